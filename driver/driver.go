@@ -1,0 +1,172 @@
+// Package driver is the seam between Holdfast and a store.
+//
+// It states what a store must be able to do atomically, and nothing else.
+// Waiting in turn, lost replies, deadlines, renewal and clean-up are subtle and
+// the same for every store; they stand above this seam, once, in package
+// holdfast. An adapter is therefore small, and uses its store the way the store
+// is meant to be used.
+//
+// Users of locks need nothing from this package. Authors of a store do, and
+// prove their work with package drivertest, whose test names are the
+// specification.
+//
+// # Rules
+//
+//  1. Try is idempotent by Claim.Owner: repeated, it never makes two grants, two
+//     counts or two queue entries. While the owner holds, Try grants again, with
+//     the same token or a larger one that nobody else was given.
+//  2. Renew and Release touch the claim's own owner and nobody else's. Release
+//     is safe for a claim that never arrived, and with Claim.Unsettled set it
+//     cannot be overtaken by an earlier Try of the same claim.
+//  3. Only durations cross the seam. Outcome.ValidFor counts from the start of
+//     the call; the caller keeps the deadline, on its monotonic clock.
+//  4. A context ends a call promptly, even where the client library below
+//     ignores contexts; the outcome is then unknown. An adapter never repeats a
+//     write by itself.
+//  5. Wait never misses a change: if the state changed after the Outcome that it
+//     is given, it returns. A broken or restored link counts as a change.
+//  6. Names are injective and case-exact on the store.
+//  7. What Info.Caps does not declare is refused above the seam with
+//     errors.ErrUnsupported; the adapter is never called with it.
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+// Mode is the way in which a claim shares its name with others.
+type Mode uint8
+
+const (
+	// Exclusive admits one holder and nobody beside it.
+	Exclusive Mode = iota
+	// Shared admits any number of holders and no exclusive one.
+	Shared
+	// Permit admits up to Claim.Permits holders.
+	Permit
+)
+
+// String returns the mode in lower case, as logs and metrics show it.
+func (m Mode) String() string {
+	switch m {
+	case Exclusive:
+		return "exclusive"
+	case Shared:
+		return "shared"
+	case Permit:
+		return "permit"
+	default:
+		return "unknown"
+	}
+}
+
+// Claim is one attempt to hold a name. The core makes it once and reuses it for
+// every try, renewal and release, changing only TTL, Holds and Unsettled.
+type Claim struct {
+	Name  string
+	Owner string // unique to this claim; equality of claims is equality of owners
+	Mode  Mode
+
+	Permits int  // Mode Permit: how many holders the name admits
+	Fair    bool // first come, first served, over all processes
+
+	TTL    time.Duration // how long the store keeps the grant without a renewal
+	Holds  int           // the hold count to record, for stores that show one; at least 1
+	Tokens int           // how many consecutive fencing tokens to reserve; at least 1
+	Note   string        // who holds it, for people
+
+	// Unsettled says that an earlier Try of this claim ended without an answer
+	// and may still arrive. Release then has to make sure that it finds nothing
+	// to grant.
+	Unsettled bool
+}
+
+// Outcome is the answer to a Try.
+type Outcome struct {
+	Granted bool
+
+	Token    uint64        // granted: the first of Claim.Tokens, larger for every later grant; 0 if the store has none
+	ValidFor time.Duration // granted: a lower bound of the lease, counted from the start of the call
+
+	RetryAfter time.Duration // not granted: the latest moment to try again without being woken; 0 if unknown
+	Holder     string        // not granted: who holds the name, for people; "" if unknown
+	Ahead      any           // not granted: what the store saw; given back to Waiter.Wait
+}
+
+// Renewal is the answer to one claim of a Renew.
+type Renewal struct {
+	// ValidFor is a lower bound of the renewed lease, counted from the start of
+	// the call. It means something only where Err is nil.
+	ValidFor time.Duration
+
+	// Err is nil when the claim was renewed. An error that is ErrGone (best a
+	// *GoneError) says that the claim is certainly lost. Any other error leaves
+	// the claim as it was, as far as the adapter knows.
+	Err error
+}
+
+// Backend is a store of locks. Its methods may be called from several
+// goroutines at once. A Backend owns nothing that outlives its calls and
+// Waiters, so it has no Close.
+type Backend interface {
+	// Info describes the store. It does no I/O and always answers the same.
+	Info() Info
+
+	// Try makes one attempt to hold c.Name for c.Owner. It answers at once and
+	// never waits for another holder. On error nothing is known of the outcome
+	// unless the error is ErrNotSent or ErrRefused.
+	Try(ctx context.Context, c Claim) (Outcome, error)
+
+	// Renew extends held (and queued) claims to their TTL and records their
+	// Holds, together as far as the store allows. It never brings back a claim
+	// that is gone. The answer has one Renewal per claim, in the same order; the
+	// error is non-nil only where no claim has an answer of its own.
+	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
+
+	// Release ends a claim that is held, queued or unknown, and leaves no trace
+	// of it. It returns nil if it ended the claim, ErrGone (best a *GoneError)
+	// if there certainly was nothing left of it, and any other error if the
+	// outcome is unknown.
+	Release(ctx context.Context, c Claim) error
+
+	// Waiter prepares to wait for c after a Try that was not granted. It does no
+	// I/O; the first Wait may.
+	Waiter(c Claim) Waiter
+}
+
+// Waiter waits for a claim's turn. It is used by one goroutine at a time.
+type Waiter interface {
+	// Wait returns nil when another Try is worth while: at once if the state may
+	// have changed since last, else when it changes. It may return early and
+	// must not return late. It returns ctx's error when ctx ends, and another
+	// error when this store cannot wake for now; the caller then sleeps.
+	Wait(ctx context.Context, last Outcome) error
+
+	// Close frees what Wait set up. It does not block on the store.
+	Close()
+}
+
+// Info describes a store.
+type Info struct {
+	Name string // "redis", "memory": for logs, metrics and error messages
+	Caps Caps
+
+	MinTTL  time.Duration // the shortest TTL that the store keeps; 0 means no bound
+	MaxTTL  time.Duration // the longest; 0 means no bound
+	TTLStep time.Duration // TTLs are rounded up to a multiple of it; 0 means none
+	MaxName int           // the longest name in bytes; 0 means no bound
+}
+
+// Caps declares what a store can do beyond an exclusive lock. The zero Caps is
+// an honest plain mutex.
+type Caps struct {
+	Shared       bool // Mode Shared
+	Permits      bool // Mode Permit
+	Fair         bool // Claim.Fair
+	Fencing      bool // Outcome.Token rises with every grant
+	Wakes        bool // Wait is woken by the store, not by polling
+	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
+	Counts       bool // Claim.Holds is recorded
+	Linearizable bool // no acknowledged grant is forgotten, whatever minority of the store fails
+}

@@ -1,0 +1,13 @@
+module github.com/holdfast-go/holdfast/internal/e2e
+
+go 1.26.0
+
+require (
+	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/redishold/goredisconn v0.0.0
+	github.com/holdfast-go/holdfast/redishold/rueidisconn v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
+	go.uber.org/goleak v1.3.0
+)

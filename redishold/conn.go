@@ -1,0 +1,107 @@
+package redishold
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+)
+
+// Conn is what the engine needs of a Redis client. It is small so that any
+// client can serve; packages rueidisconn and goredisconn are two of them.
+//
+// A Conn never repeats a call whose outcome is unknown: the scripts are safe to
+// repeat, and the layer above decides when.
+type Conn interface {
+	// Do runs calls, pipelined per node, each at most once, and returns one
+	// Result per call in the same order. It returns promptly when ctx ends, even
+	// while the server or the client library hangs; calls without an answer then
+	// carry an error that is ctx's error.
+	Do(ctx context.Context, calls ...Call) []Result
+
+	// Subscribe starts to listen on ch and returns when the server has confirmed
+	// it. All subscriptions share one connection per node. notify is called from
+	// the connection's reading goroutine, in order, and must not block: once with
+	// Notice.Subscribed for every confirmation of the subscription, the first one
+	// (before or shortly after Subscribe returns) and each one after a broken
+	// connection, and once for every message. The Conn restores a broken
+	// connection by itself for as long as there are subscriptions.
+	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)
+
+	// Server asks the server what it is. What the server will not tell, for want
+	// of rights or because it does not know the question, is left zero.
+	Server(ctx context.Context) (ServerInfo, error)
+}
+
+// Call is one script to run.
+type Call struct {
+	Script   *Script
+	Keys     []string
+	Args     []string
+	Replicas int // how many replicas must acknowledge it, by WAIT on the same connection right after it; 0 for none
+}
+
+// Result is the answer to one Call.
+type Result struct {
+	// Value is what the script returned: nil, int64, string or []any of these.
+	Value any
+
+	// Err is nil if the script ran to its end. A *ReplyError is the server's own
+	// answer. An error that is driver.ErrNotSent is certain: the call did not
+	// reach the server. After any other error nothing is known.
+	Err error
+}
+
+// ReplyError is an error that the server answered, as it put it.
+type ReplyError struct{ Text string }
+
+// Error returns the server's words.
+func (e *ReplyError) Error() string { return e.Text }
+
+// Channel names a pub/sub channel.
+type Channel struct {
+	Name    string
+	Sharded bool // SSUBSCRIBE instead of SUBSCRIBE
+}
+
+// Notice is what a subscription hears.
+type Notice struct {
+	Subscribed bool   // the server (again) confirmed the subscription: messages before it may be lost
+	Payload    string // otherwise a message
+}
+
+// Subscription is a running subscription.
+type Subscription interface {
+	// Close stops listening. It does not wait for the server; notify may still be
+	// called once while Close runs, not after it has returned.
+	Close()
+}
+
+// ServerInfo is what a server says of itself. Zero fields are not known.
+type ServerInfo struct {
+	Version   string // "7.0.15"; of Valkey: the Redis version it is compatible with
+	RunID     string // changes with every start of the server
+	Cluster   bool   // a node of a Redis Cluster
+	ShardedPS bool   // knows SSUBSCRIBE and SPUBLISH
+	Role      string // "master" or "slave"
+	Replicas  int    // connected ones
+
+	EvictionPolicy string // maxmemory-policy
+	EvictedKeys    int64  // since the server started
+}
+
+// Script is a Lua script, read from a file of package redishold.
+type Script struct{ name, source, sha string }
+
+func newScript(name, source string) *Script {
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is protected by it
+	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// Name returns the name of the script's file without its ending.
+func (s *Script) Name() string { return s.name }
+
+// Source returns the script's text, for EVAL.
+func (s *Script) Source() string { return s.source }
+
+// SHA returns the digest by which EVALSHA names the script, in lower-case hex.
+func (s *Script) SHA() string { return s.sha }

@@ -1,0 +1,5 @@
+module github.com/holdfast-go/holdfast/redishold/goredisconn
+
+go 1.25.0
+
+require github.com/holdfast-go/holdfast v0.0.0
