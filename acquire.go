@@ -1,0 +1,288 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// patienceWithErrors is how often TryLock asks a store that does not answer.
+const patienceWithErrors = 3
+
+// acquisition is one claim on its way from the first try to a hold.
+type acquisition struct {
+	locker *Locker
+	req    request
+	claim  driver.Claim
+	margin time.Duration
+
+	began    time.Time
+	deadline time.Time // when the wait limit is over; zero if there is none
+	place    *ticket
+	waiter   driver.Waiter
+
+	tries    int
+	failures int            // in a row, without an answer
+	last     driver.Outcome // the last answer that was "busy"
+	lastErr  error          // the last failure
+	answered bool           // last is an answer
+}
+
+func newAcquisition(m *Mutex, r request) *acquisition {
+	l := m.locker
+	a := &acquisition{
+		locker: l,
+		req:    r,
+		began:  time.Now(),
+		margin: min(l.margin, r.lease/10),
+		claim: driver.Claim{
+			Name: m.name, Owner: l.nextOwner(),
+			TTL: r.lease, Holds: 1, Tokens: 1, Note: l.note,
+		},
+	}
+	if !r.leased {
+		a.margin = l.margin
+	}
+	if r.wait != forever {
+		a.deadline = a.began.Add(r.wait)
+	}
+	return a
+}
+
+// run waits for the place at the head of the local queue, then asks the store
+// until the claim is granted or the caller's patience is over.
+func (a *acquisition) run(ctx context.Context) (*Lock, error) {
+	waitCtx := ctx
+	if a.req.wait != forever && a.req.wait > 0 {
+		var cancel context.CancelFunc
+		waitCtx, cancel = context.WithDeadline(ctx, a.deadline)
+		defer cancel()
+	}
+	a.place = a.locker.gates.enter(a.claim.Name)
+	if a.req.wait == 0 && !a.place.atHead() {
+		a.busyHere()
+		a.place.leave()
+		return nil, a.busy()
+	}
+	if !a.place.wait(waitCtx) {
+		a.busyHere()
+		return nil, a.outOfTime(ctx)
+	}
+	lock, err := a.ask(ctx, waitCtx)
+	if err != nil {
+		closeWaiter(a.waiter)
+		a.place.leave()
+		a.abandon()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// ask is the loop of every lock: try; granted, hold; no answer, the same claim
+// again; busy, wait.
+func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
+	for {
+		start := time.Now()
+		tryCtx := waitCtx
+		if a.tries == 0 {
+			tryCtx = ctx
+		}
+		out, err := a.try(tryCtx)
+		switch {
+		case err == nil && out.Granted:
+			if lock := a.granted(start, out); lock != nil {
+				return lock, nil
+			}
+		case err == nil:
+			if err := a.wait(ctx, waitCtx, out); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := a.failed(ctx, waitCtx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// try makes one attempt, bounded by ctx and by what an answer is worth. However
+// short the wait limit is, the first attempt gets time for a round trip.
+func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
+	limit := attemptTimeout(a.claim.TTL, a.failures)
+	if a.tries == 0 && a.req.wait > 0 {
+		limit = min(limit, max(a.req.wait, attemptMin))
+	}
+	attempt, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	a.tries++
+	return a.locker.backend.Try(attempt, a.claim)
+}
+
+// granted makes a hold of the claim. It returns nil if so much of the lease has
+// passed on the way that the hold would be over soon; the claim is then tried
+// once more, which extends it.
+func (a *acquisition) granted(start time.Time, out driver.Outcome) *Lock {
+	deadline := start.Add(out.ValidFor - a.margin)
+	if time.Until(deadline) < (out.ValidFor-a.margin)/2 {
+		a.claim.Unsettled = true
+		return nil
+	}
+	h := newHold(a, start, deadline, out)
+	lock := newLock(h)
+	a.place.hand(h, a.waiter)
+	a.locker.keeper.add(h)
+	return lock
+}
+
+// errSlow says that grants arrive when most of their lease is over.
+var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
+
+// failed decides what to do when a try brought no usable answer: nil means to
+// try the same claim again.
+func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
+	if err == nil {
+		err = errSlow
+	}
+	if !certain(err) {
+		a.claim.Unsettled = true
+	}
+	if waitCtx.Err() != nil {
+		return a.outOfTime(ctx)
+	}
+	a.failures++
+	a.lastErr = err
+	if final(err) || a.req.wait == 0 && a.failures >= patienceWithErrors {
+		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+	}
+	if !sleep(waitCtx, retryDelay(a.failures, pollCap)) {
+		return a.outOfTime(ctx)
+	}
+	return nil
+}
+
+// certain says that a failed call left nothing behind.
+func certain(err error) bool {
+	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
+}
+
+// final says that trying again is useless.
+func final(err error) bool {
+	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) ||
+		errors.Is(err, driver.ErrGone) || errors.Is(err, errors.ErrUnsupported)
+}
+
+// wait sleeps until another try is worth while. Every sleep is capped: the
+// store's message is a hint, and may get lost.
+func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) error {
+	a.failures, a.last, a.answered = 0, out, true
+	a.place.gate.heard(out)
+	if a.req.wait == 0 {
+		return a.busy()
+	}
+	a.locker.logWaiting(ctx, a)
+	if a.waiter == nil {
+		old := a.place.gate.takeSpare()
+		a.waiter = a.locker.backend.Waiter(a.claim)
+		defer closeWaiter(old)
+	}
+	limit := jitter(sleepCap)
+	if out.RetryAfter > 0 && out.RetryAfter < limit {
+		limit = out.RetryAfter + jitter(5*time.Millisecond)
+	}
+	nap, cancel := context.WithTimeout(waitCtx, limit)
+	defer cancel()
+	if err := a.waiter.Wait(nap, out); err != nil && nap.Err() == nil {
+		sleep(nap, jitter(min(pollCap, limit)))
+	}
+	if waitCtx.Err() != nil {
+		return a.outOfTime(ctx)
+	}
+	return nil
+}
+
+// busyHere records who of this process is in the way.
+func (a *acquisition) busyHere() {
+	holder, out := a.place.gate.occupant()
+	switch {
+	case holder != nil:
+		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(time.Now())}
+	case out.Holder == "":
+		out.Holder = "another goroutine of this process"
+	}
+	a.last, a.answered = out, true
+}
+
+func (a *acquisition) busy() error {
+	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter}
+}
+
+// outOfTime is the error when waiting came to its end: ctx's own if ctx is over,
+// else busy if the store said so, else what the store's trouble was.
+func (a *acquisition) outOfTime(ctx context.Context) error {
+	name := a.claim.Name
+	if ctx.Err() != nil {
+		switch {
+		case a.lastErr != nil && !a.answered:
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, contextError(ctx), a.lastErr)
+		case a.answered && a.last.Holder != "":
+			return fmt.Errorf("lock %q: %w while held by %s", name, contextError(ctx), a.last.Holder)
+		}
+		return fmt.Errorf("lock %q: %w", name, contextError(ctx))
+	}
+	switch {
+	case a.answered && a.failures == 0:
+		return a.busy()
+	case a.lastErr != nil:
+		return fmt.Errorf("lock %q: no answer within %s: %w", name, a.req.wait, a.lastErr)
+	}
+	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, a.req.wait)
+}
+
+// abandon makes sure that a claim that was given up leaves nothing behind.
+func (a *acquisition) abandon() {
+	if a.claim.Unsettled {
+		go a.locker.cleanUp(a.claim)
+	}
+}
+
+// cleanUp releases a claim until that is certain, or until one TTL has passed
+// and the store has dropped it by itself. It never uses a caller's context,
+// which is often over when clean-up is due.
+func (l *Locker) cleanUp(c driver.Claim) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
+	defer cancel()
+	if err := l.settle(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+		l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
+			"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
+	}
+}
+
+// settle calls Release until it is certain how it ended or ctx is done. It
+// returns nil if the claim was released, also by an earlier call whose answer
+// was lost, and an error that is driver.ErrGone if there was nothing to release.
+func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
+	doubt := false
+	for failures := 0; ; {
+		err := l.release(ctx, c, failures)
+		if err == nil || doubt && errors.Is(err, driver.ErrGone) {
+			return nil
+		}
+		if errors.Is(err, driver.ErrGone) {
+			return err
+		}
+		doubt = doubt || !certain(err)
+		failures++
+		if !sleep(ctx, retryDelay(failures, pollCap)) {
+			return err
+		}
+	}
+}
+
+func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(c.TTL, failures))
+	defer cancel()
+	return l.backend.Release(attempt, c)
+}

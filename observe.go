@@ -1,0 +1,107 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// EventKind says what an Event reports.
+type EventKind string
+
+// Kinds of events.
+const (
+	EventAcquire EventKind = "acquire" // a Lock or TryLock ended, in a lock or an error
+	EventRenew   EventKind = "renew"   // a renewal was answered, or failed
+	EventRelease EventKind = "release" // the last Unlock ended
+	EventLoss    EventKind = "loss"    // a lock was lost
+)
+
+// Event reports one step in a lock's life, for metrics, traces and audit. Fields
+// that have no meaning for its kind are zero. Later versions may add fields.
+type Event struct {
+	Kind    EventKind
+	Name    string
+	Mode    driver.Mode
+	Backend string // the store's name
+	Token   uint64
+
+	Waited   time.Duration // acquire: from the call to its end
+	Attempts int           // acquire: how often the store was asked
+	Held     time.Duration // release, loss: since the acquire
+	Margin   time.Duration // renew: what was left until the lock would have counted as lost
+	Reason   driver.Reason // loss
+
+	// Err is why the step failed: ErrBusy, a context's error or the store's for
+	// an acquire, the store's for a renewal or a release, ErrLost for a loss.
+	Err error
+}
+
+func (l *Locker) emit(ctx context.Context, e Event) {
+	if l.observe == nil {
+		return
+	}
+	e.Backend = l.info.Name
+	l.observe(ctx, e)
+}
+
+func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
+	l := a.locker
+	debug := l.log.Enabled(ctx, slog.LevelDebug)
+	if l.observe == nil && !debug {
+		return
+	}
+	e := Event{
+		Kind: EventAcquire, Name: a.claim.Name, Mode: a.claim.Mode,
+		Waited: time.Since(a.began), Attempts: a.tries, Err: err,
+	}
+	if lock != nil {
+		e.Token = lock.Token()
+	}
+	if debug && err == nil {
+		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)
+	}
+	l.emit(ctx, e)
+}
+
+func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
+			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", time.Since(a.began))
+	}
+}
+
+func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
+	ctx := context.Background()
+	switch {
+	case err != nil:
+		l.log.Warn("renewal failed, trying again", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin, "err", err)
+	case margin < l.ttl/renewPerTTL:
+		l.log.Warn("renewal late", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin)
+	case l.log.Enabled(ctx, slog.LevelDebug):
+		l.log.Debug("renewed", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin)
+	}
+	l.emit(ctx, Event{Kind: EventRenew, Name: h.claim.Name, Mode: h.claim.Mode, Token: h.token, Margin: margin, Err: err})
+}
+
+func (l *Locker) reportRelease(h *hold, err error) {
+	ctx := context.Background()
+	held := time.Since(h.since)
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.Debug("released", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
+	}
+	l.emit(ctx, Event{Kind: EventRelease, Name: h.claim.Name, Mode: h.claim.Mode, Token: h.token, Held: held, Err: err})
+	var lost *LostError
+	if errors.As(err, &lost) {
+		l.reportLoss(h, lost.Reason, err)
+	}
+}
+
+func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
+	held := time.Since(h.since)
+	l.log.Error("lost", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
+	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.claim.Name, Mode: h.claim.Mode, Token: h.token, Held: held, Reason: reason, Err: err})
+}

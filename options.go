@@ -1,0 +1,142 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	defaultTTL = 30 * time.Second
+	// minTTL is the shortest lease that leaves time to be renewed over a network.
+	minTTL = 10 * time.Millisecond
+)
+
+// Options are the settings of a Locker. The zero value of each field means its
+// default.
+type Options struct {
+	// TTL is how long a lock outlives a silent holder: it is renewed every TTL/3
+	// for as long as it is held. Default 30s, at least 10ms.
+	TTL time.Duration
+
+	// Margin is how long before the end of its lease a lock counts as lost. It
+	// covers the difference between two clocks' rates and the time that a holder
+	// needs to stop. Default TTL/10; less than TTL/2.
+	Margin time.Duration
+
+	// Note is shown to people beside the lock. Default "program@host:pid".
+	Note string
+
+	// Logger receives what cannot be returned: losses, late renewals, clean-up
+	// that fails. Default: nothing is logged.
+	Logger *slog.Logger
+
+	// Observe is called after each acquire, renewal, release and loss, from the
+	// goroutine that did it or from one of its own, never while the Locker holds
+	// an internal lock. It should return quickly: a renewal that it delays is
+	// its own, but the batch shares it.
+	Observe func(context.Context, Event)
+}
+
+// Option is an exception for one call.
+type Option func(*request)
+
+// Lease fixes the end of the lock: it ends after d, unlocked or not, and is not
+// renewed. At least 10ms.
+func Lease(d time.Duration) Option {
+	return func(r *request) { r.lease, r.leased = d, true }
+}
+
+// Wait says how long to wait for the lock before ErrBusy. 0 means one attempt.
+// Without it TryLock does not wait, and Lock waits until its context is done.
+func Wait(d time.Duration) Option {
+	return func(r *request) { r.wait = d }
+}
+
+// forever is the wait limit of Lock.
+const forever = time.Duration(1<<63 - 1)
+
+// request is what one call asks for.
+type request struct {
+	wait   time.Duration
+	lease  time.Duration
+	leased bool
+}
+
+func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
+	r := request{wait: wait, lease: l.ttl}
+	for _, opt := range opts {
+		opt(&r)
+	}
+	if r.wait < 0 {
+		return r, fmt.Errorf("wait of %s is negative", r.wait)
+	}
+	if r.leased {
+		return r, checkTTL("lease", r.lease, l.info)
+	}
+	return r, nil
+}
+
+// settings are Options with the defaults filled in, and checked.
+type settings struct {
+	ttl, margin time.Duration
+	note        string
+	log         *slog.Logger
+	observe     func(context.Context, Event)
+}
+
+func (o *Options) settings(info driver.Info) (settings, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe}
+	if s.ttl == 0 {
+		s.ttl = max(defaultTTL, info.MinTTL)
+	}
+	if s.margin == 0 {
+		s.margin = s.ttl / 10
+	}
+	if s.note == "" {
+		s.note = defaultNote()
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := checkTTL("TTL", s.ttl, info); err != nil {
+		return s, err
+	}
+	if s.margin < 0 || s.margin >= s.ttl/2 {
+		return s, fmt.Errorf("margin of %s does not fit a TTL of %s: it must be positive and less than half of it", s.margin, s.ttl)
+	}
+	return s, nil
+}
+
+func checkTTL(what string, d time.Duration, info driver.Info) error {
+	least := max(minTTL, info.MinTTL)
+	switch {
+	case d < 0:
+		return fmt.Errorf("%s of %s is negative", what, d)
+	case d < least:
+		return fmt.Errorf("%s of %s is too short: %s keeps a lock for at least %s", what, d, info.Name, least)
+	case info.MaxTTL > 0 && d > info.MaxTTL:
+		return fmt.Errorf("%s of %s is too long: %s keeps a lock for at most %s", what, d, info.Name, info.MaxTTL)
+	}
+	return nil
+}
+
+func defaultNote() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	program := "unknown"
+	if len(os.Args) > 0 {
+		program = filepath.Base(os.Args[0])
+	}
+	return fmt.Sprintf("%s@%s:%d", program, host, os.Getpid())
+}

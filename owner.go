@@ -1,0 +1,238 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// WithOwner returns a context that marks a call tree as one holder: within it,
+// locking a name that the tree already holds returns the same *Lock, held once
+// more, and the last Unlock gives it back. Without it no lock is reentrant,
+// because Go has no thread identity that could own one.
+//
+// Goroutines that share an owner are not kept apart from each other. Do not mark
+// a context that unrelated requests derive theirs from. Marking a context of a
+// marked tree again changes nothing.
+//
+// Each change of the count is one round trip, which also proves that the lock is
+// still held and extends its lease, on stores that record a count. The first
+// acquisition's options stay in force: Lease on a re-entry has no effect.
+func WithOwner(ctx context.Context) context.Context {
+	if ownerOf(ctx) != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, ownerKey{}, &tree{entries: make(map[Mutex]*entry)})
+}
+
+type ownerKey struct{}
+
+func ownerOf(ctx context.Context) *tree {
+	t, _ := ctx.Value(ownerKey{}).(*tree)
+	return t
+}
+
+// tree is a call tree that counts as one holder.
+type tree struct {
+	mu      sync.Mutex
+	entries map[Mutex]*entry
+}
+
+// entry is one name that a tree holds or is about to hold. Whoever has the turn
+// may change it; the turn is a channel since it is kept across round trips.
+type entry struct {
+	turn  chan struct{}
+	users int // those who have the turn or wait for it; guarded by tree.mu
+	lock  *Lock
+	count int
+}
+
+// lock takes the lock, or holds it once more.
+func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
+	e := t.enter(m)
+	defer t.leave(m, e)
+	if err := e.takeTurn(ctx, m, r.wait); err != nil {
+		return nil, err
+	}
+	defer func() { <-e.turn }()
+	if e.lock != nil && e.count > 0 {
+		err := e.lock.hold.state()
+		if err == nil {
+			return e.again(ctx)
+		}
+		if errors.Is(err, errSuspended) {
+			return nil, err
+		}
+		// Lost: the tree may have it anew. The old Lock keeps its error.
+		e.lock, e.count = nil, 0
+	}
+	if holdsAlready(ctx, m) {
+		return nil, fmt.Errorf("lock %q: %w: the context comes from a lock that another owner took", m.name, ErrDeadlock)
+	}
+	lock, err := m.acquire(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	lock.tree = t
+	e.lock, e.count = lock, 1
+	return lock, nil
+}
+
+// takeTurn waits until no other goroutine of the tree changes the entry.
+func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	limit := time.NewTimer(wait)
+	defer limit.Stop()
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-limit.C:
+		return &BusyError{Name: m.name, Holder: "another goroutine of this owner"}
+	case <-ctx.Done():
+		return fmt.Errorf("lock %q: %w", m.name, contextError(ctx))
+	}
+}
+
+// again raises the count.
+func (e *entry) again(ctx context.Context) (*Lock, error) {
+	if err := e.lock.hold.recount(ctx, e.count+1); err != nil {
+		return nil, err
+	}
+	e.count++
+	return e.lock, nil
+}
+
+// unlock lowers the count, or gives the lock back.
+func (t *tree) unlock(k *Lock) error {
+	m := &Mutex{locker: k.hold.locker, name: k.Name()}
+	e := t.enter(m)
+	defer t.leave(m, e)
+	e.turn <- struct{}{}
+	defer func() { <-e.turn }()
+	if e.lock != k || e.count == 0 {
+		return k.release() // over already: it says how
+	}
+	e.count--
+	if e.count == 0 {
+		e.lock = nil
+		return k.release()
+	}
+	if err := k.hold.state(); err != nil && !errors.Is(err, errSuspended) {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(k.hold.locker.ttl, unlockWait))
+	defer cancel()
+	err := k.hold.recount(ctx, e.count)
+	if err != nil && !errors.Is(err, ErrLost) {
+		return nil // the count here is what counts; the next renewal records it
+	}
+	return err
+}
+
+func (t *tree) enter(m *Mutex) *entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.entries[*m]
+	if e == nil {
+		e = &entry{turn: make(chan struct{}, 1)}
+		t.entries[*m] = e
+	}
+	e.users++
+	return e
+}
+
+func (t *tree) leave(m *Mutex, e *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e.users--
+	if e.users == 0 && e.lock == nil {
+		delete(t.entries, *m)
+	}
+}
+
+// recount records a new hold count in the store, which also proves and extends
+// the hold. Where the store shows no count it does nothing.
+func (h *hold) recount(ctx context.Context, count int) error {
+	l := h.locker
+	if !l.info.Caps.Counts {
+		return nil
+	}
+	if err := l.keeper.pause(ctx, h); err != nil {
+		return fmt.Errorf("lock %q: %w", h.claim.Name, contextError(ctx))
+	}
+	defer l.keeper.resume(h)
+	for failures := 0; ; {
+		err := h.record(ctx, count, failures)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrLost), final(err):
+			return fmt.Errorf("lock %q: %w", h.claim.Name, err)
+		}
+		failures++
+		if state := h.state(); state != nil && !errors.Is(state, errSuspended) {
+			return state
+		}
+		if !sleep(ctx, retryDelay(failures, pollCap)) {
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", h.claim.Name, contextError(ctx), err)
+		}
+	}
+}
+
+// record makes one call that sets the count.
+func (h *hold) record(ctx context.Context, count, failures int) error {
+	start := time.Now()
+	c := h.current(start)
+	c.Holds = count
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(h.locker.ttl, failures))
+	defer cancel()
+	answers, err := h.locker.backend.Renew(attempt, []driver.Claim{c})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if errors.Is(err, driver.ErrGone) {
+		return h.lose(reasonOf(err), err)
+	}
+	if err != nil {
+		return err
+	}
+	h.renewed(start, answers[0].ValidFor)
+	h.mu.Lock()
+	h.claim.Holds = count
+	h.mu.Unlock()
+	return nil
+}
+
+// heldKey is the key of the locks that a context comes from.
+type heldKey struct{}
+
+// held is one of them, and those before it.
+type held struct {
+	lock *Lock
+	up   *held
+}
+
+func withHeld(ctx context.Context, k *Lock) context.Context {
+	up, _ := ctx.Value(heldKey{}).(*held)
+	return context.WithValue(ctx, heldKey{}, &held{lock: k, up: up})
+}
+
+// holdsAlready says that ctx comes from a lock on m that is still held: waiting
+// for it would be waiting for oneself.
+func holdsAlready(ctx context.Context, m *Mutex) bool {
+	h, _ := ctx.Value(heldKey{}).(*held)
+	for ; h != nil; h = h.up {
+		if h.lock.hold.locker == m.locker && h.lock.Name() == m.name && h.lock.Err() == nil {
+			return true
+		}
+	}
+	return false
+}
