@@ -266,7 +266,7 @@ func (l *Locker) cleanUp(c driver.Claim) {
 func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
 	doubt := false
 	for failures := 0; ; {
-		err := l.release(ctx, c, failures)
+		err := l.release(ctx, c)
 		if err == nil || doubt && errors.Is(err, driver.ErrGone) {
 			return nil
 		}
@@ -281,8 +281,11 @@ func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
 	}
 }
 
-func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(c.TTL, failures))
+// release makes one call. Its time does not grow with the failures: the next
+// call learns what became of the last, and the name should be free soon after
+// the store is back.
+func (l *Locker) release(ctx context.Context, c driver.Claim) error {
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(c.TTL, 0))
 	defer cancel()
 	return l.backend.Release(attempt, c)
 }

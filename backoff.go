@@ -15,16 +15,17 @@ const (
 	pollCap = 250 * time.Millisecond
 	// attemptCap bounds the first attempt of a call; each that ends without an
 	// answer lets the next take twice as long.
-	attemptCap = 500 * time.Millisecond
-	attemptMin = 20 * time.Millisecond
+	attemptCap  = 500 * time.Millisecond
+	attemptMin  = 20 * time.Millisecond
+	attemptMost = 4 * time.Second
 )
 
 // attemptTimeout is how long one call may take before it is made again, after so
-// many failures in a row. A store that is merely slow gets an ever longer one,
-// up to half the lease: an answer that comes later is worth nothing.
+// many failures in a row. A store that is merely slow gets ever more time, up to
+// half the lease: an answer that comes later is worth nothing.
 func attemptTimeout(ttl time.Duration, failures int) time.Duration {
 	first := min(max(ttl/10, attemptMin), attemptCap)
-	return min(first<<min(failures, 10), max(ttl/2, first))
+	return min(first<<min(failures, 10), max(ttl/2, first), attemptMost)
 }
 
 // retryDelay is the pause before a call is made again, after so many failures in

@@ -23,6 +23,7 @@ type hold struct {
 	mu       sync.Mutex
 	claim    driver.Claim
 	proven   time.Time // start of the last call that proved the hold
+	wall     time.Time // the same moment by the wall clock
 	ends     time.Time // until then the store keeps it for certain
 	deadline time.Time // when the hold counts as lost: Margin before that
 	err      error     // nil while held
@@ -37,11 +38,13 @@ type hold struct {
 type derived struct{ cancel context.CancelCauseFunc }
 
 func newHold(a *acquisition, start, deadline time.Time, out driver.Outcome) *hold {
-	return &hold{
+	h := &hold{
 		locker: a.locker, token: out.Token, leased: a.req.leased, since: time.Now(), place: a.place.gate,
 		claim: a.claim, proven: start, ends: start.Add(out.ValidFor), deadline: deadline,
 		renewing: renewing{index: -1},
 	}
+	h.wall = a.locker.wallAt(start)
+	return h
 }
 
 // state returns nil while held. It compares clocks itself rather than trust a
@@ -71,8 +74,8 @@ var errSuspended = errors.New("the wall clock ran past the end of the lease (a s
 // suspended, and the wall clock may just have been set: only the store knows.
 // The mutex is held.
 func (h *hold) suspended(now time.Time) bool {
-	wall := h.locker.wall().Round(0).Sub(h.proven.Round(0))
-	return wall-now.Sub(h.proven) > h.deadline.Sub(now)
+	ahead := h.locker.wallAt(now).Sub(h.wall) - now.Sub(h.proven)
+	return ahead > h.deadline.Sub(now)
 }
 
 // remaining returns how long the hold lasts if it is not renewed; 0 if it is
@@ -98,7 +101,7 @@ func (h *hold) renewed(start time.Time, validFor time.Duration) (margin time.Dur
 	if margin <= 0 {
 		return 0, false // too late: the keeper is about to say so
 	}
-	h.proven = start
+	h.proven, h.wall = start, h.locker.wallAt(start)
 	if !h.leased {
 		h.ends = start.Add(validFor)
 		h.deadline = h.ends.Add(-h.locker.margin)

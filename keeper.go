@@ -76,11 +76,15 @@ func (k *keeper) add(h *hold) {
 func (k *keeper) remove(h *hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if h.renewing.index >= 0 {
-		heap.Remove(&k.holds, h.renewing.index)
-		if len(k.holds) == 0 {
-			k.poke()
-		}
+	if h.renewing.index < 0 {
+		return
+	}
+	heap.Remove(&k.holds, h.renewing.index)
+	if len(k.holds) == 0 {
+		k.poke()
+	}
+	if f := h.renewing.flight; f != nil {
+		f.leave()
 	}
 }
 
@@ -112,7 +116,7 @@ func (k *keeper) pause(ctx context.Context, h *hold) error {
 		return nil
 	}
 	select {
-	case <-flight:
+	case <-flight.ctx.Done():
 		return nil
 	case <-ctx.Done():
 		k.resume(h)
@@ -184,19 +188,23 @@ func (k *keeper) collect(now time.Time, jumped bool) (due, over []*hold, nap tim
 	if jumped {
 		k.allDue(now)
 	}
-	var flight chan struct{}
+	var f *flight
 	for len(k.holds) > 0 && !k.holds[0].renewing.due.After(now) {
 		h := k.holds[0]
 		switch {
 		case !now.Before(h.until()):
 			heap.Pop(&k.holds)
+			if f := h.renewing.flight; f != nil {
+				f.leave()
+			}
 			over = append(over, h)
 			continue
 		case h.renewing.grounded():
 			if len(due)%batchSize == 0 {
-				flight = make(chan struct{})
+				f = newFlight()
 			}
-			h.renewing.flight = flight
+			f.live++
+			h.renewing.flight = f
 			due = append(due, h)
 		}
 		h.plan()
@@ -218,15 +226,35 @@ func (k *keeper) allDue(now time.Time) {
 	heap.Init(&k.holds)
 }
 
+// flight is a call of Renew under way. keeper.mu guards it.
+type flight struct {
+	ctx  context.Context // over when the call has ended, or need not go on
+	end  context.CancelFunc
+	live int // how many of its holds are still held
+}
+
+func newFlight() *flight {
+	ctx, end := context.WithCancel(context.Background())
+	return &flight{ctx: ctx, end: end}
+}
+
+// leave is called when one of the holds is over. With the last of them the call
+// is of no use to anybody.
+func (f *flight) leave() {
+	if f.live--; f.live == 0 {
+		f.end()
+	}
+}
+
 // renewing is what the keeper knows of a hold. It is guarded by keeper.mu.
 type renewing struct {
-	index    int           // in the schedule; -1 if not in it
-	due      time.Time     // when to look at the hold: to renew it, or at its deadline
-	renewAt  time.Time     // when to renew it; zero for never
-	flight   chan struct{} // closed when the call that carries it ends; nil if none
-	paused   bool          // its count is being changed: no renewal meanwhile
-	failures int           // in a row
-	err      error         // the last of them
+	index    int       // in the schedule; -1 if not in it
+	due      time.Time // when to look at the hold: to renew it, or at its deadline
+	renewAt  time.Time // when to renew it; zero for never
+	flight   *flight   // the call that carries it; nil if none
+	paused   bool      // its count is being changed: no renewal meanwhile
+	failures int       // in a row
+	err      error     // the last of them
 }
 
 // grounded says that a renewal may be sent.

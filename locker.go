@@ -97,6 +97,11 @@ func (l *Locker) check(name string) error {
 	return nil
 }
 
+// wallAt returns what the wall clock showed at t, a moment just past.
+func (l *Locker) wallAt(t time.Time) time.Time {
+	return l.wall().Round(0).Add(-time.Since(t))
+}
+
 // nextOwner returns an owner that was never used before.
 func (l *Locker) nextOwner() string {
 	b := make([]byte, 0, len(l.id)+12)

@@ -44,13 +44,13 @@ func (k *keeper) call(batch []*hold, start time.Time) (answers []driver.Renewal,
 		}
 	}()
 	k.mu.Lock()
-	failures := batch[0].renewing.failures
+	f, failures := batch[0].renewing.flight, batch[0].renewing.failures
 	k.mu.Unlock()
 	claims := make([]driver.Claim, len(batch))
 	for i, h := range batch {
 		claims[i] = h.current(start)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout(k.locker.ttl, failures))
+	ctx, cancel := context.WithTimeout(f.ctx, attemptTimeout(k.locker.ttl, failures))
 	defer cancel()
 	answers, err = k.locker.backend.Renew(ctx, claims)
 	if err == nil && len(answers) != len(claims) {
@@ -116,11 +116,10 @@ func (k *keeper) failed(h *hold, err error) {
 func (k *keeper) arrive(batch []*hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	flight := batch[0].renewing.flight
+	batch[0].renewing.flight.end()
 	for _, h := range batch {
 		h.renewing.flight = nil
 		k.renewAt(h, h.renewing.renewAt)
 	}
-	close(flight)
 	k.poke()
 }

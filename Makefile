@@ -1,0 +1,41 @@
+# Holdfast. `make help` lists the targets.
+GO      ?= go
+MODULES := . redishold/goredisconn redishold/rueidisconn cmd/holdfast internal/e2e
+FLAGS   ?=
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: ## race buyers for the last items, without and with a lock; needs only Go
+	$(GO) run ./cmd/holdfast demo
+
+.PHONY: test
+test: redis ## all tests of all modules, with the race detector, against a real redis-server
+	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+
+.PHONY: race
+race: FLAGS += -count=3
+race: redis ## the tests of the library three times over, to provoke races
+	@set -e; for m in . redishold/goredisconn redishold/rueidisconn cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+
+.PHONY: e2e
+e2e: redis ## only the tests with real servers, several processes and faults
+	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/...
+
+.PHONY: bench
+bench: redis ## measure Lock and Unlock on both adapters
+	$(GO) test -run '^$$' -bench . -benchmem $(FLAGS) ./internal/e2e/...
+
+.PHONY: lint
+lint: ## formatting, vet, golangci-lint and known vulnerabilities
+	@sh .ci/lint $(MODULES)
+
+.PHONY: tidy
+tidy: ## go mod tidy in every module, with the workspace's own modules
+	@sh .ci/tidy $(MODULES)
+
+.PHONY: redis
+redis:
+	@sh .ci/redis

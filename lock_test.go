@@ -1,0 +1,340 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+func TestLockExcludesAndHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		a := holdfast.New(store, &holdfast.Options{Note: "a@one:1"})
+		b := holdfast.New(store, &holdfast.Options{Note: "b@two:2"})
+
+		held := mustLock(t, a, "stock:42")
+		_, err := b.TryLock(t.Context(), "stock:42")
+		var busy *holdfast.BusyError
+		if !errors.As(err, &busy) || !errors.Is(err, holdfast.ErrBusy) {
+			t.Fatalf("TryLock of a held name: got %v, want a BusyError", err)
+		}
+		if busy.Holder != "a@one:1" || busy.Name != "stock:42" || busy.Remaining <= 0 {
+			t.Fatalf("got %+v, want the holder's note, the name and the lease", busy)
+		}
+
+		got := make(chan *holdfast.Lock)
+		go func() { got <- mustLock(t, b, "stock:42") }()
+		synctest.Wait()
+		start := time.Now()
+		mustUnlock(t, held)
+		next := <-got
+		if d := time.Since(start); d != 0 {
+			t.Errorf("the waiter was woken after %v, want at once", d)
+		}
+		if next.Token() <= held.Token() {
+			t.Errorf("token %d of the later holder is not larger than %d", next.Token(), held.Token())
+		}
+		mustUnlock(t, next)
+		mustBeFree(t, store, "stock:42")
+	})
+}
+
+func TestQueueIsFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, nil)
+		first := mustLock(t, l, "job")
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				lock := mustLock(t, l, "job")
+				order = append(order, i) // the lock guards it
+				mustUnlock(t, lock)
+			})
+			synctest.Wait()
+		}
+		if got := store.tries.Load(); got != 1 {
+			t.Errorf("the store was asked %d times while this process held the lock, want 1", got)
+		}
+		mustUnlock(t, first)
+		wg.Wait()
+		for i, got := range order {
+			if got != i {
+				t.Fatalf("order of grants: %v, want that of arrival", order)
+			}
+		}
+		if got := store.tries.Load(); got != 101 {
+			t.Errorf("the store was asked %d times for 101 locks", got)
+		}
+	})
+}
+
+func TestOneWaiterPerProcessAsksTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		elsewhere := holdfast.New(store.Backend, nil)
+		l := holdfast.New(store, nil)
+		held := mustLock(t, elsewhere, "job")
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() { mustUnlock(t, mustLock(t, l, "job")) })
+		}
+		time.Sleep(10 * time.Second)
+		if got := store.tries.Load(); got > 15 {
+			t.Errorf("1000 waiters asked the store %d times in 10 s, want about one a second", got)
+		}
+		mustUnlock(t, held)
+		wg.Wait()
+	})
+}
+
+func TestWaitLimits(t *testing.T) {
+	tests := []struct {
+		name string
+		lock func(ctx context.Context, l *holdfast.Locker) error
+		took time.Duration
+		want error
+	}{
+		{"TryLock answers at once", func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := l.TryLock(ctx, "job")
+			return err
+		}, 0, holdfast.ErrBusy},
+		{"Wait sets a limit to TryLock", func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := l.TryLock(ctx, "job", holdfast.Wait(2*time.Second))
+			return err
+		}, 2 * time.Second, holdfast.ErrBusy},
+		{"Wait sets a limit to Lock", func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := l.Lock(ctx, "job", holdfast.Wait(3*time.Second))
+			return err
+		}, 3 * time.Second, holdfast.ErrBusy},
+		{"a deadline answers the context's error", func(ctx context.Context, l *holdfast.Locker) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := l.Lock(ctx, "job")
+			return err
+		}, time.Second, context.DeadlineExceeded},
+		{"the context comes before the limit", func(ctx context.Context, l *holdfast.Locker) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := l.TryLock(ctx, "job", holdfast.Wait(time.Minute))
+			return err
+		}, time.Second, context.DeadlineExceeded},
+		{"a context that is over answers at once", func(ctx context.Context, l *holdfast.Locker) error {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err := l.Lock(ctx, "free")
+			return err
+		}, 0, context.Canceled},
+	}
+	for _, where := range []string{"elsewhere", "in this process"} {
+		for _, tt := range tests {
+			t.Run(tt.name+", held "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := memhold.New()
+					l := holdfast.New(store, nil)
+					holder := l
+					if where == "elsewhere" {
+						holder = holdfast.New(store, nil)
+					}
+					held := mustLock(t, holder, "job")
+					start := time.Now()
+					err := tt.lock(t.Context(), l)
+					if !errors.Is(err, tt.want) {
+						t.Errorf("got %v, want %v", err, tt.want)
+					}
+					if tt.want != holdfast.ErrBusy && errors.Is(err, holdfast.ErrBusy) { //nolint:errorlint // table entry
+						t.Errorf("%v is ErrBusy too", err)
+					}
+					between(t, "time to the answer", time.Since(start), tt.took, tt.took)
+					mustUnlock(t, held)
+					mustUnlock(t, mustLock(t, l, "job")) // whoever gave up is not in the way
+					mustBeFree(t, store, "job")
+					mustBeFree(t, store, "free")
+				})
+			})
+		}
+	}
+}
+
+func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdfast.New(memhold.New(), nil)
+		held := mustLock(t, l, "job")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := make(chan error)
+		go func() {
+			_, err := l.Lock(ctx, "job")
+			gone <- err
+		}()
+		synctest.Wait()
+		got := make(chan *holdfast.Lock)
+		go func() { got <- mustLock(t, l, "job") }()
+		synctest.Wait()
+		reason := errors.New("user went away")
+		cancel(reason)
+		err := <-gone
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+			t.Errorf("got %v, want the context's error and its cause", err)
+		}
+		mustUnlock(t, held)
+		mustUnlock(t, <-got)
+	})
+}
+
+func TestUnlockTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdfast.New(memhold.New(), nil)
+		lock := mustLock(t, l, "job")
+		mustUnlock(t, lock)
+		other := mustLock(t, l, "job")
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
+			t.Errorf("second Unlock: got %v, want ErrUnlocked", err)
+		}
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrUnlocked) {
+			t.Errorf("Err after Unlock: got %v, want ErrUnlocked", err)
+		}
+		if got := lock.Remaining(); got != 0 {
+			t.Errorf("Remaining after Unlock: got %v, want 0", got)
+		}
+		if err := other.Err(); err != nil {
+			t.Errorf("the next holder: %v", err)
+		}
+		mustUnlock(t, other)
+		var none *holdfast.Lock
+		if err := none.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
+			t.Errorf("Unlock of a nil Lock: got %v, want ErrUnlocked", err)
+		}
+	})
+}
+
+func TestContextEndsWithTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdfast.New(memhold.New(), nil)
+		lock := mustLock(t, l, "job")
+		parent, cancel := context.WithCancel(t.Context())
+		early := lock.Context(parent)
+		late := lock.Context(t.Context())
+		cancel()
+		<-early.Done()
+		if late.Err() != nil {
+			t.Fatal("a context ended with another one's parent")
+		}
+		mustUnlock(t, lock)
+		<-late.Done()
+		if got := context.Cause(late); !errors.Is(got, holdfast.ErrUnlocked) {
+			t.Errorf("cause: got %v, want ErrUnlocked", got)
+		}
+		if got := context.Cause(lock.Context(t.Context())); !errors.Is(got, holdfast.ErrUnlocked) {
+			t.Errorf("cause of a context made after Unlock: got %v, want ErrUnlocked", got)
+		}
+	})
+}
+
+func TestDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		l := holdfast.New(store, &holdfast.Options{TTL: time.Second})
+
+		got, err := holdfast.Do(t.Context(), l, "job", func(_ context.Context, k *holdfast.Lock) (uint64, error) {
+			return k.Token(), k.Err()
+		})
+		if err != nil || got == 0 {
+			t.Errorf("got %d, %v; want fn's token and no error", got, err)
+		}
+		mustBeFree(t, store, "job")
+
+		oops := errors.New("oops")
+		err = l.Mutex("job").Do(t.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
+			store.Drop("job")
+			<-ctx.Done()
+			return oops
+		})
+		if !errors.Is(err, oops) || !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got %v, want fn's error and ErrLost", err)
+		}
+		if !strings.HasPrefix(err.Error(), "oops") {
+			t.Errorf("got %q, want fn's error first", err)
+		}
+
+		func() {
+			defer func() { _ = recover() }()
+			_ = l.Mutex("job").Do(t.Context(), func(context.Context, *holdfast.Lock) error { panic("oops") })
+		}()
+		mustBeFree(t, store, "job")
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	tests := []struct {
+		name string
+		opts *holdfast.Options
+		lock string
+		opt  []holdfast.Option
+		want string
+	}{
+		{"empty name", nil, "", nil, "name of the lock is empty"},
+		{"negative TTL", &holdfast.Options{TTL: -1}, "a", nil, "TTL of -1ns is negative"},
+		{"tiny TTL", &holdfast.Options{TTL: 9 * time.Millisecond}, "a", nil, "at least 10ms"},
+		{"negative margin", &holdfast.Options{Margin: -1}, "a", nil, "margin of -1ns does not fit"},
+		{"margin as long as the lease", &holdfast.Options{Margin: 30 * time.Second}, "a", nil, "less than half"},
+		{"negative lease", nil, "a", []holdfast.Option{holdfast.Lease(-1)}, "lease of -1ns is negative"},
+		{"no lease", nil, "a", []holdfast.Option{holdfast.Lease(0)}, "at least 10ms"},
+		{"negative wait", nil, "a", []holdfast.Option{holdfast.Wait(-1)}, "wait of -1ns is negative"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			store := newFaulty()
+			_, err := holdfast.New(store, tt.opts).Lock(t.Context(), tt.lock, tt.opt...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+			if got := store.tries.Load(); got != 0 {
+				t.Errorf("the store was asked %d times, want 0", got)
+			}
+		})
+	}
+}
+
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []holdfast.EventKind
+		var last holdfast.Event
+		store := memhold.New()
+		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, e.Kind)
+			last = e
+		}})
+		lock := mustLock(t, l, "job")
+		time.Sleep(1100 * time.Millisecond)
+		mustUnlock(t, lock)
+		lock = mustLock(t, l, "job")
+		store.Drop("job")
+		time.Sleep(1100 * time.Millisecond)
+		_ = lock.Unlock()
+		synctest.Wait()
+		want := []holdfast.EventKind{"acquire", "renew", "release", "acquire", "loss"}
+		if len(got) != len(want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+		}
+		if last.Reason != driver.Deleted || !errors.Is(last.Err, holdfast.ErrLost) || last.Token != lock.Token() {
+			t.Errorf("got %+v, want the loss of the second lock, deleted", last)
+		}
+	})
+}

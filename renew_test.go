@@ -1,0 +1,331 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	ttl    = 9 * time.Second
+	margin = 900 * time.Millisecond
+)
+
+func TestRenewalEachThirdOfTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+		start := time.Now()
+		lock := mustLock(t, l, "leader")
+		for range 24 * 60 * 6 { // each 10 s for 24 h
+			time.Sleep(10 * time.Second)
+			hs := holders(t, store, "leader")
+			if len(hs) != 1 || hs[0].Remaining < ttl*6/10 {
+				t.Fatalf("after %v: got %+v, want the lease never below two thirds", time.Since(start), hs)
+			}
+		}
+		if got, want := store.renews.Load(), int64(24*60*60/3); got < want || got > want+2 {
+			t.Errorf("got %d renewals in 24 h, want %d", got, want)
+		}
+		mustUnlock(t, lock)
+		before := store.renews.Load()
+		time.Sleep(time.Hour)
+		if got := store.renews.Load(); got != before {
+			t.Errorf("%d renewals after Unlock", got-before)
+		}
+		mustBeFree(t, store, "leader")
+	})
+}
+
+func TestFixedLeaseEndsAndIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: time.Second})
+		lock := mustLock(t, l, "job", holdfast.Lease(time.Minute))
+		ctx := lock.Context(t.Context())
+		start := time.Now()
+		<-ctx.Done()
+		between(t, "the lock ended", time.Since(start), 59*time.Second, time.Minute)
+		var lost *holdfast.LostError
+		if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.Expired {
+			t.Errorf("got %v, want an expired lock", context.Cause(ctx))
+		}
+		if got := store.renews.Load(); got != 0 {
+			t.Errorf("got %d renewals, want 0", got)
+		}
+		if hs := holders(t, store, "job"); len(hs) != 1 {
+			t.Errorf("the lease was given back before its holder said that it is done: %v", hs)
+		}
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Unlock: got %v, want ErrLost", err)
+		}
+		synctest.Wait()
+		mustBeFree(t, store, "job")
+	})
+}
+
+// A store that stops answering: the holder's context ends a margin before the
+// store can give the lock away, whatever the failure looks like.
+func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
+	failures := map[string]func(context.Context, []driver.Claim) ([]driver.Renewal, error){
+		"hangs":    func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) },
+		"errors":   func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") },
+		"not sent": func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotSent },
+		"short":    func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil },
+		"never ends": func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+			time.Sleep(time.Hour)
+			return nil, nil
+		},
+	}
+	for name, fail := range failures {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
+				lock := mustLock(t, l, "job")
+				start := time.Now()
+				store.change(func() { store.renew = fail })
+				ctx := lock.Context(t.Context())
+				<-ctx.Done()
+				between(t, "told", time.Since(start), ttl-margin, ttl-margin)
+				if hs := holders(t, store, "job"); len(hs) != 1 || hs[0].Remaining != margin {
+					t.Errorf("got %+v, want the lease with %v left", hs, margin)
+				}
+				var lost *holdfast.LostError
+				if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.Unreachable {
+					t.Errorf("got %v, want unreachable", context.Cause(ctx))
+				}
+				if err := lock.Err(); !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("Err: got %v, want ErrLost", err)
+				}
+				if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("Unlock: got %v, want ErrLost", err)
+				}
+				time.Sleep(time.Hour) // for the call that never ends to end
+			})
+		})
+	}
+}
+
+// The deadline counts from before the request: an answer that arrives late gives
+// no longer lease, and one that arrives too late gives none.
+func TestLateAnswersGiveNoLongerLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
+		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			out, err := store.Backend.Try(ctx, c)
+			time.Sleep(400 * time.Millisecond)
+			return out, err
+		}
+		start := time.Now()
+		lock := mustLock(t, l, "job")
+		store.change(func() {
+			store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+		})
+		between(t, "Remaining", lock.Remaining(), 0, ttl-margin-400*time.Millisecond)
+		<-lock.Context(t.Context()).Done()
+		between(t, "told after the first request", time.Since(start), ttl-margin, ttl-margin)
+		_ = lock.Unlock()
+	})
+}
+
+func TestGrantThatIsNearlyOverIsNoGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
+		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			out, err := store.Backend.Try(ctx, c)
+			time.Sleep(8 * time.Second) // ignores its context, too
+			return out, err
+		}
+		_, err := l.TryLock(t.Context(), "job")
+		if err == nil {
+			t.Fatal("a lock with most of its lease gone was handed out")
+		}
+		store.try = nil
+		synctest.Wait()
+		mustBeFree(t, store, "job")
+	})
+}
+
+// A blip shorter than the lease is no loss.
+func TestRenewalIsRetriedUntilTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
+		lock := mustLock(t, l, "job")
+		for range 100 {
+			store.change(func() {
+				store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") }
+			})
+			time.Sleep(ttl / 2)
+			store.change(func() { store.renew = nil })
+			time.Sleep(time.Second)
+			if err := lock.Err(); err != nil {
+				t.Fatalf("lost by a blip of half a lease: %v", err)
+			}
+		}
+		mustUnlock(t, lock)
+	})
+}
+
+func TestLossHasAReason(t *testing.T) {
+	tests := []struct {
+		want driver.Reason
+		lose func(t *testing.T, store *faulty)
+	}{
+		{driver.Deleted, func(_ *testing.T, store *faulty) { store.Drop("job") }},
+		{driver.Forced, func(t *testing.T, store *faulty) {
+			l := holdfast.New(store, nil)
+			hs, err := l.Inspect(t.Context(), "job")
+			if err != nil || len(hs) != 1 {
+				t.Fatalf("Inspect: %v, %v", hs, err)
+			}
+			if err := l.Break(t.Context(), "job", hs[0], "stuck since noon"); err != nil {
+				t.Fatalf("Break: %v", err)
+			}
+			if err := l.Break(t.Context(), "job", hs[0], "again"); !errors.Is(err, driver.ErrGone) {
+				t.Errorf("second Break: got %v, want ErrGone", err)
+			}
+		}},
+		{driver.NotOwner, func(t *testing.T, store *faulty) {
+			c := driver.Claim{Name: "job", Owner: "me", TTL: time.Minute, Holds: 1, Tokens: 1}
+			store.change(func() {
+				store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+					return []driver.Renewal{{Err: &driver.GoneError{Reason: driver.NotOwner}}}, nil
+				}
+			})
+			if _, err := store.Backend.Try(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.want), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+				lock := mustLock(t, l, "job")
+				ctx := lock.Context(t.Context())
+				start := time.Now()
+				tt.lose(t, store)
+				<-ctx.Done()
+				between(t, "told", time.Since(start), 0, ttl/3)
+				for what, err := range map[string]error{"cause": context.Cause(ctx), "Err": lock.Err(), "Unlock": lock.Unlock()} {
+					var lost *holdfast.LostError
+					if !errors.As(err, &lost) || !errors.Is(err, holdfast.ErrLost) || lost.Reason != tt.want {
+						t.Errorf("%s: got %v, want a loss: %s", what, err, tt.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Another goroutine of the process can have the lock as soon as the store would
+// give it: the queue is no lock of its own.
+func TestLossLetsTheNextOfTheProcessIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+		lost := mustLock(t, l, "job")
+		store.Drop("job")
+		start := time.Now()
+		next := mustLock(t, l, "job")
+		between(t, "the next got the lock", time.Since(start), 0, ttl/3)
+		if next.Token() <= lost.Token() {
+			t.Errorf("token %d is not larger than %d", next.Token(), lost.Token())
+		}
+		if err := lost.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Unlock of the lost lock: got %v, want ErrLost", err)
+		}
+		if err := next.Err(); err != nil {
+			t.Errorf("the next holder was disturbed: %v", err)
+		}
+		mustUnlock(t, next)
+	})
+}
+
+// One claim that makes the store's code panic costs that lock and no other.
+func TestPanickingRenewalCostsOneLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+		locks := make([]*holdfast.Lock, 1000)
+		for i := range locks {
+			locks[i] = mustLock(t, l, fmt.Sprintf("job:%d", i))
+		}
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				if slices.ContainsFunc(cs, func(c driver.Claim) bool { return c.Name == "job:500" }) {
+					panic("cannot renew this")
+				}
+				return store.Backend.Renew(ctx, cs)
+			}
+		})
+		time.Sleep(10 * ttl)
+		for i, k := range locks {
+			err := k.Err()
+			if i == 500 {
+				var lost *holdfast.LostError
+				if !errors.As(err, &lost) || lost.Reason != driver.Unreachable {
+					t.Errorf("the one that panics: got %v, want a loss", err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("job:%d: %v", i, err)
+			}
+			mustUnlock(t, k)
+		}
+	})
+}
+
+func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second})
+		const n = 10_000
+		locks := make([]*holdfast.Lock, n)
+		for i := range locks {
+			locks[i] = mustLock(t, l, fmt.Sprintf("job:%d", i))
+		}
+		var mu sync.Mutex
+		claims, largest := 0, 0
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				mu.Lock()
+				claims += len(cs)
+				largest = max(largest, len(cs))
+				mu.Unlock()
+				return store.Backend.Renew(ctx, cs)
+			}
+		})
+		calls := store.renews.Load()
+		time.Sleep(30 * time.Second)
+		calls = store.renews.Load() - calls
+		mu.Lock()
+		defer mu.Unlock()
+		if claims < 3*n*9/10 || claims > 3*n*11/10 {
+			t.Errorf("%d claims renewed in one lease, want about %d", claims, 3*n)
+		}
+		if calls > 150 {
+			t.Errorf("%d calls for %d renewals, want at most 150", calls, claims)
+		}
+		if largest > 500 {
+			t.Errorf("a call carried %d claims, want at most 500", largest)
+		}
+		for _, k := range locks {
+			mustUnlock(t, k)
+		}
+	})
+}

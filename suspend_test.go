@@ -1,0 +1,141 @@
+package holdfast
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// A machine that was suspended: the monotonic clock, which is the test's clock,
+// stood still while the wall clock ran.
+func TestSuspendedMachineAsksBeforeItTrusts(t *testing.T) {
+	for name, lost := range map[string]bool{"still held": false, "lost meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ahead atomic.Int64
+				store := memhold.New()
+				l := New(store, nil)
+				l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				lock, err := l.Lock(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lock.Err(); err != nil {
+					t.Fatal(err)
+				}
+				ahead.Store(int64(time.Hour))
+				if lost {
+					store.Drop("job")
+				}
+				if err := lock.Err(); !errors.Is(err, errSuspended) {
+					t.Errorf("first check after an hour of suspension: got %v, want doubt", err)
+				}
+				synctest.Wait()
+				switch err := lock.Err(); {
+				case lost && !errors.Is(err, ErrLost):
+					t.Errorf("after asking: got %v, want ErrLost", err)
+				case !lost && err != nil:
+					t.Errorf("after asking: got %v, want held", err)
+				}
+				_ = lock.Unlock()
+			})
+		})
+	}
+}
+
+// Contexts do not wait for somebody to call Err.
+func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		store := memhold.New()
+		l := New(store, nil)
+		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := lock.Context(t.Context())
+		time.Sleep(1500 * time.Millisecond)
+		store.Drop("job")
+		ahead.Store(int64(time.Hour))
+		start := time.Now()
+		<-ctx.Done()
+		if took := time.Since(start); took > tickCap {
+			t.Errorf("noticed after %v, want at most %v", took, tickCap)
+		}
+		_ = lock.Unlock()
+	})
+}
+
+// A clock that is set costs one renewal, not the lock.
+func TestWallClockStepsAreHarmless(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var ahead atomic.Int64
+			l := New(memhold.New(), nil)
+			l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			lock, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				ahead.Store(int64(i%2) * int64(step))
+				time.Sleep(20 * time.Second)
+				if err := lock.Err(); err != nil {
+					t.Fatalf("step of %v: %v", step, err)
+				}
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A Lock that nobody refers to any more is not renewed.
+func TestDroppedLockIsNotRenewed(t *testing.T) {
+	store := memhold.New()
+	l := New(store, &Options{TTL: 300 * time.Millisecond})
+	if _, err := l.Lock(t.Context(), "job"); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		runtime.GC()
+		if hs, err := store.Inspect(t.Context(), "job"); err != nil || len(hs) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("still renewed")
+		}
+		runtime.Gosched()
+	}
+}
+
+// Nothing of a Locker stays when its last lock is gone.
+func TestIdleLockerKeepsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(memhold.New(), nil)
+		for range 100 {
+			lock, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // the bubble ends with a panic if a goroutine is left
+		if n := len(l.gates.m); n != 0 {
+			t.Errorf("%d gates left", n)
+		}
+		if l.keeper.awake || len(l.keeper.holds) != 0 {
+			t.Errorf("the keeper is awake (%t) with %d holds", l.keeper.awake, len(l.keeper.holds))
+		}
+	})
+}
