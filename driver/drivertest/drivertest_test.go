@@ -1,0 +1,421 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// TestChecksPassWithoutBug is the control of the test below: it is the bug that
+// fails a check, and not the recorder or the wrapper.
+func TestChecksPassWithoutBug(t *testing.T) {
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			rec := judge(t, c.name, func() driver.Backend { return &mutant{Backend: memhold.New()} })
+			if len(rec.complaints) > 0 {
+				t.Errorf("complaints about a store without a bug:\n\t%s", rec)
+			}
+		})
+	}
+}
+
+// TestChecksFindBugs shows that each check can fail, and does for the bug that
+// it is there for.
+func TestChecksFindBugs(t *testing.T) {
+	unproven := make(map[string]bool)
+	for _, c := range checks() {
+		unproven[c.name] = true
+	}
+	for _, bug := range bugs() {
+		for _, check := range bug.fails {
+			delete(unproven, check)
+			t.Run(bug.name+"/"+check, func(t *testing.T) {
+				rec := judge(t, check, func() driver.Backend {
+					m := &mutant{Backend: memhold.New()}
+					bug.plant(m)
+					return m
+				})
+				if len(rec.complaints) == 0 {
+					t.Errorf("%s passes a store that %s", check, bug.name)
+				}
+				t.Logf("complaints:\n\t%s", rec)
+			})
+		}
+	}
+	for check := range unproven {
+		t.Errorf("no bug shows that %s can fail", check)
+	}
+}
+
+// plainMutex declares nothing, and has nothing but exclusion. Its calls take
+// time, as those of a store on the network do.
+type plainMutex struct{ driver.Backend }
+
+func (m plainMutex) Info() driver.Info { return driver.Info{Name: "plain"} }
+
+func (m plainMutex) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	pause(ctx, time.Millisecond)
+	o, err := m.Backend.Try(ctx, c)
+	return driver.Outcome{Granted: o.Granted, ValidFor: o.ValidFor}, err
+}
+
+func (m plainMutex) Waiter(driver.Claim) driver.Waiter {
+	return waitFunc(func(ctx context.Context, _ driver.Outcome) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return errors.ErrUnsupported
+	})
+}
+
+func TestSuiteServesPlainMutex(t *testing.T) {
+	Suite{
+		Open:     func(*testing.T) driver.Backend { return plainMutex{memhold.New()} },
+		Synctest: true,
+	}.Run(t)
+}
+
+func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
+	for name, want := range map[string]string{
+		"ExcludesOthers":        "",
+		"TokensRise":            "Caps.Fencing",
+		"ExpiresAlone":          "Caps.ExpiresAlone",
+		"WaitReturnsOnRelease":  "Caps.Wakes",
+		"InspectShowsTheHolder": "driver.Inspector",
+		"BreakEndsTheGrant":     "driver.Inspector",
+	} {
+		if got := checkNamed(t, name).missing(plainMutex{memhold.New()}); got != want {
+			t.Errorf("%s: got %q missing, want %q", name, got, want)
+		}
+	}
+}
+
+// bug is one way to get a store wrong.
+type bug struct {
+	name  string   // what the store does
+	fails []string // the checks that must find it
+	plant func(m *mutant)
+}
+
+func bugs() []bug {
+	var all []bug
+	for _, some := range [][]bug{tryBugs(), tokenBugs(), renewBugs(), releaseBugs(), expiryBugs(), waitBugs(), contextBugs(), inspectBugs()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+func tryBugs() []bug {
+	rename := func(f func(string) string) func(*mutant) {
+		return func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				c.Name = f(c.Name)
+				return m.Backend.Try(ctx, c)
+			}
+		}
+	}
+	return []bug{
+		{"grants twice", []string{"ExcludesOthers", "ExcludesUnderContention", "TryIsIdempotentByOwner"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				o, err := m.Backend.Try(ctx, c)
+				if err == nil && !o.Granted {
+					o = driver.Outcome{Granted: true, Token: 1, ValidFor: c.TTL}
+				}
+				return o, err
+			}
+		}},
+		{"refuses the holder's repeated try", []string{"TryIsIdempotentByOwner"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				if hs, _ := m.Backend.Inspect(ctx, c.Name); len(hs) == 1 {
+					return driver.Outcome{RetryAfter: hs[0].Remaining}, nil
+				}
+				return m.Backend.Try(ctx, c)
+			}
+		}},
+		{"folds case", []string{"NamesAreInjective"}, rename(strings.ToLower)},
+		{"trims spaces", []string{"NamesAreInjective"}, rename(strings.TrimSpace)},
+		{"cuts names", []string{"NamesAreInjective"}, rename(func(s string) string { return s[:min(len(s), 255)] })},
+		{"ends names at a zero byte", []string{"NamesAreInjective"}, rename(func(s string) string {
+			s, _, _ = strings.Cut(s, "\x00")
+			return s
+		})},
+		{"locks the part of a name in braces", []string{"NamesAreInjective"}, rename(func(s string) string {
+			if _, after, ok := strings.Cut(s, "{"); ok {
+				if tag, _, ok := strings.Cut(after, "}"); ok {
+					return tag
+				}
+			}
+			return s
+		})},
+	}
+}
+
+func tokenBugs() []bug {
+	return []bug{
+		{"repeats tokens", []string{"TokensRise", "ExcludesUnderContention"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				o, err := m.Backend.Try(ctx, c)
+				o.Token = 7
+				return o, err
+			}
+		}},
+		{"reserves one token instead of a block", []string{"TokensRise", "ExcludesUnderContention"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				c.Tokens = 1
+				return m.Backend.Try(ctx, c)
+			}
+		}},
+	}
+}
+
+func renewBugs() []bug {
+	return []bug{
+		{"makes lost claims anew on renewal", []string{"RenewNeverRevives", "RenewAnswersEachClaim"}, func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				r := m.rightRenew(ctx, c)
+				if !errors.Is(r.Err, driver.ErrGone) {
+					return r
+				}
+				if o, err := m.Backend.Try(ctx, c); err == nil && o.Granted {
+					return driver.Renewal{ValidFor: o.ValidFor}
+				}
+				return r
+			}
+		}},
+		{"renews without owner check", []string{"RenewTouchesOwnClaimOnly"}, func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				return m.rightRenew(ctx, m.asHolder(ctx, c))
+			}
+		}},
+		{"extends the holder when a stranger renews", []string{"RenewTouchesOwnClaimOnly"}, func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				m.rightRenew(ctx, m.asHolder(ctx, c))
+				return m.rightRenew(ctx, c)
+			}
+		}},
+		{"renews nothing", []string{"RenewExtendsBeyondTTL"}, func(m *mutant) {
+			m.renew = func(_ context.Context, c driver.Claim) driver.Renewal {
+				return driver.Renewal{ValidFor: c.TTL}
+			}
+		}},
+		{"answers a batch in another order", []string{"RenewAnswersEachClaim"}, func(m *mutant) {
+			m.batch = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				answers, err := m.Backend.Renew(ctx, cs)
+				if n := len(answers); n > 1 {
+					answers[0], answers[1] = answers[1], answers[0]
+				}
+				return answers, err
+			}
+		}},
+		{"fails a batch for one lost claim", []string{"RenewAnswersEachClaim"}, func(m *mutant) {
+			m.batch = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				answers, err := m.Backend.Renew(ctx, cs)
+				for _, a := range answers {
+					err = errors.Join(err, a.Err)
+				}
+				return answers, err
+			}
+		}},
+	}
+}
+
+func releaseBugs() []bug {
+	return []bug{
+		{"releases without owner check", []string{"ReleaseByStrangerChangesNothing", "ReleaseTwiceIsGone"}, func(m *mutant) {
+			m.release = func(ctx context.Context, c driver.Claim) error {
+				return m.Backend.Release(ctx, m.asHolder(ctx, c))
+			}
+		}},
+		{"does not say when nothing was released", []string{"ReleaseTwiceIsGone", "ReleaseOfNeverTriedIsGone"}, func(m *mutant) {
+			m.release = func(ctx context.Context, c driver.Claim) error {
+				_ = m.Backend.Release(ctx, c)
+				return nil
+			}
+		}},
+		{"releases nothing", []string{"ReleaseFreesForOthers"}, func(m *mutant) {
+			m.release = func(context.Context, driver.Claim) error { return nil }
+		}},
+		{"lets a late try in", []string{"UnsettledReleaseRefusesLateTry"}, func(m *mutant) {
+			m.release = func(ctx context.Context, c driver.Claim) error {
+				c.Unsettled = false
+				return m.Backend.Release(ctx, c)
+			}
+		}},
+	}
+}
+
+func expiryBugs() []bug {
+	return []bug{
+		{"keeps grants without a TTL", []string{"ExpiresAlone"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				c.TTL = time.Hour
+				return m.Backend.Try(ctx, c)
+			}
+		}},
+		{"promises more than it keeps on a grant", []string{"ValidForIsALowerBound"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				c.TTL = c.TTL * 9 / 10
+				o, err := m.Backend.Try(ctx, c)
+				o.ValidFor = o.ValidFor * 10 / 9
+				return o, err
+			}
+		}},
+		{"promises more than it keeps on a renewal", []string{"ValidForIsALowerBound"}, func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				r := m.rightRenew(ctx, c)
+				r.ValidFor = r.ValidFor * 10 / 9
+				return r
+			}
+		}},
+	}
+}
+
+func waitBugs() []bug {
+	return []bug{
+		{"listens only from Wait on", []string{"WaitMissesNothing"}, func(m *mutant) {
+			var mu sync.Mutex
+			changed := make(chan struct{})
+			m.release = func(ctx context.Context, c driver.Claim) error {
+				err := m.Backend.Release(ctx, c)
+				mu.Lock()
+				defer mu.Unlock()
+				close(changed)
+				changed = make(chan struct{})
+				return err
+			}
+			m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error {
+				mu.Lock()
+				next := changed
+				mu.Unlock()
+				select {
+				case <-next:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}},
+		{"asks only whether the name is free", []string{"WaitMissesNothing"}, func(m *mutant) {
+			m.wait = func(ctx context.Context, c driver.Claim, _ driver.Outcome) error {
+				now, err := m.Backend.Try(ctx, driver.Claim{Name: c.Name, Owner: "nobody"}) // without a TTL it keeps nothing
+				if err != nil || now.Granted {
+					return err
+				}
+				return m.Backend.Waiter(c).Wait(ctx, now)
+			}
+		}},
+		{"never wakes", []string{"WaitReturnsOnRelease", "WaitMissesNothing", "BreakEndsTheGrant"}, func(m *mutant) {
+			m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		}},
+		{"does not wait", []string{"WaitDoesNotSpin"}, func(m *mutant) {
+			m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error { return ctx.Err() }
+		}},
+	}
+}
+
+func contextBugs() []bug {
+	return []bug{
+		{"ignores the context of a try", []string{"TryHonoursContext"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				return m.Backend.Try(context.WithoutCancel(ctx), c)
+			}
+		}},
+		{"hides the error of the context", []string{"TryHonoursContext", "WaitHonoursContext"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				o, err := m.Backend.Try(ctx, c)
+				if err != nil {
+					err = errors.New("try failed")
+				}
+				return o, err
+			}
+			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
+				if err := m.Backend.Waiter(c).Wait(ctx, last); err != nil {
+					return errors.New("wait failed")
+				}
+				return nil
+			}
+		}},
+		{"leaves a claim behind after a cancelled try", []string{"TryHonoursContext"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				if ctx.Err() != nil {
+					c.Owner += " on its way"
+				}
+				o, err := m.Backend.Try(context.WithoutCancel(ctx), c)
+				return o, errors.Join(err, ctx.Err())
+			}
+		}},
+		{"ignores the context of a wait", []string{"WaitHonoursContext"}, func(m *mutant) {
+			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
+				return m.Backend.Waiter(c).Wait(context.WithoutCancel(ctx), last)
+			}
+		}},
+		{"calls a cancelled renewal a loss", []string{"RenewHonoursContext"}, func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				r := m.rightRenew(ctx, c)
+				if r.Err != nil {
+					r.Err = driver.ErrGone
+				}
+				return r
+			}
+		}},
+		{"hangs in a cancelled release", []string{"ReleaseHonoursContext"}, func(m *mutant) {
+			m.release = func(ctx context.Context, c driver.Claim) error {
+				if ctx.Err() != nil {
+					time.Sleep(3 * time.Second)
+				}
+				return m.Backend.Release(ctx, c)
+			}
+		}},
+	}
+}
+
+func inspectBugs() []bug {
+	return []bug{
+		{"shows nobody", []string{"InspectShowsTheHolder"}, func(m *mutant) {
+			m.inspect = func(context.Context, string) ([]driver.Holder, error) { return nil, nil }
+		}},
+		{"shows a lease without an end", []string{"InspectShowsTheHolder"}, func(m *mutant) {
+			m.inspect = func(ctx context.Context, name string) ([]driver.Holder, error) {
+				hs, err := m.Backend.Inspect(ctx, name)
+				for i := range hs {
+					hs[i].Remaining = -1
+				}
+				return hs, err
+			}
+		}},
+		{"counts a repeated try", []string{"HoldsAreRecorded", "TryIsIdempotentByOwner"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				if hs, _ := m.Backend.Inspect(ctx, c.Name); len(hs) == 1 && hs[0].Owner == c.Owner {
+					c.Holds = hs[0].Holds + 1
+				}
+				return m.Backend.Try(ctx, c)
+			}
+		}},
+		{"does not record the count of a renewal", []string{"HoldsAreRecorded"}, func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				c.Holds = 1
+				return m.rightRenew(ctx, c)
+			}
+		}},
+		{"breaks whoever holds", []string{"BreakOfChangedHolderIsGone"}, func(m *mutant) {
+			m.force = func(ctx context.Context, name string, h driver.Holder, why string) error {
+				h.Owner = m.asHolder(ctx, driver.Claim{Name: name, Owner: h.Owner}).Owner
+				return m.Backend.Break(ctx, name, h, why)
+			}
+		}},
+		{"breaks without saying why", []string{"BreakEndsTheGrant"}, func(m *mutant) {
+			m.force = func(ctx context.Context, name string, h driver.Holder, _ string) error {
+				return m.Backend.Release(ctx, driver.Claim{Name: name, Owner: h.Owner})
+			}
+		}},
+	}
+}

@@ -1,0 +1,201 @@
+package drivertest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func tryIsIdempotentByOwner(p *probe) {
+	a, other := p.claim(), p.claim()
+	first := p.mustGrant(a, "of a free name")
+	for range 3 {
+		again := p.mustGrant(a, "repeated by its owner")
+		if again.Token < first.Token {
+			p.Errorf("repeated Try: got token %d, want at least the first one, %d", again.Token, first.Token)
+		}
+	}
+	if p.has(inspector) {
+		if h := p.mustShow(a, "after a repeated Try"); p.has(counts) && h.Holds != 1 {
+			p.Errorf("after a repeated Try: got %d holds, want 1", h.Holds)
+		}
+	}
+	p.mustRefuse(other, "by another owner after a repeated Try")
+	p.mustRelease(a, "after a repeated Try")
+	p.mustGrant(other, "after one Release of a repeated Try")
+}
+
+func excludesOthers(p *probe) {
+	a := p.claim()
+	held := p.mustGrant(a, "of a free name")
+	limit := max(p.rounded(a.TTL), held.ValidFor) + prompt
+	for range 3 {
+		b := p.claim()
+		o := p.mustRefuse(b, "of a held name")
+		if o.RetryAfter < 0 || o.RetryAfter > limit {
+			p.Errorf("refused Try: got RetryAfter %v, want 0 to %v, the holder's lease", o.RetryAfter, limit)
+		}
+		p.mustRefuse(b, "of a held name, repeated")
+		p.withdraw(b)
+	}
+	p.mustRenew(a, "after others were refused")
+	p.mustRelease(a, "after others were refused")
+}
+
+func excludesUnderContention(p *probe) {
+	const workers, rounds = 8, 50
+	var s section
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range rounds {
+				if err := p.pass(&s); err != nil {
+					p.Errorf("contender: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got, want := s.count.Load(), int64(workers*rounds); got != want {
+		p.Errorf("counter under the lock: got %d, want %d", got, want)
+	}
+}
+
+// section is what the lock protects. Its fields are atomic so that a store that
+// grants twice shows up as a failed check and not as a data race; they are read
+// and written in separate steps so that it does show up.
+type section struct {
+	inside atomic.Int32
+	count  atomic.Int64
+	token  atomic.Uint64
+}
+
+// pass acquires the check's name, passes through s and releases.
+func (p *probe) pass(s *section) error {
+	c := p.claim()
+	c.Tokens = 3
+	o, err := p.acquire(c)
+	if err != nil {
+		p.remember(c)
+		return fmt.Errorf("acquire: %w", err)
+	}
+	err = s.enter(o, c, p.info.Caps.Fencing)
+	if rerr := p.b.Release(p.ctx, c); rerr != nil {
+		return fmt.Errorf("release of a held claim: %w", rerr)
+	}
+	return err
+}
+
+func (s *section) enter(o driver.Outcome, c driver.Claim, fencing bool) error {
+	defer s.inside.Add(-1)
+	if n := s.inside.Add(1); n != 1 {
+		return fmt.Errorf("%d holders at once", n)
+	}
+	v := s.count.Load()
+	last := s.token.Load()
+	runtime.Gosched()
+	s.count.Store(v + 1)
+	s.token.Store(o.Token + uint64(c.Tokens) - 1)
+	if fencing && o.Token <= last {
+		return fmt.Errorf("token %d after %d was given", o.Token, last)
+	}
+	return nil
+}
+
+func tokensRise(p *probe) {
+	var last uint64
+	take := func(c driver.Claim, when string) {
+		p.Helper()
+		o := p.mustGrant(c, when)
+		if o.Token <= last {
+			p.Fatalf("Try %s: got token %d, want more than %d, the last one given", when, o.Token, last)
+		}
+		last = o.Token + uint64(c.Tokens) - 1
+	}
+	// A large block is larger than what a clock in microseconds moves on from
+	// one try to the next, so a block that was not reserved is noticed.
+	for _, block := range []int{1, 1, 64, 1, 1 << 20, 5, 1} {
+		c := p.claim()
+		c.Tokens = block
+		take(c, fmt.Sprintf("with %d tokens", block))
+		p.mustRelease(c, "of a held claim")
+	}
+	a := p.claim()
+	a.Tokens = 1 << 20
+	take(a, "before it is repeated")
+	if again := p.mustGrant(a, "repeated by its owner"); again.Token > last {
+		last = again.Token + uint64(a.Tokens) - 1
+	}
+	p.mustRelease(a, "after a repeated Try")
+	take(p.claim(), "after a repeated Try")
+}
+
+func expiresAlone(p *probe) {
+	a, b := p.brief(), p.claim()
+	o := p.mustGrant(a, "of a free name")
+	granted := time.Now()
+	p.mustRefuse(b, "while the lease lasts")
+	next := p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease")
+	if p.info.Caps.Fencing && next.Token <= o.Token {
+		p.Errorf("token after an expired grant: got %d, want more than %d", next.Token, o.Token)
+	}
+	p.mustNotRenew(a, "of an expired claim")
+	p.mustNotRelease(a, "of an expired claim")
+	p.mustRenew(b, "of the claim that followed")
+}
+
+func validForIsALowerBound(p *probe) {
+	a, b := p.brief(), p.claim()
+	start := time.Now()
+	o := p.mustGrant(a, "of a free name")
+	p.mustRefuse(b, "while the lease lasts")
+
+	// Once after the grant and once, with other claims, after a renewal.
+	p.mustGrantBy(b, start.Add(p.lapse()), "after the lease")
+	p.notBefore(start.Add(o.ValidFor), "granted")
+	p.mustRelease(b, "of a held claim")
+
+	a, b = p.brief(), p.claim()
+	p.mustGrant(a, "of a free name")
+	pause(p.ctx, p.short/3)
+	start = time.Now()
+	r := p.mustRenew(a, "of a held claim")
+	p.mustGrantBy(b, start.Add(p.lapse()), "after the renewed lease")
+	p.notBefore(start.Add(r.ValidFor), "renewed")
+}
+
+// notBefore complains if it is not yet valid: the time up to which the last
+// holder may believe in its claim.
+func (p *probe) notBefore(valid time.Time, how string) {
+	p.Helper()
+	if early := time.Until(valid); early > 0 {
+		p.Errorf("the name was given away %v before the end of the lease that was %s", early, how)
+	}
+}
+
+// lapse is how long after its last renewal a brief claim is gone at the latest:
+// stores may be late to notice, but not by much.
+func (p *probe) lapse() time.Duration {
+	ttl := p.rounded(p.short)
+	return ttl + max(time.Second, ttl)
+}
+
+// mustGrantBy tries c over and over, and must have it granted by then.
+func (p *probe) mustGrantBy(c driver.Claim, then time.Time, when string) driver.Outcome {
+	p.Helper()
+	for {
+		o := p.try(c)
+		if o.Granted {
+			return o
+		}
+		if time.Now().After(then) {
+			p.Fatalf("Try %s: still refused (held by %q)", when, o.Holder)
+		}
+		pause(p.ctx, p.short/50)
+	}
+}

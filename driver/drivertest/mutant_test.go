@@ -1,0 +1,93 @@
+package drivertest
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// mutant is memhold with a bug: what is not nil takes the place of what is
+// right, which Backend still does.
+type mutant struct {
+	*memhold.Backend
+	try     func(context.Context, driver.Claim) (driver.Outcome, error)
+	renew   func(context.Context, driver.Claim) driver.Renewal
+	batch   func(context.Context, []driver.Claim) ([]driver.Renewal, error)
+	release func(context.Context, driver.Claim) error
+	wait    func(context.Context, driver.Claim, driver.Outcome) error
+	inspect func(context.Context, string) ([]driver.Holder, error)
+	force   func(context.Context, string, driver.Holder, string) error
+}
+
+func (m *mutant) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	if m.try != nil {
+		return m.try(ctx, c)
+	}
+	return m.Backend.Try(ctx, c)
+}
+
+func (m *mutant) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	switch {
+	case m.batch != nil:
+		return m.batch(ctx, cs)
+	case m.renew == nil:
+		return m.Backend.Renew(ctx, cs)
+	}
+	answers := make([]driver.Renewal, len(cs))
+	for i, c := range cs {
+		answers[i] = m.renew(ctx, c)
+	}
+	return answers, nil
+}
+
+func (m *mutant) Release(ctx context.Context, c driver.Claim) error {
+	if m.release != nil {
+		return m.release(ctx, c)
+	}
+	return m.Backend.Release(ctx, c)
+}
+
+func (m *mutant) Waiter(c driver.Claim) driver.Waiter {
+	if m.wait != nil {
+		return waitFunc(func(ctx context.Context, last driver.Outcome) error { return m.wait(ctx, c, last) })
+	}
+	return m.Backend.Waiter(c)
+}
+
+func (m *mutant) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
+	if m.inspect != nil {
+		return m.inspect(ctx, name)
+	}
+	return m.Backend.Inspect(ctx, name)
+}
+
+func (m *mutant) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+	if m.force != nil {
+		return m.force(ctx, name, h, why)
+	}
+	return m.Backend.Break(ctx, name, h, why)
+}
+
+type waitFunc func(context.Context, driver.Outcome) error
+
+func (f waitFunc) Wait(ctx context.Context, last driver.Outcome) error { return f(ctx, last) }
+
+func (f waitFunc) Close() {}
+
+// rightRenew renews one claim as it should be.
+func (m *mutant) rightRenew(ctx context.Context, c driver.Claim) driver.Renewal {
+	answers, err := m.Backend.Renew(ctx, []driver.Claim{c})
+	if err != nil {
+		return driver.Renewal{Err: err}
+	}
+	return answers[0]
+}
+
+// asHolder returns c in the name of whoever holds its name.
+func (m *mutant) asHolder(ctx context.Context, c driver.Claim) driver.Claim {
+	if hs, err := m.Backend.Inspect(ctx, c.Name); err == nil && len(hs) == 1 {
+		c.Owner = hs[0].Owner
+	}
+	return c
+}

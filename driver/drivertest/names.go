@@ -1,0 +1,97 @@
+package drivertest
+
+import (
+	"crypto/rand"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// namesAreInjective holds many names at once that a store might take for one:
+// by folding case or accents, trimming, splitting, escaping or cutting.
+func namesAreInjective(p *probe) {
+	base := "Job" + rand.Text()[:10]
+	for _, name := range p.lookalikes(base) {
+		p.holdName(name, false)
+	}
+	// Some stores cannot place every name with braces, and refuse it.
+	for _, name := range []string{
+		"{" + base + "}", "{" + base + "}x", "x{" + base + "}", base + "{x}", base + "{y}",
+		"{{" + base + "}}", base + "{}", base + "{", base + "}",
+	} {
+		p.holdName(name, true)
+	}
+	p.holdOneByte()
+}
+
+// lookalikes returns names that differ, if only a little.
+func (p *probe) lookalikes(base string) []string {
+	names := []string{
+		base, strings.ToLower(base), strings.ToUpper(base),
+		base + "/1", base + "/1/", base + "/", base + "//1", "/" + base, base + "/./1", base + "/../1",
+		base + ":1", base + ":", base + "1", base + "11",
+		base + " ", " " + base, base + " 1", base + "  1", base + "\t", base + "\n", base + "\r\n",
+		base + "%", base + "%20", base + "+", base + "%2F1", base + "_", base + "*", base + "?", base + "[1]",
+		base + "'", base + `"`, base + `\`, base + `\\`, base + "\x00", base + "\x00\x00", base + "\xff", base + "\xfe",
+		base + "e", base + "é", base + "e\u0301", base + "É", base + "ss", base + "ß", base + "ẞ",
+		base + "i", base + "ı", base + "İ", base + "日本", base + "\U0001f512", base + "\U0001f513",
+	}
+	longest := 4096
+	if p.info.MaxName > 0 {
+		longest = min(longest, p.info.MaxName)
+	}
+	if room := longest - len(base) - 1; room > 0 {
+		long := base + strings.Repeat("n", room)
+		names = append(names, long+"a", long+"b", long)
+	}
+	fit := names[:0]
+	for _, name := range names {
+		if len(name) <= longest {
+			fit = append(fit, name)
+		}
+	}
+	return fit
+}
+
+// holdName takes name, which nobody else can hold, and keeps it. mayRefuse says
+// that the store may answer with an error instead.
+func (p *probe) holdName(name string, mayRefuse bool) {
+	p.Helper()
+	c := p.claim()
+	c.Name = name
+	p.remember(c)
+	o, err := p.b.Try(p.ctx, c)
+	switch {
+	case err != nil && !mayRefuse:
+		p.Errorf("Try of name %s: got error %v, want a grant", shown(name), err)
+	case err == nil && !o.Granted:
+		p.Errorf("Try of name %s: refused, held by %q; want it apart from all others", shown(name), o.Holder)
+	}
+}
+
+// holdOneByte takes a name of one letter. Such names cannot be random, so any
+// that is free will do.
+func (p *probe) holdOneByte() {
+	p.Helper()
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	var last driver.Outcome
+	for _, letter := range letters {
+		c := p.brief()
+		c.Name = string(letter)
+		last = p.try(c)
+		p.withdraw(c)
+		if last.Granted {
+			return
+		}
+	}
+	p.Errorf("Try of a name of one byte: all letters refused, the last held by %q", last.Holder)
+}
+
+// shown returns name for a message, shortened.
+func shown(name string) string {
+	if len(name) > 60 {
+		name = name[:40] + "..." + name[len(name)-10:]
+	}
+	return strconv.QuoteToASCII(name)
+}

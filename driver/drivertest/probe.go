@@ -1,0 +1,303 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// prompt is the longest that a call may take to notice what it is told: a
+	// release, or the end of its context. It is generous, for slow machines, and
+	// still shorter than the leases of claims that are not meant to expire.
+	prompt = 1500 * time.Millisecond
+
+	// overall bounds one check, so that a store that hangs fails it.
+	overall = time.Minute
+)
+
+// reporter is what a check needs of a testing.T. The suite's own tests put a
+// recorder in its place.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// probe is what a check works with: a store, names and owners of its own, and
+// short ways to say what must happen.
+type probe struct {
+	reporter
+	b    driver.Backend
+	info driver.Info
+	ctx  context.Context
+
+	short time.Duration // the TTL of claims that are meant to expire
+	long  time.Duration // and of those that are not
+
+	name   string
+	client string // the owners' first half, as the core makes them: "<uuid>:<number>"
+	owners atomic.Int64
+
+	mu    sync.Mutex
+	tried map[string]driver.Claim // by owner: to be released at the end
+}
+
+// run makes one check on b. ttl is Suite.TTL.
+func (c check) run(r reporter, b driver.Backend, ttl time.Duration) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), overall)
+	defer cancel()
+	info := b.Info()
+	if ttl == 0 {
+		ttl = max(500*time.Millisecond, info.MinTTL)
+	}
+	long := max(20*time.Second, 10*ttl)
+	if info.MaxTTL > 0 {
+		long = min(long, info.MaxTTL)
+	}
+	p := &probe{
+		reporter: r, b: b, info: info, ctx: ctx,
+		short: ttl, long: long,
+		name:   "drivertest-" + rand.Text()[:12],
+		client: uuid(),
+		tried:  make(map[string]driver.Claim),
+	}
+	defer p.cleanUp()
+	c.body(p)
+}
+
+func uuid() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// cleanUp releases whatever the check tried.
+func (p *probe) cleanUp() {
+	p.mu.Lock()
+	tried := maps.Clone(p.tried)
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
+	defer cancel()
+	for _, c := range tried {
+		_ = p.b.Release(ctx, c) // the check has said what there was to say
+	}
+}
+
+// claim returns a new claim on the check's name, which is not meant to expire.
+func (p *probe) claim() driver.Claim {
+	n := p.owners.Add(1)
+	return driver.Claim{
+		Name:   p.name,
+		Owner:  fmt.Sprintf("%s:%d", p.client, n),
+		Mode:   driver.Exclusive,
+		TTL:    p.long,
+		Holds:  1,
+		Tokens: 1,
+		Note:   fmt.Sprintf("drivertest@claim:%d", n),
+	}
+}
+
+// brief returns a new claim on the check's name, which soon expires.
+func (p *probe) brief() driver.Claim {
+	c := p.claim()
+	c.TTL = p.short
+	return c
+}
+
+// has reports whether the store can do c.
+func (p *probe) has(c capability) bool { return c(p.b) == "" }
+
+// rounded returns ttl as the store keeps it.
+func (p *probe) rounded(ttl time.Duration) time.Duration {
+	ttl = max(ttl, p.info.MinTTL)
+	if step := p.info.TTLStep; step > 0 {
+		ttl = (ttl + step - 1) / step * step
+	}
+	return ttl
+}
+
+// try makes one attempt and sees to it that its claim is released in the end.
+func (p *probe) try(c driver.Claim) driver.Outcome {
+	p.Helper()
+	p.remember(c)
+	o, err := p.b.Try(p.ctx, c)
+	if err != nil {
+		p.Fatalf("Try(%s): got error %v, want an answer", c.Owner, err)
+	}
+	return o
+}
+
+// remember notes c for cleanUp.
+func (p *probe) remember(c driver.Claim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tried[c.Owner] = c
+}
+
+// mustGrant tries c, which must be granted. when says what makes it so.
+func (p *probe) mustGrant(c driver.Claim, when string) driver.Outcome {
+	p.Helper()
+	o := p.try(c)
+	if !o.Granted {
+		p.Fatalf("Try %s: refused (held by %q), want a grant", when, o.Holder)
+	}
+	if o.ValidFor <= 0 {
+		p.Errorf("Try %s: got ValidFor %v, want more than 0", when, o.ValidFor)
+	}
+	return o
+}
+
+// mustRefuse tries c, which must not be granted.
+func (p *probe) mustRefuse(c driver.Claim, when string) driver.Outcome {
+	p.Helper()
+	o := p.try(c)
+	if o.Granted {
+		p.Fatalf("Try %s: granted with token %d, want a refusal", when, o.Token)
+	}
+	return o
+}
+
+// mustRelease ends c, which must be held.
+func (p *probe) mustRelease(c driver.Claim, when string) {
+	p.Helper()
+	if err := p.b.Release(p.ctx, c); err != nil {
+		p.Fatalf("Release %s: got error %v, want nil", when, err)
+	}
+}
+
+// mustNotRelease asks to end c, of which there must be nothing.
+func (p *probe) mustNotRelease(c driver.Claim, when string) {
+	p.Helper()
+	p.mustBeGone(p.b.Release(p.ctx, c), "Release "+when)
+}
+
+// withdraw ends c, whether or not the store keeps anything of a refused claim.
+func (p *probe) withdraw(c driver.Claim) {
+	p.Helper()
+	if err := p.b.Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+		p.Fatalf("Release of a refused claim: got error %v, want nil or ErrGone", err)
+	}
+}
+
+// renew renews c alone and returns its answer.
+func (p *probe) renew(c driver.Claim) driver.Renewal {
+	p.Helper()
+	answers, err := p.b.Renew(p.ctx, []driver.Claim{c})
+	if err != nil {
+		p.Fatalf("Renew: got error %v, want an answer per claim", err)
+	}
+	if len(answers) != 1 {
+		p.Fatalf("Renew: got %d answers to 1 claim", len(answers))
+	}
+	return answers[0]
+}
+
+// mustRenew renews c, which must be held.
+func (p *probe) mustRenew(c driver.Claim, when string) driver.Renewal {
+	p.Helper()
+	r := p.renew(c)
+	if r.Err != nil {
+		p.Fatalf("Renew %s: got error %v, want nil", when, r.Err)
+	}
+	if r.ValidFor <= 0 {
+		p.Errorf("Renew %s: got ValidFor %v, want more than 0", when, r.ValidFor)
+	}
+	return r
+}
+
+// mustNotRenew asks to renew c, of which there must be nothing.
+func (p *probe) mustNotRenew(c driver.Claim, when string) {
+	p.Helper()
+	p.mustBeGone(p.renew(c).Err, "Renew "+when)
+}
+
+func (p *probe) mustBeGone(err error, what string) {
+	p.Helper()
+	if !errors.Is(err, driver.ErrGone) {
+		p.Fatalf("%s: got error %v, want ErrGone", what, err)
+	}
+}
+
+// inspect returns the holders of the check's name.
+func (p *probe) inspect() []driver.Holder {
+	p.Helper()
+	hs, err := p.b.(driver.Inspector).Inspect(p.ctx, p.name)
+	if err != nil {
+		p.Fatalf("Inspect: got error %v, want the holders", err)
+	}
+	return hs
+}
+
+// mustShow returns the one holder of the check's name, which must be c.
+func (p *probe) mustShow(c driver.Claim, when string) driver.Holder {
+	p.Helper()
+	hs := p.inspect()
+	if len(hs) != 1 || hs[0].Owner != c.Owner {
+		p.Fatalf("Inspect %s: got %+v, want owner %s alone", when, hs, c.Owner)
+	}
+	return hs[0]
+}
+
+// promptly runs f and complains if it takes long.
+func (p *probe) promptly(what string, f func()) {
+	p.Helper()
+	start := time.Now()
+	f()
+	if took := time.Since(start); took > prompt {
+		p.Errorf("%s took %v, want at most %v", what, took.Round(time.Millisecond), prompt)
+	}
+}
+
+// acquire tries and waits until c is granted, as the core does. It may be used
+// from several goroutines. A wait that outlasts prompt is an error where the
+// store wakes its waiters: callers see to it that nobody holds for long.
+func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
+	var w driver.Waiter
+	for {
+		o, err := p.b.Try(p.ctx, c)
+		if err != nil || o.Granted {
+			return o, err
+		}
+		if w == nil {
+			w = p.b.Waiter(c)
+			defer w.Close()
+		}
+		if err := p.wait(w, o); err != nil {
+			return o, err
+		}
+	}
+}
+
+func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
+	if !p.info.Caps.Wakes {
+		pause(p.ctx, 20*time.Millisecond)
+		return p.ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, prompt)
+	defer cancel()
+	err := w.Wait(ctx, last)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no wake-up within %v: %w", prompt, err)
+	}
+	return err
+}
+
+// pause sleeps for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,92 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func renewExtendsBeyondTTL(p *probe) {
+	a, b := p.brief(), p.claim()
+	p.mustGrant(a, "of a free name")
+	for end := time.Now().Add(2 * p.rounded(p.short)); time.Now().Before(end); {
+		pause(p.ctx, p.short/5)
+		p.mustRenew(a, "of a held claim")
+		p.mustRefuse(b, "while the lease is renewed")
+	}
+	a.TTL = p.long
+	if r := p.mustRenew(a, "to a longer TTL"); p.has(expiry) && r.ValidFor < p.long/2 {
+		p.Errorf("Renew to TTL %v: got ValidFor %v", p.long, r.ValidFor)
+	}
+	p.mustRelease(a, "of a renewed claim")
+	p.mustGrant(b, "after a renewed claim was released")
+}
+
+func renewTouchesOwnClaimOnly(p *probe) {
+	a, stranger, b := p.brief(), p.claim(), p.claim()
+	p.mustGrant(a, "of a free name")
+	granted := time.Now()
+	p.mustNotRenew(stranger, "by a stranger")
+	p.mustRefuse(b, "after a stranger's Renew")
+	if p.has(inspector) {
+		p.mustShow(a, "after a stranger's Renew")
+	}
+	if !p.has(expiry) {
+		return
+	}
+	p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease, which a stranger tried to renew")
+}
+
+func renewNeverRevives(p *probe) {
+	a, b := p.claim(), p.claim()
+	p.mustGrant(a, "of a free name")
+	p.mustRelease(a, "of a held claim")
+	p.mustNotRenew(a, "of a released claim")
+	p.mustGrant(b, "after the Renew of a released claim")
+	p.mustNotRenew(a, "of a released claim while another holds")
+	p.mustRenew(b, "of the holder")
+	p.mustRelease(b, "of the holder")
+	if !p.has(expiry) {
+		return
+	}
+
+	a, b = p.brief(), p.claim()
+	p.mustGrant(a, "of a free name")
+	p.mustGrantBy(b, time.Now().Add(p.lapse()), "after the lease")
+	p.mustRelease(b, "of the claim that followed")
+	p.mustNotRenew(a, "of an expired claim, with the name free again")
+	p.mustGrant(p.claim(), "after the Renew of an expired claim")
+}
+
+func renewAnswersEachClaim(p *probe) {
+	if got, err := p.b.Renew(p.ctx, nil); err != nil || len(got) != 0 {
+		p.Errorf("Renew of no claims: got %v, %v, want nothing", got, err)
+	}
+	on := func(suffix string) driver.Claim {
+		c := p.claim()
+		c.Name += suffix
+		return c
+	}
+	held, lost, never, late := on(" held"), on(" lost"), on(" never"), on(" late")
+	stranger := on(" held")
+	p.mustGrant(held, "of a free name")
+	p.mustGrant(lost, "of a free name")
+	p.mustRelease(lost, "of a held claim")
+	p.mustGrant(late, "of a free name")
+
+	batch := []driver.Claim{held, lost, never, stranger, late}
+	want := []error{nil, driver.ErrGone, driver.ErrGone, driver.ErrGone, nil}
+	answers, err := p.b.Renew(p.ctx, batch)
+	if err != nil || len(answers) != len(batch) {
+		p.Fatalf("Renew of a batch: got %d answers and error %v, want %d answers", len(answers), err, len(batch))
+	}
+	for i, a := range answers {
+		if !errors.Is(a.Err, want[i]) {
+			p.Errorf("Renew of a batch, claim on %q: got %v, want %v", batch[i].Name, a.Err, want[i])
+		}
+	}
+	p.mustRelease(held, "after a batch")
+	p.mustRelease(late, "after a batch")
+	p.mustGrant(never, "after the Renew of a claim that was never tried")
+}

@@ -1,0 +1,174 @@
+package drivertest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func waitReturnsOnRelease(p *probe) {
+	// The delays let the waiter be anywhere: before, inside and long into Wait.
+	for _, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		a, b := p.claim(), p.claim()
+		p.mustGrant(a, "of a free name")
+		p.mustRefuse(b, "of a held name")
+
+		var released time.Time
+		var err error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			pause(p.ctx, delay)
+			err = p.b.Release(p.ctx, a)
+			released = time.Now()
+		})
+		_, waitErr := p.acquire(b)
+		got := time.Now()
+		wg.Wait()
+		if err != nil {
+			p.Fatalf("Release while another waits: got error %v, want nil", err)
+		}
+		if waitErr != nil {
+			p.Fatalf("waiting for a release after %v: %v", delay, waitErr)
+		}
+		if late := got.Sub(released); late > prompt {
+			p.Errorf("granted %v after the release, want at most %v", late, prompt)
+		}
+		p.mustRelease(b, "of the waiter's grant")
+	}
+}
+
+func waitMissesNothing(p *probe) {
+	p.releasedBeforeWait(false)
+	p.releasedBeforeWait(true)
+	p.handOffs()
+}
+
+// releasedBeforeWait changes the state between a refused Try and the first Wait,
+// which must return all the same, even if the name is held again.
+func (p *probe) releasedBeforeWait(retaken bool) {
+	p.Helper()
+	a, b, next := p.claim(), p.claim(), p.claim()
+	p.mustGrant(a, "of a free name")
+	last := p.mustRefuse(b, "of a held name")
+	w := p.b.Waiter(b)
+	defer w.Close()
+	p.mustRelease(a, "between a refused Try and its Wait")
+	if retaken {
+		// A store with a queue may have given the name to b, whose turn it is.
+		if o := p.try(next); !o.Granted {
+			p.withdraw(next)
+		}
+	}
+	if err := p.wait(w, last); err != nil {
+		p.Fatalf("Wait after the name was released (held again: %v): %v", retaken, err)
+	}
+	p.withdraw(next)
+	p.withdraw(b)
+}
+
+// handOffs passes the name around between waiters that hold it for no time. A
+// missed wake-up leaves one of them waiting while the name is free.
+func (p *probe) handOffs() {
+	p.Helper()
+	const workers, rounds = 3, 60
+	var s section
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range rounds {
+				if failed.Load() {
+					return
+				}
+				if err := p.pass(&s); err != nil {
+					failed.Store(true)
+					p.Errorf("hand-off: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// waitDoesNotSpin looks at a name whose state does not change: Wait may return
+// early, but a Wait that often does is polling at the store's expense.
+func waitDoesNotSpin(p *probe) {
+	const limit = 30
+	a, b := p.claim(), p.claim()
+	p.mustGrant(a, "of a free name")
+	last := p.mustRefuse(b, "of a held name")
+	w := p.b.Waiter(b)
+	defer w.Close()
+
+	ctx, cancel := context.WithTimeout(p.ctx, 300*time.Millisecond)
+	defer cancel()
+	for n := 0; ; n++ {
+		if w.Wait(ctx, last) != nil {
+			break
+		}
+		if n == limit {
+			p.Fatalf("Wait returned %d times while nothing changed", n)
+		}
+		last = p.mustRefuse(b, "of a held name")
+	}
+}
+
+func waitHonoursContext(p *probe) {
+	a, b := p.claim(), p.claim()
+	p.mustGrant(a, "of a free name")
+	last := p.mustRefuse(b, "of a held name")
+
+	p.b.Waiter(b).Close() // before any Wait: there is nothing to free
+
+	p.waitCancelled(b, last, 0)
+	p.waitCancelled(b, last, 50*time.Millisecond)
+	p.withdraw(b)
+	p.mustRelease(a, "after a cancelled wait")
+	p.mustGrant(p.claim(), "after a cancelled wait")
+}
+
+// waitCancelled waits for c with a context that is cancelled after delay.
+func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Duration) {
+	p.Helper()
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- p.waitUntilError(ctx, c, last) }()
+	pause(p.ctx, delay)
+	cancel()
+
+	late := time.NewTimer(prompt)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		if p.has(wakes) {
+			p.mustBeCancelled(err, "Wait with a cancelled context")
+		}
+	case <-late.C:
+		p.cleanUp() // ends what Wait waits for, and so most likely Wait
+		<-done
+		p.Fatalf("Wait did not return within %v after its context was cancelled", prompt)
+	}
+}
+
+// waitUntilError waits, with tries in between because Wait may return early,
+// until Wait returns an error, or nil if it never does.
+func (p *probe) waitUntilError(ctx context.Context, c driver.Claim, last driver.Outcome) error {
+	w := p.b.Waiter(c)
+	defer w.Close()
+	for range 100 {
+		if err := w.Wait(ctx, last); err != nil {
+			return err
+		}
+		next, err := p.b.Try(p.ctx, c)
+		if err != nil {
+			return err
+		}
+		last = next
+	}
+	return nil
+}

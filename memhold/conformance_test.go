@@ -1,0 +1,21 @@
+package memhold_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+func open(*testing.T) driver.Backend { return memhold.New() }
+
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, open)
+}
+
+// The same on the fake clock, where every bound is exact and a goroutine that is
+// left behind fails the test.
+func TestConformanceSynctest(t *testing.T) {
+	drivertest.Suite{Open: open, Synctest: true}.Run(t)
+}

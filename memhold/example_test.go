@@ -1,0 +1,53 @@
+package memhold_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// Programs hand a Backend to holdfast.New; this is what it does underneath.
+func Example() {
+	ctx := context.Background()
+	store := memhold.New()
+
+	mine := driver.Claim{Name: "stock:42", Owner: "shop:1", TTL: time.Minute, Note: "shop@web-1"}
+	yours := driver.Claim{Name: "stock:42", Owner: "shop:2", TTL: time.Minute, Note: "shop@web-2"}
+
+	first, err := store.Try(ctx, mine)
+	fmt.Println("first:", first.Granted, err)
+
+	second, err := store.Try(ctx, yours)
+	fmt.Println("second:", second.Granted, err, "held by", second.Holder)
+
+	fmt.Println("release:", store.Release(ctx, mine))
+
+	second, err = store.Try(ctx, yours)
+	fmt.Println("second:", second.Granted, err, "larger token:", second.Token > first.Token)
+
+	// Output:
+	// first: true <nil>
+	// second: false <nil> held by shop@web-1
+	// release: <nil>
+	// second: true <nil> larger token: true
+}
+
+// A test of what a program does when it loses a lock takes the record away.
+func ExampleBackend_Drop() {
+	ctx := context.Background()
+	store := memhold.New()
+
+	c := driver.Claim{Name: "stock:42", Owner: "shop:1", TTL: time.Minute}
+	if _, err := store.Try(ctx, c); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("dropped:", store.Drop("stock:42"))
+	fmt.Println("release:", store.Release(ctx, c))
+
+	// Output:
+	// dropped: true
+	// release: the record was deleted by hand
+}
