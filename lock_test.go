@@ -151,7 +151,7 @@ func TestWaitLimits(t *testing.T) {
 					if !errors.Is(err, tt.want) {
 						t.Errorf("got %v, want %v", err, tt.want)
 					}
-					if tt.want != holdfast.ErrBusy && errors.Is(err, holdfast.ErrBusy) { //nolint:errorlint // table entry
+					if tt.want != holdfast.ErrBusy && errors.Is(err, holdfast.ErrBusy) {
 						t.Errorf("%v is ErrBusy too", err)
 					}
 					between(t, "time to the answer", time.Since(start), tt.took, tt.took)

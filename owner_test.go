@@ -76,6 +76,9 @@ func TestOwnersExcludeEachOther(t *testing.T) {
 	})
 }
 
+// someKey is the key of a value that has nothing to do with locks.
+type someKey struct{}
+
 func TestTripwire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -85,7 +88,7 @@ func TestTripwire(t *testing.T) {
 		other := mustLock(t, l, "other")
 		for name, ctx := range map[string]context.Context{
 			"same":         ctx,
-			"derived":      context.WithValue(ctx, struct{}{}, 1),
+			"derived":      context.WithValue(ctx, someKey{}, 1),
 			"late owner":   holdfast.WithOwner(ctx),
 			"through more": other.Context(ctx),
 		} {

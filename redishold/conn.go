@@ -2,7 +2,7 @@ package redishold
 
 import (
 	"context"
-	"crypto/sha1"
+	"crypto/sha1" //nolint:gosec // see newScript
 	"encoding/hex"
 )
 

@@ -120,8 +120,8 @@ func (p *probe) has(c capability) bool { return c(p.b) == "" }
 // rounded returns ttl as the store keeps it.
 func (p *probe) rounded(ttl time.Duration) time.Duration {
 	ttl = max(ttl, p.info.MinTTL)
-	if step := p.info.TTLStep; step > 0 {
-		ttl = (ttl + step - 1) / step * step
+	if step := p.info.TTLStep; step > 0 && ttl%step > 0 {
+		ttl += step - ttl%step
 	}
 	return ttl
 }

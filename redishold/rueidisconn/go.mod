@@ -2,4 +2,10 @@ module github.com/holdfast-go/holdfast/redishold/rueidisconn
 
 go 1.25.0
 
-require github.com/holdfast-go/holdfast v0.0.0
+require (
+	github.com/holdfast-go/holdfast v0.0.0
+	github.com/redis/rueidis v1.0.79
+	go.uber.org/goleak v1.3.0
+)
+
+require golang.org/x/sys v0.47.0 // indirect

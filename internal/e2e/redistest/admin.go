@@ -205,4 +205,3 @@ func plain(v any) any {
 	}
 	return v
 }
-

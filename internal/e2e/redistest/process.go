@@ -20,7 +20,7 @@ type process struct {
 // thread, not the process). So the thread that starts the server belongs to
 // one goroutine, which stays until the server is gone.
 func startProcess(conf, log string) (*process, error) {
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -102,6 +103,10 @@ func runOn(dir string, c config) (*Server, error) {
 		state: &state{dir: dir, conf: filepath.Join(dir, "redis.conf")},
 	}
 	if err := os.WriteFile(s.conf, c.file(dir, port), 0o600); err != nil {
+		return nil, err
+	}
+	// a log left by an attempt on another port would explain the wrong failure
+	if err := os.Remove(s.logFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return s, s.launch()

@@ -14,9 +14,10 @@ import (
 // Banner tells people what they are talking to.
 const Banner = "in-process Redis stand-in, not for production"
 
-// tick is how often the stand-in's clock moves, and so how late a key may
-// expire.
-const tick = 20 * time.Millisecond
+// tick is how often the stand-in's clock moves. A key expires up to a tick late,
+// or early if it was set between two ticks; so it has to be short beside every
+// lease and beside the few milliseconds after which waiters look again.
+const tick = 2 * time.Millisecond
 
 // Server is a running stand-in.
 type Server struct {

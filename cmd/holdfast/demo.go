@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+func newDemoCommand(env environment) *cobra.Command {
+	o := demo.Options{Out: env.stdout, Env: env.environ}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See what a distributed lock does, in a few seconds",
+		Long: `Races many buyers for few items, from several processes: without a lock, then
+with one. Then a process is paused while it holds the lock, another takes over,
+and a fencing token keeps the first one's late write out.
+
+Without --url the demo starts an in-process Redis stand-in, so nothing has to be
+installed. With --url it uses that Redis: all its keys begin with
+"holdfast-demo:" and are deleted at the end. Environment variables such as
+HOLDFAST_URL are not looked at.
+
+The exit status is 0 if everything that the demo claims has happened, else 1.`,
+		Example: `  holdfast demo
+  holdfast demo --buyers 500 --items 20 --processes 8
+  holdfast demo --url redis://localhost:6379 --look 30s`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("look") {
+				o.Look = defaultLook(o.Out)
+			}
+			return runDemo(cmd.Context(), env, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.URL, "url", "", "the Redis to use (default: an in-process stand-in)")
+	flags.IntVar(&o.Buyers, "buyers", 60, "how many want to buy")
+	flags.IntVar(&o.Items, "items", 10, "how many items there are, fewer than buyers")
+	flags.IntVar(&o.Processes, "processes", 3, "how many processes the buyers are spread over")
+	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time; a third of it for each phase")
+	flags.DurationVar(&o.Look, "look", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
+	cmd.AddCommand(newDemoWorkerCommand(env))
+	return cmd
+}
+
+// newDemoWorkerCommand is one of the demo's processes.
+func newDemoWorkerCommand(env environment) *cobra.Command {
+	return &cobra.Command{
+		Use:    "worker",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Work(cmd.Context(), env.stdin, env.stdout)
+		},
+	}
+}
+
+// runDemo plays the demo until it ends or the user has seen enough.
+func runDemo(ctx context.Context, env environment, o demo.Options) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o.Worker = []string{self, "demo", "worker"}
+	o.Terminal, o.Color = screenOf(env)
+	if err := o.Check(); err != nil {
+		return usageError("%w", err)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, stop := interruptible(ctx, signals)
+	defer stop()
+
+	if o.URL != "" {
+		if o.URL, err = reachDemoStore(ctx, o.URL, env); err != nil {
+			return err
+		}
+	}
+	err = demo.Run(ctx, o)
+	if i := interruptOf(ctx); i != nil && err != nil {
+		return &exitError{code: i.status(), err: err}
+	}
+	return err
+}
+
+// reachDemoStore finds out whether the Redis that flag names answers. It returns
+// the URL with the password that the environment holds for it.
+func reachDemoStore(ctx context.Context, flag string, env environment) (string, error) {
+	address, err := storeURL(flag, env)
+	if err != nil {
+		return "", err
+	}
+	password, err := storePassword(address, env)
+	if err != nil {
+		return "", err
+	}
+	if password != "" {
+		address.User = url.UserPassword(address.User.Username(), password)
+	}
+	conn, err := rueidisconn.Open(ctx, address.String(), nil)
+	if err != nil {
+		return "", openError(ctx, err)
+	}
+	conn.Close()
+	return address.String(), nil
+}
+
+// defaultLook gives a person the time to type a command into another terminal,
+// and nobody else.
+func defaultLook(out io.Writer) time.Duration {
+	if isTerminal(out) {
+		return 3 * time.Second
+	}
+	return 1500 * time.Millisecond
+}
+
+// screenOf says what the output can do. NO_COLOR is about colours only
+// (no-color.org); a dumb terminal cannot go back in its line either.
+func screenOf(env environment) (live, color bool) {
+	kind, _ := env.lookup("TERM")
+	live = isTerminal(env.stdout) && kind != "dumb"
+	_, plain := env.lookup("NO_COLOR")
+	return live, live && !plain
+}
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

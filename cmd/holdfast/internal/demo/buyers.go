@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// buyAll lets all buyers of this process loose at once.
+func (w *worker) buyAll(ctx context.Context) error {
+	errs := make(chan error, w.Buyers)
+	for range w.Buyers {
+		go func() { errs <- w.buy(ctx) }()
+	}
+	var first error // they fail for the same reason; once is enough
+	for range w.Buyers {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// buy is one buyer: with or without the lock, what it does is the same.
+func (w *worker) buy(ctx context.Context) (err error) {
+	var token uint64
+	if w.Locked {
+		lock, lockErr := w.locker.Lock(ctx, lockName)
+		if lockErr != nil {
+			return lockErr
+		}
+		defer func() { err = errors.Join(err, lock.Unlock()) }()
+		ctx, token = lock.Context(ctx), lock.Token()
+	}
+	stock, err := w.shop.stock(ctx)
+	if err != nil {
+		return err
+	}
+	if stock <= 0 {
+		w.tell(message{Kind: soldOut, Stock: stock})
+		return nil
+	}
+	if err := askPaymentProvider(ctx); err != nil {
+		return err
+	}
+	if err := w.shop.setStock(ctx, stock-1); err != nil {
+		return err
+	}
+	if err := w.shop.recordSale(ctx, token); err != nil {
+		return err
+	}
+	w.tell(message{Kind: sold, Stock: stock, Token: token})
+	return nil
+}
+
+// askPaymentProvider takes the time that a distant server takes to answer.
+func askPaymentProvider(ctx context.Context) error {
+	answer := time.NewTimer(3*time.Millisecond + rand.N(5*time.Millisecond)) //nolint:gosec // plays a distant server, protects nothing
+	defer answer.Stop()
+	select {
+	case <-answer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

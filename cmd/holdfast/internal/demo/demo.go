@@ -1,0 +1,173 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+)
+
+// FailedError is the error of a demo that ran to its end, but in which
+// something that it claims did not happen.
+type FailedError struct {
+	Claims []string // one sentence each
+}
+
+// Error names the claims.
+func (e *FailedError) Error() string {
+	return "the demo failed: " + strings.Join(e.Claims, "; ")
+}
+
+// Run plays the demo and returns nil if everything that it claims happened. It
+// returns a *FailedError if something did not, and another error if the demo
+// could not be played or ctx ended. It leaves no process and no key behind.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if o.lease == 0 {
+		o.lease = defaultLease
+	}
+	whole := o.Timeout + o.Look
+	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s", whole))
+	defer cancel()
+
+	url, name, err := o.redis()
+	if err != nil {
+		return err
+	}
+	if o.URL == "" {
+		server, err := standin.Start()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		url, name = server.URL(), server.Addr()+" ("+standin.Banner+")"
+	}
+	shop, err := openShop(url, newKeys(strings.ToLower(rand.Text()[:6])))
+	if err != nil {
+		return err
+	}
+	defer shop.close()
+	d := &demo{Options: o, url: url, shop: shop, screen: screen{out: o.Out, live: o.Terminal, color: o.Color}}
+	defer func() { err = errors.Join(err, d.sweep(ctx)) }()
+	d.introduce(name)
+	if err := d.play(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // whatever failed, failed because of that
+		}
+		return err
+	}
+	return nil
+}
+
+// demo is one run.
+type demo struct {
+	Options
+	screen
+	url  string
+	shop *shop
+	used keyring
+}
+
+// keyring collects keys of the library.
+type keyring struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (k *keyring) add(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys == nil {
+		k.keys = make(map[string]bool)
+	}
+	k.keys[key] = true
+}
+
+func (k *keyring) all() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.keys))
+}
+
+// play plays all rounds and judges them.
+func (d *demo) play(ctx context.Context) error {
+	var results []result
+	for _, round := range []func(context.Context) (result, error){d.withoutLock, d.withLock, d.pausedHolder} {
+		r, err := round(ctx)
+		if err != nil {
+			d.wipe()
+			return err
+		}
+		results = append(results, r)
+	}
+	d.heading("Result")
+	d.print(table(results, d.paint))
+	return d.judge(results)
+}
+
+// judge says whether everything happened that was claimed.
+func (d *demo) judge(results []result) error {
+	var missed []string
+	for _, r := range results {
+		missed = append(missed, r.missed...)
+	}
+	if len(missed) > 0 {
+		return &FailedError{Claims: missed}
+	}
+	d.print("\nEverything happened as claimed.\n")
+	d.print("A lock alone does not stop a holder that was paused. A fencing token does: check it where you write.\n")
+	return nil
+}
+
+// sweep deletes what the demo stored, also when ctx has ended.
+func (d *demo) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := d.shop.sweep(ctx, d.used.all()...); err != nil {
+		return fmt.Errorf("delete the demo's keys, which begin with %q: %w", d.shop.keys.Prefix, err)
+	}
+	return nil
+}
+
+// phase plays a part of the demo within its time. What fails because that is
+// over, or because the demo was stopped, is reported as just that.
+func (d *demo) phase(ctx context.Context, what string, play func(context.Context) error) error {
+	limit := d.Timeout / 3
+	tooLong := fmt.Errorf("%s took longer than %s; a longer timeout gives it more", what, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLong)
+	defer cancel()
+	err := play(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded): // the client was a moment faster
+		return tooLong
+	}
+	return err
+}
+
+// introduce says what is going to happen, and how to watch it.
+func (d *demo) introduce(redis string) {
+	lock := d.shop.keys.lock()
+	d.print(d.paint(bold, "Holdfast demo") + "\n")
+	d.say("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
+	d.say("Redis: %s", redis)
+	d.say("")
+	cli := redisCLI(d.url)
+	d.say("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
+	d.say("  %s HGETALL %s", cli, lock)
+	d.say("  %s PTTL %s", cli, lock)
+	d.say("  %s SUBSCRIBE 'redisson_lock__channel:{%s}'", cli, lock)
+	if d.URL != "" { // the stand-in does not know it
+		d.say("  %s MONITOR      (not on a busy server)", cli)
+	}
+}

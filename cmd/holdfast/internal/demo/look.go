@@ -1,0 +1,84 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// samples is how often the lease is read while a held lock is shown on
+// something that is no terminal.
+const samples = 6
+
+// look shows alice's lock as it stands in Redis, and how its lease is renewed.
+func (t *takeover) look(ctx context.Context) error {
+	fields, left, err := t.shop.lockRecord(ctx)
+	if err != nil {
+		return err
+	}
+	lock := t.shop.keys.lock()
+	t.say("")
+	t.say("This is her lock in Redis:")
+	t.say("    HGETALL %s", lock)
+	for _, owner := range slices.Sorted(maps.Keys(fields)) {
+		t.say("        %s = %s      (alice's client : lock number = hold count)", owner, fields[owner])
+	}
+	t.say("    PTTL %s", lock)
+	t.say("        %d      (ms until it ends by itself)", left.Milliseconds())
+	if len(fields) == 0 || left <= 0 {
+		t.miss("the held lock was not to be seen in Redis")
+	}
+	seen, err := t.watchLease(ctx)
+	if err != nil {
+		return err
+	}
+	if len(seen) > 0 {
+		t.say("    and for the next %s: %s", t.Look, strings.Join(seen, ", "))
+	}
+	t.say("")
+	return nil
+}
+
+// watchLease reads the lease again and again for as long as a lock is to be
+// shown, and returns what it read. On a terminal, where all of it can be seen
+// passing by, that is only the renewals.
+func (t *takeover) watchLease(ctx context.Context) ([]string, error) {
+	every := t.Look / samples
+	if t.live {
+		every = min(every, 100*time.Millisecond)
+	}
+	if every <= 0 {
+		return nil, nil
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var seen []string
+	last := t.lease
+	for end := time.Now().Add(t.Look); time.Now().Before(end); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case m, ok := <-t.alice.messages:
+			return nil, errors.Join(t.alice.verify(m, ok), errors.New("alice lost her lock although she was not paused"))
+		}
+		left, err := t.shop.leaseLeft(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t.status("lease left %s %4d ms, held for another %.1f s",
+			bar(left.Seconds(), t.lease.Seconds()), left.Milliseconds(), max(0, time.Until(end).Seconds()))
+		switch {
+		case left > last:
+			seen = append(seen, fmt.Sprintf("renewed to %d", left.Milliseconds()))
+		case !t.live:
+			seen = append(seen, fmt.Sprint(left.Milliseconds()))
+		}
+		last = left
+	}
+	return seen, nil
+}

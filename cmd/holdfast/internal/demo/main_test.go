@@ -1,0 +1,25 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// workerVariable makes the test binary a process of the demo.
+const workerVariable = "HOLDFAST_TEST_DEMO_WORKER"
+
+// TestMain makes the test binary serve as the demo's processes too.
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) != "" {
+		if err := Work(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}

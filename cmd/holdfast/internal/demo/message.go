@@ -1,0 +1,56 @@
+package demo
+
+import "time"
+
+// A process of the demo is given its job as one line of JSON on its standard
+// input (so that a password in the URL is not in the process list), then one
+// word per line: "go", and for a holder "finish". It answers with one message
+// per line. When its input ends it gives up: no process outlives the demo.
+const (
+	wordGo     = "go"
+	wordFinish = "finish"
+)
+
+// job is what a process has to do.
+type job struct {
+	Role   role
+	URL    string
+	Keys   keys
+	Name   string        // of the holder: "alice"
+	Buyers int           // how many buyers to play
+	Locked bool          // buyers: take the lock first
+	Lease  time.Duration // TTL of the locks
+}
+
+type role string
+
+const (
+	roleBuyers  role = "buyers"  // many buyers, once
+	roleStaller role = "staller" // holds until the lock is lost, then writes nevertheless
+	roleHeir    role = "heir"    // waits for the lock, writes, holds until "finish"
+)
+
+// message is what a process tells.
+type message struct {
+	Kind  kind
+	Stock int64  `json:",omitempty"` // sold, soldOut: the stock that the buyer read
+	Token uint64 `json:",omitempty"` // held, wrote: the fencing token; refused: the largest that the ledger has seen
+	Lost  bool   `json:",omitempty"` // lost, unlocked: the error is holdfast.ErrLost
+	Text  string `json:",omitempty"` // failed, lost, unlocked: the error; touched: the key
+}
+
+type kind string
+
+const (
+	ready    kind = "ready"    // connected, waits for "go"
+	sold     kind = "sold"     // a buyer bought
+	soldOut  kind = "sold out" // a buyer came too late
+	held     kind = "held"     // a holder has the lock
+	lost     kind = "lost"     // a holder's context ended
+	wrote    kind = "wrote"    // the ledger accepted a holder's write
+	refused  kind = "refused"  // the ledger refused it
+	unlocked kind = "unlocked" // a holder called Unlock
+	touched  kind = "touched"  // the library is going to use a key
+	failed   kind = "failed"   // something went wrong that is not part of the show
+	done     kind = "done"     // nothing more to say
+)

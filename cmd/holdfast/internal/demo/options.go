@@ -1,0 +1,59 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Options say how to play the demo. Out, Worker and the numbers must be set.
+type Options struct {
+	URL string // the Redis to use; "" starts a stand-in inside this process
+
+	Buyers    int // how many want to buy, more than Items
+	Items     int // how many there are
+	Processes int // how many processes the buyers are spread over
+
+	Timeout time.Duration // bounds the whole run, Look excepted
+	Look    time.Duration // for how long a held lock is shown
+
+	Out      io.Writer
+	Terminal bool // Out is a terminal that can rewrite its line
+	Color    bool
+
+	// Worker is the command line of a process that calls Work with its standard
+	// input and output, and Env its environment as in os/exec.
+	Worker []string
+	Env    []string
+
+	lease    time.Duration // of the lock whose holder is paused
+	unlocked bool          // tests: do not lock in the round that should
+}
+
+const (
+	defaultLease = 1500 * time.Millisecond
+	maxBuyers    = 10_000
+	maxProcesses = 64
+)
+
+// Check answers what is wrong with the options, nil if nothing is.
+func (o *Options) Check() error {
+	switch {
+	case o.Items < 1:
+		return errors.New("there must be at least one item")
+	case o.Buyers <= o.Items:
+		return fmt.Errorf("%d buyers for %d items: there must be more buyers than items, or nobody competes", o.Buyers, o.Items)
+	case o.Buyers > maxBuyers:
+		return fmt.Errorf("%d buyers: at most %d", o.Buyers, maxBuyers)
+	case o.Processes < 1 || o.Processes > maxProcesses:
+		return fmt.Errorf("%d processes: between 1 and %d", o.Processes, maxProcesses)
+	case o.Timeout <= 0:
+		return fmt.Errorf("timeout of %s: it must be positive", o.Timeout)
+	case o.Look < 0:
+		return fmt.Errorf("look of %s: it must not be negative", o.Look)
+	case len(o.Worker) == 0:
+		return errors.New("no command to start the buyers with")
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+)
+
+func plain(_ style, text string) string { return text }
+
+func TestTable(t *testing.T) {
+	got := table([]result{
+		{round: "1  without a lock", buyers: 60, items: 10, sold: 60, took: 41 * time.Millisecond, verdict: "oversold, as it must"},
+		{round: "2  with a lock", buyers: 60, items: 10, sold: 10, took: 1234 * time.Millisecond, verdict: "exact"},
+		{round: "3  paused holder", buyers: 2, items: 1, sold: 2, took: 2 * time.Second, verdict: "stale write refused", missed: []string{"no"}},
+	}, plain)
+	want := strings.TrimPrefix(`
+round              buyers  items   sold  oversold     time  verdict
+1  without a lock      60     10     60        50   0.04 s  oversold, as it must
+2  with a lock         60     10     10         0   1.23 s  exact
+3  paused holder        2      1      2         1   2.00 s  FAILED
+`, "\n")
+	if got != want {
+		t.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestARaceWithALockIsJudged(t *testing.T) {
+	good := outcome{tokens: []uint64{3, 5, 9}, soldOut: 2}
+	for _, c := range []struct {
+		name   string
+		spoil  func(*outcome)
+		missed string // "" if nothing is wrong
+	}{
+		{"good", func(*outcome) {}, ""},
+		{"too many", func(o *outcome) { o.tokens = []uint64{3, 5, 9, 10} }, "4 of 3 items were sold"},
+		{"too few", func(o *outcome) { o.tokens = []uint64{3, 5} }, "2 of 3 items were sold"},
+		{"stock left", func(o *outcome) { o.stock = 1 }, "the stock ended at 1"},
+		{"negative stock", func(o *outcome) { o.least = -1 }, "saw a stock of -1"},
+		{"token falls", func(o *outcome) { o.tokens = []uint64{3, 9, 5} }, "sale 3 has fencing token 5"},
+		{"token repeats", func(o *outcome) { o.tokens = []uint64{3, 3, 5} }, "sale 2 has fencing token 3"},
+		{"no tokens", func(o *outcome) { o.tokens = []uint64{0, 0, 0} }, "sale 2 has fencing token 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := good
+			c.spoil(&o)
+			r := result{items: 3, sold: len(o.tokens)}
+			o.check(&r)
+			got := strings.Join(r.missed, "; ")
+			if (c.missed == "") != (got == "") || !strings.Contains(got, c.missed) {
+				t.Fatalf("got %q, want %q", got, c.missed)
+			}
+		})
+	}
+}
+
+func TestLedgerRefusesSmallerTokens(t *testing.T) {
+	server, err := standin.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	shop, err := openShop(server.URL(), newKeys("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shop.close()
+	for _, c := range []struct {
+		token, seen uint64
+		accepted    bool
+	}{
+		{9, 9, true},
+		{10, 10, true}, // as text it would be smaller
+		{9, 10, false},
+		{10, 10, true},                // one holder writes many times
+		{1<<64 - 1, 1<<64 - 1, true},  // more digits than a Lua number holds
+		{1<<64 - 2, 1<<64 - 1, false}, // by one
+		{1_700_000_000_000_000, 18446744073709551615, false}, // an older time in microseconds
+	} {
+		accepted, seen, err := shop.write(t.Context(), "somebody", c.token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accepted != c.accepted || seen != c.seen {
+			t.Errorf("token %d: got %v, seen %d; want %v, seen %d", c.token, accepted, seen, c.accepted, c.seen)
+		}
+	}
+	if rows, _, err := shop.ledgerRows(t.Context()); err != nil || rows != 4 {
+		t.Errorf("got %d rows, %v; want the 4 that were accepted", rows, err)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := Options{Buyers: 2, Items: 1, Processes: 1, Timeout: 1, Worker: []string{"x"}}
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Options){
+		"nobody competes": func(o *Options) { o.Items = 2 },
+		"no items":        func(o *Options) { o.Items = 0 },
+		"no processes":    func(o *Options) { o.Processes = 0 },
+		"many processes":  func(o *Options) { o.Processes = maxProcesses + 1 },
+		"many buyers":     func(o *Options) { o.Buyers = maxBuyers + 1 },
+		"no timeout":      func(o *Options) { o.Timeout = 0 },
+		"negative look":   func(o *Options) { o.Look = -1 },
+		"no worker":       func(o *Options) { o.Worker = nil },
+	} {
+		o := good
+		spoil(&o)
+		if o.Check() == nil {
+			t.Errorf("%s: got nil, want an error", name)
+		}
+	}
+}
+
+func TestPasswordsAreNotShown(t *testing.T) {
+	for _, c := range []struct{ url, show, cli string }{
+		{"redis://127.0.0.1:1234", "redis://127.0.0.1:1234", "redis-cli -p 1234"},
+		{"redis://app:secret@db.example:6380/2", "redis://app:xxxxx@db.example:6380/2", "redis-cli -h db.example -p 6380 -n 2 --user app --askpass"},
+		{"rediss://:secret@db.example", "rediss://:xxxxx@db.example", "redis-cli -h db.example --tls --askpass"},
+		{"unix:///run/redis.sock", "unix:///run/redis.sock", "redis-cli -s /run/redis.sock"},
+	} {
+		o := Options{URL: c.url}
+		_, show, err := o.redis()
+		if err != nil || show != c.show {
+			t.Errorf("%s is shown as %q, %v; want %q", c.url, show, err, c.show)
+		}
+		if got := redisCLI(c.url); got != c.cli {
+			t.Errorf("redis-cli of %s: got %q, want %q", c.url, got, c.cli)
+		}
+	}
+	o := Options{URL: "redis://:secret@bad host:x"}
+	if _, _, err := o.redis(); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want an error without the password", err)
+	}
+}
+
+func TestScreenRewritesOnlyOnATerminal(t *testing.T) {
+	for _, c := range []struct {
+		live bool
+		want string
+	}{
+		{false, "  said\n"},
+		{true, "\r\x1b[K  1 of 2\r\x1b[K  2 of 2\r\x1b[K  said\n"},
+	} {
+		var b strings.Builder
+		s := screen{out: &b, live: c.live}
+		s.status("1 of %d", 2)
+		s.status("2 of %d", 2)
+		s.say("said")
+		if got := b.String(); got != c.want {
+			t.Errorf("live %v: got %q, want %q", c.live, got, c.want)
+		}
+	}
+}

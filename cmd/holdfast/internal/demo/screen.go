@@ -1,0 +1,77 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// screen prints for people. It is used by one goroutine. Errors of the writer
+// are dropped: a demo whose reader has gone away has nobody to tell.
+type screen struct {
+	out   io.Writer
+	live  bool // the last line can be rewritten
+	color bool
+	dirty bool // there is a status line to be wiped
+}
+
+// heading prints a title with an empty line before it.
+func (s *screen) heading(format string, args ...any) {
+	s.wipe()
+	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, fmt.Sprintf(format, args...)))
+}
+
+// say prints a line.
+func (s *screen) say(format string, args ...any) {
+	s.wipe()
+	if format != "" {
+		format = "  " + format
+	}
+	fmt.Fprintf(s.out, format+"\n", args...)
+}
+
+// print prints lines as they are.
+func (s *screen) print(text string) {
+	s.wipe()
+	_, _ = io.WriteString(s.out, text)
+}
+
+// status shows a line that the next one replaces. Where lines cannot be
+// replaced it is not shown.
+func (s *screen) status(format string, args ...any) {
+	if !s.live {
+		return
+	}
+	fmt.Fprintf(s.out, "\r\x1b[K  "+format, args...)
+	s.dirty = true
+}
+
+func (s *screen) wipe() {
+	if s.dirty {
+		_, _ = io.WriteString(s.out, "\r\x1b[K")
+		s.dirty = false
+	}
+}
+
+type style string
+
+const (
+	bold  style = "1"
+	dim   style = "2"
+	red   style = "31"
+	green style = "32"
+)
+
+func (s *screen) paint(how style, text string) string {
+	if !s.color {
+		return text
+	}
+	return "\x1b[" + string(how) + "m" + text + "\x1b[0m"
+}
+
+// bar draws how much of a whole is there.
+func bar(part, whole float64) string {
+	const width = 24
+	n := min(max(int(part/whole*width+0.5), 0), width)
+	return "[" + strings.Repeat("#", n) + strings.Repeat(".", width-n) + "]"
+}

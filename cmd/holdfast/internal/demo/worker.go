@@ -1,0 +1,135 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// Work is one process of the demo: it reads its job and its orders from in and
+// tells on out what happened. It returns when the job is done and in has ended,
+// or when in ends early. As with an *os.File, several goroutines may write to
+// out, and what each writes stays together.
+func Work(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
+		return errors.New("no job: this command is started by the demo")
+	}
+	var j job
+	if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
+		return fmt.Errorf("read the job: %w", err)
+	}
+	w := &worker{job: j, words: make(chan string), out: out}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel() // the demo is gone or has heard enough
+		for lines.Scan() {
+			select {
+			case w.words <- lines.Text():
+			case <-ctx.Done():
+			}
+		}
+	}()
+	if err := w.work(ctx); err != nil && ctx.Err() == nil {
+		w.tell(message{Kind: failed, Text: err.Error()})
+	}
+	w.tell(message{Kind: done})
+	<-ended
+	return nil
+}
+
+// worker is what the roles have in common.
+type worker struct {
+	job
+	words  chan string
+	out    io.Writer
+	shop   *shop
+	locker *holdfast.Locker
+
+	touched sync.Map // keys that the library used
+}
+
+func (w *worker) work(ctx context.Context) error {
+	shop, err := openShop(w.URL, w.Keys)
+	if err != nil {
+		return err
+	}
+	defer shop.close()
+	conn, err := rueidisconn.Open(ctx, w.URL, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	w.shop = shop
+	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.tell(message{Kind: touched, Text: key}) }}, &redishold.Options{Prefix: w.Keys.Prefix})
+	w.locker = holdfast.New(backend, &holdfast.Options{TTL: w.Lease, Note: w.Name})
+
+	w.tell(message{Kind: ready})
+	if err := w.await(ctx, wordGo); err != nil {
+		return err
+	}
+	switch w.Role {
+	case roleBuyers:
+		return w.buyAll(ctx)
+	case roleStaller:
+		return w.stall(ctx)
+	case roleHeir:
+		return w.inherit(ctx)
+	default:
+		return fmt.Errorf("unknown role %q", w.Role)
+	}
+}
+
+// await waits for a word from the demo.
+func (w *worker) await(ctx context.Context, word string) error {
+	select {
+	case got := <-w.words:
+		if got != word {
+			return fmt.Errorf("the demo said %q, want %q", got, word)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tell sends a message. A demo that no longer listens has closed the input as
+// well, which ends the process; so an error here needs no answer.
+func (w *worker) tell(m message) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // a message is made of numbers and text
+	}
+	_, _ = w.out.Write(append(line, '\n'))
+}
+
+// recorder tells which keys the library is going to use, so that the demo can
+// delete them afterwards.
+type recorder struct {
+	redishold.Conn
+	known *sync.Map
+	tell  func(key string)
+}
+
+func (r recorder) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
+	for _, call := range calls {
+		for _, key := range call.Keys {
+			if _, known := r.known.LoadOrStore(key, true); !known {
+				r.tell(key)
+			}
+		}
+	}
+	return r.Conn.Do(ctx, calls...)
+}

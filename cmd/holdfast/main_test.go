@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+// TestMain makes the test binary serve as guard and as the program itself,
+// where a test needs another process.
+func TestMain(m *testing.M) {
+	if procgroup.IsGuard(os.Args[1:]) {
+		os.Exit(procgroup.Guard(os.Args[1:]))
+	}
+	if os.Getenv("HOLDFAST_TEST_MAIN") == "1" {
+		main()
+	}
+	restoreSignals()
+	goleak.VerifyTestMain(m)
+}
+
+// restoreSignals keeps the programs that tests start from inheriting that
+// signals are ignored, as they are in the background of a script: what is
+// caught is not inherited.
+func restoreSignals() {
+	caught := make(chan os.Signal, 1)
+	for _, s := range procgroup.Forwarded() {
+		if signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// reporter writes what people are to read, to standard error: standard output
+// belongs to the command. With HOLDFAST_LOG_FORMAT=json each message is a line
+// of JSON.
+type reporter struct {
+	w       io.Writer
+	json    *slog.Logger // nil: plain text
+	verbose bool
+}
+
+func newReporter(env environment, verbose bool) *reporter {
+	r := &reporter{w: env.stderr, verbose: verbose}
+	if format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format == "json" {
+		r.json = slog.New(slog.NewJSONHandler(env.stderr, nil))
+	}
+	return r
+}
+
+// failure reports why the program does not do what it was asked to.
+func (r *reporter) failure(err error) { r.line(slog.LevelError, err.Error()) }
+
+// warn reports what the user should know although it went well.
+func (r *reporter) warn(format string, args ...any) {
+	r.line(slog.LevelWarn, fmt.Sprintf(format, args...))
+}
+
+// detail reports what is of interest with -v.
+func (r *reporter) detail(format string, args ...any) {
+	if r.verbose {
+		r.line(slog.LevelInfo, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *reporter) line(level slog.Level, message string) {
+	if r.json != nil {
+		r.json.Log(context.Background(), level, message)
+		return
+	}
+	fmt.Fprintf(r.w, "holdfast: %s\n", message)
+}
+
+// libraryLogger returns the logger of the library: nil, which is silent, unless
+// the user asked for more. What ends a command is reported without it.
+func libraryLogger(env environment, verbose bool) (*slog.Logger, error) {
+	level := slog.LevelInfo
+	text, set := env.lookup("HOLDFAST_LOG_LEVEL")
+	if set {
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			return nil, usageError("HOLDFAST_LOG_LEVEL=%q: use debug, info, warn or error", text)
+		}
+	}
+	var handler slog.Handler
+	options := &slog.HandlerOptions{Level: level}
+	switch format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format {
+	case "json":
+		handler = slog.NewJSONHandler(env.stderr, options)
+	case "", "text":
+		handler = slog.NewTextHandler(env.stderr, options)
+	default:
+		return nil, usageError("HOLDFAST_LOG_FORMAT=%q: use text or json", format)
+	}
+	if !set && !verbose {
+		return nil, nil
+	}
+	return slog.New(handler), nil
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+const runLong = `Run waits for the lock NAME, runs CMD while it is held, and releases it when CMD
+and everything that CMD started has ended.
+
+The lock is renewed for as long as CMD runs. If it is lost all the same, because
+the store was out of reach for too long or somebody removed the lock, CMD gets
+--signal and then SIGKILL, before anybody else can get the lock. If holdfast
+itself is killed, so is CMD. What leaves the process group of CMD on purpose, as
+a daemon does with setsid, is not followed.
+
+Signals INT, TERM, HUP, QUIT, USR1 and USR2 are handed on to CMD. CMD is not run
+by a shell; --shell does that. Flags stand before CMD: what follows belongs to it.
+
+CMD finds in its environment:
+  HOLDFAST_NAME         the name of the lock, without --prefix
+  HOLDFAST_TOKEN        the fencing token: send it along with each write, and
+                        refuse smaller ones
+  HOLDFAST_HOLDER       who holds the lock, as others see it
+  HOLDFAST_LEASE_MS     --ttl in milliseconds
+  HOLDFAST_ACQUIRED_AT  when the lock was taken (RFC 3339)
+  HOLDFAST_BACKEND      the kind of store
+
+Exit status:
+  that of CMD, or 128+n if signal n ended it, if the lock was held to the end
+  64   the command line makes no sense
+  69   the store is out of reach
+  75   the lock is held by another, and waiting was over
+  77   the store refused: password or rights
+  79   the lock was lost while CMD ran
+  125  holdfast itself failed
+  126  CMD cannot be executed
+  127  CMD was not found
+
+A password comes from the URL, else from REDISCLI_AUTH, else from the file that
+HOLDFAST_PASSWORD_FILE names.`
+
+const runExample = `  # a cron job on many machines: one of them runs it, the others skip it
+  0 3 * * *  holdfast run nightly --nonblock --skip-ok --at-least 1m -- ./report.sh
+
+  # one deployment at a time; whoever waits sees which one it is
+  holdfast run deploy/prod -w 10m --reason "$CI_JOB_URL" -- ./deploy.sh
+
+  # the token keeps a machine that was suspended from writing late
+  holdfast run stock --shell 'psql -v token="$HOLDFAST_TOKEN" -f ship.sql'`
+
+func newRunCommand(env environment) *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Use:                   "run [flags] NAME [flags] [--] CMD [ARG...]",
+		Short:                 "Run a command while holding a lock",
+		Long:                  runLong,
+		Example:               runExample,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(cmd, args); err != nil {
+				return err
+			}
+			if help, _ := cmd.Flags().GetBool("help"); help {
+				return cmd.Help()
+			}
+			if err := o.complete(cmd.Flags(), env); err != nil {
+				return err
+			}
+			r := &runner{runOptions: o, env: env, report: newReporter(env, o.verbose)}
+			return r.run(cmd.Context())
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+// runner runs one command under a lock.
+type runner struct {
+	*runOptions
+	env     environment
+	report  *reporter
+	signals chan os.Signal
+
+	holder   string // what others see of us
+	backend  string
+	acquired time.Time
+}
+
+func (r *runner) run(ctx context.Context) error {
+	path, err := procgroup.Find(r.command[0])
+	if err != nil {
+		return &exitError{code: procgroup.StartCode(err), err: err}
+	}
+	r.signals = make(chan os.Signal, 16)
+	listen(r.signals)
+	defer signal.Stop(r.signals)
+
+	waiting, done := interruptible(ctx, r.signals)
+	defer done()
+	logger, err := libraryLogger(r.env, r.verbose)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(waiting, storeOptions{url: r.url, prefix: r.prefix, logger: logger}, r.env, r.report)
+	if err != nil {
+		return r.notAcquired(waiting, err)
+	}
+	defer store.close()
+	lock, err := r.acquire(waiting, store, logger)
+	if err != nil {
+		return r.notAcquired(waiting, err)
+	}
+	done()
+	r.acquired = time.Now()
+	if interrupt := interruptOf(waiting); interrupt != nil {
+		_ = lock.Unlock()
+		return exit(interrupt.status())
+	}
+	r.report.detail("lock %q acquired, token %d", lock.Name(), lock.Token())
+	return r.hold(ctx, lock, path)
+}
+
+// listen has the signals delivered that a command is to get, except those that
+// this program was started to ignore, as by nohup.
+func listen(signals chan os.Signal) {
+	all := procgroup.Forwarded()
+	if s := procgroup.Suspending(); s != nil {
+		all = append(all, s)
+	}
+	for _, s := range all {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+}
+
+func (r *runner) acquire(ctx context.Context, store *store, logger *slog.Logger) (*holdfast.Lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	r.holder = r.note(host, os.Getpid())
+	r.backend = store.Info().Name
+	locker := holdfast.New(store, &holdfast.Options{
+		TTL: r.ttl, Margin: r.margin(), Note: r.holder, Logger: logger,
+	})
+	var options []holdfast.Option
+	if r.noRenew {
+		options = append(options, holdfast.Lease(r.ttl))
+	}
+	r.report.detail("asking for lock %q", r.name)
+	switch {
+	case r.nonblock:
+		return locker.TryLock(ctx, r.name, options...)
+	case r.wait > 0:
+		return locker.TryLock(ctx, r.name, append(options, holdfast.Wait(r.wait))...)
+	default:
+		return locker.Lock(ctx, r.name, options...)
+	}
+}
+
+// notAcquired turns the error of an acquire into the end of the program.
+func (r *runner) notAcquired(ctx context.Context, err error) error {
+	var own *exitError
+	if interrupt := interruptOf(ctx); interrupt != nil {
+		return exit(interrupt.status())
+	}
+	switch {
+	case errors.As(err, &own):
+		return err
+	case ctx.Err() != nil:
+		return exit(128 + int(syscall.SIGTERM))
+	case !errors.Is(err, holdfast.ErrBusy):
+		return storeError(err)
+	case r.skipOK:
+		r.report.detail("%v; skipped", err)
+		return nil
+	default:
+		return &exitError{code: r.conflictCode, err: err}
+	}
+}
+
+// hold runs the command and gives the lock back when nothing of it is left.
+func (r *runner) hold(ctx context.Context, lock *holdfast.Lock, path string) error {
+	if err := lock.Err(); errors.Is(err, holdfast.ErrLost) {
+		return r.release(lock, exitOK, nil)
+	}
+	group, err := procgroup.Start(procgroup.Command{
+		Path: path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),
+		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
+		StopSignal: r.stop, KillAfter: r.killAfter,
+		KillBy:    time.Now().Add(lock.Remaining()),
+		Suspended: r.refuseToStop,
+	})
+	if err != nil {
+		_ = lock.Unlock()
+		return &exitError{code: procgroup.StartCode(err), err: err}
+	}
+	s := newSupervisor(r, lock, group)
+	stopped := s.watch(ctx)
+	status := group.Wait()
+	if stopped == nil {
+		s.waitAtLeast(ctx)
+	}
+	return r.release(lock, status, stopped)
+}
+
+// release gives the lock back and decides the status to exit with. Whether the
+// lock was held to the end counts for more than what became of the command.
+func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
+	err := lock.Unlock()
+	switch {
+	case stopped != nil:
+		return exit(r.lostCode) // and said why when it happened
+	case errors.Is(err, holdfast.ErrLost):
+		return &exitError{code: r.lostCode, err: err}
+	case err != nil:
+		r.report.warn("%v", err)
+	default:
+		r.report.detail("lock %q released", lock.Name())
+	}
+	return exit(status)
+}
+
+// variables are what the command learns of its lock.
+func (r *runner) variables(lock *holdfast.Lock) []string {
+	return []string{
+		"HOLDFAST_NAME=" + lock.Name(),
+		"HOLDFAST_HOLDER=" + r.holder,
+		"HOLDFAST_TOKEN=" + strconv.FormatUint(lock.Token(), 10),
+		"HOLDFAST_LEASE_MS=" + strconv.FormatInt(r.ttl.Milliseconds(), 10),
+		"HOLDFAST_BACKEND=" + r.backend,
+		"HOLDFAST_ACQUIRED_AT=" + r.acquired.Format(time.RFC3339Nano),
+	}
+}
+
+func (r *runner) refuseToStop() {
+	r.report.warn("a command cannot be suspended while it holds a lock; it goes on")
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+const (
+	defaultTTL       = 30 * time.Second
+	minTTL           = 100 * time.Millisecond // less is no time to start and stop a command
+	defaultKillAfter = 10 * time.Second
+)
+
+// runOptions is the command line of run.
+type runOptions struct {
+	url, prefix string
+
+	nonblock bool
+	wait     time.Duration
+	ttl      time.Duration
+	noRenew  bool
+	maxHold  time.Duration
+	atLeast  time.Duration
+
+	conflictCode int
+	lostCode     int
+	skipOK       bool
+
+	killAfter time.Duration
+	signal    string
+	stop      syscall.Signal // signal, parsed
+
+	reason  string
+	shell   bool
+	verbose bool
+
+	name    string
+	command []string
+}
+
+func (o *runOptions) addTo(f *pflag.FlagSet) {
+	f.SetInterspersed(false) // the command keeps its own flags
+	f.SortFlags = false
+	f.StringVar(&o.url, "url", "", "where the locks are kept, as redis://host:6379/0 (default $HOLDFAST_URL, then $REDIS_URL)")
+	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
+	f.BoolVarP(&o.nonblock, "nonblock", "n", false, "do not wait if the lock is held")
+	f.DurationVarP(&o.wait, "wait", "w", 0, "wait no longer than this; 0 waits for ever")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "how long the lock outlives a machine that fell silent; default also $HOLDFAST_TTL")
+	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
+	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command after this; 0 never does")
+	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for at least this, even if the command ends sooner")
+	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitBusy, "status if the lock is held by another")
+	f.IntVar(&o.lostCode, "lost-exit-code", exitLost, "status if the lock was lost, or --max-hold was over")
+	f.BoolVar(&o.skipOK, "skip-ok", false, "a lock that is held is success: status 0 and no message")
+	f.DurationVar(&o.killAfter, "kill-after", defaultKillAfter, "how long the command may take to end after --signal, before SIGKILL; at most a third of --ttl unless given")
+	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
+	f.StringVar(&o.reason, "reason", "", "shown to those who wait for the lock")
+	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+}
+
+// parse takes NAME and the command from args. Flags may stand before and after
+// NAME; the first word after it that is no flag starts the command, and so does
+// one "--".
+func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError("no lock named; use: %s", cmd.UseLine())
+	}
+	o.name, args = args[0], args[1:]
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "--" {
+		f := cmd.Flags()
+		if err := f.Parse(args); err != nil {
+			return cmd.FlagErrorFunc()(cmd, err)
+		}
+		args = f.Args()
+		if f.ArgsLenAtDash() >= 0 {
+			args = append([]string{"--"}, args...)
+		}
+	}
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	o.command = args
+	return nil
+}
+
+// complete fills in what comes from the environment, and checks the whole.
+func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
+	if value, ok := env.lookup("HOLDFAST_TTL"); ok && !f.Changed("ttl") {
+		ttl, err := time.ParseDuration(value)
+		if err != nil {
+			return usageError("HOLDFAST_TTL=%q is no duration; use one such as 30s", value)
+		}
+		o.ttl = ttl
+	}
+	if value, ok := env.lookup("HOLDFAST_PREFIX"); ok && !f.Changed("prefix") {
+		o.prefix = value
+	}
+	if !f.Changed("kill-after") {
+		o.killAfter = min(defaultKillAfter, o.ttl/3)
+	}
+	for _, check := range []func(*pflag.FlagSet) error{o.checkCommand, o.checkDurations, o.checkCodes, o.checkLease} {
+		if err := check(f); err != nil {
+			return err
+		}
+	}
+	var err error
+	if o.stop, err = procgroup.ParseSignal(o.signal); err != nil {
+		return usageError("--signal: %w", err)
+	}
+	return nil
+}
+
+func (o *runOptions) checkCommand(*pflag.FlagSet) error {
+	switch {
+	case o.name == "":
+		return usageError("the name of the lock is empty")
+	case len(o.command) == 0 || o.command[0] == "":
+		return usageError("no command to run while %q is held; use: holdfast run NAME -- CMD [ARG...]", o.name)
+	case o.shell && len(o.command) > 1:
+		return usageError("--shell takes the whole script as one argument; put it in quotes")
+	}
+	if o.shell {
+		o.command = []string{"sh", "-c", o.command[0]}
+	}
+	return nil
+}
+
+func (o *runOptions) checkDurations(f *pflag.FlagSet) error {
+	if o.ttl < minTTL {
+		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"wait", o.wait}, {"max-hold", o.maxHold}, {"at-least", o.atLeast}, {"kill-after", o.killAfter},
+	} {
+		if d.value < 0 {
+			return usageError("--%s %s is negative", d.flag, d.value)
+		}
+	}
+	switch {
+	case o.nonblock && f.Changed("wait"):
+		return usageError("--nonblock does not wait and --wait does; give one of them")
+	case o.maxHold > 0 && o.atLeast > o.maxHold:
+		return usageError("--at-least %s is longer than --max-hold %s", o.atLeast, o.maxHold)
+	}
+	return nil
+}
+
+func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
+	switch {
+	case o.conflictCode < 0 || o.conflictCode > 255:
+		return usageError("--conflict-exit-code %d is no exit status; use 0 to 255", o.conflictCode)
+	case o.lostCode < 1 || o.lostCode > 255:
+		return usageError("--lost-exit-code %d would not tell of the loss; use 1 to 255", o.lostCode)
+	case o.skipOK && f.Changed("conflict-exit-code"):
+		return usageError("--skip-ok means a conflict exit code of 0; give one of --skip-ok and --conflict-exit-code")
+	}
+	return nil
+}
+
+// checkLease refuses times that contradict the lease.
+func (o *runOptions) checkLease(f *pflag.FlagSet) error {
+	if most := o.maxKillAfter(); o.killAfter >= most {
+		return usageError("--kill-after %s is too long for --ttl %s: the command would be stopped before the lock "+
+			"is due to be renewed; use less than %s, or a longer --ttl", o.killAfter, o.ttl, most)
+	}
+	if !o.noRenew {
+		return nil
+	}
+	switch held := o.ttl - o.margin(); {
+	case o.atLeast > held:
+		return usageError("--no-renew holds the lock for %s, less than --at-least %s; use a longer --ttl", held, o.atLeast)
+	case o.maxHold > held:
+		return usageError("--no-renew holds the lock for %s, less than --max-hold %s; use a longer --ttl", held, o.maxHold)
+	}
+	return nil
+}
+
+// margin is how long before the end of its lease the lock counts as lost.
+func (o *runOptions) margin() time.Duration { return o.ttl / 10 }
+
+// maxKillAfter is what is left of the lease when a renewal is due, after a third
+// of it: sooner there is no reason to stop the command.
+func (o *runOptions) maxKillAfter() time.Duration { return o.ttl*2/3 - o.margin() }
+
+// note is what others see of the holder.
+func (o *runOptions) note(host string, pid int) string {
+	program := o.command[0][strings.LastIndexByte(o.command[0], '/')+1:]
+	note := fmt.Sprintf("%s@%s:%d", program, host, pid)
+	if o.reason != "" {
+		note += " (" + o.reason + ")"
+	}
+	return note
+}

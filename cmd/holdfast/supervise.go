@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+// checkEvery bounds how long the supervisor sleeps. It asks no store.
+const checkEvery = time.Second
+
+// supervisor stops a command before its lock can go to somebody else. The lock
+// counts as lost at a deadline that each renewal moves on. The command gets the
+// stop signal kill-after before it, and SIGKILL at it; where the loss is certain
+// sooner, the signal comes at once.
+type supervisor struct {
+	*runner
+	lock  *holdfast.Lock
+	group *procgroup.Group
+
+	deadline time.Time // when the lock counts as lost, as of the last check
+	stopped  error     // why the command was told to stop; nil if it was not
+	unheld   bool      // it was told because of the lock: nothing is left to check
+}
+
+func newSupervisor(r *runner, lock *holdfast.Lock, group *procgroup.Group) *supervisor {
+	return &supervisor{runner: r, lock: lock, group: group}
+}
+
+// watch returns when nothing is left of the command: nil, or why the supervisor
+// stopped it.
+func (s *supervisor) watch(ctx context.Context) error {
+	over := s.lock.Context(ctx)
+	ended := over.Done()
+	check := time.NewTimer(0)
+	defer check.Stop()
+	var maxHold <-chan time.Time
+	if s.maxHold > 0 {
+		timer := time.NewTimer(time.Until(s.acquired.Add(s.maxHold)))
+		defer timer.Stop()
+		maxHold = timer.C
+	}
+	for {
+		select {
+		case <-s.group.Done():
+			return s.stopped
+		case sig := <-s.signals:
+			s.forward(sig)
+		case <-check.C:
+			if next := s.check(); next > 0 {
+				check.Reset(next)
+			}
+		case <-maxHold:
+			s.stop(fmt.Errorf("lock %q was held for --max-hold %s; stopping the command", s.lock.Name(), s.maxHold))
+		case <-ended:
+			ended = nil
+			if ctx.Err() != nil {
+				s.group.Stop(s.runner.stop, s.killAt())
+			} else {
+				s.check()
+			}
+		}
+	}
+}
+
+func (s *supervisor) forward(sig os.Signal) {
+	switch number, ok := sig.(syscall.Signal); {
+	case sig == procgroup.Suspending():
+		s.refuseToStop()
+	case ok:
+		s.group.Signal(number)
+	}
+}
+
+// check compares the clock with the deadline and acts when there is no time
+// left. It returns when to check again, 0 for never.
+func (s *supervisor) check() time.Duration {
+	if s.unheld {
+		return 0
+	}
+	left, err := s.lock.Remaining(), s.lock.Err()
+	if errors.Is(err, holdfast.ErrLost) {
+		s.unheld = true
+		s.stop(fmt.Errorf("%w; stopping the command", err))
+		return 0
+	}
+	s.deadline = time.Now().Add(left)
+	s.group.KillBy(s.deadline)
+	if left > s.killAfter {
+		return min(left-s.killAfter, checkEvery)
+	}
+	s.unheld = true
+	why := "was not renewed in time"
+	if s.noRenew {
+		why = "is about to end and is not renewed"
+	}
+	s.stop(fmt.Errorf("lock %q %s, %s before it counts as lost; stopping the command",
+		s.lock.Name(), why, left.Round(time.Millisecond)))
+	return 0
+}
+
+// stop tells the command to end, and says why the first time.
+func (s *supervisor) stop(why error) {
+	if s.stopped == nil {
+		s.stopped = why
+		s.report.failure(why)
+	}
+	s.group.Stop(s.runner.stop, s.killAt())
+}
+
+// killAt is when a command that is told to stop now has to be gone.
+func (s *supervisor) killAt() time.Time {
+	at := time.Now().Add(s.killAfter)
+	if s.deadline.Before(at) {
+		return s.deadline
+	}
+	return at
+}
+
+// waitAtLeast keeps the lock for as long as --at-least says. A signal, or the
+// loss of the lock, ends it.
+func (s *supervisor) waitAtLeast(ctx context.Context) {
+	left := time.Until(s.acquired.Add(s.atLeast))
+	if left <= 0 {
+		return
+	}
+	s.report.detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	over := s.lock.Context(ctx)
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-over.Done():
+			return
+		case sig := <-s.signals:
+			if sig != procgroup.Suspending() && procgroup.Ends(sig) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,295 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// The command line tool, built and run as users do, on a real server.
+
+func TestCLI(t *testing.T) {
+	binary := buildCLI(t)
+	for name, test := range map[string]func(*testing.T, cli){
+		"LongerThanTheLease":         cliLongerThanTheLease,
+		"KilledLeavesNoCommand":      cliKilledLeavesNoCommand,
+		"StoppedLeavesNoCommand":     cliStoppedLeavesNoCommand,
+		"BlackHole":                  cliBlackHole,
+		"ShortBlackHoleIsHarmless":   cliShortBlackHole,
+		"Deleted":                    cliDeleted,
+		"TakenOver":                  cliTakenOver,
+		"InterruptedLeavesNothing":   cliInterruptedLeavesNothing,
+		"UnlockedWithoutAnAnswer":    cliUnlockedWithoutAnAnswer,
+		"RefusedWithoutTheRights":    cliRefused,
+		"FencingTokensRise":          cliTokensRise,
+		"OneAtATimeOverManyPrograms": cliOneAtATime,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			proxy := faultproxy.Start(t, server.Addr())
+			test(t, cli{t: t, binary: binary, server: server, proxy: proxy})
+		})
+	}
+}
+
+func buildCLI(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "holdfast")
+	build := exec.Command("go", "build", "-o", binary, "github.com/holdfast-go/holdfast/cmd/holdfast")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// cli is the tool, and a server behind a proxy.
+type cli struct {
+	t      *testing.T
+	binary string
+	server *redistest.Server
+	proxy  *faultproxy.Proxy
+}
+
+// program is the tool at work. alive is a pipe that only the command and its
+// descendants can write to: it ends with the last of them.
+type program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	alive  *os.File
+}
+
+// family is a command that ignores every polite signal, has a child and a
+// grandchild, and keeps the pipe $ALIVE open.
+const family = `trap "" TERM INT HUP; exec >"$ALIVE"; sh -c 'sleep 100 & sleep 100 & wait' & echo ready; sleep 100`
+
+// run starts "holdfast run" with args and waits for the command to open $ALIVE.
+func (c cli) run(args ...string) *program {
+	c.t.Helper()
+	fifo := filepath.Join(c.t.TempDir(), "alive")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	p := c.start([]string{"ALIVE=" + fifo}, args...)
+	alive, err := os.OpenFile(fifo, os.O_RDONLY, 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p.alive = alive
+	c.t.Cleanup(func() { alive.Close() })
+	ready := make([]byte, len("ready\n"))
+	_ = alive.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadFull(alive, ready); err != nil {
+		c.t.Fatalf("the command did not start: %v; %s", err, p.stderr.String())
+	}
+	return p
+}
+
+// start starts "holdfast run" with args.
+func (c cli) start(environ []string, args ...string) *program {
+	c.t.Helper()
+	p := &program{t: c.t, cmd: exec.Command(c.binary, append([]string{"run"}, args...)...)}
+	p.cmd.Env = append(append(os.Environ(), "HOLDFAST_URL=redis://"+c.proxy.Addr()), environ...)
+	p.cmd.Stderr = &p.stderr
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	return p
+}
+
+// gone waits until nothing of the command is alive.
+func (p *program) gone(within time.Duration) {
+	p.t.Helper()
+	_ = p.alive.SetReadDeadline(time.Now().Add(within))
+	if _, err := io.Copy(io.Discard, p.alive); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			p.t.Fatalf("after %s something of the command is still alive", within)
+		}
+		p.t.Fatal(err)
+	}
+}
+
+// status waits for the end of the tool.
+func (p *program) status() int {
+	p.t.Helper()
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *program) want(code int, stderr string) {
+	p.t.Helper()
+	if got := p.status(); got != code {
+		p.t.Errorf("got status %d, want %d; stderr: %s", got, code, p.stderr.String())
+	}
+	if !strings.Contains(p.stderr.String(), stderr) {
+		p.t.Errorf("got stderr %q, want it to contain %q", p.stderr.String(), stderr)
+	}
+}
+
+func (p *program) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// mustStillBeHeld fails unless the lease on the server has not ended.
+func (c cli) mustStillBeHeld(name string) {
+	c.t.Helper()
+	if left := c.server.Int("PTTL", name); left <= 0 {
+		c.t.Errorf("PTTL %s: got %d: the lease ended before the command did", name, left)
+	}
+}
+
+func cliLongerThanTheLease(t *testing.T, c cli) {
+	p := c.start(nil, "-t", "1s", "job", "--", "sleep", "2.5")
+	time.Sleep(1800 * time.Millisecond)
+	c.start(nil, "-n", "job", "--", "true").want(75, `lock "job" is held by sleep@`)
+	p.want(0, "")
+	if n := c.server.Int("EXISTS", "job"); n != 0 {
+		t.Error("the lock is held after the end")
+	}
+}
+
+func cliKilledLeavesNoCommand(t *testing.T, c cli) {
+	p := c.run("-t", "20s", "job", "--", "sh", "-c", family)
+	p.signal(syscall.SIGKILL)
+	p.gone(5 * time.Second)
+	c.mustStillBeHeld("job")
+}
+
+func cliStoppedLeavesNoCommand(t *testing.T, c cli) {
+	p := c.run("-t", "2s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
+	p.signal(syscall.SIGSTOP)
+	p.gone(5 * time.Second)
+	c.mustStillBeHeld("job")
+	p.signal(syscall.SIGCONT)
+	p.want(79, "stopping the command")
+}
+
+func cliBlackHole(t *testing.T, c cli) {
+	p := c.run("-t", "3s", "job", "--", "sh", "-c", family)
+	c.proxy.Blackhole(true)
+	p.gone(10 * time.Second)
+	c.mustStillBeHeld("job")
+	p.want(79, "was not renewed in time")
+}
+
+func cliShortBlackHole(t *testing.T, c cli) {
+	p := c.start(nil, "-t", "3s", "--kill-after", "300ms", "job", "--", "sleep", "4")
+	time.Sleep(700 * time.Millisecond)
+	c.proxy.Blackhole(true)
+	time.Sleep(time.Second)
+	c.proxy.Blackhole(false)
+	p.want(0, "")
+}
+
+func cliDeleted(t *testing.T, c cli) {
+	p := c.run("-t", "2s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
+	c.server.Do("DEL", "job")
+	p.gone(5 * time.Second)
+	p.want(79, `lock "job" lost`)
+}
+
+func cliTakenOver(t *testing.T, c cli) {
+	p := c.run("-t", "2s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
+	c.server.Do("DEL", "job")
+	c.server.Do("HSET", "job", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", "1")
+	p.gone(5 * time.Second)
+	p.want(79, `lock "job" lost`)
+	if n := c.server.Int("EXISTS", "job"); n != 1 {
+		t.Error("the other's lock was removed")
+	}
+}
+
+func cliInterruptedLeavesNothing(t *testing.T, c cli) {
+	c.start(nil, "job", "--", "true").want(0, "") // the server knows the scripts
+	acquire := func(cmd []string) bool { return strings.EqualFold(cmd[0], "EVALSHA") && slices.Contains(cmd, "job") }
+	late := c.proxy.On(acquire, faultproxy.DelayRequest(time.Second))
+	p := c.start(nil, "job", "--", "true")
+	late.Wait(t, 1)
+	p.signal(syscall.SIGINT)
+	p.want(128+2, "")
+	time.Sleep(1200 * time.Millisecond) // the request arrives in any case
+	if n := c.server.Int("EXISTS", "job"); n != 0 {
+		t.Error("the lock is held by a program that gave up waiting for it")
+	}
+}
+
+func cliUnlockedWithoutAnAnswer(t *testing.T, c cli) {
+	p := c.run("-t", "20s", "job", "--", "sh", "-c", `exec >"$ALIVE"; echo ready; sleep 0.5`)
+	c.proxy.Blackhole(true)
+	p.gone(5 * time.Second)
+	time.AfterFunc(4*time.Second, func() { c.proxy.Blackhole(false) }) // later than Unlock waits
+	p.want(0, "")
+	if n := c.server.Int("EXISTS", "job"); n != 0 {
+		t.Error("the lock is held after the end")
+	}
+}
+
+func cliRefused(t *testing.T, c cli) {
+	c.server.Do("ACL", "SETUSER", "reader", "on", ">secret", "~*", "&*", "+@all", "-eval", "-evalsha")
+	url := "HOLDFAST_URL=redis://reader:secret@" + c.proxy.Addr()
+	c.start([]string{url}, "job", "--", "true").want(77, "NOPERM")
+	c.start([]string{strings.Replace(url, "secret", "wrong", 1)}, "job", "--", "true").want(77, "WRONGPASS")
+}
+
+func cliTokensRise(t *testing.T, c cli) {
+	var last string
+	for range 3 {
+		cmd := exec.Command(c.binary, "run", "job", "--shell", "echo $HOLDFAST_TOKEN")
+		cmd.Env = append(os.Environ(), "HOLDFAST_URL=redis://"+c.proxy.Addr())
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := strings.TrimSpace(string(out))
+		if len(token) < len(last) || len(token) == len(last) && token <= last {
+			t.Errorf("got token %s after %s", token, last)
+		}
+		last = token
+	}
+}
+
+// cliOneAtATime has programs increment a file without any care.
+func cliOneAtATime(t *testing.T, c cli) {
+	count := filepath.Join(t.TempDir(), "count")
+	if err := os.WriteFile(count, []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const programs = 8
+	script := `n=$(cat "$COUNT"); sleep 0.02; echo $((n+1)) > "$COUNT"`
+	var started []*program
+	for range programs {
+		started = append(started, c.start([]string{"COUNT=" + count}, "job", "--shell", script))
+	}
+	for _, p := range started {
+		p.want(0, "")
+	}
+	text, err := os.ReadFile(count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(text)); got != "8" {
+		t.Errorf("got %s, want %d", got, programs)
+	}
+}

@@ -1,0 +1,117 @@
+package conntest
+
+import (
+	"context"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/goredisconn"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// login is what an adapter needs to know of a server.
+type login struct{ addr, user, password string }
+
+// subject is one adapter in one configuration. open returns how to close what it
+// opened; it may fail at once or leave that to the first call.
+type subject struct {
+	name string
+	open func(login) (redishold.Conn, func(), error)
+}
+
+func subjects() []subject {
+	return []subject{
+		{"rueidis/Open", openRueidis},
+		{"rueidis/New", newRueidis},
+		{"goredis/defaults", func(l login) (redishold.Conn, func(), error) {
+			return newGoRedis(l, func(*redis.Options) {})
+		}},
+		{"goredis/ContextTimeoutEnabled", func(l login) (redishold.Conn, func(), error) {
+			return newGoRedis(l, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+		}},
+		{"goredis/RESP2", func(l login) (redishold.Conn, func(), error) {
+			return newGoRedis(l, func(o *redis.Options) { o.Protocol = 2 })
+		}},
+	}
+}
+
+func openRueidis(l login) (redishold.Conn, func(), error) {
+	c, err := rueidisconn.Open(context.Background(), "redis://"+l.addr, &rueidisconn.Options{Username: l.user, Password: l.password})
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, c.Close, nil
+}
+
+func newRueidis(l login) (redishold.Conn, func(), error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{l.addr}, Username: l.user, Password: l.password})
+	if err != nil {
+		return nil, nil, err
+	}
+	return rueidisconn.New(client), client.Close, nil
+}
+
+func newGoRedis(l login, change func(*redis.Options)) (redishold.Conn, func(), error) {
+	o := &redis.Options{Addr: l.addr, Username: l.user, Password: l.password}
+	change(o)
+	client := redis.NewClient(o)
+	return goredisconn.New(client), func() { _ = client.Close() }, nil
+}
+
+// env is a server, a proxy in front of it, and a Conn through the proxy.
+type env struct {
+	*testing.T
+	server *redistest.Server
+	proxy  *faultproxy.Proxy
+	conn   redishold.Conn
+	close  func()
+}
+
+// each runs test for every adapter, with a server and a proxy of its own, and
+// checks that nothing is left when the Conn is closed.
+func each(t *testing.T, test func(e *env)) {
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			e := &env{T: t, server: server, proxy: faultproxy.Start(t, server.Addr())}
+			var err error
+			e.conn, e.close, err = s.open(login{addr: e.proxy.Addr()})
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			t.Cleanup(e.close)
+			// Load what the client does once, such as its handshake.
+			if r := e.conn.Do(within(t, 5*time.Second), call("return 1")); r[0].Err != nil {
+				t.Fatalf("first call: %v", r[0].Err)
+			}
+			test(e)
+		})
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script makes a Script of a test's own. The engine reads its scripts from files
+// and offers no other way, so this relies on the layout of the type.
+func script(source string) *redishold.Script {
+	type layout struct{ name, source, sha string }
+	return (*redishold.Script)(unsafe.Pointer(&layout{"test", source, digest(source)}))
+}
+
+func call(source string, args ...string) redishold.Call {
+	return redishold.Call{Script: script(source), Keys: []string{"k"}, Args: args}
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,228 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// A holder that is cut off learns that its lock is lost before the server's lease
+// ends: 100 times of 100, whenever the cut comes.
+func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
+	const runs, atOnce, ttl = 100, 20, 1500 * time.Millisecond
+	eachAdapter(t, func(s *subject) {
+		var early atomic.Int64
+		var mu sync.Mutex
+		least := ttl
+		for range runs / atOnce {
+			var wg sync.WaitGroup
+			for i := range atOnce {
+				proxy := faultproxy.Start(s, s.server.Addr())
+				conn := s.conn(proxy.Addr())
+				l := holdfast.New(redishold.New(conn, nil), &holdfast.Options{TTL: ttl})
+				name := fmt.Sprintf("cut:%d", i)
+				lock := mustLock(s, l, name)
+				wg.Go(func() {
+					time.Sleep(rand.N(ttl))
+					proxy.Blackhole(true)
+					<-lock.Context(s.Context()).Done()
+					left := time.Duration(s.server.Int("PTTL", name)) * time.Millisecond
+					if left <= 0 {
+						s.Errorf("the lease had ended when the holder was told: %v", context.Cause(lock.Context(s.Context())))
+					} else {
+						early.Add(1)
+					}
+					mu.Lock()
+					least = min(least, left)
+					mu.Unlock()
+					if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+						s.Errorf("Unlock: got %v, want ErrLost", err)
+					}
+					proxy.Blackhole(false)
+				})
+			}
+			wg.Wait()
+		}
+		s.Logf("told in time in %d of %d runs, at least %v before the lease ended", early.Load(), runs, least)
+	})
+}
+
+// Redis away for less than the lease costs no lock.
+func TestShortOutageIsNoLoss(t *testing.T) {
+	outages := map[string]func(s *subject){
+		"stopped":   func(s *subject) { s.server.Pause(); time.Sleep(800 * time.Millisecond); s.server.Resume() },
+		"restarted": func(s *subject) { s.server.Kill(); time.Sleep(500 * time.Millisecond); s.server.Restart() },
+		"cut off": func(s *subject) {
+			s.proxy.RefuseNew()
+			s.proxy.CutAll()
+			time.Sleep(800 * time.Millisecond)
+			if err := s.proxy.Accept(); err != nil {
+				s.Error(err)
+			}
+		},
+		"black hole": func(s *subject) {
+			s.proxy.Blackhole(true)
+			time.Sleep(800 * time.Millisecond)
+			s.proxy.Blackhole(false)
+		},
+	}
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			eachAdapter(t, func(s *subject) {
+				l := s.locker(&holdfast.Options{TTL: 3 * time.Second})
+				lock := mustLock(s, l, "stock:42")
+				for range 2 {
+					outage(s)
+					time.Sleep(1200 * time.Millisecond)
+					if err := lock.Err(); err != nil {
+						s.Fatalf("lost: %v", err)
+					}
+				}
+				mustUnlock(s, lock)
+				gone(s, s.server.Admin, 0)
+			}, redistest.AOF())
+		})
+	}
+}
+
+// Scripts forgotten and subscribers killed, over and over, under load.
+func TestFlushedScriptsAndKilledSubscribers(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		lockers := []*holdfast.Locker{s.locker(nil), s.other(nil), s.other(nil)}
+		ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				s.server.FlushScripts()
+				s.server.KillPubSub()
+				time.Sleep(25 * time.Millisecond)
+			}
+		})
+		var freed atomic.Int64 // when the last holder began to unlock, while it is not held
+		var worst, rounds atomic.Int64
+		began := time.Now()
+		for i := range 12 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					lock, err := lockers[i%len(lockers)].Lock(s.Context(), "job")
+					if err != nil {
+						s.Error(err)
+						return
+					}
+					gap := int64(time.Since(began)) - freed.Load()
+					if rounds.Add(1) > 1 && gap > worst.Load() {
+						worst.Store(gap)
+					}
+					time.Sleep(5 * time.Millisecond)
+					freed.Store(int64(time.Since(began)))
+					if err := lock.Unlock(); err != nil {
+						s.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		within(s, "free while somebody waited", time.Duration(worst.Load()), 1100*time.Millisecond)
+		s.Logf("%d hand-overs, the slowest took %v", rounds.Load(), time.Duration(worst.Load()))
+		gone(s, s.server.Admin, 0)
+	})
+}
+
+// A subscriber that hears nothing at all is late by one second at most.
+func TestLostMessagesCostASecond(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		holder, waiter := s.other(nil), s.locker(nil)
+		s.warm(waiter)
+		for range 3 {
+			lock := mustLock(s, holder, "job")
+			got := make(chan time.Time, 1)
+			go func() {
+				next, err := waiter.Lock(s.Context(), "job")
+				got <- time.Now()
+				if err == nil {
+					_ = next.Unlock()
+				}
+			}()
+			if !eventually(5*time.Second, func() bool {
+				return s.server.Int("PUBSUB", "NUMPAT") >= 0 && len(s.server.Strings("PUBSUB", "CHANNELS")) > 0
+			}) {
+				s.Fatal("nobody subscribed")
+			}
+			// The message is lost: the key goes without one.
+			s.server.Do("DEL", "job")
+			start := time.Now()
+			within(s, "the waiter got the lock", (<-got).Sub(start), 1100*time.Millisecond)
+			_ = lock.Unlock()
+		}
+	})
+}
+
+// Whoever loses a lock learns of it at the next renewal, with the reason.
+func TestLossAndItsReason(t *testing.T) {
+	const ttl = 1200 * time.Millisecond
+	tests := []struct {
+		name string
+		lose func(s *subject)
+		want driver.Reason
+		text string
+	}{
+		{"deleted by hand", func(s *subject) { s.server.Do("DEL", "job") }, driver.Deleted, "deleted"},
+		{"flushed", func(s *subject) { s.server.Do("FLUSHALL") }, driver.Deleted, "flushed"},
+		{"broken", func(s *subject) {
+			l := s.other(nil)
+			hs, err := l.Inspect(s.Context(), "job")
+			if err != nil || len(hs) != 1 {
+				s.Fatalf("Inspect: %v, %v", hs, err)
+			}
+			if err := l.Break(s.Context(), "job", hs[0], "stuck since noon"); err != nil {
+				s.Fatal(err)
+			}
+		}, driver.Forced, "stuck since noon"},
+		{"taken over", func(s *subject) {
+			s.server.Do("DEL", "job")
+			s.server.Do("HSET", "job", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:57", "1")
+			s.server.Do("PEXPIRE", "job", "5000")
+		}, driver.NotOwner, "Redisson client 71b96ce8"},
+		{"overwritten", func(s *subject) { s.server.Do("SET", "job", "x", "PX", "5000") }, driver.Deleted, "overwritten"},
+		{"evicted", func(s *subject) {
+			s.server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+			s.server.Do("CONFIG", "SET", "maxmemory", "1")
+			s.server.Do("SET", "more", "x", "PX", "5000") // makes the server look for room
+			eventually(time.Second, func() bool { return s.server.Int("EXISTS", "job") == 0 })
+			s.server.Do("CONFIG", "SET", "maxmemory", "0")
+		}, driver.Evicted, "evicted"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			eachAdapter(t, func(s *subject) {
+				l := s.locker(&holdfast.Options{TTL: ttl})
+				lock := mustLock(s, l, "job")
+				ctx := lock.Context(s.Context())
+				start := time.Now()
+				tt.lose(s)
+				<-ctx.Done()
+				within(s, "told", time.Since(start), ttl/3+200*time.Millisecond)
+				for _, err := range []error{context.Cause(ctx), lock.Err(), lock.Unlock()} {
+					var lost *holdfast.LostError
+					if !errors.As(err, &lost) || lost.Reason != tt.want || !strings.Contains(err.Error(), tt.text) {
+						t.Errorf("got %v, want a loss: %s, with %q", err, tt.want, tt.text)
+					}
+				}
+				s.server.Do("DEL", "job", "more")
+			})
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package locktest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Ten thousand locks in one process: a few goroutines, little memory, and
+// renewals that are spread over the period and pipelined.
+func TestManyHolds(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		const n, ttl = 10_000, 9 * time.Second
+		l := s.other(&holdfast.Options{TTL: ttl})
+		s.warm(l)
+		goroutines, heap := runtime.NumGoroutine(), heapNow()
+
+		locks := make([]*holdfast.Lock, n)
+		var wg sync.WaitGroup
+		for part := range 50 {
+			wg.Go(func() {
+				for i := part; i < n; i += 50 {
+					locks[i] = mustLock(s, l, fmt.Sprintf("many:%d", i))
+				}
+			})
+		}
+		wg.Wait()
+
+		grown := float64(heapNow()-heap) / n
+		if grown > 2048 {
+			s.Errorf("heap: %.0f bytes for each hold, want at most 2048", grown)
+		}
+		// One lease long: how many goroutines, how many renewals in each tenth.
+		before := s.server.CommandStats()["evalsha"]
+		var tenths []int64
+		most := 0
+		for range 10 {
+			start := s.server.CommandStats()["evalsha"]
+			for range 9 {
+				time.Sleep(ttl / 90)
+				most = max(most, runtime.NumGoroutine()-goroutines)
+			}
+			tenths = append(tenths, s.server.CommandStats()["evalsha"]-start)
+		}
+		renewals := s.server.CommandStats()["evalsha"] - before
+		if renewals < 3*n*8/10 || renewals > 3*n*14/10 {
+			s.Errorf("%d renewals in one lease, want about %d", renewals, 3*n)
+		}
+		for i, r := range tenths {
+			if r > renewals/10*5 {
+				s.Errorf("tenth %d of the lease saw %d of %d renewals: %v", i, r, renewals, tenths)
+			}
+		}
+		if most >= 50 {
+			s.Errorf("%d goroutines above idle, want less than 50", most)
+		}
+		for i, lock := range locks {
+			if err := lock.Err(); err != nil {
+				s.Fatalf("lock %d: %v", i, err)
+			}
+		}
+		for part := range 50 {
+			wg.Go(func() {
+				for i := part; i < n; i += 50 {
+					mustUnlock(s, locks[i])
+				}
+			})
+		}
+		wg.Wait()
+		gone(s, s.server.Admin, 0)
+		s.Logf("%.0f bytes and %.3f goroutines for each hold; renewals by tenths of a lease: %v", grown, float64(most)/n, tenths)
+	})
+}
+
+func heapNow() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

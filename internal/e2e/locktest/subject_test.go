@@ -1,0 +1,180 @@
+package locktest
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/goredisconn"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// adapters are the two ways to Redis that every test runs on.
+func adapters() []string { return []string{"rueidis", "goredis"} }
+
+// dial opens a Conn of one adapter to addr, and says how to close it. go-redis
+// has its default options: what most programs have.
+func dial(adapter, addr, user, password string) (redishold.Conn, func(), error) {
+	switch adapter {
+	case "rueidis":
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		conn, err := rueidisconn.Open(ctx, "redis://"+addr, &rueidisconn.Options{Username: user, Password: password})
+		if err != nil {
+			return nil, nil, err
+		}
+		return conn, conn.Close, nil
+	case "goredis":
+		client := redis.NewClient(&redis.Options{Addr: addr, Username: user, Password: password})
+		return goredisconn.New(client), func() { _ = client.Close() }, nil
+	default:
+		return nil, nil, fmt.Errorf("unknown adapter %q", adapter)
+	}
+}
+
+// subject is a Locker on one adapter, with a fault proxy between it and a server
+// of its own.
+type subject struct {
+	*testing.T
+	adapter string
+	server  *redistest.Server
+	proxy   *faultproxy.Proxy
+}
+
+// eachAdapter runs test once for each adapter, and checks that no goroutine and
+// no key without a TTL is left at the end.
+func eachAdapter(t *testing.T, test func(s *subject), opts ...redistest.Option) {
+	t.Helper()
+	for _, adapter := range adapters() {
+		t.Run(adapter, func(t *testing.T) {
+			ignore := goleak.IgnoreCurrent()
+			t.Cleanup(func() { // clean-up goes on for as long as one TTL
+				if !eventually(5*time.Second, func() bool { return goleak.Find(ignore) == nil }) {
+					goleak.VerifyNone(t, ignore)
+				}
+			})
+			server := redistest.Start(t, opts...)
+			s := &subject{T: t, adapter: adapter, server: server, proxy: faultproxy.Start(t, server.Addr())}
+			test(s)
+			if keys := server.KeysWithoutTTL(isCounter); len(keys) != 0 {
+				t.Errorf("keys without a TTL: %q", keys)
+			}
+		})
+	}
+}
+
+// locker returns a Locker that talks to the server through the proxy.
+func (s *subject) locker(opts *holdfast.Options) *holdfast.Locker {
+	s.Helper()
+	return holdfast.New(redishold.New(s.conn(s.proxy.Addr()), nil), opts)
+}
+
+// other returns a Locker of another client, which talks to the server directly.
+func (s *subject) other(opts *holdfast.Options) *holdfast.Locker {
+	s.Helper()
+	return holdfast.New(redishold.New(s.conn(s.server.Addr()), nil), opts)
+}
+
+func (s *subject) conn(addr string) redishold.Conn {
+	s.Helper()
+	conn, shut, err := dial(s.adapter, addr, "", "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(shut)
+	return conn
+}
+
+// warm takes and gives back a lock, so that connections, probe and registration
+// are done before a fault is set up.
+func (s *subject) warm(l *holdfast.Locker) {
+	s.Helper()
+	mustUnlock(s, mustLock(s, l, "warm"))
+}
+
+func mustLock(t testing.TB, l *holdfast.Locker, name string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	lock, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		t.Fatalf("Lock(%q): %v", name, err)
+	}
+	return lock
+}
+
+func mustUnlock(t testing.TB, k *holdfast.Lock) {
+	t.Helper()
+	if err := k.Unlock(); err != nil {
+		t.Fatalf("Unlock: %v", err)
+	}
+}
+
+// isCounter accepts the keys that may live for ever: fencing token counters.
+func isCounter(key string) bool { return strings.HasPrefix(key, "holdfast:token:{") }
+
+// lockKeys returns the keys that are neither counters, nor registrations of
+// clients, nor marks of owners that were given up: what of a lock remains.
+func lockKeys(a redistest.Admin) []string {
+	var left []string
+	for _, key := range a.Keys() {
+		if !isCounter(key) && !strings.HasPrefix(key, "holdfast:client:") && !strings.HasPrefix(key, "holdfast:gone:") {
+			left = append(left, key)
+		}
+	}
+	return left
+}
+
+// gone fails unless all of the locks' keys have vanished within d.
+func gone(t testing.TB, a redistest.Admin, d time.Duration) {
+	t.Helper()
+	if !eventually(d, func() bool { return len(lockKeys(a)) == 0 }) {
+		t.Errorf("after %v there is still %q", d, lockKeys(a))
+	}
+}
+
+// eventually polls until cond holds or d has passed.
+func eventually(d time.Duration, cond func() bool) bool {
+	deadline := time.Now().Add(d)
+	for {
+		if cond() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// within fails unless got is at most limit.
+func within(t testing.TB, what string, got, limit time.Duration) {
+	t.Helper()
+	if got > limit {
+		t.Errorf("%s: got %v, want at most %v", what, got, limit)
+	}
+}
+
+// sha returns the digest of one of the engine's scripts, for the proxy to
+// recognise it by.
+func sha(t testing.TB, script string) string {
+	t.Helper()
+	source, err := os.ReadFile("../../../redishold/scripts/" + script + ".lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha1.Sum(source)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,260 @@
+package redistest_test
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// orphanEnv makes the test binary start a server, print its process id and wait.
+const orphanEnv = "REDISTEST_ORPHAN_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(orphanEnv); dir != "" {
+		runOrphan(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func runOrphan(dir string) {
+	s, err := redistest.Run(dir)
+	if err != nil {
+		panic(err)
+	}
+	runtime.GC()
+	_, _ = os.Stdout.WriteString(strconv.Itoa(s.PID()) + " " + s.Addr() + "\n")
+	select {}
+}
+
+func TestStartAnswersBelow50000(t *testing.T) {
+	s := redistest.Start(t)
+	if got := s.Do("PING"); got != any("PONG") {
+		t.Fatalf("got %v, want PONG", got)
+	}
+	_, port, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n >= 50000 {
+		t.Fatalf("got port %s, want one below 50000", port)
+	}
+	if got, want := s.URL(), "redis://"+s.Addr(); got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func TestCloseEndsTheProcess(t *testing.T) {
+	s := start(t)
+	pid := s.PID()
+	s.Close()
+	s.Close()
+	if alive(pid) {
+		t.Fatalf("process %d is still there", pid)
+	}
+	if err, ok := s.Do("PING").(error); !ok {
+		t.Fatalf("got %v, want an error", err)
+	}
+}
+
+func TestServerEndsWithAKilledTestBinary(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a server whose test binary was killed")
+	}
+	start(t) // skips where redis-server is missing
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), orphanEnv+"="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _, _ := strings.Cut(line, " ")
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if !alive(n) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if p, err := os.FindProcess(n); err == nil {
+		_ = p.Kill()
+	}
+	t.Fatalf("server %d outlived its test binary", n)
+}
+
+func TestServersRunSideBySide(t *testing.T) {
+	a, b := start(t), start(t)
+	a.Do("SET", "k", "a")
+	if got := b.Do("GET", "k"); got != nil {
+		t.Fatalf("got %v, want nil", got)
+	}
+}
+
+func TestPassword(t *testing.T) {
+	s := start(t, redistest.Password("s3 cret/@"))
+	if got := s.String("PING"); got != "PONG" {
+		t.Fatalf("got %q, want PONG", got)
+	}
+	if got, want := s.URL(), "redis://:s3%20cret%2F%40@"+s.Addr(); got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	err, _ := redistest.At(s.Addr(), "").Do("PING").(error)
+	if err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
+		t.Fatalf("got %v, want NOAUTH", err)
+	}
+}
+
+func TestOptionsReachTheServer(t *testing.T) {
+	s := start(t, redistest.MaxMemory("4mb", "allkeys-lru"), redistest.Conf("busy-reply-threshold 123"))
+	got := s.Map("CONFIG", "GET", "maxmemory", "maxmemory-policy", "busy-reply-threshold")
+	if got["maxmemory"] != "4194304" || got["maxmemory-policy"] != "allkeys-lru" || got["busy-reply-threshold"] != "123" {
+		t.Fatalf("got %v", got)
+	}
+}
+
+func TestBadConfigurationIsExplained(t *testing.T) {
+	start(t)
+	_, err := redistest.Run(t.TempDir(), redistest.Conf("no-such-directive 1"))
+	if err == nil || !strings.Contains(err.Error(), "no-such-directive") {
+		t.Fatalf("got %v, want an error that names the directive", err)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	s := start(t)
+	nc, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	s.Pause()
+	if _, err := nc.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	_ = nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, err := nc.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("paused server answered %q, %v", buf[:n], err)
+	}
+	s.Resume()
+	_ = nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := nc.Read(buf); string(buf[:n]) != "+PONG\r\n" {
+		t.Fatalf("got %q, %v, want the answer after Resume", buf[:n], err)
+	}
+}
+
+func TestKillWhilePaused(t *testing.T) {
+	s := start(t)
+	s.Pause()
+	s.Kill()
+	s.Restart()
+	if got := s.String("PING"); got != "PONG" {
+		t.Fatalf("got %q, want PONG", got)
+	}
+}
+
+func TestRestartKeepsAddressAndWithAOFTheData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts []redistest.Option
+		want any
+	}{
+		"without persistence": {nil, nil},
+		"append-only file":    {[]redistest.Option{redistest.AOF()}, "v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, tc.opts...)
+			addr, run := s.Addr(), runID(s)
+			s.String("SET", "k", "v")
+			s.Kill()
+			s.Restart()
+			if s.Addr() != addr || runID(s) == run {
+				t.Fatalf("got %s run %s, want a new run on %s", s.Addr(), runID(s), addr)
+			}
+			if got := s.Do("GET", "k"); got != tc.want {
+				t.Fatalf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMissingServer(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := redistest.Run(t.TempDir()); !errors.Is(err, redistest.ErrMissing) {
+		t.Fatalf("got %v, want ErrMissing", err)
+	}
+	for ci, want := range map[string]string{"": "skip", "true": "fatal"} {
+		t.Setenv("CI", ci)
+		if got := outcome(t); got != want {
+			t.Fatalf("with CI=%q Start ended in %q, want %q", ci, got, want)
+		}
+	}
+}
+
+// outcome returns how Start ends its test.
+func outcome(t *testing.T) string {
+	tb := &verdict{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		redistest.Start(tb)
+	}()
+	<-done
+	return tb.got
+}
+
+// verdict notes how a test ended instead of ending it.
+type verdict struct {
+	testing.TB
+	got string
+}
+
+func (v *verdict) Skip(...any)  { v.got = "skip"; runtime.Goexit() }
+func (v *verdict) Fatal(...any) { v.got = "fatal"; runtime.Goexit() }
+
+func start(t *testing.T, opts ...redistest.Option) *redistest.Server {
+	t.Helper()
+	return redistest.Start(t, opts...)
+}
+
+func runID(s *redistest.Server) string {
+	for line := range strings.Lines(s.String("INFO", "server")) {
+		if id, ok := strings.CutPrefix(line, "run_id:"); ok {
+			return strings.TrimSpace(id)
+		}
+	}
+	return ""
+}
+
+// alive reports whether the process is there and no zombie.
+func alive(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(b[slices.Index(b, ')')+1:]))
+	return fields[0] != "Z" && fields[0] != "X"
+}

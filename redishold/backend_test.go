@@ -1,0 +1,454 @@
+package redishold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func wantErrors(t *testing.T, what string, err error, want ...error) {
+	t.Helper()
+	for _, kind := range []error{driver.ErrGone, driver.ErrNotSent, driver.ErrRefused, driver.ErrMismatch} {
+		if is := errors.Is(err, kind); is != slices.Contains(want, kind) {
+			t.Errorf("%s: got error %v; is it %q? got %v", what, err, kind, is)
+		}
+	}
+	if err == nil {
+		t.Errorf("%s: got no error", what)
+	}
+}
+
+func TestEveryScriptHasAHeader(t *testing.T) {
+	files, err := sources.ReadDir("scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".lua")
+		source := loadScript(name).Source()
+		if !strings.HasPrefix(source, "-- "+name+": ") || !strings.Contains(source, "-- KEYS   ") || !strings.Contains(source, "-- Reply  ") {
+			t.Errorf("%s does not begin with what it is, its KEYS and its reply", f.Name())
+		}
+		if strings.Contains(source, "ARGV[") && !strings.Contains(source, "-- ARGV   ") {
+			t.Errorf("%s does not say what its ARGV are", f.Name())
+		}
+	}
+}
+
+func TestTrySaysWhatItWants(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, nil)
+	c := testClaim("orders")
+	c.TTL, c.Holds, c.Tokens = 1500*time.Millisecond+time.Nanosecond, 2, 64
+	o := mustTry(t, b, c)
+	if want := (driver.Outcome{Granted: true, Token: 7, ValidFor: c.TTL}); o != want {
+		t.Fatalf("got %+v, want %+v", o, want)
+	}
+	call := conn.sent[len(conn.sent)-1][0]
+	p := b.layout.place("orders")
+	if want := []string{"orders", b.layout.mark(p, c.Owner), p.counter}; !slices.Equal(call.Keys, want) {
+		t.Fatalf("KEYS: got %q, want %q", call.Keys, want)
+	}
+	if want := []string{c.Owner, "1501", "2", "64"}; !slices.Equal(call.Args, want) {
+		t.Fatalf("ARGV: got %q, want %q", call.Args, want)
+	}
+}
+
+func TestTryErrors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(Call) Result
+		want   []error
+	}{
+		{"full", failing("acquire", "OOM command not allowed"), []error{driver.ErrRefused, driver.ErrNotSent}},
+		{"no disk", failing("acquire", "MISCONF no"), []error{driver.ErrRefused, driver.ErrNotSent}},
+		{"half-way", failing("acquire", "ERR The user executing the script can't run this command"), []error{driver.ErrRefused}},
+		{"wrong type", failing("acquire", "WRONGTYPE no"), []error{driver.ErrMismatch}},
+		{"other kind", replying("acquire", []any{int64(-1)}), []error{driver.ErrMismatch}},
+		{"given up", replying("acquire", []any{int64(-2), "abandoned"}), []error{driver.ErrGone}},
+		{"unreadable", replying("acquire", []any{int64(1)}), nil},
+		{"no result", replying("acquire", nil), nil},
+	} {
+		if c.name == "no result" {
+			c.answer = func(call Call) Result {
+				if call.Script.Name() == "acquire" {
+					return Result{Err: errors.New("reset")}
+				}
+				return Result{}
+			}
+		}
+		o, err := New(&fakeConn{answer: c.answer}, nil).Try(t.Context(), testClaim("orders"))
+		wantErrors(t, c.name, err, c.want...)
+		if o != (driver.Outcome{}) {
+			t.Errorf("%s: got outcome %+v beside an error", c.name, o)
+		}
+	}
+	_, err := New(&fakeConn{answer: replying("acquire", []any{int64(-2), "forced: ops"})}, nil).Try(t.Context(), testClaim("orders"))
+	var gone *driver.GoneError
+	if !errors.As(err, &gone) || gone.Reason != driver.Forced {
+		t.Errorf("broken: got %v, want Forced", err)
+	}
+}
+
+func TestNamesThatCannotBe(t *testing.T) {
+	cluster := func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }
+	for _, name := range []string{"", "a{b", "{}z", "a}b{c}"} {
+		conn := &fakeConn{server: cluster}
+		_, err := New(conn, nil).Try(t.Context(), testClaim(name))
+		wantErrors(t, "cluster, "+name, err, driver.ErrRefused, driver.ErrNotSent)
+		if sent := conn.scripts(); len(sent) != 0 {
+			t.Errorf("cluster, %q: sent %q, want nothing", name, sent)
+		}
+	}
+	_, err := New(&fakeConn{}, nil).Try(t.Context(), testClaim(""))
+	wantErrors(t, "single server, empty", err, driver.ErrRefused, driver.ErrNotSent)
+	if o := mustTry(t, New(&fakeConn{}, nil), testClaim("a{b")); !o.Granted {
+		t.Error("a single server keeps any name")
+	}
+}
+
+func TestOldServers(t *testing.T) {
+	for version, old := range map[string]bool{
+		"5.0.14": true, "6.0.20": true, "6.2.0": false, "6.2": false, "7.0.15": false, "10.0": false, "": false, "unstable": false, "x.y": false,
+	} {
+		b := New(&fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{Version: version}, nil }}, nil)
+		_, err := b.Try(t.Context(), testClaim("orders"))
+		if (err != nil) != old {
+			t.Errorf("%q: got error %v", version, err)
+		}
+		if old {
+			wantErrors(t, version, err, driver.ErrRefused, driver.ErrNotSent)
+			if want := "redis " + version + " is too old: holdfast needs 6.2 or newer"; err.Error() != want {
+				t.Errorf("%q: got %q, want %q", version, err, want)
+			}
+		}
+	}
+}
+
+func TestProbeRunsOnceForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{server: func(context.Context) (ServerInfo, error) {
+			time.Sleep(time.Second)
+			return ServerInfo{}, nil
+		}}
+		b := New(conn, nil)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { mustTry(t, b, testClaim("orders")) })
+		}
+		wg.Wait()
+		if got := conn.count("probe"); got != 1 || conn.asked != 1 {
+			t.Fatalf("probed %d and asked %d times, want once each", got, conn.asked)
+		}
+	})
+}
+
+// Whoever waits for another's probe is bound by its own context only.
+func TestProbeDoesNotHoldUpAContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		conn := &fakeConn{server: func(ctx context.Context) (ServerInfo, error) {
+			if first {
+				first = false
+				<-ctx.Done()
+				return ServerInfo{}, ctx.Err()
+			}
+			return ServerInfo{}, nil
+		}}
+		b := New(conn, nil)
+		long, cancelLong := context.WithTimeout(t.Context(), time.Minute)
+		defer cancelLong()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := b.Try(long, testClaim("orders"))
+			wantErrors(t, "leader", err, driver.ErrNotSent)
+		})
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := b.Try(short, testClaim("orders"))
+		wantErrors(t, "follower", err, driver.ErrNotSent)
+		if took := time.Since(start); took != time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v after %v, want the context's error after 1s", err, took)
+		}
+		wg.Wait()
+		mustTry(t, b, testClaim("orders")) // a failure is not remembered
+	})
+}
+
+func TestProbeVerdicts(t *testing.T) {
+	const cannot = "ERR The user executing the script can't run this command or subcommand"
+	for _, c := range []struct {
+		name  string
+		reply any
+		want  []error // nil: passes
+		words string
+	}{
+		{"all allowed", []any{int64(0)}, nil, ""},
+		{"one missing", []any{int64(1), "HSET", cannot}, []error{driver.ErrRefused, driver.ErrNotSent}, "ACL SETUSER <user> +hset"},
+		{"same twice", []any{int64(2), "DEL", cannot, "DEL", cannot}, []error{driver.ErrRefused, driver.ErrNotSent}, "SETUSER <user> +del"},
+		{"renamed", []any{int64(1), "DEL", "ERR Unknown Redis command called from script"}, []error{driver.ErrRefused, driver.ErrNotSent}, "del"},
+		{"Redis 6.2", []any{int64(1), "HSET", "-NOPERM The user executing the script can't run this command or subcommand"}, []error{driver.ErrRefused, driver.ErrNotSent}, "+hset"},
+		{"no PUBLISH at all", []any{int64(1), "PUBLISH", "ERR Unknown Redis command called from script"}, nil, ""},
+		{"a replica", []any{int64(1), "PEXPIRE", "READONLY You can't write against a read only replica."}, []error{driver.ErrNotSent}, "READONLY"},
+		{"a full disk", []any{int64(1), "PEXPIRE", "MISCONF no"}, []error{driver.ErrRefused, driver.ErrNotSent}, "MISCONF"},
+		{"unreadable", []any{int64(1)}, []error{driver.ErrNotSent}, "probe"},
+	} {
+		conn := &fakeConn{answer: replying("probe", c.reply)}
+		b := New(conn, nil)
+		for range 2 {
+			_, err := b.Try(t.Context(), testClaim("orders"))
+			if c.want == nil {
+				if err != nil {
+					t.Errorf("%s: got error %v", c.name, err)
+				}
+				continue
+			}
+			wantErrors(t, c.name, err, c.want...)
+			if !strings.Contains(err.Error(), c.words) || strings.Count(err.Error(), "+del") > 1 {
+				t.Errorf("%s: got %q, want %q in it", c.name, err, c.words)
+			}
+		}
+		want := 1
+		if c.want != nil {
+			want = 2
+			if conn.count("acquire") != 0 {
+				t.Errorf("%s: a lock was tried", c.name)
+			}
+		}
+		if got := conn.count("probe"); got != want {
+			t.Errorf("%s: probed %d times, want %d", c.name, got, want)
+		}
+	}
+}
+
+func TestProbeStaysOffTheRealKeys(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, &Options{Prefix: "app:"})
+	mustTry(t, b, testClaim("{t}orders"))
+	probe, acquire := conn.sent[0][0], conn.sent[1][0]
+	for _, key := range probe.Keys {
+		if slices.Contains(acquire.Keys, key) || !strings.HasPrefix(key, "app:") || slotOf(key) != slotOf(acquire.Keys[0]) {
+			t.Errorf("scratch key %q: want another than %q, with the prefix, in the same slot", key, acquire.Keys)
+		}
+	}
+	if real := b.layout.place("{t}orders").channel; probe.Args[0] == real || !strings.HasPrefix(probe.Args[0], "redisson_lock__channel:") {
+		t.Errorf("scratch channel %q", probe.Args[0])
+	}
+}
+
+func TestRenewAnswersEachClaim(t *testing.T) {
+	conn := &fakeConn{answer: func(c Call) Result {
+		if c.Script.Name() != "renew" {
+			return Result{}
+		}
+		switch c.Keys[0] {
+		case "lost":
+			return Result{Value: int64(0)}
+		case "text":
+			return Result{Err: &ReplyError{Text: "WRONGTYPE no"}}
+		case "cut":
+			return Result{Err: context.DeadlineExceeded}
+		case "odd":
+			return Result{Value: "x"}
+		}
+		return Result{}
+	}}
+	b := New(conn, nil)
+	var cs []driver.Claim
+	for i := range renewChunk + 10 {
+		cs = append(cs, testClaim("held"+strconv.Itoa(i)))
+	}
+	for i, name := range []string{"lost", "text", "cut", "odd"} {
+		cs[renewChunk+i].Name = name
+	}
+	renewals := mustRenew(t, b, cs...)
+	for i, r := range renewals {
+		switch what := cs[i].Name; what {
+		case "lost", "text":
+			wantErrors(t, what, r.Err, driver.ErrGone)
+		case "cut", "odd":
+			wantErrors(t, what, r.Err)
+		default:
+			if r.Err != nil || r.ValidFor != cs[i].TTL {
+				t.Fatalf("%s: got %+v, want renewed for %v", what, r, cs[i].TTL)
+			}
+		}
+	}
+	for _, calls := range conn.sent {
+		if len(calls) > renewChunk+1 {
+			t.Fatalf("got %d calls in one round trip", len(calls))
+		}
+	}
+}
+
+func TestExplanationsAreBounded(t *testing.T) {
+	conn := &fakeConn{answer: replying("renew", int64(0))}
+	b := New(conn, nil)
+	cs := make([]driver.Claim, 200)
+	for i := range cs {
+		cs[i] = testClaim(strconv.Itoa(i))
+	}
+	for _, r := range mustRenew(t, b, cs...) {
+		wantErrors(t, "lost", r.Err, driver.ErrGone)
+	}
+	if got := conn.count("explain"); got != explainMost {
+		t.Fatalf("looked into %d losses, want %d", got, explainMost)
+	}
+	conn.answer = func(c Call) Result {
+		if c.Script.Name() == "explain" {
+			return Result{Err: errors.New("reset")}
+		}
+		return replying("renew", int64(0))(c)
+	}
+	wantErrors(t, "lost", mustRenew(t, b, cs[0])[0].Err, driver.ErrGone)
+}
+
+func TestLossExplained(t *testing.T) {
+	const owner = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57"
+	before := ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 5}
+	for _, c := range []struct {
+		name   string
+		after  ServerInfo
+		reply  []any
+		reason driver.Reason
+		detail string
+	}{
+		{"deleted", before, []any{int64(0), "", "", int64(1)}, driver.Deleted, "deleted or expired on the server"},
+		{"flushed", before, []any{int64(0), "", "", int64(0)}, driver.Deleted, "flushed or restarted empty"},
+		{"restarted", ServerInfo{RunID: "b"}, []any{int64(0), "", "", int64(1)}, driver.Deleted, "restarted or replaced"},
+		{"evicted", ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.Evicted, "free memory"},
+		{"no eviction policy", ServerInfo{RunID: "a", EvictionPolicy: "noeviction", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.Deleted, "deleted or expired"},
+		{"other cluster node", ServerInfo{RunID: "b", Cluster: true}, []any{int64(0), "", "", int64(1)}, driver.Deleted, "deleted or expired"},
+		{"taken", before, []any{int64(1), owner, "", int64(1)}, driver.NotOwner, "now held by Redisson client 71b96ce8… thread 57"},
+		{"no lock any more", before, []any{int64(1), "", "", int64(1)}, driver.Deleted, "deleted or expired"},
+		{"forced", before, []any{int64(1), owner, "forced: ops", int64(1)}, driver.Forced, "ops"},
+		{"given up", before, []any{int64(0), "", "abandoned", int64(1)}, driver.Deleted, "given up"},
+	} {
+		now := before
+		now.Cluster = c.after.Cluster
+		conn := &fakeConn{
+			server: func(context.Context) (ServerInfo, error) { return now, nil },
+			answer: func(call Call) Result {
+				switch call.Script.Name() {
+				case "renew":
+					return Result{Value: int64(0)}
+				case "release":
+					return Result{Value: []any{int64(0), int64(0)}}
+				case "explain":
+					return Result{Value: c.reply}
+				}
+				return Result{}
+			},
+		}
+		b := New(conn, nil)
+		mustTry(t, b, testClaim("orders"))
+		now = c.after
+		var gone *driver.GoneError
+		if err := mustRenew(t, b, testClaim("orders"))[0].Err; !errors.As(err, &gone) || gone.Reason != c.reason || !strings.Contains(gone.Detail, c.detail) {
+			t.Errorf("%s: Renew: got %+v, want %s: %s", c.name, gone, c.reason, c.detail)
+		}
+		wantErrors(t, c.name+": Release", b.Release(t.Context(), testClaim("orders")), driver.ErrGone)
+	}
+}
+
+func TestReleaseOfAnUnsettledClaim(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		sent []string
+		want []error
+	}{
+		{"TRYAGAIN Multiple keys request during rehashing of slot", []string{"abandon", "release"}, nil},
+		{"CROSSSLOT Keys in request don't hash to the same slot", []string{"abandon", "release"}, nil},
+		{"OOM command not allowed", []string{"abandon"}, nil},
+		{"MISCONF no", []string{"abandon"}, nil},
+		{"LOADING no", []string{"abandon"}, []error{driver.ErrNotSent}},
+		{"ERR The user executing the script can't run this command", []string{"abandon"}, []error{driver.ErrRefused}},
+	} {
+		conn := &fakeConn{answer: failing("abandon", c.text)}
+		claim := testClaim("orders")
+		claim.Unsettled = true
+		wantErrors(t, c.text, New(conn, nil).Release(t.Context(), claim), c.want...)
+		if got := conn.scripts(); !slices.Equal(got, c.sent) {
+			t.Errorf("%s: sent %q, want %q", c.text, got, c.sent)
+		}
+	}
+}
+
+func TestMarkOutlivesTheClaim(t *testing.T) {
+	for ttl, want := range map[time.Duration]string{time.Second: "10000", time.Minute: "60000"} {
+		conn := &fakeConn{}
+		c := testClaim("orders")
+		c.Unsettled, c.TTL = true, ttl
+		if err := New(conn, nil).Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.sent[0][0].Args[1]; got != want {
+			t.Errorf("TTL %v: the mark lasts %s ms, want %s", ttl, got, want)
+		}
+	}
+}
+
+func TestReleaseThatCouldNotPublish(t *testing.T) {
+	var logged bytes.Buffer
+	conn := &fakeConn{answer: replying("release", []any{int64(1), int64(-1)})}
+	b := New(conn, &Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for range 3 {
+		if err := b.Release(t.Context(), testClaim("orders")); err != nil {
+			t.Fatalf("got %v, want released", err)
+		}
+	}
+	if got := strings.Count(logged.String(), "refuses to publish"); got != 1 {
+		t.Fatalf("got %d warnings, want 1: %s", got, logged.String())
+	}
+}
+
+func TestEvictionPolicyIsWarnedOfOnce(t *testing.T) {
+	for policy, want := range map[string]int{"allkeys-lru": 1, "volatile-ttl": 1, "noeviction": 0, "": 0} {
+		var logged bytes.Buffer
+		b := New(&fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{EvictionPolicy: policy}, nil }},
+			&Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		mustTry(t, b, testClaim("orders"))
+		mustTry(t, b, testClaim("orders"))
+		if got := strings.Count(logged.String(), "evict"); (got > 0) != (want > 0) || strings.Count(logged.String(), "\n") != want {
+			t.Errorf("%q: got %q, want %d warnings", policy, logged.String(), want)
+		}
+	}
+}
+
+func TestInspectAndBreak(t *testing.T) {
+	conn := &fakeConn{answer: replying("inspect", []any{int64(1), int64(-1), []any{testUUID + ":5", "2"}})}
+	b := New(conn, nil)
+	holders, err := b.Inspect(t.Context(), "orders")
+	want := driver.Holder{Owner: testUUID + ":5", Note: "Redisson client 71b96ce8… thread 5", Holds: 2, Remaining: -time.Millisecond}
+	if err != nil || len(holders) != 1 || holders[0] != want {
+		t.Fatalf("Inspect: got %+v and error %v, want %+v", holders, err, want)
+	}
+	if err := b.Break(t.Context(), "orders", holders[0], "ops"); err != nil {
+		t.Fatal(err)
+	}
+	call := conn.sent[len(conn.sent)-1][0]
+	if args := []string{want.Owner, "2", "ops", "10000", "redisson_lock__channel:{orders}", "PUBLISH"}; !slices.Equal(call.Args, args) {
+		t.Fatalf("ARGV: got %q, want %q", call.Args, args)
+	}
+	conn.answer = replying("break", []any{int64(0), int64(0)})
+	wantErrors(t, "Break of a changed hold", b.Break(t.Context(), "orders", want, "ops"), driver.ErrGone)
+	conn.answer = replying("inspect", []any{int64(-1)})
+	_, err = b.Inspect(t.Context(), "orders")
+	wantErrors(t, "Inspect of another kind", err, driver.ErrMismatch)
+	conn.answer = replying("inspect", []any{int64(0)})
+	if holders, err = b.Inspect(t.Context(), "orders"); err != nil || len(holders) != 0 {
+		t.Fatalf("Inspect of a free lock: got %+v and error %v", holders, err)
+	}
+}

@@ -1,0 +1,171 @@
+package redishold
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// serverError is a server's answer, sorted by what it means for a claim.
+type serverError struct {
+	does   string // `redis refuses "stock:42"`
+	cause  *ReplyError
+	advice string // what to do about it; "" if there is nothing to say
+	kinds  []error
+}
+
+// Error quotes the server and says what to do.
+func (e *serverError) Error() string {
+	text := e.does + ": " + e.cause.Text
+	if e.advice != "" {
+		text += ": " + e.advice
+	}
+	return text
+}
+
+// Unwrap returns what the answer means, and the answer itself.
+func (e *serverError) Unwrap() []error { return append([]error{e.cause}, e.kinds...) }
+
+// classify turns an error of a Call for p into one that the core understands. An
+// error of the connection passes through.
+func (b *Backend) classify(p place, err error) error {
+	var reply *ReplyError
+	if !errors.As(err, &reply) {
+		return err
+	}
+	e := &serverError{does: fmt.Sprintf("redis refuses %q", p.name), cause: reply}
+	switch meaningOf(reply.Text) {
+	case meansLater:
+		e.kinds = []error{driver.ErrNotSent}
+	case meansNever:
+		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
+	case meansNoRight:
+		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
+		e.advice = "grant the user " + b.grants(p, "", reply.Text)
+	case meansNoRightInside:
+		e.kinds = []error{driver.ErrRefused}
+		e.advice = "grant the user " + b.grants(p, "", reply.Text)
+	case meansNoRoom:
+		e.kinds = []error{driver.ErrRefused}
+	case meansWrongType:
+		e.does = fmt.Sprintf("redis key %q is no lock", p.lock)
+		e.kinds = []error{driver.ErrMismatch}
+	default:
+		e.kinds = []error{driver.ErrRefused}
+	}
+	return e
+}
+
+// meaning is what a server's error says about the call that it answers.
+type meaning int
+
+const (
+	meansUnknown       meaning = iota // anything else: refused, perhaps half-way
+	meansLater                        // nothing was done; try again
+	meansNever                        // nothing was done; trying again is no use
+	meansNoRight                      // as meansNever: the user lacks a right
+	meansNoRightInside                // a command inside the script lacked it; those before it were run
+	meansNoRoom                       // the server takes no writes; those that need no memory were run
+	meansWrongType                    // the key holds something else
+)
+
+// meaningOf sorts the text of a server's error.
+func meaningOf(text string) meaning {
+	// Inside a script a missing right is "ERR The user executing the script
+	// can't run this command", and from Redis 7.2 "ERR ACL failure in script".
+	// Redis 6.2 says NOPERM there too, and by then the script has begun.
+	if strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
+		return meansNoRightInside
+	}
+	if strings.Contains(text, "max number of clients reached") {
+		return meansLater
+	}
+	switch codeOf(text) {
+	case "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MOVED", "ASK", "NOSCRIPT":
+		return meansLater
+	case "NOAUTH", "WRONGPASS", "CROSSSLOT":
+		return meansNever
+	case "NOPERM":
+		return meansNoRight
+	case "OOM", "MISCONF":
+		return meansNoRoom
+	case "WRONGTYPE":
+		return meansWrongType
+	default:
+		return meansUnknown
+	}
+}
+
+// codeOf returns the code that a server's error begins with. Up to Redis 6.2 an
+// error inside a script is "ERR Error running script (…): …: -CODE words", and
+// then that inner code counts. Some clients cut off "ERR".
+func codeOf(text string) string {
+	code, _, _ := strings.Cut(text, " ")
+	if code != "ERR" && code == strings.ToUpper(code) || !strings.Contains(text, "script") {
+		return code
+	}
+	for _, word := range strings.Fields(text) {
+		switch word = strings.TrimPrefix(word, "-"); word {
+		case "READONLY", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "OOM", "MISCONF", "WRONGTYPE":
+			return word
+		}
+	}
+	return code
+}
+
+// notBegun adds to an error of acquire that nothing was done, where the order of
+// its writes makes that certain: a server without room refuses the first one.
+func notBegun(err error) error {
+	var e *serverError
+	if errors.As(err, &e) && meaningOf(e.cause.Text) == meansNoRoom {
+		e.kinds = append(e.kinds, driver.ErrNotSent)
+	}
+	return err
+}
+
+// notTried says of an error that it came up before the claim was sent.
+func notTried(err error) error {
+	if errors.Is(err, driver.ErrNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+}
+
+// refused makes an error of the engine's own, before anything was sent.
+func refused(format string, args ...any) error {
+	return &refusal{fmt.Errorf(format, args...)}
+}
+
+// refusal is an error for which nothing was sent and nothing would help.
+type refusal struct{ error }
+
+// Unwrap returns the reason, and what it means for a claim.
+func (r *refusal) Unwrap() []error {
+	return []error{r.error, driver.ErrRefused, driver.ErrNotSent}
+}
+
+// grants returns the ACL rules that would have made the server accept command
+// (if it is known), which it refused with text.
+func (b *Backend) grants(p place, command, text string) string {
+	quoted := regexp.MustCompile(`'([a-z|]+)' command`).FindStringSubmatch(text)
+	switch {
+	case quoted != nil:
+		return "+" + quoted[1]
+	case strings.Contains(text, "channel"):
+		return "&redisson_lock__channel:*"
+	case strings.Contains(text, "key"):
+		own, rest := b.layout.patterns(p)
+		return "~" + own + " ~" + rest
+	case command != "":
+		return "+" + strings.ToLower(command)
+	default:
+		return "all commands of the scripts: " + allCommands
+	}
+}
+
+// allCommands are the commands that a user of the engine needs, as ACL rules.
+const allCommands = "+eval +evalsha +script|load +subscribe +ssubscribe +unsubscribe +sunsubscribe +publish +spublish " +
+	"+exists +del +pexpire +pttl +get +set +hget +hset +hexists +hlen +hkeys +hgetall +time"

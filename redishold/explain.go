@@ -1,0 +1,120 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	explainMost  = 64          // how many losses one call looks into
+	explainLimit = time.Second // how long that may take
+)
+
+// unexplained is a loss of which no more is known: the server cannot tell a key
+// that expired from one that was deleted.
+func unexplained() *driver.GoneError {
+	return &driver.GoneError{Reason: driver.Deleted, Detail: "deleted or expired on the server"}
+}
+
+// lost says why a claim is gone that an earlier call had marked.
+func lost(mark string) *driver.GoneError {
+	if why, ok := strings.CutPrefix(mark, "forced: "); ok {
+		return &driver.GoneError{Reason: driver.Forced, Detail: "broken on purpose: " + printable(why)}
+	}
+	return &driver.GoneError{Reason: driver.Deleted, Detail: "given up before it was granted"}
+}
+
+// classifyHeld is classify for a claim that was held: where the key has become something
+// else, the lock is gone.
+func (b *Backend) classifyHeld(p place, err error) error {
+	err = b.classify(p, err)
+	if errors.Is(err, driver.ErrMismatch) {
+		return &driver.GoneError{Reason: driver.Deleted, Detail: "overwritten: " + err.Error()}
+	}
+	return err
+}
+
+// explainLost puts the reason into the renewals of claims that are gone, for as
+// many as is reasonable. They are gone with or without it.
+func (b *Backend) explainLost(ctx context.Context, info ServerInfo, cs []driver.Claim, renewals []driver.Renewal) {
+	var claims []driver.Claim
+	var at []int
+	for i := range renewals {
+		if errors.Is(renewals[i].Err, driver.ErrGone) && len(at) < explainMost {
+			claims, at = append(claims, cs[i]), append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	for i, reason := range b.explain(ctx, info, claims) {
+		if reason != nil {
+			renewals[at[i]].Err = reason
+		}
+	}
+}
+
+// explain looks up why cs are gone; nil where it cannot be learnt.
+func (b *Backend) explain(ctx context.Context, info ServerInfo, cs []driver.Claim) []*driver.GoneError {
+	ctx, cancel := context.WithTimeout(ctx, explainLimit)
+	defer cancel()
+
+	calls := make([]Call, len(cs))
+	for i, c := range cs {
+		p := b.layout.place(c.Name)
+		calls[i] = Call{Script: b.scripts.explain, Keys: []string{p.lock, b.layout.mark(p, c.Owner), p.counter}}
+	}
+	reasons := make([]*driver.GoneError, len(cs))
+	var missing []int
+	var shown []explainReply
+	for i, result := range b.do(ctx, calls...) {
+		reply, err := parseExplain(result.Value)
+		switch {
+		case result.Err != nil || err != nil:
+			b.log.Debug("redis: look up why a lock is gone", "lock", cs[i].Name, "error", errors.Join(result.Err, err))
+		case reply.mark != "":
+			reasons[i] = lost(reply.mark)
+		case reply.holder != "":
+			reasons[i] = &driver.GoneError{Reason: driver.NotOwner, Detail: "now held by " + b.person(ctx, reply.holder)}
+		case !reply.exists:
+			missing, shown = append(missing, i), append(shown, reply)
+		}
+	}
+	if len(missing) > 0 {
+		why := b.whyMissing(ctx, info)
+		for j, i := range missing {
+			reasons[i] = why(shown[j])
+		}
+	}
+	return reasons
+}
+
+// whyMissing asks the server once what may have taken keys away, and returns a
+// function that says it of one lock. In a cluster the answer would be that of
+// any node, so there it is not asked.
+func (b *Backend) whyMissing(ctx context.Context, info ServerInfo) func(explainReply) *driver.GoneError {
+	var evicted, restarted bool
+	if !info.Cluster {
+		if now, err := b.conn.Server(ctx); err == nil {
+			before := b.server.look(now)
+			restarted = before.RunID != "" && now.RunID != "" && before.RunID != now.RunID
+			evicted = !restarted && now.evicts() && now.EvictedKeys > before.EvictedKeys
+		}
+	}
+	return func(reply explainReply) *driver.GoneError {
+		switch {
+		case evicted:
+			return &driver.GoneError{Reason: driver.Evicted, Detail: "evicted by the server to free memory"}
+		case restarted:
+			return &driver.GoneError{Reason: driver.Deleted, Detail: "the server lost its data (restarted or replaced)"}
+		case !reply.counter:
+			return &driver.GoneError{Reason: driver.Deleted, Detail: "the server lost its data (flushed or restarted empty)"}
+		default:
+			return unexplained()
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package redishold
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// fakeConn is a Conn whose answers a test decides. Without any it grants,
+// renews and releases everything.
+type fakeConn struct {
+	answer    func(Call) Result
+	server    func(context.Context) (ServerInfo, error)
+	subscribe func(context.Context, Channel) error
+	late      bool // the first confirmation comes after Subscribe, from the test
+
+	mu    sync.Mutex
+	sent  [][]Call
+	subs  []*fakeSub // in the order of Subscribe
+	asked int
+}
+
+func (c *fakeConn) Do(_ context.Context, calls ...Call) []Result {
+	c.mu.Lock()
+	c.sent = append(c.sent, calls)
+	c.mu.Unlock()
+	results := make([]Result, len(calls))
+	for i, call := range calls {
+		if c.answer != nil {
+			results[i] = c.answer(call)
+		}
+		if results[i] == (Result{}) {
+			results[i] = granting(call)
+		}
+	}
+	return results
+}
+
+func granting(call Call) Result {
+	switch call.Script.Name() {
+	case "acquire":
+		return Result{Value: []any{int64(1), int64(7)}}
+	case "renew", "register":
+		return Result{Value: int64(1)}
+	case "release", "abandon", "break":
+		return Result{Value: []any{int64(1), int64(0)}}
+	case "explain":
+		return Result{Value: []any{int64(0), "", "", int64(1)}}
+	case "probe":
+		return Result{Value: []any{int64(0)}}
+	default:
+		return Result{Value: ""}
+	}
+}
+
+func (c *fakeConn) Server(ctx context.Context) (ServerInfo, error) {
+	c.mu.Lock()
+	c.asked++
+	c.mu.Unlock()
+	if c.server != nil {
+		return c.server(ctx)
+	}
+	return ServerInfo{}, nil
+}
+
+func (c *fakeConn) Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error) {
+	s := &fakeSub{channel: ch, notify: notify}
+	c.mu.Lock()
+	c.subs = append(c.subs, s)
+	c.mu.Unlock()
+	if c.subscribe != nil {
+		if err := c.subscribe(ctx, ch); err != nil {
+			return nil, err
+		}
+	}
+	if !c.late {
+		notify(Notice{Subscribed: true})
+	}
+	return s, nil
+}
+
+// scripts returns the names of the scripts sent so far, in order.
+func (c *fakeConn) scripts() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, calls := range c.sent {
+		for _, call := range calls {
+			names = append(names, call.Script.Name())
+		}
+	}
+	return names
+}
+
+func (c *fakeConn) count(script string) int {
+	n := 0
+	for _, name := range c.scripts() {
+		if name == script {
+			n++
+		}
+	}
+	return n
+}
+
+// subscriptions returns all that were ever asked for.
+func (c *fakeConn) subscriptions() []*fakeSub {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*fakeSub(nil), c.subs...)
+}
+
+type fakeSub struct {
+	channel Channel
+	notify  func(Notice)
+
+	mu     sync.Mutex
+	closed int
+}
+
+func (s *fakeSub) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed++
+}
+
+func (s *fakeSub) closes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// replying answers every call of script with value, and others by default.
+func replying(script string, value any) func(Call) Result {
+	return func(c Call) Result {
+		if c.Script.Name() == script {
+			return Result{Value: value}
+		}
+		return Result{}
+	}
+}
+
+// failing answers every call of script with an error of the server.
+func failing(script, text string) func(Call) Result {
+	return func(c Call) Result {
+		if c.Script.Name() == script {
+			return Result{Err: &ReplyError{Text: text}}
+		}
+		return Result{}
+	}
+}
+
+const testUUID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
+
+func testClaim(name string) driver.Claim {
+	return driver.Claim{Name: name, Owner: testUUID + ":1", TTL: 30e9, Holds: 1, Tokens: 1, Note: "ci@host:4121"}
+}
+
+func busyReply() any {
+	return []any{int64(0), int64(20000), "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57", "1"}
+}

@@ -1,0 +1,83 @@
+package goredisconn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The clients that New is meant for.
+var (
+	_ Client  = (*redis.Client)(nil)
+	_ Client  = (*redis.ClusterClient)(nil)
+	_ Client  = redis.UniversalClient(nil)
+	_ cluster = (*redis.ClusterClient)(nil)
+)
+
+// mute is a server that accepts connections and says nothing.
+func mute(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+func connTo(t *testing.T, addr string) *Conn {
+	client := redis.NewClient(&redis.Options{
+		Addr: addr, ReadTimeout: 300 * time.Millisecond, DialerRetries: 1,
+	})
+	t.Cleanup(func() { client.Close() })
+	return New(client)
+}
+
+func TestRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	conn := connTo(t, addr)
+	_, err = conn.Server(context.Background())
+	if !errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("got error %v, want ErrNotSent", err)
+	}
+	_, err = conn.Subscribe(context.Background(), redishold.Channel{Name: "c"}, func(redishold.Notice) {})
+	if !errors.Is(err, driver.ErrNotSent) {
+		t.Errorf("Subscribe: got error %v, want ErrNotSent", err)
+	}
+}
+
+func TestMuteServer(t *testing.T) {
+	conn := connTo(t, mute(t))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := conn.Server(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v, want DeadlineExceeded", err)
+	}
+	if took := time.Since(start); took > 100*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestShardedClusterIsUnsupported(t *testing.T) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{mute(t)}})
+	defer client.Close()
+	_, err := New(client).Subscribe(context.Background(), redishold.Channel{Name: "c", Sharded: true}, func(redishold.Notice) {})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got error %v, want ErrUnsupported", err)
+	}
+}

@@ -1,0 +1,37 @@
+package goredisconn_test
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/goredisconn"
+)
+
+// ship is the work that only one process may do at a time. It hands the token on
+// to what it writes to.
+func ship(context.Context, uint64) error { return nil }
+
+// sell is the code of the README.
+func sell(ctx context.Context, rdb *redis.Client) error {
+	locker := holdfast.New(redishold.New(goredisconn.New(rdb), nil), nil)
+
+	lock, err := locker.Lock(ctx, "stock:42") // waits until ctx is done
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+
+	return ship(lock.Context(ctx), lock.Token())
+}
+
+func Example() {
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer rdb.Close() // the Conn does not: the client is yours
+
+	if err := sell(context.Background(), rdb); err != nil {
+		panic(err)
+	}
+}

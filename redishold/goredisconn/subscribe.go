@@ -1,0 +1,203 @@
+package goredisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+)
+
+// Subscribe listens on ch over a connection that carries nothing but
+// subscriptions, one for all classic and one for all sharded channels. It fails
+// at once if that connection cannot be made. notify must not close the
+// Subscription. Sharded channels of a cluster are not supported yet
+// (errors.ErrUnsupported).
+func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
+	if c.refused != nil {
+		return nil, c.refused
+	}
+	if !ch.Sharded {
+		return c.classic.Subscribe(ctx, ch.Name, notify)
+	}
+	if _, ok := c.client.(cluster); ok {
+		return nil, adapter.NotSent(fmt.Errorf("sharded channels of a cluster: %w", errors.ErrUnsupported))
+	}
+	return c.sharded.Subscribe(ctx, ch.Name, notify)
+}
+
+// link is one *redis.PubSub, used for one connection. go-redis would restore it
+// by itself, but subscribes everything anew in one command, which one forbidden
+// channel spoils for all; so the first error ends the link, and the Hub makes
+// the next.
+type link struct {
+	ctx     context.Context // ends when nobody needs the link any more
+	pubsub  *redis.PubSub
+	events  adapter.Events
+	sharded bool
+	down    chan error // closed by the reader when it ends
+	cancel  func()     // stops go-redis' own attempt to restore the connection
+	pinged  bool       // only for the goroutine that calls Check
+
+	mu    sync.Mutex
+	sent  []request // commands without an answer yet, in order
+	heard bool      // since the last Check
+}
+
+// request is a command that the server has yet to answer. Its error replies do
+// not say what they answer, so the order has to.
+type request struct{ kind, channel string }
+
+const ping = "ping"
+
+func (c *Conn) link(sharded bool) func(context.Context, adapter.Events) (adapter.Link, error) {
+	return func(ctx context.Context, ev adapter.Events) (adapter.Link, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		l := &link{ctx: ctx, cancel: cancel, events: ev, sharded: sharded, down: make(chan error)}
+		l.pubsub = c.client.Subscribe(ctx) // no channel, hence no connection yet
+		if err := l.ping(); err != nil {
+			cancel()
+			_ = l.pubsub.Close()
+			if reply, ok := replyError(err); ok {
+				return nil, reply
+			}
+			return nil, adapter.Classify(ctx, err, unsent(err))
+		}
+		go l.read()
+		return l, nil
+	}
+}
+
+// Subscribe sends one SUBSCRIBE per channel, so that each has its own answer.
+func (l *link) Subscribe(names []string) {
+	for _, name := range names {
+		if l.sharded {
+			l.send(request{"ssubscribe", name}, l.pubsub.SSubscribe)
+		} else {
+			l.send(request{"subscribe", name}, l.pubsub.Subscribe)
+		}
+	}
+}
+
+// Unsubscribe sends one UNSUBSCRIBE per channel.
+func (l *link) Unsubscribe(names []string) {
+	for _, name := range names {
+		if l.sharded {
+			l.send(request{"sunsubscribe", name}, l.pubsub.SUnsubscribe)
+		} else {
+			l.send(request{"unsubscribe", name}, l.pubsub.Unsubscribe)
+		}
+	}
+}
+
+// send writes a command. An error shows at the reader as well.
+func (l *link) send(r request, write func(context.Context, ...string) error) {
+	l.expect(r)
+	_ = write(l.ctx, r.channel)
+}
+
+func (l *link) ping() error {
+	l.expect(request{kind: ping})
+	return l.pubsub.Ping(l.ctx)
+}
+
+func (l *link) expect(r request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent = append(l.sent, r)
+}
+
+var errSilent = errors.New("server does not answer a PING")
+
+// Check pings a link on which nothing was heard since the last Check, and finds
+// it dead if that was a ping already.
+func (l *link) Check() error {
+	l.mu.Lock()
+	heard := l.heard
+	l.heard = false
+	l.mu.Unlock()
+	switch {
+	case heard:
+		l.pinged = false
+		return nil
+	case l.pinged:
+		return errSilent
+	default:
+		l.pinged = true
+		return l.ping()
+	}
+}
+
+// Down is closed when the link has broken.
+func (l *link) Down() <-chan error { return l.down }
+
+// Close closes the connection and waits for the reader.
+func (l *link) Close() {
+	l.cancel()
+	_ = l.pubsub.Close()
+	<-l.down
+}
+
+// read passes on what the server says until the connection breaks.
+func (l *link) read() {
+	defer close(l.down)
+	for {
+		msg, err := l.pubsub.Receive(l.ctx)
+		if reply, ok := replyError(err); ok {
+			l.refusal(reply)
+			continue
+		}
+		if err != nil {
+			return
+		}
+		l.deliver(msg)
+	}
+}
+
+func (l *link) deliver(msg any) {
+	switch msg := msg.(type) {
+	case *redis.Message:
+		l.answered(request{})
+		l.events.Message(msg.Channel, msg.Payload)
+	case *redis.Pong:
+		l.answered(request{kind: ping})
+	case *redis.Subscription:
+		l.answered(request{msg.Kind, msg.Channel})
+		switch msg.Kind {
+		case "subscribe", "ssubscribe":
+			l.events.Subscribed(msg.Channel)
+		case "unsubscribe", "sunsubscribe":
+			l.events.Unsubscribed(msg.Channel)
+		}
+	}
+}
+
+// answered notes that the server is alive and has answered r.
+func (l *link) answered(r request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard = true
+	if i := slices.Index(l.sent, r); i >= 0 {
+		l.sent = slices.Delete(l.sent, i, i+1)
+	}
+}
+
+// refusal matches an error reply to the oldest command without an answer.
+func (l *link) refusal(reply *redishold.ReplyError) {
+	l.mu.Lock()
+	l.heard = true
+	var r request
+	if len(l.sent) > 0 {
+		r = l.sent[0]
+		l.sent = l.sent[1:]
+	}
+	l.mu.Unlock()
+	if r.kind == "subscribe" || r.kind == "ssubscribe" {
+		l.events.Denied(r.channel, reply)
+	}
+}

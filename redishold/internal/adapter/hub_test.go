@@ -1,0 +1,308 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// fakeServer is the other end of fakeLinks. Tests change its behaviour through
+// set, and read it through get.
+type fakeServer struct {
+	mu sync.Mutex
+	behaviour
+	dialled int
+	link    *fakeLink // the current one
+	log     []string
+}
+
+type behaviour struct {
+	refuse error // what dialling fails with
+	deny   error // what SUBSCRIBE fails with
+	mute   bool  // SUBSCRIBE gets no answer
+	hang   error // what SUBSCRIBE fails with, but only some time after its link is no longer needed
+	silent error // what Check fails with
+}
+
+func (s *fakeServer) set(b behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behaviour = b
+}
+
+func (s *fakeServer) get() (dialled int, link *fakeLink, log []string) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dialled, s.link, slices.Clone(s.log)
+}
+
+// breakLink breaks the current link.
+func (s *fakeServer) breakLink() {
+	_, link, _ := s.get()
+	close(link.down)
+}
+
+func (s *fakeServer) note(line string) behaviour {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, line)
+	return s.behaviour
+}
+
+func (s *fakeServer) dial(ctx context.Context, ev Events) (Link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialled++
+	if s.refuse != nil {
+		return nil, s.refuse
+	}
+	s.link = &fakeLink{ctx, s, ev, make(chan error)}
+	return s.link, nil
+}
+
+type fakeLink struct {
+	ctx    context.Context
+	server *fakeServer
+	ev     Events
+	down   chan error
+}
+
+func (l *fakeLink) Subscribe(names []string) {
+	for _, name := range names {
+		switch b := l.server.note("+" + name); {
+		case b.hang != nil:
+			<-l.ctx.Done()
+			time.Sleep(time.Second)
+			l.ev.Denied(name, b.hang)
+		case b.deny != nil:
+			l.ev.Denied(name, b.deny)
+		case !b.mute:
+			l.ev.Subscribed(name)
+		}
+	}
+}
+
+func (l *fakeLink) Unsubscribe(names []string) {
+	for _, name := range names {
+		l.server.note("-" + name)
+		l.ev.Unsubscribed(name)
+	}
+}
+
+func (l *fakeLink) Check() error {
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	return l.server.silent
+}
+
+func (l *fakeLink) Down() <-chan error { return l.down }
+func (l *fakeLink) Close()             { l.server.note("closed") }
+
+func ignore(redishold.Notice) {}
+
+// counter counts confirmations.
+type counter struct{ n atomic.Int32 }
+
+func (c *counter) notify(n redishold.Notice) {
+	if n.Subscribed {
+		c.n.Add(1)
+	}
+}
+
+func (c *counter) is(t *testing.T, want int32) {
+	t.Helper()
+	synctest.Wait()
+	if got := c.n.Load(); got != want {
+		t.Errorf("got %d confirmations, want %d", got, want)
+	}
+}
+
+// inBubble runs f where time is faked, and fails if a goroutine is left.
+func inBubble(t *testing.T, f func(t *testing.T, s *fakeServer, h *Hub)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		f(t, s, NewHub(time.Second, s.dial))
+	})
+}
+
+func TestLinkLivesWithItsListeners(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		b, _ := h.Subscribe(t.Context(), "b", ignore)
+		a.Close()
+		synctest.Wait()
+		b.Close()
+		dialled, _, log := s.get()
+		if want := []string{"+a", "+b", "-a", "closed"}; dialled != 1 || !slices.Equal(log, want) {
+			t.Errorf("got %d links and %v, want 1 and %v", dialled, log, want)
+		}
+		c, _ := h.Subscribe(t.Context(), "c", ignore)
+		if dialled, _, _ := s.get(); dialled != 2 {
+			t.Errorf("got %d links, want 2", dialled)
+		}
+		c.Close()
+	})
+}
+
+func TestBrokenLinkIsRestoredWithBackoff(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		var c counter
+		sub, _ := h.Subscribe(t.Context(), "a", c.notify)
+		s.set(behaviour{refuse: errors.New("refused")})
+		s.breakLink()
+		time.Sleep(time.Minute)
+		if dialled, _, _ := s.get(); dialled < 60 || dialled > 150 {
+			t.Errorf("tried %d times in a minute, want about once per second", dialled)
+		}
+		c.is(t, 1)
+		s.set(behaviour{})
+		time.Sleep(longestPause)
+		c.is(t, 2)
+		before, _, _ := s.get()
+		s.breakLink() // of a link that worked: back to the shortest pause
+		time.Sleep(shortestPause)
+		c.is(t, 3)
+		if after, _, _ := s.get(); after != before+1 {
+			t.Errorf("took %d attempts, want 1", after-before)
+		}
+		sub.Close()
+	})
+}
+
+func TestSilentLinkIsReplaced(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		var c counter
+		sub, _ := h.Subscribe(t.Context(), "a", c.notify)
+		s.set(behaviour{silent: errors.New("silent")})
+		time.Sleep(time.Second + shortestPause)
+		c.is(t, 2)
+		sub.Close()
+	})
+}
+
+func TestFirstSubscriptionFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		cause := errors.New("cause")
+		for name, b := range map[string]behaviour{"denied": {deny: cause}, "refused": {refuse: cause}} {
+			s.set(b)
+			if _, err := h.Subscribe(t.Context(), "a", ignore); !errors.Is(err, cause) {
+				t.Errorf("%s: got error %v, want its cause", name, err)
+			}
+		}
+		s.set(behaviour{mute: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.Subscribe(ctx, "a", ignore); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("no answer: got error %v, want DeadlineExceeded", err)
+		}
+	}) // the bubble would not end if anything still ran
+}
+
+func TestDenialLeavesOldListeners(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		var c counter
+		sub, _ := h.Subscribe(t.Context(), "a", c.notify)
+		s.set(behaviour{deny: errors.New("NOPERM")})
+		if _, err := h.Subscribe(t.Context(), "a", ignore); err == nil {
+			t.Error("a denied listener was confirmed")
+		}
+		s.set(behaviour{})
+		s.breakLink()
+		time.Sleep(shortestPause)
+		c.is(t, 2)
+		sub.Close()
+	})
+}
+
+func TestNewcomerWaitsForItsOwnConfirmation(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		var old, fresh []redishold.Notice
+		a, _ := h.Subscribe(t.Context(), "a", func(n redishold.Notice) { old = append(old, n) })
+		s.set(behaviour{mute: true})
+		done := make(chan redishold.Subscription)
+		go func() {
+			b, _ := h.Subscribe(t.Context(), "a", func(n redishold.Notice) { fresh = append(fresh, n) })
+			done <- b
+		}()
+		_, link, _ := s.get()
+		link.ev.Message("a", "1")
+		link.ev.Subscribed("a")
+		link.ev.Message("a", "2")
+		b := <-done
+		if want := []redishold.Notice{{Subscribed: true}, {Payload: "1"}, {Payload: "2"}}; !slices.Equal(old, want) {
+			t.Errorf("the old listener got %v, want %v", old, want)
+		}
+		if want := []redishold.Notice{{Subscribed: true}, {Payload: "2"}}; !slices.Equal(fresh, want) {
+			t.Errorf("the newcomer got %v, want %v", fresh, want)
+		}
+		a.Close()
+		b.Close()
+	})
+}
+
+func TestOldLinkHasNoSay(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		_, old, _ := s.get()
+		a.Close()
+		s.set(behaviour{mute: true})
+		var c counter
+		done := make(chan redishold.Subscription)
+		go func() {
+			b, err := h.Subscribe(t.Context(), "a", c.notify)
+			if err != nil {
+				t.Errorf("got error %v", err)
+			}
+			done <- b
+		}()
+		_, link, _ := s.get()
+		old.ev.Subscribed("a")
+		old.ev.Denied("a", errors.New("old"))
+		c.is(t, 0)
+		link.ev.Subscribed("a")
+		c.is(t, 1)
+		(<-done).Close()
+	})
+}
+
+func TestEndOfOldLinkIsNoAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		s.set(behaviour{hang: errors.New("link was given up")})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.Subscribe(ctx, "a", ignore); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want DeadlineExceeded", err)
+		}
+		s.set(behaviour{})
+		sub, err := h.Subscribe(t.Context(), "a", ignore) // comes while the old link is still ending
+		if err != nil {
+			t.Fatalf("got the old link's error: %v", err)
+		}
+		sub.Close()
+	})
+}
+
+func TestHubClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		sub, _ := h.Subscribe(t.Context(), "a", ignore)
+		h.Close()
+		h.Close()
+		if _, _, log := s.get(); !slices.Equal(log, []string{"+a", "closed"}) {
+			t.Errorf("got %v, want +a closed", log)
+		}
+		if _, err := h.Subscribe(t.Context(), "a", ignore); !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("after Close: got error %v, want ErrNotSent", err)
+		}
+		sub.Close()
+	})
+}

@@ -1,0 +1,154 @@
+package redishold
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// ready returns where the lock called name lives and what the server is, or why
+// it cannot keep that lock. Before the first lock it proves that the user may run
+// every command of every script. Its errors come before anything was sent for
+// the claim.
+func (b *Backend) ready(ctx context.Context, name string) (place, ServerInfo, error) {
+	if name == "" {
+		return place{}, ServerInfo{}, refused("a lock needs a name: it is empty")
+	}
+	p := b.layout.place(name)
+	info, err := b.probed(ctx, p)
+	if err != nil {
+		return place{}, ServerInfo{}, notTried(err)
+	}
+	if info.Cluster {
+		if err := placeable(p); err != nil {
+			return place{}, ServerInfo{}, refused("redis cannot place %q: %w", p.lock, err)
+		}
+	}
+	return p, info, nil
+}
+
+// probed returns what the server is once the probe has passed. Only a pass is
+// remembered: after a failure somebody may grant what was missing.
+func (b *Backend) probed(ctx context.Context, p place) (ServerInfo, error) {
+	if b.server.proven.Load() {
+		return b.ask(ctx)
+	}
+	if err := b.server.enter(ctx); err != nil {
+		return ServerInfo{}, err
+	}
+	defer b.server.leave()
+
+	info, err := b.askAlone(ctx)
+	if err != nil || b.server.proven.Load() {
+		return info, err
+	}
+	if info.tooOld() {
+		b.server.known.Store(nil) // ask again: it may be upgraded under a running program
+		return ServerInfo{}, refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
+	}
+	if info.Cluster && placeable(p) != nil {
+		return info, nil // the caller refuses the name; another one will be probed
+	}
+	if err := b.probe(ctx, p, info); err != nil {
+		return ServerInfo{}, err
+	}
+	b.server.proven.Store(true)
+	return info, nil
+}
+
+// probe runs the probe beside the lock p, on scratch keys in its name space.
+func (b *Backend) probe(ctx context.Context, p place, info ServerInfo) error {
+	scratch := b.layout.place(p.name + ":holdfast-probe:" + rand.Text())
+	// The counter is shared, so its scratch key is another one in its slot.
+	keys := []string{scratch.lock, b.layout.mark(scratch, "probe"), scratch.counter + ":holdfast-probe:" + rand.Text()}
+	value, err := b.call(ctx, Call{
+		Script: b.scripts.probe,
+		Keys:   keys,
+		Args:   append([]string{scratch.channel}, info.publishWith()...),
+	})
+	if err != nil {
+		return b.nameKeys(ctx, p, keys, err)
+	}
+	refusals, err := parseProbe(value)
+	if err != nil {
+		return err
+	}
+	return b.judge(p, refusals)
+}
+
+// nameKeys finds out which of the probe's keys the user has no access to, if it
+// is that what the server refused: it does not say.
+func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err error) error {
+	var reply *ReplyError
+	if !errors.As(err, &reply) || meaningOf(reply.Text) != meansNoRight || !strings.Contains(reply.Text, "key") {
+		return b.classify(p, err)
+	}
+	own, rest := b.layout.patterns(p)
+	var missing []string
+	for i, pattern := range []string{own, rest, rest} {
+		_, err := b.call(ctx, Call{Script: b.scripts.client, Keys: keys[i : i+1]})
+		if errors.As(err, &reply) && meaningOf(reply.Text) == meansNoRight {
+			missing = appendNew(missing, "~"+pattern)
+		}
+	}
+	if missing == nil {
+		return b.classify(p, err)
+	}
+	return &serverError{
+		does:   fmt.Sprintf("redis refuses %q", p.name),
+		cause:  reply,
+		advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(missing, " "),
+		kinds:  []error{driver.ErrRefused, driver.ErrNotSent},
+	}
+}
+
+// judge turns what the probe was refused into an error.
+func (b *Backend) judge(p place, refusals []probeRefusal) error {
+	var commands, rules []string
+	var cause *ReplyError
+	for _, r := range refusals {
+		reply := &ReplyError{Text: r.words}
+		switch meaning := meaningOf(r.words); {
+		case isPublish(r.command) && isUnknownCommand(r.words):
+			b.warnMute(r.words)
+			continue
+		case meaning != meansNoRight && meaning != meansNoRightInside && meaning != meansUnknown:
+			return notTried(b.classify(p, reply)) // no matter of rights: a replica, a full disk
+		}
+		if cause == nil {
+			cause = reply
+		}
+		commands = appendNew(commands, strings.ToLower(r.command))
+		rules = appendNew(rules, b.grants(p, r.command, r.words))
+	}
+	if cause == nil {
+		return nil
+	}
+	return &serverError{
+		does:  fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.name),
+		cause: cause,
+		advice: "nothing was written; grant it with: ACL SETUSER <user> " +
+			strings.Join(rules, " "),
+		kinds: []error{driver.ErrRefused, driver.ErrNotSent},
+	}
+}
+
+func isPublish(command string) bool { return command == "PUBLISH" || command == "SPUBLISH" }
+
+// isUnknownCommand reports that the server does not have the command at all.
+func isUnknownCommand(words string) bool {
+	return strings.Contains(words, "Unknown Redis command") || strings.Contains(words, "unknown command")
+}
+
+// appendNew appends s unless the list has it.
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

@@ -1,0 +1,173 @@
+package redishold
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// description is what a client says of itself, for people who look at a lock.
+type description struct {
+	Note    string `json:"note"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Program string `json:"program,omitempty"`
+	Started string `json:"started,omitempty"` // RFC 3339
+}
+
+// describeProcess describes this process.
+func describeProcess() description {
+	d := description{PID: os.Getpid(), Started: time.Now().UTC().Format(time.RFC3339)}
+	if host, err := os.Hostname(); err == nil {
+		d.Host = host
+	}
+	if len(os.Args) > 0 {
+		d.Program = filepath.Base(os.Args[0])
+	}
+	return d
+}
+
+// String returns the description as people read it.
+func (d description) String() string {
+	if d.Note != "" || d.Program == "" {
+		return d.Note
+	}
+	return d.Program + "@" + d.Host + ":" + strconv.Itoa(d.PID)
+}
+
+// minRegistration is how long a registration lasts at least.
+const minRegistration = 90 * time.Second
+
+// registrar writes who a client is, once per client and not per lock: it rides
+// along with a try or a renewal when it has become due.
+type registrar struct {
+	self description
+
+	mu      sync.Mutex
+	written map[string]registration // by client uuid
+}
+
+// registration is what was last written for a client.
+type registration struct {
+	ttl       time.Duration
+	due, ends time.Time
+}
+
+// uuidOf returns the client's part of an owner, "" if it has none.
+func uuidOf(owner string) string {
+	uuid, _, _ := cutOwner(owner)
+	return uuid
+}
+
+// cutOwner splits "<uuid of the client>:<number>".
+func cutOwner(owner string) (uuid, number string, ok bool) {
+	i := strings.LastIndexByte(owner, ':')
+	if i <= 0 {
+		return "", "", false
+	}
+	return owner[:i], owner[i+1:], true
+}
+
+// due reports whether c's client has to be registered now, and for how long. It
+// counts as written with that, so that of many calls only one carries it.
+func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
+	uuid, now := uuidOf(c.Owner), time.Now()
+	if uuid == "" {
+		return 0, false
+	}
+	ttl = max(minRegistration, 2*c.TTL)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, seen := r.written[uuid]
+	if seen && now.Before(last.due) && ttl <= last.ttl {
+		return 0, false
+	}
+	if !seen {
+		r.forgetEnded(now)
+	}
+	// A longer one, written for a long lease, is not cut short while it lasts.
+	if seen && now.Before(last.ends) {
+		ttl = max(ttl, last.ends.Sub(now))
+	}
+	r.written[uuid] = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl)}
+	return ttl, true
+}
+
+func (r *registrar) forgetEnded(now time.Time) {
+	for uuid, last := range r.written {
+		if now.After(last.ends) {
+			delete(r.written, uuid)
+		}
+	}
+}
+
+// retry makes the registration of uuid due again soon, after it failed.
+func (r *registrar) retry(uuid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.written[uuid]; ok {
+		last.due = time.Now().Add(time.Second)
+		r.written[uuid] = last
+	}
+}
+
+// registrations returns the calls that register the clients of cs, as far as
+// they are due, and whose they are.
+func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []string) {
+	for _, c := range cs {
+		ttl, ok := b.clients.due(c)
+		if !ok {
+			continue
+		}
+		d := b.clients.self
+		d.Note = c.Note
+		text, err := json.Marshal(d)
+		if err != nil {
+			continue // cannot happen: strings and numbers only
+		}
+		uuid := uuidOf(c.Owner)
+		uuids = append(uuids, uuid)
+		calls = append(calls, Call{
+			Script: b.scripts.register,
+			Keys:   []string{b.layout.client(uuid)},
+			Args:   []string{string(text), strconv.FormatInt(millis(ttl), 10)},
+		})
+	}
+	return calls, uuids
+}
+
+// doRegistering runs calls for cs, and what registrations are due. On one server
+// they share the round trip. In a cluster a registration may live on another
+// node, whose trouble must not hold up the answers.
+func (b *Backend) doRegistering(ctx context.Context, cluster bool, calls []Call, cs ...driver.Claim) []Result {
+	extra, uuids := b.registrations(cs...)
+	if !cluster {
+		results := b.do(ctx, append(calls, extra...)...)
+		b.registered(uuids, results[len(calls):])
+		return results[:len(calls)]
+	}
+	results := b.do(ctx, calls...)
+	if len(extra) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, asideLimit)
+		defer cancel()
+		b.registered(uuids, b.do(ctx, extra...))
+	}
+	return results
+}
+
+func (b *Backend) registered(uuids []string, results []Result) {
+	for i, uuid := range uuids {
+		if err := results[i].Err; err != nil {
+			b.clients.retry(uuid)
+			b.log.Debug("redis: register this client for people to see", "error", err)
+		}
+	}
+}

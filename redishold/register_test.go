@@ -1,0 +1,196 @@
+package redishold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// registrations returns the registrations sent so far.
+func (c *fakeConn) registrations() []Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []Call
+	for _, calls := range c.sent {
+		for _, call := range calls {
+			if call.Script.Name() == "register" {
+				found = append(found, call)
+			}
+		}
+	}
+	return found
+}
+
+func mustTry(t *testing.T, b *Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	o, err := b.Try(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Try: %v", err)
+	}
+	return o
+}
+
+func mustRenew(t *testing.T, b *Backend, cs ...driver.Claim) []driver.Renewal {
+	t.Helper()
+	renewals, err := b.Renew(t.Context(), cs)
+	if err != nil || len(renewals) != len(cs) {
+		t.Fatalf("Renew: got %d answers to %d claims and error %v", len(renewals), len(cs), err)
+	}
+	return renewals
+}
+
+func TestRegistrationRidesAlong(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, &Options{Prefix: "app:"})
+	mustTry(t, b, testClaim("orders"))
+	last := conn.sent[len(conn.sent)-1]
+	if len(last) != 2 || last[0].Script.Name() != "acquire" || last[1].Script.Name() != "register" {
+		t.Fatalf("got %d calls, want acquire and register in one round trip", len(last))
+	}
+	if got, want := last[1].Keys[0], "app:holdfast:client:"+testUUID; got != want {
+		t.Fatalf("key: got %q, want %q", got, want)
+	}
+	var d description
+	if err := json.Unmarshal([]byte(last[1].Args[0]), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Note != "ci@host:4121" || d.PID == 0 || d.Program == "" {
+		t.Fatalf("got %+v, want the claim's note and this process", d)
+	}
+	if _, err := time.Parse(time.RFC3339, d.Started); err != nil {
+		t.Fatalf("started: %v", err)
+	}
+}
+
+func TestRegistrationIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{}
+		b := New(conn, nil)
+		c := testClaim("orders")
+		for range 90 { // one per second for less than three thirds of the shortest TTL
+			mustTry(t, b, c)
+			mustRenew(t, b, c, c, c)
+			time.Sleep(time.Second)
+		}
+		if got := len(conn.registrations()); got != 3 {
+			t.Fatalf("got %d registrations in 90 s, want 3", got)
+		}
+
+		long := c
+		long.TTL = time.Hour
+		mustTry(t, b, long)
+		mustTry(t, b, c)
+		sent := conn.registrations()
+		if got := sent[len(sent)-1].Args[1]; len(sent) != 4 || got != "7200000" {
+			t.Fatalf("got %d registrations, the last for %s ms, want a 4th for two hours", len(sent), got)
+		}
+		time.Sleep(40 * time.Minute)
+		mustRenew(t, b, c)
+		sent = conn.registrations()
+		if got := sent[len(sent)-1].Args[1]; len(sent) != 5 || got != strconv.Itoa(80*60*1000) {
+			t.Fatalf("got %d registrations, the last for %s ms, want a 5th that does not cut the hour's short", len(sent), got)
+		}
+	})
+}
+
+func TestRegistrationFailureCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: failing("register", "NOPERM no")}
+		b := New(conn, nil)
+		for range 3 {
+			if o := mustTry(t, b, testClaim("orders")); !o.Granted {
+				t.Fatal("not granted")
+			}
+		}
+		if got := len(conn.registrations()); got != 1 {
+			t.Fatalf("got %d attempts at once, want 1", got)
+		}
+		time.Sleep(2 * time.Second)
+		mustTry(t, b, testClaim("orders"))
+		if got := len(conn.registrations()); got != 2 {
+			t.Fatalf("got %d attempts two seconds later, want 2", got)
+		}
+	})
+}
+
+// In a cluster a registration lies on another node; its trouble is bounded and
+// does not touch the lock's answer.
+func TestRegistrationInAClusterIsApart(t *testing.T) {
+	conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }}
+	b := New(conn, nil)
+	mustTry(t, b, testClaim("orders"))
+	for _, calls := range conn.sent {
+		if len(calls) != 1 {
+			t.Fatalf("got %d calls in one round trip, want each alone", len(calls))
+		}
+	}
+	if got := len(conn.registrations()); got != 1 {
+		t.Fatalf("got %d registrations, want 1", got)
+	}
+}
+
+func TestPerson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := `{"note":"ci@host:4121\u001b[2J"}`
+		conn := &fakeConn{answer: func(c Call) Result {
+			if c.Script.Name() == "client" {
+				return Result{Value: text}
+			}
+			return Result{}
+		}}
+		b := New(conn, nil)
+		for range 3 {
+			if got, want := b.person(t.Context(), testUUID+":5"), "ci@host:4121[2J"; got != want {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+		if got := conn.count("client"); got != 1 {
+			t.Fatalf("asked %d times, want once", got)
+		}
+		time.Sleep(nameLife)
+		text = ""
+		if got, want := b.person(t.Context(), testUUID+":5"), "Redisson client 71b96ce8… thread 5"; got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		for owner, want := range map[string]string{
+			"redlock": "redlock", "": "", "a:b:c": "a:b:c", testUUID + ":5:write": testUUID + ":5:write", "x\ny": "xy",
+			strings.Repeat("é", 300): strings.Repeat("é", 100) + "…",
+		} {
+			if got := b.person(t.Context(), owner); got != want {
+				t.Errorf("%q: got %q, want %q", owner, got, want)
+			}
+		}
+		for i := range 3 * maxNames {
+			b.person(t.Context(), strconv.Itoa(i)+":1")
+		}
+		if got := len(b.names.known); got > maxNames {
+			t.Fatalf("remembers %d clients, want at most %d", got, maxNames)
+		}
+	})
+}
+
+func TestPersonWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: func(c Call) Result {
+			switch c.Script.Name() {
+			case "client":
+				return Result{Err: errors.New("reset")}
+			case "acquire":
+				return Result{Value: busyReply()}
+			}
+			return Result{}
+		}}
+		b := New(conn, nil)
+		o := mustTry(t, b, testClaim("orders"))
+		if o.Holder != "Redisson client 71b96ce8… thread 57" || o.RetryAfter != 20*time.Second {
+			t.Fatalf("got %+v, want busy with what is known", o)
+		}
+	})
+}

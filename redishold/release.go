@@ -1,0 +1,93 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// minMark is how long the mark of an owner lasts at least.
+const minMark = 10 * time.Second
+
+// Release ends the claim c. With c.Unsettled it also sees to it that an earlier
+// Try that is still under way finds nothing to grant, for as long as the claim's
+// TTL and not less than ten seconds.
+func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
+	info, err := b.ask(ctx)
+	if err != nil {
+		return err
+	}
+	p := b.layout.place(c.Name)
+	if c.Unsettled {
+		return b.abandon(ctx, p, info, c)
+	}
+	value, err := b.call(ctx, b.releaseCall(p, info, c.Owner))
+	if err != nil {
+		return b.classifyHeld(p, err)
+	}
+	released, err := b.ended(b.scripts.release, value)
+	if err != nil || released {
+		return err
+	}
+	if reason := b.explain(ctx, info, []driver.Claim{c})[0]; reason != nil {
+		return reason
+	}
+	return unexplained()
+}
+
+func (b *Backend) releaseCall(p place, info ServerInfo, owner string) Call {
+	return Call{
+		Script: b.scripts.release,
+		Keys:   []string{p.lock},
+		Args:   append([]string{owner, p.channel}, info.publishWith()...),
+	}
+}
+
+// abandon ends a claim and marks its owner. Until the mark is written nothing is
+// certain, and its errors say no more than that.
+func (b *Backend) abandon(ctx context.Context, p place, info ServerInfo, c driver.Claim) error {
+	ttl := strconv.FormatInt(millis(max(c.TTL, minMark)), 10)
+	value, err := b.call(ctx, Call{
+		Script: b.scripts.abandon,
+		Keys:   []string{p.lock, b.layout.mark(p, c.Owner)},
+		Args:   append([]string{c.Owner, ttl, p.channel}, info.publishWith()...),
+	})
+	if err != nil {
+		return b.notMarked(ctx, p, info, c, err)
+	}
+	released, err := b.ended(b.scripts.abandon, value)
+	if err != nil || released {
+		return err
+	}
+	return &driver.GoneError{Reason: driver.Deleted, Detail: "nothing was held"}
+}
+
+// notMarked makes the best of an abandon that failed. A slot that is on the move
+// refuses two keys but not one: the lock is freed at once, the mark comes later.
+func (b *Backend) notMarked(ctx context.Context, p place, info ServerInfo, c driver.Claim, err error) error {
+	var reply *ReplyError
+	if !errors.As(err, &reply) {
+		return err
+	}
+	switch codeOf(reply.Text) {
+	case "TRYAGAIN", "CROSSSLOT", "ASK":
+		b.do(ctx, b.releaseCall(p, info, c.Owner)) // what it does is seen when the mark is written
+	case "OOM", "MISCONF", "WRONGTYPE":
+	default:
+		return b.classify(p, err)
+	}
+	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", p.name, err)
+}
+
+// ended reads the answer of a script that ends a hold.
+func (b *Backend) ended(script *Script, value any) (bool, error) {
+	ended, heard, err := parseEnded(script.Name(), value)
+	if err == nil && ended && !heard {
+		b.warnMute("refused by " + script.Name())
+	}
+	return ended, err
+}

@@ -1,0 +1,57 @@
+package redishold
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// renewChunk bounds how many claims share a round trip.
+const renewChunk = 500
+
+// Renew extends the claims cs, pipelined. A claim that is gone is reported with
+// what the server still shows of the reason.
+func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	info, err := b.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	renewals := make([]driver.Renewal, 0, len(cs))
+	for chunk := range slices.Chunk(cs, renewChunk) {
+		renewals = append(renewals, b.renewChunk(ctx, info, chunk)...)
+	}
+	b.explainLost(ctx, info, cs, renewals)
+	return renewals, nil
+}
+
+func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
+	calls := make([]Call, len(cs), len(cs)+1)
+	for i, c := range cs {
+		calls[i] = Call{
+			Script: b.scripts.renew,
+			Keys:   []string{b.layout.prefix + c.Name},
+			Args:   []string{c.Owner, strconv.FormatInt(millis(c.TTL), 10), strconv.Itoa(max(1, c.Holds))},
+		}
+	}
+	renewals := make([]driver.Renewal, len(cs))
+	for i, result := range b.doRegistering(ctx, info.Cluster, calls, cs...) {
+		renewals[i] = b.renewal(cs[i], result)
+	}
+	return renewals
+}
+
+func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
+	if result.Err != nil {
+		return driver.Renewal{Err: b.classifyHeld(b.layout.place(c.Name), result.Err)}
+	}
+	renewed, err := parseRenew(result.Value)
+	if err != nil {
+		return driver.Renewal{Err: err}
+	}
+	if !renewed {
+		return driver.Renewal{Err: unexplained()}
+	}
+	return driver.Renewal{ValidFor: c.TTL}
+}

@@ -1,0 +1,183 @@
+package redishold
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// tryReply is what acquire.lua answers.
+type tryReply struct {
+	state     tryState
+	token     uint64        // granted
+	remaining time.Duration // busy; negative if the lock never expires
+	owner     string        // busy; "" if unknown
+	mark      string        // gone
+}
+
+type tryState int
+
+const (
+	tryBusy tryState = iota
+	tryGranted
+	tryOtherKind
+	tryGone
+)
+
+// badReply is the error for a reply that is not exactly what the script can
+// answer: in doubt, nothing is granted.
+func badReply(script string, value any) error {
+	return fmt.Errorf("redis: script %s answered %#v, which it cannot: is a proxy in between?", script, value)
+}
+
+func parseTry(value any) (tryReply, error) {
+	list, _ := value.([]any)
+	if len(list) == 0 {
+		return tryReply{}, badReply("acquire", value)
+	}
+	code, ok := list[0].(int64)
+	switch {
+	case !ok:
+	case code == 1 && len(list) == 2:
+		if token, ok := list[1].(int64); ok && token > 0 && token < 1<<53 {
+			return tryReply{state: tryGranted, token: uint64(token)}, nil
+		}
+	case code == 0 && len(list) == 4:
+		pttl, okTTL := list[1].(int64)
+		owner, okOwner := list[2].(string)
+		if okTTL && okOwner {
+			return tryReply{state: tryBusy, remaining: remaining(pttl), owner: owner}, nil
+		}
+	case code == -1 && len(list) == 1:
+		return tryReply{state: tryOtherKind}, nil
+	case code == -2 && len(list) == 2:
+		if mark, ok := list[1].(string); ok {
+			return tryReply{state: tryGone, mark: mark}, nil
+		}
+	}
+	return tryReply{}, badReply("acquire", value)
+}
+
+// parseEnded reads what release, abandon and break answer.
+func parseEnded(script string, value any) (ended, heard bool, err error) {
+	list, _ := value.([]any)
+	if len(list) != 2 {
+		return false, false, badReply(script, value)
+	}
+	code, okCode := list[0].(int64)
+	receivers, okReceivers := list[1].(int64)
+	if !okCode || !okReceivers || code != 0 && code != 1 {
+		return false, false, badReply(script, value)
+	}
+	return code == 1, receivers >= 0, nil
+}
+
+func parseRenew(value any) (renewed bool, err error) {
+	code, ok := value.(int64)
+	if !ok || code != 0 && code != 1 {
+		return false, badReply("renew", value)
+	}
+	return code == 1, nil
+}
+
+// explainReply is what explain.lua answers.
+type explainReply struct {
+	exists  bool   // there is a key of the lock's name
+	holder  string // who holds it now; "" if nobody, or it is no lock
+	mark    string // why the owner was given up or broken; "" if it was not
+	counter bool   // the token counter is there
+}
+
+func parseExplain(value any) (explainReply, error) {
+	list, _ := value.([]any)
+	if len(list) != 4 {
+		return explainReply{}, badReply("explain", value)
+	}
+	exists, ok1 := list[0].(int64)
+	holder, ok2 := list[1].(string)
+	mark, ok3 := list[2].(string)
+	counter, ok4 := list[3].(int64)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return explainReply{}, badReply("explain", value)
+	}
+	return explainReply{exists: exists == 1, holder: holder, mark: mark, counter: counter == 1}, nil
+}
+
+// hold is one field of a lock's hash.
+type hold struct {
+	owner string
+	count int
+}
+
+// inspectReply is what inspect.lua answers.
+type inspectReply struct {
+	otherKind bool
+	remaining time.Duration // negative if the lock never expires
+	holds     []hold
+}
+
+func parseInspect(value any) (inspectReply, error) {
+	bad := badReply("inspect", value)
+	list, _ := value.([]any)
+	if len(list) == 0 {
+		return inspectReply{}, bad
+	}
+	code, ok := list[0].(int64)
+	switch {
+	case ok && code == 0 && len(list) == 1:
+		return inspectReply{}, nil
+	case ok && code == -1 && len(list) == 1:
+		return inspectReply{otherKind: true}, nil
+	case !ok || code != 1 || len(list) != 3:
+		return inspectReply{}, bad
+	}
+	pttl, okTTL := list[1].(int64)
+	fields, okFields := list[2].([]any)
+	if !okTTL || !okFields || len(fields)%2 != 0 {
+		return inspectReply{}, bad
+	}
+	reply := inspectReply{remaining: remaining(pttl)}
+	for i := 0; i < len(fields); i += 2 {
+		owner, okOwner := fields[i].(string)
+		text, okText := fields[i+1].(string)
+		if !okOwner || !okText {
+			return inspectReply{}, bad
+		}
+		count, err := strconv.Atoi(text)
+		if err != nil {
+			return inspectReply{otherKind: true}, nil // no hold count: no lock
+		}
+		reply.holds = append(reply.holds, hold{owner: owner, count: count})
+	}
+	return reply, nil
+}
+
+// probeRefusal is a command that the server refused, and how.
+type probeRefusal struct{ command, words string }
+
+func parseProbe(value any) ([]probeRefusal, error) {
+	list, _ := value.([]any)
+	if len(list) == 0 {
+		return nil, badReply("probe", value)
+	}
+	count, ok := list[0].(int64)
+	if !ok || int64(len(list)-1) != 2*count {
+		return nil, badReply("probe", value)
+	}
+	var refusals []probeRefusal
+	for i := 1; i < len(list); i += 2 {
+		command, okCommand := list[i].(string)
+		words, okWords := list[i+1].(string)
+		if !okCommand || !okWords {
+			return nil, badReply("probe", value)
+		}
+		if words != "" && words[0] == '-' { // Redis 6.2 keeps the sign of an error
+			words = words[1:]
+		}
+		refusals = append(refusals, probeRefusal{command, words})
+	}
+	return refusals, nil
+}
+
+// remaining turns PTTL into a duration; -1, no TTL, stays negative.
+func remaining(pttl int64) time.Duration { return time.Duration(pttl) * time.Millisecond }

@@ -1,0 +1,31 @@
+-- break: end somebody else's hold, if it still is the one that was looked at.
+--
+-- The mark tells the owner what happened, and refuses its acquire if one is
+-- still under way.
+--
+-- KEYS   1 lock, 2 mark of the owner
+-- ARGV   1 owner, 2 its holds, 3 why, 4 ttl of the mark in ms, 5 channel,
+--        6... the commands to publish with
+-- Reply  {1, receivers}   ended; -1 receivers: the server refused to publish
+--        {0, 0}           the hold is gone or has changed
+
+local lock, mark, owner, holds = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local why, ttl, channel = ARGV[3], ARGV[4], ARGV[5]
+
+if redis.call('HGET', lock, owner) ~= holds then
+  return {0, 0}
+end
+redis.call('DEL', lock)
+redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+for i = 6, #ARGV do
+  local heard = redis.pcall(ARGV[i], channel, '0')
+  if type(heard) ~= 'number' or receivers < 0 then
+    receivers = -1
+  else
+    receivers = receivers + heard
+  end
+end
+return {1, receivers}

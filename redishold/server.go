@@ -1,0 +1,109 @@
+package redishold
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// server keeps what the engine learnt about its server.
+type server struct {
+	gate   chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
+	known  atomic.Pointer[ServerInfo]
+	proven atomic.Bool // the probe passed
+
+	mu   sync.Mutex
+	last ServerInfo // what the latest look showed, to tell an eviction from a deletion
+}
+
+// ask returns what the server is. It asks once; only a failure is asked again.
+func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
+	if info := b.server.known.Load(); info != nil {
+		return *info, nil
+	}
+	if err := b.server.enter(ctx); err != nil {
+		return ServerInfo{}, err
+	}
+	defer b.server.leave()
+	return b.askAlone(ctx)
+}
+
+// askAlone is ask for a caller that has entered the gate.
+func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
+	if info := b.server.known.Load(); info != nil {
+		return *info, nil
+	}
+	info, err := b.conn.Server(ctx)
+	if err != nil {
+		return ServerInfo{}, fmt.Errorf("ask the redis server what it is: %w", err)
+	}
+	if info.evicts() {
+		b.log.Warn("redis may evict held locks to free memory; set maxmemory-policy to noeviction",
+			"maxmemory-policy", info.EvictionPolicy)
+	}
+	b.server.look(info)
+	b.server.known.Store(&info)
+	return info, nil
+}
+
+func (s *server) enter(ctx context.Context) error {
+	select {
+	case s.gate <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *server) leave() { <-s.gate }
+
+// look records info and returns the one before it.
+func (s *server) look(info ServerInfo) (before ServerInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.last = s.last, info
+	return before
+}
+
+// evicts reports that the server may drop keys to free memory.
+func (i ServerInfo) evicts() bool {
+	return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction"
+}
+
+// publishWith returns the commands that wake waiters. In a cluster that knows
+// sharded channels, Redisson clients may listen on either kind.
+func (i ServerInfo) publishWith() []string {
+	if i.Cluster && i.ShardedPS {
+		return []string{"PUBLISH", "SPUBLISH"}
+	}
+	return []string{"PUBLISH"}
+}
+
+// channels returns where waiters listen.
+func (i ServerInfo) channels(name string) []Channel {
+	if i.Cluster && i.ShardedPS {
+		return []Channel{{Name: name}, {Name: name, Sharded: true}}
+	}
+	return []Channel{{Name: name}}
+}
+
+// tooOld reports that the server is older than Redis 6.2. A version that it does
+// not tell, or that cannot be read, is taken on trust.
+func (i ServerInfo) tooOld() bool {
+	parts := strings.SplitN(i.Version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return false
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return false
+	}
+	return major < 6 || major == 6 && minor < 2
+}

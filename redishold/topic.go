@@ -1,0 +1,167 @@
+package redishold
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	subscribeLimit = 5 * time.Second // how long one attempt to subscribe may take
+	subscribeAgain = time.Second     // how long after a failed one the next may begin
+)
+
+// topics are the channels that this process listens on: one topic per lock name,
+// for as long as somebody waits for it.
+type topics struct {
+	// subscribe starts to listen on the channels that stand for one name and
+	// returns when all are confirmed.
+	subscribe func(ctx context.Context, channel string, notify func(Notice)) ([]Subscription, error)
+
+	mu   sync.Mutex
+	last uint64 // the latest version given out; never given out twice
+	open map[string]*topic
+}
+
+// topic is what is known of one channel. The mutex of topics guards it.
+type topic struct {
+	channel string
+	waiters int
+	state   topicState
+	subs    []Subscription
+	cancel  context.CancelFunc // stops an attempt to subscribe
+
+	// version changes with everything that may mean a release. It is 0 until
+	// the subscription is confirmed: a Try sent before that proves nothing.
+	version uint64
+	changed chan struct{} // closed when version or state changes, and replaced
+
+	err   error     // why the last attempt failed
+	again time.Time // when the next may begin
+}
+
+type topicState int
+
+const (
+	topicIdle topicState = iota
+	topicSubscribing
+	topicLive
+)
+
+// version returns the present version of a channel, 0 if nobody listens on it.
+func (ts *topics) version(channel string) uint64 {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[channel]; t != nil {
+		return t.version
+	}
+	return 0
+}
+
+// join adds a waiter to the topic of channel.
+func (ts *topics) join(channel string) *topic {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.open[channel]
+	if t == nil {
+		t = &topic{channel: channel, changed: make(chan struct{})}
+		ts.open[channel] = t
+	}
+	t.waiters++
+	return t
+}
+
+// leave takes a waiter away, and with the last one the subscription.
+func (ts *topics) leave(t *topic) {
+	ts.mu.Lock()
+	t.waiters--
+	if t.waiters > 0 {
+		ts.mu.Unlock()
+		return
+	}
+	delete(ts.open, t.channel)
+	subs, cancel := t.subs, t.cancel
+	t.subs = nil
+	ts.mu.Unlock()
+
+	if cancel != nil {
+		cancel()
+	}
+	closeAll(subs)
+}
+
+// look answers whether anything changed since a Try that saw version ahead, and
+// if not, a channel that is closed when it may have. It starts a subscription
+// where there is none.
+func (ts *topics) look(t *topic, ahead uint64) (changed <-chan struct{}, done bool, err error) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	switch {
+	case t.state == topicLive:
+		return t.changed, t.version != ahead, nil
+	case t.state == topicIdle && time.Now().Before(t.again):
+		return nil, false, t.err
+	case t.state == topicIdle:
+		ts.start(t)
+	}
+	return t.changed, false, nil
+}
+
+// start begins to subscribe t. The attempt outlives the Wait that needs it,
+// since others share it, and ends with the topic's last waiter: leave cancels
+// it, and does not wait for the network.
+func (ts *topics) start(t *topic) {
+	ctx, cancel := context.WithTimeout(context.Background(), subscribeLimit)
+	t.state, t.cancel, t.err = topicSubscribing, cancel, nil
+	go func() {
+		defer cancel()
+		subs, err := ts.subscribe(ctx, t.channel, func(n Notice) { ts.notice(t, n) })
+		if !ts.subscribed(t, subs, err) {
+			closeAll(subs)
+		}
+	}()
+}
+
+// subscribed records how an attempt ended. It returns false if nobody wants the
+// subscription any more.
+func (ts *topics) subscribed(t *topic, subs []Subscription, err error) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t.cancel = nil
+	if err != nil {
+		t.state, t.err, t.again = topicIdle, err, time.Now().Add(subscribeAgain)
+	} else if t.waiters > 0 {
+		t.state, t.subs = topicLive, subs
+		ts.advance(t)
+		return true
+	}
+	t.wake()
+	return false
+}
+
+// notice records what a subscription heard. Until all channels are confirmed
+// there is nothing to record: the version that follows is new to everybody.
+func (ts *topics) notice(t *topic, _ Notice) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t.state == topicLive {
+		ts.advance(t)
+	}
+}
+
+func (ts *topics) advance(t *topic) {
+	ts.last++
+	t.version = ts.last
+	t.wake()
+}
+
+func (t *topic) wake() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+func closeAll(subs []Subscription) {
+	for _, s := range subs {
+		s.Close()
+	}
+}

@@ -1,0 +1,89 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Waiter returns a Waiter for c. All Waiters for one name share a subscription,
+// which ends with the last of them.
+func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
+	return &waiter{topics: &b.topics, channel: b.layout.place(c.Name).channel}
+}
+
+// waiter waits for messages about one name.
+type waiter struct {
+	topics  *topics
+	channel string
+	topic   *topic // nil before the first Wait and after Close
+}
+
+// Wait returns nil when something was heard since the Try that last came from,
+// and also when listening began only after that Try.
+func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
+	if w.topic == nil {
+		w.topic = w.topics.join(w.channel)
+	}
+	ahead, _ := last.Ahead.(uint64)
+	for {
+		changed, done, err := w.topics.look(w.topic, ahead)
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close gives up the waiter's share of the subscription.
+func (w *waiter) Close() {
+	if w.topic != nil {
+		w.topics.leave(w.topic)
+		w.topic = nil
+	}
+}
+
+// subscribe listens on everything that stands for channel, and returns when the
+// server has confirmed it all.
+func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Notice)) ([]Subscription, error) {
+	info, err := b.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var subs []Subscription
+	for _, ch := range info.channels(channel) {
+		sub, err := b.conn.Subscribe(ctx, ch, heardAfterFirst(notify))
+		if ch.Sharded && errors.Is(err, errors.ErrUnsupported) {
+			continue // the client cannot; the classic channel hears all but some Redisson versions
+		}
+		if err != nil {
+			closeAll(subs)
+			var reply *ReplyError
+			if errors.As(err, &reply) && meaningOf(reply.Text) == meansNoRight {
+				b.warnDeaf(err)
+			}
+			return nil, err
+		}
+		subs = append(subs, sub)
+	}
+	return subs, nil
+}
+
+// heardAfterFirst leaves out the first confirmation of a subscription, which
+// may come after Subscribe has returned: it says nothing new, and would cost
+// every waiter a vain Try.
+func heardAfterFirst(notify func(Notice)) func(Notice) {
+	var confirmed atomic.Bool
+	return func(n Notice) {
+		if n.Subscribed && confirmed.CompareAndSwap(false, true) {
+			return
+		}
+		notify(n)
+	}
+}

@@ -1,0 +1,592 @@
+package holdfast_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestRepository holds the repository to the rules of CONTRIBUTING.md. A copy of
+// the root module alone, as in a module cache, is not the whole repository.
+func TestRepository(t *testing.T) {
+	r := readRepository(t)
+	if len(r.modules) == 1 {
+		t.Skip("this is the root module alone")
+	}
+	for name, check := range map[string]func(*testing.T, *repository){
+		"RootIsStandardLibraryOnly":  rootIsStandardLibraryOnly,
+		"EverythingIsDocumented":     everythingIsDocumented,
+		"NoStateOutsideOfValues":     noStateOutsideOfValues,
+		"ScriptsHaveHeaders":         scriptsHaveHeaders,
+		"WorkspaceIsWhole":           workspaceIsWhole,
+		"ReadmeCodeIsCompiled":       readmeCodeIsCompiled,
+		"ReadmeCommandsExist":        readmeCommandsExist,
+		"ArchitectureNamesFolders":   architectureNamesFolders,
+		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
+	} {
+		t.Run(name, func(t *testing.T) { check(t, r) })
+	}
+}
+
+// repository is what the checks look at.
+type repository struct {
+	fset    *token.FileSet
+	files   []string             // all of them
+	code    map[string]*ast.File // the Go files among them
+	modules map[string]module    // by folder
+}
+
+// module is what a go.mod says.
+type module struct {
+	path     string
+	requires map[string]string // version by path
+	replaces bool
+}
+
+func readRepository(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{fset: token.NewFileSet(), code: map[string]*ast.File{}, modules: map[string]module{}}
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == ".git" || name == "bin" || name == "dist"):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		r.files = append(r.files, name)
+		switch path.Ext(name) {
+		case ".go":
+			r.code[name], err = parser.ParseFile(r.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		case ".mod":
+			r.modules[path.Dir(name)] = parseGoMod(read(t, name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// parseGoMod reads the directives that matter here.
+func parseGoMod(text string) module {
+	m := module{requires: map[string]string{}}
+	block := ""
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "//")
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0:
+			continue
+		case words[0] == ")":
+			block = ""
+			continue
+		case len(words) == 2 && words[1] == "(":
+			block = words[0]
+			continue
+		case block != "":
+			words = append([]string{block}, words...)
+		}
+		switch words[0] {
+		case "module":
+			m.path = words[1]
+		case "require":
+			m.requires[words[1]] = words[2]
+		case "replace":
+			m.replaces = true
+		}
+	}
+	return m
+}
+
+// moduleOf returns the folder of the module that a file belongs to.
+func (r *repository) moduleOf(name string) string {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		if _, ok := r.modules[dir]; ok || dir == "." {
+			return dir
+		}
+	}
+}
+
+// production returns the Go files that are neither tests nor generated, sorted.
+func (r *repository) production() []string {
+	var names []string
+	for name, file := range r.code {
+		if !strings.HasSuffix(name, "_test.go") && !ast.IsGenerated(file) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r *repository) at(n ast.Node) token.Position { return r.fset.Position(n.Pos()) }
+
+func rootIsStandardLibraryOnly(t *testing.T, r *repository) {
+	root := r.modules["."]
+	if len(root.requires) > 0 || root.replaces {
+		t.Errorf("go.mod has a require or replace directive")
+	}
+	nested := map[string]bool{}
+	for dir, m := range r.modules {
+		if dir != "." {
+			nested[m.path] = true
+		}
+	}
+	for name, file := range r.code {
+		if r.moduleOf(name) != "." {
+			continue
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(imported, "/")
+			own := imported == root.path || strings.HasPrefix(imported, root.path+"/")
+			if nested[imported] || imported == "C" || strings.Contains(first, ".") && !own {
+				t.Errorf("%s: import of %s, which is not the standard library", r.at(spec), imported)
+			}
+		}
+	}
+}
+
+func everythingIsDocumented(t *testing.T, r *repository) {
+	packages := map[string]bool{} // folder: has a package comment
+	for _, name := range r.production() {
+		file := r.code[name]
+		packages[path.Dir(name)] = packages[path.Dir(name)] || file.Doc.Text() != ""
+		for _, decl := range file.Decls {
+			for _, id := range undocumented(decl) {
+				t.Errorf("%s: %s has no doc comment", r.at(id), id.Name)
+			}
+		}
+	}
+	for dir, ok := range packages {
+		if !ok {
+			t.Errorf("package in %s has no package comment", dir)
+		}
+	}
+}
+
+// undocumented returns the exported names that a declaration leaves without a
+// comment.
+func undocumented(decl ast.Decl) []*ast.Ident {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc.Text() == "" && (d.Recv == nil || ast.IsExported(receiver(d))) {
+			return []*ast.Ident{d.Name}
+		}
+	case *ast.GenDecl:
+		var found []*ast.Ident
+		for _, spec := range d.Specs {
+			found = append(found, undocumentedSpec(spec, !d.Lparen.IsValid() && d.Doc.Text() != "")...)
+		}
+		return found
+	}
+	return nil
+}
+
+func undocumentedSpec(spec ast.Spec, byDecl bool) (found []*ast.Ident) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() && s.Doc.Text() == "" && !byDecl {
+			found = append(found, s.Name)
+		}
+		if i, ok := s.Type.(*ast.InterfaceType); ok && s.Name.IsExported() {
+			for _, m := range i.Methods.List {
+				// Client of goredisconn lists methods of another library.
+				if len(m.Names) > 0 && m.Doc.Text() == "" && m.Comment.Text() == "" && s.Name.Name != "Client" {
+					found = append(found, m.Names[0])
+				}
+			}
+		}
+	case *ast.ValueSpec:
+		for _, id := range s.Names {
+			if id.IsExported() && s.Doc.Text() == "" && s.Comment.Text() == "" && !byDecl {
+				found = append(found, id)
+			}
+		}
+	}
+	return found
+}
+
+// receiver returns the name of the type that a method belongs to.
+func receiver(d *ast.FuncDecl) string {
+	typ := d.Recv.List[0].Type
+	for {
+		switch x := typ.(type) {
+		case *ast.StarExpr:
+			typ = x.X
+		case *ast.IndexExpr:
+			typ = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// allowedVars are the package-level variables that are neither errors, embedded
+// files nor assertions, and why they may stay.
+func allowedVars() map[string]string {
+	return map[string]string{
+		"redishold/rueidisconn/url.go knownParameters": "an array that is only read; Go has no constant arrays",
+	}
+}
+
+func noStateOutsideOfValues(t *testing.T, r *repository) {
+	allowed := allowedVars()
+	for _, name := range r.production() {
+		for _, decl := range r.code[name].Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && d.Name.Name == "init" {
+					t.Errorf("%s: func init", r.at(d))
+				}
+			case *ast.GenDecl:
+				for _, id := range states(d) {
+					key := name + " " + id.Name
+					if allowed[key] == "" {
+						t.Errorf("%s: package-level variable %s", r.at(id), id.Name)
+					}
+					delete(allowed, key)
+				}
+			}
+		}
+	}
+	for key := range allowed {
+		t.Errorf("allowedVars names %s, which does not exist", key)
+	}
+}
+
+// states returns the variables of a declaration that somebody could change.
+func states(d *ast.GenDecl) (found []*ast.Ident) {
+	if d.Tok != token.VAR {
+		return nil
+	}
+	for _, spec := range d.Specs {
+		s := spec.(*ast.ValueSpec)
+		embedded := hasEmbed(d.Doc) || hasEmbed(s.Doc)
+		for i, id := range s.Names {
+			if id.Name == "_" || embedded || i < len(s.Values) && isError(s.Values[i]) {
+				continue
+			}
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+func hasEmbed(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool {
+		return strings.HasPrefix(c.Text, "//go:embed ")
+	})
+}
+
+// isError recognises errors.New(…), fmt.Errorf(…) and another package's ErrX.
+func isError(value ast.Expr) bool {
+	made := false
+	if call, ok := value.(*ast.CallExpr); ok {
+		value, made = call.Fun, true
+	}
+	s, ok := value.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	from, _ := s.X.(*ast.Ident)
+	if !made {
+		return strings.HasPrefix(s.Sel.Name, "Err")
+	}
+	return from != nil && (from.Name == "errors" && s.Sel.Name == "New" || from.Name == "fmt" && s.Sel.Name == "Errorf")
+}
+
+// scriptsHaveHeaders wants a header that tells of every key and argument that the
+// script takes, and of its reply.
+func scriptsHaveHeaders(t *testing.T, r *repository) {
+	seen := 0
+	for _, name := range r.files {
+		if path.Ext(name) != ".lua" {
+			continue
+		}
+		seen++
+		header, body := cutHeader(read(t, name))
+		if header == "" || section(header, "Reply") == "" {
+			t.Errorf("%s: the header has no Reply", name)
+		}
+		for _, list := range []string{"KEYS", "ARGV"} {
+			told := section(header, list)
+			if strings.Contains(body, list) && told == "" {
+				t.Errorf("%s: the header has no %s", name, list)
+			}
+			for _, use := range regexp.MustCompile(list+`\[(\d+)\]`).FindAllStringSubmatch(body, -1) {
+				if !regexp.MustCompile(`\b` + use[1] + `(\.\.\.|\])? `).MatchString(told) {
+					t.Errorf("%s: the header does not tell of %s[%s]", name, list, use[1])
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no Lua file found")
+	}
+}
+
+// cutHeader splits a script after the comment that it begins with.
+func cutHeader(text string) (header, body string) {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			break
+		}
+		header += line
+	}
+	return header, strings.TrimPrefix(text, header)
+}
+
+// section returns what a header says of KEYS, ARGV or Reply: the lines that begin
+// with the word, and those below that are indented.
+func section(header, word string) string {
+	var text strings.Builder
+	within := false
+	for line := range strings.Lines(header) {
+		within = strings.HasPrefix(line, "-- "+word) || within && strings.HasPrefix(line, "--   ")
+		if within {
+			text.WriteString(strings.TrimPrefix(line, "-- "+word))
+		}
+	}
+	return text.String()
+}
+
+func workspaceIsWhole(t *testing.T, r *repository) {
+	var used []string
+	for _, line := range regexp.MustCompile(`(?m)^\s+(\.\S*)$`).FindAllStringSubmatch(read(t, "go.work"), -1) {
+		used = append(used, path.Clean(line[1]))
+	}
+	slices.Sort(used)
+	if want := slices.Sorted(maps.Keys(r.modules)); !slices.Equal(used, want) {
+		t.Errorf("go.work uses %q, the repository has go.mod in %q", used, want)
+	}
+	root := r.modules["."].path
+	versions := map[string]string{}
+	for dir, m := range r.modules {
+		if dir != "." && m.path != root+"/"+dir {
+			t.Errorf("%s/go.mod is of module %s, want %s", dir, m.path, root+"/"+dir)
+		}
+		if m.replaces {
+			t.Errorf("%s/go.mod has a replace directive: go.work is the place", dir)
+		}
+		for required, version := range m.requires {
+			if required == root || strings.HasPrefix(required, root+"/") {
+				versions[version] = dir + " requires " + required
+			}
+		}
+	}
+	if len(versions) != 1 {
+		t.Errorf("modules of this repository are required in versions %v, want one version", versions)
+	}
+}
+
+var (
+	goBlock    = regexp.MustCompile("(?s)(?:<!-- (\\S+) (\\w+) -->\n)?```go\n(.*?)```")
+	shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9]+)")
+	codeSpan   = regexp.MustCompile("`([^`\n]+)`")
+	fileName   = regexp.MustCompile(`^[\w.*/-]+\.(go|lua|md|mod|yml|work)$`)
+	testName   = regexp.MustCompile(`\b(?:Test|Example|Fuzz|Benchmark)[A-Z]\w*`)
+	mdLink     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+)
+
+// readmeCodeIsCompiled compares each Go block of the README with the body of the
+// function that the HTML comment above it names: <!-- file function -->.
+func readmeCodeIsCompiled(t *testing.T, r *repository) {
+	blocks := goBlock.FindAllStringSubmatch(read(t, "README.md"), -1)
+	if len(blocks) == 0 {
+		t.Fatal("README.md has no Go code")
+	}
+	for _, b := range blocks {
+		file, function, code := r.code[b[1]], b[2], b[3]
+		if file == nil {
+			t.Errorf("this block is not below a comment that names a file and a function:\n%s", code)
+			continue
+		}
+		if body := r.body(t, file, b[1], function); body != code {
+			t.Errorf("README.md says\n%s\nbut %s in %s says\n%s", code, function, b[1], body)
+		}
+	}
+}
+
+// body returns the source of a function's body, without its indentation.
+func (r *repository) body(t *testing.T, file *ast.File, name, function string) string {
+	t.Helper()
+	for _, decl := range file.Decls {
+		d, ok := decl.(*ast.FuncDecl)
+		if !ok || d.Name.Name != function {
+			continue
+		}
+		text := read(t, name)[r.fset.Position(d.Body.Lbrace).Offset+1 : r.fset.Position(d.Body.Rbrace).Offset]
+		return strings.TrimPrefix(strings.ReplaceAll(text, "\n\t", "\n"), "\n")
+	}
+	t.Errorf("%s has no function %s", name, function)
+	return ""
+}
+
+// readmeCommandsExist looks up make targets, packages to run and to get, and the
+// commands and flags of the program.
+func readmeCommandsExist(t *testing.T, r *repository) {
+	readme, makefile := read(t, "README.md"), read(t, "Makefile")
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md"} {
+		for _, m := range makeTarget.FindAllStringSubmatch(read(t, doc), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: make has no target %s", doc, m[1])
+			}
+		}
+	}
+	lines := 0
+	for _, block := range shellBlock.FindAllStringSubmatch(readme, -1) {
+		for line := range strings.Lines(block[1]) {
+			line, _, _ = strings.Cut(line, " # ")
+			if line = strings.TrimSpace(line); line == "" {
+				continue
+			}
+			lines++
+			if why := r.runnable(t, line); why != "" {
+				t.Errorf("README.md: %q: %s", line, why)
+			}
+		}
+	}
+	if lines == 0 {
+		t.Error("README.md has no shell commands")
+	}
+}
+
+// runnable says what keeps a command line from running.
+func (r *repository) runnable(t *testing.T, line string) string {
+	words := strings.Fields(line)
+	switch {
+	case words[0] == "make": // looked up by the caller
+	case strings.HasPrefix(line, "go get "), strings.HasPrefix(line, "go install "):
+		for _, word := range words[2:] {
+			wanted, _, _ := strings.Cut(word, "@")
+			if _, ok := r.modules[strings.TrimPrefix(wanted, "./")]; ok {
+				continue // a folder of a clone
+			}
+			if !slices.ContainsFunc(slices.Collect(maps.Values(r.modules)), func(m module) bool { return m.path == wanted }) {
+				return "no such module: " + wanted
+			}
+		}
+	case words[0] == "holdfast" && len(words) > 1:
+		own, _, _ := strings.Cut(line, " -- ")
+		source := r.sources(t, "cmd/holdfast/")
+		if !strings.Contains(source, `"`+words[1]+` `) && !strings.Contains(source, `"`+words[1]+`"`) {
+			return "no such command: " + words[1]
+		}
+		for _, flag := range regexp.MustCompile(`\s--([a-z-]+)`).FindAllStringSubmatch(own, -1) {
+			if !strings.Contains(source, `"`+flag[1]+`"`) {
+				return "no such flag: --" + flag[1]
+			}
+		}
+	default:
+		return "neither make, go get, go install nor holdfast"
+	}
+	return ""
+}
+
+// sources returns the production code right in one folder.
+func (r *repository) sources(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range r.production() {
+		if path.Dir(name)+"/" == dir {
+			all.WriteString(read(t, name))
+		}
+	}
+	return all.String()
+}
+
+func architectureNamesFolders(t *testing.T, r *repository) {
+	text := read(t, "docs/architecture.md")
+	folders := map[string]bool{}
+	for _, name := range r.files {
+		if ext := path.Ext(name); (ext == ".go" || ext == ".lua") && path.Dir(name) != "." {
+			folders[path.Dir(name)] = true
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		if !strings.Contains(text, "`"+dir+"`") {
+			t.Errorf("docs/architecture.md does not name `%s`", dir)
+		}
+	}
+}
+
+// documentsPointAtWhatExists looks up the files, links and tests that documents
+// name.
+func documentsPointAtWhatExists(t *testing.T, r *repository) {
+	tests := map[string]bool{}
+	bases := map[string]bool{}
+	for _, name := range r.files {
+		bases[path.Base(name)] = true
+	}
+	for name, file := range r.code {
+		for _, decl := range file.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && strings.HasSuffix(name, "_test.go") {
+				tests[d.Name.Name] = true
+			}
+		}
+	}
+	for _, doc := range r.files {
+		if path.Ext(doc) != ".md" {
+			continue
+		}
+		text := read(t, doc)
+		for _, m := range mdLink.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(path.Join(path.Dir(doc), m[1])); err != nil {
+				t.Errorf("%s: link to %s: %v", doc, m[1], err)
+			}
+		}
+		for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
+			if why := lookUp(m[1], bases, tests); why != "" {
+				t.Errorf("%s: `%s`: %s", doc, m[1], why)
+			}
+		}
+	}
+}
+
+// lookUp says what is wrong with a code span that names a file or a test.
+func lookUp(span string, bases, tests map[string]bool) string {
+	for _, name := range testName.FindAllString(span, -1) {
+		if !tests[name] {
+			return fmt.Sprintf("no test called %s", name)
+		}
+	}
+	if !fileName.MatchString(span) || strings.HasPrefix(span, "/") {
+		return ""
+	}
+	if bases[span] {
+		return "" // its folder is told beside it
+	}
+	if found, _ := fs.Glob(os.DirFS("."), path.Clean(span)); len(found) == 0 {
+		return "no such file"
+	}
+	return ""
+}
