@@ -168,10 +168,13 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
 }
 
+// isGone says that the store holds nothing of the claim.
+func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
+
 // final says that trying again is useless.
 func final(err error) bool {
 	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) ||
-		errors.Is(err, driver.ErrGone) || errors.Is(err, errors.ErrUnsupported)
+		isGone(err) || errors.Is(err, errors.ErrUnsupported)
 }
 
 // wait sleeps until another try is worth while. Every sleep is capped: the
@@ -244,48 +247,6 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 // abandon makes sure that a claim that was given up leaves nothing behind.
 func (a *acquisition) abandon() {
 	if a.claim.Unsettled {
-		go a.locker.cleanUp(a.claim)
+		a.locker.cleanUp(a.claim)
 	}
-}
-
-// cleanUp releases a claim until that is certain, or until one TTL has passed
-// and the store has dropped it by itself. It never uses a caller's context,
-// which is often over when clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
-	defer cancel()
-	if err := l.settle(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
-		l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
-			"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
-	}
-}
-
-// settle calls Release until it is certain how it ended or ctx is done. It
-// returns nil if the claim was released, also by an earlier call whose answer
-// was lost, and an error that is driver.ErrGone if there was nothing to release.
-func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
-	doubt := false
-	for failures := 0; ; {
-		err := l.release(ctx, c)
-		if err == nil || doubt && errors.Is(err, driver.ErrGone) {
-			return nil
-		}
-		if errors.Is(err, driver.ErrGone) {
-			return err
-		}
-		doubt = doubt || !certain(err)
-		failures++
-		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return err
-		}
-	}
-}
-
-// release makes one call. Its time does not grow with the failures: the next
-// call learns what became of the last, and the name should be free soon after
-// the store is back.
-func (l *Locker) release(ctx context.Context, c driver.Claim) error {
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(c.TTL, 0))
-	defer cancel()
-	return l.backend.Release(attempt, c)
 }

@@ -296,3 +296,32 @@ func TestCounterIsExact(t *testing.T) {
 	}
 	mustBeFree(t, store, "counter")
 }
+
+// Drain returns when nothing runs in the background any more.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatalf("with nothing to do: %v", err)
+		}
+		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			_, _ = store.Backend.Try(ctx, c)
+			return driver.Outcome{}, errReset
+		}
+		store.release = func(context.Context, driver.Claim) error { return errReset }
+		if _, err := l.TryLock(t.Context(), "job"); !errors.Is(err, errReset) {
+			t.Fatalf("got %v, want the store's error", err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Drain(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while the clean-up fails: got %v, want the context's error", err)
+		}
+		store.change(func() { store.release = nil })
+		if err := l.Drain(t.Context()); err != nil {
+			t.Errorf("got %v", err)
+		}
+		mustBeFree(t, store, "job")
+	})
+}

@@ -126,7 +126,7 @@ func (h *hold) lose(reason driver.Reason, cause error) error {
 	if first {
 		h.locker.keeper.remove(h)
 		h.vacate()
-		go h.locker.reportLoss(h, reason, err)
+		h.locker.background.run(func() { h.locker.reportLoss(h, reason, err) })
 	}
 	return err
 }

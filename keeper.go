@@ -52,14 +52,14 @@ func (k *keeper) onGrid(t time.Time) time.Time {
 	return k.epoch.Add(t.Sub(k.epoch).Truncate(max(k.period()/gridPerPeriod, 1)))
 }
 
-// add takes on a hold. Its first renewal comes at a random moment between two
-// thirds of a period and the whole of it, so that locks taken together are not
+// add takes on a hold. Its first renewal comes at a random moment between one
+// third of a period and the whole of it, so that locks taken together are not
 // renewed together ever after.
 func (k *keeper) add(h *hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !h.leased {
-		h.renewing.renewAt = k.onGrid(h.proven.Add(k.period() - rand.N(k.period()/3+1))) //nolint:gosec // spreads load
+		h.renewing.renewAt = k.onGrid(h.proven.Add(k.period() - rand.N(k.period()*2/3+1))) //nolint:gosec // spreads load
 	}
 	h.plan()
 	heap.Push(&k.holds, h)

@@ -67,7 +67,8 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 // Unlock takes no context, so that a deferred call works when the caller's is
 // over. It waits a few seconds at most for a store that does not answer, and
 // never longer than the lease; then it returns an error that says so, while the
-// release goes on in the background until one TTL has passed.
+// release goes on in the background until one TTL has passed; Locker.Drain waits
+// for it.
 //
 // Under WithOwner the lock is given back by as many Unlock as there were Lock.
 func (k *Lock) Unlock() error {
@@ -118,7 +119,7 @@ func (h *hold) unlockEnded(err error) error {
 	if left > 0 && (lost.Reason == driver.Unreachable || lost.Reason == driver.Expired) && h.once() {
 		c := h.claim
 		c.TTL = left
-		go h.locker.cleanUp(c)
+		h.locker.cleanUp(c)
 	}
 	return fmt.Errorf("unlock: %w", err)
 }
@@ -141,10 +142,10 @@ func (h *hold) giveBack() error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, driver.ErrGone):
+	case isGone(err):
 		return fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
 	}
-	go l.cleanUp(c)
+	l.cleanUp(c)
 	return fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 		c.Name, coarse(max(time.Until(h.ends), 0)), err)
 }

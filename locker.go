@@ -25,8 +25,9 @@ type Locker struct {
 	id     string // a random UUID; with a number it makes an owner
 	number atomic.Int64
 
-	gates  gates
-	keeper keeper
+	gates      gates
+	keeper     keeper
+	background background
 
 	// wall reads the wall clock. Tests move it; see hold.suspended.
 	wall func() time.Time

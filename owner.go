@@ -198,7 +198,7 @@ func (h *hold) record(ctx context.Context, count, failures int) error {
 	if err == nil {
 		err = answers[0].Err
 	}
-	if errors.Is(err, driver.ErrGone) {
+	if isGone(err) {
 		return h.lose(reasonOf(err), err)
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func (k *keeper) settle(batch []*hold, start time.Time, answers []driver.Renewal
 		switch {
 		case answer.Err == nil:
 			k.succeeded(h, start, answer.ValidFor)
-		case errors.Is(answer.Err, driver.ErrGone):
+		case isGone(answer.Err):
 			_ = h.lose(reasonOf(answer.Err), answer.Err)
 		case errors.Is(answer.Err, errPanic):
 			_ = h.lose(driver.Unreachable, answer.Err)

@@ -37,7 +37,8 @@ type Call struct {
 	Script   *Script
 	Keys     []string
 	Args     []string
-	Replicas int // how many replicas must acknowledge it, by WAIT on the same connection right after it; 0 for none
+	Source   bool // send the script's text at once: for calls that cannot afford to learn that the server forgot it
+	Replicas int  // how many replicas must acknowledge it, by WAIT on the same connection right after it; 0 for none
 }
 
 // Result is the answer to one Call.
@@ -92,7 +93,9 @@ type ServerInfo struct {
 // Script is a Lua script, read from a file of package redishold.
 type Script struct{ name, source, sha string }
 
-func newScript(name, source string) *Script {
+// NewScript returns a script that is not one of the engine's. Authors of a Conn
+// need it for their tests.
+func NewScript(name, source string) *Script {
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is protected by it
 	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }

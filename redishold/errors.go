@@ -59,6 +59,24 @@ func (b *Backend) classify(p place, err error) error {
 	return e
 }
 
+// classifyLogin is classify for an error that came up before the server knew what
+// it was asked for.
+func classifyLogin(err error) error {
+	var reply *ReplyError
+	if !errors.As(err, &reply) {
+		return notTried(err)
+	}
+	e := &serverError{does: "redis refuses this client", cause: reply, kinds: []error{driver.ErrNotSent}}
+	switch meaningOf(reply.Text) {
+	case meansLater:
+		return e
+	case meansNever:
+		e.advice = "check the user and the password"
+	}
+	e.kinds = append(e.kinds, driver.ErrRefused)
+	return e
+}
+
 // meaning is what a server's error says about the call that it answers.
 type meaning int
 
@@ -167,5 +185,5 @@ func (b *Backend) grants(p place, command, text string) string {
 }
 
 // allCommands are the commands that a user of the engine needs, as ACL rules.
-const allCommands = "+eval +evalsha +script|load +subscribe +ssubscribe +unsubscribe +sunsubscribe +publish +spublish " +
+const allCommands = "+eval +evalsha +subscribe +unsubscribe +publish +spublish " +
 	"+exists +del +pexpire +pttl +get +set +hget +hset +hexists +hlen +hkeys +hgetall +time"

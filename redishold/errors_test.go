@@ -33,7 +33,7 @@ func TestServerErrors(t *testing.T) {
 		{"WRONGPASS invalid username-password pair or user is disabled.", both, ""},
 		{"CROSSSLOT Keys in request don't hash to the same slot", both, ""},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", both, "+evalsha"},
-		{"NOPERM this user has no permissions to access one of the keys used as arguments", both, "~stock:42 ~app:holdfast:*"},
+		{"NOPERM this user has no permissions to access one of the keys used as arguments", both, "~stock:42* ~app:holdfast:*"},
 		{"NOPERM User a has no permissions to run the 'script|load' command", both, "+script|load"},
 
 		{"ERR The user executing the script can't run this command or subcommand script: 1, on @user_script:9.", refused, "+hset"},

@@ -46,13 +46,11 @@ func (l *layout) mark(p place, owner string) string {
 	return l.prefix + "holdfast:gone:" + tagged(p.lock) + ":" + owner
 }
 
-// patterns returns what an ACL must grant for the lock p: the pattern of its key,
-// and that of all the others.
+// patterns returns what an ACL must grant for the lock p: the pattern of its key
+// and of those that begin with it (the probe's, and marks where the prefix has a
+// hash tag), and that of all the others.
 func (l *layout) patterns(p place) (lock, others string) {
-	if strings.Contains(l.prefix, "{") {
-		return p.lock + "*", l.prefix + "holdfast:*" // the marks begin with the lock
-	}
-	return p.lock, l.prefix + "holdfast:*"
+	return p.lock + "*", l.prefix + "holdfast:*"
 }
 
 // client returns the key of a client's registration.

@@ -53,6 +53,7 @@ func (b *Backend) abandon(ctx context.Context, p place, info ServerInfo, c drive
 	ttl := strconv.FormatInt(millis(max(c.TTL, minMark)), 10)
 	value, err := b.call(ctx, Call{
 		Script: b.scripts.abandon,
+		Source: true, // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
 		Keys:   []string{p.lock, b.layout.mark(p, c.Owner)},
 		Args:   append([]string{c.Owner, ttl, p.channel}, info.publishWith()...),
 	})

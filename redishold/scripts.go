@@ -34,5 +34,5 @@ func loadScript(name string) *Script {
 	if err != nil {
 		panic("redishold: " + err.Error()) // the file is part of the program
 	}
-	return newScript(name, string(source))
+	return NewScript(name, string(source))
 }

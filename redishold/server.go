@@ -2,7 +2,6 @@ package redishold
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +37,7 @@ func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
 	}
 	info, err := b.conn.Server(ctx)
 	if err != nil {
-		return ServerInfo{}, fmt.Errorf("ask the redis server what it is: %w", err)
+		return ServerInfo{}, classifyLogin(err)
 	}
 	if info.evicts() {
 		b.log.Warn("redis may evict held locks to free memory; set maxmemory-policy to noeviction",

@@ -119,7 +119,9 @@ func (r *runner) run(ctx context.Context) error {
 		return r.notAcquired(waiting, err)
 	}
 	defer store.close()
-	lock, err := r.acquire(waiting, store, logger)
+	locker := r.newLocker(store, logger)
+	defer drain(locker)
+	lock, err := r.acquire(waiting, locker)
 	if err != nil {
 		return r.notAcquired(waiting, err)
 	}
@@ -147,16 +149,30 @@ func listen(signals chan os.Signal) {
 	}
 }
 
-func (r *runner) acquire(ctx context.Context, store *store, logger *slog.Logger) (*holdfast.Lock, error) {
+func (r *runner) newLocker(store *store, logger *slog.Logger) *holdfast.Locker {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	r.holder = r.note(host, os.Getpid())
 	r.backend = store.Info().Name
-	locker := holdfast.New(store, &holdfast.Options{
+	return holdfast.New(store, &holdfast.Options{
 		TTL: r.ttl, Margin: r.margin(), Note: r.holder, Logger: logger,
 	})
+}
+
+// drainWait is how long the program stays to see its claims confirmed as gone.
+const drainWait = 3 * time.Second
+
+// drain lets the library finish its clean-up: a lock that was left behind would
+// block others until its lease ends.
+func drain(locker *holdfast.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	defer cancel()
+	_ = locker.Drain(ctx) // what is not confirmed by then, the lease ends
+}
+
+func (r *runner) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	var options []holdfast.Option
 	if r.noRenew {
 		options = append(options, holdfast.Lease(r.ttl))

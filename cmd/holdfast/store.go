@@ -15,15 +15,11 @@ import (
 
 // store is where the locks are.
 type store struct {
-	*settling
+	*redishold.Backend
 	conn *rueidisconn.Conn
 }
 
-// close waits for what is left in the background, for a while, and disconnects.
-func (s *store) close() {
-	s.wait(settleWait)
-	s.conn.Close()
-}
+func (s *store) close() { s.conn.Close() }
 
 // storeOptions say which store, and how.
 type storeOptions struct {
@@ -51,7 +47,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 		return nil, openError(ctx, err)
 	}
 	backend := redishold.New(conn, &redishold.Options{Prefix: o.prefix, Logger: o.logger})
-	return &store{settling: newSettling(backend), conn: conn}, nil
+	return &store{Backend: backend, conn: conn}, nil
 }
 
 // openError gives the error of Open its status. What is neither the server's

@@ -110,11 +110,13 @@ func (c *Conn) refuse(ctx context.Context) error {
 // one runs a single call. It repeats it as EVAL if the server does not know the
 // script, which is safe, as nothing was executed.
 func (c *Conn) one(ctx context.Context, call *redishold.Call) redishold.Result {
-	cmd := eval(ctx, call, false)
+	cmd := eval(ctx, call)
 	_ = c.client.Process(ctx, once{cmd}) // cmd has the error as well
 	r := result(ctx, cmd)
 	if adapter.NoScript(r.Err) {
-		cmd = eval(ctx, call, true)
+		again := *call
+		again.Source = true
+		cmd = eval(ctx, &again)
 		_ = c.client.Process(ctx, once{cmd})
 		r = result(ctx, cmd)
 	}
@@ -122,16 +124,17 @@ func (c *Conn) one(ctx context.Context, call *redishold.Call) redishold.Result {
 }
 
 func (c *Conn) many(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	results := c.send(ctx, calls, false)
+	results := c.send(ctx, calls)
 	var again []redishold.Call
 	var at []int
 	for i := range results {
 		if adapter.NoScript(results[i].Err) {
 			again, at = append(again, calls[i]), append(at, i)
+			again[len(again)-1].Source = true
 		}
 	}
 	if len(again) > 0 {
-		for i, r := range c.send(ctx, again, true) {
+		for i, r := range c.send(ctx, again) {
 			results[at[i]] = r
 		}
 	}
@@ -145,10 +148,10 @@ type cluster interface {
 
 // send sends calls in one pipeline. A cluster client would send WAIT, which has
 // no key, to any node, so there a call with a WAIT goes to its own node.
-func (c *Conn) send(ctx context.Context, calls []redishold.Call, source bool) []redishold.Result {
+func (c *Conn) send(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	nodes, ok := c.client.(cluster)
 	if !ok {
-		return pipeline(ctx, c.client.Pipeline(), calls, source)
+		return pipeline(ctx, c.client.Pipeline(), calls)
 	}
 	results := make([]redishold.Result, len(calls))
 	var plain []redishold.Call
@@ -163,10 +166,10 @@ func (c *Conn) send(ctx context.Context, calls []redishold.Call, source bool) []
 			results[i].Err = adapter.Classify(ctx, err, true)
 			continue
 		}
-		results[i] = pipeline(ctx, node.Pipeline(), calls[i:i+1], source)[0]
+		results[i] = pipeline(ctx, node.Pipeline(), calls[i:i+1])[0]
 	}
 	if len(plain) > 0 {
-		for i, r := range pipeline(ctx, c.client.Pipeline(), plain, source) {
+		for i, r := range pipeline(ctx, c.client.Pipeline(), plain) {
 			results[at[i]] = r
 		}
 	}
@@ -174,11 +177,11 @@ func (c *Conn) send(ctx context.Context, calls []redishold.Call, source bool) []
 }
 
 // pipeline sends calls together, each WAIT right behind its script.
-func pipeline(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, source bool) []redishold.Result {
+func pipeline(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call) []redishold.Result {
 	scripts := make([]*redis.Cmd, len(calls))
 	waits := make([]*redis.Cmd, len(calls))
 	for i := range calls {
-		scripts[i] = eval(ctx, &calls[i], source)
+		scripts[i] = eval(ctx, &calls[i])
 		_ = pipe.Process(ctx, once{scripts[i]})
 		if n := calls[i].Replicas; n > 0 {
 			waits[i] = redis.NewCmd(ctx, "wait", n, adapter.WaitMillis(ctx))
@@ -197,9 +200,9 @@ func pipeline(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call,
 }
 
 // eval builds the command of a call.
-func eval(ctx context.Context, call *redishold.Call, source bool) *redis.Cmd {
+func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
-	if source {
+	if call.Source {
 		args = append(args, "eval", call.Script.Source(), len(call.Keys))
 	} else {
 		args = append(args, "evalsha", call.Script.SHA(), len(call.Keys))

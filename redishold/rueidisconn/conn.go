@@ -105,25 +105,28 @@ func (c *Conn) refuse(ctx context.Context) error {
 // one runs a single call. It repeats it as EVAL if the server does not know the
 // script, which is safe, as nothing was executed.
 func (c *Conn) one(ctx context.Context, call *redishold.Call) redishold.Result {
-	r := result(ctx, c.client.Do(undated{ctx}, c.eval(call, false)))
+	r := result(ctx, c.client.Do(undated{ctx}, c.eval(call)))
 	if adapter.NoScript(r.Err) {
-		r = result(ctx, c.client.Do(undated{ctx}, c.eval(call, true)))
+		again := *call
+		again.Source = true
+		r = result(ctx, c.client.Do(undated{ctx}, c.eval(&again)))
 	}
 	c.notice(ctx, r.Err)
 	return r
 }
 
 func (c *Conn) many(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	results := c.send(ctx, calls, false)
+	results := c.send(ctx, calls)
 	var again []redishold.Call
 	var at []int
 	for i := range results {
 		if adapter.NoScript(results[i].Err) {
 			again, at = append(again, calls[i]), append(at, i)
+			again[len(again)-1].Source = true
 		}
 	}
 	if len(again) > 0 {
-		for i, r := range c.send(ctx, again, true) {
+		for i, r := range c.send(ctx, again) {
 			results[at[i]] = r
 		}
 	}
@@ -134,14 +137,14 @@ func (c *Conn) many(ctx context.Context, calls []redishold.Call) []redishold.Res
 // send sends calls in one pipeline. A cluster has no pipeline that keeps a
 // script and its WAIT together, except on a dedicated connection, which serves
 // one slot.
-func (c *Conn) send(ctx context.Context, calls []redishold.Call, source bool) []redishold.Result {
+func (c *Conn) send(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	if c.client.Mode() == rueidis.ClientModeCluster {
-		return c.sendCluster(ctx, calls, source)
+		return c.sendCluster(ctx, calls)
 	}
-	return c.pipeline(ctx, c.client.DoMulti, calls, source)
+	return c.pipeline(ctx, c.client.DoMulti, calls)
 }
 
-func (c *Conn) sendCluster(ctx context.Context, calls []redishold.Call, source bool) []redishold.Result {
+func (c *Conn) sendCluster(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	results := make([]redishold.Result, len(calls))
 	var plain []redishold.Call
 	var at []int
@@ -151,11 +154,11 @@ func (c *Conn) sendCluster(ctx context.Context, calls []redishold.Call, source b
 			continue
 		}
 		node, release := c.client.Dedicate()
-		results[i] = c.pipeline(ctx, node.DoMulti, calls[i:i+1], source)[0]
+		results[i] = c.pipeline(ctx, node.DoMulti, calls[i:i+1])[0]
 		release()
 	}
 	if len(plain) > 0 {
-		for i, r := range c.pipeline(ctx, c.client.DoMulti, plain, source) {
+		for i, r := range c.pipeline(ctx, c.client.DoMulti, plain) {
 			results[at[i]] = r
 		}
 	}
@@ -166,10 +169,10 @@ type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 
 // pipeline sends calls together, each WAIT right behind its script. rueidis
 // sends a pipeline that has a WAIT over one connection from its pool.
-func (c *Conn) pipeline(ctx context.Context, do doMulti, calls []redishold.Call, source bool) []redishold.Result {
+func (c *Conn) pipeline(ctx context.Context, do doMulti, calls []redishold.Call) []redishold.Result {
 	commands := make(rueidis.Commands, 0, 2*len(calls))
 	for i := range calls {
-		commands = append(commands, c.eval(&calls[i], source))
+		commands = append(commands, c.eval(&calls[i]))
 		if n := calls[i].Replicas; n > 0 {
 			wait := c.client.B().Wait().Numreplicas(int64(n)).Timeout(adapter.WaitMillis(ctx)).Build()
 			commands = append(commands, wait)
@@ -191,9 +194,9 @@ func (c *Conn) pipeline(ctx context.Context, do doMulti, calls []redishold.Call,
 // eval builds the command of a call. Only the first key tells a cluster client
 // where to go: it panics where keys are in different slots, whereas the server
 // explains.
-func (c *Conn) eval(call *redishold.Call, source bool) rueidis.Completed {
+func (c *Conn) eval(call *redishold.Call) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
-	if source {
+	if call.Source {
 		verb, script = "EVAL", call.Script.Source()
 	}
 	cmd := c.client.B().Arbitrary(verb, script, strconv.Itoa(len(call.Keys)))

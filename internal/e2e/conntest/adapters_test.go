@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -99,15 +98,8 @@ func each(t *testing.T, test func(e *env)) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script makes a Script of a test's own. The engine reads its scripts from files
-// and offers no other way, so this relies on the layout of the type.
-func script(source string) *redishold.Script {
-	type layout struct{ name, source, sha string }
-	return (*redishold.Script)(unsafe.Pointer(&layout{"test", source, digest(source)}))
-}
-
 func call(source string, args ...string) redishold.Call {
-	return redishold.Call{Script: script(source), Keys: []string{"k"}, Args: args}
+	return redishold.Call{Script: redishold.NewScript("test", source), Keys: []string{"k"}, Args: args}
 }
 
 func within(t testing.TB, d time.Duration) context.Context {

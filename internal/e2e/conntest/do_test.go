@@ -2,8 +2,6 @@ package conntest
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -28,11 +26,6 @@ const prompt = 50 * time.Millisecond
 
 // count is a script whose every execution shows.
 const count = "return redis.call('INCR', KEYS[1])"
-
-func digest(source string) string {
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // as Redis names scripts
-	return hex.EncodeToString(sum[:])
-}
 
 func replyText(err error) string {
 	var reply *redishold.ReplyError
@@ -71,7 +64,7 @@ func TestValues(t *testing.T) {
 				e.Errorf("%s: got %#v, error %v, want %#v", source, r[0].Value, r[0].Err, want)
 			}
 		}
-		none := redishold.Call{Script: script("return #KEYS + #ARGV")}
+		none := redishold.Call{Script: redishold.NewScript("test", "return #KEYS + #ARGV")}
 		if r := e.conn.Do(within(e, 5*time.Second), none); r[0].Value != int64(0) {
 			e.Errorf("no keys: got %v, error %v, want 0", r[0].Value, r[0].Err)
 		}
@@ -119,7 +112,7 @@ func TestManyCallsAreOnePipeline(t *testing.T) {
 	each(t, func(e *env) {
 		e.conn.Do(within(e, 5*time.Second), call(count))
 		e.server.Do("DEL", "k")
-		hold := e.proxy.On(faultproxy.Script(digest(count)), faultproxy.HoldReply())
+		hold := e.proxy.On(faultproxy.Script(redishold.NewScript("count", count).SHA()), faultproxy.HoldReply())
 		defer hold.Release()
 		done := make(chan []redishold.Result, 1)
 		ctx := within(e, 5*time.Second)
@@ -155,7 +148,7 @@ func TestLostReplyIsUnknownAndNotRepeated(t *testing.T) {
 		e.conn.Do(within(e, 5*time.Second), call(count)) // so that EVALSHA knows it
 		for n, calls := range [][]redishold.Call{{call(count)}, {call(count), call(count)}} {
 			e.server.Do("DEL", "k")
-			lose := e.proxy.On(faultproxy.Script(digest(count)), faultproxy.CutAfterExecution(), faultproxy.Always())
+			lose := e.proxy.On(faultproxy.Script(redishold.NewScript("count", count).SHA()), faultproxy.CutAfterExecution(), faultproxy.Always())
 			for _, r := range e.conn.Do(within(e, 5*time.Second), calls...) {
 				unknown(e, r.Err)
 			}

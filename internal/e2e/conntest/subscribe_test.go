@@ -318,7 +318,7 @@ func TestSlowAnswerIsNoDeadLink(t *testing.T) {
 	each(t, func(e *env) {
 		slow := call("local until_ = redis.call('TIME'); local function us(t) return t[1]*1e6+t[2] end; " +
 			"redis.replicate_commands(); while us(redis.call('TIME')) < us(until_) + 1.2e6 do end; return 1")
-		slow.Script = script(strings.ReplaceAll(slow.Script.Source(), "redis.replicate_commands(); ", ""))
+		slow.Script = redishold.NewScript("test", strings.ReplaceAll(slow.Script.Source(), "redis.replicate_commands(); ", ""))
 		if r := e.conn.Do(within(e, 5*time.Second), slow); r[0].Err != nil {
 			e.Errorf("got error %v", r[0].Err)
 		}

@@ -1,0 +1,108 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// background are the goroutines that a Locker runs after the call that started
+// them has returned.
+type background struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // closed when the last one ends; nil while there is none
+}
+
+// run runs fn in a goroutine of its own.
+func (b *background) run(fn func()) {
+	b.mu.Lock()
+	if b.n == 0 {
+		b.idle = make(chan struct{})
+	}
+	b.n++
+	b.mu.Unlock()
+	go func() {
+		defer b.done()
+		fn()
+	}()
+}
+
+func (b *background) done() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n--; b.n == 0 {
+		close(b.idle)
+		b.idle = nil
+	}
+}
+
+// wait returns when nothing runs, or ctx's error.
+func (b *background) wait(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		n, idle := b.n, b.idle
+		b.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return fmt.Errorf("%d clean-ups not confirmed: %w", n, contextError(ctx))
+		}
+	}
+}
+
+// Drain waits until the Locker has confirmed what it does in the background: it
+// takes back acquires that were cancelled without an answer, and goes on with an
+// Unlock whose answer was lost. A program that ends before leaves such a lock to
+// the end of its lease. Each of them takes one TTL at most; Drain returns ctx's
+// error if ctx ends first. Locks that are held are not its business.
+func (l *Locker) Drain(ctx context.Context) error { return l.background.wait(ctx) }
+
+// cleanUp releases a claim in the background, until that is certain, or until
+// one TTL has passed and the store has dropped it by itself. It never uses a
+// caller's context, which is often over when clean-up is due.
+func (l *Locker) cleanUp(c driver.Claim) {
+	l.background.run(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
+		defer cancel()
+		if err := l.settle(ctx, c); err != nil && !isGone(err) {
+			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
+				"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
+		}
+	})
+}
+
+// settle calls Release until it is certain how it ended or ctx is done. It
+// returns nil if the claim was released, also by an earlier call whose answer
+// was lost, and an error that is driver.ErrGone if there was nothing to release.
+func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
+	doubt := false
+	for failures := 0; ; {
+		err := l.release(ctx, c)
+		if err == nil || doubt && isGone(err) {
+			return nil
+		}
+		if isGone(err) {
+			return err
+		}
+		doubt = doubt || !certain(err)
+		failures++
+		if !sleep(ctx, retryDelay(failures, pollCap)) {
+			return err
+		}
+	}
+}
+
+// release makes one call. Its time does not grow with the failures: the next
+// call learns what became of the last, and the name should be free soon after
+// the store is back.
+func (l *Locker) release(ctx context.Context, c driver.Claim) error {
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(c.TTL, 0))
+	defer cancel()
+	return l.backend.Release(attempt, c)
+}
