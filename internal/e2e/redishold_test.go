@@ -386,7 +386,9 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
 		t.Fatalf("Release: got %v, want ErrGone", err)
 	}
-	server.Set("stock:43", "text")
+	if err := server.Set("stock:43", "text"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := b.Try(bounded(t), claim("stock:43", "1")); !errors.Is(err, driver.ErrMismatch) {
 		t.Fatalf("a string: got %v, want ErrMismatch", err)
 	}
