@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -25,7 +24,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if c.Unsettled {
 		return b.abandon(ctx, p, info, c)
 	}
-	value, err := b.call(ctx, b.releaseCall(p, info, c.Owner))
+	value, err := b.call(ctx, b.form(c).release(p, c, info.publishWith()))
 	if err != nil {
 		return b.classifyHeld(p, err)
 	}
@@ -39,24 +38,11 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return unexplained()
 }
 
-func (b *Backend) releaseCall(p place, info ServerInfo, owner string) Call {
-	return Call{
-		Script: b.scripts.release,
-		Keys:   []string{p.lock},
-		Args:   append([]string{owner, p.channel}, info.publishWith()...),
-	}
-}
-
 // abandon ends a claim and marks its owner. Until the mark is written nothing is
 // certain, and its errors say no more than that.
 func (b *Backend) abandon(ctx context.Context, p place, info ServerInfo, c driver.Claim) error {
-	ttl := strconv.FormatInt(millis(max(c.TTL, minMark)), 10)
-	value, err := b.call(ctx, Call{
-		Script: b.scripts.abandon,
-		Source: true, // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
-		Keys:   []string{p.lock, b.layout.mark(p, c.Owner)},
-		Args:   append([]string{c.Owner, ttl, p.channel}, info.publishWith()...),
-	})
+	f := b.form(c)
+	value, err := b.call(ctx, f.abandon(p, c, info.publishWith(), max(c.TTL, minMark)))
 	if err != nil {
 		return b.notMarked(ctx, p, info, c, err)
 	}
@@ -76,7 +62,7 @@ func (b *Backend) notMarked(ctx context.Context, p place, info ServerInfo, c dri
 	}
 	switch codeOf(reply.Text) {
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, b.releaseCall(p, info, c.Owner)) // what it does is seen when the mark is written
+		b.do(ctx, b.form(c).release(p, c, info.publishWith())) // what it does is seen when the mark is written
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
 		return b.classify(p, err)

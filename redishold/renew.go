@@ -3,7 +3,6 @@ package redishold
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -29,11 +28,7 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	calls := make([]Call, len(cs), len(cs)+1)
 	for i, c := range cs {
-		calls[i] = Call{
-			Script: b.scripts.renew,
-			Keys:   []string{b.layout.prefix + c.Name},
-			Args:   []string{c.Owner, strconv.FormatInt(millis(c.TTL), 10), strconv.Itoa(max(1, c.Holds))},
-		}
+		calls[i] = b.form(c).renew(b.layout.place(c.Name), c)
 	}
 	renewals := make([]driver.Renewal, len(cs))
 	for i, result := range b.doRegistering(ctx, info.Cluster, calls, cs...) {

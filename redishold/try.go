@@ -3,7 +3,6 @@ package redishold
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -16,17 +15,9 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	if err != nil {
 		return driver.Outcome{}, err
 	}
-	ahead := b.topics.version(p.channel) // before the try: what comes after it is a change
-	call := Call{
-		Script: b.scripts.acquire,
-		Keys:   []string{p.lock, b.layout.mark(p, c.Owner), p.counter},
-		Args: []string{
-			c.Owner,
-			strconv.FormatInt(millis(c.TTL), 10),
-			strconv.Itoa(max(1, c.Holds)),
-			strconv.Itoa(max(1, c.Tokens)),
-		},
-	}
+	f := b.form(c)
+	ahead := b.topics.version(f.channel(p, c)) // before the try: what comes after it is a change
+	call := f.acquire(p, c, info.publishWith())
 	result := b.doRegistering(ctx, info.Cluster, []Call{call}, c)[0]
 	if result.Err != nil {
 		return driver.Outcome{}, notBegun(b.classify(p, result.Err))

@@ -11,7 +11,7 @@ import (
 // Waiter returns a Waiter for c. All Waiters for one name share a subscription,
 // which ends with the last of them.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
-	return &waiter{topics: &b.topics, channel: b.layout.place(c.Name).channel}
+	return &waiter{topics: &b.topics, channel: b.form(c).channel(b.layout.place(c.Name), c)}
 }
 
 // waiter waits for messages about one name.
