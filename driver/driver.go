@@ -68,8 +68,13 @@ type Claim struct {
 	Owner string // unique to this claim; equality of claims is equality of owners
 	Mode  Mode
 
-	Permits int  // Mode Permit: how many holders the name admits
-	Fair    bool // first come, first served, over all processes
+	Permits   int  // Mode Permit: how many holders the name admits, if the store does not know yet
+	Fair      bool // first come, first served, over all processes
+	ReadWrite bool // the name is a read-write lock, of which Mode says the side
+
+	// Beside is the owner of an exclusive hold on the same read-write lock, by
+	// the same caller: a Shared claim is granted beside it, and not kept out.
+	Beside string
 
 	TTL    time.Duration // how long the store keeps the grant without a renewal
 	Holds  int           // the hold count to record, for stores that show one; at least 1
@@ -161,7 +166,7 @@ type Info struct {
 // Caps declares what a store can do beyond an exclusive lock. The zero Caps is
 // an honest plain mutex.
 type Caps struct {
-	Shared       bool // Mode Shared
+	Shared       bool // ReadWrite, with Mode Shared
 	Permits      bool // Mode Permit
 	Fair         bool // Claim.Fair
 	Fencing      bool // Outcome.Token rises with every grant
