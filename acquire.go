@@ -15,13 +15,14 @@ const patienceWithErrors = 3
 // acquisition is one claim on its way from the first try to a hold.
 type acquisition struct {
 	locker *Locker
+	kind   kind
 	req    request
 	claim  driver.Claim
 	margin time.Duration
 
 	began    time.Time
 	deadline time.Time // when the wait limit is over; zero if there is none
-	place    *ticket
+	place    *ticket   // nil while the claim stands in no queue of this process
 	waiter   driver.Waiter
 
 	tries    int
@@ -31,20 +32,21 @@ type acquisition struct {
 	answered bool           // last is an answer
 }
 
-func newAcquisition(m *Mutex, r request) *acquisition {
-	l := m.locker
+func newAcquisition(l *Locker, name string, k kind, r request) *acquisition {
 	a := &acquisition{
 		locker: l,
+		kind:   k,
 		req:    r,
 		began:  time.Now(),
-		margin: min(l.margin, r.lease/10),
+		margin: l.margin,
 		claim: driver.Claim{
-			Name: m.name, Owner: l.nextOwner(),
+			Name: name, Owner: l.nextOwner(), Mode: k.mode(),
+			Permits: r.permits, Fair: k == fair, ReadWrite: k == reader || k == writer, Beside: r.beside,
 			TTL: r.lease, Holds: 1, Tokens: 1, Note: l.note,
 		},
 	}
-	if !r.leased {
-		a.margin = l.margin
+	if r.leased {
+		a.margin = min(l.margin, r.lease/10)
 	}
 	if r.wait != forever {
 		a.deadline = a.began.Add(r.wait)
@@ -52,8 +54,8 @@ func newAcquisition(m *Mutex, r request) *acquisition {
 	return a
 }
 
-// run waits for the place at the head of the local queue, then asks the store
-// until the claim is granted or the caller's patience is over.
+// run waits for its turn in this process, then asks the store until the claim is
+// granted or the caller's patience is over.
 func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	waitCtx := ctx
 	if a.req.wait != forever && a.req.wait > 0 {
@@ -61,24 +63,49 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 		waitCtx, cancel = context.WithDeadline(ctx, a.deadline)
 		defer cancel()
 	}
-	a.place = a.locker.gates.enter(a.claim.Name)
-	if a.req.wait == 0 && !a.place.atHead() {
-		a.busyHere()
-		a.place.leave()
-		return nil, a.busy()
-	}
-	if !a.place.wait(waitCtx) {
-		a.busyHere()
-		return nil, a.outOfTime(ctx)
+	if err := a.queue(ctx, waitCtx); err != nil {
+		return nil, err
 	}
 	lock, err := a.ask(ctx, waitCtx)
 	if err != nil {
-		closeWaiter(a.waiter)
-		a.place.leave()
-		a.abandon()
+		a.giveUp()
 		return nil, err
 	}
 	return lock, nil
+}
+
+// queue takes a place in the queue of this process and waits for its turn. A
+// fair claim queues in the store, and one that can be granted beside others asks
+// at once, unless some wait already.
+func (a *acquisition) queue(ctx, waitCtx context.Context) error {
+	gates := &a.locker.gates
+	if a.kind == fair || !a.kind.exclusive() && a.tries == 0 && !gates.busy(a.gateKey()) {
+		return nil
+	}
+	a.place = gates.enter(a.gateKey())
+	if a.req.wait == 0 && !a.place.atHead() {
+		a.busyHere()
+		a.place.leave()
+		return a.busy()
+	}
+	if !a.place.wait(waitCtx) {
+		a.busyHere()
+		return a.outOfTime(ctx)
+	}
+	return nil
+}
+
+func (a *acquisition) gateKey() gateKey { return gateKey{a.claim.Name, a.kind} }
+
+// giveUp leaves everything as if the claim had never been made.
+func (a *acquisition) giveUp() {
+	closeWaiter(a.waiter)
+	if a.place != nil {
+		a.place.leave()
+	}
+	if a.claim.Unsettled || a.claim.Fair && a.tries > 0 {
+		a.locker.cleanUp(a.claim)
+	}
 }
 
 // ask is the loop of every lock: try; granted, hold; no answer, the same claim
@@ -132,9 +159,24 @@ func (a *acquisition) granted(start time.Time, out driver.Outcome) *Lock {
 	}
 	h := newHold(a, start, deadline, out)
 	lock := newLock(h)
-	a.place.hand(h, a.waiter)
+	a.settleIn(h)
 	a.locker.keeper.add(h)
 	return lock
+}
+
+// settleIn turns the place in the queue into that of a holder, or frees it where
+// the hold keeps nobody out.
+func (a *acquisition) settleIn(h *hold) {
+	switch {
+	case a.place == nil:
+		closeWaiter(a.waiter)
+	case a.kind.exclusive():
+		h.place = a.place.gate
+		a.place.hand(h, a.waiter)
+	default:
+		closeWaiter(a.waiter)
+		a.place.leave()
+	}
 }
 
 // errSlow says that grants arrive when most of their lease is over.
@@ -181,15 +223,19 @@ func final(err error) bool {
 // store's message is a hint, and may get lost.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) error {
 	a.failures, a.last, a.answered = 0, out, true
-	a.place.gate.heard(out)
+	if a.place != nil {
+		a.place.gate.heard(out)
+	}
 	if a.req.wait == 0 {
 		return a.busy()
 	}
 	a.locker.logWaiting(ctx, a)
+	if a.place == nil && a.kind != fair {
+		return a.queue(ctx, waitCtx)
+	}
 	if a.waiter == nil {
-		old := a.place.gate.takeSpare()
+		defer closeWaiter(a.spareWaiter())
 		a.waiter = a.locker.backend.Waiter(a.claim)
-		defer closeWaiter(old)
 	}
 	limit := jitter(sleepCap)
 	if out.RetryAfter > 0 && out.RetryAfter < limit {
@@ -204,6 +250,14 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 		return a.outOfTime(ctx)
 	}
 	return nil
+}
+
+// spareWaiter returns the Waiter of the head before, if it left one.
+func (a *acquisition) spareWaiter() driver.Waiter {
+	if a.place == nil {
+		return nil
+	}
+	return a.place.gate.takeSpare()
 }
 
 // busyHere records who of this process is in the way.
@@ -242,11 +296,4 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 		return fmt.Errorf("lock %q: no answer within %s: %w", name, a.req.wait, a.lastErr)
 	}
 	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, a.req.wait)
-}
-
-// abandon makes sure that a claim that was given up leaves nothing behind.
-func (a *acquisition) abandon() {
-	if a.claim.Unsettled {
-		a.locker.cleanUp(a.claim)
-	}
 }

@@ -13,17 +13,24 @@ import (
 //
 // A gate is derived state: it says who of this process is next, never who holds
 // the lock. When a hold ends, for whatever reason, the gate lets the next one
-// ask the store.
+// ask the store. Claims that are granted beside others queue only while they
+// wait, and pass the turn on as soon as they are granted.
 type gates struct {
 	mu sync.Mutex
-	m  map[string]*gate
+	m  map[gateKey]*gate
 }
 
-// gate is the queue of one name. It exists while somebody of this process holds
-// the name or asks for it.
+// gateKey names a queue: the kinds of one name have queues of their own.
+type gateKey struct {
+	name string
+	kind kind
+}
+
+// gate is one queue. It exists while somebody of this process asks for the name,
+// or keeps others out of it.
 type gate struct {
 	all         *gates
-	name        string
+	key         gateKey
 	first, last *ticket
 	holder      *hold // nil while the head is asking
 
@@ -42,16 +49,23 @@ type ticket struct {
 	prev, next *ticket
 }
 
-func (g *gates) init() { g.m = make(map[string]*gate) }
+func (g *gates) init() { g.m = make(map[gateKey]*gate) }
 
-// enter takes a place in the queue of name.
-func (g *gates) enter(name string) *ticket {
+// busy says that somebody is in the queue.
+func (g *gates) busy(key gateKey) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q := g.m[name]
+	return g.m[key] != nil
+}
+
+// enter takes a place in a queue.
+func (g *gates) enter(key gateKey) *ticket {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.m[key]
 	if q == nil {
-		q = &gate{all: g, name: name}
-		g.m[name] = q
+		q = &gate{all: g, key: key}
+		g.m[key] = q
 		return &ticket{gate: q}
 	}
 	t := &ticket{gate: q, ready: make(chan struct{}), prev: q.last}
@@ -163,7 +177,7 @@ func (q *gate) occupant() (*hold, driver.Outcome) {
 func (q *gate) advance() driver.Waiter {
 	t := q.first
 	if t == nil {
-		delete(q.all.m, q.name)
+		delete(q.all.m, q.key)
 		w := q.spare
 		q.spare = nil
 		return w

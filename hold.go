@@ -16,9 +16,10 @@ import (
 type hold struct {
 	locker *Locker
 	token  uint64
+	kind   kind
 	leased bool // its end is fixed: proven, not extended
 	since  time.Time
-	place  *gate
+	place  *gate // the queue that the hold keeps waiting; nil if none
 
 	mu       sync.Mutex
 	claim    driver.Claim
@@ -39,7 +40,7 @@ type derived struct{ cancel context.CancelCauseFunc }
 
 func newHold(a *acquisition, start, deadline time.Time, out driver.Outcome) *hold {
 	h := &hold{
-		locker: a.locker, token: out.Token, leased: a.req.leased, since: time.Now(), place: a.place.gate,
+		locker: a.locker, token: out.Token, leased: a.req.leased, since: time.Now(), kind: a.kind,
 		claim: a.claim, proven: start, ends: start.Add(out.ValidFor), deadline: deadline,
 		renewing: renewing{index: -1},
 	}
@@ -155,7 +156,7 @@ func (h *hold) vacate() {
 	done := h.vacated
 	h.vacated = true
 	h.mu.Unlock()
-	if !done {
+	if !done && h.place != nil {
 		h.place.vacate()
 	}
 }

@@ -81,10 +81,6 @@ func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Cont
 	return fn(lock.Context(ctx), lock)
 }
 
-// Mutex returns the description of an exclusive lock. It does no I/O and keeps
-// no state: two mutexes of one name are the same lock.
-func (l *Locker) Mutex(name string) *Mutex { return &Mutex{locker: l, name: name} }
-
 // check answers what is wrong with a name, before anything is sent.
 func (l *Locker) check(name string) error {
 	switch {

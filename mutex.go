@@ -7,11 +7,47 @@ import (
 	"time"
 )
 
-// Mutex describes an exclusive lock. It has no state of its own and is never
-// held: each acquisition returns a new *Lock.
+// Mutex describes an exclusive lock, or one side of a read-write lock. It has no
+// state of its own and is never held: each acquisition returns a new *Lock.
 type Mutex struct {
 	locker *Locker
 	name   string
+	kind   kind
+}
+
+// RWMutex describes a read-write lock: any number of readers or one writer. Each
+// reader has a lease of its own, so one that dies disturbs nobody else.
+//
+// Under WithOwner a writer may take the read side as well, and keep it when it
+// unlocks the write side (downgrade). A reader that asks for the write side gets
+// ErrDeadlock: two of them would wait for each other.
+//
+// Whether waiting writers keep new readers out is the store's rule. Redisson's
+// layout never refuses a reader while others read: where reading never pauses, a
+// writer may wait for ever.
+type RWMutex struct {
+	Read, Write *Mutex
+}
+
+// Mutex returns the description of an exclusive lock. It does no I/O and keeps
+// no state: two mutexes of one name are the same lock.
+func (l *Locker) Mutex(name string) *Mutex { return &Mutex{locker: l, name: name} }
+
+// FairMutex returns the description of an exclusive lock that goes to those who
+// wait for it in the order in which they first asked the store, over all
+// processes. All who contend for the name must use FairMutex. A waiter that dies
+// is skipped after a few seconds. A TryLock takes no place in the queue and does
+// not pass those who have one.
+//
+// Fairness costs: each waiter asks the store by itself, at least once a second.
+func (l *Locker) FairMutex(name string) *Mutex { return &Mutex{locker: l, name: name, kind: fair} }
+
+// RWMutex returns the description of a read-write lock.
+func (l *Locker) RWMutex(name string) RWMutex {
+	return RWMutex{
+		Read:  &Mutex{locker: l, name: name, kind: reader},
+		Write: &Mutex{locker: l, name: name, kind: writer},
+	}
 }
 
 // Name returns the name that the mutex was described with.
@@ -28,25 +64,24 @@ func (m *Mutex) TryLock(ctx context.Context, opts ...Option) (*Lock, error) {
 }
 
 // Do is the function Do for this mutex, where fn has no result but an error.
-func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, opts ...Option) (err error) {
+func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, opts ...Option) error {
 	lock, err := m.Lock(ctx, opts...)
-	if err != nil {
-		return err
+	return doWith(ctx, lock, err, fn)
+}
+
+// doWith runs fn with a lock that was taken, and gives it back.
+func doWith(ctx context.Context, lock *Lock, failed error, fn func(context.Context, *Lock) error) (err error) {
+	if failed != nil {
+		return failed
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	return fn(lock.Context(ctx), lock)
 }
 
 func (m *Mutex) lock(ctx context.Context, wait time.Duration, opts []Option) (*Lock, error) {
-	if err := m.locker.check(m.name); err != nil {
-		return nil, fmt.Errorf("lock %q: %w", m.name, err)
-	}
-	r, err := m.locker.request(wait, opts)
+	r, err := m.prepare(ctx, wait, opts)
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", m.name, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("lock %q: %w", m.name, contextError(ctx))
 	}
 	if tree := ownerOf(ctx); tree != nil {
 		return tree.lock(ctx, m, r)
@@ -57,9 +92,24 @@ func (m *Mutex) lock(ctx context.Context, wait time.Duration, opts []Option) (*L
 	return m.acquire(ctx, r)
 }
 
+// prepare checks all that can be checked before anything is sent.
+func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) (request, error) {
+	if err := m.locker.check(m.name); err != nil {
+		return request{}, err
+	}
+	if !m.kind.supported(m.locker.info.Caps) {
+		return request{}, m.locker.unsupported(m.kind.String() + " locks")
+	}
+	r, err := m.locker.request(wait, opts)
+	if err == nil && ctx.Err() != nil {
+		err = contextError(ctx)
+	}
+	return r, err
+}
+
 // acquire takes the lock from the store, after those who came before.
 func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
-	a := newAcquisition(m, r)
+	a := newAcquisition(m.locker, m.name, m.kind, r)
 	lock, err := a.run(ctx)
 	a.report(ctx, lock, err)
 	return lock, err

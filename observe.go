@@ -25,7 +25,7 @@ const (
 type Event struct {
 	Kind    EventKind
 	Name    string
-	Mode    driver.Mode
+	Lock    string // the kind: mutex, fair, read, write or semaphore
 	Backend string // the store's name
 	Token   uint64
 
@@ -55,7 +55,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 		return
 	}
 	e := Event{
-		Kind: EventAcquire, Name: a.claim.Name, Mode: a.claim.Mode,
+		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
 		Waited: time.Since(a.began), Attempts: a.tries, Err: err,
 	}
 	if lock != nil {
@@ -84,7 +84,7 @@ func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
 	case l.log.Enabled(ctx, slog.LevelDebug):
 		l.log.Debug("renewed", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin)
 	}
-	l.emit(ctx, Event{Kind: EventRenew, Name: h.claim.Name, Mode: h.claim.Mode, Token: h.token, Margin: margin, Err: err})
+	l.emit(ctx, Event{Kind: EventRenew, Name: h.claim.Name, Lock: h.kind.String(), Token: h.token, Margin: margin, Err: err})
 }
 
 func (l *Locker) reportRelease(h *hold, err error) {
@@ -93,7 +93,7 @@ func (l *Locker) reportRelease(h *hold, err error) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.Debug("released", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
 	}
-	l.emit(ctx, Event{Kind: EventRelease, Name: h.claim.Name, Mode: h.claim.Mode, Token: h.token, Held: held, Err: err})
+	l.emit(ctx, Event{Kind: EventRelease, Name: h.claim.Name, Lock: h.kind.String(), Token: h.token, Held: held, Err: err})
 	var lost *LostError
 	if errors.As(err, &lost) {
 		l.reportLoss(h, lost.Reason, err)
@@ -103,5 +103,5 @@ func (l *Locker) reportRelease(h *hold, err error) {
 func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	held := time.Since(h.since)
 	l.log.Error("lost", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.claim.Name, Mode: h.claim.Mode, Token: h.token, Held: held, Reason: reason, Err: err})
+	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.claim.Name, Lock: h.kind.String(), Token: h.token, Held: held, Reason: reason, Err: err})
 }

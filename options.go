@@ -66,6 +66,9 @@ type request struct {
 	wait   time.Duration
 	lease  time.Duration
 	leased bool
+
+	permits int    // of a semaphore, if the store does not know
+	beside  string // owner of a write hold of the same caller
 }
 
 func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {

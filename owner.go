@@ -21,7 +21,9 @@ import (
 //
 // Each change of the count is one round trip, which also proves that the lock is
 // still held and extends its lease, on stores that record a count. The first
-// acquisition's options stay in force: Lease on a re-entry has no effect.
+// acquisition's options stay in force: Lease on a re-entry has no effect. The two
+// sides of a read-write lock are counted apart; see RWMutex. Permits of a
+// semaphore are not reentrant.
 func WithOwner(ctx context.Context) context.Context {
 	if ownerOf(ctx) != nil {
 		return ctx
@@ -39,7 +41,7 @@ func ownerOf(ctx context.Context) *tree {
 // tree is a call tree that counts as one holder.
 type tree struct {
 	mu      sync.Mutex
-	entries map[Mutex]*entry
+	entries map[Mutex]*entry // by the mutex; of a read-write lock, by its write side
 }
 
 // entry is one name that a tree holds or is about to hold. Whoever has the turn
@@ -47,30 +49,54 @@ type tree struct {
 type entry struct {
 	turn  chan struct{}
 	users int // those who have the turn or wait for it; guarded by tree.mu
+	write reentrant
+	read  reentrant // of a read-write lock
+}
+
+// reentrant is a lock and how often the tree holds it.
+type reentrant struct {
 	lock  *Lock
 	count int
 }
 
+// side returns what a mutex of this kind is kept in.
+func (e *entry) side(k kind) *reentrant {
+	if k == reader {
+		return &e.read
+	}
+	return &e.write
+}
+
+// key returns what a mutex is filed under.
+func (m *Mutex) key() Mutex {
+	key := *m
+	if key.kind == reader {
+		key.kind = writer
+	}
+	return key
+}
+
 // lock takes the lock, or holds it once more.
 func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
-	e := t.enter(m)
-	defer t.leave(m, e)
+	e := t.enter(m.key())
+	defer t.leave(m.key(), e)
 	if err := e.takeTurn(ctx, m, r.wait); err != nil {
 		return nil, err
 	}
 	defer func() { <-e.turn }()
-	if e.lock != nil && e.count > 0 {
-		err := e.lock.hold.state()
-		if err == nil {
-			return e.again(ctx)
-		}
-		if errors.Is(err, errSuspended) {
-			return nil, err
-		}
-		// Lost: the tree may have it anew. The old Lock keeps its error.
-		e.lock, e.count = nil, 0
+	if err := e.dropLost(); err != nil {
+		return nil, err
 	}
-	if holdsAlready(ctx, m) {
+	side := e.side(m.kind)
+	if side.lock != nil {
+		return side.again(ctx)
+	}
+	if m.kind == writer && e.read.lock != nil {
+		return nil, fmt.Errorf("lock %q: %w: it is held for reading; unlock that first", m.name, ErrDeadlock)
+	}
+	if m.kind == reader && e.write.lock != nil {
+		r.beside = e.write.lock.hold.claim.Owner
+	} else if holdsAlready(ctx, m) {
 		return nil, fmt.Errorf("lock %q: %w: the context comes from a lock that another owner took", m.name, ErrDeadlock)
 	}
 	lock, err := m.acquire(ctx, r)
@@ -78,8 +104,26 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 		return nil, err
 	}
 	lock.tree = t
-	e.lock, e.count = lock, 1
+	*side = reentrant{lock: lock, count: 1}
 	return lock, nil
+}
+
+// dropLost forgets locks that the tree has lost: it may have them anew, and the
+// old Lock keeps its error.
+func (e *entry) dropLost() error {
+	for _, side := range []*reentrant{&e.write, &e.read} {
+		if side.lock == nil {
+			continue
+		}
+		switch err := side.lock.hold.state(); {
+		case err == nil:
+		case errors.Is(err, errSuspended):
+			return err
+		default:
+			*side = reentrant{}
+		}
+	}
+	return nil
 }
 
 // takeTurn waits until no other goroutine of the tree changes the entry.
@@ -102,27 +146,28 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 }
 
 // again raises the count.
-func (e *entry) again(ctx context.Context) (*Lock, error) {
-	if err := e.lock.hold.recount(ctx, e.count+1); err != nil {
+func (r *reentrant) again(ctx context.Context) (*Lock, error) {
+	if err := r.lock.hold.recount(ctx, r.count+1); err != nil {
 		return nil, err
 	}
-	e.count++
-	return e.lock, nil
+	r.count++
+	return r.lock, nil
 }
 
 // unlock lowers the count, or gives the lock back.
 func (t *tree) unlock(k *Lock) error {
-	m := &Mutex{locker: k.hold.locker, name: k.Name()}
-	e := t.enter(m)
-	defer t.leave(m, e)
+	m := &Mutex{locker: k.hold.locker, name: k.Name(), kind: k.hold.kind}
+	e := t.enter(m.key())
+	defer t.leave(m.key(), e)
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
-	if e.lock != k || e.count == 0 {
+	side := e.side(m.kind)
+	if side.lock != k {
 		return k.release() // over already: it says how
 	}
-	e.count--
-	if e.count == 0 {
-		e.lock = nil
+	side.count--
+	if side.count == 0 {
+		*side = reentrant{}
 		return k.release()
 	}
 	if err := k.hold.state(); err != nil && !errors.Is(err, errSuspended) {
@@ -130,31 +175,31 @@ func (t *tree) unlock(k *Lock) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(k.hold.locker.ttl, unlockWait))
 	defer cancel()
-	err := k.hold.recount(ctx, e.count)
+	err := k.hold.recount(ctx, side.count)
 	if err != nil && !errors.Is(err, ErrLost) {
 		return nil // the count here is what counts; the next renewal records it
 	}
 	return err
 }
 
-func (t *tree) enter(m *Mutex) *entry {
+func (t *tree) enter(key Mutex) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.entries[*m]
+	e := t.entries[key]
 	if e == nil {
 		e = &entry{turn: make(chan struct{}, 1)}
-		t.entries[*m] = e
+		t.entries[key] = e
 	}
 	e.users++
 	return e
 }
 
-func (t *tree) leave(m *Mutex, e *entry) {
+func (t *tree) leave(key Mutex, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e.users--
-	if e.users == 0 && e.lock == nil {
-		delete(t.entries, *m)
+	if e.users == 0 && e.write.lock == nil && e.read.lock == nil {
+		delete(t.entries, key)
 	}
 }
 
@@ -225,12 +270,14 @@ func withHeld(ctx context.Context, k *Lock) context.Context {
 	return context.WithValue(ctx, heldKey{}, &held{lock: k, up: up})
 }
 
-// holdsAlready says that ctx comes from a lock on m that is still held: waiting
-// for it would be waiting for oneself.
+// holdsAlready says that ctx comes from a lock of m's name that is still held:
+// waiting for it would be waiting for oneself. So it is for a second read lock
+// on stores where a waiting writer keeps readers out. A second permit is just
+// one more.
 func holdsAlready(ctx context.Context, m *Mutex) bool {
 	h, _ := ctx.Value(heldKey{}).(*held)
 	for ; h != nil; h = h.up {
-		if h.lock.hold.locker == m.locker && h.lock.Name() == m.name && h.lock.Err() == nil {
+		if h.lock.hold.locker == m.locker && h.lock.Name() == m.name && h.lock.hold.kind != permit && h.lock.Err() == nil {
 			return true
 		}
 	}

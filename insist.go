@@ -1,0 +1,30 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+)
+
+// insist makes a call that is safe to repeat until it is answered, ctx is done,
+// or the answer is final.
+func (l *Locker) insist(ctx context.Context, call func(context.Context) error) error {
+	for failures := 0; ; {
+		if ctx.Err() != nil {
+			return contextError(ctx)
+		}
+		err := l.attempt(ctx, failures, call)
+		if err == nil || final(err) {
+			return err
+		}
+		failures++
+		if !sleep(ctx, retryDelay(failures, pollCap)) {
+			return fmt.Errorf("%w; the store's last error: %w", contextError(ctx), err)
+		}
+	}
+}
+
+func (l *Locker) attempt(ctx context.Context, failures int, call func(context.Context) error) error {
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(l.ttl, failures))
+	defer cancel()
+	return call(attempt)
+}

@@ -1,0 +1,105 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Semaphore describes a semaphore: up to so many holders at a time. A permit is
+// a leased *Lock, renewed as other locks are, so the permit of a process that
+// died comes back when its lease ends.
+//
+// Each Acquire takes one more permit, also under WithOwner.
+type Semaphore struct {
+	locker  *Locker
+	name    string
+	permits int
+}
+
+// Semaphore returns the description of a semaphore. permits is how many it has
+// if the store does not know the name yet; after that, only Resize changes it.
+func (l *Locker) Semaphore(name string, permits int) *Semaphore {
+	return &Semaphore{locker: l, name: name, permits: permits}
+}
+
+// Name returns the name that the semaphore was described with.
+func (s *Semaphore) Name() string { return s.name }
+
+// Acquire waits for a permit as Locker.Lock waits for a lock. Unlock gives it
+// back.
+func (s *Semaphore) Acquire(ctx context.Context, opts ...Option) (*Lock, error) {
+	return s.acquire(ctx, forever, opts)
+}
+
+// TryAcquire takes a permit if one is free, else it returns ErrBusy at once or
+// after Wait.
+func (s *Semaphore) TryAcquire(ctx context.Context, opts ...Option) (*Lock, error) {
+	return s.acquire(ctx, 0, opts)
+}
+
+// Do runs fn while holding a permit, as Mutex.Do does with a lock.
+func (s *Semaphore) Do(ctx context.Context, fn func(context.Context, *Lock) error, opts ...Option) error {
+	lock, err := s.Acquire(ctx, opts...)
+	return doWith(ctx, lock, err, fn)
+}
+
+// Resize sets how many permits there are in all, held ones included, and wakes
+// those who wait. Where more are held than there are from now on, they go on,
+// and no other is given out until enough have come back.
+func (s *Semaphore) Resize(ctx context.Context, permits int) error {
+	store, err := s.resizer()
+	if err == nil && permits < 1 {
+		err = fmt.Errorf("%d permits make no semaphore", permits)
+	}
+	if err == nil {
+		err = s.locker.insist(ctx, func(ctx context.Context) error { return store.Resize(ctx, s.name, permits) })
+	}
+	if err != nil {
+		return fmt.Errorf("resize semaphore %q: %w", s.name, err)
+	}
+	return nil
+}
+
+// Permits returns how many permits there are in all, and how many are free. free
+// is negative after a Resize below what was held. Both are 0 if the store does
+// not know the name.
+func (s *Semaphore) Permits(ctx context.Context) (total, free int, err error) {
+	store, err := s.resizer()
+	if err == nil {
+		err = s.locker.insist(ctx, func(ctx context.Context) (err error) {
+			total, free, err = store.Permits(ctx, s.name)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("semaphore %q: %w", s.name, err)
+	}
+	return total, free, nil
+}
+
+func (s *Semaphore) resizer() (driver.Resizer, error) {
+	if err := s.locker.check(s.name); err != nil {
+		return nil, err
+	}
+	store, ok := s.locker.backend.(driver.Resizer)
+	if !ok {
+		return nil, s.locker.unsupported("semaphores that can be resized")
+	}
+	return store, nil
+}
+
+func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Option) (*Lock, error) {
+	m := &Mutex{locker: s.locker, name: s.name, kind: permit}
+	r, err := m.prepare(ctx, wait, opts)
+	if err == nil && s.permits < 1 {
+		err = fmt.Errorf("%d permits make no semaphore", s.permits)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
+	}
+	r.permits = s.permits
+	return m.acquire(ctx, r)
+}
