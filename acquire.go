@@ -30,6 +30,7 @@ type acquisition struct {
 	last     driver.Outcome // the last answer that was "busy"
 	lastErr  error          // the last failure
 	answered bool           // last is an answer
+	held     bool           // the claim was granted, but is not kept
 }
 
 func newAcquisition(l *Locker, name string, k kind, r request) *acquisition {
@@ -66,12 +67,14 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	if err := a.queue(ctx, waitCtx); err != nil {
 		return nil, err
 	}
+	var lock *Lock
+	defer func() {
+		if lock == nil { // also if the store's code panics
+			a.giveUp()
+		}
+	}()
 	lock, err := a.ask(ctx, waitCtx)
-	if err != nil {
-		a.giveUp()
-		return nil, err
-	}
-	return lock, nil
+	return lock, err
 }
 
 // queue takes a place in the queue of this process and waits for its turn. A
@@ -79,21 +82,27 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 // at once, unless some wait already.
 func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 	gates := &a.locker.gates
-	if a.kind == fair || !a.kind.exclusive() && a.tries == 0 && !gates.busy(a.gateKey()) {
+	if a.alone() || !a.kind.exclusive() && a.tries == 0 && !gates.busy(a.gateKey()) {
 		return nil
 	}
-	a.place = gates.enter(a.gateKey())
-	if a.req.wait == 0 && !a.place.atHead() {
-		a.busyHere()
-		a.place.leave()
+	place := gates.enter(a.gateKey())
+	if a.req.wait == 0 && !place.atHead() {
+		a.busyHere(place)
+		place.leave()
 		return a.busy()
 	}
-	if !a.place.wait(waitCtx) {
-		a.busyHere()
+	if !place.wait(waitCtx) {
+		a.busyHere(place)
 		return a.outOfTime(ctx)
 	}
+	a.place = place
 	return nil
 }
+
+// alone says that the claim waits for nobody of this process: a fair one has its
+// place in the store, and one beside a hold of the same caller is waited for by
+// those who stand in the queue.
+func (a *acquisition) alone() bool { return a.kind == fair || a.req.beside != "" }
 
 func (a *acquisition) gateKey() gateKey { return gateKey{a.claim.Name, a.kind} }
 
@@ -103,7 +112,7 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		a.place.leave()
 	}
-	if a.claim.Unsettled || a.claim.Fair && a.tries > 0 {
+	if a.claim.Unsettled || a.held || a.claim.Fair && a.tries > 0 {
 		a.locker.cleanUp(a.claim)
 	}
 }
@@ -112,7 +121,7 @@ func (a *acquisition) giveUp() {
 // again; busy, wait.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
-		start := time.Now()
+		start := a.locker.now()
 		tryCtx := waitCtx
 		if a.tries == 0 {
 			tryCtx = ctx
@@ -151,8 +160,8 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // granted makes a hold of the claim. It returns nil if so much of the lease has
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
-func (a *acquisition) granted(start time.Time, out driver.Outcome) *Lock {
-	deadline := start.Add(out.ValidFor - a.margin)
+func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
+	deadline := start.mono.Add(out.ValidFor - a.margin)
 	if time.Until(deadline) < (out.ValidFor-a.margin)/2 {
 		a.claim.Unsettled = true
 		return nil
@@ -230,7 +239,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 		return a.busy()
 	}
 	a.locker.logWaiting(ctx, a)
-	if a.place == nil && a.kind != fair {
+	if a.place == nil && !a.alone() {
 		return a.queue(ctx, waitCtx)
 	}
 	if a.waiter == nil {
@@ -261,8 +270,8 @@ func (a *acquisition) spareWaiter() driver.Waiter {
 }
 
 // busyHere records who of this process is in the way.
-func (a *acquisition) busyHere() {
-	holder, out := a.place.gate.occupant()
+func (a *acquisition) busyHere(place *ticket) {
+	holder, out := place.gate.occupant()
 	switch {
 	case holder != nil:
 		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(time.Now())}

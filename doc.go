@@ -29,7 +29,9 @@
 // lock away: the lease counts from before the request was sent, minus a margin,
 // on the monotonic clock, and needs no answer from a store that is out of reach.
 // Any doubt is "not acquired": no error ever becomes a held lock, and an acquire
-// that failed or was cancelled leaves nothing behind for longer than one TTL.
+// that failed or was cancelled leaves nothing behind for longer than one TTL
+// after the store executed it. A machine that was suspended asks the store before
+// it trusts a lock again.
 //
 // A lock alone does not protect data outside the store. A process that is
 // suspended between its last check and its write still writes. Where that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -83,7 +84,7 @@ func (l *Locker) cleanUp(c driver.Claim) {
 func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
 	doubt := false
 	for failures := 0; ; {
-		err := l.release(ctx, c)
+		err := l.release(ctx, c, failures)
 		if err == nil || doubt && isGone(err) {
 			return nil
 		}
@@ -98,11 +99,12 @@ func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
 	}
 }
 
-// release makes one call. Its time does not grow with the failures: the next
-// call learns what became of the last, and the name should be free soon after
-// the store is back.
-func (l *Locker) release(ctx context.Context, c driver.Claim) error {
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(c.TTL, 0))
+// releaseMost bounds one call of Release: the name should be free soon after a
+// store that lost the call is back.
+const releaseMost = time.Second
+
+func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
+	attempt, cancel := context.WithTimeout(ctx, min(attemptTimeout(c.TTL, failures), releaseMost))
 	defer cancel()
 	return l.backend.Release(attempt, c)
 }

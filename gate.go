@@ -122,7 +122,12 @@ func (t *ticket) leave() {
 		return
 	}
 	q.remove(t)
+	var idle driver.Waiter
+	if q.first == nil && q.holder != nil { // nobody is left to whom it could pass
+		idle, q.spare = q.spare, nil
+	}
 	q.all.mu.Unlock()
+	closeWaiter(idle)
 }
 
 // hand turns the head's place into that of a holder, and leaves its Waiter, if

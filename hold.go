@@ -23,8 +23,7 @@ type hold struct {
 
 	mu       sync.Mutex
 	claim    driver.Claim
-	proven   time.Time // start of the last call that proved the hold
-	wall     time.Time // the same moment by the wall clock
+	proven   moment    // start of the last call that proved the hold
 	ends     time.Time // until then the store keeps it for certain
 	deadline time.Time // when the hold counts as lost: Margin before that
 	err      error     // nil while held
@@ -38,14 +37,12 @@ type hold struct {
 // derived is a context made by Lock.Context that has not ended yet.
 type derived struct{ cancel context.CancelCauseFunc }
 
-func newHold(a *acquisition, start, deadline time.Time, out driver.Outcome) *hold {
-	h := &hold{
+func newHold(a *acquisition, start moment, deadline time.Time, out driver.Outcome) *hold {
+	return &hold{
 		locker: a.locker, token: out.Token, leased: a.req.leased, since: time.Now(), kind: a.kind,
-		claim: a.claim, proven: start, ends: start.Add(out.ValidFor), deadline: deadline,
+		claim: a.claim, proven: start, ends: start.mono.Add(out.ValidFor), deadline: deadline,
 		renewing: renewing{index: -1},
 	}
-	h.wall = a.locker.wallAt(start)
-	return h
 }
 
 // state returns nil while held. It compares clocks itself rather than trust a
@@ -75,8 +72,7 @@ var errSuspended = errors.New("the wall clock ran past the end of the lease (a s
 // suspended, and the wall clock may just have been set: only the store knows.
 // The mutex is held.
 func (h *hold) suspended(now time.Time) bool {
-	ahead := h.locker.wallAt(now).Sub(h.wall) - now.Sub(h.proven)
-	return ahead > h.deadline.Sub(now)
+	return h.locker.ahead(h.proven) > h.deadline.Sub(now)
 }
 
 // remaining returns how long the hold lasts if it is not renewed; 0 if it is
@@ -92,7 +88,7 @@ func (h *hold) remaining(now time.Time) time.Duration {
 
 // renewed records that a call which started at start proved the hold. A fixed
 // lease is not extended by it.
-func (h *hold) renewed(start time.Time, validFor time.Duration) (margin time.Duration, held bool) {
+func (h *hold) renewed(start moment, validFor time.Duration) (margin time.Duration, held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err != nil {
@@ -102,9 +98,9 @@ func (h *hold) renewed(start time.Time, validFor time.Duration) (margin time.Dur
 	if margin <= 0 {
 		return 0, false // too late: the keeper is about to say so
 	}
-	h.proven, h.wall = start, h.locker.wallAt(start)
+	h.proven = start
 	if !h.leased {
-		h.ends = start.Add(validFor)
+		h.ends = start.mono.Add(validFor)
 		h.deadline = h.ends.Add(-h.locker.margin)
 	}
 	return margin, true

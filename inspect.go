@@ -30,6 +30,9 @@ func (l *Locker) Inspect(ctx context.Context, name string) ([]driver.Holder, err
 // driver.ErrGone, and changes nothing, if h is over or has changed. why is told
 // to the holder.
 //
+// A Redisson client that released the lock and took it again in the same thread
+// cannot be told from one that never released it.
+//
 // The holder is not stopped: it learns of it at its next renewal at the latest.
 // Only fencing tokens protect the data until then.
 func (l *Locker) Break(ctx context.Context, name string, h driver.Holder, why string) error {

@@ -59,7 +59,7 @@ func (k *keeper) add(h *hold) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !h.leased {
-		h.renewing.renewAt = k.onGrid(h.proven.Add(k.period() - rand.N(k.period()*2/3+1))) //nolint:gosec // spreads load
+		h.renewing.renewAt = k.onGrid(h.proven.mono.Add(k.period() - rand.N(k.period()*2/3+1))) //nolint:gosec // spreads load
 	}
 	h.plan()
 	heap.Push(&k.holds, h)
@@ -204,7 +204,7 @@ func (k *keeper) collect(now time.Time, jumped bool) (due, over []*hold, nap tim
 				f = newFlight()
 			}
 			f.live++
-			h.renewing.flight = f
+			h.renewing.flight, h.renewing.renewAt = f, time.Time{}
 			due = append(due, h)
 		}
 		h.plan()
@@ -250,7 +250,7 @@ func (f *flight) leave() {
 type renewing struct {
 	index    int       // in the schedule; -1 if not in it
 	due      time.Time // when to look at the hold: to renew it, or at its deadline
-	renewAt  time.Time // when to renew it; zero for never
+	renewAt  time.Time // when to renew it; zero for never, or not before the flight ends
 	flight   *flight   // the call that carries it; nil if none
 	paused   bool      // its count is being changed: no renewal meanwhile
 	failures int       // in a row
@@ -303,19 +303,16 @@ func (s *schedule) Pop() any {
 // suspendClock notices that the wall clock ran ahead of the monotonic clock,
 // which stands still while the machine is suspended.
 type suspendClock struct {
-	locker     *Locker
-	mono, wall time.Time
+	locker *Locker
+	last   moment
 }
 
-func newSuspendClock(l *Locker) *suspendClock {
-	return &suspendClock{locker: l, mono: time.Now(), wall: l.wall().Round(0)}
-}
+func newSuspendClock(l *Locker) *suspendClock { return &suspendClock{locker: l, last: l.now()} }
 
 // jumped reports whether that happened since the last call. A small step is the
 // business of Options.Margin.
 func (c *suspendClock) jumped() bool {
-	mono, wall := time.Now(), c.locker.wall().Round(0)
-	ahead := wall.Sub(c.wall) - mono.Sub(c.mono)
-	c.mono, c.wall = mono, wall
+	ahead := c.locker.ahead(c.last)
+	c.last = c.locker.now()
 	return ahead > c.locker.margin/2
 }

@@ -47,15 +47,20 @@ func (k *Lock) Err() error {
 	return k.hold.state()
 }
 
-// Remaining returns how long the lock is certainly held if it is not renewed
-// again: what is left of the lease, less Options.Margin. It is 0 when the lock
-// is lost or unlocked. An operation that needs longer should not begin.
+// Remaining returns how long the lock is held if it is not renewed again: what is
+// left of the lease, less Options.Margin. It is 0 when the lock is lost or
+// unlocked. An operation that needs longer should not begin. It counts on the
+// monotonic clock, so it means nothing while Err says that the lock is in doubt.
 func (k *Lock) Remaining() time.Duration { return k.hold.remaining(time.Now()) }
 
 // Context returns a context that is ctx for as long as the lock is held. It ends
 // with ctx, when the lock is lost and when it is unlocked; context.Cause then
 // returns ctx's cause, ErrLost or ErrUnlocked. Locking the same name with it
 // answers ErrDeadlock, unless WithOwner allows to re-enter.
+//
+// The lock keeps track of each context until ctx ends or the lock is over: give
+// each piece of work a context of its own that ends with it, rather than derive
+// many from one that lives for long.
 func (k *Lock) Context(ctx context.Context) context.Context {
 	return withHeld(k.hold.derive(ctx), k)
 }

@@ -70,14 +70,14 @@ func (l *Locker) TryLock(ctx context.Context, name string, opts ...Option) (*Loc
 // Do runs fn while holding name, and is the form to prefer. It waits for the
 // lock as Lock does; fn gets a context that ends when the lock is lost. Do
 // returns what fn returned. If the lock was lost meanwhile, the error is fn's
-// error joined with ErrLost, even where fn returned nil. fn is never called
-// without the lock.
+// error joined with ErrLost, even where fn returned nil; so it is with the error
+// of an Unlock that could not be confirmed. fn is never called without the lock.
 func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Context, *Lock) (T, error), opts ...Option) (result T, err error) {
 	lock, err := l.Lock(ctx, name, opts...)
 	if err != nil {
 		return result, err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = joined(err, lock.Unlock()) }()
 	return fn(lock.Context(ctx), lock)
 }
 
@@ -94,9 +94,16 @@ func (l *Locker) check(name string) error {
 	return nil
 }
 
-// wallAt returns what the wall clock showed at t, a moment just past.
-func (l *Locker) wallAt(t time.Time) time.Time {
-	return l.wall().Round(0).Add(-time.Since(t))
+// moment is an instant by both clocks, read together.
+type moment struct{ mono, wall time.Time }
+
+func (l *Locker) now() moment { return moment{mono: time.Now(), wall: l.wall().Round(0)} }
+
+// ahead returns by how much the wall clock has run ahead of the monotonic clock
+// since m.
+func (l *Locker) ahead(m moment) time.Duration {
+	now := l.now()
+	return now.wall.Sub(m.wall) - now.mono.Sub(m.mono)
 }
 
 // nextOwner returns an owner that was never used before.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -18,19 +17,28 @@ type Locks []*Lock
 // LockAll takes all of ms or none of them. It waits until ctx is done; what it
 // has taken by then it gives back. However the mutexes are ordered, two calls
 // cannot wait for each other in a circle: whoever waits for one of them holds
-// only those that come before it in the order of Lockers, names and kinds. A
-// program that also takes some of them one by one has to keep that order itself.
+// only those whose names come before it. Only where one name is used with
+// several Lockers is their order that of ms, and has to be the same everywhere.
+// A program that also takes some of them one by one has to keep the order of the
+// names itself.
 //
 // Where nobody is in the way, all locks of one Locker take one round trip, if its
 // store can do that.
 //
 // A mutex that is named twice is ErrDeadlock.
 func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
-	sorted := slices.SortedFunc(slices.Values(ms), compare)
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i].key() == sorted[i-1].key() {
-			return nil, fmt.Errorf("lock %q: %w: it is named twice", sorted[i].name, ErrDeadlock)
+	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
 		}
+		return int(a.kind) - int(b.kind)
+	})
+	seen := make(map[Mutex]bool, len(ms))
+	for _, m := range sorted {
+		if seen[m.key()] {
+			return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
+		}
+		seen[m.key()] = true
 	}
 	locks := make(Locks, 0, len(ms))
 	for len(locks) < len(sorted) {
@@ -50,33 +58,20 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	return locks, nil
 }
 
-// compare orders mutexes for LockAll.
-func compare(a, b *Mutex) int {
-	if c := strings.Compare(a.locker.id, b.locker.id); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.name, b.name); c != 0 {
-		return c
-	}
-	return int(a.kind) - int(b.kind)
-}
-
 // batchMost bounds the claims in one TryAll.
 const batchMost = 1000
 
-// atOnce asks for the first mutexes of a sorted list together, as far as they
-// are of one Locker and nobody of this process is in the way. It returns the
-// locks that it got without a gap: a lock behind one that is busy must not be
-// held while that one is waited for. What is wrong with a mutex is left to Lock
-// to say.
+// atOnce asks for the first mutexes of a sorted list together, as far as nobody
+// of this process is in the way. It returns the locks that it got without a gap:
+// a lock behind one that is busy must not be held while that one is waited for.
+// What is wrong with a mutex is left to Lock to say.
 func atOnce(ctx context.Context, ms []*Mutex) Locks {
-	batcher, ok := ms[0].locker.backend.(driver.Batcher)
-	if !ok || ownerOf(ctx) != nil {
+	if ownerOf(ctx) != nil {
 		return nil
 	}
 	var as []*acquisition
 	for _, m := range ms[:min(len(ms), batchMost)] {
-		a := m.ready(ctx, ms[0].locker)
+		a := m.ready(ctx)
 		if a == nil {
 			break
 		}
@@ -88,62 +83,83 @@ func atOnce(ctx context.Context, ms []*Mutex) Locks {
 		}
 		return nil
 	}
-	return tryAll(ctx, batcher, as)
+	b := &batch{as: as, starts: make([]moment, len(as)), answers: make([]driver.Attempt, len(as))}
+	b.ask(ctx)
+	return b.take(ctx)
 }
 
 // ready returns an acquisition of m at the head of its queue, or nil if m has to
 // be locked by itself.
-func (m *Mutex) ready(ctx context.Context, l *Locker) *acquisition {
-	if m.locker != l || !m.kind.exclusive() || holdsAlready(ctx, m) {
+func (m *Mutex) ready(ctx context.Context) *acquisition {
+	if _, ok := m.locker.backend.(driver.Batcher); !ok || !m.kind.exclusive() || holdsAlready(ctx, m) {
 		return nil
 	}
 	r, err := m.prepare(ctx, forever, nil)
 	if err != nil {
 		return nil
 	}
-	a := newAcquisition(l, m.name, m.kind, r)
-	a.place = l.gates.enter(a.gateKey())
-	if !a.place.atHead() {
-		a.place.leave()
+	a := newAcquisition(m.locker, m.name, m.kind, r)
+	place := m.locker.gates.enter(a.gateKey())
+	if !place.atHead() {
+		place.leave()
 		return nil
 	}
+	a.place = place
 	return a
 }
 
-// tryAll makes one try of each claim, in one round trip, keeps what was granted
-// before the first that was not, and gives the others back.
-func tryAll(ctx context.Context, batcher driver.Batcher, as []*acquisition) Locks {
-	claims := make([]driver.Claim, len(as))
-	for i, a := range as {
-		a.tries++
-		claims[i] = a.claim
-	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(claims[0].TTL, 0))
-	defer cancel()
-	start := time.Now()
-	answers := batcher.TryAll(attempt, claims)
+// batch is one try of several claims, in order.
+type batch struct {
+	as      []*acquisition
+	starts  []moment
+	answers []driver.Attempt
+}
 
+// ask makes one call for each Locker, all at the same time.
+func (b *batch) ask(ctx context.Context) {
+	of := make(map[*Locker][]int)
+	for i, a := range b.as {
+		of[a.locker] = append(of[a.locker], i)
+	}
+	var wg sync.WaitGroup
+	for l, at := range of {
+		wg.Go(func() { b.askOne(ctx, l, at) })
+	}
+	wg.Wait()
+}
+
+func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
+	claims := make([]driver.Claim, len(at))
+	start := l.now()
+	for j, i := range at {
+		b.as[i].tries++
+		claims[j], b.starts[i] = b.as[i].claim, start
+		b.answers[i].Err = errNoAnswer
+	}
+	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(l.ttl, 0))
+	defer cancel()
+	for j, answer := range l.backend.(driver.Batcher).TryAll(attempt, claims) { //nolint:forcetypeassert // ready has checked
+		b.answers[at[j]] = answer
+	}
+}
+
+// take keeps what was granted before the first that was not, and gives the
+// others back.
+func (b *batch) take(ctx context.Context) Locks {
 	var locks Locks
-	for i, a := range as {
-		answer := driver.Attempt{Err: errNoAnswer}
-		if i < len(answers) {
-			answer = answers[i]
-		}
-		var lock *Lock
+	for i, a := range b.as {
+		answer := b.answers[i]
 		if len(locks) == i && answer.Err == nil && answer.Outcome.Granted {
-			lock = a.granted(start, answer.Outcome)
+			if lock := a.granted(b.starts[i], answer.Outcome); lock != nil {
+				locks = append(locks, lock)
+				a.report(ctx, lock, nil)
+				continue
+			}
 		}
-		if lock != nil {
-			locks = append(locks, lock)
-			a.report(ctx, lock, nil)
-			continue
+		if answer.Err != nil && !certain(answer.Err) {
+			a.claim.Unsettled = true
 		}
-		// Granted or not known: what it may hold goes back.
-		a.claim.Unsettled = a.claim.Unsettled || answer.Err != nil && !certain(answer.Err)
-		if answer.Err == nil && answer.Outcome.Granted {
-			a.locker.cleanUp(a.claim)
-			a.claim.Unsettled = false
-		}
+		a.held = answer.Outcome.Granted
 		a.giveUp()
 	}
 	return locks

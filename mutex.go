@@ -69,12 +69,20 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, o
 	return doWith(ctx, lock, err, fn)
 }
 
+// joined returns err and the error of the Unlock that followed, if there is one.
+func joined(err, unlock error) error {
+	if unlock == nil {
+		return err
+	}
+	return errors.Join(err, unlock)
+}
+
 // doWith runs fn with a lock that was taken, and gives it back.
 func doWith(ctx context.Context, lock *Lock, failed error, fn func(context.Context, *Lock) error) (err error) {
 	if failed != nil {
 		return failed
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = joined(err, lock.Unlock()) }()
 	return fn(lock.Context(ctx), lock)
 }
 

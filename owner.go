@@ -80,16 +80,20 @@ func (m *Mutex) key() Mutex {
 func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	e := t.enter(m.key())
 	defer t.leave(m.key(), e)
+	began := time.Now()
 	if err := e.takeTurn(ctx, m, r.wait); err != nil {
 		return nil, err
 	}
 	defer func() { <-e.turn }()
+	if r.wait > 0 && r.wait != forever {
+		r.wait = max(r.wait-time.Since(began), 1)
+	}
 	if err := e.dropLost(); err != nil {
 		return nil, err
 	}
 	side := e.side(m.kind)
 	if side.lock != nil {
-		return side.again(ctx)
+		return side.again(ctx, r.wait)
 	}
 	if m.kind == writer && e.read.lock != nil {
 		return nil, fmt.Errorf("lock %q: %w: it is held for reading; unlock that first", m.name, ErrDeadlock)
@@ -145,9 +149,19 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 	}
 }
 
-// again raises the count.
-func (r *reentrant) again(ctx context.Context) (*Lock, error) {
-	if err := r.lock.hold.recount(ctx, r.count+1); err != nil {
+// again raises the count. A store that does not answer is asked for as long as
+// the caller would wait for the lock.
+func (r *reentrant) again(ctx context.Context, wait time.Duration) (*Lock, error) {
+	patience := 0
+	if wait == 0 {
+		patience = patienceWithErrors
+	}
+	if wait > 0 && wait != forever {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
+	if err := r.lock.hold.recount(ctx, r.count+1, patience); err != nil {
 		return nil, err
 	}
 	r.count++
@@ -157,13 +171,18 @@ func (r *reentrant) again(ctx context.Context) (*Lock, error) {
 // unlock lowers the count, or gives the lock back.
 func (t *tree) unlock(k *Lock) error {
 	m := &Mutex{locker: k.hold.locker, name: k.Name(), kind: k.hold.kind}
+	if err := k.hold.state(); err != nil && !errors.Is(err, errSuspended) {
+		return k.release() // over already: it says how
+	}
 	e := t.enter(m.key())
 	defer t.leave(m.key(), e)
-	e.turn <- struct{}{}
+	if err := e.takeTurn(context.Background(), m, unlockWait); err != nil {
+		return fmt.Errorf("unlock %q: another goroutine of this owner is locking it", m.name)
+	}
 	defer func() { <-e.turn }()
 	side := e.side(m.kind)
 	if side.lock != k {
-		return k.release() // over already: it says how
+		return k.release()
 	}
 	side.count--
 	if side.count == 0 {
@@ -175,7 +194,7 @@ func (t *tree) unlock(k *Lock) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(k.hold.locker.ttl, unlockWait))
 	defer cancel()
-	err := k.hold.recount(ctx, side.count)
+	err := k.hold.recount(ctx, side.count, 0)
 	if err != nil && !errors.Is(err, ErrLost) {
 		return nil // the count here is what counts; the next renewal records it
 	}
@@ -204,8 +223,10 @@ func (t *tree) leave(key Mutex, e *entry) {
 }
 
 // recount records a new hold count in the store, which also proves and extends
-// the hold. Where the store shows no count it does nothing.
-func (h *hold) recount(ctx context.Context, count int) error {
+// the hold. Where the store shows no count it does nothing. It asks until ctx is
+// done, or so many times if patience is not 0. A count that was lowered counts
+// even if that is not confirmed: the next renewal records it.
+func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
 	l := h.locker
 	if !l.info.Caps.Counts {
 		return nil
@@ -214,6 +235,12 @@ func (h *hold) recount(ctx context.Context, count int) error {
 		return fmt.Errorf("lock %q: %w", h.claim.Name, contextError(ctx))
 	}
 	defer l.keeper.resume(h)
+	before := h.setHolds(count)
+	defer func() {
+		if err != nil && count > before {
+			h.setHolds(before)
+		}
+	}()
 	for failures := 0; ; {
 		err := h.record(ctx, count, failures)
 		switch {
@@ -226,20 +253,34 @@ func (h *hold) recount(ctx context.Context, count int) error {
 		if state := h.state(); state != nil && !errors.Is(state, errSuspended) {
 			return state
 		}
+		if patience > 0 && failures >= patience {
+			return fmt.Errorf("lock %q: %w", h.claim.Name, err)
+		}
 		if !sleep(ctx, retryDelay(failures, pollCap)) {
 			return fmt.Errorf("lock %q: %w; the store's last error: %w", h.claim.Name, contextError(ctx), err)
 		}
 	}
 }
 
+// setHolds changes the count that renewals record, and returns the one before.
+func (h *hold) setHolds(count int) (before int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before, h.claim.Holds = h.claim.Holds, count
+	return before
+}
+
 // record makes one call that sets the count.
 func (h *hold) record(ctx context.Context, count, failures int) error {
-	start := time.Now()
-	c := h.current(start)
+	start := h.locker.now()
+	c := h.current(start.mono)
 	c.Holds = count
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(h.locker.ttl, failures))
 	defer cancel()
 	answers, err := h.locker.backend.Renew(attempt, []driver.Claim{c})
+	if err == nil && len(answers) != 1 {
+		err = errNoAnswer
+	}
 	if err == nil {
 		err = answers[0].Err
 	}
@@ -249,10 +290,9 @@ func (h *hold) record(ctx context.Context, count, failures int) error {
 	if err != nil {
 		return err
 	}
-	h.renewed(start, answers[0].ValidFor)
-	h.mu.Lock()
-	h.claim.Holds = count
-	h.mu.Unlock()
+	if _, held := h.renewed(start, answers[0].ValidFor); !held {
+		return h.state() // it came too late
+	}
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 // renew makes one call for a batch of holds and brings the answers home. It runs
 // beside the keeper's goroutine.
 func (k *keeper) renew(batch []*hold) {
-	start := time.Now()
+	start := k.locker.now()
 	answers, err := k.call(batch, start)
 	if errors.Is(err, errPanic) && len(batch) > 1 {
 		k.renewEach(batch)
@@ -26,7 +26,7 @@ func (k *keeper) renew(batch []*hold) {
 func (k *keeper) renewEach(batch []*hold) {
 	for i := range batch {
 		one := batch[i : i+1]
-		start := time.Now()
+		start := k.locker.now()
 		answers, err := k.call(one, start)
 		k.settle(one, start, answers, err)
 	}
@@ -37,7 +37,7 @@ func (k *keeper) renewEach(batch []*hold) {
 var errPanic = errors.New("the renewal panicked")
 
 // call asks the store to renew a batch.
-func (k *keeper) call(batch []*hold, start time.Time) (answers []driver.Renewal, err error) {
+func (k *keeper) call(batch []*hold, start moment) (answers []driver.Renewal, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errPanic, p)
@@ -48,7 +48,7 @@ func (k *keeper) call(batch []*hold, start time.Time) (answers []driver.Renewal,
 	k.mu.Unlock()
 	claims := make([]driver.Claim, len(batch))
 	for i, h := range batch {
-		claims[i] = h.current(start)
+		claims[i] = h.current(start.mono)
 	}
 	ctx, cancel := context.WithTimeout(f.ctx, attemptTimeout(k.locker.ttl, failures))
 	defer cancel()
@@ -60,13 +60,13 @@ func (k *keeper) call(batch []*hold, start time.Time) (answers []driver.Renewal,
 }
 
 // land brings home a batch: the answers, then the holds.
-func (k *keeper) land(batch []*hold, start time.Time, answers []driver.Renewal, err error) {
+func (k *keeper) land(batch []*hold, start moment, answers []driver.Renewal, err error) {
 	k.settle(batch, start, answers, err)
 	k.arrive(batch)
 }
 
 // settle records the answers of one call.
-func (k *keeper) settle(batch []*hold, start time.Time, answers []driver.Renewal, err error) {
+func (k *keeper) settle(batch []*hold, start moment, answers []driver.Renewal, err error) {
 	for i, h := range batch {
 		answer := driver.Renewal{Err: err}
 		if err == nil {
@@ -85,16 +85,15 @@ func (k *keeper) settle(batch []*hold, start time.Time, answers []driver.Renewal
 	}
 }
 
-func (k *keeper) succeeded(h *hold, start time.Time, validFor time.Duration) {
+func (k *keeper) succeeded(h *hold, start moment, validFor time.Duration) {
 	margin, held := h.renewed(start, validFor)
 	if !held {
 		return
 	}
 	k.mu.Lock()
 	h.renewing.failures, h.renewing.err = 0, nil
-	h.renewing.renewAt = time.Time{}
-	if !h.leased {
-		h.renewing.renewAt = k.onGrid(start.Add(k.period()))
+	if !h.leased && h.renewing.renewAt.IsZero() { // else the clock jumped meanwhile, and it is due again
+		h.renewing.renewAt = k.onGrid(start.mono.Add(k.period()))
 	}
 	k.mu.Unlock()
 	k.locker.reportRenewal(h, margin, nil)

@@ -1,0 +1,559 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// Defects that a review found, each with the history that showed it.
+
+// spoilt is a store whose answers a test can change while it runs.
+type spoilt struct {
+	*memhold.Backend
+	mu    sync.Mutex
+	try   func(context.Context, driver.Claim) (driver.Outcome, error)
+	renew func(context.Context, []driver.Claim) ([]driver.Renewal, error)
+}
+
+func (f *spoilt) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	f.mu.Lock()
+	try := f.try
+	f.mu.Unlock()
+	if try != nil {
+		return try(ctx, c)
+	}
+	return f.Backend.Try(ctx, c)
+}
+
+func (f *spoilt) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	f.mu.Lock()
+	renew := f.renew
+	f.mu.Unlock()
+	if renew != nil {
+		return renew(ctx, cs)
+	}
+	return f.Backend.Renew(ctx, cs)
+}
+
+func (f *spoilt) change(fn func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fn()
+}
+
+// suspended while the reply of the first Try is on its way
+func TestSuspendedDuringTheFirstTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		store := &spoilt{Backend: memhold.New()}
+		l := New(store, nil)
+		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		store.change(func() {
+			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				out, err := store.Backend.Try(ctx, c)
+				ahead.Store(int64(time.Hour)) // suspended here; lease of 30 s long over in the store
+				store.Backend.Drop(c.Name)
+				return out, err
+			}
+		})
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.change(func() { store.try = nil })
+		other, err := New(store, nil).TryLock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := lock.Err(); err == nil {
+			t.Errorf("lock.Err() is nil although an hour went by on the wall clock")
+		}
+		<-lock.Context(t.Context()).Done()
+		t.Logf("two holders for %v", time.Since(start))
+		other.Unlock()
+		_ = lock.Unlock()
+	})
+}
+
+// suspended while a renewal is under way
+func TestSuspendedDuringARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		store := &spoilt{Backend: memhold.New()}
+		l := New(store, nil)
+		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var at time.Time
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				if !at.IsZero() {
+					return store.Backend.Renew(ctx, cs)
+				}
+				a, err := store.Backend.Renew(ctx, cs)
+				ahead.Store(int64(time.Hour))
+				store.Backend.Drop("job")
+				at = time.Now()
+				k, _ := l.Lock(context.Background(), "other", Lease(time.Second)) // wakes the keeper
+				time.Sleep(10 * time.Millisecond)
+				k.Unlock()
+				return a, err
+			}
+		})
+		<-lock.Context(t.Context()).Done()
+		t.Logf("noticed %v after the machine woke up (tickCap is %v)", time.Since(at), tickCap)
+		if time.Since(at) > 2*tickCap {
+			t.Error("too late")
+		}
+		_ = lock.Unlock()
+	})
+}
+
+// Two Lockers per process, two processes: LockAll deadlocks half of the time.
+func TestLockAllOverSeveralStores(t *testing.T) {
+	bad := 0
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := memhold.New(), memhold.New()
+			p1a, p1b := New(a, nil), New(b, nil)
+			p2a, p2b := New(a, nil), New(b, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			done := make(chan error, 2)
+			for _, ms := range [][]*Mutex{{p1a.Mutex("x"), p1b.Mutex("y")}, {p2a.Mutex("x"), p2b.Mutex("y")}} {
+				go func() {
+					for range 50 {
+						ks, err := LockAll(ctx, ms...)
+						if err != nil {
+							done <- err
+							return
+						}
+						time.Sleep(time.Millisecond)
+						ks.Unlock()
+					}
+					done <- nil
+				}()
+			}
+			e1, e2 := <-done, <-done
+			if e1 != nil || e2 != nil {
+				bad++
+			}
+		})
+	}
+	if bad > 0 {
+		t.Errorf("%d of 20 deadlocked for an hour", bad)
+	}
+}
+
+// Unlock of a lost lock waits for another goroutine of the tree
+func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		l, other := New(store, nil), New(store, nil)
+		ctx := WithOwner(t.Context())
+		lock, _ := l.Lock(ctx, "job")
+		hs, _ := store.Inspect(ctx, "job")
+		if err := l.Break(ctx, "job", hs[0], "x"); err != nil {
+			t.Fatal(err)
+		}
+		o, err := other.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Context(t.Context()).Done() // lost, and known
+		go func() {
+			if k, err := l.Lock(ctx, "job"); err == nil {
+				k.Unlock()
+			}
+		}()
+		synctest.Wait()
+		start := time.Now()
+		err = lock.Unlock()
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("Unlock of a lost lock took %v: %v", d, err)
+		}
+		_ = o.Unlock()
+		synctest.Wait()
+	})
+}
+
+// Re-entry answered after the deadline
+func TestReentryIsNeverALostLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &spoilt{Backend: memhold.New()}
+		l := New(store, nil)
+		ctx := WithOwner(t.Context())
+		lock, _ := l.Lock(ctx, "job", Lease(10*time.Second))
+		time.Sleep(8900 * time.Millisecond)
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				time.Sleep(200 * time.Millisecond)
+				return store.Backend.Renew(ctx, cs)
+			}
+		})
+		again, err := l.Lock(ctx, "job")
+		if err == nil && again.Err() != nil {
+			t.Errorf("Lock returned nil error and a lock that is %v", again.Err())
+		}
+		_ = lock.Unlock()
+	})
+}
+
+func TestLoweredCountIsRecordedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &spoilt{Backend: memhold.New()}
+		l := New(store, nil)
+		ctx := WithOwner(t.Context())
+		lock, _ := l.Lock(ctx, "job")
+		_, _ = l.Lock(ctx, "job")
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		})
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		store.change(func() { store.renew = nil })
+		time.Sleep(15 * time.Second)
+		hs, _ := store.Inspect(ctx, "job")
+		if hs[0].Holds != 1 {
+			t.Errorf("count in the store: %d, want 1", hs[0].Holds)
+		}
+		_ = lock.Unlock()
+	})
+}
+
+func TestReentryHonoursWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &spoilt{Backend: memhold.New()}
+		l := New(store, nil)
+		ctx := WithOwner(t.Context())
+		lock, _ := l.Lock(ctx, "job")
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				return nil, driver.ErrNotSent
+			}
+		})
+		start := time.Now()
+		_, err := l.TryLock(ctx, "job", Wait(100*time.Millisecond))
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("TryLock(Wait(100ms)) took %v: %v", d, err)
+		}
+		_ = lock.Unlock()
+	})
+}
+
+func TestDoReturnsTheErrorItself(t *testing.T) {
+	l := New(memhold.New(), nil)
+	mine := errors.New("mine")
+	_, err := Do(t.Context(), l, "job", func(context.Context, *Lock) (int, error) { return 0, mine })
+	if err != mine {
+		t.Errorf("got %T, want fn's own error", err)
+	}
+}
+
+type countedWaiter struct {
+	driver.Waiter
+	open *atomic.Int64
+}
+
+func (w *countedWaiter) Close() { w.open.Add(-1); w.Waiter.Close() }
+
+type waiterStore struct {
+	*memhold.Backend
+	open atomic.Int64
+}
+
+func (f *waiterStore) Waiter(c driver.Claim) driver.Waiter {
+	f.open.Add(1)
+	return &countedWaiter{f.Backend.Waiter(c), &f.open}
+}
+
+func TestNoWaiterOutlivesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &waiterStore{Backend: memhold.New()}
+		l, other := New(store, nil), New(store.Backend, nil)
+		o, _ := other.Lock(t.Context(), "job")
+		got := make(chan *Lock)
+		go func() { k, _ := l.Lock(t.Context(), "job"); got <- k }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = l.Lock(ctx, "job") }()
+		synctest.Wait()
+		o.Unlock()
+		k := <-got
+		cancel()
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		if n := store.open.Load(); n != 0 {
+			t.Errorf("%d Waiters open an hour after the last waiter left", n)
+		}
+		k.Unlock()
+	})
+}
+
+func TestPanickingTryLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &spoilt{Backend: memhold.New()}
+		l := New(store, nil)
+		store.change(func() {
+			store.try = func(context.Context, driver.Claim) (driver.Outcome, error) { panic("boom") }
+		})
+		func() {
+			defer func() { recover() }()
+			l.Lock(t.Context(), "job")
+		}()
+		store.change(func() { store.try = nil })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if k, err := l.Lock(ctx, "job"); err != nil {
+			t.Errorf("after a recovered panic: %v", err)
+		} else {
+			k.Unlock()
+		}
+	})
+}
+
+// slow has a round trip of rtt; what was sent arrives after half of it, whether
+// or not the caller still waits.
+type slow struct {
+	*memhold.Backend
+	rtt      time.Duration
+	releases int
+}
+
+func trip[T any](ctx context.Context, rtt time.Duration, fn func() (T, error)) (T, error) {
+	type ans struct {
+		v   T
+		err error
+	}
+	ch := make(chan ans, 1)
+	go func() {
+		time.Sleep(rtt / 2)
+		v, err := fn()
+		time.Sleep(rtt / 2)
+		ch <- ans{v, err}
+	}()
+	select {
+	case a := <-ch:
+		return a.v, a.err
+	case <-ctx.Done():
+		var z T
+		return z, ctx.Err()
+	}
+}
+
+func (s *slow) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	return trip(ctx, s.rtt, func() (driver.Outcome, error) { return s.Backend.Try(context.Background(), c) })
+}
+
+func (s *slow) Renew(ctx context.Context, c []driver.Claim) ([]driver.Renewal, error) {
+	return trip(ctx, s.rtt, func() ([]driver.Renewal, error) { return s.Backend.Renew(context.Background(), c) })
+}
+
+func (s *slow) Release(ctx context.Context, c driver.Claim) error {
+	s.releases++
+	_, err := trip(ctx, s.rtt, func() (int, error) { return 0, s.Backend.Release(context.Background(), c) })
+	return err
+}
+
+func TestUnlockOfASlowStore(t *testing.T) {
+	for _, c := range []struct{ ttl, rtt time.Duration }{{30 * time.Second, 600 * time.Millisecond}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &slow{Backend: memhold.New(), rtt: c.rtt}
+			l := New(s, &Options{TTL: c.ttl})
+			k, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * c.ttl)
+			if err := k.Err(); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			err = k.Unlock()
+			d := time.Since(start)
+			l.Drain(t.Context())
+			defer time.Sleep(time.Hour)
+			if err != nil {
+				t.Errorf("TTL %v, round trip %v: Unlock after %v: %v; Drain %v, %d releases sent", c.ttl, c.rtt, d, err, time.Since(start), s.releases)
+			}
+		})
+	}
+}
+
+// rw is a small read-write lock and semaphore of 1 name.
+type rw struct {
+	mu      sync.Mutex
+	writer  string
+	readers map[string]bool
+	token   uint64
+	change  chan struct{}
+	turn    chan struct{}
+	seen    map[string]bool
+}
+
+func newRW() *rw { return &rw{readers: map[string]bool{}, change: make(chan struct{})} }
+
+func (b *rw) Info() driver.Info {
+	return driver.Info{Name: "rw", Caps: driver.Caps{Shared: true, Permits: true, Fencing: true}}
+}
+
+func (b *rw) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	b.mu.Lock()
+	turn := b.turn
+	if turn != nil && b.seen[c.Owner] {
+		turn = nil
+	} else if turn != nil {
+		b.seen[c.Owner] = true
+	}
+	b.mu.Unlock()
+	if turn != nil {
+		<-turn
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.token++
+	ok := false
+	switch c.Mode {
+	case driver.Shared:
+		ok = b.writer == "" || b.writer == c.Beside
+	case driver.Permit:
+		ok = b.readers[c.Owner] || len(b.readers) < c.Permits
+	default:
+		ok = b.writer == c.Owner || b.writer == "" && len(b.readers) == 0
+	}
+	if !ok {
+		return driver.Outcome{Ahead: b.change}, nil
+	}
+	if c.Mode == driver.Exclusive {
+		b.writer = c.Owner
+	} else {
+		b.readers[c.Owner] = true
+	}
+	return driver.Outcome{Granted: true, Token: b.token, ValidFor: c.TTL}, nil
+}
+
+func (b *rw) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	rs := make([]driver.Renewal, len(cs))
+	for i, c := range cs {
+		rs[i].ValidFor = c.TTL
+	}
+	return rs, nil
+}
+
+func (b *rw) Release(ctx context.Context, c driver.Claim) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.writer == c.Owner {
+		b.writer = ""
+	} else if b.readers[c.Owner] {
+		delete(b.readers, c.Owner)
+	} else {
+		return driver.ErrGone
+	}
+	close(b.change)
+	b.change = make(chan struct{})
+	return nil
+}
+func (b *rw) Waiter(driver.Claim) driver.Waiter { return rwW{} }
+
+type rwW struct{}
+
+func (rwW) Wait(ctx context.Context, o driver.Outcome) error {
+	select {
+	case <-o.Ahead.(chan struct{}):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+func (rwW) Close() {}
+
+// A waiter that gives up in the queue of a semaphore throws everybody else out.
+func TestGivingUpDisturbsNobodyBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRW()
+		l := New(store, nil)
+		s := l.Semaphore("sem", 1)
+		held, err := s.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		long, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		results := make(chan error, 10)
+		wait := func(ctx context.Context) {
+			go func() {
+				k, err := s.Acquire(ctx)
+				if err == nil {
+					err = k.Unlock()
+				}
+				results <- err
+			}()
+		}
+		// All five make their first Try at the same time: none sees a queue yet.
+		short, cancel2 := context.WithTimeout(t.Context(), time.Second)
+		defer cancel2()
+		store.mu.Lock()
+		store.turn, store.seen = make(chan struct{}), map[string]bool{}
+		store.mu.Unlock()
+		for _, ctx := range []context.Context{long, short, long, long, long} {
+			wait(ctx) // all make their first try before any of them has an answer
+			synctest.Wait()
+		}
+		for range 5 {
+			store.turn <- struct{}{}
+			synctest.Wait()
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second) // the short one gives up
+		_ = held.Unlock()
+		start := time.Now()
+		for range 5 {
+			err := <-results
+			t.Logf("after %v: %v", time.Since(start), err)
+			if time.Since(start) > time.Minute && errors.Is(err, context.DeadlineExceeded) {
+				t.Error("never woken although the permit is free")
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// The writer's own read side queues behind readers who wait for that writer.
+func TestDowngradeDoesNotQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(newRW(), nil)
+		m := l.RWMutex("doc")
+		tree := WithOwner(t.Context())
+		w, err := m.Write.Lock(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { k, _ := m.Read.Lock(t.Context()); k.Unlock() }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(tree, time.Hour)
+		defer cancel()
+		r, err := m.Read.Lock(ctx)
+		if err != nil {
+			t.Errorf("downgrade: %v", err)
+		}
+		_ = r.Unlock()
+		_ = w.Unlock()
+		time.Sleep(time.Minute)
+	})
+}
