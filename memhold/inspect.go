@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Inspect returns the holder of name, or none.
+// Inspect returns the holders of name, in the order in which they came, or none.
 func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -17,16 +17,20 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 	defer b.mu.Unlock()
 	now := b.begin()
 
-	r := b.live(name, now)
-	if r == nil {
+	e := b.live(name, now)
+	if e == nil {
 		return nil, nil
 	}
-	return []driver.Holder{{
-		Owner:     r.owner,
-		Note:      r.note,
-		Holds:     r.holds,
-		Remaining: r.expires.Sub(now),
-	}}, nil
+	var hs []driver.Holder
+	for _, g := range e.grants {
+		hs = append(hs, driver.Holder{
+			Owner:     g.owner,
+			Note:      g.note,
+			Holds:     g.holds,
+			Remaining: g.expires.Sub(now),
+		})
+	}
+	return hs, nil
 }
 
 // Break ends the grant of h.Owner on name and wakes those who wait for it. Until
@@ -41,27 +45,36 @@ func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why s
 	defer b.mu.Unlock()
 	now := b.begin()
 
-	r := b.live(name, now)
-	if r == nil || r.owner != h.Owner {
-		return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
+	if e := b.live(name, now); e != nil {
+		if g := e.held(h.Owner); g != nil {
+			b.revoke(name, e, g, now, driver.Forced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
+			b.tidy(name, e)
+			return nil
+		}
 	}
-	b.revoke(name, r, now, driver.Forced, fmt.Sprintf("lock of %q was broken: %s", r.note, why))
-	return nil
+	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
 }
 
-// Drop removes the record of name, as if somebody had deleted it from a store by
-// hand, and wakes those who wait for it. It reports whether there was one. It is
-// for tests of what a program does when its lock is lost: the holder's Renew and
-// Release answer driver.Deleted for the rest of its lease, and for at least 5 s.
+// Drop removes all that is kept of name, as if somebody had deleted it from a
+// store by hand, and wakes those who wait for it: grants, queue, how many
+// permits a semaphore has and how far a latch has counted. It reports whether
+// there was anything. It is for tests of what a program does when its lock is
+// lost: the holders' Renew and Release answer driver.Deleted for the rest of
+// their lease, and for at least 5 s.
 func (b *Backend) Drop(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 
-	r := b.live(name, now)
-	if r == nil {
+	e := b.live(name, now)
+	if e == nil {
 		return false
 	}
-	b.revoke(name, r, now, driver.Deleted, "the record was deleted by hand")
+	for len(e.grants) > 0 {
+		b.revoke(name, e, e.grants[0], now, driver.Deleted, "the record was deleted by hand")
+	}
+	e.dismiss(func(*place) bool { return true })
+	e.wake()
+	delete(b.entries, name)
 	return true
 }

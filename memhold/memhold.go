@@ -11,7 +11,8 @@
 // renewals pass in milliseconds. A Backend belongs to the bubble in which it is
 // first used.
 //
-// Only exclusive claims are served so far.
+// A name is one thing at a time: a mutex, a read-write lock, a semaphore or a
+// count-down latch. A claim of another kind is refused with driver.ErrMismatch.
 package memhold
 
 import (
@@ -23,32 +24,38 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Backend is a store of locks in memory. It implements driver.Backend,
-// driver.Inspector and driver.Breaker. Its methods may be called from several
+// Backend is a store of locks in memory. It implements driver.Backend and every
+// optional interface of package driver. Its methods may be called from several
 // goroutines at once.
 //
 // A call whose context has ended does nothing and returns an error that is both
 // driver.ErrNotSent and the context's error. Memory is given back as names
-// become free; lapsed records are dropped by later calls, on any name.
+// become free; what has lapsed is dropped by later calls, on any name. A
+// semaphore, and a latch that is not open, are kept until Drop.
 type Backend struct {
 	mu      sync.Mutex
-	records map[string]*record // by name; lapsed ones until somebody looks
-	marks   map[claimID]mark   // what is remembered of claims that are gone
-	last    uint64             // the last fencing token given, over all names
-	calls   int                // since the last sweep
+	entries map[string]*entry // by name; lapsed ones until somebody looks
+	marks   map[claimID]mark  // what is remembered of claims that are gone
+	answers map[callID]answer // and of calls on latches
+	last    uint64            // the last fencing token given, over all names
+	calls   int               // since the last sweep
 }
 
 var (
 	_ driver.Backend   = (*Backend)(nil)
 	_ driver.Inspector = (*Backend)(nil)
 	_ driver.Breaker   = (*Backend)(nil)
+	_ driver.Batcher   = (*Backend)(nil)
+	_ driver.Resizer   = (*Backend)(nil)
+	_ driver.Latcher   = (*Backend)(nil)
 )
 
 // New returns an empty store.
 func New() *Backend {
 	return &Backend{
-		records: make(map[string]*record),
+		entries: make(map[string]*entry),
 		marks:   make(map[claimID]mark),
+		answers: make(map[callID]answer),
 	}
 }
 
@@ -57,6 +64,9 @@ func (b *Backend) Info() driver.Info {
 	return driver.Info{
 		Name: "memory",
 		Caps: driver.Caps{
+			Shared:       true,
+			Permits:      true,
+			Fair:         true,
 			Fencing:      true,
 			Wakes:        true,
 			ExpiresAlone: true,
@@ -66,52 +76,94 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try grants c if its name is free or held by c's owner already. A repeated
-// grant never shortens the lease; it sets the hold count to c.Holds and draws a
-// new block of tokens. The first token of a block is the larger of the time in
-// microseconds since 1970 and the last token given for any name plus one, so
-// tokens usually rise from one process to the next as well.
+// Try grants c if there is room for it, or if its owner holds already. A
+// repeated grant never shortens the lease; it sets the hold count to c.Holds and
+// draws a new block of tokens. The first token of a block is the larger of the
+// time in microseconds since 1970 and the last token given for any name plus
+// one, so tokens usually rise from one process to the next as well.
+//
+// A fair claim of any mode that is not granted queues up behind those that came
+// before it. It keeps its place for as long as it is tried again, or renewed,
+// every 5 s at least, and until Release. Claims that are not fair overtake it.
 //
 // A try of a claim that Release ended with Unsettled set is refused with an
-// error that is driver.ErrGone.
+// error that is driver.ErrGone, and one of a name that is in use for something
+// else with driver.ErrMismatch.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ended(ctx); err != nil {
 		return driver.Outcome{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.begin()
+	return b.try(c, b.begin())
+}
 
+// TryAll tries cs one after the other, all at the same instant, and returns what
+// Try would have returned for each.
+func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+	answers := make([]driver.Attempt, len(cs))
+	err := ended(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.begin()
+	for i, c := range cs {
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		answers[i].Outcome, answers[i].Err = b.try(c, now)
+	}
+	return answers
+}
+
+func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 	if m := b.marks[idOf(c)]; m.abandoned && now.Before(m.until) {
 		return driver.Outcome{}, fmt.Errorf("memhold: claim on %q was given up before this try: %w", c.Name, driver.ErrGone)
 	}
-	r := b.live(c.Name, now)
-	switch {
-	case r == nil:
-		r = &record{owner: c.Owner, ended: make(chan struct{})}
-		b.records[c.Name] = r
-		delete(b.marks, idOf(c))
-	case r.owner != c.Owner:
-		return driver.Outcome{
-			RetryAfter: r.expires.Sub(now),
-			Holder:     r.note,
-			Ahead:      ahead(r.ended),
-		}, nil
+	e, err := b.open(c, now)
+	if err != nil {
+		return driver.Outcome{}, err
 	}
-	r.note = c.Note
-	r.extend(c, now)
+	g := e.held(c.Owner)
+	if g == nil {
+		if !e.enter(c, now) {
+			return e.refusal(c, now), nil
+		}
+		g = &grant{owner: c.Owner, mode: c.Mode}
+		e.grants = append(e.grants, g)
+		delete(b.marks, idOf(c))
+	}
+	g.note = c.Note
+	g.extend(c, now)
 	return driver.Outcome{
 		Granted:  true,
 		Token:    b.reserve(c.Tokens, now),
-		ValidFor: r.expires.Sub(now),
+		ValidFor: g.expires.Sub(now),
 	}, nil
 }
 
+// open returns the entry of c's name, which it makes if there is none.
+func (b *Backend) open(c driver.Claim, now time.Time) (*entry, error) {
+	k := kindOf(c)
+	e, err := b.expect(c.Name, k, now)
+	if err != nil || e != nil {
+		return e, err
+	}
+	if k == semaphore && c.Permits < 1 {
+		return nil, refused("semaphore %q does not exist yet, and the claim does not say how many permits it has", c.Name)
+	}
+	e = newEntry(k)
+	e.permits = c.Permits
+	b.entries[c.Name] = e
+	return e, nil
+}
+
 // Renew extends the claims that are held, all at the same instant, and sets
-// their hold counts to Claim.Holds. It never shortens a lease. Every other claim
-// is answered with a *driver.GoneError: driver.Forced or driver.Deleted if it
-// ended so a short while ago, driver.NotOwner if another owner holds the name,
-// else driver.Expired.
+// their hold counts to Claim.Holds. It never shortens a lease. Of a claim in the
+// queue it extends the place, by 5 s. Every other claim is answered with a
+// *driver.GoneError: driver.Forced or driver.Deleted if it ended so a short
+// while ago, driver.NotOwner if another owner holds the name alone, else
+// driver.Expired.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -122,21 +174,31 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 
 	answers := make([]driver.Renewal, len(cs))
 	for i, c := range cs {
-		r := b.live(c.Name, now)
-		if r == nil || r.owner != c.Owner {
-			answers[i].Err = b.gone(c, now)
-			continue
-		}
-		r.extend(c, now)
-		answers[i].ValidFor = r.expires.Sub(now)
+		answers[i] = b.renew(c, now)
 	}
 	return answers, nil
 }
 
-// Release ends the claim and wakes those who wait for its name. If nothing of it
-// is left it returns a *driver.GoneError, with the reasons of Renew. Where
-// Unsettled is set, tries of the same claim are refused for the next TTL, and
-// for at least 5 s.
+func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
+	e := b.live(c.Name, now)
+	if e == nil {
+		return driver.Renewal{Err: b.gone(c, now)}
+	}
+	if g := e.held(c.Owner); g != nil {
+		g.extend(c, now)
+		return driver.Renewal{ValidFor: g.expires.Sub(now)}
+	}
+	if i := e.find(c.Owner); i >= 0 {
+		e.queue[i].until = now.Add(presence)
+		return driver.Renewal{ValidFor: presence}
+	}
+	return driver.Renewal{Err: b.gone(c, now)}
+}
+
+// Release ends the claim, held or in the queue, and wakes those whose turn it
+// is. If nothing of it is left it returns a *driver.GoneError, with the reasons
+// of Renew. Where Unsettled is set, tries of the same claim are refused for the
+// next TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -148,12 +210,20 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if c.Unsettled {
 		b.abandon(c, now)
 	}
-	r := b.live(c.Name, now)
-	if r == nil || r.owner != c.Owner {
+	e := b.live(c.Name, now)
+	if e == nil {
 		return b.gone(c, now)
 	}
-	b.end(c.Name, r)
-	return nil
+	defer b.tidy(c.Name, e)
+	if g := e.held(c.Owner); g != nil {
+		e.remove(g)
+		return nil
+	}
+	if e.find(c.Owner) >= 0 {
+		e.leave(c.Owner)
+		return nil
+	}
+	return b.gone(c, now)
 }
 
 // reserve draws n consecutive tokens and returns the first.

@@ -36,11 +36,11 @@ func renew(t *testing.T, b *Backend, c driver.Claim) driver.Renewal {
 	return answers[0]
 }
 
-// left returns how many records and marks a Backend keeps.
+// left returns how many things a Backend keeps.
 func left(b *Backend) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.records) + len(b.marks)
+	return len(b.entries) + len(b.marks) + len(b.answers)
 }
 
 func TestLeaseEndsExactly(t *testing.T) {

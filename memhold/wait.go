@@ -6,28 +6,32 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ahead is the grant that a try found in its way: closed when that grant ends.
-type ahead <-chan struct{}
+// ahead is what a try found in its way.
+type ahead struct {
+	changed <-chan struct{} // closed when it is worth while to try again
+	before  int             // of a fair claim: how many are before it in the queue
+}
 
-// Waiter prepares to wait until the grant that a try of c ran into has ended. It
-// wakes by release and by force; the end of a lease wakes nobody by itself, so
-// the caller bounds the wait by Outcome.RetryAfter.
+// Waiter prepares to wait until a grant that a try of c ran into has ended, or,
+// if c is fair, until it is c's turn. It wakes by release, by force and by more
+// permits; the end of a lease wakes nobody by itself, so the caller bounds the
+// wait by Outcome.RetryAfter.
 func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 
 // waiter has no state: all that there is to wait for is in the Outcome.
 type waiter struct{}
 
-// Wait returns when the grant that last met has ended, or with ctx's error.
+// Wait returns when what last met has changed, or with ctx's error.
 func (waiter) Wait(ctx context.Context, last driver.Outcome) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	grant, ok := last.Ahead.(ahead)
+	met, ok := last.Ahead.(ahead)
 	if !ok {
 		return nil // not an answer of ours: nothing is known, so another try is worth while
 	}
 	select {
-	case <-grant:
+	case <-met.changed:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -36,6 +36,10 @@ type Suite struct {
 	// 0 means 500 ms, or the store's MinTTL if that is longer.
 	TTL time.Duration
 
+	// Presence is how long a fair claim that is not tried again may keep others
+	// waiting. 0 means 6 s.
+	Presence time.Duration
+
 	// Synctest runs each subtest in a bubble of testing/synctest, on its fake
 	// clock. It is for stores that live in the process and do no I/O.
 	Synctest bool
@@ -70,7 +74,7 @@ func (s Suite) Run(t *testing.T) {
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	b := s.Open(t)
 	if missing = c.missing(b); missing == "" {
-		c.run(t, b, s.TTL)
+		c.run(t, b, s)
 	}
 	return missing
 }
@@ -84,6 +88,15 @@ type check struct {
 
 // checks returns the whole suite.
 func checks() []check {
+	var all []check
+	for _, some := range [][]check{mutexChecks(), mutexLikeChecks(), sharedChecks(), permitChecks(), fairChecks(), batchChecks(), latchChecks()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+// mutexChecks is what every store is about.
+func mutexChecks() []check {
 	return []check{
 		{"TryIsIdempotentByOwner", nil, tryIsIdempotentByOwner},
 		{"ExcludesOthers", nil, excludesOthers},
@@ -121,6 +134,104 @@ func checks() []check {
 	}
 }
 
+// mutexLikeChecks makes the checks of a mutex with the other kinds of lock, as
+// far as they exclude each other too.
+func mutexLikeChecks() []check {
+	kinds := []struct {
+		name  string
+		has   capability
+		shape func(*driver.Claim)
+	}{
+		{"Writer", shared, func(c *driver.Claim) { c.ReadWrite = true }},
+		{"OnePermit", permits, func(c *driver.Claim) { c.Mode, c.Permits = driver.Permit, 1 }},
+		{"Fair", fair, func(c *driver.Claim) { c.Fair = true }},
+	}
+	var all []check
+	for _, k := range kinds {
+		for _, c := range mutexChecks() {
+			switch c.name {
+			case "NamesAreInjective", // the same for all kinds
+				"InspectShowsTheHolder", "HoldsAreRecorded", "BreakEndsTheGrant", "BreakOfChangedHolderIsGone":
+				continue
+			}
+			all = append(all, check{k.name + "/" + c.name, append(needs(k.has), c.needs...), func(p *probe) {
+				p.shape = k.shape
+				c.body(p)
+			}})
+		}
+	}
+	return all
+}
+
+func sharedChecks() []check {
+	return []check{
+		{"Shared/ReadersOverlap", needs(shared), readersOverlap},
+		{"Shared/WriterExcludesReaders", needs(shared), writerExcludesReaders},
+		{"Shared/ReadersExcludeWriters", needs(shared), readersExcludeWriters},
+		{"Shared/ReadersExpireOneByOne", needs(shared, expiry), readersExpireOneByOne},
+		{"Shared/ReaderIsGrantedBesideItsWriter", needs(shared), readerIsGrantedBesideItsWriter},
+		{"Shared/WriterOutlivesReaderBesideIt", needs(shared), writerOutlivesReaderBesideIt},
+		{"Shared/WriterReleaseWakesReaders", needs(shared, wakes), writerReleaseWakesReaders},
+		{"Shared/DowngradeWakesReaders", needs(shared, wakes), downgradeWakesReaders},
+		{"Shared/LastReaderWakesWriter", needs(shared, wakes), lastReaderWakesWriter},
+		{"Shared/ReadersAndWritersUnderContention", needs(shared), readersAndWritersUnderContention},
+		{"KindsDoNotMix", needs(severalKinds), kindsDoNotMix},
+		{"InspectShowsEveryHolder", needs(severalKinds, inspector), inspectShowsEveryHolder},
+	}
+}
+
+func permitChecks() []check {
+	return []check{
+		{"Permits/PermitsAreLimited", needs(permits), permitsAreLimited},
+		{"Permits/TokensRise", needs(permits, fencing), permitTokensRise},
+		{"Permits/TryTakesOnePermit", needs(permits), permitTryTakesOnePermit},
+		{"Permits/PermitComesBackOnce", needs(permits), permitComesBackOnce},
+		{"Permits/PermitsOfANameAreSetOnce", needs(permits), permitsOfANameAreSetOnce},
+		{"Permits/ExpiresAlone", needs(permits, expiry), permitExpiresAlone},
+		{"Permits/UnderContention", needs(permits), permitsUnderContention},
+		{"Permits/ReleaseWakes", needs(permits, wakes), permitReleaseWakes},
+		{"Permits/PermitsAreCounted", needs(permits, resizer), permitsAreCounted},
+		{"Permits/ResizeUpAdmitsMore", needs(permits, resizer), resizeUpAdmitsMore},
+		{"Permits/ResizeDownGivesNoneOut", needs(permits, resizer), resizeDownGivesNoneOut},
+		{"Permits/ResizeMakesTheSemaphore", needs(permits, resizer), resizeMakesTheSemaphore},
+	}
+}
+
+func fairChecks() []check {
+	return []check{
+		{"Fair/GrantsInOrderOfArrival", needs(fair), fairGrantsInOrderOfArrival},
+		{"Fair/TryKeepsOnePlace", needs(fair), fairTryKeepsOnePlace},
+		{"Fair/RefusesToOvertake", needs(fair), fairRefusesToOvertake},
+		{"Fair/GiveUpLeavesTheQueue", needs(fair), fairGiveUpLeavesTheQueue},
+		{"Fair/GoneWaiterDoesNotBlock", needs(fair), fairGoneWaiterDoesNotBlock},
+		{"Fair/HolderExpiresAlone", needs(fair, expiry), fairHolderExpiresAlone},
+		{"Fair/WakesTheFirst", needs(fair, wakes), fairWakesTheFirst},
+	}
+}
+
+func batchChecks() []check {
+	return []check{
+		{"TryAll/AnswersAsTry", needs(batcher), tryAllAnswersAsTry},
+		{"TryAll/IsIdempotent", needs(batcher), tryAllIsIdempotent},
+		{"TryAll/FailsOneByOne", needs(batcher, shared), tryAllFailsOneByOne},
+		{"TryAll/HonoursContext", needs(batcher), tryAllHonoursContext},
+	}
+}
+
+func latchChecks() []check {
+	return []check{
+		{"Latch/IsSetOnce", needs(latcher), latchIsSetOnce},
+		{"Latch/CountsEachCallOnce", needs(latcher), latchCountsEachCallOnce},
+		{"Latch/StaysOpen", needs(latcher), latchStaysOpen},
+		{"Latch/CanBeSetAfterItOpened", needs(latcher), latchCanBeSetAfterItOpened},
+		{"Latch/IsNoLock", needs(latcher), latchIsNoLock},
+		{"Latch/WakesWhenItOpens", needs(latcher, wakes), latchWakesWhenItOpens},
+		{"Latch/WaiterMissesNothing", needs(latcher, wakes), latchWaiterMissesNothing},
+		{"Latch/WaiterDoesNotSpin", needs(latcher, wakes), latchWaiterDoesNotSpin},
+		{"Latch/HonoursContext", needs(latcher, wakes), latchHonoursContext},
+	}
+}
+
 // capability is something that not every store has. It returns the name of what
 // b lacks, or "".
 type capability func(b driver.Backend) string
@@ -150,6 +261,15 @@ func expiry(b driver.Backend) string {
 }
 func counts(b driver.Backend) string { return declared(b.Info().Caps.Counts, "Caps.Counts") }
 
+func shared(b driver.Backend) string  { return declared(b.Info().Caps.Shared, "Caps.Shared") }
+func permits(b driver.Backend) string { return declared(b.Info().Caps.Permits, "Caps.Permits") }
+func fair(b driver.Backend) string    { return declared(b.Info().Caps.Fair, "Caps.Fair") }
+
+func severalKinds(b driver.Backend) string {
+	caps := b.Info().Caps
+	return declared(caps.Shared || caps.Permits, "Caps.Shared and no Caps.Permits")
+}
+
 func inspector(b driver.Backend) string {
 	_, ok := b.(driver.Inspector)
 	return declared(ok, "driver.Inspector")
@@ -158,4 +278,19 @@ func inspector(b driver.Backend) string {
 func breaker(b driver.Backend) string {
 	_, ok := b.(driver.Breaker)
 	return declared(ok, "driver.Breaker")
+}
+
+func batcher(b driver.Backend) string {
+	_, ok := b.(driver.Batcher)
+	return declared(ok, "driver.Batcher")
+}
+
+func resizer(b driver.Backend) string {
+	_, ok := b.(driver.Resizer)
+	return declared(ok, "driver.Resizer")
+}
+
+func latcher(b driver.Backend) string {
+	_, ok := b.(driver.Latcher)
+	return declared(ok, "driver.Latcher")
 }

@@ -19,7 +19,7 @@ func tryIsIdempotentByOwner(p *probe) {
 			p.Errorf("repeated Try: got token %d, want at least the first one, %d", again.Token, first.Token)
 		}
 	}
-	if p.has(inspector) {
+	if p.shows() {
 		if h := p.mustShow(a, "after a repeated Try"); p.has(counts) && h.Holds != 1 {
 			p.Errorf("after a repeated Try: got %d holds, want 1", h.Holds)
 		}

@@ -18,6 +18,10 @@ type mutant struct {
 	wait    func(context.Context, driver.Claim, driver.Outcome) error
 	inspect func(context.Context, string) ([]driver.Holder, error)
 	force   func(context.Context, string, driver.Holder, string) error
+	tryAll  func(context.Context, []driver.Claim) []driver.Attempt
+	resize  func(context.Context, string, int) error
+	permits func(context.Context, string) (int, int, error)
+	latch   driver.Latcher
 }
 
 func (m *mutant) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
@@ -68,6 +72,49 @@ func (m *mutant) Break(ctx context.Context, name string, h driver.Holder, why st
 	}
 	return m.Backend.Break(ctx, name, h, why)
 }
+
+func (m *mutant) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+	if m.tryAll != nil {
+		return m.tryAll(ctx, cs)
+	}
+	return m.Backend.TryAll(ctx, cs)
+}
+
+func (m *mutant) Resize(ctx context.Context, name string, permits int) error {
+	if m.resize != nil {
+		return m.resize(ctx, name, permits)
+	}
+	return m.Backend.Resize(ctx, name, permits)
+}
+
+func (m *mutant) Permits(ctx context.Context, name string) (total, free int, err error) {
+	if m.permits != nil {
+		return m.permits(ctx, name)
+	}
+	return m.Backend.Permits(ctx, name)
+}
+
+// latches returns what keeps the latches.
+func (m *mutant) latches() driver.Latcher {
+	if m.latch != nil {
+		return m.latch
+	}
+	return m.Backend
+}
+
+func (m *mutant) SetCount(ctx context.Context, name, call string, n int64) (bool, error) {
+	return m.latches().SetCount(ctx, name, call, n)
+}
+
+func (m *mutant) CountDown(ctx context.Context, name, call string) error {
+	return m.latches().CountDown(ctx, name, call)
+}
+
+func (m *mutant) Count(ctx context.Context, name string) (int64, error) {
+	return m.latches().Count(ctx, name)
+}
+
+func (m *mutant) LatchWaiter(name string) driver.Waiter { return m.latches().LatchWaiter(name) }
 
 type waitFunc func(context.Context, driver.Outcome) error
 

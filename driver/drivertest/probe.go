@@ -42,6 +42,9 @@ type probe struct {
 	short time.Duration // the TTL of claims that are meant to expire
 	long  time.Duration // and of those that are not
 
+	presence time.Duration // see Suite.Presence
+
+	shape  func(*driver.Claim) // makes claims on another kind of lock; nil for a mutex
 	name   string
 	client string // the owners' first half, as the core makes them: "<uuid>:<number>"
 	owners atomic.Int64
@@ -50,12 +53,16 @@ type probe struct {
 	tried map[string]driver.Claim // by owner: to be released at the end
 }
 
-// run makes one check on b. ttl is Suite.TTL.
-func (c check) run(r reporter, b driver.Backend, ttl time.Duration) {
+// run makes one check on b, with the settings of s.
+func (c check) run(r reporter, b driver.Backend, s Suite) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), overall)
 	defer cancel()
 	info := b.Info()
+	ttl, presence := s.TTL, s.Presence
+	if presence == 0 {
+		presence = 6 * time.Second
+	}
 	if ttl == 0 {
 		ttl = max(500*time.Millisecond, info.MinTTL)
 	}
@@ -65,7 +72,7 @@ func (c check) run(r reporter, b driver.Backend, ttl time.Duration) {
 	}
 	p := &probe{
 		reporter: r, b: b, info: info, ctx: ctx,
-		short: ttl, long: long,
+		short: ttl, long: long, presence: presence,
 		name:   "drivertest-" + rand.Text()[:12],
 		client: uuid(),
 		tried:  make(map[string]driver.Claim),
@@ -96,7 +103,7 @@ func (p *probe) cleanUp() {
 // claim returns a new claim on the check's name, which is not meant to expire.
 func (p *probe) claim() driver.Claim {
 	n := p.owners.Add(1)
-	return driver.Claim{
+	c := driver.Claim{
 		Name:   p.name,
 		Owner:  fmt.Sprintf("%s:%d", p.client, n),
 		Mode:   driver.Exclusive,
@@ -105,6 +112,10 @@ func (p *probe) claim() driver.Claim {
 		Tokens: 1,
 		Note:   fmt.Sprintf("drivertest@claim:%d", n),
 	}
+	if p.shape != nil {
+		p.shape(&c)
+	}
+	return c
 }
 
 // brief returns a new claim on the check's name, which soon expires.
@@ -116,6 +127,10 @@ func (p *probe) brief() driver.Claim {
 
 // has reports whether the store can do c.
 func (p *probe) has(c capability) bool { return c(p.b) == "" }
+
+// shows reports whether the store shows who holds the check's kind of lock. Of
+// others than a mutex one check looks at that alone.
+func (p *probe) shows() bool { return p.shape == nil && p.has(inspector) }
 
 // rounded returns ttl as the store keeps it.
 func (p *probe) rounded(ttl time.Duration) time.Duration {

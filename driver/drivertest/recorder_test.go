@@ -41,7 +41,7 @@ func judge(t *testing.T, name string, open func() driver.Backend) *recorder {
 		done := make(chan struct{})
 		go func() {
 			defer close(done) // also where Fatalf ends the check
-			checkNamed(t, name).run(&rec, open(), 0)
+			checkNamed(t, name).run(&rec, open(), Suite{})
 		}()
 		<-done
 	})

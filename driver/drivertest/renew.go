@@ -29,7 +29,7 @@ func renewTouchesOwnClaimOnly(p *probe) {
 	granted := time.Now()
 	p.mustNotRenew(stranger, "by a stranger")
 	p.mustRefuse(b, "after a stranger's Renew")
-	if p.has(inspector) {
+	if p.shows() {
 		p.mustShow(a, "after a stranger's Renew")
 	}
 	if !p.has(expiry) {

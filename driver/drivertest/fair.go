@@ -1,0 +1,132 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// turn returns a new fair claim on the check's name.
+func (p *probe) turn() driver.Claim {
+	c := p.claim()
+	c.Fair = true
+	return c
+}
+
+// queued returns n fair claims that have been tried one after the other while
+// another one holds, which is returned as well.
+func (p *probe) queued(n int) (holder driver.Claim, queue []driver.Claim) {
+	p.Helper()
+	holder = p.turn()
+	p.mustGrant(holder, "of a free name")
+	for range n {
+		c := p.turn()
+		p.mustRefuse(c, "of a held name")
+		queue = append(queue, c)
+	}
+	return holder, queue
+}
+
+func fairGrantsInOrderOfArrival(p *probe) {
+	holder, queue := p.queued(4)
+	for i, next := range queue {
+		p.mustRelease(holder, "of the holder")
+		for j := len(queue) - 1; j > i; j-- {
+			p.mustRefuse(queue[j], "of a free name by one who is not the first")
+		}
+		p.mustGrant(next, "of a free name by the first of the queue")
+		holder = next
+	}
+	p.mustRelease(holder, "of the last of the queue")
+	p.mustGrant(p.turn(), "of a free name when the queue is empty")
+}
+
+func fairTryKeepsOnePlace(p *probe) {
+	holder, queue := p.queued(2)
+	first, second := queue[0], queue[1]
+	for range 4 { // neither moves to the back nor queues up twice
+		p.mustRefuse(first, "repeated by the first of the queue")
+	}
+	p.mustRelease(holder, "of the holder")
+	p.mustRefuse(second, "by the second of the queue")
+	p.mustGrant(first, "by the first of the queue, which tried often")
+	p.mustGrant(first, "repeated by the holder")
+	p.mustRelease(first, "of the first of the queue")
+	p.mustGrant(second, "by the second of the queue, after one that tried often")
+	p.mustRelease(second, "of the second of the queue")
+	p.mustGrant(p.turn(), "of a free name when the queue is empty")
+}
+
+func fairRefusesToOvertake(p *probe) {
+	holder, queue := p.queued(1)
+	p.mustRelease(holder, "of the holder")
+	late := p.turn()
+	p.mustRefuse(late, "of a free name for which another is queued")
+	p.withdraw(late)
+	p.mustRefuse(p.turn(), "of a free name for which others are queued")
+	p.mustGrant(queue[0], "of a free name by the first of the queue")
+}
+
+func fairGiveUpLeavesTheQueue(p *probe) {
+	holder, queue := p.queued(4)
+	p.mustRelease(queue[1], "of one in the middle of the queue")
+	p.mustNotRelease(queue[1], "of one that has left the queue, repeated")
+	p.mustRelease(unsettled(queue[0]), "of the first of the queue, unsettled")
+	p.mustRenew(holder, "of the holder, after others left the queue")
+	p.mustRelease(holder, "of the holder")
+	p.mustRefuse(queue[3], "by the last of the queue")
+	p.mustGrant(queue[2], "by the first that is still in the queue")
+	if o, err := p.b.Try(p.ctx, queue[0]); err == nil && o.Granted {
+		p.Fatalf("Try after an unsettled Release from the queue: granted, want no grant")
+	}
+	p.mustRelease(queue[2], "of the holder")
+	p.mustGrant(queue[3], "by the last of the queue")
+	p.mustRelease(queue[3], "of the last of the queue")
+	p.mustGrant(p.turn(), "of a free name, after a late try of one that gave up")
+}
+
+// fairGoneWaiterDoesNotBlock has one waiter that is never heard of again, one
+// that tries again and again, and one that comes later: the second keeps its
+// place before the third, and gets the lock when the first is given up.
+func fairGoneWaiterDoesNotBlock(p *probe) {
+	holder, queue := p.queued(2)
+	came := time.Now()
+	alive, late := queue[1], p.turn()
+	p.mustRelease(holder, "of the holder")
+	for {
+		p.mustRefuse(late, "by one who came later than another that is alive")
+		if p.try(alive).Granted {
+			break
+		}
+		if waited := time.Since(came); waited > p.presence+prompt {
+			p.Fatalf("Try behind a waiter that is gone: still refused after %v", waited.Round(time.Millisecond))
+		}
+		pause(p.ctx, 200*time.Millisecond)
+	}
+	p.mustRelease(alive, "of the holder")
+	p.mustGrant(late, "by one who came later, at last")
+}
+
+func fairHolderExpiresAlone(p *probe) {
+	dead := p.turn()
+	dead.TTL = p.short
+	p.mustGrant(dead, "of a free name")
+	granted := time.Now()
+	first, second := p.turn(), p.turn()
+	p.mustRefuse(first, "of a held name")
+	p.mustRefuse(second, "of a held name")
+	p.mustGrantBy(first, granted.Add(p.lapse()), "by the first of the queue after the lease")
+	p.mustNotRenew(dead, "of an expired claim")
+	p.mustRefuse(second, "by the second of the queue")
+}
+
+func fairWakesTheFirst(p *probe) {
+	holder, queue := p.queued(3)
+	p.wakes("release of the holder", func() { p.mustRelease(holder, "of the holder") }, queue[0])
+
+	// The first gives up instead of taking what it was woken for.
+	p.wakes("first of the queue to give up", func() { p.mustRelease(queue[0], "of the first of the queue") }, queue[1])
+	p.mustGrant(queue[1], "by the first of the queue, after one that gave up")
+	p.wakes("release of the holder", func() { p.mustRelease(queue[1], "of the holder") }, queue[2])
+	p.mustGrant(queue[2], "by the last of the queue")
+}

@@ -1,0 +1,103 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// kindsDoNotMix uses one name for two things. A semaphore and a latch are not
+// tried on each other: to some stores, and to Redisson, both are but a number.
+func kindsDoNotMix(p *probe) {
+	kinds := map[string]func() driver.Claim{"mutex": p.claim}
+	if p.has(shared) {
+		kinds["read lock"], kinds["write lock"] = p.reader, p.writer
+	}
+	if p.has(permits) {
+		kinds["semaphore"] = func() driver.Claim { return p.permit(2) }
+	}
+	name := p.name
+	for used, holder := range kinds {
+		for other, claim := range kinds {
+			if used == other || holder().ReadWrite && claim().ReadWrite {
+				continue
+			}
+			p.name = name + " " + used + " " + other
+			p.mustMismatch(used, holder(), other, claim())
+		}
+	}
+}
+
+func (p *probe) mustMismatch(used string, holder driver.Claim, other string, c driver.Claim) {
+	p.Helper()
+	p.mustGrant(holder, "of a free name as a "+used)
+	for range 2 {
+		o, err := p.b.Try(p.ctx, c)
+		if !errors.Is(err, driver.ErrMismatch) {
+			p.remember(c)
+			p.Errorf("Try of a %s as a %s: got %+v, %v, want ErrMismatch", used, other, o, err)
+			break
+		}
+	}
+	p.mustRenew(holder, "of a "+used+" that was tried as a "+other)
+	p.mustRelease(holder, "of a "+used+" that was tried as a "+other)
+}
+
+// latchIsNoLock uses a name as a latch and as a mutex.
+func latchIsNoLock(p *probe) {
+	l := p.b.(driver.Latcher)
+	p.mustSet("one", 2, true, "of a free name")
+	if o, err := p.b.Try(p.ctx, p.claim()); !errors.Is(err, driver.ErrMismatch) {
+		p.Errorf("Try of a latch: got %+v, %v, want ErrMismatch", o, err)
+	}
+	p.mustBeAt(2, "after it was tried as a mutex")
+	p.openLatch(2)
+
+	p.name += " mutex"
+	c := p.claim()
+	p.mustGrant(c, "of a free name")
+	if set, err := l.SetCount(p.ctx, p.name, p.call("set"), 2); !errors.Is(err, driver.ErrMismatch) {
+		p.Errorf("SetCount of a mutex: got %v, %v, want ErrMismatch", set, err)
+	}
+	p.mustRelease(c, "of a mutex that was set as a latch")
+}
+
+// inspectShowsEveryHolder looks at names with several holders.
+func inspectShowsEveryHolder(p *probe) {
+	name := p.name
+	several := map[string]func() driver.Claim{}
+	if p.has(shared) {
+		several["readers"] = p.reader
+	}
+	if p.has(permits) {
+		several["permits"] = func() driver.Claim { return p.permit(2) }
+	}
+	for kind, claim := range several {
+		p.name = name + " " + kind
+		a, b := claim(), claim()
+		p.mustGrant(a, "by the first of "+kind)
+		p.mustGrant(b, "by the second of "+kind)
+		p.mustShowBoth(a, b)
+		p.mustRelease(a, "of the first of "+kind)
+		p.mustShow(b, "after the first of "+kind+" has left")
+		p.mustRelease(b, "of the second of "+kind)
+		if hs := p.inspect(); len(hs) != 0 {
+			p.Errorf("Inspect after the last of %s has left: got %+v, want nobody", kind, hs)
+		}
+	}
+}
+
+func (p *probe) mustShowBoth(a, b driver.Claim) {
+	p.Helper()
+	hs := p.inspect()
+	seen := make(map[string]bool)
+	for _, h := range hs {
+		seen[h.Owner] = true
+		if p.has(expiry) && (h.Remaining <= 0 || h.Remaining > p.rounded(p.long)) {
+			p.Errorf("Inspect: got %v remaining of %s, want more than 0 and at most %v", h.Remaining, h.Owner, p.rounded(p.long))
+		}
+	}
+	if len(hs) != 2 || !seen[a.Owner] || !seen[b.Owner] {
+		p.Fatalf("Inspect: got %+v, want owners %s and %s", hs, a.Owner, b.Owner)
+	}
+}

@@ -1,0 +1,190 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// call returns an id for a call on a latch, unique to what.
+func (p *probe) call(what string) string { return p.client + ":" + what }
+
+func (p *probe) mustSet(call string, n int64, want bool, when string) {
+	p.Helper()
+	got, err := p.b.(driver.Latcher).SetCount(p.ctx, p.name, p.call(call), n)
+	if err != nil || got != want {
+		p.Fatalf("SetCount %s: got %v, %v, want %v", when, got, err, want)
+	}
+}
+
+func (p *probe) mustCountDown(call, when string) {
+	p.Helper()
+	if err := p.b.(driver.Latcher).CountDown(p.ctx, p.name, p.call(call)); err != nil {
+		p.Fatalf("CountDown %s: got error %v, want nil", when, err)
+	}
+}
+
+func (p *probe) mustBeAt(want int64, when string) {
+	p.Helper()
+	got, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
+	if err != nil || got != want {
+		p.Fatalf("Count %s: got %d, %v, want %d", when, got, err, want)
+	}
+}
+
+// openLatch counts down n times, with calls of its own.
+func (p *probe) openLatch(n int) {
+	p.Helper()
+	for range n {
+		p.mustCountDown(fmt.Sprint("open:", p.owners.Add(1)), "of a latch")
+	}
+	p.mustBeAt(0, "of a latch that was counted down")
+}
+
+func latchIsSetOnce(p *probe) {
+	p.mustBeAt(0, "of a latch that was never set")
+	p.mustSet("first", 3, true, "of a free name")
+	p.mustBeAt(3, "after SetCount")
+	p.mustSet("first", 3, true, "repeated with its call")
+	p.mustSet("second", 5, false, "of a latch that is counting")
+	p.mustSet("second", 5, false, "of a latch that is counting, repeated")
+	p.mustBeAt(3, "after it was not set again")
+	p.openLatch(3)
+	p.mustSet("second", 5, false, "repeated with its call, after the latch has opened")
+	p.mustSet("first", 3, true, "repeated with its call, after the latch has opened")
+	p.mustBeAt(0, "after calls were repeated")
+}
+
+func latchCountsEachCallOnce(p *probe) {
+	p.mustSet("set", 3, true, "of a free name")
+	for range 3 {
+		p.mustCountDown("a", "with the first call")
+		p.mustBeAt(2, "after one call")
+	}
+	p.mustCountDown("b", "with another call")
+	p.mustCountDown("a", "with the first call, repeated after another")
+	p.mustBeAt(1, "after two calls")
+	p.mustCountDown("c", "with a third call")
+	p.mustBeAt(0, "after three calls")
+}
+
+func latchStaysOpen(p *probe) {
+	p.mustCountDown("early", "of a latch that was never set")
+	p.mustBeAt(0, "after CountDown of a latch that was never set")
+	p.mustSet("set", 1, true, "after CountDown of a latch that was never set")
+	p.mustBeAt(1, "after SetCount")
+	p.openLatch(1)
+	p.mustCountDown("late", "of an open latch")
+	p.mustBeAt(0, "after CountDown of an open latch")
+}
+
+func latchCanBeSetAfterItOpened(p *probe) {
+	p.mustSet("set", 2, true, "of a free name")
+	p.mustCountDown("a", "of a latch")
+	p.mustCountDown("b", "of a latch")
+	p.mustSet("again", 2, true, "of an open latch")
+	p.mustBeAt(2, "after an open latch was set")
+	p.mustCountDown("b", "with a call that opened the latch before")
+	p.mustBeAt(2, "after a call of before was repeated")
+	p.openLatch(2)
+}
+
+// awaitLatch waits as the core does: it counts again after each Wait. wait
+// bounds one Wait.
+func (p *probe) awaitLatch(w driver.Waiter) error {
+	for {
+		n, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := p.wait(w, driver.Outcome{}); err != nil {
+			return err
+		}
+	}
+}
+
+func latchWakesWhenItOpens(p *probe) {
+	// The delays let the waiters be anywhere: before, inside and long into Wait.
+	for i, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		p.mustSet(fmt.Sprint("set:", i), 2, true, "of an open latch")
+		var wg sync.WaitGroup
+		for range 2 {
+			w := p.b.(driver.Latcher).LatchWaiter(p.name)
+			defer w.Close()
+			wg.Go(func() {
+				if err := p.awaitLatch(w); err != nil {
+					p.Errorf("waiting for a latch that opens after %v: %v", delay, err)
+				}
+			})
+		}
+		pause(p.ctx, delay)
+		p.openLatch(2)
+		wg.Wait()
+	}
+}
+
+// latchWaiterMissesNothing opens the latch between a Count and the Wait that
+// follows it, the first one and a later one.
+func latchWaiterMissesNothing(p *probe) {
+	for waits := range 3 {
+		p.mustSet(fmt.Sprint("set:", waits), 1, true, "of an open latch")
+		w := p.b.(driver.Latcher).LatchWaiter(p.name)
+		defer w.Close()
+		if waits > 0 {
+			if err := p.wait(w, driver.Outcome{}); err != nil {
+				p.Fatalf("first Wait, which returns early: %v", err)
+			}
+		}
+		if waits > 1 { // one that nothing ends, but its context
+			ctx, cancel := context.WithTimeout(p.ctx, 20*time.Millisecond)
+			_ = w.Wait(ctx, driver.Outcome{})
+			cancel()
+		}
+		p.mustBeAt(1, "before the latch opens")
+		p.openLatch(1)
+		if err := p.wait(w, driver.Outcome{}); err != nil {
+			p.Fatalf("Wait after the latch has opened: %v", err)
+		}
+	}
+}
+
+func latchWaiterDoesNotSpin(p *probe) {
+	const limit = 30
+	p.mustSet("set", 1, true, "of a free name")
+	w := p.b.(driver.Latcher).LatchWaiter(p.name)
+	defer w.Close()
+	ctx, cancel := context.WithTimeout(p.ctx, 300*time.Millisecond)
+	defer cancel()
+	for n := 0; w.Wait(ctx, driver.Outcome{}) == nil; n++ {
+		if n == limit {
+			p.Fatalf("Wait returned %d times while nothing changed", n)
+		}
+	}
+	p.openLatch(1)
+}
+
+func latchHonoursContext(p *probe) {
+	l := p.b.(driver.Latcher)
+	p.mustSet("set", 1, true, "of a free name")
+	l.LatchWaiter(p.name).Close() // before any Wait: there is nothing to free
+	w := l.LatchWaiter(p.name)
+	defer w.Close()
+	p.promptly("calls on a latch with a cancelled context", func() {
+		_, err := l.SetCount(p.cancelled(), p.name, p.call("cancelled set"), 1)
+		p.mustBeCancelled(err, "SetCount with a cancelled context")
+		_, err = l.Count(p.cancelled(), p.name)
+		p.mustBeCancelled(err, "Count with a cancelled context")
+		p.mustBeCancelled(w.Wait(p.cancelled(), driver.Outcome{}), "Wait with a cancelled context")
+	})
+	p.promptly("Wait with a context that ends", func() {
+		ctx, cancel := context.WithTimeout(p.ctx, 50*time.Millisecond)
+		defer cancel()
+		for n := 0; n < 100 && w.Wait(ctx, driver.Outcome{}) == nil; n++ {
+			continue // it may return early
+		}
+	})
+	p.openLatch(1)
+}

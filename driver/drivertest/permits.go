@@ -1,0 +1,210 @@
+package drivertest
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// permit returns a new claim on one of n permits of the check's name.
+func (p *probe) permit(n int) driver.Claim {
+	c := p.claim()
+	c.Mode = driver.Permit
+	c.Permits = n
+	return c
+}
+
+// permits takes as many of n permits.
+func (p *probe) permits(n int) []driver.Claim {
+	p.Helper()
+	cs := make([]driver.Claim, n)
+	for i := range cs {
+		cs[i] = p.permit(n)
+		p.mustGrant(cs[i], fmt.Sprintf("of permit %d of %d", i+1, n))
+	}
+	return cs
+}
+
+func permitsAreLimited(p *probe) {
+	held := p.permits(3)
+	next := p.permit(3)
+	p.mustRefuse(next, "of a fourth permit of 3")
+	p.mustNotRenew(next, "of a refused permit")
+	for _, c := range held {
+		p.mustRenew(c, "of a permit")
+	}
+	p.mustRelease(held[1], "of a permit")
+	p.mustNotRenew(held[1], "of a permit that was given back")
+	p.mustGrant(next, "of a permit that came back")
+	p.mustRefuse(p.permit(3), "of a fourth permit of 3, after one came back")
+}
+
+func permitTokensRise(p *probe) {
+	var last uint64
+	for range 3 {
+		o := p.mustGrant(p.permit(3), "of a free permit")
+		if o.Token <= last {
+			p.Errorf("Try of a permit: got token %d, want more than %d, the one before", o.Token, last)
+		}
+		last = o.Token
+	}
+}
+
+func permitTryTakesOnePermit(p *probe) {
+	a, b := p.permit(2), p.permit(2)
+	for range 4 {
+		p.mustGrant(a, "of a permit, repeated by its owner")
+	}
+	p.mustGrant(b, "of the second permit of 2")
+	for range 3 {
+		p.mustGrant(a, "repeated by its owner with all permits out")
+		p.mustRefuse(p.permit(2), "of a third permit of 2")
+	}
+	p.mustRelease(a, "of a permit that was tried again and again")
+	p.mustGrant(p.permit(2), "of the permit that came back")
+	p.mustRefuse(p.permit(2), "of a third permit of 2")
+}
+
+func permitComesBackOnce(p *probe) {
+	held := p.permits(2)
+	p.mustRelease(held[0], "of a permit")
+	p.mustNotRelease(held[0], "of a permit, repeated")
+	p.mustNotRelease(p.permit(2), "of a permit that was never tried")
+	p.mustGrant(p.permit(2), "of the permit that came back")
+	p.mustRefuse(p.permit(2), "of a permit after another's Release was repeated")
+}
+
+// permitsOfANameAreSetOnce asks with another number than the first claim.
+func permitsOfANameAreSetOnce(p *probe) {
+	held := p.permits(2)
+	p.mustRefuse(p.permit(5), "of a third permit of 2 that asks for 5")
+	p.mustRelease(held[0], "of a permit")
+	p.mustGrant(p.permit(1), "of the second permit of 2 that asks for 1")
+	p.mustRefuse(p.permit(5), "of a third permit of 2 that asks for 5, later")
+}
+
+func permitExpiresAlone(p *probe) {
+	dead, alive, next := p.permit(2), p.permit(2), p.permit(2)
+	dead.TTL = p.short
+	p.mustGrant(dead, "of a permit with a short lease")
+	granted := time.Now()
+	p.mustGrant(alive, "of the second permit of 2")
+	p.mustRefuse(next, "while the leases last")
+	p.mustGrantBy(next, granted.Add(p.lapse()), "after one lease")
+	p.mustRefuse(p.permit(2), "of a third permit of 2, after one has expired")
+	p.mustNotRenew(dead, "of a permit that has expired")
+	p.mustNotRelease(dead, "of a permit that has expired")
+	p.mustRefuse(p.permit(2), "after an expired permit was released")
+	p.mustRenew(alive, "of the other permit")
+	p.mustRenew(next, "of the permit that followed")
+}
+
+func permitsUnderContention(p *probe) {
+	const workers, rounds, n = 6, 25, 3
+	var inside, most atomic.Int32
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range rounds {
+				err := p.within(p.permit(n), func() error {
+					defer inside.Add(-1)
+					now := inside.Add(1)
+					most.Store(max(most.Load(), now))
+					runtime.Gosched()
+					if now > n {
+						return fmt.Errorf("%d holders of %d permits", now, n)
+					}
+					return nil
+				})
+				if err != nil {
+					p.Errorf("contender: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for range n {
+		p.mustGrant(p.permit(n), "of a free permit, after contention")
+	}
+	p.mustRefuse(p.permit(n), "of a permit too many, after contention")
+}
+
+func permitReleaseWakes(p *probe) {
+	held := p.permits(2)
+	next := p.permit(2)
+	p.wakes("release of a permit", func() { p.mustRelease(held[1], "of a permit") }, next)
+	p.mustGrant(next, "of the permit that came back")
+}
+
+func permitsAreCounted(p *probe) {
+	p.mustCount(0, 0, "of an unknown name")
+	held := p.permits(3)
+	p.mustCount(3, 0, "with all permits out")
+	p.mustRefuse(p.permit(3), "of a fourth permit of 3")
+	p.mustRelease(held[0], "of a permit")
+	p.mustCount(3, 1, "after one came back")
+	p.mustGrant(held[1], "repeated by its owner")
+	p.mustCount(3, 1, "after a repeated Try")
+}
+
+func (p *probe) mustCount(total, free int, when string) {
+	p.Helper()
+	gotTotal, gotFree, err := p.b.(driver.Resizer).Permits(p.ctx, p.name)
+	if err != nil || gotTotal != total || gotFree != free {
+		p.Fatalf("Permits %s: got %d, %d free, error %v, want %d, %d free", when, gotTotal, gotFree, err, total, free)
+	}
+}
+
+// resize sets the permits twice, since repeating it changes nothing.
+func (p *probe) resize(n int) {
+	p.Helper()
+	for range 2 {
+		if err := p.b.(driver.Resizer).Resize(p.ctx, p.name, n); err != nil {
+			p.Fatalf("Resize to %d: got error %v, want nil", n, err)
+		}
+	}
+}
+
+func resizeUpAdmitsMore(p *probe) {
+	p.permits(1)
+	next := p.permit(1)
+	if p.has(wakes) {
+		p.wakes("resize", func() { p.resize(2) }, next)
+	} else {
+		p.resize(2)
+	}
+	p.mustCount(2, 1, "after 1 became 2")
+	p.mustGrant(next, "of the new permit")
+	p.mustRefuse(p.permit(1), "of a third permit of 2")
+}
+
+func resizeDownGivesNoneOut(p *probe) {
+	held := p.permits(3)
+	p.resize(1)
+	p.mustCount(1, -2, "after 3 became 1")
+	next := p.permit(3)
+	for _, c := range held {
+		p.mustRenew(c, "of a permit that was held before the resize")
+	}
+	p.mustRefuse(next, "with 3 of 1 permits out")
+	p.mustRelease(held[0], "of a permit")
+	p.mustRefuse(next, "with 2 of 1 permits out")
+	p.mustRelease(held[1], "of a permit")
+	p.mustRefuse(next, "with 1 of 1 permits out")
+	p.mustRelease(held[2], "of a permit")
+	p.mustGrant(next, "when enough permits have come back")
+	p.mustCount(1, 0, "with 1 of 1 permits out")
+}
+
+func resizeMakesTheSemaphore(p *probe) {
+	p.resize(2)
+	p.mustCount(2, 2, "of a name that was only resized")
+	p.mustGrant(p.permit(1), "of the first permit of 2")
+	p.mustGrant(p.permit(1), "of the second permit of 2")
+	p.mustRefuse(p.permit(5), "of a third permit of 2")
+}

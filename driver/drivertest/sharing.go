@@ -1,0 +1,248 @@
+package drivertest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// writer returns a new claim on the write side of the check's name.
+func (p *probe) writer() driver.Claim {
+	c := p.claim()
+	c.ReadWrite = true
+	return c
+}
+
+// reader returns a new claim on the read side.
+func (p *probe) reader() driver.Claim {
+	c := p.writer()
+	c.Mode = driver.Shared
+	return c
+}
+
+// readerBeside returns a new claim on the read side by the caller of w.
+func (p *probe) readerBeside(w driver.Claim) driver.Claim {
+	c := p.reader()
+	c.Beside = w.Owner
+	return c
+}
+
+func readersOverlap(p *probe) {
+	a, b, c := p.reader(), p.reader(), p.reader()
+	var last uint64
+	for _, r := range []driver.Claim{a, b, c} {
+		o := p.mustGrant(r, "by a reader among readers")
+		if p.has(fencing) && o.Token <= last {
+			p.Errorf("Try of a reader: got token %d, want more than %d, the one before", o.Token, last)
+		}
+		last = o.Token
+	}
+	for _, r := range []driver.Claim{a, b, c} {
+		p.mustGrant(r, "repeated by a reader")
+		p.mustRenew(r, "of a reader among readers")
+	}
+	p.mustRelease(b, "of a reader among readers, which tried twice")
+	p.mustNotRelease(b, "of a reader, repeated")
+	p.mustNotRenew(b, "of a reader that has left")
+	p.mustRenew(a, "of a reader, after another has left")
+	p.mustRenew(c, "of a reader, after another has left")
+	p.mustGrant(p.reader(), "by a reader, after another has left")
+}
+
+func writerExcludesReaders(p *probe) {
+	w, r, other := p.writer(), p.reader(), p.writer()
+	p.mustGrant(w, "by a writer of a free name")
+	p.mustRefuse(r, "by a reader while a writer holds")
+	p.mustRefuse(other, "by a writer while a writer holds")
+	p.withdraw(other)
+	p.mustNotRenew(r, "of a refused reader")
+	p.mustGrant(w, "repeated by the writer")
+	p.mustRenew(w, "of the writer")
+	p.mustRelease(w, "of the writer")
+	p.mustGrant(r, "by a reader after the writer")
+}
+
+func readersExcludeWriters(p *probe) {
+	a, b, w := p.reader(), p.reader(), p.writer()
+	p.mustGrant(a, "by a reader of a free name")
+	p.mustGrant(b, "by a second reader")
+	p.mustRefuse(w, "by a writer while readers hold")
+	p.mustRelease(a, "of the first reader")
+	p.mustRefuse(w, "by a writer while one reader is left")
+	p.mustNotRenew(w, "of a refused writer")
+	p.mustRelease(b, "of the last reader")
+	p.mustGrant(w, "by a writer after the last reader")
+	p.mustRefuse(p.reader(), "by a reader while a writer holds")
+}
+
+// readersExpireOneByOne lets one of several readers die: the others keep what
+// they have, and it keeps nobody out.
+func readersExpireOneByOne(p *probe) {
+	alive, dead, w := p.reader(), p.reader(), p.writer()
+	dead.TTL = p.short
+	p.mustGrant(alive, "by a reader of a free name")
+	p.mustGrant(dead, "by a reader with a short lease")
+	p.afterLapse(func() {
+		p.mustRenew(alive, "of a reader while another is dead")
+		p.mustRefuse(w, "by a writer while a reader lives")
+	})
+	p.mustNotRenew(dead, "of a reader whose lease has ended, while another lives")
+	p.mustNotRelease(dead, "of a reader whose lease has ended, while another lives")
+	p.mustRefuse(w, "by a writer after a dead reader was released")
+	p.mustRelease(alive, "of the last live reader")
+	p.mustGrant(w, "by a writer when the last live reader has left")
+	p.mustRelease(w, "of the writer")
+
+	alive, dead = p.reader(), p.reader()
+	alive.TTL, dead.TTL = p.short, p.short
+	p.mustGrant(dead, "by a reader with a short lease")
+	p.mustGrant(alive, "by a second reader with a short lease")
+	p.afterLapse(func() { p.mustRenew(alive, "of a reader with a short lease") })
+	p.mustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
+}
+
+// afterLapse returns when a lease of p.short that begins now is over. It calls
+// keep often enough to keep another one alive.
+func (p *probe) afterLapse(keep func()) {
+	p.Helper()
+	for end := time.Now().Add(p.lapse()); time.Now().Before(end); {
+		pause(p.ctx, p.short/5)
+		keep()
+	}
+}
+
+func readerIsGrantedBesideItsWriter(p *probe) {
+	w, other := p.writer(), p.writer()
+	mine, again := p.readerBeside(w), p.readerBeside(w)
+	strange, plain := p.readerBeside(other), p.reader()
+	p.mustGrant(w, "by a writer of a free name")
+	p.mustGrant(mine, "by a reader beside its own writer")
+	p.mustGrant(mine, "repeated beside its own writer")
+	p.mustGrant(again, "by a second reader beside its own writer")
+	p.mustRefuse(plain, "by a reader while a writer holds beside a reader")
+	p.mustRefuse(strange, "by a reader beside a writer that does not hold")
+	p.mustRelease(again, "of a reader beside its writer")
+	p.mustRenew(w, "of a writer beside a reader")
+	p.mustRenew(mine, "of a reader beside its writer")
+	p.mustRefuse(plain, "by a reader after one beside the writer has left")
+
+	p.mustRelease(w, "of a writer beside a reader")
+	p.mustNotRelease(w, "of a writer beside a reader, repeated")
+	p.mustRenew(mine, "of a reader after its writer has left")
+	p.mustRefuse(other, "by a writer while a reader is left of a downgrade")
+	p.withdraw(other)
+	p.mustGrant(plain, "by a reader after a downgrade")
+	p.mustRelease(plain, "of a reader after a downgrade")
+	p.mustRelease(mine, "of the reader of a downgrade")
+	p.mustGrant(other, "by a writer after a downgrade and its reader")
+	p.mustRefuse(p.readerBeside(w), "by a reader beside a writer that has left, while another holds")
+}
+
+func writerOutlivesReaderBesideIt(p *probe) {
+	w := p.writer()
+	r := p.readerBeside(w)
+	p.mustGrant(w, "by a writer of a free name")
+	p.mustGrant(r, "by a reader beside its own writer")
+	p.mustRelease(r, "of the reader beside its writer")
+	p.mustRenew(w, "of a writer after the reader beside it has left")
+	p.mustRefuse(p.reader(), "by a reader after one beside the writer has left")
+	p.mustRelease(w, "of the writer")
+	p.mustGrant(p.writer(), "by a writer after another")
+}
+
+func writerReleaseWakesReaders(p *probe) {
+	w, a, b := p.writer(), p.reader(), p.reader()
+	p.mustGrant(w, "by a writer of a free name")
+	p.wakes("release of the writer", func() { p.mustRelease(w, "of the writer") }, a, b)
+	p.mustGrant(a, "by a woken reader")
+	p.mustGrant(b, "by a second woken reader")
+}
+
+func downgradeWakesReaders(p *probe) {
+	w, a, b := p.writer(), p.reader(), p.reader()
+	mine := p.readerBeside(w)
+	p.mustGrant(w, "by a writer of a free name")
+	p.mustGrant(mine, "by a reader beside its own writer")
+	p.wakes("release of a writer with a reader beside it", func() { p.mustRelease(w, "of a writer beside a reader") }, a, b)
+	p.mustGrant(a, "by a woken reader")
+	p.mustGrant(b, "by a second woken reader")
+	p.mustRenew(mine, "of the reader of a downgrade")
+}
+
+func lastReaderWakesWriter(p *probe) {
+	a, b, w := p.reader(), p.reader(), p.writer()
+	p.mustGrant(a, "by a reader of a free name")
+	p.mustGrant(b, "by a second reader")
+	p.mustRefuse(w, "by a writer while readers hold")
+	p.mustRelease(a, "of the first reader")
+	p.wakes("release of the last reader", func() { p.mustRelease(b, "of the last reader") }, w)
+	p.mustGrant(w, "by the woken writer")
+}
+
+// wakes complains if change does not wake all of cs, which are refused before.
+func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
+	p.Helper()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, c := range cs {
+		last := p.mustRefuse(c, "before the "+what)
+		w := p.b.Waiter(c)
+		defer w.Close()
+		wg.Go(func() {
+			if err := p.wait(w, last); err != nil {
+				p.Errorf("waiting for the %s: %v", what, err)
+			}
+		})
+	}
+	pause(p.ctx, 50*time.Millisecond) // most often they wait by then
+	change()
+	wg.Wait()
+}
+
+// readersAndWritersUnderContention counts who is inside: writers alone, readers
+// with readers.
+func readersAndWritersUnderContention(p *probe) {
+	const rounds = 15
+	var writers, readers atomic.Int32
+	var wg sync.WaitGroup
+	contend := func(claim func() driver.Claim, mine *atomic.Int32, fits func(writers, readers int32) bool) {
+		wg.Go(func() {
+			for range rounds {
+				err := p.within(claim(), func() error {
+					mine.Add(1)
+					defer mine.Add(-1)
+					pause(p.ctx, time.Millisecond) // lets others in, if anything does
+					if w, r := writers.Load(), readers.Load(); !fits(w, r) {
+						return fmt.Errorf("%d writers and %d readers at once", w, r)
+					}
+					return nil
+				})
+				if err != nil {
+					p.Errorf("contender: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for range 2 {
+		contend(p.writer, &writers, func(w, r int32) bool { return w == 1 && r == 0 })
+		contend(p.reader, &readers, func(w, _ int32) bool { return w == 0 })
+	}
+	wg.Wait()
+}
+
+// within acquires c, calls inside and releases.
+func (p *probe) within(c driver.Claim, inside func() error) error {
+	if _, err := p.acquire(c); err != nil {
+		p.remember(c)
+		return fmt.Errorf("acquire: %w", err)
+	}
+	err := inside()
+	if rerr := p.b.Release(p.ctx, c); rerr != nil {
+		return fmt.Errorf("release of a held claim: %w", rerr)
+	}
+	return err
+}

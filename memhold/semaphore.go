@@ -1,0 +1,60 @@
+package memhold
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Resize sets how many permits the semaphore name has in all, makes it if there
+// is none, and wakes those who wait for one. Where more are held, those go on
+// and no new one is granted until enough have come back. It returns
+// driver.ErrMismatch if name is in use for something else, and driver.ErrRefused
+// if permits is negative.
+func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	if permits < 0 {
+		return refused("semaphore %q: cannot have %d permits", name, permits)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, err := b.expect(name, semaphore, b.begin())
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		e = newEntry(semaphore)
+		b.entries[name] = e
+	}
+	more := permits > e.permits
+	e.permits = permits
+	if more {
+		e.wake()
+	}
+	return nil
+}
+
+// Permits returns how many permits the semaphore name has in all and how many of
+// them are free: negative if more are held than there are, and 0, 0 if there is
+// no such semaphore. It returns driver.ErrMismatch if name is in use for
+// something else.
+func (b *Backend) Permits(ctx context.Context, name string) (total, free int, err error) {
+	if err := ended(ctx); err != nil {
+		return 0, 0, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, err := b.expect(name, semaphore, b.begin())
+	if err != nil || e == nil {
+		return 0, 0, err
+	}
+	return e.permits, e.permits - len(e.grants), nil
+}
+
+// refused is the error for what this store will never do. Nothing was done.
+func refused(format string, args ...any) error {
+	return fmt.Errorf("memhold: %s: %w, %w", fmt.Sprintf(format, args...), driver.ErrRefused, driver.ErrNotSent)
+}
