@@ -89,7 +89,7 @@ func (c *CountDownLatch) nap(ctx context.Context, w driver.Waiter) {
 func (c *CountDownLatch) do(ctx context.Context, what string, call func(context.Context, driver.Latcher) error) error {
 	err := c.locker.check(c.name)
 	store, ok := c.locker.backend.(driver.Latcher)
-	if err == nil && !ok {
+	if err == nil && (!ok || !c.locker.info.Caps.Latches) {
 		err = c.locker.unsupported("latches")
 	}
 	if err == nil {

@@ -85,7 +85,7 @@ func (s *Semaphore) resizer() (driver.Resizer, error) {
 		return nil, err
 	}
 	store, ok := s.locker.backend.(driver.Resizer)
-	if !ok {
+	if !ok || !s.locker.info.Caps.Permits {
 		return nil, s.locker.unsupported("semaphores that can be resized")
 	}
 	return store, nil

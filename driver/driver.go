@@ -168,6 +168,7 @@ type Info struct {
 type Caps struct {
 	Shared       bool // ReadWrite, with Mode Shared
 	Permits      bool // Mode Permit
+	Latches      bool // count-down latches, as a Latcher
 	Fair         bool // Claim.Fair
 	Fencing      bool // Outcome.Token rises with every grant
 	Wakes        bool // Wait is woken by the store, not by polling

@@ -66,6 +66,7 @@ func (b *Backend) Info() driver.Info {
 		Caps: driver.Caps{
 			Shared:       true,
 			Permits:      true,
+			Latches:      true,
 			Fair:         true,
 			Fencing:      true,
 			Wakes:        true,

@@ -1,6 +1,7 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,6 +21,48 @@ type Options struct {
 	// a cluster.
 	Prefix string
 
+	// FairWait is the fairLockWaitTimeout of Java programs that wait for the same
+	// fair locks. If theirs is longer, a waiter of Holdfast may lose its place to
+	// them. Default: 5 minutes, as in Redisson.
+	FairWait time.Duration
+
+	// Protocol is the layout of the locks in Redis, shared with the programs that
+	// use the same names. Default: Redisson's.
+	Protocol Protocol
+
+	// SharedTokens draws fencing tokens from the counter that Redisson's
+	// RFencedLock keeps for each name, redisson_lock_token:{name}, so that tokens
+	// rise over Go and Java. They go on from the larger of that counter and the
+	// server's clock in microseconds, and Java's go on from there; after a
+	// fail-over that lost writes, only those that Holdfast draws are certain to be
+	// larger than before. As with Redisson the counter has no TTL: one key per name
+	// stays. Not with another Protocol. Default: a counter per hash slot.
+	SharedTokens bool
+
+	// Replicas is how many replicas must acknowledge every grant and every renewal
+	// (WAIT); AllReplicas asks for all that are connected, and for at least one.
+	// Default: none.
+	//
+	// Where fewer acknowledge in time, a grant is released again and its Try fails;
+	// Lock goes on trying. A renewal ends the hold at once: after a fail-over to
+	// one of the other replicas the server would give the lock to somebody else.
+	// In time means within the attempt, and a second at most, so replicas must be
+	// quicker than a tenth of the TTL. Each name waits in its turn, and AllReplicas
+	// costs a second round trip.
+	//
+	// A number smaller than that of all replicas promises nothing once those that
+	// acknowledged may die or lose the election. AllReplicas is the setting to
+	// use, and even it does not make Redis consistent: a master that was cut off
+	// together with its replicas goes on. Latches and PlainSemaphore do not ask for
+	// replicas.
+	Replicas int
+
+	// Poll, if not 0, makes waiters sleep and ask again instead of listening on a
+	// channel: 1 ms at first, twice as long each time up to Poll, with jitter, as
+	// Redisson's spin lock does with 128 ms. It is for servers and proxies without
+	// pub/sub; where only the user lacks the right to listen, waiters do so anyway.
+	Poll time.Duration
+
 	// Logger receives what cannot be returned: an eviction policy that may drop
 	// held locks, a user without the right to listen or to publish. Default: none.
 	Logger *slog.Logger
@@ -30,8 +73,19 @@ type Options struct {
 type Backend struct {
 	conn    Conn
 	log     *slog.Logger
+	options Options
+	invalid error   // what is wrong with the options: the answer to every claim
+	own     ownForm // of a protocol other than Redisson's; nil for that
 	layout  *layout
 	scripts scripts
+	rw      rwScripts
+	fair    fairScripts
+
+	semaphores semaphoreScripts
+	permits    permitsScripts
+	latches    latchScripts
+
+	fairWait time.Duration
 
 	server  server
 	clients registrar
@@ -43,8 +97,11 @@ type Backend struct {
 
 var (
 	_ driver.Backend   = (*Backend)(nil)
+	_ driver.Batcher   = (*Backend)(nil)
 	_ driver.Inspector = (*Backend)(nil)
 	_ driver.Breaker   = (*Backend)(nil)
+	_ driver.Resizer   = (*Backend)(nil)
+	_ driver.Latcher   = (*Backend)(nil)
 )
 
 // New returns a Backend over conn, which stays the caller's to close. It does no
@@ -60,24 +117,41 @@ func New(conn Conn, opts *Options) *Backend {
 	b := &Backend{
 		conn:    conn,
 		log:     log,
-		layout:  &layout{prefix: opts.Prefix},
+		options: *opts,
+		invalid: opts.check(),
+		layout:  newLayout(opts),
 		scripts: loadScripts(),
-		server:  server{gate: make(chan struct{}, 1)},
+		rw:      loadRWScripts(),
+		fair:    loadFairScripts(),
+
+		semaphores: loadSemaphoreScripts(),
+		permits:    loadPermitsScripts(),
+		latches:    loadLatchScripts(),
+
+		fairWait: cmp.Or(max(opts.FairWait, 0), fairWait),
+
+		server:  server{gate: make(chan struct{}, 1), proven: map[*Script]bool{}},
 		clients: registrar{self: describeProcess(), written: map[string]registration{}},
 		names:   names{known: map[string]knownName{}},
 	}
-	b.topics = topics{open: map[string]*topic{}, subscribe: b.subscribe}
+	b.own = opts.Protocol.newForm(b.layout)
+	b.topics = topics{open: map[string]*topic{}, subscribe: b.subscribe, poll: opts.Poll}
 	return b
 }
 
+// maxTTL is ten years: a lease that is meant to be for ever should say so by
+// being renewed.
+const maxTTL = 10 * 365 * 24 * time.Hour
+
 // Info describes the store.
 func (b *Backend) Info() driver.Info {
-	return driver.Info{
+	return b.options.limits(driver.Info{
 		Name:    "redis",
-		Caps:    driver.Caps{Fencing: true, Wakes: true, ExpiresAlone: true, Counts: true},
+		Caps:    driver.Caps{Shared: true, Permits: true, Latches: true, Fair: true, Fencing: true, Wakes: true, ExpiresAlone: true, Counts: true},
 		MinTTL:  10 * time.Millisecond,
+		MaxTTL:  maxTTL,
 		TTLStep: time.Millisecond,
-	}
+	})
 }
 
 // do runs calls and returns a Result for each of them, whatever the Conn does.
@@ -116,5 +190,9 @@ func (b *Backend) warnDeaf(err error) {
 // millis returns d in milliseconds, rounded up: a lease must not end early, and
 // a TTL of 0 would delete the key.
 func millis(d time.Duration) int64 {
-	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return max(1, ms)
 }

@@ -442,9 +442,9 @@ func TestInspectAndBreak(t *testing.T) {
 	if args := []string{want.Owner, "2", "ops", "10000", "redisson_lock__channel:{orders}", "PUBLISH"}; !slices.Equal(call.Args, args) {
 		t.Fatalf("ARGV: got %q, want %q", call.Args, args)
 	}
-	conn.answer = replying("break", []any{int64(0), int64(0)})
+	conn.answer = func(Call) Result { return Result{Value: []any{int64(0), int64(0)}} }
 	wantErrors(t, "Break of a changed hold", b.Break(t.Context(), "orders", want, "ops"), driver.ErrGone)
-	conn.answer = replying("inspect", []any{int64(-1)})
+	conn.answer = func(Call) Result { return Result{Value: []any{int64(-1)}} }
 	_, err = b.Inspect(t.Context(), "orders")
 	wantErrors(t, "Inspect of another kind", err, driver.ErrMismatch)
 	conn.answer = replying("inspect", []any{int64(0)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // see newScript
 	"encoding/hex"
+	"time"
 )
 
 // Conn is what the engine needs of a Redis client. It is small so that any
@@ -79,12 +80,13 @@ type Subscription interface {
 
 // ServerInfo is what a server says of itself. Zero fields are not known.
 type ServerInfo struct {
-	Version   string // "7.0.15"; of Valkey: the Redis version it is compatible with
-	RunID     string // changes with every start of the server
-	Cluster   bool   // a node of a Redis Cluster
-	ShardedPS bool   // knows SSUBSCRIBE and SPUBLISH
-	Role      string // "master" or "slave"
-	Replicas  int    // connected ones
+	Version   string        // "7.0.15"; of Valkey: the Redis version it is compatible with
+	RunID     string        // changes with every start of the server
+	Uptime    time.Duration // since that start, by the server's wall clock, in whole seconds
+	Cluster   bool          // a node of a Redis Cluster
+	ShardedPS bool          // knows SSUBSCRIBE and SPUBLISH
+	Role      string        // "master" or "slave"
+	Replicas  int           // connected ones
 
 	EvictionPolicy string // maxmemory-policy
 	EvictedKeys    int64  // since the server started

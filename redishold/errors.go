@@ -44,10 +44,10 @@ func (b *Backend) classify(p place, err error) error {
 		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
 	case meansNoRight:
 		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
-		e.advice = "grant the user " + b.grants(p, "", reply.Text)
+		e.advice = "grant the user " + b.grants(p, p.channel, "", reply.Text)
 	case meansNoRightInside:
 		e.kinds = []error{driver.ErrRefused}
-		e.advice = "grant the user " + b.grants(p, "", reply.Text)
+		e.advice = "grant the user " + b.grants(p, p.channel, "", reply.Text)
 	case meansNoRoom:
 		e.kinds = []error{driver.ErrRefused}
 	case meansWrongType:
@@ -166,17 +166,17 @@ func (r *refusal) Unwrap() []error {
 }
 
 // grants returns the ACL rules that would have made the server accept command
-// (if it is known), which it refused with text.
-func (b *Backend) grants(p place, command, text string) string {
+// (if it is known), which it refused with text. If that was a message, it was to
+// channel.
+func (b *Backend) grants(p place, channel, command, text string) string {
 	quoted := regexp.MustCompile(`'([a-z|]+)' command`).FindStringSubmatch(text)
 	switch {
 	case quoted != nil:
 		return "+" + quoted[1]
 	case strings.Contains(text, "channel"):
-		return "&redisson_lock__channel:*"
+		return "&" + family(channel) + "*"
 	case strings.Contains(text, "key"):
-		own, rest := b.layout.patterns(p)
-		return "~" + own + " ~" + rest
+		return "~" + p.lock + "* ~" + b.layout.prefix + "holdfast:*"
 	case command != "":
 		return "+" + strings.ToLower(command)
 	default:
@@ -186,4 +186,5 @@ func (b *Backend) grants(p place, command, text string) string {
 
 // allCommands are the commands that a user of the engine needs, as ACL rules.
 const allCommands = "+eval +evalsha +subscribe +unsubscribe +publish +spublish " +
-	"+exists +del +pexpire +pttl +get +set +hget +hset +hexists +hlen +hkeys +hgetall +time"
+	"+exists +del +pexpire +pttl +get +set +hget +hset +hexists +hdel +hscan +hlen +hkeys +hgetall +time +incrby " +
+	"+lindex +lpop +lrange +lrem +rpush +zadd +zcard +zcount +zrange +zrangebyscore +zrem +zremrangebyscore +zscore"

@@ -52,7 +52,7 @@ func TestServerErrors(t *testing.T) {
 		{"Error compiling script (new function): :33: WRONGTYPE Operation against a key", mismatch, ""},
 	} {
 		b := New(&fakeConn{}, &Options{Prefix: "app:"})
-		p := place{name: "stock:42", lock: "stock:42"}
+		p := place{name: "stock:42", lock: "stock:42", channel: "redisson_lock__channel:{stock:42}"}
 		err := b.classify(p, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
 		var got []string
 		for _, kind := range []struct {

@@ -44,7 +44,7 @@ func (b *Backend) explainLost(ctx context.Context, info ServerInfo, cs []driver.
 	var claims []driver.Claim
 	var at []int
 	for i := range renewals {
-		if errors.Is(renewals[i].Err, driver.ErrGone) && len(at) < explainMost {
+		if errors.Is(renewals[i].Err, driver.ErrGone) && !isUnreplicated(renewals[i].Err) && len(at) < explainMost {
 			claims, at = append(claims, cs[i]), append(at, i)
 		}
 	}
@@ -65,8 +65,7 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, cs []driver.Clai
 
 	calls := make([]Call, len(cs))
 	for i, c := range cs {
-		p := b.layout.place(c.Name)
-		calls[i] = Call{Script: b.scripts.explain, Keys: []string{p.lock, b.layout.mark(p, c.Owner), p.counter}}
+		calls[i] = b.explainCall(b.layout.place(c.Name), c)
 	}
 	reasons := make([]*driver.GoneError, len(cs))
 	var missing []int

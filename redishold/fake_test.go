@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -38,7 +39,8 @@ func (c *fakeConn) Do(_ context.Context, calls ...Call) []Result {
 }
 
 func granting(call Call) Result {
-	switch call.Script.Name() {
+	name := call.Script.Name()
+	switch name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
 	case "acquire":
 		return Result{Value: []any{int64(1), int64(7)}}
 	case "renew", "register":

@@ -14,8 +14,11 @@ import (
 //	renew            1 · 0
 //	release, abandon {1, receivers} · {0, 0}
 //
-// Release takes one key, so that a cluster slot on the move does not block it.
+// Release takes one key where it can, so that a cluster slot on the move does not
+// block it.
 type form interface {
+	prober
+
 	acquire(p place, c driver.Claim, publish []string) Call
 	renew(p place, c driver.Claim) Call
 	release(p place, c driver.Claim, publish []string) Call
@@ -29,7 +32,20 @@ type form interface {
 }
 
 // form returns how c is kept.
-func (b *Backend) form(driver.Claim) form { return rlock{b.layout, &b.scripts} }
+func (b *Backend) form(c driver.Claim) form {
+	switch {
+	case b.own != nil:
+		return b.own
+	case c.Mode == driver.Permit:
+		return semaphore{b.layout, &b.semaphores}
+	case c.ReadWrite:
+		return b.readWrite()
+	case c.Fair:
+		return b.fairLock()
+	default:
+		return rlock{b.layout, &b.scripts}
+	}
+}
 
 // rlock is Redisson's RLock: a hash of one field, owner → hold count.
 type rlock struct {

@@ -62,8 +62,9 @@ func (n *names) drop(now time.Time) {
 // person says for people who owner is. It asks the server at most once in a
 // while, and a failure costs nothing but the name.
 func (b *Backend) person(ctx context.Context, owner string) string {
+	owner = strings.TrimSuffix(owner, writeField)
 	uuid, number, ok := cutOwner(owner)
-	if !ok {
+	if !ok || b.own != nil && !isUUID(uuid) {
 		return printable(owner)
 	}
 	text, known := b.names.get(uuid)
@@ -75,6 +76,9 @@ func (b *Backend) person(ctx context.Context, owner string) string {
 		return text
 	}
 	if _, err := strconv.ParseInt(number, 10, 64); err != nil || !isUUID(uuid) {
+		return printable(owner)
+	}
+	if b.own != nil {
 		return printable(owner)
 	}
 	return "Redisson client " + uuid[:8] + "… thread " + number

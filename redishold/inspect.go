@@ -7,11 +7,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Inspect returns who holds name, at one instant of the server: nobody, or one.
-// Data that is no exclusive lock is driver.ErrMismatch.
+// Inspect returns who holds name, at one instant of the server: nobody, one, or
+// the holders of a read-write lock or a semaphore. Redisson's layout does not tell
+// who holds a permit: its Owner is its id in hex. Data that is no lock is
+// driver.ErrMismatch.
 func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
 	p := b.layout.place(name)
-	value, err := b.call(ctx, Call{Script: b.scripts.inspect, Keys: []string{p.lock}})
+	value, err := b.call(ctx, b.inspectCall(p))
+	if b.own == nil && isWrongType(err) {
+		return b.inspectSemaphore(ctx, p)
+	}
 	if err != nil {
 		return nil, b.classify(p, err)
 	}
@@ -19,8 +24,11 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 	if err != nil {
 		return nil, err
 	}
-	if reply.otherKind {
+	if reply.otherKind && b.own != nil {
 		return nil, errOtherKind(p)
+	}
+	if reply.otherKind {
+		return b.inspectReadWrite(ctx, p)
 	}
 	var holders []driver.Holder
 	for _, h := range reply.holds {
@@ -35,7 +43,8 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 }
 
 // Break ends exactly the hold h of name and wakes waiters. Its owner learns why
-// when it next renews or unlocks; a Redisson client only that it is gone.
+// when it next renews or unlocks; a Redisson client, and whoever holds a permit,
+// only that it is gone.
 func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
 	info, err := b.ask(ctx)
 	if err != nil {
@@ -44,15 +53,24 @@ func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why s
 	p := b.layout.place(name)
 	// The owner notices at the latest when its lease ends.
 	ttl := strconv.FormatInt(millis(max(h.Remaining, minMark)), 10)
+	if b.own != nil {
+		return b.breakOwn(ctx, p, h, why, ttl, info)
+	}
 	value, err := b.call(ctx, Call{
 		Script: b.scripts.breakHold,
 		Keys:   []string{p.lock, b.layout.mark(p, h.Owner)},
 		Args:   append([]string{h.Owner, strconv.Itoa(h.Holds), why, ttl, p.channel}, info.publishWith()...),
 	})
+	if isWrongType(err) {
+		return b.breakPermit(ctx, p, h, info)
+	}
 	if err != nil {
 		return b.classify(p, err)
 	}
 	ended, err := b.ended(b.scripts.breakHold, value)
+	if err == nil && !ended { // break.lua leaves a read-write lock alone
+		ended, err = b.breakReadWrite(ctx, p, h, why, info)
+	}
 	if err != nil || ended {
 		return err
 	}

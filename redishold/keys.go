@@ -8,8 +8,14 @@ import (
 
 // layout makes keys and channels from names.
 type layout struct {
-	prefix string
-	slots  slotNumbers
+	prefix       string
+	protocol     Protocol
+	sharedTokens bool // Redisson's counters, one per name
+	slots        slotNumbers
+}
+
+func newLayout(o *Options) *layout {
+	return &layout{prefix: o.Prefix, protocol: o.Protocol, sharedTokens: o.SharedTokens}
 }
 
 // place is where a lock lives: the keys of one name, all in one hash slot.
@@ -23,12 +29,15 @@ type place struct {
 // place returns where the lock called name lives.
 func (l *layout) place(name string) place {
 	lock := l.prefix + name
-	return place{name: name, lock: lock, channel: "redisson_lock__channel:" + tagged(lock), counter: l.counter(lock)}
+	return place{name: name, lock: lock, channel: l.protocol.releaseChannel() + tagged(lock), counter: l.counter(lock)}
 }
 
 // counter returns the key of the token counter for the slot of lock. A prefix
 // with a hash tag puts all locks into one slot, and one counter serves them.
 func (l *layout) counter(lock string) string {
+	if l.sharedTokens {
+		return "redisson_lock_token:" + tagged(lock)
+	}
 	if strings.Contains(l.prefix, "{") {
 		return l.prefix + "holdfast:token"
 	}
@@ -46,11 +55,30 @@ func (l *layout) mark(p place, owner string) string {
 	return l.prefix + "holdfast:gone:" + tagged(p.lock) + ":" + owner
 }
 
-// patterns returns what an ACL must grant for the lock p: the pattern of its key
-// and of those that begin with it (the probe's, and marks where the prefix has a
-// hash tag), and that of all the others.
-func (l *layout) patterns(p place) (lock, others string) {
-	return p.lock + "*", l.prefix + "holdfast:*"
+// pattern returns what an ACL must grant for the lock p so that the user has
+// access to key, which is one of p's or one that the probe made beside it.
+func (l *layout) pattern(p place, key string) string {
+	switch {
+	case strings.HasPrefix(key, p.lock):
+		return p.lock + "*"
+	case strings.HasPrefix(key, l.prefix+"holdfast:"):
+		return l.prefix + "holdfast:*"
+	case strings.HasPrefix(key, "{"+p.lock): // Redisson's rule for keys that begin with the name
+		return "{" + p.lock + "*"
+	default:
+		return family(key) + "*"
+	}
+}
+
+// family returns what all of Redisson's keys or channels of one kind begin with:
+// "redisson_lock_queue:" of "redisson_lock_queue:{orders}".
+func family(key string) string {
+	if i := strings.IndexAny(key, ":{"); i >= 0 && key[i] == ':' {
+		return key[:i+1]
+	} else if i >= 0 {
+		return key[:i]
+	}
+	return key
 }
 
 // client returns the key of a client's registration.

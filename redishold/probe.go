@@ -1,6 +1,7 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,16 +12,40 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// prober is what has a probe: a form, or anything else with scripts of its own.
+//
+// Its probe script tries every command of its scripts on scratch keys, leaves
+// nothing behind, and takes and answers the same as probe.lua: KEYS are
+// probeKeys, ARGV the scratch channel and the commands to publish with. What
+// probe.lua tries has passed before, so another probe may leave that out.
+type prober interface {
+	probe() *Script
+	probeKeys(scratch place) []string
+	channel(p place, c driver.Claim) string
+}
+
+// probe is the probe that all kinds share.
+func (f rlock) probe() *Script { return f.scripts.probe }
+
+// probeKeys are scratch keys. The counter is shared by all locks of its slot, so
+// another key in that slot stands for it.
+func (f rlock) probeKeys(scratch place) []string {
+	return []string{scratch.lock, f.mark(scratch, "probe"), scratch.counter + ":holdfast-probe:" + rand.Text()}
+}
+
 // ready returns where the lock called name lives and what the server is, or why
-// it cannot keep that lock. Before the first lock it proves that the user may run
-// every command of every script. Its errors come before anything was sent for
-// the claim.
-func (b *Backend) ready(ctx context.Context, name string) (place, ServerInfo, error) {
+// it cannot keep that lock. Before the first lock of f's kind it proves that the
+// user may run every command of every script. Its errors come before anything
+// was sent for the claim.
+func (b *Backend) ready(ctx context.Context, name string, f prober) (place, ServerInfo, error) {
 	if name == "" {
 		return place{}, ServerInfo{}, refused("a lock needs a name: it is empty")
 	}
+	if err := cmp.Or(b.invalid, b.unsupported(f)); err != nil {
+		return place{}, ServerInfo{}, err
+	}
 	p := b.layout.place(name)
-	info, err := b.probed(ctx, p)
+	info, err := b.probed(ctx, p, f)
 	if err != nil {
 		return place{}, ServerInfo{}, notTried(err)
 	}
@@ -32,10 +57,10 @@ func (b *Backend) ready(ctx context.Context, name string) (place, ServerInfo, er
 	return p, info, nil
 }
 
-// probed returns what the server is once the probe has passed. Only a pass is
+// probed returns what the server is once f's probe has passed. Only a pass is
 // remembered: after a failure somebody may grant what was missing.
-func (b *Backend) probed(ctx context.Context, p place) (ServerInfo, error) {
-	if b.server.proven.Load() {
+func (b *Backend) probed(ctx context.Context, p place, f prober) (ServerInfo, error) {
+	if b.server.passed(f.probe()) {
 		return b.ask(ctx)
 	}
 	if err := b.server.enter(ctx); err != nil {
@@ -44,7 +69,7 @@ func (b *Backend) probed(ctx context.Context, p place) (ServerInfo, error) {
 	defer b.server.leave()
 
 	info, err := b.askAlone(ctx)
-	if err != nil || b.server.proven.Load() {
+	if err != nil || b.server.passed(f.probe()) {
 		return info, err
 	}
 	if info.tooOld() {
@@ -54,22 +79,30 @@ func (b *Backend) probed(ctx context.Context, p place) (ServerInfo, error) {
 	if info.Cluster && placeable(p) != nil {
 		return info, nil // the caller refuses the name; another one will be probed
 	}
-	if err := b.probe(ctx, p, info); err != nil {
+	if err := b.proveReplicas(ctx, p); err != nil {
 		return ServerInfo{}, err
 	}
-	b.server.proven.Store(true)
+	for _, f := range b.probes(f) {
+		if b.server.passed(f.probe()) {
+			continue
+		}
+		if err := b.probe(ctx, p, info, f); err != nil {
+			return ServerInfo{}, err
+		}
+		b.server.pass(f.probe())
+	}
 	return info, nil
 }
 
-// probe runs the probe beside the lock p, on scratch keys in its name space.
-func (b *Backend) probe(ctx context.Context, p place, info ServerInfo) error {
+// probe runs f's probe beside the lock p, on scratch keys in its name space.
+func (b *Backend) probe(ctx context.Context, p place, info ServerInfo, f prober) error {
 	scratch := b.layout.place(p.name + ":holdfast-probe:" + rand.Text())
-	// The counter is shared, so its scratch key is another one in its slot.
-	keys := []string{scratch.lock, b.layout.mark(scratch, "probe"), scratch.counter + ":holdfast-probe:" + rand.Text()}
+	keys := f.probeKeys(scratch)
+	channel := f.channel(scratch, driver.Claim{Owner: "probe"})
 	value, err := b.call(ctx, Call{
-		Script: b.scripts.probe,
+		Script: f.probe(),
 		Keys:   keys,
-		Args:   append([]string{scratch.channel}, info.publishWith()...),
+		Args:   append([]string{channel}, info.publishWith()...),
 	})
 	if err != nil {
 		return b.nameKeys(ctx, p, keys, err)
@@ -78,7 +111,7 @@ func (b *Backend) probe(ctx context.Context, p place, info ServerInfo) error {
 	if err != nil {
 		return err
 	}
-	return b.judge(p, refusals)
+	return b.judge(p, channel, refusals)
 }
 
 // nameKeys finds out which of the probe's keys the user has no access to, if it
@@ -88,12 +121,11 @@ func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err erro
 	if !errors.As(err, &reply) || meaningOf(reply.Text) != meansNoRight || !strings.Contains(reply.Text, "key") {
 		return b.classify(p, err)
 	}
-	own, rest := b.layout.patterns(p)
 	var missing []string
-	for i, pattern := range []string{own, rest, rest} {
+	for i, key := range keys {
 		_, err := b.call(ctx, Call{Script: b.scripts.client, Keys: keys[i : i+1]})
 		if errors.As(err, &reply) && meaningOf(reply.Text) == meansNoRight {
-			missing = appendNew(missing, "~"+pattern)
+			missing = appendNew(missing, "~"+b.layout.pattern(p, key))
 		}
 	}
 	if missing == nil {
@@ -108,7 +140,7 @@ func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err erro
 }
 
 // judge turns what the probe was refused into an error.
-func (b *Backend) judge(p place, refusals []probeRefusal) error {
+func (b *Backend) judge(p place, channel string, refusals []probeRefusal) error {
 	var commands, rules []string
 	var cause *ReplyError
 	for _, r := range refusals {
@@ -124,7 +156,7 @@ func (b *Backend) judge(p place, refusals []probeRefusal) error {
 			cause = reply
 		}
 		commands = appendNew(commands, strings.ToLower(r.command))
-		rules = appendNew(rules, b.grants(p, r.command, r.words))
+		rules = appendNew(rules, b.grants(p, channel, r.command, r.words))
 	}
 	if cause == nil {
 		return nil

@@ -160,7 +160,7 @@ func TestPerson(t *testing.T) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 		for owner, want := range map[string]string{
-			"redlock": "redlock", "": "", "a:b:c": "a:b:c", testUUID + ":5:write": testUUID + ":5:write", "x\ny": "xy",
+			"redlock": "redlock", "": "", "a:b:c": "a:b:c", testUUID + ":5:write": "Redisson client 71b96ce8… thread 5", "x\ny": "xy",
 			strings.Repeat("é", 300): strings.Repeat("é", 100) + "…",
 		} {
 			if got := b.person(t.Context(), owner); got != want {

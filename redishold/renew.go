@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,6 +20,10 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 	}
 	renewals := make([]driver.Renewal, 0, len(cs))
 	for chunk := range slices.Chunk(cs, renewChunk) {
+		if b.options.Replicas != 0 && !info.Cluster && len(chunk) > 1 {
+			renewals = append(renewals, b.renewFirst(ctx, info, chunk)...)
+			continue
+		}
 		renewals = append(renewals, b.renewChunk(ctx, info, chunk)...)
 	}
 	b.explainLost(ctx, info, cs, renewals)
@@ -31,14 +36,19 @@ func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.C
 		calls[i] = b.form(c).renew(b.layout.place(c.Name), c)
 	}
 	renewals := make([]driver.Renewal, len(cs))
-	for i, result := range b.doRegistering(ctx, info.Cluster, calls, cs...) {
+	for i, result := range b.doReplicated(ctx, info, calls, cs...) {
 		renewals[i] = b.renewal(cs[i], result)
 	}
 	return renewals
 }
 
 func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
-	if result.Err != nil {
+	few := shortOf(result)
+	switch {
+	case few != nil: // it did run
+	case errors.As(result.Err, &few):
+		return driver.Renewal{Err: unreplicated(few)}
+	case result.Err != nil:
 		return driver.Renewal{Err: b.classifyHeld(b.layout.place(c.Name), result.Err)}
 	}
 	renewed, err := parseRenew(result.Value)
@@ -47,6 +57,9 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	}
 	if !renewed {
 		return driver.Renewal{Err: unexplained()}
+	}
+	if few != nil {
+		return driver.Renewal{Err: unreplicated(few)}
 	}
 	return driver.Renewal{ValidFor: c.TTL}
 }

@@ -11,7 +11,7 @@ type scripts struct {
 	acquire, renew, release, abandon *Script
 	breakHold, inspect, explain      *Script
 	register, client                 *Script
-	probe                            *Script
+	probe, replicas                  *Script
 }
 
 func loadScripts() scripts {
@@ -26,6 +26,7 @@ func loadScripts() scripts {
 		register:  loadScript("register"),
 		client:    loadScript("client"),
 		probe:     loadScript("probe"),
+		replicas:  loadScript("replicas"),
 	}
 }
 

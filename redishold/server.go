@@ -10,12 +10,12 @@ import (
 
 // server keeps what the engine learnt about its server.
 type server struct {
-	gate   chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
-	known  atomic.Pointer[ServerInfo]
-	proven atomic.Bool // the probe passed
+	gate  chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
+	known atomic.Pointer[ServerInfo]
 
-	mu   sync.Mutex
-	last ServerInfo // what the latest look showed, to tell an eviction from a deletion
+	mu     sync.Mutex
+	proven map[*Script]bool // probes that passed
+	last   ServerInfo       // what the latest look showed, to tell an eviction from a deletion
 }
 
 // ask returns what the server is. It asks once; only a failure is asked again.
@@ -58,6 +58,20 @@ func (s *server) enter(ctx context.Context) error {
 }
 
 func (s *server) leave() { <-s.gate }
+
+// passed reports that probe has passed.
+func (s *server) passed(probe *Script) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proven[probe]
+}
+
+// pass records that probe has passed.
+func (s *server) pass(probe *Script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proven[probe] = true
+}
 
 // look records info and returns the one before it.
 func (s *server) look(info ServerInfo) (before ServerInfo) {

@@ -18,6 +18,8 @@ type topics struct {
 	// returns when all are confirmed.
 	subscribe func(ctx context.Context, channel string, notify func(Notice)) ([]Subscription, error)
 
+	poll time.Duration // waiters sleep for up to so long instead of listening; 0: they listen
+
 	mu   sync.Mutex
 	last uint64 // the latest version given out; never given out twice
 	open map[string]*topic

@@ -11,33 +11,84 @@ import (
 // Try makes one attempt to hold c.Name for c.Owner. The first one of a Backend
 // also asks the server what it is and proves the user's rights.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-	p, info, err := b.ready(ctx, c.Name)
+	t, err := b.prepare(ctx, c)
 	if err != nil {
 		return driver.Outcome{}, err
 	}
+	return b.outcome(ctx, t, b.doReplicated(ctx, t.info, []Call{t.call}, c)[0])
+}
+
+// TryAll makes one attempt for each of cs, in one round trip per server.
+func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+	attempts := make([]driver.Attempt, len(cs))
+	var tries []try
+	var calls []Call
+	var at []int
+	for i, c := range cs {
+		t, err := b.prepare(ctx, c)
+		if err != nil {
+			attempts[i].Err = err
+			continue
+		}
+		tries, calls, at = append(tries, t), append(calls, t.call), append(at, i)
+	}
+	if len(calls) == 0 {
+		return attempts
+	}
+	for j, result := range b.doReplicated(ctx, tries[0].info, calls, cs[at[0]]) {
+		i := at[j]
+		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, tries[j], result)
+	}
+	return attempts
+}
+
+// try is a claim on its way to the server.
+type try struct {
+	claim driver.Claim
+	place place
+	info  ServerInfo
+	ahead uint64
+	call  Call
+}
+
+// prepare does what comes before the call. Its errors say that nothing was sent.
+func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	f := b.form(c)
-	ahead := b.topics.version(f.channel(p, c)) // before the try: what comes after it is a change
-	call := f.acquire(p, c, info.publishWith())
-	result := b.doRegistering(ctx, info.Cluster, []Call{call}, c)[0]
-	if result.Err != nil {
-		return driver.Outcome{}, notBegun(b.classify(p, result.Err))
+	p, info, err := b.ready(ctx, c.Name, f)
+	if err != nil {
+		return try{}, err
+	}
+	return try{
+		claim: c, place: p, info: info,
+		ahead: b.topics.version(f.channel(p, c)), // before the try: what comes after it is a change
+		call:  f.acquire(p, c, info.publishWith()),
+	}, nil
+}
+
+// outcome reads the server's answer.
+func (b *Backend) outcome(ctx context.Context, t try, result Result) (driver.Outcome, error) {
+	short := shortOf(result)
+	if result.Err != nil && short == nil {
+		return driver.Outcome{}, notBegun(b.classify(t.place, result.Err))
 	}
 	reply, err := parseTry(result.Value)
 	if err != nil {
 		return driver.Outcome{}, err
 	}
-	switch reply.state {
-	case tryGranted:
-		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: c.TTL}, nil
-	case tryOtherKind:
-		return driver.Outcome{}, errOtherKind(p)
-	case tryGone:
+	switch {
+	case reply.state == tryGranted && short != nil:
+		return driver.Outcome{}, b.giveBack(ctx, t, short)
+	case reply.state == tryGranted:
+		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL}, nil
+	case reply.state == tryOtherKind:
+		return driver.Outcome{}, errOtherKind(t.place)
+	case reply.state == tryGone:
 		return driver.Outcome{}, lost(reply.mark)
 	default:
 		return driver.Outcome{
 			RetryAfter: retryAfter(reply.remaining),
 			Holder:     b.person(ctx, reply.owner),
-			Ahead:      ahead,
+			Ahead:      t.ahead,
 		}, nil
 	}
 }

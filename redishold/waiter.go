@@ -19,17 +19,28 @@ type waiter struct {
 	topics  *topics
 	channel string
 	topic   *topic // nil before the first Wait and after Close
+	naps    poller // instead of messages
 }
 
 // Wait returns nil when something was heard since the Try that last came from,
 // and also when listening began only after that Try.
+//
+// Where there are no messages to be had, it returns after ever longer sleeps.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
+	if w.topics.poll > 0 {
+		w.naps.most = w.topics.poll
+		return w.naps.Wait(ctx, last)
+	}
 	if w.topic == nil {
 		w.topic = w.topics.join(w.channel)
 	}
 	ahead, _ := last.Ahead.(uint64)
 	for {
 		changed, done, err := w.topics.look(w.topic, ahead)
+		if isForbidden(err) {
+			w.naps.most = pollMost
+			return w.naps.Wait(ctx, last)
+		}
 		if done || err != nil {
 			return err
 		}
@@ -64,8 +75,7 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 		}
 		if err != nil {
 			closeAll(subs)
-			var reply *ReplyError
-			if errors.As(err, &reply) && meaningOf(reply.Text) == meansNoRight {
+			if isForbidden(err) {
 				b.warnDeaf(err)
 			}
 			return nil, err
@@ -73,6 +83,12 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 		subs = append(subs, sub)
 	}
 	return subs, nil
+}
+
+// isForbidden says that the user lacks the right to listen.
+func isForbidden(err error) bool {
+	var reply *ReplyError
+	return errors.As(err, &reply) && meaningOf(reply.Text) == meansNoRight
 }
 
 // heardAfterFirst leaves out the first confirmation of a subscription, which

@@ -31,8 +31,8 @@ type Suite struct {
 	// subtest's T, whose Cleanup may close what Open opened.
 	Open func(t *testing.T) driver.Backend
 
-	// TTL is the lease of the tests that let one end. They take about eight of
-	// it in all, and a pause of the test process of half of it may fail them.
+	// TTL is the lease of the tests that let one end. They take about forty
+	// of it in all, and a pause of the test process of half of it may fail them.
 	// 0 means 500 ms, or the store's MinTTL if that is longer.
 	TTL time.Duration
 
@@ -292,5 +292,5 @@ func resizer(b driver.Backend) string {
 
 func latcher(b driver.Backend) string {
 	_, ok := b.(driver.Latcher)
-	return declared(ok, "driver.Latcher")
+	return declared(ok && b.Info().Caps.Latches, "Caps.Latches and driver.Latcher")
 }

@@ -124,7 +124,7 @@ func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
 		"Fair/GrantsInOrderOfArrival": "Caps.Fair",
 		"KindsDoNotMix":               "Caps.Shared and no Caps.Permits",
 		"TryAll/AnswersAsTry":         "driver.Batcher",
-		"Latch/IsSetOnce":             "driver.Latcher",
+		"Latch/IsSetOnce":             "Caps.Latches and driver.Latcher",
 	} {
 		if got := checkNamed(t, name).missing(plainMutex{memhold.New()}); got != want {
 			t.Errorf("%s: got %q missing, want %q", name, got, want)

@@ -92,8 +92,8 @@ func latchCanBeSetAfterItOpened(p *probe) {
 	p.openLatch(2)
 }
 
-// awaitLatch waits as the core does: it counts again after each Wait. wait
-// bounds one Wait.
+// awaitLatch waits as the core does: it counts again after each Wait. The pause
+// lets the fake clock go on if Wait always returns at once.
 func (p *probe) awaitLatch(w driver.Waiter) error {
 	for {
 		n, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
@@ -103,6 +103,7 @@ func (p *probe) awaitLatch(w driver.Waiter) error {
 		if err := p.wait(w, driver.Outcome{}); err != nil {
 			return err
 		}
+		pause(p.ctx, time.Millisecond)
 	}
 }
 

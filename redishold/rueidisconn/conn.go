@@ -243,7 +243,9 @@ func unsent(err error) bool {
 func (c *Conn) notice(ctx context.Context, err error) {
 	if errors.Is(err, rueidis.ErrClosing) {
 		ping := c.client.Do(undated{ctx}, c.client.B().Ping().Build())
-		c.closed.Store(errors.Is(ping.Error(), rueidis.ErrClosing))
+		if errors.Is(ping.Error(), rueidis.ErrClosing) {
+			c.closed.Store(true)
+		}
 	}
 }
 

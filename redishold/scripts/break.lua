@@ -1,7 +1,7 @@
 -- break: end somebody else's hold, if it still is the one that was looked at.
 --
 -- The mark tells the owner what happened, and refuses its acquire if one is
--- still under way.
+-- still under way. A read-write lock is left alone: others may hold it too.
 --
 -- KEYS   1 lock, 2 mark of the owner
 -- ARGV   1 owner, 2 its holds, 3 why, 4 ttl of the mark in ms, 5 channel,
@@ -12,7 +12,7 @@
 local lock, mark, owner, holds = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local why, ttl, channel = ARGV[3], ARGV[4], ARGV[5]
 
-if redis.call('HGET', lock, owner) ~= holds then
+if redis.call('HGET', lock, owner) ~= holds or redis.call('HEXISTS', lock, 'mode') == 1 then
   return {0, 0}
 end
 redis.call('DEL', lock)

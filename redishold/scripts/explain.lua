@@ -9,7 +9,11 @@ local exists, holder = redis.call('EXISTS', lock), ''
 if exists == 1 then
   local fields = redis.pcall('HLEN', lock) -- the key may be no hash any more
   if type(fields) == 'number' and fields <= 4 then
-    holder = redis.call('HKEYS', lock)[1]
+    for _, field in ipairs(redis.call('HKEYS', lock)) do
+      if field ~= 'mode' and holder == '' then -- a read-write lock has a mode
+        holder = field
+      end
+    end
   end
 end
 return {exists, holder, redis.call('GET', mark) or '', redis.call('EXISTS', counter)}

@@ -30,6 +30,18 @@ func work(job string) error {
 		return workInCrowd()
 	case "pause":
 		return workUntilPaused()
+	case "mutexes":
+		return workInCrew(useMutexes)
+	case "readwrite":
+		return workInCrew(useReadWrite)
+	case "semaphore":
+		return workInCrew(useSemaphore)
+	case "fair":
+		return workInCrew(useFair)
+	case "lockall":
+		return workInCrew(useLockAll)
+	case "hold":
+		return workInCrew(holdOne)
 	default:
 		return fmt.Errorf("unknown job %q", job)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -32,6 +33,9 @@ func parseInfo(text string) redishold.ServerInfo {
 			s.ShardedPS = major(value) >= 7
 		case "run_id":
 			s.RunID = value
+		case "uptime_in_seconds":
+			seconds, _ := strconv.ParseInt(value, 10, 64)
+			s.Uptime = time.Duration(seconds) * time.Second
 		case "redis_mode":
 			s.Cluster = value == "cluster"
 		case "role":

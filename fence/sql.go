@@ -1,0 +1,110 @@
+package fence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// The table that SQL keeps, one row for each name. Names are compared byte by
+// byte.
+const (
+	// PostgreSQLTable creates the table in PostgreSQL, once, beside the data that it
+	// protects. Names must be valid text there: UTF-8, without a zero byte.
+	PostgreSQLTable = `CREATE TABLE IF NOT EXISTS fence (
+	name  text COLLATE "C" PRIMARY KEY,
+	token bigint NOT NULL
+)`
+
+	// MySQLTable creates the table in MySQL and MariaDB. Names have up to 512 bytes.
+	MySQLTable = `CREATE TABLE IF NOT EXISTS fence (
+	name  varbinary(512) NOT NULL PRIMARY KEY,
+	token bigint NOT NULL
+) ENGINE=InnoDB`
+)
+
+// SQL refuses stale tokens in a database, in the transaction of the write that
+// they protect. Its values are PostgreSQL and MySQL.
+type SQL int
+
+const (
+	// PostgreSQL is for PostgreSQL 9.5 or newer, and what speaks its SQL.
+	PostgreSQL SQL = iota + 1
+	// MySQL is for MySQL and MariaDB, with the table in InnoDB.
+	MySQL
+)
+
+// Check records token for name in tx, and returns ErrStale if a larger one was
+// recorded before. Call it before the protected write, in the same transaction,
+// and roll back on any error:
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer tx.Rollback()
+//	if err := fence.PostgreSQL.Check(ctx, tx, lock.Name(), lock.Token()); err != nil {
+//		return err
+//	}
+//	// … the write …
+//	return tx.Commit()
+//
+// The row of name stays locked until the transaction ends, so that no other
+// holder can write in between; transactions of other names are not delayed. A
+// token that is refused, or whose transaction is rolled back, leaves no trace.
+//
+// Under an isolation level above the database's default, Check may return the
+// database's error for a serialization failure instead, which says nothing about
+// the token: begin anew. The transaction must not be read-only.
+func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
+	if err := valid(name, token); err != nil {
+		return err
+	}
+	switch d {
+	case PostgreSQL:
+		return checkPostgreSQL(ctx, tx, name, int64(token))
+	case MySQL:
+		return checkMySQL(ctx, tx, name, int64(token))
+	default:
+		return fmt.Errorf("fence: unknown SQL dialect %d: %w", int(d), errors.ErrUnsupported)
+	}
+}
+
+// checkPostgreSQL counts on ON CONFLICT to lock the row and to look at its
+// latest version.
+func checkPostgreSQL(ctx context.Context, tx *sql.Tx, name string, token int64) error {
+	result, err := tx.ExecContext(ctx, `INSERT INTO fence (name, token) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET token = EXCLUDED.token
+WHERE fence.token <= EXCLUDED.token`, name, token)
+	if err != nil {
+		return fmt.Errorf("fence: record token of %q: %w", name, err)
+	}
+	rows, err := result.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("fence: record token of %q: %w", name, err)
+	}
+	if rows == 0 {
+		return stale(name, uint64(token), 0)
+	}
+	return nil
+}
+
+// checkMySQL locks the row and compares by itself. The number of affected rows
+// would not do: by default MySQL counts those that changed, and the second write
+// of one holder changes none. The insert comes first because reading a row that
+// does not exist locks a gap, on which two transactions can deadlock.
+func checkMySQL(ctx context.Context, tx *sql.Tx, name string, token int64) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO fence (name, token) VALUES (?, ?)
+ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`, []byte(name), token); err != nil {
+		return fmt.Errorf("fence: record token of %q: %w", name, err)
+	}
+	var seen int64
+	if err := tx.QueryRowContext(ctx, `SELECT token FROM fence WHERE name = ? FOR UPDATE`, []byte(name)).Scan(&seen); err != nil {
+		return fmt.Errorf("fence: read token of %q: %w", name, err)
+	}
+	if seen > token {
+		return stale(name, uint64(token), uint64(seen))
+	}
+	return nil
+}

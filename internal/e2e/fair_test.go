@@ -1,0 +1,632 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// The scripts of the fair lock, on a real server and beside Redisson.
+
+const (
+	queueKey    = "redisson_lock_queue:{stock:42}"
+	deadlineKey = "redisson_lock_timeout:{stock:42}"
+	aliveKey    = "holdfast:fair:{stock:42}"
+
+	presence = 4000   // ms that a waiter of Holdfast counts as alive
+	silence  = 300000 // ms that one of Redisson does
+)
+
+var fairReleaseKeys = []string{lockKey, queueKey, deadlineKey, aliveKey}
+
+func fairMark(owner string) string { return "holdfast:gone:{stock:42}:" + owner }
+
+func fairKeys(owner string) []string {
+	return []string{lockKey, fairMark(owner), counterKey, queueKey, deadlineKey, aliveKey}
+}
+
+func fairArgs(owner string) []any {
+	return []any{owner, 20000, 1, 1, presence, silence, channel + ":", "PUBLISH"}
+}
+
+// fairTry runs fair_acquire and reports whether it granted.
+func (b *bench) fairTry(owner string) (granted bool, reply []any) {
+	b.t.Helper()
+	reply, _ = b.run("fair_acquire", fairKeys(owner), fairArgs(owner)...).([]any)
+	return len(reply) == 2 && reply[0] == int64(1), reply
+}
+
+func (b *bench) fairGrant(owner string) {
+	b.t.Helper()
+	if granted, reply := b.fairTry(owner); !granted {
+		b.t.Fatalf("fair_acquire for %s: got %v, want a grant; queue %q", owner, reply, b.queue())
+	}
+}
+
+// fairBusy tries for owners, who all have to wait, and returns the last reply.
+func (b *bench) fairBusy(owners ...string) (reply []any) {
+	b.t.Helper()
+	for _, owner := range owners {
+		var granted bool
+		if granted, reply = b.fairTry(owner); granted || len(reply) != 4 || reply[0] != int64(0) {
+			b.t.Fatalf("fair_acquire for %s: got %v, want busy", owner, reply)
+		}
+	}
+	return reply
+}
+
+func (b *bench) fairRelease(owner string) {
+	b.t.Helper()
+	got, _ := b.run("fair_release", fairReleaseKeys, owner, 0, channel+":", "PUBLISH").([]any)
+	if len(got) != 2 || got[0] != int64(1) || got[1] == int64(-1) {
+		b.t.Fatalf("fair_release for %s: got %v, want released", owner, got)
+	}
+}
+
+func (b *bench) queue() []string {
+	b.t.Helper()
+	return b.Strings("LRANGE", queueKey, "0", "-1")
+}
+
+func (b *bench) wantQueue(owners ...string) {
+	b.t.Helper()
+	if got := b.queue(); !slices.Equal(got, owners) {
+		b.t.Fatalf("queue: got %q, want %q", got, owners)
+	}
+	scores := b.Strings("ZRANGE", deadlineKey, "0", "-1")
+	slices.Sort(scores)
+	sorted := slices.Sorted(slices.Values(owners))
+	if !slices.Equal(scores, sorted) {
+		b.t.Fatalf("deadlines: got those of %q, want those of %q", scores, sorted)
+	}
+}
+
+// now is the server's clock in ms.
+func (b *bench) now() int64 {
+	b.t.Helper()
+	clock := b.Strings("TIME")
+	s, _ := strconv.ParseInt(clock[0], 10, 64)
+	us, _ := strconv.ParseInt(clock[1], 10, 64)
+	return s*1000 + us/1000
+}
+
+// score is owner's deadline, counted from now.
+func (b *bench) score(owner string) int64 {
+	b.t.Helper()
+	text := b.String("ZSCORE", deadlineKey, owner)
+	at, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		b.t.Fatalf("score of %s: got %q, want an integer: Java cannot read others", owner, text)
+	}
+	return at - b.now()
+}
+
+func (b *bench) wantScore(owner string, want int64) {
+	b.t.Helper()
+	if got := b.score(owner); got > want || got < want-2000 {
+		b.t.Fatalf("deadline of %s: got %d ms from now, want %d", owner, got, want)
+	}
+}
+
+// vanish makes waiters of Holdfast look as if they had not tried for long.
+func (b *bench) vanish(owners ...string) {
+	b.t.Helper()
+	for _, owner := range owners {
+		b.Int("ZADD", aliveKey, "XX", fmt.Sprint(b.now()-1), owner)
+	}
+}
+
+// heardBefore publishes an end mark and returns what was heard until then.
+func (b *bench) heardBefore(l *redistest.Listener) []redistest.Message {
+	b.t.Helper()
+	end := fmt.Sprint("end:", b.now(), len(l.Messages()))
+	b.Int("PUBLISH", end, "1")
+	for n := 1; ; n++ {
+		got := l.Wait(n)
+		if got[len(got)-1].Channel == end {
+			return got[:len(got)-1]
+		}
+	}
+}
+
+func (b *bench) wantFairTTLs() {
+	b.t.Helper()
+	b.wantNothingStays()
+	if queue, deadlines := b.Int("PTTL", queueKey), b.Int("PTTL", deadlineKey); queue > deadlines+100 || deadlines > queue+100 {
+		b.t.Fatalf("PTTL: queue %d, deadlines %d, want the same", queue, deadlines)
+	}
+	last := b.Strings("ZREVRANGE", deadlineKey, "0", "0")
+	if len(last) == 1 && b.Int("PTTL", queueKey) <= b.score(last[0]) {
+		b.t.Fatal("the queue ends before its last deadline")
+	}
+}
+
+// redisson does what Redisson does for its fair lock, by its
+// protocol: one operation per call.
+const redisson = `
+local lock, queue, timeouts = KEYS[1], KEYS[2], KEYS[3]
+local op, owner, lease, wait, channel = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local function shift(members)
+  for _, m in ipairs(members) do redis.call('ZINCRBY', timeouts, -wait, m) end
+end
+if op == 'giveup' then
+  local behind, found = {}, false
+  for _, m in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+    if found then behind[#behind + 1] = m end
+    found = found or m == owner
+  end
+  shift(behind)
+  redis.call('ZREM', timeouts, owner)
+  redis.call('LREM', queue, 0, owner)
+  return 'gone'
+end
+while true do
+  local head = redis.call('LINDEX', queue, 0)
+  local score = head and redis.call('ZSCORE', timeouts, head)
+  if not score or tonumber(score) > now then break end
+  redis.call('ZREM', timeouts, head)
+  redis.call('LPOP', queue)
+end
+if op == 'release' then
+  if redis.call('HEXISTS', lock, owner) == 0 then return 'not mine' end
+  redis.call('DEL', lock)
+  local head = redis.call('LINDEX', queue, 0)
+  if head then redis.call('PUBLISH', channel .. head, 0) end
+  return 'released'
+end
+if redis.call('EXISTS', lock) == 0 and (redis.call('EXISTS', queue) == 0 or redis.call('LINDEX', queue, 0) == owner) then
+  redis.call('LPOP', queue)
+  redis.call('ZREM', timeouts, owner)
+  shift(redis.call('ZRANGE', timeouts, 0, -1))
+  redis.call('HSET', lock, owner, 1)
+  redis.call('PEXPIRE', lock, lease)
+  return 'granted'
+end
+if redis.call('ZSCORE', timeouts, owner) then
+  return math.max(0, redis.call('PTTL', lock))
+end
+local tail, ttl = redis.call('LINDEX', queue, -1), redis.call('PTTL', lock)
+if tail and tail ~= owner and redis.call('ZSCORE', timeouts, tail) then
+  ttl = tonumber(redis.call('ZSCORE', timeouts, tail)) - now
+end
+if redis.call('ZADD', timeouts, string.format('%.0f', ttl + wait + now), owner) == 1 then
+  redis.call('RPUSH', queue, owner)
+end
+return ttl
+`
+
+// java runs one operation of a Redisson client with the default wait.
+func (b *bench) java(op, owner string) any {
+	b.t.Helper()
+	got, err := b.client.Eval(b.t.Context(), redisson, []string{lockKey, queueKey, deadlineKey},
+		op, owner, 30000, silence, channel+":").Result()
+	if err != nil {
+		b.t.Fatalf("Redisson's %s for %s: %v", op, owner, err)
+	}
+	return got
+}
+
+func (b *bench) wantJava(want, op, owner string) {
+	b.t.Helper()
+	if got := b.java(op, owner); got != want {
+		b.t.Fatalf("Redisson's %s for %s: got %v, want %s; queue %q", op, owner, got, want, b.queue())
+	}
+}
+
+// The numbers are those observed with Redisson's own scripts.
+func TestFairRedissonAsObserved(t *testing.T) {
+	b := newBench(t)
+	b.wantJava("granted", "acquire", "ja:1")
+	for _, c := range []struct {
+		owner        string
+		reply, score int64
+	}{{"jb:1", 30000, 330000}, {"jc:1", 330000, 630000}, {"jb:1", 30000, 330000}} {
+		if got, ok := b.java("acquire", c.owner).(int64); !ok || got > c.reply || got < c.reply-2000 {
+			t.Fatalf("reply to %s: got %v, want about %d", c.owner, got, c.reply)
+		}
+		b.wantScore(c.owner, c.score)
+	}
+}
+
+func TestFairFirstComeFirstServed(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.fairGrant("a:1")
+	b.wantHash(map[string]string{"a:1": "1"})
+	b.wantTTL(lockKey, 20000)
+	b.wantNothingStays()
+	if keys := b.Keys(); len(keys) != 2 {
+		t.Fatalf("a grant without a queue left %q", keys)
+	}
+	b.fairBusy("b:1", "c:1", "d:1", "c:1", "b:1", "b:1")
+	b.wantQueue("b:1", "c:1", "d:1")
+	b.wantFairTTLs()
+	for _, owner := range []string{"a:1", "b:1", "c:1"} {
+		b.fairRelease(owner)
+		next := string(owner[0]+1) + ":1"
+		if want := []redistest.Message{{Channel: channel + ":" + next, Payload: "0"}}; !slices.Equal(b.heardBefore(heard), want) {
+			t.Fatalf("messages: got %v, want %v alone", heard.Messages(), want)
+		}
+		heard = b.Listen("*")
+		if next != "d:1" {
+			b.fairBusy("d:1", "e:1")
+			b.run("fair_release", fairReleaseKeys, "e:1", 0, channel+":")
+		}
+		b.fairGrant(next)
+		b.wantHash(map[string]string{next: "1"})
+	}
+	b.wantQueue()
+	b.fairRelease("d:1")
+	if keys := b.Keys(); !slices.Equal(keys, []string{counterKey}) {
+		t.Fatalf("keys that stay: %q", keys)
+	}
+}
+
+func TestFairTryAgainIsTheSameClaim(t *testing.T) {
+	b := newBench(t)
+	_, first := b.fairTry("a:1")
+	b.fairBusy("b:1")
+	_, second := b.fairTry("a:1")
+	if second[1].(int64) <= first[1].(int64) {
+		t.Fatalf("tokens: got %v and %v, want rising ones", first, second)
+	}
+	b.wantHash(map[string]string{"a:1": "1"})
+	for range 3 {
+		if reply := b.fairBusy("b:1"); reply[1].(int64) < 15000 || reply[2] != "a:1" || reply[3] != "1" {
+			t.Fatalf("busy: got %v, want the holder and its lease", reply)
+		}
+	}
+	b.wantQueue("b:1")
+	b.want(n(1), "renew", []string{lockKey}, "a:1", 60000, 2)
+	b.wantHash(map[string]string{"a:1": "2"})
+}
+
+func TestFairAndPlainExcludeEachOther(t *testing.T) {
+	b := newBench(t)
+	b.grant("a:1", 20000, 1, 1)
+	b.fairBusy("b:1")
+	b.want(list(n(1), n(0)), "release", []string{lockKey}, "a:1", channel, "PUBLISH")
+	b.fairGrant("b:1")
+	if reply := b.run("acquire", threeKeys, "a:2", 20000, 1, 1).([]any); reply[0] != int64(0) {
+		t.Fatalf("plain acquire: got %v, want busy", reply)
+	}
+	b.String("FLUSHALL")
+	b.Int("HSET", lockKey, "mode", "read", "x:9", "1")
+	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
+	b.String("FLUSHALL")
+	b.String("SET", fairMark("a:1"), "abandoned")
+	b.want(list(n(-2), "abandoned"), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
+	if keys := b.Keys(); len(keys) != 1 {
+		t.Fatalf("refused tries left %q", keys)
+	}
+}
+
+// A lock that is free and another's turn: look again soon, but not at network speed.
+func TestFairFreeLockIsTheHeads(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	b.Int("DEL", lockKey) // expires unseen
+	for range 2 {
+		if reply := b.fairBusy("c:1"); !reflect.DeepEqual(reply, list(n(0), n(100), "", "0")) {
+			t.Fatalf("got %v, want busy with a back-off of 100 ms", reply)
+		}
+	}
+	b.Int("ZADD", aliveKey, fmt.Sprint(b.now()+60), "b:1")
+	if reply := b.fairBusy("c:1"); reply[1].(int64) < 10 || reply[1].(int64) > 60 {
+		t.Fatalf("got %v, want to come back when the head's time is over", reply)
+	}
+}
+
+// However many are dead, the one that lives has to wait for none of them twice.
+func TestFairDeadHeadsAreDroppedTogether(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	var dead []string
+	for i := range 999 {
+		dead = append(dead, fmt.Sprint("dead:", i))
+	}
+	b.fairBusy(dead...)
+	b.fairBusy("alive:1")
+	b.vanish(dead...)
+	b.fairRelease("a:1")
+	b.wantQueue("alive:1")
+	b.fairGrant("alive:1")
+}
+
+// The dead are in nobody's way while the lock is held, and after an outage all
+// look dead.
+func TestFairKeepsPlacesWhileTheLockIsHeld(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1", "d:1")
+	b.vanish("b:1", "c:1", "d:1")
+	b.fairBusy("d:1", "c:1", "b:1")
+	b.wantQueue("b:1", "c:1", "d:1")
+	b.fairRelease("a:1")
+	b.fairBusy("c:1")
+	b.fairGrant("b:1")
+}
+
+func TestFairAnyPollRepairsTheQueue(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1", "d:1")
+	b.Int("DEL", lockKey)
+	b.vanish("b:1")
+	heard := b.Listen("*")
+	b.fairBusy("d:1")
+	if want := []redistest.Message{{Channel: channel + ":c:1", Payload: "0"}}; !slices.Equal(b.heardBefore(heard), want) {
+		t.Fatalf("messages: got %v, want %v", heard.Messages(), want)
+	}
+	b.wantQueue("c:1", "d:1")
+	b.fairGrant("c:1")
+}
+
+func TestFairGivingUp(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	b.java("acquire", "j:1")
+	b.fairBusy("d:1")
+	b.Int("RPUSH", queueKey, "c:1") // a queue that others broke
+	before := b.score("j:1")
+	heard := b.Listen("*")
+	b.fairRelease("c:1")
+	b.wantQueue("b:1", "j:1", "d:1")
+	if after := b.score("j:1"); after < before-1000 {
+		t.Fatalf("deadline of the Java waiter: was %d ms from now, is %d", before, after)
+	}
+	b.want(list(n(0), n(0)), "fair_release", fairReleaseKeys, "c:1", 0, channel+":", "PUBLISH")
+	if got := b.heardBefore(heard); len(got) != 0 {
+		t.Fatalf("messages while the lock is held: %v", got)
+	}
+	b.wantHash(map[string]string{"a:1": "1"})
+
+	b.Int("DEL", lockKey)
+	b.fairRelease("b:1") // the head goes, and the lock is free
+	if want := []redistest.Message{{Channel: channel + ":j:1", Payload: "0"}}; !slices.Equal(b.heardBefore(heard)[1:], want) {
+		t.Fatalf("messages: got %v, want %v last", heard.Messages(), want)
+	}
+	b.wantJava("granted", "acquire", "j:1")
+}
+
+func TestFairAbandon(t *testing.T) {
+	b := newBench(t)
+	abandon := func(want any, owner string) {
+		t.Helper()
+		b.want(want, "fair_release", append(slices.Clone(fairReleaseKeys), fairMark(owner)), owner, 20000, channel+":", "PUBLISH")
+		b.wantTTL(fairMark(owner), 20000)
+		b.want(list(n(-2), "abandoned"), "fair_acquire", fairKeys(owner), fairArgs(owner)...)
+	}
+	abandon(list(n(0), n(0)), "a:1")
+	b.fairGrant("b:1")
+	b.fairBusy("c:1")
+	abandon(list(n(1), n(0)), "c:1")
+	b.wantQueue()
+	abandon(list(n(1), n(0)), "b:1")
+	b.wantHash(map[string]string{})
+	b.wantNothingStays()
+}
+
+// Holdfast and Redisson in one queue: a Java waiter that gets the lock takes its
+// own wait off everybody's deadline, however long it has waited.
+func TestFairSurvivesJavasSubtractions(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.java("acquire", "j:1")
+	b.fairBusy("g:1")
+	b.java("acquire", "j:2")
+	b.wantScore("g:1", 20000+presence+silence)
+	// 250 s later, in which g:1 has tried again and again
+	for _, owner := range []string{"j:1", "j:2", "g:1"} {
+		b.Int("ZADD", deadlineKey, fmt.Sprint(b.now()+b.score(owner)-250000), owner)
+	}
+	b.fairBusy("g:1")
+	b.fairRelease("a:1")
+	b.wantJava("granted", "acquire", "j:1")
+	b.wantScore("g:1", 20000+presence)
+	b.java("acquire", "j:3") // cleans up
+	b.wantQueue("g:1", "j:2", "j:3")
+	b.wantJava("released", "release", "j:1")
+	b.fairGrant("g:1")
+	b.wantQueue("j:2", "j:3")
+	b.fairRelease("g:1")
+	b.wantJava("granted", "acquire", "j:2")
+}
+
+// Even one that Java's subtractions made look dead keeps its place in the eyes of
+// Holdfast, and is mended with its next try.
+func TestFairTrustsPresenceNotTheScore(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	for _, owner := range []string{"b:1", "c:1"} {
+		b.Int("ZADD", deadlineKey, fmt.Sprint(b.now()-200000), owner)
+	}
+	b.fairRelease("a:1")
+	b.fairBusy("c:1")
+	b.wantScore("c:1", presence)
+	b.wantQueue("b:1", "c:1")
+	b.fairGrant("b:1")
+}
+
+// A dead waiter of Holdfast delays Java no longer than its presence and what is
+// left of the lease, whoever was before it.
+func TestFairDeadWaiterAndJava(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1", "d:1")
+	for _, owner := range []string{"b:1", "c:1", "d:1"} {
+		b.wantScore(owner, 20000+presence) // no more for being behind
+	}
+	b.Int("ZADD", deadlineKey, fmt.Sprint(b.now()+silence), "b:1") // of a Java waiter that died before it
+	b.fairBusy("b:1")
+	b.wantScore("b:1", 20000+presence)
+	b.java("acquire", "j:1")
+	b.wantScore("j:1", 20000+presence+silence)
+	b.Int("PEXPIRE", lockKey, "1000")
+	b.fairBusy("b:1")
+	b.wantScore("b:1", 1000+presence)
+	b.fairBusy("d:1")
+	b.wantScore("d:1", 20000+presence) // never lowered while others are before it
+}
+
+func TestFairDropsSilentJava(t *testing.T) {
+	b := newBench(t)
+	b.wantJava("granted", "acquire", "j:0")
+	b.java("acquire", "j:1")
+	b.fairBusy("g:1")
+	b.wantJava("released", "release", "j:0")
+	b.fairBusy("g:1")
+	b.wantQueue("j:1", "g:1")
+	b.Int("ZADD", deadlineKey, fmt.Sprint(b.now()-1), "j:1")
+	b.fairGrant("g:1")
+	b.wantQueue()
+}
+
+// Redisson itself waits for ever for a head without a deadline.
+func TestFairMendsAHeadWithoutDeadline(t *testing.T) {
+	b := newBench(t)
+	b.Int("RPUSH", queueKey, "lost:1")
+	b.fairBusy("b:1")
+	b.wantQueue("lost:1", "b:1")
+	b.wantScore("lost:1", presence)
+	b.wantFairTTLs()
+	b.Int("ZADD", deadlineKey, fmt.Sprint(b.now()-1), "lost:1") // and its time passes
+	b.fairGrant("b:1")
+	b.wantQueue()
+
+	b.String("FLUSHALL")
+	b.fairGrant("a:1")
+	b.Int("RPUSH", queueKey, "lost:1")
+	heard := b.Listen("*")
+	b.fairRelease("a:1")
+	if want := []redistest.Message{{Channel: channel + ":lost:1", Payload: "0"}}; !slices.Equal(b.heardBefore(heard), want) {
+		t.Fatalf("messages: got %v, want %v: it may be alive", heard.Messages(), want)
+	}
+}
+
+func TestFairOnAFullServer(t *testing.T) {
+	b := newBench(t)
+	b.fill()
+	refused := func(owner string) {
+		t.Helper()
+		before := b.Keys()
+		if _, err := eval(t, b.client, "fair_acquire", fairKeys(owner), fairArgs(owner)...); err == nil || !strings.Contains(err.Error(), "OOM") {
+			t.Fatalf("fair_acquire for %s: got error %v, want OOM", owner, err)
+		}
+		if after := b.Keys(); !slices.Equal(before, after) {
+			t.Fatalf("keys were %q, are %q", before, after)
+		}
+	}
+	refused("a:1")
+	b.String("CONFIG", "SET", "maxmemory", "0")
+	b.fairGrant("a:1")
+	b.fairBusy("b:1")
+	b.fill()
+	refused("c:1")
+	b.wantQueue("b:1")
+	b.Int("ZREM", deadlineKey, "b:1")
+	b.fairBusy("b:1") // who is queued stays queued
+	b.wantQueue("b:1")
+	b.fairGrant("a:1")
+	b.fairRelease("a:1")
+	refused("b:1")
+	b.wantQueue("b:1")
+	b.fairRelease("b:1")
+	b.wantQueue()
+	b.want(list(n(0)), "fair_probe", fairReleaseKeys[1:], channel, "PUBLISH")
+}
+
+// TestFairMissingRights takes every command from every script in turn. Whatever
+// the script does then, nothing without a TTL stays, and a lock is there as a
+// whole or not at all.
+func TestFairMissingRights(t *testing.T) {
+	b := newBench(t)
+	states := map[string]func(){
+		"free":   func() {},
+		"own":    func() { b.fairGrant("a:1"); b.fairBusy("c:1") },
+		"queued": func() { b.fairGrant("b:1"); b.fairBusy("a:1", "c:1") },
+		"turn":   func() { b.fairGrant("b:1"); b.fairBusy("d:1", "a:1"); b.vanish("d:1"); b.Int("DEL", lockKey) },
+		"new":    func() { b.fairGrant("b:1") },
+	}
+	cases := []struct {
+		script string
+		keys   []string
+		args   []any
+	}{
+		{"fair_acquire", fairKeys("a:1"), fairArgs("a:1")},
+		{"fair_release", append(slices.Clone(fairReleaseKeys), fairMark("a:1")), []any{"a:1", 30000, channel + ":", "PUBLISH"}},
+	}
+	for _, c := range cases {
+		for _, command := range append(commandsOf(t, c.script), "PUBLISH") {
+			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
+			client := b.login("limited", "secret")
+			for state, setup := range states {
+				b.String("FLUSHALL")
+				setup()
+				before := b.Map("HGETALL", lockKey)
+				reply, err := eval(t, client, c.script, c.keys, c.args...)
+				where := fmt.Sprintf("%s without %s, %s: reply %v, error %v", c.script, command, state, reply, err)
+				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
+					t.Errorf("%s: keys without TTL %q", where, stay)
+				}
+				after := b.Map("HGETALL", lockKey)
+				switch {
+				case maps.Equal(before, after), c.script == "fair_release" && state == "own" && len(after) == 0:
+				case c.script == "fair_acquire" && (state == "free" || state == "turn") && maps.Equal(after, map[string]string{"a:1": "1"}):
+				default:
+					t.Errorf("%s: lock was %v, is %v", where, before, after)
+				}
+				if c.script == "fair_release" && command == "PUBLISH" && state == "own" && !reflect.DeepEqual(reply, list(n(1), n(-1))) {
+					t.Errorf("%s: want released, not published", where)
+				}
+			}
+		}
+	}
+}
+
+// TestFairProbeFindsEveryMissingRight also shows that the two probes together
+// try every command that the scripts use.
+func TestFairProbeFindsEveryMissingRight(t *testing.T) {
+	b := newBench(t)
+	probeKeys := fairReleaseKeys[1:]
+	used := map[string]bool{}
+	for _, script := range []string{"fair_acquire", "fair_release"} {
+		for _, command := range commandsOf(t, script) {
+			used[command] = true
+		}
+	}
+	for _, command := range commandsOf(t, "probe") {
+		delete(used, command)
+	}
+	if len(used) < 9 {
+		t.Fatalf("commands: got %v only", used)
+	}
+	for command := range used {
+		b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
+		reply, err := eval(t, b.login("limited", "secret"), "fair_probe", probeKeys, channel, "PUBLISH")
+		if err != nil {
+			t.Fatalf("without %s: got error %v", command, err)
+		}
+		if refused := reply.([]any); len(refused) < 3 || refused[1] != command {
+			t.Errorf("without %s: got %v, want it named", command, refused)
+		}
+		if keys := b.Keys(); len(keys) != 0 {
+			t.Errorf("without %s: the probe left %q", command, keys)
+		}
+	}
+	b.want(list(n(0)), "fair_probe", probeKeys, channel, "PUBLISH", "SPUBLISH")
+	if keys := b.Keys(); len(keys) != 0 {
+		t.Fatalf("the probe left %q", keys)
+	}
+}

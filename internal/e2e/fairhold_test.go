@@ -1,0 +1,246 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Fair locks of package redishold on a real server.
+
+func fairClaim(number string) driver.Claim {
+	c := claim("stock:42", number)
+	c.Fair = true
+	return c
+}
+
+// awaitQueue returns when n claims wait for the lock.
+func awaitQueue(t *testing.T, server *redistest.Server, n int64) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); server.Int("LLEN", queueKey) != n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("queue: got %q, want %d waiters", server.Strings("LRANGE", queueKey, "0", "-1"), n)
+		}
+	}
+}
+
+func TestFairLocksArriveInOrder(t *testing.T) {
+	server := redistest.Start(t)
+	locker := holdfast.New(redishold.New(connect(t, server.Addr(), "", ""), nil), nil)
+	mutex := locker.FairMutex("stock:42")
+	holder, err := mutex.Lock(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 5
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	order := make(chan int, waiters)
+	for i := range waiters {
+		wg.Go(func() {
+			err := mutex.Do(bounded(t), func(context.Context, *holdfast.Lock) error {
+				order <- i
+				return nil
+			})
+			if err != nil {
+				t.Errorf("waiter %d: %v", i, err)
+				order <- -1
+			}
+		})
+		awaitQueue(t, server, int64(i+1))
+	}
+	if err := holder.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range waiters {
+		if got := <-order; got != i {
+			t.Fatalf("place %d went to waiter %d", i, got)
+		}
+	}
+}
+
+// However many died in the queue, the next gets the lock within 5 seconds.
+func TestFairDeadWaitersDelayTheNextOnce(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	holder := fairClaim("1")
+	mustTry(t, b, holder)
+	for i := range 20 {
+		mustTry(t, b, fairClaim(fmt.Sprint("dead", i))) // and never again
+	}
+	start := time.Now()
+	locker := holdfast.New(b, nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		awaitQueue(t, server, 21)
+		if err := b.Release(bounded(t), holder); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+	})
+	lock, err := locker.FairMutex("stock:42").Lock(bounded(t))
+	took := time.Since(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took > 5*time.Second || took < 3*time.Second {
+		t.Errorf("granted after %v, want about 4s", took)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFairGivingUpLeavesNoPlace(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	first, second, third := fairClaim("1"), fairClaim("2"), fairClaim("3")
+	mustTry(t, b, first)
+	mustTry(t, b, second)
+	last := mustTry(t, b, third)
+	if last.Granted || last.Holder != "ci@host:4121" || last.RetryAfter <= 0 || last.RetryAfter > first.TTL {
+		t.Fatalf("got %+v, want busy, held by ci@host:4121", last)
+	}
+	w := b.Waiter(third)
+	defer w.Close()
+	if err := w.Wait(bounded(t), last); err != nil { // subscribes
+		t.Fatalf("Wait: %v", err)
+	}
+	last = mustTry(t, b, third)
+	if err := b.Release(bounded(t), first); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if o := mustTry(t, b, third); o.Granted || o.RetryAfter != 100*time.Millisecond {
+		t.Fatalf("got %+v, want to come back in 100ms: it is another's turn", o)
+	}
+	if err := b.Release(bounded(t), second); err != nil {
+		t.Fatalf("Release of a queued claim: %v", err)
+	}
+	if err := w.Wait(bounded(t), last); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	if o := mustTry(t, b, third); !o.Granted {
+		t.Fatalf("got %+v, want a grant", o)
+	}
+	if r, err := b.Renew(bounded(t), []driver.Claim{third, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
+		t.Fatalf("Renew: got %+v and error %v", r, err)
+	}
+	third.Unsettled = true
+	if err := b.Release(bounded(t), third); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if _, err := b.Try(bounded(t), third); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("a late Try: got %v, want ErrGone", err)
+	}
+	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("Release once more: got %v, want ErrGone", err)
+	}
+	if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
+		t.Fatalf("keys without TTL: %q", stay)
+	}
+}
+
+// A user that may only use plain locks may use those, and learns what is
+// missing for others before anything is written.
+func TestFairUserWithoutRights(t *testing.T) {
+	server := redistest.Start(t)
+	for _, c := range []struct {
+		name, rules string
+		want        []string
+	}{
+		{"no list", "~* &* +@all -rpush -lrem", []string{"lrem", "+lrem", `"stock:42"`}},
+		{"no sorted set", "~* &* +@all -zadd -zrem -zscore", []string{"+zscore", "+zrem"}},
+		{"no queue", "~stock:* ~holdfast:* &* +@all", []string{"SETUSER <user> ~redisson_lock_queue:* ~redisson_lock_timeout:*"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(c.rules)...)
+			if err, failed := server.Do(args...).(error); failed {
+				t.Fatal(err)
+			}
+			server.String("FLUSHALL")
+			b := redishold.New(connect(t, server.Addr(), "limited", "secret"), nil)
+			for range 2 {
+				_, err := b.Try(bounded(t), fairClaim("1"))
+				var reply *redishold.ReplyError
+				if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !errors.As(err, &reply) {
+					t.Fatalf("got error %v, want ErrRefused and ErrNotSent with the server's words", err)
+				}
+				for _, want := range c.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("got error %q, want it to name %q", err, want)
+					}
+				}
+			}
+			if keys := server.Bind(t).Keys(); len(keys) != 0 {
+				t.Errorf("the probes left %q", keys)
+			}
+			if o := mustTry(t, b, claim("stock:42", "1")); !o.Granted {
+				t.Errorf("a plain lock: got %+v, want a grant", o)
+			}
+		})
+	}
+}
+
+func TestFairLeastRightsAreEnough(t *testing.T) {
+	server := redistest.Start(t)
+	server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*",
+		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "&redisson_lock__channel:*",
+		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
+		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time",
+		"+lindex", "+lpop", "+lrange", "+lrem", "+rpush", "+zadd", "+zrange", "+zrem", "+zremrangebyscore", "+zscore")
+	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
+	first, second := fairClaim("1"), fairClaim("2")
+	mustTry(t, b, first)
+	last := mustTry(t, b, second)
+	w := b.Waiter(second)
+	defer w.Close()
+	if err := w.Wait(bounded(t), last); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	if err := b.Release(bounded(t), first); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if o := mustTry(t, b, second); !o.Granted {
+		t.Fatalf("got %+v, want a grant", o)
+	}
+}
+
+func TestFairInACluster(t *testing.T) {
+	server := redistest.Start(t, redistest.Conf("cluster-enabled yes"))
+	server.String("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	for deadline := time.Now().Add(5 * time.Second); !strings.Contains(server.String("CLUSTER", "INFO"), "cluster_state:ok"); {
+		if time.Now().After(deadline) {
+			t.Fatal("the cluster did not come up")
+		}
+	}
+	for _, prefix := range []string{"", "app:", "{app}:"} {
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
+			first, second := claim(name, "1"), claim(name, "2")
+			first.Fair, second.Fair = true, true
+			if one, two := mustTry(t, b, first), mustTry(t, b, second); !one.Granted || two.Granted {
+				t.Fatalf("prefix %q, name %q: got %+v and %+v", prefix, name, one, two)
+			}
+			second.Unsettled = true
+			for _, c := range []driver.Claim{first, second} {
+				if err := b.Release(bounded(t), c); err != nil {
+					t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
+				}
+			}
+		}
+	}
+	queues := slices.DeleteFunc(server.Keys(), func(key string) bool { return !strings.Contains(key, "queue") && !strings.Contains(key, "fair") })
+	if len(queues) > 0 {
+		t.Fatalf("keys that stay: %q", queues)
+	}
+}

@@ -1,0 +1,128 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+const (
+	fairProcesses = 3
+	fairWaiters   = 8
+	fairOps       = 84 // grants for each waiter: 2,016 in all
+)
+
+// Over all processes a fair lock goes to those who wait in the order in which
+// they came, by what Redis executed, and nobody who gave up stays in its keys.
+func TestFairHistory(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		end := monitor(s)
+		c := newCrew(s)
+		for range fairProcesses {
+			c.hire("fair", plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
+		}
+		h := c.finish()
+		swept := h.check(0)
+		if swept.failure != nil {
+			s.Errorf("violation: %v", swept.failure)
+		}
+		failed := 0
+		for _, o := range h.operations {
+			if o.failed != never {
+				failed++
+			}
+		}
+		r := newFairReplay("queue")
+		r.run(end())
+		if err := r.over(); err != nil {
+			s.Errorf("violation: %v", err)
+		}
+		if want := fairProcesses * fairWaiters * fairOps; swept.holds != want || r.grants < want || r.grants > want+failed {
+			s.Errorf("%d holds, %d grants in Redis; want %d, and up to %d grants that came too late", swept.holds, r.grants, want, failed)
+		}
+		if r.queued < 1000 || r.gaveUp < 50 || r.gaveUp > failed || r.dropped > 0 {
+			s.Errorf("%d queued up, %d gave up of %d that failed, %d were dropped", r.queued, r.gaveUp, failed, r.dropped)
+		}
+		gone(s, s.server.Admin, 0)
+		s.Logf("%d grants, %d of them to waiters; %d gave up", r.grants, r.queued-r.gaveUp, r.gaveUp)
+	})
+}
+
+func useFair(w *worker) error {
+	l := w.locker()
+	m := l.FairMutex("queue")
+	errs := make([]error, w.Actors)
+	var wg sync.WaitGroup
+	for i := range w.Actors {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
+			for held := 0; held < w.Ops; {
+				switch err := w.useFairMutex(m, random); {
+				case err == nil:
+					held++
+				case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, holdfast.ErrBusy) || w.ctx.Err() != nil:
+					errs[i] = err
+					return
+				}
+				time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(append(errs, l.Drain(w.ctx))...)
+}
+
+func (w *worker) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	a := asked{name: m.Name(), side: exclusive, lock: bare(m)}
+	switch n := random.IntN(10); {
+	case n < 2:
+		ctx, cancel = context.WithTimeout(w.ctx, time.Duration(random.IntN(60_000))*time.Microsecond)
+	case n < 3:
+		a.lock = func(ctx context.Context) (*holdfast.Lock, error) { return m.TryLock(ctx) }
+	}
+	defer cancel()
+	return w.log.hold(ctx, a, time.Duration(random.IntN(300))*time.Microsecond)
+}
+
+// A waiter that is killed at the head of the queue delays the next one by five
+// seconds at most.
+func TestKilledHeadOfTheQueue(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		holder := take(s, s.other(nil).FairMutex("queue"))
+		head := newCrew(s).hire("hold", plan{Kind: "fair", Name: "queue"})
+		waiting := func(n int64) {
+			s.Helper()
+			if !eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{queue}") == n }) {
+				s.Fatalf("%d wait, want %d", s.server.Int("LLEN", "redisson_lock_queue:{queue}"), n)
+			}
+		}
+		waiting(1)
+		next := make(chan *holdfast.Lock, 1)
+		m := s.other(nil).FairMutex("queue")
+		go func() {
+			k, err := m.Lock(s.Context())
+			if err != nil {
+				s.Errorf("the next: %v", err)
+			}
+			next <- k
+		}()
+		waiting(2)
+		head.kill()
+		mustUnlock(s, holder)
+		freed := time.Now()
+		k := <-next
+		delay := time.Since(freed)
+		within(s, "the next one waited", delay, 5*time.Second)
+		if k != nil {
+			mustUnlock(s, k)
+		}
+		gone(s, s.server.Admin, 0)
+		s.Logf("the next one waited %v", delay.Round(time.Millisecond))
+	})
+}

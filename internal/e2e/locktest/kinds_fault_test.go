@@ -1,0 +1,257 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+)
+
+// kindCase is a kind of lock, the scripts that keep it, and a kind that it keeps
+// out.
+type kindCase struct {
+	kind, rival             string
+	acquire, renew, release string
+	abandon                 string
+}
+
+func kindCases() []kindCase {
+	return []kindCase{
+		{"fair", "fair", "fair_acquire", "renew", "fair_release", "fair_release"},
+		{"read", "write", "rw_read_acquire", "rw_read_renew", "rw_release", "rw_release"},
+		{"write", "read", "rw_write_acquire", "renew", "rw_release", "rw_release"},
+		{"semaphore", "semaphore", "semaphore_acquire", "semaphore_renew", "semaphore_release", "semaphore_abandon"},
+	}
+}
+
+// lockFunc takes a lock of some kind.
+type lockFunc func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)
+
+// ofKind returns how a lock of that kind is taken. A semaphore has one permit.
+func ofKind(l *holdfast.Locker, kind, name string) lockFunc {
+	switch kind {
+	case "fair":
+		return l.FairMutex(name).Lock
+	case "read":
+		return l.RWMutex(name).Read.Lock
+	case "write":
+		return l.RWMutex(name).Write.Lock
+	case "semaphore":
+		return l.Semaphore(name, 1).Acquire
+	default:
+		return l.Mutex(name).Lock
+	}
+}
+
+func sideOf(kind string) side {
+	switch kind {
+	case "read":
+		return read
+	case "write":
+		return write
+	case "semaphore":
+		return permit
+	default:
+		return exclusive
+	}
+}
+
+// eachKind runs test for each kind of lock on each adapter, and checks that
+// nothing of the lock "stock" is left.
+func eachKind(t *testing.T, test func(s *subject, k kindCase)) {
+	for _, k := range kindCases() {
+		t.Run(k.kind, func(t *testing.T) {
+			eachAdapter(t, func(s *subject) {
+				test(s, k)
+				if k.kind == "semaphore" {
+					s.forget("stock", 1)
+				}
+				gone(s, s.server.Admin, time.Second)
+			})
+		})
+	}
+}
+
+// warmKind is warm for a kind of lock.
+func (s *subject) warmKind(l *holdfast.Locker, k kindCase) {
+	s.Helper()
+	for _, kind := range []string{k.kind, k.rival} {
+		mustUnlock(s, s.get(ofKind(l, kind, "warm")))
+		if kind == "semaphore" {
+			s.forget("warm", 1)
+		}
+	}
+}
+
+func (s *subject) get(lock lockFunc) *holdfast.Lock {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	defer cancel()
+	k, err := lock(ctx)
+	if err != nil {
+		s.Fatalf("Lock: %v", err)
+	}
+	return k
+}
+
+// wantOneHold fails unless Redis says that "stock" is held once, with a count of
+// one.
+func (s *subject) wantOneHold(k kindCase) {
+	s.Helper()
+	if k.kind == "semaphore" {
+		if out, free := s.server.Int("ZCARD", "{stock}:timeout"), s.server.String("GET", "stock"); out != 1 || free != "0" {
+			s.Errorf("%d permits out and %s free, want 1 and 0", out, free)
+		}
+		return
+	}
+	fields := s.server.Map("HGETALL", "stock")
+	delete(fields, "mode")
+	for owner, count := range fields {
+		if len(fields) != 1 || count != "1" {
+			s.Errorf("%q holds with count %s, want one owner with 1: %v", owner, count, fields)
+		}
+	}
+	if len(fields) == 0 {
+		s.Error("nobody holds it")
+	}
+}
+
+// Where the answer to an acquire, a renewal or a release is lost, the caller sees
+// none of it, and each takes effect once.
+func TestKindsLoseAnAnswer(t *testing.T) {
+	eachKind(t, func(s *subject, k kindCase) {
+		l := s.locker(&holdfast.Options{TTL: 1500 * time.Millisecond})
+		s.warmKind(l, k)
+
+		rule := s.proxy.On(faultproxy.Script(sha(s, k.acquire)), faultproxy.CutAfterExecution())
+		lock := s.get(ofKind(l, k.kind, "stock"))
+		rule.Wait(s, 1)
+		s.wantOneHold(k)
+
+		rule = s.proxy.On(faultproxy.Script(sha(s, k.renew)), faultproxy.CutAfterExecution())
+		rule.Wait(s, 1)
+		again := s.proxy.On(faultproxy.Script(sha(s, k.renew)), faultproxy.Rewrite(func(reply string) string { return reply }))
+		again.Wait(s, 1)
+		if err := lock.Err(); err != nil {
+			s.Errorf("after a renewal without an answer: %v", err)
+		}
+		s.wantOneHold(k)
+
+		rule = s.proxy.On(anyScript(s, k.release, k.abandon), faultproxy.CutAfterExecution())
+		mustUnlock(s, lock)
+		rule.Wait(s, 1)
+		mustUnlock(s, s.get(ofKind(l, k.rival, "stock")))
+	})
+}
+
+// An acquire that is given up while its answer is under way leaves nothing, and
+// is in nobody's way.
+func TestKindsGivenUpWithoutAnAnswer(t *testing.T) {
+	eachKind(t, func(s *subject, k kindCase) {
+		l := s.locker(nil)
+		s.warmKind(l, k)
+		rule := s.proxy.On(faultproxy.Script(sha(s, k.acquire)), faultproxy.HoldReply())
+		ctx, cancel := context.WithCancel(s.Context())
+		go func() { <-rule.Fired(); cancel() }()
+		_, err := ofKind(l, k.kind, "stock")(ctx)
+		if !errors.Is(err, context.Canceled) {
+			s.Errorf("got %v, want the context's error", err)
+		}
+		rule.Wait(s, 1)
+		rule.Release()
+		freed := time.Now()
+		mustUnlock(s, s.get(ofKind(s.other(nil), k.rival, "stock")))
+		within(s, "the next one waited", time.Since(freed), time.Second)
+	})
+}
+
+// A wait that is cancelled leaves no trace, and the next waiter gets the lock.
+func TestKindsCancelledWait(t *testing.T) {
+	eachKind(t, func(s *subject, k kindCase) {
+		l := s.locker(nil)
+		s.warmKind(l, k)
+		holder := s.get(ofKind(s.other(nil), k.rival, "stock"))
+		before := s.ofStock()
+
+		ctx, cancel := context.WithCancel(s.Context())
+		over := make(chan time.Time, 1)
+		time.AfterFunc(300*time.Millisecond, func() { over <- time.Now(); cancel() })
+		_, err := ofKind(l, k.kind, "stock")(ctx)
+		within(s, "the call returned after its context", time.Since(<-over), 50*time.Millisecond)
+		if !errors.Is(err, context.Canceled) {
+			s.Errorf("got %v, want the context's error", err)
+		}
+		if !eventually(time.Second, func() bool { return slices.Equal(s.ofStock(), before) }) {
+			s.Errorf("keys after the wait: %q, before: %q", s.ofStock(), before)
+		}
+
+		got := make(chan *holdfast.Lock, 1)
+		go func() {
+			next, err := ofKind(l, k.kind, "stock")(s.Context())
+			if err != nil {
+				s.Errorf("the next: %v", err)
+			}
+			got <- next
+		}()
+		time.Sleep(100 * time.Millisecond) // it waits
+		mustUnlock(s, holder)
+		freed := time.Now()
+		if next := <-got; next != nil {
+			within(s, "the next one waited", time.Since(freed), time.Second)
+			mustUnlock(s, next)
+		}
+	})
+}
+
+// ofStock returns the keys of locks.
+func (s *subject) ofStock() []string { return lockKeys(s.server.Admin) }
+
+// A holder that was stopped past its lease learns of it at once, while another
+// has the lock, and disturbs nobody.
+func TestKindsPausedHolder(t *testing.T) {
+	const ttl = 600 * time.Millisecond
+	eachKind(t, func(s *subject, k kindCase) {
+		c := newCrew(s)
+		holder := c.hire("hold", plan{Kind: k.kind, Name: "stock", TTL: ttl})
+		holder.await(evGranted)
+		time.Sleep(ttl / 2) // it was renewed
+		holder.pause()
+		rival := c.hire("hold", plan{Kind: k.rival, Name: "stock"})
+		rival.await(evGranted)
+		resumed := holder.resume()
+		told := time.Unix(0, holder.await(evLost).At)
+		within(s, "told after the pause", told.Sub(resumed), 10*time.Millisecond)
+		if e := holder.await(evUnlocked); e.Err != "lost" {
+			s.Errorf("Unlock of the one that was stopped: got %q, want ErrLost", e.Err)
+		}
+		s.wantOneHold(kindCase{kind: k.rival})
+		rival.stop()
+		if e := rival.await(evUnlocked); e.Err != "" {
+			s.Errorf("Unlock of the other: %s", e.Err)
+		}
+		h := c.finish()
+		if swept := h.check(1); swept.failure != nil || swept.holds < 2 {
+			s.Errorf("%d holds, violation: %v", swept.holds, swept.failure)
+		}
+		s.Logf("told %v after the pause", told.Sub(resumed))
+	})
+}
+
+// holdOne holds one lock until it is told to stop or loses it.
+func holdOne(w *worker) error {
+	lock := ofKind(w.locker(), w.Kind, w.Name)
+	k, op, err := w.log.take(w.ctx, asked{
+		name: w.Name, side: sideOf(w.Kind), lease: w.TTL,
+		lock: func(ctx context.Context) (*holdfast.Lock, error) { return lock(ctx) },
+	})
+	if err != nil {
+		return err
+	}
+	<-k.Context(w.ctx).Done()
+	_ = w.log.give(k, op) // it is in the history
+	return nil
+}

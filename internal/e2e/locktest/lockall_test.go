@@ -1,0 +1,167 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+const (
+	lockAllActors = 6
+	lockAllOps    = 60 // of each actor
+)
+
+// Processes that take several locks of different kinds at once, in any order,
+// never wait in a circle; they get all or none, and leave nothing.
+func TestLockAllHistory(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		c := newCrew(s)
+		for range 3 {
+			c.hire("lockall", plan{Actors: lockAllActors, Ops: lockAllOps, Seed: rand.Uint64()})
+		}
+		h := c.finish()
+		swept := h.check(0)
+		if swept.failure != nil {
+			s.Errorf("violation: %v", swept.failure)
+		}
+		failed := 0
+		for _, o := range h.operations {
+			if o.failed != never {
+				failed++
+			}
+		}
+		if swept.holds < 1000 || failed < 50 || swept.most[read] < 2 {
+			s.Errorf("%d holds, %d not granted, %d readers together: too little to judge", swept.holds, failed, swept.most[read])
+		}
+		gone(s, s.server.Admin, 0)
+		s.Logf("%d holds, %d were given up", swept.holds, failed)
+	})
+}
+
+func useLockAll(w *worker) error {
+	l := w.locker()
+	errs := make([]error, w.Actors)
+	var wg sync.WaitGroup
+	for i := range w.Actors {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
+			for range w.Ops {
+				if errs[i] = w.lockAll(l, random); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(append(errs, l.Drain(w.ctx))...)
+}
+
+// lockAll takes four locks of twelve, and sometimes has little patience.
+func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
+	var ms []*holdfast.Mutex
+	wanted := map[string]asked{}
+	for _, n := range random.Perm(12)[:4] {
+		m, a := anyMutex(l, n, random)
+		ms = append(ms, m)
+		wanted[a.name] = a
+	}
+	ops := map[string]int64{}
+	for _, m := range ms {
+		ops[m.Name()] = w.log.called(wanted[m.Name()])
+	}
+	ctx, impatient := w.ctx, random.IntN(4) == 0
+	if impatient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.IntN(10_000))*time.Microsecond)
+		defer cancel()
+	}
+	locks, err := holdfast.LockAll(ctx, ms...)
+	if err != nil {
+		for _, op := range ops {
+			w.log.answered(op, nil, err)
+		}
+		if len(locks) != 0 {
+			return fmt.Errorf("LockAll returned %d locks and %w", len(locks), err)
+		}
+		if impatient && ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if len(locks) != len(ms) {
+		return fmt.Errorf("LockAll returned %d locks of %d", len(locks), len(ms))
+	}
+	for _, k := range locks {
+		w.log.answered(ops[k.Name()], k, nil)
+	}
+	time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond)
+	if err := locks.Err(); err != nil {
+		return err
+	}
+	for _, op := range ops {
+		w.log.write(event{What: evUnlock, Op: op})
+	}
+	err = locks.Unlock()
+	for _, op := range ops {
+		w.log.write(event{What: evUnlocked, Op: op, Err: errorWord(err)})
+	}
+	return err
+}
+
+// anyMutex returns the n-th mutex: a third of them are plain, fair, read-write.
+func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, asked) {
+	name := fmt.Sprintf("all:%02d", n)
+	switch n % 3 {
+	case 0:
+		return l.Mutex(name), asked{name: name, side: exclusive}
+	case 1:
+		return l.FairMutex(name), asked{name: name, side: exclusive}
+	}
+	rw := l.RWMutex(name)
+	if random.IntN(3) == 0 {
+		return rw.Write, asked{name: name, side: write}
+	}
+	return rw.Read, asked{name: name, side: read}
+}
+
+// However many locks are free, taking them takes no longer than two round trips.
+func TestLockAllOfManyNames(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		const latency = 50 * time.Millisecond
+		l := s.locker(nil)
+		s.warm(l)
+		mustUnlock(s, take(s, l.RWMutex("warm").Write))
+		for name, describe := range map[string]func(name string) *holdfast.Mutex{
+			"plain": l.Mutex,
+			"write": func(name string) *holdfast.Mutex { return l.RWMutex(name).Write },
+		} {
+			var ms []*holdfast.Mutex
+			for i := range 100 {
+				ms = append(ms, describe(fmt.Sprintf("%s:%d", name, i)))
+			}
+			s.proxy.Latency(latency)
+			start := time.Now()
+			locks, err := holdfast.LockAll(s.Context(), ms...)
+			took := time.Since(start)
+			s.proxy.Latency(0)
+			if err != nil {
+				s.Fatal(err)
+			}
+			within(s, "LockAll of 100 names, "+name, took, 3*latency)
+			s.Logf("%s: %v at a latency of %v", name, took, latency)
+			if keys := lockKeys(s.server.Admin); len(keys) != 100 {
+				s.Errorf("%d keys for 100 locks", len(keys))
+			}
+			if err := locks.Unlock(); err != nil {
+				s.Error(err)
+			}
+			gone(s, s.server.Admin, 0)
+		}
+	})
+}

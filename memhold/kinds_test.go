@@ -1,0 +1,369 @@
+package memhold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func writer(owner string) driver.Claim {
+	c := claim(owner)
+	c.ReadWrite = true
+	return c
+}
+
+func reader(owner string) driver.Claim {
+	c := writer(owner)
+	c.Mode = driver.Shared
+	return c
+}
+
+func permit(owner string, n int) driver.Claim {
+	c := claim(owner)
+	c.Mode, c.Permits = driver.Permit, n
+	return c
+}
+
+func fair(c driver.Claim) driver.Claim {
+	c.Fair = true
+	return c
+}
+
+func mustRefuse(t *testing.T, b *Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	o, err := b.Try(t.Context(), c)
+	if err != nil || o.Granted {
+		t.Fatalf("Try(%s): got %+v, %v, want a refusal", c.Owner, o, err)
+	}
+	return o
+}
+
+func mustRelease(t *testing.T, b *Backend, c driver.Claim) {
+	t.Helper()
+	if err := b.Release(t.Context(), c); err != nil {
+		t.Fatalf("Release(%s): got %v, want nil", c.Owner, err)
+	}
+}
+
+// owners returns who holds "job".
+func owners(t *testing.T, b *Backend) []string {
+	t.Helper()
+	hs, err := b.Inspect(t.Context(), "job")
+	if err != nil {
+		t.Fatalf("Inspect: got %v, want nil", err)
+	}
+	var all []string
+	for _, h := range hs {
+		all = append(all, h.Owner)
+	}
+	return all
+}
+
+// calling reports whether o's waiter would return now.
+func calling(o driver.Outcome) bool {
+	select {
+	case <-o.Ahead.(ahead).changed:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestEachReaderHasItsOwnLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		short, long := reader("short"), reader("long")
+		short.TTL = 10 * time.Second
+		mustTry(t, b, long)
+		mustTry(t, b, short)
+		if got := owners(t, b); !slices.Equal(got, []string{"long", "short"}) {
+			t.Fatalf("got holders %v, want both, in the order in which they came", got)
+		}
+		if o := mustRefuse(t, b, writer("w")); o.RetryAfter != short.TTL {
+			t.Errorf("got RetryAfter %v, want %v, the first lease to end", o.RetryAfter, short.TTL)
+		}
+		time.Sleep(short.TTL)
+		if got := owners(t, b); !slices.Equal(got, []string{"long"}) {
+			t.Fatalf("got holders %v, want the one whose lease lasts", got)
+		}
+		if err := renew(t, b, short).Err; !errors.Is(err, driver.ErrGone) {
+			t.Errorf("Renew of a dead reader: got %v, want ErrGone", err)
+		}
+		o := mustRefuse(t, b, writer("w"))
+		if o.RetryAfter != ttl-short.TTL {
+			t.Fatalf("got RetryAfter %v, want %v", o.RetryAfter, ttl-short.TTL)
+		}
+		time.Sleep(o.RetryAfter)
+		mustTry(t, b, writer("w"))
+	})
+}
+
+func TestWriterDiesBesideItsReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		w, r := writer("w"), reader("r")
+		w.TTL = time.Second
+		r.Beside = w.Owner
+		mustTry(t, b, w)
+		mustTry(t, b, r)
+		waiting := mustRefuse(t, b, reader("other"))
+		time.Sleep(w.TTL)
+		mustTry(t, b, reader("other"))
+		if !calling(waiting) {
+			t.Error("a waiting reader was not woken when the writer was found dead")
+		}
+		mustRefuse(t, b, writer("next"))
+		mustRelease(t, b, r)
+	})
+}
+
+func TestLostReaderIsNotToldOfOtherReaders(t *testing.T) {
+	b := New()
+	mustTry(t, b, reader("a"))
+	mustTry(t, b, reader("b"))
+	mustRelease(t, b, reader("a"))
+	var gone *driver.GoneError
+	if err := b.Release(t.Context(), reader("a")); !errors.As(err, &gone) || gone.Reason != driver.Expired {
+		t.Errorf("got %#v, want reason %q: other readers are in nobody's way", err, driver.Expired)
+	}
+}
+
+func TestPermitLeasesEndOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		for i := range 3 {
+			c := permit(fmt.Sprint(i), 3)
+			c.TTL = time.Duration(i+1) * time.Second
+			mustTry(t, b, c)
+		}
+		for i := range 3 {
+			o := mustRefuse(t, b, permit("next", 3))
+			if o.RetryAfter != time.Second {
+				t.Errorf("got RetryAfter %v, want 1s", o.RetryAfter)
+			}
+			time.Sleep(o.RetryAfter)
+			if total, free, err := b.Permits(t.Context(), "job"); total != 3 || free != 1 || err != nil {
+				t.Errorf("got %d permits, %d free, %v, want 3, 1 free", total, free, err)
+			}
+			mustTry(t, b, permit(fmt.Sprint("after ", i), 3))
+		}
+	})
+}
+
+func TestSemaphoreIsKeptUntilDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		mustTry(t, b, permit("a", 2))
+		mustRelease(t, b, permit("a", 2))
+		time.Sleep(time.Hour)
+		if total, free, err := b.Permits(t.Context(), "job"); total != 2 || free != 2 || err != nil {
+			t.Errorf("an hour later: got %d permits, %d free, %v, want 2, 2 free", total, free, err)
+		}
+		if !b.Drop("job") {
+			t.Error("Drop of a semaphore: got false, want true")
+		}
+		mustTry(t, b, claim("a")) // and the name can be anything again
+	})
+}
+
+func TestNonsenseIsRefused(t *testing.T) {
+	b := New()
+	_, tryErr := b.Try(t.Context(), permit("a", 0))
+	_, setErr := b.SetCount(t.Context(), "job", "call", 0)
+	for what, err := range map[string]error{
+		"Try of a semaphore of no permits": tryErr,
+		"SetCount to 0":                    setErr,
+		"Resize to -1":                     b.Resize(t.Context(), "job", -1),
+	} {
+		if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: got %v, want ErrRefused and ErrNotSent", what, err)
+		}
+	}
+	if n := left(b); n != 0 {
+		t.Errorf("%d things are left", n)
+	}
+}
+
+func TestNameHasOneKind(t *testing.T) {
+	uses := map[kind]func(t *testing.T, b *Backend) error{
+		mutex:     func(t *testing.T, b *Backend) error { _, err := b.Try(t.Context(), claim("a")); return err },
+		readWrite: func(t *testing.T, b *Backend) error { _, err := b.Try(t.Context(), reader("a")); return err },
+		semaphore: func(t *testing.T, b *Backend) error { return b.Resize(t.Context(), "job", 1) },
+		latch:     func(t *testing.T, b *Backend) error { _, err := b.SetCount(t.Context(), "job", "a", 1); return err },
+	}
+	for first, use := range uses {
+		for second, useToo := range uses {
+			b := New()
+			if err := use(t, b); err != nil {
+				t.Fatalf("%s: got %v, want nil", first, err)
+			}
+			var want error
+			if first != second {
+				want = driver.ErrMismatch
+			}
+			if err := useToo(t, b); !errors.Is(err, want) {
+				t.Errorf("%s as a %s: got %v, want %v", first, second, err, want)
+			}
+		}
+	}
+}
+
+func TestMismatchOfQueries(t *testing.T) {
+	b := New()
+	mustTry(t, b, claim("a"))
+	_, _, permitsErr := b.Permits(t.Context(), "job")
+	_, countErr := b.Count(t.Context(), "job")
+	for what, err := range map[string]error{
+		"Permits":   permitsErr,
+		"Count":     countErr,
+		"CountDown": b.CountDown(t.Context(), "job", "call"),
+	} {
+		if !errors.Is(err, driver.ErrMismatch) {
+			t.Errorf("%s of a mutex: got %v, want ErrMismatch", what, err)
+		}
+	}
+}
+
+func TestLatchRemembersCallsForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		mustSet := func(call string, n int64, want bool) {
+			t.Helper()
+			if got, err := b.SetCount(t.Context(), "job", call, n); err != nil || got != want {
+				t.Fatalf("SetCount: got %v, %v, want %v", got, err, want)
+			}
+		}
+		mustCount := func(call string, want int64) {
+			t.Helper()
+			if err := b.CountDown(t.Context(), "job", call); err != nil {
+				t.Fatalf("CountDown: got %v, want nil", err)
+			}
+			if got, err := b.Count(t.Context(), "job"); err != nil || got != want {
+				t.Fatalf("Count: got %d, %v, want %d", got, err, want)
+			}
+		}
+		mustSet("set", 3, true)
+		mustCount("a", 2)
+		time.Sleep(remember - 1)
+		mustCount("a", 2)
+		mustSet("set", 3, true)
+		time.Sleep(time.Nanosecond)
+		mustSet("set", 3, false) // forgotten, so it is another call now
+		mustCount("a", 1)
+	})
+}
+
+func TestDropOpensLatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		if set, err := b.SetCount(t.Context(), "job", "call", 3); !set || err != nil {
+			t.Fatalf("SetCount: got %v, %v, want true", set, err)
+		}
+		w := b.LatchWaiter("job")
+		defer w.Close()
+		if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+			t.Fatalf("first Wait: got %v, want nil", err)
+		}
+		woken := make(chan error, 1)
+		go func() { woken <- w.Wait(t.Context(), driver.Outcome{}) }()
+		synctest.Wait()
+		if len(woken) > 0 {
+			t.Fatal("second Wait returned while the latch was counting")
+		}
+		if !b.Drop("job") {
+			t.Fatal("Drop of a latch: got false, want true")
+		}
+		if err := <-woken; err != nil {
+			t.Errorf("second Wait: got %v, want nil", err)
+		}
+		if n, err := b.Count(t.Context(), "job"); n != 0 || err != nil {
+			t.Errorf("Count: got %d, %v, want 0", n, err)
+		}
+	})
+}
+
+func TestBatchIsOneInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		mustTry(t, b, reader("a"))
+		mine, other, never := claim("b"), permit("b", 1), claim("b")
+		mine.Name, other.Name, never.Name = "mine", "other", "never"
+		never.Unsettled = true
+		_ = b.Release(t.Context(), never)
+
+		got := b.TryAll(t.Context(), []driver.Claim{mine, claim("b"), never, other, reader("b")})
+		for i, want := range []error{nil, driver.ErrMismatch, driver.ErrGone, nil, nil} {
+			if !errors.Is(got[i].Err, want) || got[i].Outcome.Granted != (want == nil) {
+				t.Errorf("claim %d: got %+v, want error %v", i, got[i], want)
+			}
+		}
+		if !slices.Equal(owners(t, b), []string{"a", "b"}) {
+			t.Errorf("got holders %v, want both readers", owners(t, b))
+		}
+	})
+}
+
+func TestEndedContextTouchesNothingOfAnyKind(t *testing.T) {
+	b := New()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, permitsErr := b.Permits(ctx, "job")
+	_, setErr := b.SetCount(ctx, "job", "call", 1)
+	_, countErr := b.Count(ctx, "job")
+	for what, err := range map[string]error{
+		"TryAll":    b.TryAll(ctx, []driver.Claim{claim("a")})[0].Err,
+		"Resize":    b.Resize(ctx, "job", 1),
+		"Permits":   permitsErr,
+		"SetCount":  setErr,
+		"CountDown": b.CountDown(ctx, "job", "call"),
+		"Count":     countErr,
+	} {
+		if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want ErrNotSent and context.Canceled", what, err)
+		}
+	}
+	if n := left(b); n != 0 {
+		t.Errorf("%d things are left", n)
+	}
+}
+
+func TestMemoryOfAllKindsReturnsToZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		b := New()
+		for i := range n {
+			name := fmt.Sprint("job", i)
+			for _, c := range []driver.Claim{fair(claim("a")), fair(claim("b")), fair(claim("c"))} {
+				c.Name = name + " fair"
+				_, _ = b.Try(t.Context(), c)
+			}
+			w, r := writer("w"), reader("r")
+			w.Name, r.Name, r.Beside = name+" rw", name+" rw", "w"
+			mustTry(t, b, w)
+			mustTry(t, b, r)
+			if set, err := b.SetCount(t.Context(), name+" latch", name, 1); !set || err != nil {
+				t.Fatalf("SetCount: got %v, %v, want true", set, err)
+			}
+			if err := b.CountDown(t.Context(), name+" latch", name+" down"); err != nil {
+				t.Fatalf("CountDown: got %v, want nil", err)
+			}
+		}
+		if got := left(b); got < 4*n {
+			t.Fatalf("got %d things, want at least %d", got, 4*n)
+		}
+		time.Sleep(ttl)
+		for range 5 * n {
+			mustTry(t, b, claim("b"))
+			mustRelease(t, b, claim("b"))
+		}
+		if got := left(b); got != 0 {
+			t.Errorf("got %d things after all leases have ended, want 0", got)
+		}
+	})
+}

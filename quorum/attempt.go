@@ -1,0 +1,214 @@
+package quorum
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// remember is the shortest time for which a claim that was given up is refused.
+const remember = 5 * time.Second
+
+// claimID tells claims apart.
+type claimID struct{ name, owner string }
+
+func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }
+
+// attempt is what one claim has at the nodes. A claim that was refused gives
+// back what it got, and its next try is another attempt, under another owner: so
+// it cannot meet the releases of the first, which may still be on their way.
+type attempt struct {
+	id     claimID
+	owner  string        // at the nodes: the claim's owner and the number of the attempt
+	trying chan struct{} // capacity 1: one Try at a time
+
+	mu      sync.Mutex
+	seats   []seat        // one for each node
+	won     bool          // a majority granted it
+	closed  bool          // it is given back: nothing may be added to it
+	changed chan struct{} // closed and replaced when the end of a seat is known
+	expires time.Time     // when the nodes have dropped it by themselves
+}
+
+// seat is what an attempt has at one node.
+type seat struct {
+	turn chan struct{} // capacity 1: one Try or Release at the node at a time
+
+	held  bool      // the node granted it, and has not said that it is gone
+	core  bool      // it counts: it was held already when a majority was proved the last time
+	since time.Time // when it was known to be held
+	doubt bool      // a try of it ended without an answer, and may still arrive
+
+	end ending
+	err error // the last answer to a Release that brought no certainty
+}
+
+// ending is how a seat ended.
+type ending int
+
+const (
+	pending  ending = iota // it has not, as far as is known
+	unused                 // there was nothing at the node
+	released               // the node gave it back
+	lost                   // the node had nothing of it
+)
+
+// current returns the attempt that a try of c belongs to, or an error if c was
+// given up.
+func (b *Backend) current(c driver.Claim) (*attempt, error) {
+	now, id := time.Now(), idOf(c)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweep(now)
+	if until, ok := b.ended[id]; ok && now.Before(until) {
+		return nil, &driver.GoneError{Reason: driver.Expired, Detail: "the claim was given up before this try"}
+	}
+	a := b.open[id]
+	if a == nil || a.isClosed() {
+		b.number++
+		a = newAttempt(id, b.number, len(b.nodes))
+		b.open[id] = a
+	}
+	a.extend(now, c.TTL)
+	return a, nil
+}
+
+func newAttempt(id claimID, number uint64, nodes int) *attempt {
+	a := &attempt{
+		id:      id,
+		owner:   id.owner + "." + strconv.FormatUint(number, 36),
+		trying:  make(chan struct{}, 1),
+		seats:   make([]seat, nodes),
+		changed: make(chan struct{}),
+	}
+	for i := range a.seats {
+		a.seats[i].turn = make(chan struct{}, 1)
+	}
+	return a
+}
+
+// find returns the attempt of a claim that may be held, or nil.
+func (b *Backend) find(c driver.Claim) *attempt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open[idOf(c)]
+}
+
+// forget drops an attempt that has ended.
+func (b *Backend) forget(a *attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open[a.id] == a {
+		delete(b.open, a.id)
+	}
+}
+
+// giveUp refuses later tries of c.
+func (b *Backend) giveUp(c driver.Claim) {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweep(now)
+	b.ended[idOf(c)] = now.Add(max(c.TTL, remember))
+}
+
+// sweep drops what has lapsed, after as many calls as there are entries to look
+// at, so that a call pays for one of them on average.
+func (b *Backend) sweep(now time.Time) {
+	b.calls++
+	if b.calls <= len(b.open)+len(b.ended) {
+		return
+	}
+	b.calls = 0
+	for id, a := range b.open {
+		if a.lapsed(now) {
+			delete(b.open, id)
+		}
+	}
+	for id, until := range b.ended {
+		if !now.Before(until) {
+			delete(b.ended, id)
+		}
+	}
+}
+
+// at returns c as it is at the nodes.
+func (a *attempt) at(c driver.Claim) driver.Claim {
+	c.Owner = a.owner
+	return c
+}
+
+// extend notes that nodes may keep the attempt for another ttl.
+func (a *attempt) extend(now time.Time, ttl time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if end := now.Add(ttl + 2*drift(ttl)); end.After(a.expires) {
+		a.expires = end
+	}
+}
+
+func (a *attempt) lapsed(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !now.Before(a.expires) && len(a.trying) == 0
+}
+
+// close ends the attempt: nothing may be added to it. It reports whether it was
+// open.
+func (a *attempt) close() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	was := !a.closed
+	a.closed = true
+	return was
+}
+
+// isClosed reports that the attempt was closed.
+func (a *attempt) isClosed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.closed
+}
+
+// set changes a seat.
+func (a *attempt) set(node int, change func(*seat)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(&a.seats[node])
+}
+
+// look returns a copy of a seat.
+func (a *attempt) look(node int) seat {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seats[node]
+}
+
+// finish records how a seat ended, and tells those who wait for it.
+func (a *attempt) finish(node int, end ending, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seats[node].end, a.seats[node].err = end, err
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// enter waits for a place in turn, of which there is one.
+func enter(ctx context.Context, turn chan struct{}) error {
+	select {
+	case turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func leave(turn chan struct{}) { <-turn }

@@ -1,0 +1,84 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// nodesError says which nodes failed a call, and why.
+type nodesError struct {
+	does   string // "no majority for "stock:42""
+	nodes  []string
+	causes []error
+	kinds  []error // what it means for the claim
+}
+
+// Error names each node that failed.
+func (e *nodesError) Error() string {
+	var text strings.Builder
+	text.WriteString("quorum: " + e.does)
+	for i, name := range e.nodes {
+		separator := "; "
+		if i == 0 {
+			separator = ": "
+		}
+		fmt.Fprintf(&text, "%s%s: %v", separator, name, e.causes[i])
+	}
+	return text.String()
+}
+
+// Unwrap returns what the error means for the claim, and what the nodes said.
+func (e *nodesError) Unwrap() []error {
+	errs := append([]error(nil), e.kinds...)
+	for _, cause := range e.causes {
+		errs = append(errs, foreign{cause})
+	}
+	return errs
+}
+
+func (e *nodesError) add(n *node, err error) {
+	e.nodes = append(e.nodes, n.label)
+	e.causes = append(e.causes, err)
+}
+
+// foreign is the error of one node. What it says of the claim at that node is
+// not said of the claim: one node's "gone" is no loss.
+type foreign struct{ error }
+
+// Is reports whether the node's error is target, unless target is a statement on
+// the outcome.
+func (f foreign) Is(target error) bool {
+	switch target {
+	case driver.ErrGone, driver.ErrNotSent, driver.ErrRefused, driver.ErrMismatch:
+		return false
+	}
+	return errors.Is(f.error, target)
+}
+
+// As finds the node's own error, unless it is a statement on the outcome.
+func (f foreign) As(target any) bool {
+	if _, ok := target.(**driver.GoneError); ok {
+		return false
+	}
+	return errors.As(f.error, target)
+}
+
+// errNoAnswer says that a node did not answer in time.
+var errNoAnswer = errors.New("no answer in time")
+
+// notSent makes an error for a call that was not begun.
+func notSent(err error) error {
+	return fmt.Errorf("quorum: %w: %w", driver.ErrNotSent, err)
+}
+
+// over returns an error if ctx has ended before anything was done.
+func over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return notSent(err)
+	}
+	return nil
+}

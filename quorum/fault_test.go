@@ -1,0 +1,264 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+const ttl = 30 * time.Second
+
+// member is a node with faults. The zero values of its fields are a healthy one.
+type member struct {
+	mu      sync.Mutex
+	store   *memhold.Backend
+	latency time.Duration // of every call, half of it on the way there
+	hole    bool          // nothing answers
+	refuse  error         // the answer to everything, without doing it
+	deaf    bool          // calls are executed, and their replies lost
+	panics  bool
+	grants  bool // lies: everything is granted
+	id      string
+	started time.Time
+	tries   int
+}
+
+// incarnated is a member that tells of its restarts.
+type incarnated struct{ *member }
+
+func newMember() *member { return &member{store: memhold.New()} }
+
+// change changes the faults of a member in use.
+func (m *member) change(fn func(*member)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fn(m)
+}
+
+// restart empties the member.
+func (m *member) restart(id string) {
+	m.change(func(m *member) { m.store, m.id, m.started = memhold.New(), id, time.Now() })
+}
+
+// through makes a call to the store as it is when the call arrives.
+func (m *member) through(ctx context.Context, call func(*memhold.Backend) error) error {
+	m.mu.Lock()
+	latency, refuse, panics := m.latency, m.refuse, m.panics
+	m.mu.Unlock()
+	if panics {
+		panic("boom")
+	}
+	if refuse != nil {
+		return refuse
+	}
+	if err := sleep(ctx, latency/2); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	store, hole, deaf := m.store, m.hole, m.deaf
+	m.mu.Unlock()
+	if hole {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	err := call(store)
+	if deaf {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err := sleep(ctx, latency/2); err != nil {
+		return err
+	}
+	return err
+}
+
+func (m *member) Info() driver.Info { return m.store.Info() }
+
+func (m *member) Try(ctx context.Context, c driver.Claim) (out driver.Outcome, err error) {
+	m.change(func(m *member) { m.tries++ })
+	if m.grants {
+		return driver.Outcome{Granted: true, ValidFor: c.TTL}, nil
+	}
+	err = m.through(ctx, func(s *memhold.Backend) (err error) {
+		out, err = s.Try(ctx, c)
+		return err
+	})
+	if err != nil {
+		out = driver.Outcome{}
+	}
+	return out, err
+}
+
+func (m *member) Renew(ctx context.Context, cs []driver.Claim) (rs []driver.Renewal, err error) {
+	err = m.through(ctx, func(s *memhold.Backend) (err error) {
+		rs, err = s.Renew(ctx, cs)
+		return err
+	})
+	return rs, err
+}
+
+func (m *member) Release(ctx context.Context, c driver.Claim) error {
+	return m.through(ctx, func(s *memhold.Backend) error { return s.Release(ctx, c) })
+}
+
+func (m *member) Waiter(c driver.Claim) driver.Waiter { return m.store.Waiter(c) }
+
+func (m incarnated) Incarnation(ctx context.Context) (id string, uptime time.Duration, err error) {
+	err = m.through(ctx, func(*memhold.Backend) error {
+		m.change(func(m *member) { id, uptime = m.id, time.Since(m.started) })
+		return nil
+	})
+	return id, uptime, err
+}
+
+// cluster is a quorum with its members.
+type cluster struct {
+	*testing.T
+	*Backend
+	members []*member
+	owners  int
+}
+
+func newCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	c := &cluster{T: t}
+	var backends []driver.Backend
+	for range n {
+		m := newMember()
+		c.members = append(c.members, m)
+		backends = append(backends, m)
+	}
+	c.Backend = must(t, backends, nil)
+	return c
+}
+
+// newIncarnated returns a cluster of members that tell of their restarts and
+// were started an hour ago.
+func newIncarnated(t *testing.T, n int) *cluster {
+	t.Helper()
+	c := &cluster{T: t}
+	var backends []driver.Backend
+	for i := range n {
+		m := newMember()
+		m.id, m.started = fmt.Sprint("first ", i), time.Now().Add(-time.Hour)
+		c.members = append(c.members, m)
+		backends = append(backends, incarnated{m})
+	}
+	c.Backend = must(t, backends, nil)
+	return c
+}
+
+func must(t *testing.T, backends []driver.Backend, opts *Options) *Backend {
+	t.Helper()
+	b, err := New(backends, opts)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() { _ = b.Drain(context.Background()) })
+	return b
+}
+
+// other is a second program on the same nodes.
+func (c *cluster) other() *Backend {
+	c.Helper()
+	var backends []driver.Backend
+	for _, n := range c.nodes {
+		backends = append(backends, n.member)
+	}
+	return must(c.T, backends, nil)
+}
+
+func (c *cluster) claim() driver.Claim {
+	c.owners++
+	owner := fmt.Sprint("client:", c.owners)
+	return driver.Claim{Name: "job", Owner: owner, TTL: ttl, Holds: 1, Tokens: 1, Note: "note of " + owner}
+}
+
+func (c *cluster) mustGrant(b *Backend, claim driver.Claim) driver.Outcome {
+	c.Helper()
+	out, err := b.Try(c.Context(), claim)
+	if err != nil || !out.Granted {
+		c.Fatalf("Try(%s): got %+v, %v, want a grant", claim.Owner, out, err)
+	}
+	return out
+}
+
+func (c *cluster) mustRefuse(b *Backend, claim driver.Claim) driver.Outcome {
+	c.Helper()
+	out, err := b.Try(c.Context(), claim)
+	if err != nil || out.Granted {
+		c.Fatalf("Try(%s): got %+v, %v, want a refusal", claim.Owner, out, err)
+	}
+	return out
+}
+
+func (c *cluster) mustFail(b *Backend, claim driver.Claim, want error) error {
+	c.Helper()
+	out, err := b.Try(c.Context(), claim)
+	if err == nil || out.Granted || want != nil && !errors.Is(err, want) {
+		c.Fatalf("Try(%s): got %+v, %v, want error %v", claim.Owner, out, err, want)
+	}
+	return err
+}
+
+func (c *cluster) renew(b *Backend, claim driver.Claim) driver.Renewal {
+	c.Helper()
+	rs, err := b.Renew(c.Context(), []driver.Claim{claim})
+	if err != nil || len(rs) != 1 {
+		c.Fatalf("Renew: got %v, %v, want one answer", rs, err)
+	}
+	return rs[0]
+}
+
+func (c *cluster) mustRenew(b *Backend, claim driver.Claim) time.Duration {
+	c.Helper()
+	r := c.renew(b, claim)
+	if r.Err != nil {
+		c.Fatalf("Renew: got %v, want nil", r.Err)
+	}
+	return r.ValidFor
+}
+
+func (c *cluster) mustRelease(b *Backend, claim driver.Claim) {
+	c.Helper()
+	if err := b.Release(c.Context(), claim); err != nil {
+		c.Fatalf("Release: got %v, want nil", err)
+	}
+}
+
+// drain waits for what b does in the background.
+func (c *cluster) drain(b *Backend) {
+	c.Helper()
+	if err := b.Drain(context.Background()); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// holders returns how many members hold the name.
+func (c *cluster) holders() int {
+	c.Helper()
+	n := 0
+	for _, m := range c.members {
+		m.mu.Lock()
+		store := m.store
+		m.mu.Unlock()
+		hs, err := store.Inspect(context.Background(), "job")
+		if err != nil {
+			c.Fatal(err)
+		}
+		n += len(hs)
+	}
+	return n
+}
+
+func hole(m *member)   { m.hole = true }
+func deaf(m *member)   { m.deaf = true }
+func panics(m *member) { m.panics = true }
+func slow(m *member)   { m.latency = 300 * time.Millisecond }
+func healed(m *member) { m.hole, m.deaf, m.panics, m.latency, m.refuse = false, false, false, 0, nil }

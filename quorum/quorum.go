@@ -1,0 +1,191 @@
+// Package quorum makes one store of locks out of several independent ones: a
+// lock is held while a majority of them says so. This is Redlock, as a backend
+// of backends: renewal, loss, waiting and the rest of Holdfast work with it
+// unchanged.
+//
+//	backend, err := quorum.Of(redisA, redisB, redisC)
+//	locker := holdfast.New(backend, nil)
+//
+// Its use is availability: locks are taken, held and given back while any
+// minority of the nodes is down, slow or out of reach, at the price of a round
+// trip or two to all of them.
+//
+// # What it does not do
+//
+// It has no fencing tokens. Every node counts by itself; the largest token of
+// one majority need not be larger than that of the majority before, and nothing
+// that the nodes answer could make it so without a consensus protocol, which
+// this is not. A resource that must never see a stale write needs a store that
+// has tokens.
+//
+// It is not linearizable. Exclusion rests on clocks that run at about the same
+// rate (the drift allowed for is 1 percent of the lease and 2 ms), on wall clocks
+// of Redis servers that are not set forward, and on nodes that keep what they
+// acknowledged, or are noticed when they do not: a node that was restarted does
+// not vote for Options.MaxTTL. Keys that are deleted by hand or evicted on a
+// majority of nodes are a lock that is lost.
+//
+// Read-write locks, semaphores and fair locks are refused: majorities of counts
+// and of queues do not add up to a count or a queue.
+//
+// All programs must be given the same nodes. The order does not matter.
+//
+// # Background work
+//
+// An answer is given as soon as it is certain. What the nodes that were not
+// needed for it still have to do goes on in the background, bounded by a few
+// seconds for what takes a lock and by its TTL for what gives it back. Drain
+// waits for it.
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Options are the settings of New. The zero value is right for most programs.
+type Options struct {
+	// MaxTTL is the longest lease that any program may take on these nodes; all of
+	// them must agree. A node that was restarted may have forgotten locks, and its
+	// vote does not count before it has been up for as long; so nothing can be
+	// locked for MaxTTL after a majority of nodes was started. Default 1 minute.
+	MaxTTL time.Duration
+
+	// TrustRestarts says that nodes remember every lock that they acknowledged
+	// over a restart (Redis: appendonly yes, appendfsync always). Their votes then
+	// count at once, and a lock costs one round trip less.
+	TrustRestarts bool
+}
+
+const defaultMaxTTL = time.Minute
+
+// Incarnator is implemented by a member that can tell when it lost its memory.
+// Without it, the quorum has to take on trust that a node that answers is the
+// node that answered before.
+type Incarnator interface {
+	// Incarnation returns an id that is different for every server and changes
+	// with every start of it, and a lower bound of the time since that start.
+	Incarnation(ctx context.Context) (id string, uptime time.Duration, err error)
+}
+
+// Backend is a store made of stores. It is a driver.Backend.
+type Backend struct {
+	nodes    []*node
+	majority int
+	info     driver.Info
+	trusting bool
+
+	background background
+	checked    atomic.Bool   // the nodes were asked who they are
+	checking   chan struct{} // capacity 1: by one caller at a time
+
+	mu     sync.Mutex
+	open   map[claimID]*attempt
+	ended  map[claimID]time.Time // claims that were given up, and until when their tries are refused
+	number uint64                // of the last attempt
+	calls  int                   // since the last sweep
+}
+
+var _ driver.Backend = (*Backend)(nil)
+
+// Of returns New(backends, nil).
+func Of(backends ...driver.Backend) (*Backend, error) { return New(backends, nil) }
+
+// New returns a Backend over backends, which stay the caller's. They must be an
+// odd number of different ones, whose locks expire by themselves. New does no
+// I/O: that two of them are the same server is found out, and refused, when the
+// first lock is taken, where the members are Incarnators. opts may be nil.
+func New(backends []driver.Backend, opts *Options) (*Backend, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if opts.MaxTTL < 0 {
+		return nil, fmt.Errorf("quorum: MaxTTL is negative: %v", opts.MaxTTL)
+	}
+	if err := usable(backends); err != nil {
+		return nil, fmt.Errorf("quorum: %w", err)
+	}
+	b := &Backend{
+		majority: len(backends)/2 + 1,
+		trusting: opts.TrustRestarts,
+		checking: make(chan struct{}, 1),
+		open:     map[claimID]*attempt{},
+		ended:    map[claimID]time.Time{},
+	}
+	for i, member := range backends {
+		b.nodes = append(b.nodes, newNode(member, i+1, len(backends)))
+	}
+	b.info = combine(b.nodes, opts.MaxTTL)
+	return b, nil
+}
+
+// usable says what keeps backends from being a quorum.
+func usable(backends []driver.Backend) error {
+	if len(backends) == 0 {
+		return errors.New("no backends")
+	}
+	for i, b := range backends {
+		v := reflect.ValueOf(b)
+		if b == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("backend %d is nil", i+1)
+		}
+		for j := range i {
+			if v.Kind() == reflect.Pointer && b == backends[j] {
+				return fmt.Errorf("backends %d and %d are the same", j+1, i+1)
+			}
+		}
+		if info := b.Info(); !info.Caps.ExpiresAlone {
+			return fmt.Errorf("backend %d (%s) does not end a lock whose holder is gone", i+1, info.Name)
+		}
+	}
+	if len(backends)%2 == 0 {
+		return fmt.Errorf("%d backends: an even number survives no more failures than one less", len(backends))
+	}
+	return nil
+}
+
+// combine returns what all nodes can do.
+func combine(nodes []*node, maxTTL time.Duration) driver.Info {
+	all := driver.Info{
+		Name:   "quorum",
+		Caps:   driver.Caps{Wakes: true, ExpiresAlone: true},
+		MinTTL: 10 * time.Millisecond, // a lease that is shorter is used up by the drift
+		MaxTTL: maxTTL,
+	}
+	if maxTTL == 0 {
+		all.MaxTTL = defaultMaxTTL
+	}
+	for _, n := range nodes {
+		info := n.member.Info()
+		all.Caps.Wakes = all.Caps.Wakes && info.Caps.Wakes
+		all.MinTTL = max(all.MinTTL, info.MinTTL)
+		all.TTLStep = max(all.TTLStep, info.TTLStep)
+		if info.MaxTTL > 0 {
+			all.MaxTTL = min(all.MaxTTL, info.MaxTTL)
+		}
+		if info.MaxName > 0 && (all.MaxName == 0 || info.MaxName < all.MaxName) {
+			all.MaxName = info.MaxName
+		}
+	}
+	return all
+}
+
+// Info describes the store: what all members can do, without fencing, read-write
+// locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or
+// of a member if that is less.
+func (b *Backend) Info() driver.Info { return b.info }
+
+// Drain waits until nothing goes on in the background any more. It returns ctx's
+// error if ctx ends first. A program that ends before leaves what was not given
+// back to the end of its lease.
+func (b *Backend) Drain(ctx context.Context) error { return b.background.wait(ctx) }
+
+// drift is what clocks may differ by over a lease of d.
+func drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }

@@ -1,0 +1,183 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Release gives the claim back on all nodes. It returns nil as soon as a
+// majority has done so, and the rest goes on in the background for one TTL at
+// most. It returns driver.ErrGone if this Backend has nothing of the claim, or if
+// the nodes had lost a majority of it before. Any other error names the nodes
+// whose answers are missing; the work goes on all the same, and a second call
+// learns what became of it.
+func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
+	if err := over(ctx); err != nil {
+		return err
+	}
+	if c.Unsettled {
+		b.giveUp(c)
+	}
+	a := b.find(c)
+	if a == nil {
+		return &driver.GoneError{Reason: driver.Expired, Detail: "nothing of the claim is left: it expired or was released"}
+	}
+	b.vacate(a, c)
+	err := b.await(ctx, a, patience(ctx, c.TTL))
+	if err == nil || errors.Is(err, driver.ErrGone) {
+		b.forget(a)
+	}
+	return err
+}
+
+// withdraw takes back an attempt that was refused.
+func (b *Backend) withdraw(a *attempt, c driver.Claim) {
+	b.forget(a)
+	b.vacate(a, c)
+}
+
+// vacate starts to give an attempt back on all nodes, once.
+func (b *Backend) vacate(a *attempt, c driver.Claim) {
+	if !a.close() {
+		return
+	}
+	for i := range b.nodes {
+		b.background.run(func() { b.leaveSeat(a, i, a.at(c)) })
+	}
+}
+
+// leaveSeat gives back one seat and goes on until it is certain that nothing is
+// left of it, or until the node has dropped it by itself.
+func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
+	n := b.nodes[i]
+	ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
+	defer cancel()
+	// A try of ours that is under way comes first, so that it finds nothing to undo.
+	if err := enter(ctx, a.seats[i].turn); err != nil {
+		a.finish(i, pending, err)
+		return
+	}
+	defer leave(a.seats[i].turn)
+	s := a.look(i)
+	if !s.held && !s.doubt {
+		a.finish(i, unused, nil)
+		return
+	}
+	c.Unsettled = c.Unsettled || s.doubt
+	defer n.releasing.Add(-1)
+	many := n.releasing.Add(1) > mostReleases
+	unsure := false
+	for failures := 0; ; failures++ {
+		attempt, end := context.WithTimeout(ctx, min(patience(context.Background(), c.TTL)<<min(failures, 3), 2*time.Second))
+		err := n.release(attempt, c)
+		end()
+		gone := errors.Is(err, driver.ErrGone)
+		switch {
+		case err == nil || gone && unsure:
+			a.finish(i, released, nil)
+			return
+		case gone:
+			a.finish(i, lost, nil)
+			return
+		}
+		unsure = unsure || !errors.Is(err, driver.ErrNotSent)
+		a.finish(i, pending, err)
+		pause := min(10*time.Millisecond<<min(failures, 10), 250*time.Millisecond)
+		if many || sleep(ctx, pause/2+rand.N(pause)/2) != nil { //nolint:gosec // spreads load, protects nothing
+			return
+		}
+	}
+}
+
+// await waits until it is certain what became of an attempt that is given back.
+func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) error {
+	early, late := time.NewTimer(grace(limit)), time.NewTimer(limit)
+	defer early.Stop()
+	defer late.Stop()
+	impatient, last := false, false
+	for {
+		ended, changed := b.verdict(a)
+		switch {
+		case ended.certain:
+			return ended.err
+		case last || impatient && b.slowOnly(ended.waiting):
+			return b.settleFor(a, ended)
+		}
+		select {
+		case <-changed:
+		case <-early.C:
+			impatient = true
+		case <-late.C:
+			last = true
+		case <-ctx.Done():
+			return fmt.Errorf("quorum: release of %q: %w", a.id.name, ctx.Err())
+		}
+	}
+}
+
+// outcome is what is known of an attempt that is given back.
+type outcome struct {
+	certain                bool
+	err                    error // if it is
+	free, returned, vanish int
+	waiting                map[int]bool
+}
+
+// verdict counts the seats that have ended. changed is closed when another has.
+func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o.waiting = map[int]bool{}
+	held := 0
+	for i, s := range a.seats {
+		if s.held {
+			held++
+		}
+		switch s.end {
+		case pending:
+			o.waiting[i] = true
+			continue
+		case released:
+			o.returned++
+		case lost:
+			// Only what was held can vanish: a try without an answer may never have
+			// arrived, and what a renewal found gone is not counted as held.
+			if s.held {
+				o.vanish++
+			}
+		}
+		o.free++
+	}
+	switch {
+	case o.returned >= b.majority, !a.won && len(o.waiting) == 0 && o.returned > 0:
+		o.certain = true
+	case a.won && held-o.vanish < b.majority && o.free >= b.majority, len(o.waiting) == 0:
+		o.certain, o.err = true, &driver.GoneError{Reason: driver.Expired, Detail: "a majority of the nodes had lost the claim"}
+	}
+	return o, a.changed
+}
+
+// settleFor answers without the nodes that are missing: others can have the name
+// if it is free on a majority.
+func (b *Backend) settleFor(a *attempt, o outcome) error {
+	if a.won && o.free >= b.majority && o.returned > 0 {
+		return nil
+	}
+	e := &nodesError{does: fmt.Sprintf("release of %q is not certain", a.id.name)}
+	for i, n := range b.nodes {
+		if !o.waiting[i] {
+			continue
+		}
+		err := a.look(i).err
+		if err == nil {
+			err = errNoAnswer
+		}
+		e.add(n, err)
+	}
+	return e
+}

@@ -1,0 +1,250 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Try asks all nodes for the claim and answers as soon as it is certain whether
+// a majority grants it. Outcome.ValidFor is the shortest lease of that majority
+// less the drift of clocks. A claim that is refused gives back at once, in the
+// background, what it got from a minority; RetryAfter is random where several
+// claims have split the votes.
+//
+// If so many nodes fail that those left are no majority, the error names them
+// and says why. It is driver.ErrNotSent if no node has anything of the claim,
+// and driver.ErrRefused or driver.ErrMismatch if trying again is of no use.
+func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	if err := over(ctx); err != nil {
+		return driver.Outcome{}, err
+	}
+	if c.TTL > b.info.MaxTTL {
+		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v, of at most %v", driver.ErrRefused, driver.ErrNotSent, c.TTL, b.info.MaxTTL)
+	}
+	if err := b.distinct(ctx); err != nil {
+		return driver.Outcome{}, err
+	}
+	a, err := b.current(c)
+	if err != nil {
+		return driver.Outcome{}, err
+	}
+	if err := enter(ctx, a.trying); err != nil {
+		return driver.Outcome{}, err
+	}
+	defer leave(a.trying)
+	return b.poll(ctx, a, c)
+}
+
+// vote is a node's answer to a try.
+type vote struct {
+	out driver.Outcome
+	err error
+}
+
+// count is what is known of an election.
+type count struct {
+	votes                   []*vote // by node; nil while there is none
+	granted, busy, failures int
+}
+
+func (n *count) add(node int, v vote) {
+	n.votes[node] = &v
+	switch {
+	case v.err != nil:
+		n.failures++
+	case v.out.Granted:
+		n.granted++
+	default:
+		n.busy++
+	}
+}
+
+// poll makes one election.
+func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.Outcome, error) {
+	start := time.Now()
+	limit := patience(ctx, c.TTL)
+	n := count{votes: make([]*vote, len(b.nodes))}
+	ended := ask(ctx, b, limit, b.all(), func(ctx context.Context, i int) vote {
+		return b.vote(ctx, a, i, c)
+	}, func(i int, v vote) bool {
+		n.add(i, v)
+		return n.granted >= b.majority || b.outOfReach(n)
+	})
+	if err := b.sameServer(); err != nil {
+		b.withdraw(a, c)
+		return driver.Outcome{}, err
+	}
+	if n.granted >= b.majority {
+		return b.win(a, c, start, n)
+	}
+	if ended != nil || !b.outOfReach(n) {
+		b.absent(&n)
+	}
+	if ended != nil {
+		return driver.Outcome{}, b.noMajority(c, n, ended)
+	}
+	if n.failures > len(b.nodes)-b.majority {
+		err := b.noMajority(c, n, nil)
+		if len(err.kinds) > 0 { // nobody above will clean up
+			b.withdraw(a, c)
+		}
+		return driver.Outcome{}, err
+	}
+	b.withdraw(a, c)
+	return b.refusal(n, time.Since(start)), nil
+}
+
+// outOfReach reports that those who have not said no are not a majority.
+func (b *Backend) outOfReach(n count) bool {
+	return len(b.nodes)-n.failures-n.busy < b.majority
+}
+
+// absent counts the nodes that have not answered as failed.
+func (b *Backend) absent(n *count) {
+	for i := range b.nodes {
+		if n.votes[i] == nil {
+			n.add(i, vote{err: errNoAnswer})
+		}
+	}
+}
+
+// vote asks one node, and keeps what became of it, however late the answer is.
+func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) vote {
+	out, err := b.claim(ctx, a, i, c, true)
+	if err == nil && out.Granted {
+		err = b.nodes[i].vouch(ctx, b.info.MaxTTL, b.trusting)
+	}
+	return vote{out, err}
+}
+
+// claim asks one node for its seat. core says that the grant counts from the
+// next renewal on.
+func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, core bool) (driver.Outcome, error) {
+	turn := a.seats[i].turn
+	if err := enter(ctx, turn); err != nil {
+		return driver.Outcome{}, err
+	}
+	defer leave(turn)
+	if a.isClosed() {
+		return driver.Outcome{}, errClosed
+	}
+	out, err := b.nodes[i].try(ctx, a.at(c))
+	a.set(i, func(s *seat) {
+		s.doubt = s.doubt || err != nil && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrMismatch)
+		if err == nil {
+			if out.Granted && !s.held {
+				s.since = time.Now()
+			}
+			s.held = out.Granted
+			s.core = out.Granted && (core || s.core)
+		}
+	})
+	return out, err
+}
+
+// errClosed says that a claim ended while it was tried.
+var errClosed = errors.New("the claim was given up meanwhile")
+
+// win makes an answer of a majority of grants.
+func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (driver.Outcome, error) {
+	validFor := time.Duration(-1)
+	for _, v := range n.votes {
+		if v != nil && v.err == nil && v.out.Granted && (validFor < 0 || v.out.ValidFor < validFor) {
+			validFor = v.out.ValidFor
+		}
+	}
+	validFor -= drift(max(validFor, c.TTL))
+	if took := time.Since(start); took >= validFor {
+		return driver.Outcome{}, fmt.Errorf("quorum: a majority granted %q after %v, when nothing of its lease was left", c.Name, took.Round(time.Millisecond))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return driver.Outcome{}, &driver.GoneError{Reason: driver.Expired, Detail: errClosed.Error()}
+	}
+	a.won = true
+	return driver.Outcome{Granted: true, ValidFor: validFor}, nil
+}
+
+// noMajority says which nodes failed and what that means for the claim.
+func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
+	e := &nodesError{does: fmt.Sprintf("no majority of %d nodes for %q", len(b.nodes), c.Name)}
+	if cause != nil {
+		e.kinds = []error{cause}
+		e.does += fmt.Sprintf(" when the call ended (%v)", cause)
+	}
+	unsent, final, mismatch := 0, 0, 0
+	for i, v := range n.votes {
+		if v == nil || v.err == nil {
+			continue
+		}
+		e.add(b.nodes[i], v.err)
+		switch {
+		case errors.Is(v.err, driver.ErrMismatch):
+			mismatch++
+			final++
+		case errors.Is(v.err, driver.ErrRefused):
+			final++
+		case errors.Is(v.err, driver.ErrNotSent):
+			unsent++
+		}
+	}
+	if cause != nil {
+		return e
+	}
+	spare := len(b.nodes) - b.majority
+	switch {
+	case mismatch > spare:
+		e.kinds = []error{driver.ErrMismatch}
+	case final > spare:
+		e.kinds = []error{driver.ErrRefused}
+	case unsent == n.failures && n.granted == 0 && n.busy+n.failures == len(b.nodes):
+		e.kinds = []error{driver.ErrNotSent}
+	}
+	return e
+}
+
+// refusal is the answer to a claim that others keep from a majority.
+func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
+	seen := view{outcomes: make([]*driver.Outcome, len(b.nodes))}
+	holders := map[string]int{}
+	var remaining []time.Duration
+	for i, v := range n.votes {
+		if v == nil || v.err != nil || v.out.Granted {
+			continue
+		}
+		seen.outcomes[i] = &v.out
+		holders[v.out.Holder]++
+		remaining = append(remaining, v.out.RetryAfter)
+	}
+	out := driver.Outcome{Ahead: &seen}
+	most := 0
+	for holder, votes := range holders {
+		if votes > most {
+			out.Holder, most = holder, votes
+		}
+	}
+	// Nobody has a majority, so nobody will release one: whoever comes back at
+	// another moment than the rest will get it.
+	spread := min(max(10*took, 10*time.Millisecond), 250*time.Millisecond)
+	seen.pause = time.Millisecond + rand.N(spread) //nolint:gosec // spreads competitors, protects nothing
+	if most < b.majority {
+		seen.split = true
+		out.RetryAfter = seen.pause
+		return out
+	}
+	if n.granted == 0 {
+		seen.pause = 0
+	}
+	// A majority is free when so many of those that were not have ended.
+	slices.Sort(remaining)
+	needed := max(len(remaining)-(len(b.nodes)-b.majority), 1)
+	out.RetryAfter = remaining[needed-1]
+	return out
+}

@@ -1,0 +1,125 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// view is what a refused try saw.
+type view struct {
+	outcomes []*driver.Outcome // by node; nil where the name was not found held
+	split    bool              // nobody has a majority
+	pause    time.Duration     // to be waited before the next try, so that competitors come one by one
+}
+
+// Waiter prepares to wait for c until any of the nodes that answered that it is
+// held wakes. These are so many that whoever frees a majority frees one of them.
+// Where the votes were split, it waits the random RetryAfter.
+func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
+	return &waiter{backend: b, claim: c, waiters: make([]driver.Waiter, len(b.nodes))}
+}
+
+// waiter waits at all nodes.
+type waiter struct {
+	backend *Backend
+	claim   driver.Claim
+	waiters []driver.Waiter // by node; nil where there was nothing to wait for yet
+}
+
+// Wait returns nil when the first node wakes, ctx's error, or the nodes' errors
+// if none of them can wake. Its goroutines end with it.
+func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	seen, ok := last.Ahead.(*view)
+	if !ok || len(seen.outcomes) != len(w.waiters) {
+		return nil // not an answer of ours: nothing is known, so another try is worth while
+	}
+	if seen.split {
+		return sleep(ctx, seen.pause)
+	}
+	if err := w.first(ctx, seen); err != nil {
+		return err
+	}
+	return sleep(ctx, seen.pause)
+}
+
+// first waits until the first node wakes, and ends the waiting at the others.
+func (w *waiter) first(ctx context.Context, seen *view) error {
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan error)
+	started := 0
+	for i, outcome := range seen.outcomes {
+		if outcome == nil {
+			continue
+		}
+		started++
+		go func() { answers <- w.waitAt(waits, i, *outcome) }()
+	}
+	woken := false
+	var trouble error
+	for range started {
+		if err := <-answers; err == nil {
+			woken = true
+			cancel()
+		} else if !errors.Is(err, context.Canceled) {
+			trouble = errors.Join(trouble, err)
+		}
+	}
+	switch {
+	case woken:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case trouble == nil:
+		return fmt.Errorf("quorum: no node to wait for: %w", errors.ErrUnsupported)
+	}
+	return trouble
+}
+
+// waitAt waits at one node.
+func (w *waiter) waitAt(ctx context.Context, i int, last driver.Outcome) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: panic: %v", w.backend.nodes[i].label, p)
+		}
+	}()
+	if w.waiters[i] == nil {
+		w.waiters[i] = w.backend.nodes[i].member.Waiter(w.claim)
+	}
+	if err := w.waiters[i].Wait(ctx, last); err != nil {
+		return fmt.Errorf("%s: %w", w.backend.nodes[i].label, err)
+	}
+	return nil
+}
+
+// Close closes the nodes' Waiters.
+func (w *waiter) Close() {
+	for i, member := range w.waiters {
+		if member != nil {
+			member.Close()
+			w.waiters[i] = nil
+		}
+	}
+}
+
+// sleep waits for d, or returns ctx's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,104 @@
+package redishold
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Plain semaphores and latches are bare counters: nothing in Redisson's layout
+// says whose a decrement was. So each call leaves a mark for a while, in the
+// same script, and repeated after a lost reply it finds that it was done.
+
+// Codes that the scripts of counters begin their replies with.
+const (
+	codeOtherKind = -1 // the key is something else
+	codeNo        = 0
+	codeYes       = 1
+)
+
+// counter is what plain semaphores and latches have in common.
+type counter struct {
+	*layout
+	script *Script // its probe
+	at     func(place) string
+}
+
+func (c counter) probe() *Script { return c.script }
+
+func (c counter) probeKeys(scratch place) []string {
+	return []string{scratch.lock, c.call(scratch, "probe")}
+}
+
+func (c counter) channel(p place, _ driver.Claim) string { return c.at(p) }
+
+// call returns the key of the mark that says that a call was done. Where the
+// prefix brings the hash tag, the name goes first, as in mark.
+func (l *layout) call(p place, id string) string {
+	if strings.Contains(l.prefix, "{") {
+		return p.lock + ":holdfast:call:" + id
+	}
+	return l.prefix + "holdfast:call:" + tagged(p.lock) + ":" + id
+}
+
+// counted runs a call whose script answers {code, number}, where the number of
+// a call that publishes counts those who heard it.
+func (b *Backend) counted(ctx context.Context, p place, channel string, c Call) (answer counterReply, err error) {
+	p.channel = channel // for what an error says
+	value, err := b.call(ctx, c)
+	if err != nil {
+		return counterReply{}, notBegun(b.classify(p, err))
+	}
+	code, numbers, err := parseNumbers(c.Script, value, 2)
+	switch {
+	case err != nil:
+		return counterReply{}, err
+	case code == codeOtherKind:
+		return counterReply{}, errOtherKind(p)
+	case code == codeYes && numbers[0] < 0 && !readsOnly(c):
+		b.warnMute("refused by " + c.Script.Name())
+	}
+	return counterReply{yes: code == codeYes, number: numbers[0]}, nil
+}
+
+// readsOnly reports that a call publishes nothing: its number may be negative.
+func readsOnly(c Call) bool { return len(c.Args) == 0 }
+
+// counterReply is what the scripts of counters answer.
+type counterReply struct {
+	yes    bool
+	number int64
+}
+
+// parseNumbers reads a reply of a code and some numbers, size in all.
+func parseNumbers(script *Script, value any, size int) (code int64, numbers []int64, err error) {
+	list, _ := value.([]any)
+	if len(list) != size {
+		return 0, nil, badReply(script.Name(), value)
+	}
+	all := make([]int64, size)
+	for i := range list {
+		number, ok := list[i].(int64)
+		if !ok {
+			return 0, nil, badReply(script.Name(), value)
+		}
+		all[i] = number
+	}
+	if all[0] < codeOtherKind || all[0] > codeYes {
+		return 0, nil, badReply(script.Name(), value)
+	}
+	return all[0], all[1:], nil
+}
+
+// callID names one call of a counter.
+func callID() string { return rand.Text() }
+
+// How long a mark of a call lasts. A latch's is repeated by the core for as long
+// as its caller has patience.
+const (
+	permitsMark = time.Minute
+	latchMark   = 5 * time.Minute
+)

@@ -1,0 +1,96 @@
+package redishold
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// fairPresence is how long a waiter in the queue counts as alive after its
+	// last try. The core tries at least once a second, so one that died delays the
+	// next by no more than this.
+	fairPresence = 4 * time.Second
+
+	// fairWait is how long Redisson waits for its own silent waiters, if nobody
+	// set its fairLockWaitTimeout.
+	fairWait = 5 * time.Minute
+)
+
+// fairScripts are the scripts of the fair lock.
+type fairScripts struct{ acquire, release, probe *Script }
+
+func loadFairScripts() fairScripts {
+	return fairScripts{
+		acquire: loadScript("fair_acquire"),
+		release: loadScript("fair_release"),
+		probe:   loadScript("fair_probe"),
+	}
+}
+
+// fair is Redisson's fair lock: the hash of an RLock, and beside it a list of
+// waiting owners with a sorted set of their deadlines. Each waiter has a channel
+// of its own. What tells a live waiter of Holdfast from a dead one is a sorted
+// set more, of which Redisson knows nothing.
+type fair struct {
+	rlock
+	scripts *fairScripts
+	wait    time.Duration // of Redisson's waiters
+}
+
+// fairLock returns how a fair lock is kept.
+func (b *Backend) fairLock() form {
+	return fair{rlock: rlock{b.layout, &b.scripts}, scripts: &b.fair, wait: b.fairWait}
+}
+
+// queue returns the keys of p's queue, of its deadlines, and of Holdfast's living.
+func (f fair) queue(p place) (queue, deadlines, alive string) {
+	return "redisson_lock_queue:" + tagged(p.lock), "redisson_lock_timeout:" + tagged(p.lock), f.alive(p)
+}
+
+// alive returns the key that says which of p's waiters are alive.
+func (l *layout) alive(p place) string {
+	if strings.Contains(l.prefix, "{") {
+		return p.lock + ":holdfast:fair"
+	}
+	return l.prefix + "holdfast:fair:" + tagged(p.lock)
+}
+
+func (f fair) acquire(p place, c driver.Claim, publish []string) Call {
+	queue, deadlines, alive := f.queue(p)
+	return Call{
+		Script: f.scripts.acquire,
+		Keys:   []string{p.lock, f.mark(p, c.Owner), p.counter, queue, deadlines, alive},
+		Args: append([]string{
+			c.Owner, ms(c.TTL), count(c.Holds), count(c.Tokens), ms(fairPresence), ms(f.wait), p.channel + ":",
+		}, publish...),
+	}
+}
+
+func (f fair) release(p place, c driver.Claim, publish []string) Call {
+	queue, deadlines, alive := f.queue(p)
+	return Call{
+		Script: f.scripts.release,
+		Keys:   []string{p.lock, queue, deadlines, alive},
+		Args:   append([]string{c.Owner, "0", p.channel + ":"}, publish...),
+	}
+}
+
+func (f fair) abandon(p place, c driver.Claim, publish []string, markTTL time.Duration) Call {
+	call := f.release(p, c, publish)
+	call.Source = true // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
+	call.Keys = append(call.Keys, f.mark(p, c.Owner))
+	call.Args[1] = ms(markTTL)
+	return call
+}
+
+// channel is the waiter's own: a release wakes only the one whose turn it is.
+func (f fair) channel(p place, c driver.Claim) string { return p.channel + ":" + c.Owner }
+
+func (f fair) probe() *Script { return f.scripts.probe }
+
+func (f fair) probeKeys(scratch place) []string {
+	queue, deadlines, alive := f.queue(scratch)
+	return []string{queue, deadlines, alive}
+}

@@ -1,0 +1,125 @@
+package redishold
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func fairTestClaim(name string) driver.Claim {
+	c := testClaim(name)
+	c.Fair = true
+	return c
+}
+
+func TestFairSaysWhatItWants(t *testing.T) {
+	for _, f := range []struct {
+		prefix, name string
+		queue        []string
+		channel      string
+	}{
+		{"", "orders", []string{"redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}", "holdfast:fair:{orders}"}, "redisson_lock__channel:{orders}:"},
+		{"app:", "{t}orders", []string{"redisson_lock_queue:app:{t}orders", "redisson_lock_timeout:app:{t}orders", "app:holdfast:fair:app:{t}orders"}, "redisson_lock__channel:app:{t}orders:"},
+		{"{app}:", "orders", []string{"redisson_lock_queue:{app}:orders", "redisson_lock_timeout:{app}:orders", "{app}:orders:holdfast:fair"}, "redisson_lock__channel:{app}:orders:"},
+	} {
+		conn := &fakeConn{}
+		b := New(conn, &Options{Prefix: f.prefix, FairWait: time.Minute})
+		c := fairTestClaim(f.name)
+		p, mark := b.layout.place(f.name), b.layout.mark(b.layout.place(f.name), c.Owner)
+		sent := func() Call { return conn.sent[len(conn.sent)-1][0] }
+		want := func(what string, got, want []string) {
+			t.Helper()
+			if !slices.Equal(got, want) {
+				t.Errorf("%q %q: %s: got %q, want %q", f.prefix, f.name, what, got, want)
+			}
+		}
+		mustTry(t, b, c)
+		want("KEYS of a try", sent().Keys, append([]string{p.lock, mark, p.counter}, f.queue...))
+		want("ARGV of a try", sent().Args, []string{c.Owner, "30000", "1", "1", "4000", "60000", f.channel, "PUBLISH"})
+		for _, key := range sent().Keys {
+			if slotOf(key) != slotOf(p.lock) {
+				t.Errorf("%q %q: key %q lies in another slot", f.prefix, f.name, key)
+			}
+		}
+		if err := b.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		want("KEYS of a release", sent().Keys, append([]string{p.lock}, f.queue...))
+		want("ARGV of a release", sent().Args, []string{c.Owner, "0", f.channel, "PUBLISH"})
+		c.Unsettled = true
+		if err := b.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.lock}, f.queue...), mark))
+		want("ARGV of a clean-up", sent().Args, []string{c.Owner, "30000", f.channel, "PUBLISH"})
+		want("renewal", append(b.form(c).renew(p, c).Keys, b.form(c).renew(p, c).Script.Name()), []string{p.lock, "renew"})
+		want("channel", []string{b.form(c).channel(p, c)}, []string{f.channel + c.Owner})
+	}
+}
+
+func TestFairWaitDefault(t *testing.T) {
+	for _, wait := range []time.Duration{0, -time.Second} {
+		conn := &fakeConn{}
+		mustTry(t, New(conn, &Options{FairWait: wait}), fairTestClaim("orders"))
+		if got := conn.sent[len(conn.sent)-1][0].Args[5]; got != "300000" {
+			t.Errorf("FairWait %v: got %s ms, want 300000", wait, got)
+		}
+	}
+}
+
+func TestEachKindIsProbedOnce(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, nil)
+	for range 2 {
+		mustTry(t, b, fairTestClaim("orders"))
+		mustTry(t, b, testClaim("stock"))
+	}
+	var probes []string
+	for _, script := range conn.scripts() {
+		if strings.HasSuffix(script, "probe") {
+			probes = append(probes, script)
+		}
+	}
+	if want := []string{"probe", "fair_probe"}; !slices.Equal(probes, want) {
+		t.Fatalf("got %q, want %q", probes, want)
+	}
+}
+
+func TestAKindThatIsRefusedDoesNotStopOthers(t *testing.T) {
+	const cannot = "ERR The user executing the script can't run this command or subcommand"
+	conn := &fakeConn{answer: replying("fair_probe", []any{int64(1), "RPUSH", cannot})}
+	b := New(conn, nil)
+	for range 2 {
+		_, err := b.Try(t.Context(), fairTestClaim("orders"))
+		wantErrors(t, "fair", err, driver.ErrRefused, driver.ErrNotSent)
+		if err != nil && !strings.Contains(err.Error(), "ACL SETUSER <user> +rpush") {
+			t.Errorf("got %q, want the rule that is missing", err)
+		}
+		mustTry(t, b, testClaim("orders"))
+	}
+	if got, again := conn.count("probe"), conn.count("fair_probe"); got != 1 || again != 2 {
+		t.Fatalf("probed %d and %d times, want once, and again for what was refused", got, again)
+	}
+	if conn.count("fair_acquire") != 0 {
+		t.Fatal("a lock was tried without its rights")
+	}
+}
+
+func TestPatternsOfKeys(t *testing.T) {
+	for _, c := range []struct{ prefix, name, key, want string }{
+		{"", "stock:42", "stock:42:holdfast-probe:X", "stock:42*"},
+		{"", "stock:42", "holdfast:gone:{stock:42:holdfast-probe:X}:probe", "holdfast:*"},
+		{"app:", "stock:42", "app:holdfast:token:{7}:holdfast-probe:X", "app:holdfast:*"},
+		{"", "stock:42", "redisson_lock_queue:{stock:42:holdfast-probe:X}", "redisson_lock_queue:*"},
+		{"app:", "{t}stock", "redisson_lock_timeout:app:{t}stock:holdfast-probe:X", "redisson_lock_timeout:*"},
+		{"", "stock:42", "{stock:42:holdfast-probe:X}:timeout", "{stock:42*"},
+	} {
+		l := &layout{prefix: c.prefix}
+		if got := l.pattern(l.place(c.name), c.key); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.key, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package adapter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+func TestParseInfo(t *testing.T) {
+	got := parseInfo("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:5f3c\r\nuptime_in_seconds:61\r\nuptime_in_days:0\r\n" +
+		"# Replication\r\nrole:master\r\nconnected_slaves:2\r\n# Stats\r\nevicted_keys:7\r\n")
+	want := redishold.ServerInfo{
+		Version: "7.0.15", RunID: "5f3c", Uptime: 61 * time.Second, ShardedPS: true,
+		Role: "master", Replicas: 2, EvictedKeys: 7,
+	}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,87 @@
+package redishold
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// plainScripts are the scripts of a lock that is a string.
+type plainScripts struct {
+	acquire, renew, release, abandon *Script
+	breakHold, inspect, explain      *Script
+	probe                            *Script
+}
+
+func loadPlainScripts(kind string) *plainScripts {
+	return &plainScripts{
+		acquire:   loadScript(kind + "_acquire"),
+		renew:     loadScript(kind + "_renew"),
+		release:   loadScript(kind + "_release"),
+		abandon:   loadScript(kind + "_abandon"),
+		breakHold: loadScript(kind + "_break"),
+		inspect:   loadScript(kind + "_inspect"),
+		explain:   loadScript(kind + "_explain"),
+		probe:     loadScript("plain_probe"),
+	}
+}
+
+// plain is a string key whose value is the owner.
+type plain struct {
+	layout  *layout
+	scripts *plainScripts
+}
+
+func (f plain) acquire(p place, c driver.Claim, _ []string) Call {
+	return Call{
+		Script: f.scripts.acquire,
+		Keys:   []string{p.lock, f.layout.mark(p, c.Owner), p.counter},
+		Args:   []string{c.Owner, ms(c.TTL), count(c.Tokens)},
+	}
+}
+
+func (f plain) renew(p place, c driver.Claim) Call {
+	return Call{Script: f.scripts.renew, Keys: []string{p.lock}, Args: []string{c.Owner, ms(c.TTL)}}
+}
+
+func (f plain) release(p place, c driver.Claim, publish []string) Call {
+	return Call{
+		Script: f.scripts.release,
+		Keys:   []string{p.lock},
+		Args:   append([]string{c.Owner, p.channel}, publish...),
+	}
+}
+
+func (f plain) abandon(p place, c driver.Claim, publish []string, markTTL time.Duration) Call {
+	return Call{
+		Script: f.scripts.abandon,
+		Source: true, // see rlock.abandon
+		Keys:   []string{p.lock, f.layout.mark(p, c.Owner)},
+		Args:   append([]string{c.Owner, ms(markTTL), p.channel}, publish...),
+	}
+}
+
+func (f plain) channel(p place, _ driver.Claim) string { return p.channel }
+
+func (f plain) inspect(p place) Call {
+	return Call{Script: f.scripts.inspect, Keys: []string{p.lock}}
+}
+
+func (f plain) breakHold(p place, h driver.Holder, why, markTTL string, publish []string) Call {
+	return Call{
+		Script: f.scripts.breakHold,
+		Keys:   []string{p.lock, f.layout.mark(p, h.Owner)},
+		Args:   append([]string{h.Owner, why, markTTL, p.channel}, publish...),
+	}
+}
+
+func (f plain) explain(p place, c driver.Claim) Call {
+	return Call{Script: f.scripts.explain, Keys: []string{p.lock, f.layout.mark(p, c.Owner), p.counter}}
+}
+
+func (f plain) probe() *Script { return f.scripts.probe }
+
+func (f plain) probeKeys(scratch place) []string {
+	return []string{scratch.lock, f.layout.mark(scratch, "probe"), scratch.counter + ":holdfast-probe:" + rand.Text()}
+}

@@ -1,0 +1,370 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// permitsScripts are the scripts of plain semaphores.
+type permitsScripts struct{ set, take, undo, give, drain, count, probe *Script }
+
+func loadPermitsScripts() permitsScripts {
+	return permitsScripts{
+		set:   loadScript("permits_set"),
+		take:  loadScript("permits_take"),
+		undo:  loadScript("permits_undo"),
+		give:  loadScript("permits_give"),
+		drain: loadScript("permits_drain"),
+		count: loadScript("permits_count"),
+		probe: loadScript("counter_probe"),
+	}
+}
+
+// PlainSemaphore is Redisson's RSemaphore, to share with Java programs that use
+// one. It is a bare counter: nobody knows who holds a permit, so permits of a
+// process that died never come back, and anyone can release what they never
+// took. Where all sides can, use holdfast's Semaphore, whose permits are leased.
+//
+// A call whose reply was lost is repeated without counting twice, until its
+// context ends or half a minute has passed without any answer. Its error then
+// says that the outcome is unknown, unless it is driver.ErrNotSent: nothing was
+// done. A request that the network delays by more than a minute can count twice.
+//
+// A PlainSemaphore may be used by several goroutines at once.
+type PlainSemaphore struct {
+	backend *Backend
+	name    string
+
+	mu     sync.Mutex
+	undoes int           // that run in the background
+	idle   chan struct{} // closed when the last of them ends; nil while there is none
+}
+
+// PlainSemaphore returns Redisson's semaphore called name. It does no I/O. It
+// must not share a name with a holdfast Semaphore or any other kind of lock.
+func (b *Backend) PlainSemaphore(name string) *PlainSemaphore {
+	return &PlainSemaphore{backend: b, name: name}
+}
+
+// TrySet sets the number of free permits to n if nobody has set it yet, and
+// reports whether it did.
+func (s *PlainSemaphore) TrySet(ctx context.Context, n int) (bool, error) {
+	if n < 0 {
+		return false, s.negative("set", n)
+	}
+	answer, err := s.insist(ctx, s.operation(s.backend.permits.set, true, strconv.Itoa(n), ms(permitsMark)))
+	return answer.yes, s.explain("set", err)
+}
+
+// Add changes the number of free permits by n, which may be negative. A
+// semaphore that nobody has set yet begins at 0.
+func (s *PlainSemaphore) Add(ctx context.Context, n int) error {
+	return s.give(ctx, "add to", n)
+}
+
+// Release gives n permits back and wakes waiters.
+func (s *PlainSemaphore) Release(ctx context.Context, n int) error {
+	if n < 0 {
+		return s.negative("release", n)
+	}
+	return s.give(ctx, "release", n)
+}
+
+// Drain takes all free permits and returns how many there were.
+func (s *PlainSemaphore) Drain(ctx context.Context) (int, error) {
+	answer, err := s.insist(ctx, s.operation(s.backend.permits.drain, false, ms(permitsMark)))
+	return int(answer.number), s.explain("drain", err)
+}
+
+// Available returns the number of free permits, 0 if nobody has set it yet. It
+// may be negative.
+func (s *PlainSemaphore) Available(ctx context.Context) (int, error) {
+	op := s.operation(s.backend.permits.count, false)
+	op.reads = true
+	answer, err := s.insist(ctx, op)
+	return int(answer.number), s.explain("count", err)
+}
+
+// Acquire waits until it has taken n permits at once, or until ctx ends: then it
+// returns ctx's error and has taken none. It asks again at least every second,
+// so a message that was lost costs no more. Waiters are not served in order.
+//
+// If ctx ends while an answer is outstanding, Acquire returns at once, and what
+// it may have taken is given back in the background, for up to a minute; Settle
+// waits for that. A process that ends before then, or with permits in its hands,
+// takes them with it for ever.
+func (s *PlainSemaphore) Acquire(ctx context.Context, n int) error {
+	waiter := &waiter{topics: &s.backend.topics, channel: semaphoreChannel(s.backend.layout.place(s.name))}
+	defer waiter.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return s.explain("acquire", err)
+		}
+		ahead := s.backend.topics.version(waiter.channel) // before the try: what comes after it is a change
+		taken, err := s.take(ctx, n, 0)
+		if taken || err != nil {
+			return s.explain("acquire", err)
+		}
+		napFor(ctx, waiter, ahead)
+	}
+}
+
+// TryAcquire takes n permits if so many are free, and reports whether it did. It
+// does not wait for permits, and asks a store that cannot be reached three times.
+// When ctx ends without an answer it gives back what it may have taken, as
+// Acquire does.
+func (s *PlainSemaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, s.explain("acquire", err)
+	}
+	const patience = 3
+	taken, err := s.take(ctx, n, patience)
+	return taken, s.explain("acquire", err)
+}
+
+// Settle waits until nothing is left to be given back in the background, or
+// returns ctx's error.
+func (s *PlainSemaphore) Settle(ctx context.Context) error {
+	s.mu.Lock()
+	idle := s.idle
+	s.mu.Unlock()
+	if idle == nil {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return s.explain("settle", ctx.Err())
+	}
+}
+
+func (s *PlainSemaphore) give(ctx context.Context, what string, n int) error {
+	if n == 0 {
+		return nil
+	}
+	_, err := s.insist(ctx, s.operation(s.backend.permits.give, true, strconv.Itoa(n), ms(permitsMark)))
+	return s.explain(what, err)
+}
+
+// take makes one attempt to take n permits, and sees to it that none is lost
+// where the outcome stays unknown. Each attempt is a call of its own.
+func (s *PlainSemaphore) take(ctx context.Context, n, patience int) (bool, error) {
+	switch {
+	case n < 0:
+		return false, refused("%d permits cannot be taken", n)
+	case n == 0:
+		return true, nil
+	}
+	op := s.operation(s.backend.permits.take, false, strconv.Itoa(n), ms(permitsMark))
+	op.settles, op.patience = true, patience
+	answer, err := s.insist(ctx, op)
+	if err != nil && op.unsettled() {
+		s.undo(op, n)
+	}
+	return answer.yes && err == nil, err
+}
+
+// undo gives back in the background what op may have taken, before the mark that
+// tells about it ends.
+func (s *PlainSemaphore) undo(took *operation, n int) {
+	op := s.operation(s.backend.permits.undo, true, strconv.Itoa(n), ms(permitsMark))
+	op.id = took.id
+	s.mu.Lock()
+	if s.undoes++; s.idle == nil {
+		s.idle = make(chan struct{})
+	}
+	s.mu.Unlock()
+	go func() {
+		defer s.undone()
+		ctx, cancel := context.WithDeadline(context.Background(), took.since.Add(permitsMark-permitsMark/10))
+		defer cancel()
+		if _, err := s.insist(ctx, op); err != nil {
+			s.backend.log.Warn("redis: permits that a cancelled acquire may have taken were not given back",
+				"semaphore", s.name, "permits", n, "error", err)
+		}
+	}()
+}
+
+func (s *PlainSemaphore) undone() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.undoes--; s.undoes == 0 {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+func (s *PlainSemaphore) negative(what string, n int) error {
+	return s.explain(what, refused("%d is no number of permits", n))
+}
+
+func (s *PlainSemaphore) explain(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s semaphore %q: %w", what, s.name, err)
+}
+
+// operation is one call, which is repeated until its outcome is known.
+type operation struct {
+	script   *Script
+	args     []string
+	id       string
+	publish  bool // the script wakes waiters
+	settles  bool // the script must know of attempts that may still arrive
+	reads    bool // nothing is written
+	patience int  // how many failures are enough; 0 for no bound
+
+	since time.Time // when the first attempt began that has no answer; zero if all have one
+}
+
+func (s *PlainSemaphore) operation(script *Script, publish bool, args ...string) *operation {
+	return &operation{script: script, args: args, id: callID(), publish: publish}
+}
+
+// unsettled reports that an attempt may still arrive, or has.
+func (o *operation) unsettled() bool { return !o.since.IsZero() }
+
+// Bounds of the attempts of one call.
+const (
+	// unknownLimit is how long a call is repeated after an attempt without an
+	// answer. The mark must still be there for the last repetition.
+	unknownLimit = permitsMark / 2
+
+	firstAttempt   = 500 * time.Millisecond // doubled with each failure in a row, for a store that is slow
+	longestAttempt = 4 * time.Second
+
+	firstPause   = 10 * time.Millisecond // between attempts, doubled likewise
+	longestPause = 250 * time.Millisecond
+
+	napMost = time.Second // between looks at a semaphore: its messages may get lost
+)
+
+// errUnknown says that a call was sent and never answered.
+var errUnknown = errors.New("the store did not answer; it is not known whether it was done")
+
+// insist makes attempts with the same call id until one has an answer, or its
+// failure is final, or ctx ends.
+func (s *PlainSemaphore) insist(ctx context.Context, o *operation) (counterReply, error) {
+	for failures := 0; ; {
+		began := time.Now()
+		answer, err := s.attempt(ctx, o, min(firstAttempt<<min(failures, 10), longestAttempt))
+		if err == nil {
+			o.since = time.Time{}
+			return answer, nil
+		}
+		if !o.reads && !isCertain(err) && !o.unsettled() {
+			o.since = began
+		}
+		failures++
+		switch {
+		case ctx.Err() != nil:
+			return counterReply{}, o.outOfTime(ctx.Err(), err)
+		case isFinal(err), o.patience > 0 && failures >= o.patience:
+			return counterReply{}, o.failed(err)
+		case o.unsettled() && time.Since(o.since) > unknownLimit:
+			return counterReply{}, o.failed(err)
+		}
+		if !pause(ctx, spread(min(firstPause<<min(failures-1, 10), longestPause))) {
+			return counterReply{}, o.outOfTime(ctx.Err(), err)
+		}
+	}
+}
+
+// attempt makes one attempt, bounded by limit.
+func (s *PlainSemaphore) attempt(ctx context.Context, o *operation, limit time.Duration) (counterReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	b := s.backend
+	p, info, err := b.ready(ctx, s.name, counter{b.layout, b.permits.probe, semaphoreChannel})
+	if err != nil {
+		return counterReply{}, err
+	}
+	call := Call{Script: o.script, Keys: []string{p.lock}, Args: o.args}
+	if !o.reads {
+		call.Keys = append(call.Keys, b.layout.call(p, o.id))
+	}
+	switch {
+	case o.settles && o.unsettled():
+		call.Args = append(call.Args[:len(call.Args):len(call.Args)], "1")
+	case o.settles:
+		call.Args = append(call.Args[:len(call.Args):len(call.Args)], "0")
+	case o.publish:
+		call.Args = append(append(call.Args[:len(call.Args):len(call.Args)], semaphoreChannel(p)), info.publishWith()...)
+	}
+	return b.counted(ctx, p, semaphoreChannel(p), call)
+}
+
+// outOfTime is the error of a call whose context has ended.
+func (o *operation) outOfTime(ended, last error) error {
+	if errors.Is(last, ended) {
+		return o.failed(last)
+	}
+	return o.failed(fmt.Errorf("%w; the store's last error: %w", ended, last))
+}
+
+// failed returns err, which says nothing of attempts before the last.
+func (o *operation) failed(err error) error {
+	if o.unsettled() {
+		return fmt.Errorf("%w: %w", errUnknown, lastOnly{err})
+	}
+	return err
+}
+
+// lastOnly is the error of the last of several attempts. That this one was not
+// sent does not say it of the others.
+type lastOnly struct{ error }
+
+// Is reports what the error is, but for driver.ErrNotSent.
+func (e lastOnly) Is(target error) bool {
+	return target != driver.ErrNotSent && errors.Is(e.error, target)
+}
+
+// As finds the cause.
+func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }
+
+// isCertain says that a failed call did nothing.
+func isCertain(err error) bool {
+	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
+}
+
+// isFinal says that trying again is useless.
+func isFinal(err error) bool {
+	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch)
+}
+
+// napFor sleeps until something was heard since the version ahead, or for a
+// second; less where the server cannot wake.
+func napFor(ctx context.Context, w *waiter, ahead uint64) {
+	nap, cancel := context.WithTimeout(ctx, spread(napMost))
+	defer cancel()
+	if err := w.Wait(nap, driver.Outcome{Ahead: ahead}); err != nil && nap.Err() == nil {
+		pause(nap, spread(longestPause))
+	}
+}
+
+// spread returns a random duration of 75 to 100 percent of d, so that clients do
+// not come all together.
+func spread(d time.Duration) time.Duration {
+	return d - rand.N(d/4) //nolint:gosec // spreads load, protects nothing
+}
+
+// pause waits for d or until ctx is done, and reports whether d went by.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,180 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Protocol is how a Backend keeps its locks in Redis: the layout that it shares
+// with other programs. All clients of a name must use the same one.
+type Protocol uint8
+
+const (
+	// Redisson is the layout of Redisson for Java, and the default: all kinds of
+	// lock, with wake-up messages that both sides understand.
+	Redisson Protocol = iota
+
+	// Plain is a string key with the lock's name and a unique value, written with
+	// SET NX PX, deleted and extended only while it still has that value. It is
+	// how redsync, redislock, node-redlock, the Lock of redis-py and most own
+	// recipes keep a lock on one server; all of them use the name (resource, key)
+	// as it is and compare values for equality only, so they and Holdfast exclude
+	// each other. A lock that another library created with a key prefix of its own
+	// has that prefix in its name.
+	//
+	// Any string is a holder: one without a TTL holds for ever. A key of another
+	// type is driver.ErrMismatch.
+	//
+	// Exclusive locks only. Tokens come with Holdfast's own grants; other
+	// libraries draw none, and do not publish a release, so a waiter behind one of
+	// their locks asks once a second and when the key expires.
+	Plain
+
+	// Timestamp is the oldest recipe: SETNX of the Unix second at which the lock
+	// ends, GETSET to take over a time that is past, DEL to unlock; for programs
+	// that still run it. The value is in whole seconds; of another client a
+	// fraction is understood, and what is no time in seconds is
+	// driver.ErrMismatch.
+	//
+	// Between Holdfast's clients the server's clock decides, and old clients
+	// cannot shake that: a key beside the lock says who holds it and for how long.
+	// Its second never comes before the lease is over. A second that Holdfast
+	// wrote is past when it begins; one that an old client wrote, when the next
+	// one begins.
+	//
+	// What old clients do keeps the recipe's own weaknesses. They trust their own
+	// clocks: one that runs ahead by more than is left of a lease takes the lock
+	// away. Their DEL deletes whoever's lock it is. And a GETSET that loses the
+	// race for a past time still overwrites the winner's. Holdfast puts up with
+	// that if the new time is not earlier than its own: its own time was not past,
+	// so whoever overwrote it with a right clock did not win. An earlier time may
+	// be a winner's, and ends the hold at its next renewal, as a missing key does.
+	// So let the old clients' timeout be no shorter than the Locker's TTL, and
+	// fence what must not be written twice.
+	//
+	// Exclusive locks only, with a TTL of at least one second. Old clients do not
+	// publish a release, see Plain.
+	Timestamp
+)
+
+// String returns the protocol's name in lower case.
+func (p Protocol) String() string {
+	switch p {
+	case Redisson:
+		return "redisson"
+	case Plain:
+		return "plain"
+	case Timestamp:
+		return "timestamp"
+	default:
+		return fmt.Sprintf("protocol %d", uint8(p))
+	}
+}
+
+// releaseChannel is what the channels of a protocol begin with.
+func (p Protocol) releaseChannel() string {
+	if p == Redisson {
+		return "redisson_lock__channel:"
+	}
+	return "holdfast:free:"
+}
+
+// newForm returns the only form that a protocol other than Redisson's has, nil
+// for Redisson's own.
+func (p Protocol) newForm(l *layout) ownForm {
+	switch p {
+	case Plain:
+		return plain{l, loadPlainScripts("plain")}
+	case Timestamp:
+		return timestamp{l, loadPlainScripts("timestamp")}
+	default:
+		return nil
+	}
+}
+
+// limits takes from info what the protocol and the way of waiting do not have.
+func (o *Options) limits(info driver.Info) driver.Info {
+	info.Caps.Wakes = o.Poll == 0
+	if o.Protocol != Redisson {
+		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true}
+	}
+	if o.Protocol == Timestamp {
+		info.MinTTL, info.TTLStep = time.Second, time.Second
+	}
+	return info
+}
+
+// check returns what is wrong with o, as the error of every lock.
+func (o *Options) check() error {
+	switch {
+	case o.Protocol > Timestamp:
+		return refused("redishold options: unknown %s", o.Protocol)
+	case o.SharedTokens && o.Protocol != Redisson:
+		return refused("redishold options: SharedTokens are Redisson's, protocol %s has none", o.Protocol)
+	case o.Replicas < AllReplicas:
+		return refused("redishold options: %d replicas cannot be asked for", o.Replicas)
+	case o.Poll < 0:
+		return refused("redishold options: Poll of %s is negative", o.Poll)
+	default:
+		return nil
+	}
+}
+
+// ownForm is the form of a protocol that has just one, and looks at it with
+// scripts of its own. They answer as inspect.lua, break.lua and explain.lua do.
+type ownForm interface {
+	form
+	inspect(p place) Call
+	breakHold(p place, h driver.Holder, why, markTTL string, publish []string) Call
+	explain(p place, c driver.Claim) Call
+}
+
+// unsupported says that the protocol has no locks of f's kind.
+func (b *Backend) unsupported(f prober) error {
+	if b.own == nil || f.probe() == b.own.probe() {
+		return nil
+	}
+	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
+}
+
+// inspectCall is the first look at name.
+func (b *Backend) inspectCall(p place) Call {
+	if b.own != nil {
+		return b.own.inspect(p)
+	}
+	return Call{Script: b.scripts.inspect, Keys: []string{p.lock}}
+}
+
+// breakOwn is Break for a protocol other than Redisson's.
+func (b *Backend) breakOwn(ctx context.Context, p place, h driver.Holder, why, markTTL string, info ServerInfo) error {
+	call := b.own.breakHold(p, h, why, markTTL, info.publishWith())
+	value, err := b.call(ctx, call)
+	if err != nil {
+		return b.classify(p, err)
+	}
+	ended, err := b.ended(call.Script, value)
+	if err != nil || ended {
+		return err
+	}
+	return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
+}
+
+// explainCall looks up why c is gone.
+func (b *Backend) explainCall(p place, c driver.Claim) Call {
+	if b.own != nil {
+		return b.own.explain(p, c)
+	}
+	return Call{Script: b.scripts.explain, Keys: []string{p.lock, b.layout.mark(p, c.Owner), p.counter}}
+}
+
+// probes returns the probes that must pass before a lock of f's kind.
+func (b *Backend) probes(f prober) []prober {
+	if b.own != nil {
+		return []prober{f}
+	}
+	return []prober{rlock{b.layout, &b.scripts}, f}
+}

@@ -1,0 +1,223 @@
+package redishold
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// readWrite is Redisson's read-write lock. Its hash has a field "mode", a field
+// owner → hold count for each reader, and a field owner:write for the writer.
+// Each read hold has a timeout key besides, whose TTL is its lease, so that a
+// reader that died is told from one that lives. Ours have one each, number 1,
+// whatever their count; a Redisson client has one for each of its holds.
+//
+// Readers are never refused while the lock is in read mode, even if writers
+// wait: the layout has no place where a writer could announce itself.
+//
+// A writer, and every release, has to look at the timeout keys of all readers,
+// whose names it learns inside the script. They lie in the lock's hash slot, so a
+// cluster allows that.
+type readWrite struct {
+	*layout
+	*rwScripts
+
+	plain rlock // renews the write side, and brings the probe's other keys
+}
+
+// rwScripts are the scripts of read-write locks.
+type rwScripts struct {
+	readAcquire, readRenew *Script
+	writeAcquire           *Script
+	leave                  *Script // release, abandon and break of both sides
+	inspect, proof         *Script
+}
+
+func loadRWScripts() rwScripts {
+	return rwScripts{
+		readAcquire:  loadScript("rw_read_acquire"),
+		readRenew:    loadScript("rw_read_renew"),
+		writeAcquire: loadScript("rw_write_acquire"),
+		leave:        loadScript("rw_release"),
+		inspect:      loadScript("rw_inspect"),
+		proof:        loadScript("rw_probe"),
+	}
+}
+
+func (f readWrite) acquire(p place, c driver.Claim, _ []string) Call {
+	keys := []string{p.lock, f.mark(p, c.Owner), p.counter}
+	args := []string{c.Owner, ms(c.TTL), count(c.Holds), count(c.Tokens)}
+	if c.Mode != driver.Shared {
+		return Call{Script: f.writeAcquire, Keys: keys, Args: append(args, tagged(p.lock))}
+	}
+	beside := ""
+	if c.Beside != "" {
+		beside = c.Beside + writeField
+	}
+	return Call{
+		Script: f.readAcquire,
+		Keys:   append(keys, readTimeout(p, c.Owner)),
+		Args:   append(args, beside),
+	}
+}
+
+func (f readWrite) renew(p place, c driver.Claim) Call {
+	if c.Mode != driver.Shared {
+		c.Owner += writeField
+		return f.plain.renew(p, c)
+	}
+	return Call{
+		Script: f.readRenew,
+		Keys:   []string{p.lock},
+		Args:   []string{c.Owner, ms(c.TTL), count(c.Holds), readTimeout(p, c.Owner)},
+	}
+}
+
+func (f readWrite) release(p place, c driver.Claim, publish []string) Call {
+	args := []string{field(c), tagged(p.lock), rwChannel(p), "", "", ""}
+	return Call{Script: f.leave, Keys: []string{p.lock}, Args: append(args, publish...)}
+}
+
+func (f readWrite) abandon(p place, c driver.Claim, publish []string, markTTL time.Duration) Call {
+	args := []string{field(c), tagged(p.lock), rwChannel(p), "", "abandoned", ms(markTTL)}
+	return Call{
+		Script: f.leave,
+		Source: true, // as rlock.abandon
+		Keys:   []string{p.lock, f.mark(p, c.Owner)},
+		Args:   append(args, publish...),
+	}
+}
+
+// breakHold ends exactly the hold h, as inspection showed it, and leaves others.
+func (f readWrite) breakHold(p place, h driver.Holder, why string, publish []string) Call {
+	owner := strings.TrimSuffix(h.Owner, writeField)
+	args := []string{h.Owner, tagged(p.lock), rwChannel(p), strconv.Itoa(h.Holds), "forced: " + why, ms(max(h.Remaining, minMark))}
+	return Call{
+		Script: f.leave,
+		Keys:   []string{p.lock, f.mark(p, owner)},
+		Args:   append(args, publish...),
+	}
+}
+
+func (f readWrite) channel(p place, _ driver.Claim) string { return rwChannel(p) }
+
+func (f readWrite) probe() *Script { return f.proof }
+
+func (f readWrite) probeKeys(scratch place) []string {
+	return append(f.plain.probeKeys(scratch), readTimeout(scratch, "probe"))
+}
+
+// writeField ends the field of a writer.
+const writeField = ":write"
+
+// field returns the field of c's hold.
+func field(c driver.Claim) string {
+	if c.Mode == driver.Shared {
+		return c.Owner
+	}
+	return c.Owner + writeField
+}
+
+// readTimeout returns the key whose TTL is the lease of owner's read hold.
+func readTimeout(p place, owner string) string {
+	return tagged(p.lock) + ":" + owner + ":rwlock_timeout:1"
+}
+
+// rwChannel returns where both sides hear of releases.
+func rwChannel(p place) string { return "redisson_rwlock:" + tagged(p.lock) }
+
+// readWrite returns the form of read-write locks.
+func (b *Backend) readWrite() readWrite {
+	return readWrite{b.layout, &b.rw, rlock{b.layout, &b.scripts}}
+}
+
+// inspectReadWrite is Inspect for a read-write lock: the writer, or all readers,
+// or a writer and the readers beside it.
+func (b *Backend) inspectReadWrite(ctx context.Context, p place) ([]driver.Holder, error) {
+	value, err := b.call(ctx, Call{Script: b.rw.inspect, Keys: []string{p.lock}, Args: []string{tagged(p.lock)}})
+	if err != nil {
+		return nil, b.classify(p, err)
+	}
+	holds, other, err := parseRWInspect(value)
+	if err != nil {
+		return nil, err
+	}
+	if other {
+		return nil, errOtherKind(p)
+	}
+	readers := map[string]bool{}
+	for _, h := range holds {
+		readers[h.field] = true
+	}
+	var holders []driver.Holder
+	for _, h := range holds {
+		// A Redisson thread may have both sides under one owner. Then the write
+		// hold keeps its field's name, so that Break knows which one is meant.
+		owner := strings.TrimSuffix(h.field, writeField)
+		if readers[owner] {
+			owner = h.field
+		}
+		holders = append(holders, driver.Holder{
+			Owner:     owner,
+			Note:      b.person(ctx, h.field),
+			Holds:     h.count,
+			Remaining: h.remaining,
+		})
+	}
+	return holders, nil
+}
+
+// rwHold is one live hold of a read-write lock.
+type rwHold struct {
+	field     string
+	count     int
+	remaining time.Duration // negative if it never expires
+}
+
+// parseRWInspect reads what rw_inspect.lua answers.
+func parseRWInspect(value any) (holds []rwHold, otherKind bool, err error) {
+	bad := badReply("rw_inspect", value)
+	list, _ := value.([]any)
+	if len(list) == 0 {
+		return nil, false, bad
+	}
+	switch code, ok := list[0].(int64); {
+	case ok && code == 0 && len(list) == 1:
+		return nil, false, nil
+	case ok && code == -1 && len(list) == 1:
+		return nil, true, nil
+	case !ok || code != 1 || len(list) != 2:
+		return nil, false, bad
+	}
+	fields, ok := list[1].([]any)
+	if !ok || len(fields)%3 != 0 {
+		return nil, false, bad
+	}
+	for i := 0; i < len(fields); i += 3 {
+		name, okName := fields[i].(string)
+		text, okText := fields[i+1].(string)
+		pttl, okTTL := fields[i+2].(int64)
+		if !okName || !okText || !okTTL {
+			return nil, false, bad
+		}
+		count, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, true, nil // no hold count: no lock
+		}
+		holds = append(holds, rwHold{field: name, count: count, remaining: remaining(pttl)})
+	}
+	return holds, false, nil
+}
+
+// breakReadWrite is Break for a read-write lock; false if it is none, or h is no
+// longer there.
+func (b *Backend) breakReadWrite(ctx context.Context, p place, h driver.Holder, why string, info ServerInfo) (bool, error) {
+	value, err := b.call(ctx, b.readWrite().breakHold(p, h, why, info.publishWith()))
+	if err != nil {
+		return false, b.classify(p, err)
+	}
+	return b.ended(b.rw.leave, value)
+}

@@ -1,0 +1,53 @@
+-- fair_probe: may this user run what the scripts of the fair lock consist of,
+-- beside what probe.lua tries?
+--
+-- It works on scratch keys beside the real ones and leaves nothing behind: it
+-- writes only after it has seen that it can expire and delete.
+--
+-- KEYS   1 scratch queue, 2 scratch deadlines, 3 scratch set of the living
+-- ARGV   1 scratch channel, 2... the commands to publish with
+-- Reply  {refusals, command, words, command, words, ...}: what the server
+--        refused, with the server's words
+
+local queue, deadlines = KEYS[1], KEYS[2]
+local channel, ttl = ARGV[1], '1000'
+local reply = {0}
+
+local function try(command, ...)
+  local answer = redis.pcall(command, ...)
+  if type(answer) == 'table' and answer.err then
+    reply[1] = reply[1] + 1
+    reply[#reply + 1] = command
+    reply[#reply + 1] = answer.err
+  end
+end
+
+try('LRANGE', queue, '0', '-1')
+try('LINDEX', queue, '0')
+for i = 1, 3 do
+  try('PEXPIRE', KEYS[i], ttl)
+  try('DEL', KEYS[i])
+end
+try('LPOP', queue)
+try('LREM', queue, '0', 'probe')
+for i = 2, 3 do
+  try('ZSCORE', KEYS[i], 'probe')
+  try('ZRANGE', KEYS[i], '-1', '-1', 'WITHSCORES')
+  try('ZREM', KEYS[i], 'probe')
+  try('ZREMRANGEBYSCORE', KEYS[i], '-inf', '0')
+end
+local tidy = reply[1] == 0
+
+for i = 2, #ARGV do
+  try(ARGV[i], channel, '0')
+end
+
+if tidy then
+  try('RPUSH', queue, 'probe')
+  try('ZADD', deadlines, 'GT', '1', 'probe')
+  for i = 1, 3 do
+    try('PEXPIRE', KEYS[i], ttl)
+    try('DEL', KEYS[i])
+  end
+end
+return reply

@@ -1,0 +1,70 @@
+-- fair_release: end the owner's hold or its place in the queue, and wake who is
+-- next if the lock is free.
+--
+-- With a mark, an acquire that is still under way finds nothing to grant. The
+-- lock goes first: if the mark is refused, the lock is free all the same, and
+-- the caller repeats.
+--
+-- KEYS   1 lock, 2 queue, 3 deadlines of the queue, 4 until when Holdfast's own
+--        waiters count as alive, 5 mark of the owner, if it is to be written
+-- ARGV   1 owner, 2 ttl of the mark in ms, 3 what a waiter's channel begins
+--        with, 4... the commands to publish with
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
+--        {0, 0}           the owner neither held nor waited
+
+local lock, queue, deadlines, alive, mark = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local owner, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+
+-- front drops the dead at the head of the queue and returns who is next. One
+-- without a deadline is left to the next try.
+local function front()
+  while true do
+    local head = redis.call('LINDEX', queue, '0')
+    if not head then
+      return nil
+    end
+    local ends = redis.call('ZSCORE', alive, head) or redis.call('ZSCORE', deadlines, head)
+    if not ends or tonumber(ends) > now then
+      return head
+    end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', deadlines, head)
+    redis.call('ZREM', alive, head)
+  end
+end
+
+local ended = redis.call('HGET', lock, owner)
+if ended then
+  redis.call('DEL', lock)
+end
+-- All occurrences: a queue that others broke may have several.
+ended = redis.call('LREM', queue, '0', owner) > 0 or ended
+redis.call('ZREM', deadlines, owner)
+redis.call('ZREM', alive, owner)
+
+if mark then
+  -- A full server refuses SET, but not after a write.
+  redis.call('PEXPIRE', mark, ttl)
+  redis.call('SET', mark, 'abandoned', 'PX', ttl)
+end
+if not ended then
+  return {0, 0}
+end
+
+local receivers = 0
+local head = redis.call('EXISTS', lock) == 0 and front()
+if head then
+  -- Published last, and with pcall: a refused message must not hide a release.
+  for i = 4, #ARGV do
+    local heard = redis.pcall(ARGV[i], channel .. head, '0')
+    if type(heard) ~= 'number' or receivers < 0 then
+      receivers = -1
+    else
+      receivers = receivers + heard
+    end
+  end
+end
+return {1, receivers}

@@ -1,0 +1,11 @@
+-- latch_count: what a latch counts.
+--
+-- KEYS   1 latch
+-- Reply  {1, count}   0: the latch is open
+--        {-1, 0}      the key is something else
+
+local value = redis.call('GET', KEYS[1]) or '0'
+if not string.match(value, '^-?%d+$') then
+  return {-1, 0}
+end
+return {1, math.max(0, tonumber(value))}

@@ -1,0 +1,42 @@
+-- latch_set: set the count of a latch that is open.
+--
+-- A counter at 0 that never opens can only come from Redisson's trySetCount(0):
+-- it counts as open.
+--
+-- KEYS   1 latch, 2 mark of the call
+-- ARGV   1 count, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- Reply  {1, receivers}   set, now or by an earlier attempt; -1 receivers: the
+--                         server refused to publish
+--        {0, 0}           the latch is counting
+--        {-1, 0}          the key is something else
+
+local latch, mark = KEYS[1], KEYS[2]
+local total, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+
+local done = redis.call('GET', mark)
+if done then
+  return {tonumber(done), 0}
+end
+local value = redis.call('GET', latch)
+if value and not string.match(value, '^-?%d+$') then
+  return {-1, 0}
+end
+if value and tonumber(value) > 0 then
+  redis.call('PEXPIRE', mark, ttl) -- a full server refuses SET, but not after a write
+  redis.call('SET', mark, '0', 'PX', ttl)
+  return {0, 0}
+end
+redis.call('SET', latch, total)
+redis.call('SET', mark, '1', 'PX', ttl)
+
+-- Published last, and with pcall: a refused message must not hide the change.
+local receivers = 0
+for i = 4, #ARGV do
+  local heard = redis.pcall(ARGV[i], channel, '1')
+  if type(heard) ~= 'number' or receivers < 0 then
+    receivers = -1
+  else
+    receivers = receivers + heard
+  end
+end
+return {1, receivers}

@@ -1,0 +1,37 @@
+-- permits_undo: give back what permits_take took, if it did, and see to it that
+-- an attempt that is still under way takes nothing.
+--
+-- KEYS   1 counter of free permits, 2 mark of the call
+-- ARGV   1 how many, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- Reply  {1, receivers}   given back; -1 receivers: the server refused to publish
+--        {0, 0}           nothing was taken
+
+local counter, mark = KEYS[1], KEYS[2]
+local taken, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+
+local done = redis.call('GET', mark)
+redis.call('PEXPIRE', mark, ttl) -- a full server refuses SET, but not after a write
+if done ~= '1' then
+  redis.call('SET', mark, '0', 'PX', ttl)
+  return {0, 0}
+end
+redis.call('SET', mark, '1', 'PX', ttl) -- proves the right to it, before the counter moves
+local free = 0
+if redis.call('EXISTS', counter) == 1 then
+  free = redis.call('INCRBY', counter, taken)
+end
+redis.call('SET', mark, '0', 'PX', ttl)
+
+-- Published last, and with pcall: a refused message must not hide the change.
+local receivers = 0
+if free > 0 then
+  for i = 4, #ARGV do
+    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
+    if type(heard) ~= 'number' or receivers < 0 then
+      receivers = -1
+    else
+      receivers = receivers + heard
+    end
+  end
+end
+return {1, receivers}

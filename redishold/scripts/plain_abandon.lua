@@ -1,0 +1,36 @@
+-- plain_abandon: end a claim of which a plain_acquire may still be under way.
+--
+-- The mark makes that acquire find nothing to grant. The lock goes first: if
+-- the mark is refused, the lock is free all the same, and the caller repeats.
+--
+-- KEYS   1 lock, 2 mark of the owner
+-- ARGV   1 owner, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
+--        {0, 0}           the owner held nothing
+
+local lock, mark, owner, ttl, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+
+local held = redis.call('GET', lock) == owner
+if held then
+  redis.call('DEL', lock)
+end
+
+-- A full server refuses SET, but not after a write; this one does nothing else.
+redis.call('PEXPIRE', mark, ttl)
+redis.call('SET', mark, 'abandoned', 'PX', ttl)
+
+if not held then
+  return {0, 0}
+end
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+for i = 4, #ARGV do
+  local heard = redis.pcall(ARGV[i], channel, '0')
+  if type(heard) ~= 'number' or receivers < 0 then
+    receivers = -1
+  else
+    receivers = receivers + heard
+  end
+end
+return {1, receivers}

@@ -1,0 +1,30 @@
+-- plain_break: delete a plain lock that still has the value that was looked at.
+--
+-- The mark tells the owner what happened, if it is one of Holdfast's.
+--
+-- KEYS   1 lock, 2 mark of the owner
+-- ARGV   1 the value, 2 why, 3 ttl of the mark in ms, 4 channel,
+--        5... the commands to publish with
+-- Reply  {1, receivers}   ended; -1 receivers: the server refused to publish
+--        {0, 0}           the lock has another value or none
+
+local lock, mark, value = KEYS[1], KEYS[2], ARGV[1]
+local why, ttl, channel = ARGV[2], ARGV[3], ARGV[4]
+
+if redis.call('GET', lock) ~= value then
+  return {0, 0}
+end
+redis.call('DEL', lock)
+redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+for i = 5, #ARGV do
+  local heard = redis.pcall(ARGV[i], channel, '0')
+  if type(heard) ~= 'number' or receivers < 0 then
+    receivers = -1
+  else
+    receivers = receivers + heard
+  end
+end
+return {1, receivers}

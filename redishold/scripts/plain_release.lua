@@ -1,0 +1,28 @@
+-- plain_release: delete a plain lock that still has its owner's value, and wake
+-- the waiters.
+--
+-- One key only, so that a cluster slot on the move does not block it.
+--
+-- KEYS   1 lock
+-- ARGV   1 owner, 2 channel, 3... the commands to publish with
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
+--        {0, 0}           the lock has another value or none
+
+local lock, owner, channel = KEYS[1], ARGV[1], ARGV[2]
+
+if redis.call('GET', lock) ~= owner then
+  return {0, 0}
+end
+redis.call('DEL', lock)
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+for i = 3, #ARGV do
+  local heard = redis.pcall(ARGV[i], channel, '0')
+  if type(heard) ~= 'number' or receivers < 0 then
+    receivers = -1
+  else
+    receivers = receivers + heard
+  end
+end
+return {1, receivers}

@@ -1,0 +1,46 @@
+-- semaphore_abandon: end a claim of which an acquire may still be under way.
+--
+-- The mark makes that acquire find nothing to grant. The permit goes back first:
+-- if the mark is refused, it is free all the same, and the caller repeats.
+--
+-- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner
+-- ARGV   1 permit id, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
+--        {0, 0}           the owner held nothing
+
+local counter, permits, mark = KEYS[1], KEYS[2], KEYS[3]
+local id, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+
+local own = redis.call('ZSCORE', permits, id)
+local free = 0
+if own then
+  -- ZREM first, of nothing: the counter moves only for one who may also take
+  -- the permit off the set.
+  redis.call('ZREM', permits, '')
+  if redis.call('EXISTS', counter) == 1 then
+    free = redis.call('INCRBY', counter, '1')
+  end
+  redis.call('ZREM', permits, id)
+end
+
+-- A full server refuses SET, but not after a write; this one does nothing else.
+redis.call('PEXPIRE', mark, ttl)
+redis.call('SET', mark, 'abandoned', 'PX', ttl)
+
+if not own then
+  return {0, 0}
+end
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+if free > 0 then
+  for i = 4, #ARGV do
+    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
+    if type(heard) ~= 'number' or receivers < 0 then
+      receivers = -1
+    else
+      receivers = receivers + heard
+    end
+  end
+end
+return {1, receivers}

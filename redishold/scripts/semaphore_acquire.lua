@@ -1,0 +1,109 @@
+-- semaphore_acquire: give a permit to an owner, if one is free.
+--
+-- The layout is that of Redisson's permit-expirable semaphore: the permits out
+-- are a sorted set, permit id -> when it ends in ms of the server's clock.
+--
+-- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner, 4 token counter
+-- ARGV   1 permit id, 2 ttl in ms, 3 permits in all if the name is new,
+--        4 how many tokens to reserve, 5 channel, 6... the commands to publish with
+-- Reply  {1, first token}    granted, now or by an earlier call
+--        {0, pttl, '', '0'}  busy; pttl until the first permit ends, -1 if none does
+--        {-1}                the key is something else
+--        {-2, mark}          the owner was given up
+--
+-- Whatever right is missing, counter and set agree when the script stops.
+
+local counter, permits, mark, drawn_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, ttl, total, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local channel, chunk, never = ARGV[5], 1000, 922337203685477
+
+local time = redis.call('TIME')
+local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local now, ends = math.floor(micros / 1000), math.ceil(micros / 1000) + ttl
+
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- draw reserves a block of tokens: larger than all before it, and larger than
+-- those that a lost counter gave out.
+local function draw()
+  local drawn = tonumber(redis.call('GET', drawn_key) or 0) or 0
+  local first = math.max(drawn + 1, micros)
+  if first + tokens >= 2 ^ 53 then
+    error('token counter ' .. drawn_key .. ' is beyond 2^53')
+  end
+  redis.call('SET', drawn_key, text(first + tokens - 1))
+  return first
+end
+
+local gone = redis.call('GET', mark)
+if gone then
+  return {-2, gone}
+end
+local value = redis.call('GET', counter)
+if value and not string.match(value, '^-?%d+$') then
+  return {-1}
+end
+
+local own = redis.call('ZSCORE', permits, id)
+if own and tonumber(own) > now then
+  -- ZREM first, of nothing: a full server does not refuse it, nor what follows it.
+  redis.call('ZREM', permits, '')
+  if ends > tonumber(own) then
+    redis.call('ZADD', permits, text(ends), id)
+  end
+  return {1, draw()}
+end
+if own then -- its own permit has ended: the first to be taken back
+  redis.call('ZADD', permits, '0', id)
+end
+
+-- Where the counter was lost, permits that are out still count.
+local stock = tonumber(value) or total - redis.call('ZCARD', permits)
+local expired = redis.call('ZRANGEBYSCORE', permits, '0', text(now), 'LIMIT', '0', text(chunk))
+local free = stock + #expired
+local first
+if free > 0 then
+  first = draw() -- a full server refuses here, before anything has changed
+end
+if not value then
+  redis.call('SET', counter, text(stock))
+end
+if #expired > 0 then
+  redis.call('ZREM', permits, '') -- proves the right to it, before the counter moves
+  redis.call('INCRBY', counter, text(#expired))
+  redis.call('ZREM', permits, unpack(expired))
+end
+
+if first then
+  redis.call('ZADD', permits, 'XX', '0', '') -- no such member: proves the right to it
+  local lives = redis.call('PTTL', counter)
+  if lives > 0 then
+    redis.call('PEXPIRE', permits, text(lives))
+  end
+  redis.call('INCRBY', counter, '-1')
+  redis.call('ZADD', permits, text(ends), id)
+  if lives > 0 then
+    redis.call('PEXPIRE', permits, text(lives)) -- the semaphore ends as a whole
+  end
+  free = free - 1
+end
+
+-- Published last, and with pcall: a refused message must not hide a grant.
+if free > 0 and (#expired > 0 or not value) then
+  for i = 6, #ARGV do
+    redis.pcall(ARGV[i], channel, text(free))
+  end
+end
+if first then
+  return {1, first}
+end
+if #expired == chunk then
+  return {0, 0, '', '0'} -- there may be more to take back
+end
+local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+if not nearest or tonumber(nearest) >= never then
+  return {0, -1, '', '0'}
+end
+return {0, math.ceil(tonumber(nearest)) - now, '', '0'}

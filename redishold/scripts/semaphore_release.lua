@@ -1,0 +1,42 @@
+-- semaphore_release: take a permit back and wake the waiters.
+--
+-- KEYS   1 counter of free permits, 2 permits out
+-- ARGV   1 permit id, 2 channel, 3... the commands to publish with
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
+--        {0, 0}           the owner held nothing, or its permit had ended
+
+local counter, permits, id, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+
+local time = redis.call('TIME')
+local now = math.floor(tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000)
+
+local own = redis.call('ZSCORE', permits, id)
+if not own then
+  return {0, 0}
+end
+
+-- ZREM first, of nothing: a full server does not refuse it, nor what follows it,
+-- and the counter moves only for one who may also take the permit off the set.
+redis.call('ZREM', permits, '')
+local free = 0
+if redis.call('EXISTS', counter) == 1 then -- a lost counter is counted anew by the next acquire
+  free = redis.call('INCRBY', counter, '1')
+end
+redis.call('ZREM', permits, id)
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+if free > 0 then
+  for i = 3, #ARGV do
+    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
+    if type(heard) ~= 'number' or receivers < 0 then
+      receivers = -1
+    else
+      receivers = receivers + heard
+    end
+  end
+end
+if tonumber(own) <= now then
+  return {0, 0}
+end
+return {1, receivers}

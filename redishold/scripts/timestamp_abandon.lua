@@ -1,0 +1,44 @@
+-- timestamp_abandon: end a claim of which a timestamp_acquire may still be under
+-- way.
+--
+-- The mark makes that acquire find nothing to grant. The lock goes first: if
+-- the mark is refused, the lock is free all the same, and the caller repeats.
+--
+-- KEYS   1 lock, 2 record, 3 mark of the owner
+-- ARGV   1 owner, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
+--        {0, 0}           the owner held nothing
+
+local lock, record, mark = KEYS[1], KEYS[2], KEYS[3]
+local owner, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+
+local wrote, holder = string.match(redis.call('GET', record) or '', '^(%d+) (.*)$')
+local held = false
+if holder == owner then
+  local stamp = tonumber(redis.call('GET', lock) or '')
+  held = stamp and stamp >= tonumber(wrote) -- as in timestamp_release
+  if held then
+    redis.call('DEL', lock)
+  end
+  redis.call('DEL', record)
+end
+
+-- A full server refuses SET, but not after a write; this one does nothing else.
+redis.call('PEXPIRE', mark, ttl)
+redis.call('SET', mark, 'abandoned', 'PX', ttl)
+
+if not held then
+  return {0, 0}
+end
+
+-- Published last, and with pcall: a refused message must not hide a release.
+local receivers = 0
+for i = 4, #ARGV do
+  local heard = redis.pcall(ARGV[i], channel, '0')
+  if type(heard) ~= 'number' or receivers < 0 then
+    receivers = -1
+  else
+    receivers = receivers + heard
+  end
+end
+return {1, receivers}

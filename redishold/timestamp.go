@@ -1,0 +1,89 @@
+package redishold
+
+import (
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// timestamp is a string key whose value is the Unix second at which the lock
+// ends, and beside it a record of who wrote that.
+type timestamp struct {
+	layout  *layout
+	scripts *plainScripts
+}
+
+// record returns the key of the record. "orders" and "{orders}" have one each,
+// which Redisson's rule for derived keys would not give them.
+func (l *layout) record(p place) string {
+	if strings.Contains(p.lock, "{") {
+		return p.lock + ":holdfast:ts"
+	}
+	return l.prefix + "holdfast:ts:{" + p.lock + "}"
+}
+
+func (f timestamp) acquire(p place, c driver.Claim, _ []string) Call {
+	return Call{
+		Script: f.scripts.acquire,
+		Keys:   []string{p.lock, f.layout.mark(p, c.Owner), p.counter, f.layout.record(p)},
+		Args:   []string{c.Owner, ms(c.TTL), count(c.Tokens)},
+	}
+}
+
+func (f timestamp) renew(p place, c driver.Claim) Call {
+	return Call{
+		Script: f.scripts.renew,
+		Keys:   []string{p.lock, f.layout.record(p)},
+		Args:   []string{c.Owner, ms(c.TTL)},
+	}
+}
+
+// release needs two keys, so while a cluster's slot is on the move it waits.
+func (f timestamp) release(p place, c driver.Claim, publish []string) Call {
+	return Call{
+		Script: f.scripts.release,
+		Keys:   []string{p.lock, f.layout.record(p)},
+		Args:   append([]string{c.Owner, p.channel}, publish...),
+	}
+}
+
+func (f timestamp) abandon(p place, c driver.Claim, publish []string, markTTL time.Duration) Call {
+	return Call{
+		Script: f.scripts.abandon,
+		Source: true, // see rlock.abandon
+		Keys:   []string{p.lock, f.layout.record(p), f.layout.mark(p, c.Owner)},
+		Args:   append([]string{c.Owner, ms(markTTL), p.channel}, publish...),
+	}
+}
+
+func (f timestamp) channel(p place, _ driver.Claim) string { return p.channel }
+
+func (f timestamp) inspect(p place) Call {
+	return Call{Script: f.scripts.inspect, Keys: []string{p.lock, f.layout.record(p)}}
+}
+
+func (f timestamp) breakHold(p place, h driver.Holder, why, markTTL string, publish []string) Call {
+	return Call{
+		Script: f.scripts.breakHold,
+		Keys:   []string{p.lock, f.layout.record(p), f.layout.mark(p, h.Owner)},
+		Args:   append([]string{h.Owner, why, markTTL, p.channel}, publish...),
+	}
+}
+
+func (f timestamp) explain(p place, c driver.Claim) Call {
+	return Call{
+		Script: f.scripts.explain,
+		Keys:   []string{p.lock, f.layout.mark(p, c.Owner), p.counter, f.layout.record(p)},
+	}
+}
+
+func (f timestamp) probe() *Script { return f.scripts.probe }
+
+func (f timestamp) probeKeys(scratch place) []string {
+	return []string{
+		scratch.lock, f.layout.mark(scratch, "probe"),
+		scratch.counter + ":holdfast-probe:" + rand.Text(), f.layout.record(scratch),
+	}
+}
