@@ -12,7 +12,7 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 	$(GO) run ./cmd/holdfast demo
 
 .PHONY: test
-test: redis ## all tests of all modules, with the race detector, against a real redis-server
+test: redis databases ## all tests of all modules, with the race detector, against real servers
 	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 .PHONY: race
@@ -21,7 +21,7 @@ race: redis ## the tests of the library three times over, to provoke races
 	@set -e; for m in . redishold/goredisconn redishold/rueidisconn cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 .PHONY: e2e
-e2e: redis ## only the tests with real servers, several processes and faults
+e2e: redis databases ## only the tests with real servers, several processes and faults
 	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/...
 
 .PHONY: bench
@@ -39,3 +39,7 @@ tidy: ## go mod tidy in every module, with the workspace's own modules
 .PHONY: redis
 redis:
 	@sh .ci/redis
+
+.PHONY: databases
+databases:
+	@sh .ci/servers

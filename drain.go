@@ -62,7 +62,15 @@ func (b *background) wait(ctx context.Context) error {
 // Unlock whose answer was lost. A program that ends before leaves such a lock to
 // the end of its lease. Each of them takes one TTL at most; Drain returns ctx's
 // error if ctx ends first. Locks that are held are not its business.
-func (l *Locker) Drain(ctx context.Context) error { return l.background.wait(ctx) }
+func (l *Locker) Drain(ctx context.Context) error {
+	if err := l.background.wait(ctx); err != nil {
+		return err
+	}
+	if store, ok := l.backend.(driver.Drainer); ok {
+		return store.Drain(ctx)
+	}
+	return nil
+}
 
 // cleanUp releases a claim in the background, until that is certain, or until
 // one TTL has passed and the store has dropped it by itself. It never uses a

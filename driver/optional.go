@@ -27,6 +27,13 @@ type Breaker interface {
 	Break(ctx context.Context, name string, h Holder, why string) error
 }
 
+// Drainer is implemented by a Backend that goes on in the background after its
+// calls have returned.
+type Drainer interface {
+	// Drain waits until nothing runs in the background, or returns ctx's error.
+	Drain(ctx context.Context) error
+}
+
 // Batcher is implemented by a Backend that can make several tries in one round
 // trip.
 type Batcher interface {
