@@ -60,7 +60,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				out, err := store.Backend.Try(ctx, c)
 				ahead.Store(int64(time.Hour)) // suspended here; lease of 30 s long over in the store
-				store.Backend.Drop(c.Name)
+				store.Drop(c.Name)
 				return out, err
 			}
 		})
@@ -79,7 +79,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 		}
 		<-lock.Context(t.Context()).Done()
 		t.Logf("two holders for %v", time.Since(start))
-		other.Unlock()
+		_ = other.Unlock()
 		_ = lock.Unlock()
 	})
 }
@@ -103,11 +103,11 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 				}
 				a, err := store.Backend.Renew(ctx, cs)
 				ahead.Store(int64(time.Hour))
-				store.Backend.Drop("job")
+				store.Drop("job")
 				at = time.Now()
 				k, _ := l.Lock(context.Background(), "other", Lease(time.Second)) // wakes the keeper
 				time.Sleep(10 * time.Millisecond)
-				k.Unlock()
+				_ = k.Unlock()
 				return a, err
 			}
 		})
@@ -140,7 +140,7 @@ func TestLockAllOverSeveralStores(t *testing.T) {
 							return
 						}
 						time.Sleep(time.Millisecond)
-						ks.Unlock()
+						_ = ks.Unlock()
 					}
 					done <- nil
 				}()
@@ -174,7 +174,7 @@ func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
 		<-lock.Context(t.Context()).Done() // lost, and known
 		go func() {
 			if k, err := l.Lock(ctx, "job"); err == nil {
-				k.Unlock()
+				_ = k.Unlock()
 			}
 		}()
 		synctest.Wait()
@@ -293,7 +293,7 @@ func TestNoWaiterOutlivesTheQueue(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = l.Lock(ctx, "job") }()
 		synctest.Wait()
-		o.Unlock()
+		_ = o.Unlock()
 		k := <-got
 		cancel()
 		synctest.Wait()
@@ -301,7 +301,7 @@ func TestNoWaiterOutlivesTheQueue(t *testing.T) {
 		if n := store.open.Load(); n != 0 {
 			t.Errorf("%d Waiters open an hour after the last waiter left", n)
 		}
-		k.Unlock()
+		_ = k.Unlock()
 	})
 }
 
@@ -313,8 +313,8 @@ func TestPanickingTryLeavesTheQueue(t *testing.T) {
 			store.try = func(context.Context, driver.Claim) (driver.Outcome, error) { panic("boom") }
 		})
 		func() {
-			defer func() { recover() }()
-			l.Lock(t.Context(), "job")
+			defer func() { _ = recover() }()
+			_, _ = l.Lock(t.Context(), "job")
 		}()
 		store.change(func() { store.try = nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -322,7 +322,7 @@ func TestPanickingTryLeavesTheQueue(t *testing.T) {
 		if k, err := l.Lock(ctx, "job"); err != nil {
 			t.Errorf("after a recovered panic: %v", err)
 		} else {
-			k.Unlock()
+			_ = k.Unlock()
 		}
 	})
 }
@@ -386,7 +386,7 @@ func TestUnlockOfASlowStore(t *testing.T) {
 			start := time.Now()
 			err = k.Unlock()
 			d := time.Since(start)
-			l.Drain(t.Context())
+			_ = l.Drain(t.Context())
 			defer time.Sleep(time.Hour)
 			if err != nil {
 				t.Errorf("TTL %v, round trip %v: Unlock after %v: %v; Drain %v, %d releases sent", c.ttl, c.rtt, d, err, time.Since(start), s.releases)
@@ -427,7 +427,7 @@ func (b *rw) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.token++
-	ok := false
+	var ok bool
 	switch c.Mode {
 	case driver.Shared:
 		ok = b.writer == "" || b.writer == c.Beside
@@ -544,7 +544,7 @@ func TestDowngradeDoesNotQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { k, _ := m.Read.Lock(t.Context()); k.Unlock() }()
+		go func() { k, _ := m.Read.Lock(t.Context()); _ = k.Unlock() }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(tree, time.Hour)
 		defer cancel()
