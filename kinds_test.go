@@ -426,3 +426,42 @@ func (c *counting) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attem
 	c.batches++
 	return c.Backend.TryAll(ctx, cs)
 }
+
+// Kinds may be mixed, and still take one round trip.
+func TestLockAllOfSeveralKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Backend: memhold.New()}
+		l, other := holdfast.New(store, nil), holdfast.New(store.Backend, nil)
+		ms := []*holdfast.Mutex{l.FairMutex("d"), l.RWMutex("c").Read, l.RWMutex("b").Write, l.Mutex("a")}
+		locks, err := holdfast.LockAll(t.Context(), ms...)
+		if err != nil || len(locks) != len(ms) {
+			t.Fatalf("got %d locks, %v", len(locks), err)
+		}
+		if store.batches != 1 || store.singles != 0 {
+			t.Errorf("asked %d times for all and %d times for one, want once for all", store.batches, store.singles)
+		}
+		mustUnlock(t, take(t, other.RWMutex("c").Read))
+		mustBeBusy(t, other.FairMutex("d"))
+		if err := locks.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+
+		held := take(t, other.RWMutex("b").Write)
+		time.AfterFunc(time.Minute, func() { mustUnlock(t, held) })
+		start := time.Now()
+		locks, err = holdfast.LockAll(t.Context(), ms...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		between(t, "waited for the one that was held", time.Since(start), time.Minute, time.Minute+2*time.Second)
+		if err := locks.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			mustBeFree(t, store.Backend, name)
+		}
+	})
+}

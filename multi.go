@@ -91,20 +91,18 @@ func atOnce(ctx context.Context, ms []*Mutex) Locks {
 // ready returns an acquisition of m at the head of its queue, or nil if m has to
 // be locked by itself.
 func (m *Mutex) ready(ctx context.Context) *acquisition {
-	if _, ok := m.locker.backend.(driver.Batcher); !ok || !m.kind.exclusive() || holdsAlready(ctx, m) {
+	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
 		return nil
 	}
 	r, err := m.prepare(ctx, forever, nil)
 	if err != nil {
 		return nil
 	}
+	r.wait = 0 // whoever is in the way is waited for one by one
 	a := newAcquisition(m.locker, m.name, m.kind, r)
-	place := m.locker.gates.enter(a.gateKey())
-	if !place.atHead() {
-		place.leave()
+	if a.queue(ctx, ctx) != nil {
 		return nil
 	}
-	a.place = place
 	return a
 }
 
