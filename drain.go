@@ -2,60 +2,10 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
-
-// background are the goroutines that a Locker runs after the call that started
-// them has returned.
-type background struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when the last one ends; nil while there is none
-}
-
-// run runs fn in a goroutine of its own.
-func (b *background) run(fn func()) {
-	b.mu.Lock()
-	if b.n == 0 {
-		b.idle = make(chan struct{})
-	}
-	b.n++
-	b.mu.Unlock()
-	go func() {
-		defer b.done()
-		fn()
-	}()
-}
-
-func (b *background) done() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.n--; b.n == 0 {
-		close(b.idle)
-		b.idle = nil
-	}
-}
-
-// wait returns when nothing runs, or ctx's error.
-func (b *background) wait(ctx context.Context) error {
-	for {
-		b.mu.Lock()
-		n, idle := b.n, b.idle
-		b.mu.Unlock()
-		if n == 0 {
-			return nil
-		}
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return fmt.Errorf("%d clean-ups not confirmed: %w", n, contextError(ctx))
-		}
-	}
-}
 
 // Drain waits until the Locker has confirmed what it does in the background: it
 // takes back acquires that were cancelled without an answer, and goes on with an
@@ -63,7 +13,7 @@ func (b *background) wait(ctx context.Context) error {
 // the end of its lease. Each of them takes one TTL at most; Drain returns ctx's
 // error if ctx ends first. Locks that are held are not its business.
 func (l *Locker) Drain(ctx context.Context) error {
-	if err := l.background.wait(ctx); err != nil {
+	if err := l.background.Wait(ctx); err != nil {
 		return err
 	}
 	if store, ok := l.backend.(driver.Drainer); ok {
@@ -76,7 +26,7 @@ func (l *Locker) Drain(ctx context.Context) error {
 // one TTL has passed and the store has dropped it by itself. It never uses a
 // caller's context, which is often over when clean-up is due.
 func (l *Locker) cleanUp(c driver.Claim) {
-	l.background.run(func() {
+	l.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
 		defer cancel()
 		if err := l.settle(ctx, c); err != nil && !isGone(err) {

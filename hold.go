@@ -123,7 +123,7 @@ func (h *hold) lose(reason driver.Reason, cause error) error {
 	if first {
 		h.locker.keeper.remove(h)
 		h.vacate()
-		h.locker.background.run(func() { h.locker.reportLoss(h, reason, err) })
+		h.locker.background.Go(func() { h.locker.reportLoss(h, reason, err) })
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
 )
 
 // Locker takes locks from one store, as one client. It may be used by any
@@ -27,7 +28,7 @@ type Locker struct {
 
 	gates      gates
 	keeper     keeper
-	background background
+	background background.Group
 
 	// wall reads the wall clock. Tests move it; see hold.suspended.
 	wall func() time.Time

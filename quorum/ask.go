@@ -59,7 +59,7 @@ func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []in
 	waiting := make(map[int]bool, len(nodes))
 	for _, i := range nodes {
 		waiting[i] = true
-		b.background.run(func() {
+		b.background.Go(func() {
 			defer f.land()
 			replies <- reply[T]{i, fn(calls, i)}
 		})

@@ -48,6 +48,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
 )
 
 // Options are the settings of New. The zero value is right for most programs.
@@ -82,7 +83,7 @@ type Backend struct {
 	info     driver.Info
 	trusting bool
 
-	background background
+	background background.Group
 	checked    atomic.Bool   // the nodes were asked who they are
 	checking   chan struct{} // capacity 1: by one caller at a time
 
@@ -185,7 +186,7 @@ func (b *Backend) Info() driver.Info { return b.info }
 // Drain waits until nothing goes on in the background any more. It returns ctx's
 // error if ctx ends first. A program that ends before leaves what was not given
 // back to the end of its lease.
-func (b *Backend) Drain(ctx context.Context) error { return b.background.wait(ctx) }
+func (b *Backend) Drain(ctx context.Context) error { return b.background.Wait(ctx) }
 
 // drift is what clocks may differ by over a lease of d.
 func drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }

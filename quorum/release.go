@@ -47,7 +47,7 @@ func (b *Backend) vacate(a *attempt, c driver.Claim) {
 		return
 	}
 	for i := range b.nodes {
-		b.background.run(func() { b.leaveSeat(a, i, a.at(c)) })
+		b.background.Go(func() { b.leaveSeat(a, i, a.at(c)) })
 	}
 }
 

@@ -239,7 +239,7 @@ func (b *Backend) reseed(a *attempt, c driver.Claim) {
 			continue
 		}
 		limit := patience(context.Background(), c.TTL)
-		b.background.run(func() {
+		b.background.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			defer cancel()
 			_, _ = b.claim(ctx, a, i, c, false)
