@@ -78,13 +78,26 @@ func eachAdapter(t *testing.T, test func(s *subject), opts ...redistest.Option) 
 // locker returns a Locker that talks to the server through the proxy.
 func (s *subject) locker(opts *holdfast.Options) *holdfast.Locker {
 	s.Helper()
-	return holdfast.New(redishold.New(s.conn(s.proxy.Addr()), nil), opts)
+	return s.drained(holdfast.New(redishold.New(s.conn(s.proxy.Addr()), nil), opts))
 }
 
 // other returns a Locker of another client, which talks to the server directly.
 func (s *subject) other(opts *holdfast.Options) *holdfast.Locker {
 	s.Helper()
-	return holdfast.New(redishold.New(s.conn(s.server.Addr()), nil), opts)
+	return s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), nil), opts))
+}
+
+// drained lets a Locker finish its clean-up before its connection is closed, as
+// a program should that ends.
+func (s *subject) drained(l *holdfast.Locker) *holdfast.Locker {
+	s.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := l.Drain(ctx); err != nil {
+			s.Error(err)
+		}
+	})
+	return l
 }
 
 func (s *subject) conn(addr string) redishold.Conn {
