@@ -1,0 +1,64 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+)
+
+// A server that says "not now" is asked again: by TryLock a few times, by Lock
+// until it is ready, by renewals and Unlock for as long as the lease lasts.
+func TestServerThatIsNotReady(t *testing.T) {
+	for code, words := range map[string]string{
+		"LOADING":     "Redis is loading the dataset in memory",
+		"READONLY":    "You can't write against a read only replica.",
+		"MASTERDOWN":  "Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+		"CLUSTERDOWN": "The cluster is down",
+		"TRYAGAIN":    "Multiple keys request during rehashing of slot",
+		"BUSY":        "Redis is busy running a script.",
+	} {
+		t.Run(code, func(t *testing.T) {
+			eachAdapter(t, func(s *subject) {
+				l := s.locker(&holdfast.Options{TTL: 3 * time.Second})
+				s.warm(l)
+				notNow := faultproxy.Reply("-" + code + " " + words + "\r\n")
+
+				rule := s.proxy.On(faultproxy.Script(sha(s, "acquire")), notNow, faultproxy.Always())
+				start := time.Now()
+				_, err := l.TryLock(s.Context(), "job")
+				if err == nil || errors.Is(err, holdfast.ErrBusy) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), code) {
+					s.Errorf("TryLock: got %v, want the server's %s", err, code)
+				}
+				within(s, "TryLock", time.Since(start), time.Second)
+				ctx, cancel := context.WithTimeout(s.Context(), 300*time.Millisecond)
+				_, err = l.Lock(ctx, "job")
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), code) {
+					s.Errorf("Lock: got %v, want the context's error and the server's", err)
+				}
+				time.AfterFunc(200*time.Millisecond, rule.Release)
+				start = time.Now()
+				lock := mustLock(s, l, "job")
+				within(s, "Lock of a server that is ready again", time.Since(start), time.Second)
+
+				rule = s.proxy.On(faultproxy.Script(sha(s, "renew")), notNow, faultproxy.Always())
+				rule.Wait(s, 3)
+				rule.Release()
+				time.Sleep(300 * time.Millisecond)
+				if err := lock.Err(); err != nil {
+					s.Errorf("after renewals that were put off: %v", err)
+				}
+				rule = s.proxy.On(faultproxy.Script(sha(s, "release")), notNow, faultproxy.Times(3))
+				mustUnlock(s, lock)
+				rule.Wait(s, 3)
+				gone(s, s.server.Admin, 0)
+			})
+		})
+	}
+}
