@@ -329,3 +329,38 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 		}
 	})
 }
+
+// A renewal counts from before its request too, and keeps the margin.
+func TestLateRenewalGivesNoLongerLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
+		lock := mustLock(t, l, "job")
+		var mu sync.Mutex
+		var renewed time.Time // when the only renewal that was answered began
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				mu.Lock()
+				first := renewed.IsZero()
+				if first {
+					renewed = time.Now()
+				}
+				mu.Unlock()
+				if !first {
+					return nil, hang(ctx)
+				}
+				answers, err := store.Backend.Renew(ctx, cs)
+				time.Sleep(300 * time.Millisecond)
+				return answers, err
+			}
+		})
+		<-lock.Context(t.Context()).Done()
+		mu.Lock()
+		defer mu.Unlock()
+		between(t, "told after the renewal began", time.Since(renewed), ttl-margin, ttl-margin)
+		if hs := holders(t, store, "job"); len(hs) != 1 || hs[0].Remaining != margin {
+			t.Errorf("got %+v, want the lease with %v left", hs, margin)
+		}
+		_ = lock.Unlock()
+	})
+}

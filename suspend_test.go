@@ -139,3 +139,31 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 		}
 	})
 }
+
+// Whoever looks at a lock after its deadline is told, even if no timer has fired
+// yet, and no answer that comes after it brings the lock back.
+func TestDeadlineNeedsNoTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(memhold.New(), nil)
+		for name, look := range map[string]func(*Lock) bool{
+			"Err":         func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
+			"Remaining":   func(k *Lock) bool { return k.Remaining() == 0 },
+			"Context":     func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
+			"a late call": func(k *Lock) bool { _, held := k.hold.renewed(l.now(), time.Hour); return !held },
+		} {
+			k, err := l.Lock(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.hold.mu.Lock()
+			k.hold.deadline = time.Now()
+			k.hold.mu.Unlock()
+			if !look(k) {
+				t.Errorf("%s says that a lock past its deadline is held", name)
+			}
+			if err := k.Unlock(); !errors.Is(err, ErrLost) {
+				t.Errorf("%s: Unlock: got %v, want ErrLost", name, err)
+			}
+		}
+	})
+}
