@@ -35,3 +35,37 @@ func Example() {
 		panic(err)
 	}
 }
+
+// Permits that Java programs with Redisson's RSemaphore share. They have no
+// lease: those of a process that dies are lost.
+func Example_plainSemaphore() {
+	ctx := context.Background()
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer rdb.Close()
+
+	seats := redishold.New(goredisconn.New(rdb), nil).PlainSemaphore("seats")
+	if _, err := seats.TrySet(ctx, 100); err != nil { // does nothing if a count is there
+		panic(err)
+	}
+	if err := seats.Acquire(ctx, 2); err != nil {
+		panic(err)
+	}
+	if err := seats.Release(ctx, 2); err != nil {
+		panic(err)
+	}
+}
+
+// Locks that redsync, redislock, redis-py and node-redlock respect.
+func Example_plainProtocol() {
+	ctx := context.Background()
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer rdb.Close()
+
+	store := redishold.New(goredisconn.New(rdb), &redishold.Options{Protocol: redishold.Plain})
+	err := holdfast.New(store, nil).Mutex("nightly").Do(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
+		return ship(ctx, lock.Token())
+	})
+	if err != nil {
+		panic(err)
+	}
+}
