@@ -37,6 +37,7 @@ func awaitQueue(t *testing.T, server *redistest.Server, n int64) {
 func TestFairLocksArriveInOrder(t *testing.T) {
 	server := redistest.Start(t)
 	locker := holdfast.New(redishold.New(connect(t, server.Addr(), "", ""), nil), nil)
+	t.Cleanup(func() { drain(t, locker) })
 	mutex := locker.FairMutex("stock:42")
 	holder, err := mutex.Lock(bounded(t))
 	if err != nil {
@@ -80,6 +81,7 @@ func TestFairDeadWaitersDelayTheNextOnce(t *testing.T) {
 	}
 	start := time.Now()
 	locker := holdfast.New(b, nil)
+	t.Cleanup(func() { drain(t, locker) })
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {

@@ -68,6 +68,24 @@ func (f *fleet) quorum(opts *quorum.Options) *quorum.Backend {
 	return b
 }
 
+// locker returns a Locker on the fleet that finishes its clean-up before the
+// connections are closed.
+func (f *fleet) locker(opts *quorum.Options, ttl time.Duration) *holdfast.Locker {
+	f.Helper()
+	l := holdfast.New(f.quorum(opts), &holdfast.Options{TTL: ttl})
+	f.Cleanup(func() { drain(f, l) })
+	return l
+}
+
+// drain waits for what l does in the background.
+func drain(t testing.TB, l *holdfast.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := l.Drain(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func (f *fleet) conn(addr string) redishold.Conn {
 	f.Helper()
 	if f.adapter == "rueidis" {
@@ -116,7 +134,7 @@ func TestQuorumWithABlackHole(t *testing.T) {
 		for n, down := range map[int]int{3: 1, 5: 2} {
 			t.Run(fmt.Sprintf("%s/%d of %d", adapter, down, n), func(t *testing.T) {
 				f := newFleet(t, adapter, n)
-				l := holdfast.New(f.quorum(&quorum.Options{MaxTTL: 2 * time.Second}), &holdfast.Options{TTL: 2 * time.Second})
+				l := f.locker(&quorum.Options{MaxTTL: 2 * time.Second}, 2*time.Second)
 				lock, unlock := pairs(t, l) // the first waits until the servers are old enough
 				for i := range down {
 					f.proxies[i].Blackhole(true)
@@ -144,7 +162,7 @@ func TestQuorumRollingRestarts(t *testing.T) {
 	opts := &quorum.Options{MaxTTL: time.Second}
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	long, err := holdfast.New(f.quorum(opts), &holdfast.Options{TTL: time.Second}).Lock(ctx, "held all the time")
+	long, err := f.locker(opts, time.Second).Lock(ctx, "held all the time")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +171,7 @@ func TestQuorumRollingRestarts(t *testing.T) {
 	var inside, entries atomic.Int64
 	var wg sync.WaitGroup
 	for range 4 {
-		l := holdfast.New(f.quorum(opts), &holdfast.Options{TTL: time.Second})
+		l := f.locker(opts, time.Second)
 		wg.Go(func() {
 			for working.Err() == nil {
 				lock, err := l.Lock(working, "job")
@@ -200,7 +218,7 @@ func TestQuorumRollingRestarts(t *testing.T) {
 
 func TestQuorumNamesARestartedServer(t *testing.T) {
 	f := newFleet(t, "goredis", 3)
-	l := holdfast.New(f.quorum(&quorum.Options{MaxTTL: 30 * time.Second}), &holdfast.Options{TTL: time.Second})
+	l := f.locker(&quorum.Options{MaxTTL: 30 * time.Second}, time.Second)
 	_, err := l.TryLock(bounded(t), "job")
 	if err == nil || errors.Is(err, holdfast.ErrBusy) {
 		t.Fatalf("got %v, want an error: the servers were just started", err)

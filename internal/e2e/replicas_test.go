@@ -148,6 +148,7 @@ func mustRenewOn(t *testing.T, b *redishold.Backend, c driver.Claim) {
 func TestReplicasAndALocker(t *testing.T) {
 	r := newReplicated(t)
 	locker := holdfast.New(r.backend(redishold.AllReplicas), &holdfast.Options{TTL: 3 * time.Second})
+	t.Cleanup(func() { drain(t, locker) })
 	r.replicas[1].Pause()
 	resumed := time.AfterFunc(1500*time.Millisecond, r.replicas[1].Resume)
 	defer resumed.Stop()
