@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -169,18 +170,11 @@ const unlockAtOnce = 64
 // Unlock gives all of them back and joins the errors.
 func (ks Locks) Unlock() error {
 	errs := make([]error, len(ks))
-	var next sync.Mutex
-	left := len(ks)
-	take := func() int {
-		next.Lock()
-		defer next.Unlock()
-		left--
-		return left
-	}
+	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(len(ks), unlockAtOnce) {
 		wg.Go(func() {
-			for i := take(); i >= 0; i = take() {
+			for i := int(next.Add(1)) - 1; i < len(ks); i = int(next.Add(1)) - 1 {
 				errs[i] = ks[i].Unlock()
 			}
 		})
