@@ -124,21 +124,7 @@ func (c *Conn) one(ctx context.Context, call *redishold.Call) redishold.Result {
 }
 
 func (c *Conn) many(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	results := c.send(ctx, calls)
-	var again []redishold.Call
-	var at []int
-	for i := range results {
-		if adapter.NoScript(results[i].Err) {
-			again, at = append(again, calls[i]), append(at, i)
-			again[len(again)-1].Source = true
-		}
-	}
-	if len(again) > 0 {
-		for i, r := range c.send(ctx, again) {
-			results[at[i]] = r
-		}
-	}
-	return results
+	return adapter.Complete(calls, func(calls []redishold.Call) []redishold.Result { return c.send(ctx, calls) })
 }
 
 // cluster is what *redis.ClusterClient has beyond Client.
