@@ -63,7 +63,7 @@ func MariaDB(t testing.TB) *sql.DB {
 	s.run(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--user="+s.user)
 	s.start(syscall.SIGTERM, daemon, "--no-defaults", "--datadir="+data, "--socket="+socket, "--skip-networking",
-		"--user="+s.user, "--max-connections=150", "--innodb-flush-log-at-trx-commit=0",
+		"--user="+s.user, "--max-connections=150", "--back-log=400", "--innodb-flush-log-at-trx-commit=0",
 		"--pid-file="+filepath.Join(s.dir, "pid"))
 	setup := s.connect("mysql", "root@unix("+socket+")/")
 	if _, err := setup.Exec("CREATE DATABASE test"); err != nil {
