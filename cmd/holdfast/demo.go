@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 func newDemoCommand(env environment) *cobra.Command {
+	var c connectOptions
 	o := demo.Options{Out: env.stdout, Env: env.environ}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -26,9 +26,9 @@ with one. Then a process is paused while it holds the lock, another takes over,
 and a fencing token keeps the first one's late write out.
 
 Without --url the demo starts an in-process Redis stand-in, so nothing has to be
-installed. With --url it uses that Redis: all its keys begin with
-"holdfast-demo:" and are deleted at the end. Environment variables such as
-HOLDFAST_URL are not looked at.
+installed. With --url it uses that Redis, one server: all its keys begin with
+"holdfast-demo:" and are deleted at the end. HOLDFAST_URL and REDIS_URL are not
+looked at.
 
 The exit status is 0 if everything that the demo claims has happened, else 1.`,
 		Example: `  holdfast demo
@@ -39,11 +39,11 @@ The exit status is 0 if everything that the demo claims has happened, else 1.`,
 			if !cmd.Flags().Changed("look") {
 				o.Look = defaultLook(o.Out)
 			}
-			return runDemo(cmd.Context(), env, o)
+			return runDemo(cmd.Context(), env, c, o)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.URL, "url", "", "the Redis to use (default: an in-process stand-in)")
+	c.addTo(flags, "default: an in-process stand-in")
 	flags.IntVar(&o.Buyers, "buyers", 60, "how many want to buy")
 	flags.IntVar(&o.Items, "items", 10, "how many items there are, fewer than buyers")
 	flags.IntVar(&o.Processes, "processes", 3, "how many processes the buyers are spread over")
@@ -66,7 +66,7 @@ func newDemoWorkerCommand(env environment) *cobra.Command {
 }
 
 // runDemo plays the demo until it ends or the user has seen enough.
-func runDemo(ctx context.Context, env environment, o demo.Options) error {
+func runDemo(ctx context.Context, env environment, c connectOptions, o demo.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -82,8 +82,14 @@ func runDemo(ctx context.Context, env environment, o demo.Options) error {
 	ctx, stop := interruptible(ctx, signals)
 	defer stop()
 
-	if o.URL != "" {
-		if o.URL, err = reachDemoStore(ctx, o.URL, env); err != nil {
+	switch {
+	case c.url == "" && c != connectOptions{}:
+		return usageError("the stand-in needs no password and no certificates: give --url with them")
+	case c.url != "":
+		if o.Access, err = reachDemoStore(ctx, c, env); err != nil {
+			if i := interruptOf(ctx); i != nil {
+				return &exitError{code: i.status(), err: err}
+			}
 			return err
 		}
 	}
@@ -94,26 +100,26 @@ func runDemo(ctx context.Context, env environment, o demo.Options) error {
 	return err
 }
 
-// reachDemoStore finds out whether the Redis that flag names answers. It returns
-// the URL with the password that the environment holds for it.
-func reachDemoStore(ctx context.Context, flag string, env environment) (string, error) {
-	address, err := storeURL(flag, env)
+// reachDemoStore finds out whether the Redis that the flags name answers.
+func reachDemoStore(ctx context.Context, o connectOptions, env environment) (access.Access, error) {
+	report := newReporter(env, false)
+	address, source, err := o.address(env)
 	if err != nil {
-		return "", err
+		return access.Access{}, err
 	}
-	password, err := storePassword(address, env)
+	if err := demo.CheckURL(address); err != nil {
+		return access.Access{}, usageError("%s: %w", source, err)
+	}
+	a, err := o.access(ctx, address, env, report)
 	if err != nil {
-		return "", err
+		return access.Access{}, err
 	}
-	if password != "" {
-		address.User = url.UserPassword(address.User.Username(), password)
-	}
-	conn, err := rueidisconn.Open(ctx, address.String(), nil)
+	conn, err := a.Open(ctx)
 	if err != nil {
-		return "", openError(ctx, err)
+		return access.Access{}, openError(ctx, source, err)
 	}
 	conn.Close()
-	return address.String(), nil
+	return a, nil
 }
 
 // defaultLook gives a person the time to type a command into another terminal,

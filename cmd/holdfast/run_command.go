@@ -49,8 +49,15 @@ Exit status:
   126  CMD cannot be executed
   127  CMD was not found
 
-A password comes from the URL, else from REDISCLI_AUTH, else from the file that
-HOLDFAST_PASSWORD_FILE names.`
+The store is one of
+  redis://[user[:password]@]host[:port][/db]      rediss:// with TLS, also valkey
+  redis+cluster://host[:port],host[:port],...     nodes of a cluster
+  redis+sentinel://host[:port],.../master[/db]    Sentinels; their own password is
+                                                  ?sentinel_password=...
+  unix:///path/to/socket[?db=1]
+
+A password comes from --askpass, else from the URL, else from REDISCLI_AUTH, else
+from the file that HOLDFAST_PASSWORD_FILE names.`
 
 const runExample = `  # a cron job on many machines: one of them runs it, the others skip it
   0 3 * * *  holdfast run nightly --nonblock --skip-ok --at-least 1m -- ./report.sh
@@ -114,7 +121,7 @@ func (r *runner) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := openStore(waiting, storeOptions{url: r.url, prefix: r.prefix, logger: logger}, r.env, r.report)
+	store, err := openStore(waiting, storeOptions{r.connectOptions, r.prefix, logger}, r.env, r.report)
 	if err != nil {
 		return r.notAcquired(waiting, err)
 	}

@@ -20,7 +20,8 @@ const (
 
 // runOptions is the command line of run.
 type runOptions struct {
-	url, prefix string
+	connectOptions
+	prefix string
 
 	nonblock bool
 	wait     time.Duration
@@ -48,7 +49,7 @@ type runOptions struct {
 func (o *runOptions) addTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // the command keeps its own flags
 	f.SortFlags = false
-	f.StringVar(&o.url, "url", "", "where the locks are kept, as redis://host:6379/0 (default $HOLDFAST_URL, then $REDIS_URL)")
+	o.connectOptions.addTo(f, "default $HOLDFAST_URL, then $REDIS_URL")
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
 	f.BoolVarP(&o.nonblock, "nonblock", "n", false, "do not wait if the lock is held")
 	f.DurationVarP(&o.wait, "wait", "w", 0, "wait no longer than this; 0 waits for ever")

@@ -52,15 +52,15 @@ func (s *site) start(prefix []string, args ...string) *process {
 	return p
 }
 
-// await reads lines until one contains text.
-func (p *process) await(text string) {
+// await reads lines until one contains text, and returns them.
+func (p *process) await(text string) string {
 	p.t.Helper()
 	var all strings.Builder
 	for {
 		line, err := p.stdout.ReadString('\n')
 		all.WriteString(line)
 		if strings.Contains(line, text) {
-			return
+			return all.String()
 		}
 		if err != nil {
 			p.t.Fatalf("waiting for %q: %v in %q", text, err, all.String())

@@ -3,6 +3,14 @@
 // Open makes a client that is set up for locks and needs nothing but a URL. New
 // takes a client that the program already has.
 //
+// # Deployments
+//
+// Open takes one URL for a single server, a unix socket, Sentinels or a cluster,
+// with or without TLS, and finds out before it returns whether that is what is
+// there. Commands go to masters; replicas are never read, because what they know
+// of a lock may be old. A client that is handed to New must be set up likewise:
+// without ReplicaOnly, SendToReplicas and ReadNodeSelector.
+//
 // # What is sent, and how often
 //
 // Every call is written at most once: rueidis repeats only what is marked as

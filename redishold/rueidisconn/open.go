@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 // Options are the settings of Open that a URL does not carry, or that shall not
@@ -21,8 +18,24 @@ type Options struct {
 	Username string // instead of the URL's
 	Password string // instead of the URL's
 
-	TLS        *tls.Config // for rediss:// and valkeys://; default: the system's roots, TLS 1.2 or newer
-	ClientName string      // what CLIENT LIST shows; default "holdfast"
+	SentinelUsername string // for Sentinels, if the URL names any; instead of the URL's
+	SentinelPassword string // the same
+
+	// TLS carries roots, a client certificate and so on for a URL that asks for
+	// TLS; with any other URL it is an error. Default: the system's roots, TLS 1.2
+	// or newer. With ServerName every server must have a certificate for that name.
+	// Without, a server needs one for the host by which it is reached; but where
+	// redis:// has one name, nodes that the cluster tells as IP addresses need one
+	// for that name.
+	TLS *tls.Config
+
+	ClientName string // what CLIENT LIST shows; default "holdfast"
+
+	// Dial makes the connections, through a tunnel for example; default is a
+	// net.Dialer. It is called with "tcp" or "unix" and an address of the URL, or
+	// one that a Sentinel or a cluster told. Its context ends after DialTimeout.
+	// TLS is not its business: the handshake is done on what it returns.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	DialTimeout time.Duration // for a connection and, again, for its handshake; default 2s
 
@@ -44,25 +57,44 @@ const (
 	bufferSize = 1 << 14 // each for reading and writing
 	pingAfter  = 500 * time.Millisecond
 	poolIdle   = time.Minute // for connections that carried a WAIT
+
+	// A master that was demoted says nothing, and the message of the Sentinels that
+	// tells of it can be missed.
+	askSentinelsEvery = 2 * time.Second
+
+	maxRedirections = 16 // a cluster whose nodes point at each other must not keep a call for ever
 )
 
-// Open connects to the server that url names and returns when it has answered.
-// Without one, with a wrong password, or if ctx ends, it fails at once. An error
-// that is driver.ErrNotSent or a *redishold.ReplyError tells the two first cases
-// apart; no error contains the password. The Conn must be closed.
+// Open connects to the servers that url names and returns when they have
+// answered. It fails at once if there are none, if a user name or password is
+// wrong, if the Sentinels know no such master, or if ctx ends. Of the errors,
+// driver.ErrNotSent says that servers could not be reached or are not ready, and
+// a *redishold.ReplyError is a server's refusal; any other error is about the
+// URL. None contains a password. The Conn must be closed.
 //
 // The URL is one of
 //
-//	redis://[user[:password]@]host[:port][/db]     valkey:// is the same
-//	rediss://[user[:password]@]host[:port][/db]    with TLS; valkeys:// is the same
+//	redis://[user[:password]@]host[:port][/db]
+//	redis://[user[:password]@]host[:port]?addr=host[:port]&...
+//	redis+cluster://[user[:password]@]host[:port],host[:port],...
+//	redis+sentinel://[user[:password]@]host[:port],host[:port],.../master[/db]
+//	redis-sentinel://[user[:password]@]host[:port],host[:port],.../[db]?master=name
 //	unix://[user[:password]@]/path/to/socket[?db=1]
 //
-// with the parameters addr (one more node of a cluster, may be repeated),
-// client_name, db, dial_timeout, protocol (2 or 3), skip_verify and
-// write_timeout (which is Options.PingTimeout). Any other parameter is an error.
-// A cluster is recognised by itself.
+// where rediss, valkey and valkeys may stand for redis; rediss and valkeys use
+// TLS, with Sentinels too. Ports are 6379, those of Sentinels 26379. Several
+// addresses without Sentinels are nodes of a cluster; so may be a single one.
+// One that answers is enough; clients learn of the others.
+//
+// The parameters are client_name, db, dial_timeout, protocol (2 or 3),
+// skip_verify, write_timeout (which is Options.PingTimeout), and for Sentinels
+// master (or master_name, master_set, sentinelMasterId), sentinel_username and
+// sentinel_password. The user and the password before the hosts are those of the
+// data nodes. Any other parameter is an error.
+//
+// Commands go to masters only, never to replicas.
 func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
-	option, err := parseURL(url)
+	t, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +102,16 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	if opts != nil {
 		o = *opts
 	}
-	o.apply(&option)
-	client, err := newClient(ctx, option)
+	if o.TLS != nil {
+		if !t.asksForTLS() {
+			return nil, errors.New("open redis: there are settings for TLS, but the URL asks for no TLS: use rediss instead of redis")
+		}
+		t.useTLS(o.TLS)
+	}
+	o.apply(&t)
+	client, err := t.open(ctx)
 	if err != nil {
-		return nil, openError(ctx, option, err)
+		return nil, err
 	}
 	c := New(client)
 	c.own = true
@@ -81,16 +119,11 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 }
 
 // apply completes what the URL says.
-func (o Options) apply(option *rueidis.ClientOption) {
+func (o Options) apply(t *target) {
+	option := &t.option
 	option.Username = cmp.Or(o.Username, option.Username)
 	option.Password = cmp.Or(o.Password, option.Password)
 	option.ClientName = cmp.Or(o.ClientName, option.ClientName, "holdfast")
-	if o.TLS != nil && option.TLSConfig != nil {
-		own := o.TLS.Clone()
-		own.ServerName = cmp.Or(own.ServerName, option.TLSConfig.ServerName)
-		own.InsecureSkipVerify = own.InsecureSkipVerify || option.TLSConfig.InsecureSkipVerify
-		option.TLSConfig = own
-	}
 	option.Dialer.Timeout = cmp.Or(o.DialTimeout, option.Dialer.Timeout, 2*time.Second)
 	option.Dialer.KeepAlive = pingAfter // also how long rueidis waits before it sends a PING
 	option.ConnWriteTimeout = cmp.Or(o.PingTimeout, option.ConnWriteTimeout, 1500*time.Millisecond)
@@ -102,35 +135,15 @@ func (o Options) apply(option *rueidis.ClientOption) {
 	option.DisableCache = true
 	option.DisableRetry = true
 	option.AlwaysPipelining = true // otherwise a lone call with a deadline gives up the connection at it
-	option.DialCtxFn = dial("tcp")
-	if len(option.InitAddress) > 0 && option.InitAddress[0] != "" && option.InitAddress[0][0] == '/' {
-		option.DialCtxFn = dial("unix")
-	}
-}
-
-// dialError marks an error as one of making a connection, TLS included.
-type dialError struct{ cause error }
-
-// Error returns the cause's text.
-func (e *dialError) Error() string { return e.cause.Error() }
-
-// Unwrap returns the cause.
-func (e *dialError) Unwrap() error { return e.cause }
-
-// dial returns how connections are made. rueidis makes one for all who wait for
-// it, with the context of the first; the others must not fail with it.
-func dial(network string) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
-		ctx = context.WithoutCancel(ctx)
-		if config != nil {
-			conn, err = (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, network, addr)
-		} else {
-			conn, err = d.DialContext(ctx, network, addr)
-		}
-		if err != nil {
-			return nil, &dialError{err}
-		}
-		return conn, nil
+	option.ClusterOption.MaxMovedRedirections = maxRedirections
+	t.transport.connect = o.Dial
+	option.DialCtxFn = t.transport.dial
+	if t.deployment == sentinelsSet {
+		s := &option.Sentinel
+		s.Username = cmp.Or(o.SentinelUsername, s.Username)
+		s.Password = cmp.Or(o.SentinelPassword, s.Password)
+		s.ClientName, s.Dialer, s.TLSConfig = option.ClientName, option.Dialer, option.TLSConfig
+		s.TopologyRefreshInterval = askSentinelsEvery
 	}
 }
 
@@ -139,15 +152,12 @@ type opened struct {
 	err    error
 }
 
-// newClient makes a client within ctx, which rueidis does not take. A client
-// that comes too late is closed.
-func newClient(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+// open makes a client within ctx, which rueidis does not take, and looks whether
+// it can be of use. A client that comes too late is closed.
+func (t *target) open(ctx context.Context) (rueidis.Client, error) {
 	made := make(chan opened, 1)
 	go func() {
-		client, err := rueidis.NewClient(option)
+		client, err := t.connect(ctx)
 		made <- opened{client, err}
 	}()
 	select {
@@ -159,17 +169,27 @@ func newClient(ctx context.Context, option rueidis.ClientOption) (rueidis.Client
 				o.client.Close()
 			}
 		}()
-		return nil, ctx.Err()
+		return nil, t.failed(ctx, t.where(), ctx.Err())
 	}
 }
 
-// openError says what could not be opened. Addresses are no secrets; the rest of
-// the URL stays out.
-func openError(ctx context.Context, option rueidis.ClientOption, err error) error {
-	where := option.InitAddress[0]
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		return fmt.Errorf("open redis at %s: %w", where, &redishold.ReplyError{Text: reply.Error()})
+func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
+	option, where := t.option, t.where()
+	if t.deployment == sentinelsSet {
+		asked, err := t.askSentinels(ctx)
+		if err != nil {
+			return nil, err
+		}
+		where = fmt.Sprintf("redis master %q at %s (says the Sentinel at %s)", option.Sentinel.MasterSet, asked.master, asked.sentinel)
+		option.InitAddress = asked.first(option.InitAddress)
 	}
-	err = adapter.Classify(ctx, err, errors.As(err, new(*dialError)))
-	return fmt.Errorf("open redis at %s: %w", where, err)
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, t.failed(ctx, where, err)
+	}
+	if err := t.check(ctx, client); err != nil {
+		client.Close()
+		return nil, t.failed(ctx, where, err)
+	}
+	return client, nil
 }

@@ -1,66 +1,167 @@
 package rueidisconn
 
 import (
-	"context"
-	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
-func TestMain(m *testing.M) {
-	// A client that never found a server still wants to look for a cluster for up
-	// to a second; rueidis offers no way to wait for that.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+// parsed is what a test looks at of a target.
+type parsed struct {
+	addrs          string // joined by a blank
+	user, password string
+	db             int
+	tls            bool
+	kind           deployment
+	master         string
+	sentinelUser   string
+	sentinelPass   string
+}
+
+func look(t target) parsed {
+	o := t.option
+	return parsed{
+		strings.Join(o.InitAddress, " "), o.Username, o.Password, o.SelectDB, o.TLSConfig != nil,
+		t.deployment, o.Sentinel.MasterSet, o.Sentinel.Username, o.Sentinel.Password,
+	}
 }
 
 func TestURL(t *testing.T) {
-	for raw, want := range map[string]struct {
-		addr, user, password string
-		db                   int
-		tls                  bool
-	}{
-		"redis://localhost":                    {"localhost:6379", "", "", 0, false},
-		"redis://u:p%2Fw@h:7000/3":             {"h:7000", "u", "p/w", 3, false},
-		"valkey://h:7000?db=2":                 {"h:7000", "", "", 2, false},
-		"rediss://:pw@h":                       {"h:6379", "", "pw", 0, true},
-		"valkeys://h":                          {"h:6379", "", "", 0, true},
-		"unix:///run/redis.sock?db=1":          {"/run/redis.sock", "", "", 1, false},
-		"unix://u:pw@/run/redis@1.sock":        {"/run/redis@1.sock", "u", "pw", 0, false},
-		"redis://[::1]:7000":                   {"[::1]:7000", "", "", 0, false},
-		"redis://h?dial_timeout=1s&protocol=2": {"h:6379", "", "", 0, false},
+	for raw, want := range map[string]parsed{
+		"redis://h":                            {addrs: "h:6379"},
+		"redis://":                             {addrs: "localhost:6379"},
+		"redis://:7000":                        {addrs: "localhost:7000"},
+		"redis://h/":                           {addrs: "h:6379"},
+		"redis://h:7000/3":                     {addrs: "h:7000", db: 3},
+		"redis://u:p%40w@h":                    {addrs: "h:6379", user: "u", password: "p@w"},
+		"redis://u:p@w@h":                      {addrs: "h:6379", user: "u", password: "p@w"},
+		"valkey://h:7000?db=2":                 {addrs: "h:7000", db: 2},
+		"rediss://:pw@h":                       {addrs: "h:6379", password: "pw", tls: true},
+		"valkeys://h?skip_verify=true":         {addrs: "h:6379", tls: true},
+		"unix://u:pw@/run%40/redis.sock":       {addrs: "/run@/redis.sock", user: "u", password: "pw", kind: oneSocket},
+		"unix:///run/redis.sock?db=1":          {addrs: "/run/redis.sock", db: 1, kind: oneSocket},
+		"unix://u:pw@/run/redis@1.sock":        {addrs: "/run/redis@1.sock", user: "u", password: "pw", kind: oneSocket},
+		"redis://[::1]:7000":                   {addrs: "[::1]:7000"},
+		"redis://[::1]":                        {addrs: "[::1]:6379"},
+		"redis://h?dial_timeout=1s&protocol=2": {addrs: "h:6379"},
+
+		"redis://h?addr=h2":                   {addrs: "h:6379 h2:6379", kind: onlyCluster},
+		"redis://h:1?addr=h2:2&addr=[::1]":    {addrs: "h:1 h2:2 [::1]:6379", kind: onlyCluster},
+		"redis+cluster://h1":                  {addrs: "h1:6379", kind: onlyCluster},
+		"redis+cluster://h1,h2:7000,h3/0":     {addrs: "h1:6379 h2:7000 h3:6379", kind: onlyCluster},
+		"valkey+cluster://[::1]:7000,[::2]":   {addrs: "[::1]:7000 [::2]:6379", kind: onlyCluster},
+		"redis+cluster://[fe80::1%25eth0],h2": {addrs: "[fe80::1%eth0]:6379 h2:6379", kind: onlyCluster},
+		"rediss+cluster://u:p,w@h1,h2?addr=h3": {
+			addrs: "h1:6379 h2:6379 h3:6379", user: "u", password: "p,w", tls: true, kind: onlyCluster,
+		},
+		"valkeys+cluster://h1,h2/?client_name=c": {addrs: "h1:6379 h2:6379", tls: true, kind: onlyCluster},
+
+		"redis+sentinel://s1/mymaster":       {addrs: "s1:26379", kind: sentinelsSet, master: "mymaster"},
+		"redis+sentinel://s1/mymaster/":      {addrs: "s1:26379", kind: sentinelsSet, master: "mymaster"},
+		"redis+sentinel://s1,s2:7/m.1-x_y/2": {addrs: "s1:26379 s2:7", db: 2, kind: sentinelsSet, master: "m.1-x_y"},
+		"valkeys-sentinel://[::1],[::2]:7/m": {addrs: "[::1]:26379 [::2]:7", tls: true, kind: sentinelsSet, master: "m"},
+		"redis+sentinel://u:p%2Fw@s1,s2/m/0?sentinel_username=su&sentinel_password=s%40p": {
+			addrs: "s1:26379 s2:26379", user: "u", password: "p/w", kind: sentinelsSet, master: "m", sentinelUser: "su", sentinelPass: "s@p",
+		},
+		"redis-sentinel://h1,h2/0?master=m":           {addrs: "h1:26379 h2:26379", kind: sentinelsSet, master: "m"},
+		"redis-sentinel://h1/1?sentinelMasterId=m":    {addrs: "h1:26379", db: 1, kind: sentinelsSet, master: "m"},
+		"rediss-sentinel://h1?master_name=m":          {addrs: "h1:26379", tls: true, kind: sentinelsSet, master: "m"},
+		"rediss+sentinel://h1?master_set=7&master=7":  {addrs: "h1:26379", tls: true, kind: sentinelsSet, master: "7"},
+		"valkey-sentinel://:pw@h1/?master=m&db=4":     {addrs: "h1:26379", password: "pw", db: 4, kind: sentinelsSet, master: "m"},
+		"valkey+sentinel://h1,h2/m?protocol=3&db=4":   {addrs: "h1:26379 h2:26379", db: 4, kind: sentinelsSet, master: "m"},
+		"valkeys+sentinel://h1/m?skip_verify=1":       {addrs: "h1:26379", tls: true, kind: sentinelsSet, master: "m"},
+		"redis+sentinel://h1/m?sentinel_password=%3f": {addrs: "h1:26379", kind: sentinelsSet, master: "m", sentinelPass: "?"},
 	} {
-		o, err := parseURL(raw)
+		got, err := parseURL(raw)
 		if err != nil {
 			t.Errorf("%s: got error %v", raw, err)
-			continue
+		} else if look(got) != want {
+			t.Errorf("%s: got %+v, want %+v", raw, look(got), want)
 		}
-		if o.InitAddress[0] != want.addr || o.Username != want.user || o.Password != want.password || o.SelectDB != want.db || (o.TLSConfig != nil) != want.tls {
-			t.Errorf("%s: got %v %q %q %d TLS %v, want %+v", raw, o.InitAddress, o.Username, o.Password, o.SelectDB, o.TLSConfig != nil, want)
+	}
+}
+
+func TestURLSkipsVerifyingOnlyWhereItSaysSo(t *testing.T) {
+	for raw, want := range map[string]bool{
+		"rediss://h":                         false,
+		"rediss://h?skip_verify=false":       false,
+		"rediss://h?skip_verify=true":        true,
+		"rediss+cluster://h,i?skip_verify":   true,
+		"rediss+sentinel://h/m":              false,
+		"rediss+sentinel://h/m?skip_verify=": true,
+	} {
+		got, err := parseURL(raw)
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		if got.option.TLSConfig.InsecureSkipVerify != want {
+			t.Errorf("%s: certificates are not verified: %v, want %v", raw, !want, want)
 		}
 	}
 }
 
 func TestURLErrors(t *testing.T) {
 	for raw, want := range map[string]string{
-		"redis://h?timeout=1s":              `unknown parameter "timeout" (known: addr, client_name, db,`,
-		"http://h":                          `unknown scheme "http" (known: redis, rediss,`,
-		"h:6379":                            "unknown scheme",
-		"redis+sentinel://h/mymaster":       "not supported yet",
-		"redis-sentinel://h1,h2/0?x=1":      "not supported yet",
-		"redis+cluster://h1,h2":             "not supported yet",
-		"redis://u:se/cret@h":               "cannot be taken apart",
-		"redis://u:9/secret@h":              "cannot be taken apart",
-		"redis://u:9?secret@h":              "cannot be taken apart",
-		"redis://u:9#secret@h":              "cannot be taken apart",
-		"redis://u:secret%zz@h":             "cannot be taken apart",
-		"redis://h/one":                     "invalid database number",
-		"redis://u:secret@h?dial_timeout=x": "invalid dial timeout",
+		"redis://h?timeout=1s":              `unknown parameter "timeout" (known here: addr, client_name, db,`,
+		"redis://h?master_set=m":            `unknown parameter "master_set"`,
+		"redis+cluster://h?master=m":        `unknown parameter "master"`,
+		"redis+sentinel://h/m?addr=h2":      `unknown parameter "addr"`,
+		"unix:///s?addr=h2":                 `unknown parameter "addr"`,
+		"redis://h?db=1&db=2":               `"db" more than once`,
+		"redis://h?skip_verify=true":        "asks for no TLS",
+		"redis://h?protocol=4":              "neither 2 nor 3",
+		"redis://h?write_timeout=-1s":       `"write_timeout" that is no duration`,
+		"redis://u:secret@h?dial_timeout=x": `"dial_timeout" that is no duration`,
+
+		"http://h":               `unknown scheme "http" (known: redis, rediss,`,
+		"h:6379":                 "no scheme",
+		"":                       "unknown scheme",
+		"redis:h":                "no scheme",
+		"redis":                  "cannot be taken apart",
+		"u:secret@h:6379":        "no scheme",
+		"//u:secret@h:6379":      "no scheme",
+		"redis+sentinels://h/m":  "unknown scheme",
+		"redis+unix:///s":        "unknown scheme",
+		"redis://u:se/cret@h":    "cannot be taken apart",
+		"redis://u:9/secret@h":   "cannot be taken apart",
+		"redis://u:9?secret@h":   "cannot be taken apart",
+		"redis://u:9#secret@h":   "cannot be taken apart",
+		"redis://u:secret%zz@h":  "cannot be taken apart",
+		"unix://u:9/secret@/s":   "cannot be taken apart",
+		"unix://u:x@/secret@/s":  "cannot be taken apart",
+		"unix://run/redis.sock":  "cannot be taken apart",
+		"unix://":                "names no socket",
+		"redis://::1":            "invalid host",
+		"redis://h:0":            "between 1 and 65535",
+		"redis://h:65536":        "between 1 and 65535",
+		"redis://h/one":          "invalid database number",
+		"redis://h/-1":           "invalid database number",
+		"redis://h1,h2":          "several hosts: use redis+cluster://",
+		"redis://h1:1,h2:2":      "several hosts: use redis+cluster://",
+		"redis://h?addr=":        "invalid host",
+		"redis://h?addr=h2/1":    "cannot be taken apart",
+		"redis://h?addr=u%40h2":  "cannot be taken apart",
+		"redis://h/1?addr=h2":    "no databases but 0",
+		"redis+cluster://h1/2":   "no databases but 0",
+		"redis+cluster://h?db=1": "no databases but 0",
+		"redis+cluster://h1,":    "invalid host",
+		"redis+cluster://,h1":    "invalid host",
+		"redis+cluster://":       "invalid host",
+		"redis+cluster://::1,h2": "invalid host",
+		"redis+cluster://h,::1":  "invalid host",
+
+		"redis+cluster://u:9/secret@h1,h2":           "cannot be taken apart",
+		"redis+sentinel://u:9/secret@h1,h2/m":        "cannot be taken apart",
+		"redis+sentinel://h/m?sentinel_password=s@h": "cannot be taken apart",
+		"redis+sentinel://h1,h2":                     "no master",
+		"redis+sentinel://h1,h2/":                    "no master",
+		"redis+sentinel://h1,h2/0":                   "no master",
+		"redis-sentinel://h1,h2/0?master=":           "no master",
+		"redis-sentinel://h1?master=a&master_set=b":  "two masters",
+		"redis-sentinel://h1#mymaster":               "cannot be taken apart",
+		"redis+sentinel://h1/m/one":                  "invalid database number",
+		"redis+sentinel://h1/m/0/1":                  "invalid URL path",
 	} {
 		_, err := parseURL(raw)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -73,49 +174,74 @@ func TestURLErrors(t *testing.T) {
 	}
 }
 
-func TestOpenRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// marker is the part of a password that no error may show.
+const marker = "S3cr3tM4rk"
+
+func FuzzParseURL(f *testing.F) {
+	schemes := []string{
+		"redis", "rediss", "valkey", "valkeys", "unix", "redis+cluster", "rediss+cluster",
+		"redis+sentinel", "rediss-sentinel", "valkeys-sentinel", "http", "",
 	}
-	addr := l.Addr().String()
-	l.Close()
-	start := time.Now()
-	_, err = Open(context.Background(), "redis://u:secret@"+addr, nil)
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got error %v, want ErrNotSent that names %s and no password", err, addr)
+	for _, seed := range [][2]string{
+		{"", "h"},
+		{"", "h:6379/0"},
+		{"p@", "h1,h2:7000,[::1]:1/0"},
+		{"p/", "h/m/0"},
+		{"9/", "h1,h2/m"},
+		{"9?", "h?addr=h2&addr=[::2]"},
+		{"9#", "h/0?master=m&sentinel_password=x"},
+		{"%", "h"},
+		{"%41,", "h1,,h2"},
+		{"x@h,", "[fe80::1%25e]:1,h/m?db=1"},
+		{"x@h?db=", "h"},
+		{"[", "h]"},
+		{"x@/", "/run/redis.sock?db=1"},
+		{"\x00", ":"},
+		{":", "h/1?protocol=2&dial_timeout=1s"},
+	} {
+		for i := range schemes {
+			f.Add(uint8(i), seed[0], seed[1])
+		}
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("took %v", took)
-	}
+	f.Fuzz(func(t *testing.T, scheme uint8, password, rest string) {
+		name := schemes[int(scheme)%len(schemes)]
+		if name == "unix" {
+			rest = "/" + rest // otherwise the last @ need not be the end of the password
+		}
+		raw := name + "://u:" + password + marker + "@" + rest
+		got, err := parseURL(raw)
+		switch {
+		case err != nil && strings.Contains(err.Error(), marker):
+			t.Fatalf("%q: the error shows the password: %v", raw, err)
+		case err != nil:
+			return
+		case !strings.Contains(got.option.Password, marker):
+			t.Fatalf("%q: got password %q", raw, got.option.Password)
+		}
+		checkTarget(t, raw, got)
+		if bare, err := parseURL(strings.Replace(raw, "u:"+password+marker+"@", "", 1)); err == nil {
+			checkTarget(t, raw, bare)
+		}
+	})
 }
 
-func TestOpenUnixSocketRefused(t *testing.T) {
-	_, err := Open(context.Background(), "unix://"+t.TempDir()+"/none.sock", nil)
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "none.sock") {
-		t.Errorf("got error %v, want ErrNotSent that names the socket", err)
+func checkTarget(t *testing.T, raw string, got target) {
+	addrs := got.option.InitAddress
+	if len(addrs) == 0 || slices.Contains(addrs, "") {
+		t.Fatalf("%q: got addresses %q", raw, addrs)
 	}
-}
-
-// A server that accepts and says nothing must not keep Open.
-func TestOpenEndsWithContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if got.deployment == oneSocket {
+		return
 	}
-	defer l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	_, err = Open(ctx, "redis://"+l.Addr().String(), &Options{DialTimeout: 300 * time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got error %v, want DeadlineExceeded", err)
+	for _, addr := range addrs {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+			t.Fatalf("%q: got address %q: %v", raw, addr, err)
+		}
 	}
-	if took := time.Since(start); took > 150*time.Millisecond {
-		t.Errorf("took %v", took)
+	if (got.deployment == sentinelsSet) != (got.option.Sentinel.MasterSet != "") {
+		t.Fatalf("%q: got master %q", raw, got.option.Sentinel.MasterSet)
 	}
-	_, err = Open(context.Background(), "redis://"+l.Addr().String(), &Options{DialTimeout: 300 * time.Millisecond})
-	if err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("without a context's end: got error %v, want one that is no context's", err)
+	if where := got.where(); strings.Contains(where, marker) {
+		t.Fatalf("%q: %q shows the password", raw, where)
 	}
 }

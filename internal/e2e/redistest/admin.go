@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -19,7 +20,8 @@ const replyLimit = 5 * time.Second
 type Admin struct {
 	addr     string
 	password string
-	t        testing.TB // nil where nobody bound it
+	limit    time.Duration // for one reply, and to connect; 0 for replyLimit
+	t        testing.TB    // nil where nobody bound it
 }
 
 // At returns the Admin of the server at addr ("host:port"). password is "" where
@@ -31,6 +33,12 @@ func At(addr, password string) Admin { return Admin{addr: addr, password: passwo
 // nobody bound panics instead.
 func (a Admin) Bind(t testing.TB) Admin {
 	a.t = t
+	return a
+}
+
+// within returns the Admin with another limit for a reply.
+func (a Admin) within(limit time.Duration) Admin {
+	a.limit = limit
 	return a
 }
 
@@ -146,15 +154,17 @@ func (a Admin) fail(err error) {
 // commands the server counts are the caller's.
 type conn struct {
 	net.Conn
-	resp *proto.Client
+	resp  *proto.Client
+	limit time.Duration
 }
 
 func (a Admin) dial() (*conn, error) {
-	nc, err := net.DialTimeout("tcp", a.addr, replyLimit)
+	limit := cmp.Or(a.limit, replyLimit)
+	nc, err := net.DialTimeout("tcp", a.addr, limit)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: nc, resp: proto.NewClient(nc)}
+	c := &conn{Conn: nc, resp: proto.NewClient(nc), limit: limit}
 	if a.password == "" {
 		return c, nil
 	}
@@ -168,7 +178,7 @@ func (a Admin) dial() (*conn, error) {
 func (c *conn) close() { _ = c.Close() }
 
 func (c *conn) do(args ...string) any {
-	if err := c.SetDeadline(time.Now().Add(replyLimit)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return err
 	}
 	raw, err := c.resp.Do(args...)

@@ -13,19 +13,20 @@ type process struct {
 	done chan struct{} // closed when the process is gone
 }
 
-// startProcess starts redis-server with the configuration file conf and appends
-// what it prints to the file log.
+// startProcess starts redis-server with the configuration file conf, then args,
+// with env added to its environment, and appends what it prints to the file log.
 //
 // On Linux the system kills a child whose parent thread ends (Pdeathsig: the
 // thread, not the process). So the thread that starts the server belongs to
 // one goroutine, which stays until the server is gone.
-func startProcess(conf, log string) (*process, error) {
+func startProcess(conf, log string, args, env []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(binary, conf), done: make(chan struct{})}
+	p := &process{cmd: exec.Command(program, append([]string{conf}, args...)...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.SysProcAttr = diesWithParent()
 
 	started := make(chan error, 1)
@@ -41,7 +42,7 @@ func startProcess(conf, log string) (*process, error) {
 	}()
 	if err := <-started; err != nil {
 		<-p.done
-		return nil, fmt.Errorf("start %s: %w", binary, err)
+		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	return p, nil
 }

@@ -1,20 +1,20 @@
 // Package redistest starts real redis-server processes for tests.
 //
 // A server listens on the loopback only, keeps its data in a temporary folder
-// and ends with the test, also when the test binary is killed (on Linux). It
+// and ends with the test, also when the test program is killed (on Linux). It
 // needs redis-server on PATH; where that is missing, Start skips the test, or
 // fails it when the environment variable CI is set.
 package redistest
 
 import (
-	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	binary = "redis-server"
+	program = "redis-server"
 
 	// startLimit bounds how long a server may take to answer, with its data
 	// loaded. It takes about 10 ms on an idle machine.
@@ -44,13 +44,24 @@ type Server struct {
 	*state
 }
 
-// state is shared by all the copies of a Server that Bind makes.
+// state is shared by all the copies of a Server that Bind makes. What stands
+// above mu does not change.
 type state struct {
-	dir  string
-	conf string // path of its configuration file
+	dir    string
+	conf   string   // path of its configuration file
+	args   []string // of the command line, behind the configuration file
+	env    []string
+	tune   func(*Server) // runs whenever the server has started; may be nil
+	tls    *tls.Config
+	peer   string // the address that other servers and the sentinels know it by
+	socket string
+	temp   string // folder of the socket, if it is not in dir; removed by Close
+	clock  string // the file with the offset of its clock; "" if it cannot be shifted
 
-	mu   sync.Mutex
-	proc *process // nil while killed
+	mu     sync.Mutex
+	proc   *process // nil while killed
+	paused bool
+	limits []string // to set again when the memory is free; nil while it is
 }
 
 // Start runs a server for t and stops it when t ends. Where redis-server is
@@ -58,30 +69,35 @@ type state struct {
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := Run(t.TempDir(), opts...)
-	switch {
-	case errors.Is(err, ErrMissing) && os.Getenv("CI") == "":
+	skip(t, err)
+	s = s.Bind(t)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// skip ends t where err is one.
+func skip(t testing.TB, err error) {
+	t.Helper()
+	switch missing := errors.Is(err, ErrMissing) || errors.Is(err, ErrNoClock); {
+	case missing && os.Getenv("CI") == "":
 		t.Skip(err)
 	case err != nil:
 		t.Fatal(err)
 	}
-	s = s.Bind(t)
-	t.Cleanup(s.Close)
-	return s
 }
 
 // Run runs a server outside of a test, in TestMain for instance, with its data
 // in dir. It returns ErrMissing where redis-server is not on PATH. The caller
 // must call Close, and dir is the caller's to remove.
 func Run(dir string, opts ...Option) (*Server, error) {
-	if _, err := exec.LookPath(binary); err != nil {
+	if _, err := exec.LookPath(program); err != nil {
 		return nil, ErrMissing
 	}
-	var c config
-	for _, o := range opts {
-		o(&c)
-	}
-	dir, err := filepath.Abs(dir)
+	c, err := newConfig(opts)
 	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
 	for range 20 {
@@ -94,22 +110,34 @@ func Run(dir string, opts ...Option) (*Server, error) {
 }
 
 func runOn(dir string, c config) (*Server, error) {
-	port, err := FreePort()
+	at, err := c.freePorts()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
-		Admin: At(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), c.password),
-		state: &state{dir: dir, conf: filepath.Join(dir, "redis.conf")},
-	}
-	if err := os.WriteFile(s.conf, c.file(dir, port), 0o600); err != nil {
+	s, err := prepare(dir, c, at)
+	if err != nil {
 		return nil, err
 	}
+	return s, s.launch()
+}
+
+// prepare writes what a server needs into dir and does not start it.
+func prepare(dir string, c config, at ports) (*Server, error) {
+	s := &Server{
+		Admin: At(loopback(at.plain), c.password),
+		state: &state{dir: dir, conf: filepath.Join(dir, "redis.conf"), args: c.args, tune: c.tune},
+	}
+	s.peer = s.Addr()
 	// a log left by an attempt on another port would explain the wrong failure
 	if err := os.Remove(s.logFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return s, s.launch()
+	for _, add := range []func(*config, ports) error{s.addTLS, s.addSocket, s.addClock} {
+		if err := add(&c, at); err != nil {
+			return nil, err
+		}
+	}
+	return s, os.WriteFile(s.conf, c.file(dir, at.plain), 0o600)
 }
 
 // Bind returns the same server for use in t: the helpers that need an answer
@@ -140,10 +168,10 @@ func (s *Server) PID() int {
 
 // Pause stops the process with SIGSTOP: connections stay open, nothing is
 // answered. When Pause returns the process has stopped.
-func (s *Server) Pause() { s.signal((*process).pause) }
+func (s *Server) Pause() { s.signal((*process).pause, true) }
 
 // Resume continues a paused process.
-func (s *Server) Resume() { s.signal((*process).resume) }
+func (s *Server) Resume() { s.signal((*process).resume, false) }
 
 // Kill ends the process with SIGKILL, paused or not, and waits until it is
 // gone. Without the option AOF its data is lost. A killed server may be killed
@@ -151,7 +179,7 @@ func (s *Server) Resume() { s.signal((*process).resume) }
 func (s *Server) Kill() {
 	s.mu.Lock()
 	p := s.proc
-	s.proc = nil
+	s.proc, s.paused, s.limits = nil, false, nil
 	s.mu.Unlock()
 	if p != nil {
 		p.kill()
@@ -163,15 +191,24 @@ func (s *Server) Kill() {
 // option AOF every acknowledged write is there again, otherwise none.
 func (s *Server) Restart() {
 	s.helper()
-	s.Kill()
-	if err := s.launch(); err != nil {
+	if err := s.restart(); err != nil {
 		s.fail(err)
 	}
 }
 
+func (s *Server) restart(args ...string) error {
+	s.Kill()
+	return s.launch(args...)
+}
+
 // Close ends the process and waits until it is gone. It may be called more than
 // once.
-func (s *Server) Close() { s.Kill() }
+func (s *Server) Close() {
+	s.Kill()
+	if s.temp != "" {
+		_ = os.RemoveAll(s.temp)
+	}
+}
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
 
@@ -181,21 +218,46 @@ func (s *Server) current() *process {
 	return s.proc
 }
 
-func (s *Server) signal(send func(*process) error) {
+// running reports whether the process is there and not paused.
+func (s *Server) running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc != nil && !s.paused
+}
+
+func (s *Server) signal(send func(*process) error, paused bool) {
 	s.helper()
-	p := s.current()
-	if p == nil {
-		s.fail(errors.New("the server is not running"))
-		return
-	}
-	if err := send(p); err != nil {
+	if err := s.trySignal(send, paused); err != nil {
 		s.fail(err)
 	}
 }
 
-// launch starts the process and waits until it answers.
-func (s *Server) launch() error {
-	p, err := startProcess(s.conf, s.logFile())
+func (s *Server) trySignal(send func(*process) error, paused bool) error {
+	p := s.current()
+	if p == nil {
+		return errors.New("the server is not running")
+	}
+	if err := send(p); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.paused = paused && s.proc == p
+	s.mu.Unlock()
+	return nil
+}
+
+// unpause continues the process if it is paused.
+func (s *Server) unpause() error {
+	if s.running() || s.PID() == 0 {
+		return nil
+	}
+	return s.trySignal((*process).resume, false)
+}
+
+// launch starts the process and waits until it answers. args are for this run
+// only.
+func (s *Server) launch(args ...string) error {
+	p, err := startProcess(s.conf, s.logFile(), append(slices.Clip(s.args), args...), s.env)
 	if err != nil {
 		return err
 	}
@@ -206,6 +268,9 @@ func (s *Server) launch() error {
 	s.mu.Lock()
 	s.proc = p
 	s.mu.Unlock()
+	if s.tune != nil {
+		s.tune(s)
+	}
 	return nil
 }
 
@@ -238,48 +303,5 @@ func (s *Server) startError(what string) error {
 		return errPortTaken
 	}
 	const tail = 2000
-	return fmt.Errorf("%s %s; the end of its log: %s", binary, what, log[max(0, len(log)-tail):])
-}
-
-// Option changes how a server is configured.
-type Option func(*config)
-
-type config struct {
-	password string
-	lines    []string
-}
-
-// Password makes the server ask for password (requirepass). URL contains it,
-// and the Server's own commands use it.
-func Password(password string) Option {
-	return func(c *config) {
-		c.password = password
-		c.lines = append(c.lines, fmt.Sprintf("requirepass %q", password))
-	}
-}
-
-// AOF makes every acknowledged write survive Kill and Restart (appendonly with
-// appendfsync always).
-func AOF() Option { return Conf("appendonly yes", "appendfsync always") }
-
-// MaxMemory limits the server's memory, "4mb" for instance, under an eviction
-// policy such as "noeviction" or "allkeys-lru".
-func MaxMemory(limit, policy string) Option {
-	return Conf("maxmemory "+limit, "maxmemory-policy "+policy)
-}
-
-// Conf adds lines to the configuration file, after all others.
-func Conf(lines ...string) Option {
-	return func(c *config) { c.lines = append(c.lines, lines...) }
-}
-
-// file returns the text of the configuration. Nothing in it makes the server
-// fork: a forked child could outlive it.
-func (c config) file(dir string, port int) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "port %d\nbind 127.0.0.1\ndir %q\n", port, dir)
-	b.WriteString("daemonize no\nsave \"\"\nauto-aof-rewrite-percentage 0\nrepl-diskless-sync-delay 0\n")
-	b.WriteString(strings.Join(c.lines, "\n"))
-	b.WriteString("\n")
-	return b.Bytes()
+	return fmt.Errorf("%s %s; the end of its log: %s", program, what, log[max(0, len(log)-tail):])
 }

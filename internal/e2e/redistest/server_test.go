@@ -3,9 +3,11 @@ package redistest_test
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,7 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// orphanEnv makes the test binary start a server, print its process id and wait.
+// orphanEnv makes the test binary start deployments, print their process ids and
+// wait.
 const orphanEnv = "REDISTEST_ORPHAN_DIR"
 
 func TestMain(m *testing.M) {
@@ -26,16 +29,25 @@ func TestMain(m *testing.M) {
 		runOrphan(dir)
 		return
 	}
+	// the tests wait more than they work
+	flag.Parse()
+	_ = flag.Set("test.parallel", "6")
 	goleak.VerifyTestMain(m)
 }
 
 func runOrphan(dir string) {
-	s, err := redistest.Run(dir)
-	if err != nil {
-		panic(err)
+	var pids []string
+	for _, top := range []redistest.Topology{redistest.Standalone, redistest.Sentinel} {
+		d, err := redistest.RunDeployment(filepath.Join(dir, string(top)), top)
+		if err != nil {
+			panic(err)
+		}
+		for _, s := range append(d.Servers(), d.Sentinels()...) {
+			pids = append(pids, strconv.Itoa(s.PID()))
+		}
 	}
 	runtime.GC()
-	_, _ = os.Stdout.WriteString(strconv.Itoa(s.PID()) + " " + s.Addr() + "\n")
+	_, _ = os.Stdout.WriteString(strings.Join(pids, " ") + "\n")
 	select {}
 }
 
@@ -89,7 +101,18 @@ func TestServerEndsWithAKilledTestBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, _, _ := strings.Cut(line, " ")
+	pids := strings.Fields(line)
+	if len(pids) != 1+3+3 {
+		t.Fatalf("got process ids %q, want 7", pids)
+	}
+	for _, pid := range pids {
+		awaitEnd(t, pid)
+	}
+}
+
+// awaitEnd waits until the process is gone, or ends it and fails t.
+func awaitEnd(t *testing.T, pid string) {
+	t.Helper()
 	n, err := strconv.Atoi(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +126,7 @@ func TestServerEndsWithAKilledTestBinary(t *testing.T) {
 	if p, err := os.FindProcess(n); err == nil {
 		_ = p.Kill()
 	}
-	t.Fatalf("server %d outlived its test binary", n)
+	t.Errorf("server %d outlived its test binary", n)
 }
 
 func TestServersRunSideBySide(t *testing.T) {

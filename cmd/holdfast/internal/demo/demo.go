@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -39,26 +40,23 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s", whole))
 	defer cancel()
 
-	url, name, err := o.redis()
-	if err != nil {
-		return err
-	}
-	if o.URL == "" {
+	store, shown := o.Access, name(o.Access.URL)
+	if store.URL == "" {
 		server, err := standin.Start()
 		if err != nil {
 			return err
 		}
 		defer server.Close()
-		url, name = server.URL(), server.Addr()+" ("+standin.Banner+")"
+		store, shown = access.Access{URL: server.URL()}, server.Addr()+" ("+standin.Banner+")"
 	}
-	shop, err := openShop(url, newKeys(strings.ToLower(rand.Text()[:6])))
+	shop, err := openShop(store, newKeys(strings.ToLower(rand.Text()[:6])))
 	if err != nil {
 		return err
 	}
 	defer shop.close()
-	d := &demo{Options: o, url: url, shop: shop, screen: screen{out: o.Out, live: o.Terminal, color: o.Color}}
+	d := &demo{Options: o, access: store, shop: shop, screen: screen{out: o.Out, live: o.Terminal, color: o.Color}}
 	defer func() { err = errors.Join(err, d.sweep(ctx)) }()
-	d.introduce(name)
+	d.introduce(shown)
 	if err := d.play(ctx); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // whatever failed, failed because of that
@@ -72,9 +70,9 @@ func Run(ctx context.Context, o Options) (err error) {
 type demo struct {
 	Options
 	screen
-	url  string
-	shop *shop
-	used keyring
+	access access.Access
+	shop   *shop
+	used   keyring
 }
 
 // keyring collects keys of the library.
@@ -162,12 +160,12 @@ func (d *demo) introduce(redis string) {
 	d.say("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
 	d.say("Redis: %s", redis)
 	d.say("")
-	cli := redisCLI(d.url)
+	cli := redisCLI(d.access)
 	d.say("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
 	d.say("  %s HGETALL %s", cli, lock)
 	d.say("  %s PTTL %s", cli, lock)
 	d.say("  %s SUBSCRIBE 'redisson_lock__channel:{%s}'", cli, lock)
-	if d.URL != "" { // the stand-in does not know it
+	if d.Access.URL != "" { // the stand-in does not know it
 		d.say("  %s MONITOR      (not on a busy server)", cli)
 	}
 }

@@ -1,9 +1,13 @@
 package demo
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+)
 
 // A process of the demo is given its job as one line of JSON on its standard
-// input (so that a password in the URL is not in the process list), then one
+// input (so that a password is not in the process list), then one
 // word per line: "go", and for a holder "finish". It answers with one message
 // per line. When its input ends it gives up: no process outlives the demo.
 const (
@@ -14,7 +18,7 @@ const (
 // job is what a process has to do.
 type job struct {
 	Role   role
-	URL    string
+	Access access.Access
 	Keys   keys
 	Name   string        // of the holder: "alice"
 	Buyers int           // how many buyers to play

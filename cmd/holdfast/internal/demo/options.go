@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
 // Options say how to play the demo. Out, Worker and the numbers must be set.
 type Options struct {
-	URL string // the Redis to use; "" starts a stand-in inside this process
+	Access access.Access // the Redis to use, one server; without a URL a stand-in is started inside this process
 
 	Buyers    int // how many want to buy, more than Items
 	Items     int // how many there are

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -62,7 +63,7 @@ func TestLedgerRefusesSmallerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	shop, err := openShop(server.URL(), newKeys("test"))
+	shop, err := openShop(access.Access{URL: server.URL()}, newKeys("test"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,24 +117,40 @@ func TestCheck(t *testing.T) {
 }
 
 func TestPasswordsAreNotShown(t *testing.T) {
-	for _, c := range []struct{ url, show, cli string }{
-		{"redis://127.0.0.1:1234", "redis://127.0.0.1:1234", "redis-cli -p 1234"},
-		{"redis://app:secret@db.example:6380/2", "redis://app:xxxxx@db.example:6380/2", "redis-cli -h db.example -p 6380 -n 2 --user app --askpass"},
-		{"rediss://:secret@db.example", "rediss://:xxxxx@db.example", "redis-cli -h db.example --tls --askpass"},
-		{"unix:///run/redis.sock", "unix:///run/redis.sock", "redis-cli -s /run/redis.sock"},
+	for _, c := range []struct {
+		access    access.Access
+		show, cli string
+	}{
+		{access.Access{URL: "redis://127.0.0.1:1234"}, "redis://127.0.0.1:1234", "redis-cli -p 1234"},
+		{
+			access.Access{URL: "redis://app:secret@db.example:6380/2"},
+			"redis://app:xxxxx@db.example:6380/2",
+			"redis-cli -h db.example -p 6380 -n 2 --user app --askpass",
+		},
+		{access.Access{URL: "rediss://:secret@db.example"}, "rediss://:xxxxx@db.example", "redis-cli -h db.example --tls --askpass"},
+		{access.Access{URL: "unix:///run/redis.sock"}, "unix:///run/redis.sock", "redis-cli -s /run/redis.sock"},
+		{
+			access.Access{URL: "rediss://app@db.example", Username: "me", Password: "secret", CACert: "ca.pem", Cert: "c.pem", Key: "k.pem", ServerName: "n", Insecure: true},
+			"rediss://app@db.example", "redis-cli -h db.example --tls --user me --cacert ca.pem --cert c.pem --key k.pem --sni n --insecure --askpass",
+		},
 	} {
-		o := Options{URL: c.url}
-		_, show, err := o.redis()
-		if err != nil || show != c.show {
-			t.Errorf("%s is shown as %q, %v; want %q", c.url, show, err, c.show)
+		if show := name(c.access.URL); show != c.show {
+			t.Errorf("%s is shown as %q, want %q", c.access.URL, show, c.show)
 		}
-		if got := redisCLI(c.url); got != c.cli {
-			t.Errorf("redis-cli of %s: got %q, want %q", c.url, got, c.cli)
+		if got := redisCLI(c.access); got != c.cli {
+			t.Errorf("redis-cli of %s: got %q, want %q", c.access.URL, got, c.cli)
 		}
 	}
-	o := Options{URL: "redis://:secret@bad host:x"}
-	if _, _, err := o.redis(); err == nil || strings.Contains(err.Error(), "secret") {
+	if err := CheckURL("redis://:secret@bad host:x"); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v, want an error without the password", err)
+	}
+}
+
+func TestDemoWantsOneServer(t *testing.T) {
+	for _, url := range []string{"redis+cluster://h", "redis-sentinel://h/m", "redis://h?addr=i", "redis://h,i"} {
+		if err := CheckURL(url); err == nil || !strings.Contains(err.Error(), "one server") {
+			t.Errorf("%s: got error %v", url, err)
+		}
 	}
 }
 

@@ -1,25 +1,42 @@
 package demo
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
 	"net/url"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
-// redis returns the URL to use and how to show it: without its password.
-func (o *Options) redis() (use, show string, err error) {
-	u, err := url.Parse(o.URL)
+var errBadURL = errors.New("the Redis URL cannot be taken apart")
+
+// CheckURL says what is wrong with the URL of a Redis for the demo: it must be
+// one server, as the demo has keys of its own that a cluster would spread.
+func CheckURL(raw string) error {
+	u, err := url.Parse(raw)
 	if err != nil {
-		// url's own error repeats the URL, and with it the password.
-		return "", "", fmt.Errorf("the Redis URL cannot be parsed")
+		return errBadURL // url's own error repeats the URL, and with it the password
 	}
-	return o.URL, u.Redacted(), nil
+	if strings.ContainsAny(u.Scheme, "+-") || strings.Contains(u.Host, ",") || u.Query().Has("addr") {
+		return errors.New("the demo wants one server: use redis://host:6379")
+	}
+	return nil
 }
 
-// redisCLI returns the redis-cli command line for a URL, without its password:
-// --askpass asks for it.
-func redisCLI(raw string) string {
+// name returns how to show a URL: without its password.
+func name(raw string) string {
 	u, err := url.Parse(raw)
+	if err != nil {
+		return "redis"
+	}
+	return u.Redacted()
+}
+
+// redisCLI returns the redis-cli command line for a Redis, without the password:
+// --askpass asks for it.
+func redisCLI(a access.Access) string {
+	u, err := url.Parse(a.URL)
 	if err != nil {
 		return "redis-cli"
 	}
@@ -41,10 +58,17 @@ func redisCLI(raw string) string {
 	case "unix":
 		args = append(args, "-s", u.Path)
 	}
-	if user := u.User.Username(); user != "" {
-		args = append(args, "--user", user)
+	for _, flag := range [][2]string{
+		{"--user", cmp.Or(a.Username, u.User.Username())}, {"--cacert", a.CACert}, {"--cert", a.Cert}, {"--key", a.Key}, {"--sni", a.ServerName},
+	} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
 	}
-	if _, ok := u.User.Password(); ok {
+	if a.Insecure {
+		args = append(args, "--insecure")
+	}
+	if _, ok := u.User.Password(); ok || a.Password != "" {
 		args = append(args, "--askpass")
 	}
 	return strings.Join(args, " ")

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
 //go:embed ledger.lua
@@ -42,10 +45,24 @@ type shop struct {
 	ledger *rueidis.Lua
 }
 
-func openShop(url string, k keys) (*shop, error) {
-	opt, err := rueidis.ParseURL(url)
+func openShop(a access.Access, k keys) (*shop, error) {
+	if err := CheckURL(a.URL); err != nil {
+		return nil, err
+	}
+	opt, err := rueidis.ParseURL(a.URL)
+	if err != nil {
+		return nil, errBadURL // rueidis' own may repeat the URL, and with it the password
+	}
+	opt.Username = cmp.Or(a.Username, opt.Username)
+	opt.Password = cmp.Or(a.Password, opt.Password)
+	config, err := a.TLS()
 	if err != nil {
 		return nil, err
+	}
+	if config != nil && opt.TLSConfig != nil {
+		config.ServerName = cmp.Or(config.ServerName, opt.TLSConfig.ServerName)
+		config.InsecureSkipVerify = config.InsecureSkipVerify || opt.TLSConfig.InsecureSkipVerify
+		opt.TLSConfig = config
 	}
 	opt.DisableCache = true
 	client, err := rueidis.NewClient(opt)

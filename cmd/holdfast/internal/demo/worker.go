@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // Work is one process of the demo: it reads its job and its orders from in and
@@ -62,12 +61,12 @@ type worker struct {
 }
 
 func (w *worker) work(ctx context.Context) error {
-	shop, err := openShop(w.URL, w.Keys)
+	shop, err := openShop(w.Access, w.Keys)
 	if err != nil {
 		return err
 	}
 	defer shop.close()
-	conn, err := rueidisconn.Open(ctx, w.URL, nil)
+	conn, err := w.Access.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+)
+
+// connectOptions are the flags of every command that connects to a store. Where
+// redis-cli has such a flag, it has the same name.
+type connectOptions struct {
+	url      string
+	user     string
+	askpass  bool
+	cacert   string
+	cert     string
+	key      string
+	sni      string
+	insecure bool
+}
+
+// addTo adds the flags; without says what is used without a URL.
+func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
+	f.StringVarP(&o.url, "url", "u", "", "where the locks are kept, as redis://host:6379/0 ("+without+")")
+	f.StringVar(&o.user, "user", "", "the user of the store, instead of the URL's")
+	f.BoolVar(&o.askpass, "askpass", false, "ask for the password on the terminal")
+	f.StringVar(&o.cacert, "cacert", "", "PEM file of the authorities that certificates of the store must be from (default: the system's)")
+	f.StringVar(&o.cert, "cert", "", "PEM file of our own certificate")
+	f.StringVar(&o.key, "key", "", "PEM file of the key of --cert")
+	f.StringVar(&o.sni, "sni", "", "the name that certificates of the store must be for (default: the host)")
+	f.BoolVar(&o.insecure, "insecure", false, "do not verify certificates")
+}
+
+// access completes what the flags say of the store at address, which came from
+// source. A password on the command line is obeyed, with a warning: everybody on
+// the machine can read it.
+func (o *connectOptions) access(ctx context.Context, address string, env environment, report *reporter) (access.Access, error) {
+	a := access.Access{
+		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
+	}
+	if _, err := a.TLS(); err != nil {
+		return a, usageError("%w", err)
+	}
+	own, anyPassword := access.Passwords(address)
+	var err error
+	switch {
+	case o.askpass:
+		a.Password, err = askPassword(ctx, env)
+	case !own:
+		a.Password, err = storePassword(env)
+	}
+	if err != nil {
+		return a, err
+	}
+	if o.url != "" && anyPassword {
+		report.warn("every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
+	}
+	if o.insecure {
+		report.warn("--insecure: certificates are not verified; whoever is between here and the store can read the password and change the locks")
+	}
+	return a, nil
+}
+
+// address returns the URL of the store and where it was found.
+func (o *connectOptions) address(env environment) (address, source string, err error) {
+	address, source = o.url, "--url"
+	for _, name := range []string{"HOLDFAST_URL", "REDIS_URL"} {
+		if address == "" {
+			address, _ = env.lookup(name)
+			source = name
+		}
+	}
+	switch {
+	case address == "":
+		return "", "", usageError("no store named; use --url redis://host:6379/0, or set HOLDFAST_URL")
+	case !strings.Contains(address, "://"):
+		return "", "", usageError("%s is no URL; use one such as redis://host:6379/0", source)
+	}
+	return address, source, nil
+}
+
+// storePassword returns the password that the environment has for the store.
+func storePassword(env environment) (string, error) {
+	if password, ok := env.lookup("REDISCLI_AUTH"); ok {
+		return password, nil
+	}
+	file, ok := env.lookup("HOLDFAST_PASSWORD_FILE")
+	if !ok {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", usageError("HOLDFAST_PASSWORD_FILE: %w", err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", usageError("HOLDFAST_PASSWORD_FILE: there is no password in %s", file)
+	}
+	return password, nil
+}
+
+// askPassword reads a password from the terminal, which does not show it. If ctx
+// ends, so does the asking; what is typed then, the program has no use for.
+func askPassword(ctx context.Context, env environment) (string, error) {
+	file, ok := env.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return "", usageError("--askpass: standard input is no terminal; use REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")
+	}
+	fd := int(file.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("--askpass: %w", err)
+	}
+	fmt.Fprint(env.stderr, "Password of the store: ")
+	defer fmt.Fprintln(env.stderr)
+	type typed struct {
+		text []byte
+		err  error
+	}
+	answer := make(chan typed, 1)
+	go func() { // a read of a terminal cannot be ended: it stays until a line is typed, or the program ends
+		text, err := term.ReadPassword(fd)
+		answer <- typed{text, err}
+	}()
+	select {
+	case a := <-answer:
+		if a.err == nil && len(a.text) == 0 {
+			a.err = errors.New("no password was typed")
+		}
+		if a.err != nil {
+			return "", usageError("--askpass: %w", a.err)
+		}
+		return string(a.text), nil
+	case <-ctx.Done():
+		_ = term.Restore(fd, before) // else the terminal would go on hiding what is typed
+		return "", context.Cause(ctx)
+	}
+}

@@ -1,0 +1,89 @@
+// Package access says how the program reaches a store. The processes of the demo
+// are handed an Access as JSON on their standard input, so that no password is
+// in a process list.
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// Access is the address of a store, and what proves who we are. It must not be
+// printed.
+type Access struct {
+	URL                string // as rueidisconn.Open takes it
+	Username, Password string // instead of the URL's
+
+	CACert, Cert, Key string // names of PEM files
+	ServerName        string // what certificates must be for, instead of the host
+	Insecure          bool   // certificates are not verified
+}
+
+// Open connects; errors are those of rueidisconn.Open and of TLS.
+func (a Access) Open(ctx context.Context) (*rueidisconn.Conn, error) {
+	config, err := a.TLS()
+	if err != nil {
+		return nil, err
+	}
+	return rueidisconn.Open(ctx, a.URL, &rueidisconn.Options{Username: a.Username, Password: a.Password, TLS: config})
+}
+
+// TLS returns the settings that the files and the rest make, nil if there are
+// none. An error names the file.
+func (a Access) TLS() (*tls.Config, error) {
+	if a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName, InsecureSkipVerify: a.Insecure} //nolint:gosec // with a warning
+	if a.CACert != "" {
+		text, err := os.ReadFile(a.CACert)
+		if err != nil {
+			return nil, fmt.Errorf("--cacert: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("--cacert: there is no certificate in %s", a.CACert)
+		}
+	}
+	if a.Cert == "" && a.Key == "" {
+		return config, nil
+	}
+	if a.Cert == "" || a.Key == "" {
+		return nil, errors.New("--cert and --key belong together")
+	}
+	pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+	if err != nil {
+		return nil, fmt.Errorf("--cert %s, --key %s: %w", a.Cert, a.Key, err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
+// Passwords reports whether a URL has a password for the store, and whether it
+// has any at all: Sentinels have one of their own. A URL that cannot be taken
+// apart has none.
+func Passwords(raw string) (store, any bool) {
+	_, rest, _ := strings.Cut(raw, "://")
+	authority, tail := rest, ""
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority, tail = rest[:end], rest[end:]
+	}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		_, password, _ := strings.Cut(authority[:at], ":")
+		store = password != ""
+	}
+	any = store
+	if _, query, found := strings.Cut(tail, "?"); found {
+		values, _ := url.ParseQuery(query)
+		any = any || values.Get("sentinel_password") != ""
+	}
+	return store, any
+}

@@ -1,0 +1,191 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// running is a process as everybody on the machine sees it, and what only its
+// owner sees.
+type running struct {
+	pid, parent   int
+	line, environ string
+}
+
+// family returns the process pid and everything that descends from it.
+func family(t *testing.T, pid int) []running {
+	t.Helper()
+	var all []running
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		number, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		read := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), name)) // it may be gone
+			return string(text)
+		}
+		stat := read("stat") // "pid (name) state parent"
+		fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 2 {
+			continue
+		}
+		parent, _ := strconv.Atoi(fields[1])
+		all = append(all, running{number, parent, strings.ReplaceAll(read("cmdline"), "\x00", " "), read("environ")})
+	}
+	known := []int{pid}
+	for i := 0; i < len(known); i++ {
+		for _, p := range all {
+			if p.parent == known[i] {
+				known = append(known, p.pid)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(p running) bool { return !slices.Contains(known, p.pid) })
+}
+
+// However the password comes, no other process is told of it: neither the guard
+// nor the command, unless the user put it into the environment that the command
+// inherits.
+func TestRunKeepsThePasswordToItself(t *testing.T) {
+	s := newSite(t)
+	s.server.RequireUserAuth("app", "s3cret")
+	addr := s.server.Addr()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name     string
+		environ  []string
+		args     []string
+		typed    bool // the user put it on the command line of holdfast
+		exported bool // the user put it into the environment of holdfast
+	}{
+		{"file", []string{"HOLDFAST_URL=redis://app@" + addr, "HOLDFAST_PASSWORD_FILE=" + file}, nil, false, false},
+		{"file and user", []string{"HOLDFAST_URL=redis://" + addr, "HOLDFAST_PASSWORD_FILE=" + file}, []string{"--user", "app"}, false, false},
+		{"url variable", []string{"HOLDFAST_URL=redis://app:s3cret@" + addr}, nil, false, true},
+		{"redis-cli's variable", []string{"HOLDFAST_URL=redis://app@" + addr, "REDISCLI_AUTH=s3cret"}, nil, false, true},
+		{"url flag", nil, []string{"--url", "redis://app:s3cret@" + addr}, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			environ := append([]string{"HOLDFAST_LOG_LEVEL=debug"}, test.environ...)
+			site := &site{t: t, server: s.server, environ: environ}
+			p := site.start(nil, append(append([]string{"run", "-v"}, test.args...), "job", "--", "sh", "-c", `echo ready; read line; echo over; sleep 0`)...)
+			said := p.await("ready")
+			seen := family(t, p.cmd.Process.Pid)
+			if len(seen) < 3 {
+				t.Errorf("found %d processes, want holdfast, its guard and the command: %+v", len(seen), seen)
+			}
+			for _, r := range seen {
+				own := r.pid == p.cmd.Process.Pid
+				if strings.Contains(r.line, "s3cret") && (!own || !test.typed) {
+					t.Errorf("the password is on the command line of %q", r.line)
+				}
+				if strings.Contains(r.environ, "s3cret") && (!test.exported || !own && strings.Contains(r.line, "__guard")) {
+					t.Errorf("the password is in the environment of %q", r.line)
+				}
+			}
+			_, _ = fmt.Fprintln(p.stdin)
+			said += p.await("released")
+			if strings.Contains(said, "s3cret") {
+				t.Errorf("the password was printed: %s", said)
+			}
+			if warned := strings.Contains(said, "can read the password"); warned != test.typed {
+				t.Errorf("got a warning: %v, want %v: %s", warned, test.typed, said)
+			}
+			if got := p.status(); got != 0 {
+				t.Errorf("got status %d, want 0: %s", got, said)
+			}
+		})
+	}
+}
+
+// terminal returns both sides of a terminal.
+func terminal(t *testing.T) (side, tty *os.File) {
+	t.Helper()
+	side, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	t.Cleanup(func() { side.Close() })
+	fd := int(side.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tty.Close() })
+	return side, tty
+}
+
+func TestAskPassword(t *testing.T) {
+	s := newSite(t)
+	s.server.RequireUserAuth("app", "s3cret")
+	for password, code := range map[string]int{"s3cret": 0, "wr0ng": 77, "": 64} {
+		side, tty := terminal(t)
+		c := begin(t, t.Context(), tty, s.environ, "run", "-v", "--user", "app", "--askpass", "job", "true")
+		if _, err := side.WriteString(password + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		got := c.wait()
+		if got.code != code || !strings.Contains(got.stderr, "Password of the store: ") {
+			t.Errorf("%q: got status %d, want %d: %s", password, got.code, code, got.stderr)
+		}
+		if password != "" && strings.Contains(got.stderr+got.stdout, password) {
+			t.Errorf("%q was printed: %s", password, got.stderr)
+		}
+	}
+	s.run("run", "--askpass", "job", "true").want(t, 64, "--askpass: standard input is no terminal")
+}
+
+// An end of the program must not leave a terminal that hides what is typed.
+func TestAskPasswordInterrupted(t *testing.T) {
+	s := newSite(t)
+	side, tty := terminal(t)
+	shows := func() bool {
+		state, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Lflag&unix.ECHO != 0
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := begin(t, ctx, tty, s.environ, "run", "--askpass", "job", "true")
+	for start := time.Now(); shows(); {
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("what is typed is shown")
+		}
+		time.Sleep(time.Millisecond) // a terminal does not tell when it changes
+	}
+	cancel()
+	if got := c.wait(); got.code != 128+int(syscall.SIGTERM) {
+		t.Errorf("got status %d: %s", got.code, got.stderr)
+	}
+	if !shows() {
+		t.Error("what is typed stays hidden")
+	}
+	_, _ = side.WriteString("\n") // ends the read
+}

@@ -1,0 +1,63 @@
+package redistest
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// ErrNoClock says that a clock cannot be shifted here.
+var ErrNoClock = errors.New("a server's clock can be shifted on Linux only, with a C compiler named cc on PATH (Debian: apt-get install gcc libc6-dev)")
+
+//go:embed testdata/clock.c
+var clockSource []byte
+
+// addClock compiles the clock into the server's folder.
+func (s *Server) addClock(c *config, _ ports) error {
+	if !c.clock {
+		return nil
+	}
+	if _, err := exec.LookPath("cc"); err != nil || runtime.GOOS != "linux" {
+		return ErrNoClock
+	}
+	source, library := filepath.Join(s.dir, "clock.c"), filepath.Join(s.dir, "clock.so")
+	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
+		return err
+	}
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-o", library, source).CombinedOutput(); err != nil {
+		return fmt.Errorf("compile %s: %w: %s", source, err, out)
+	}
+	s.clock = filepath.Join(s.dir, "clock")
+	s.env = append(s.env, "LD_PRELOAD="+library, "REDISTEST_CLOCK="+s.clock)
+	return s.shiftClock(0)
+}
+
+// ShiftClock makes the server's wall clock d ahead of the true one, or behind it
+// if d is negative; 0 sets it right. It takes effect at once and stays over a
+// Restart. Without the option ShiftableClock it fails the test.
+func (s *Server) ShiftClock(d time.Duration) {
+	s.helper()
+	if s.clock == "" {
+		s.fail(errors.New("ShiftClock needs the option ShiftableClock"))
+		return
+	}
+	if err := s.shiftClock(d); err != nil {
+		s.fail(err)
+	}
+}
+
+// shiftClock writes in place: the server has the file mapped.
+func (s *Server) shiftClock(d time.Duration) error {
+	f, err := os.OpenFile(s.clock, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(d)), 0)
+	return errors.Join(err, f.Close())
+}

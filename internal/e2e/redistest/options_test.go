@@ -1,0 +1,217 @@
+package redistest_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+func TestShiftClock(t *testing.T) {
+	s := start(t, redistest.ShiftableClock(), redistest.AOF())
+	s.Do("SET", "short", "v", "PX", "30000")
+	s.Do("SET", "long", "v", "PX", "90000")
+	for _, tc := range []struct {
+		shift            time.Duration
+		short, long      time.Duration // left, about
+		shortGone, again bool
+	}{
+		{shift: 0, short: 30 * time.Second, long: 90 * time.Second},
+		{shift: -20*time.Second - 250*time.Millisecond, short: 50 * time.Second, long: 110 * time.Second},
+		{shift: 10 * time.Second, short: 20 * time.Second, long: 80 * time.Second, again: true},
+		{shift: time.Minute, shortGone: true, long: 30 * time.Second},
+	} {
+		s.ShiftClock(tc.shift)
+		if tc.again { // the shift outlasts the process
+			s.Restart()
+		}
+		if got, want := s.Int("PTTL", "short"), tc.short; tc.shortGone && got != -2 || !tc.shortGone && !about(got, want) {
+			t.Errorf("shifted by %v: got %d ms for the short one, want %v, gone %v", tc.shift, got, want, tc.shortGone)
+		}
+		if got := s.Int("PTTL", "long"); !about(got, tc.long) {
+			t.Errorf("shifted by %v: got %d ms for the long one, want %v", tc.shift, got, tc.long)
+		}
+	}
+}
+
+func about(ms int64, want time.Duration) bool {
+	return (time.Duration(ms)*time.Millisecond - want).Abs() < 5*time.Second
+}
+
+func TestShiftClockNeedsItsOption(t *testing.T) {
+	s := start(t)
+	defer func() {
+		if recover() == nil {
+			t.Fatal("ShiftClock without ShiftableClock did not panic")
+		}
+	}()
+	s.Bind(nil).ShiftClock(time.Second)
+}
+
+func TestNoCompiler(t *testing.T) {
+	start(t)
+	only := t.TempDir()
+	if err := os.WriteFile(filepath.Join(only, "redis-server"), nil, 0o700); err != nil { // never run
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", only)
+	if _, err := redistest.Run(t.TempDir(), redistest.ShiftableClock()); !errors.Is(err, redistest.ErrNoClock) {
+		t.Fatalf("got %v, want ErrNoClock", err)
+	}
+}
+
+func TestFillMemory(t *testing.T) {
+	s := start(t, redistest.MaxMemory("64mb", "allkeys-lru"))
+	s.String("SET", "k", "v")
+	s.FillMemory()
+	want(t, s.Do("SET", "k", "w"), "OOM")
+	if got := s.Do("GET", "k"); got != any("v") {
+		t.Fatalf("got %v, want v: nothing is evicted", got)
+	}
+	s.FreeMemory()
+	s.FreeMemory()
+	s.String("SET", "k", "w")
+	if got := s.Map("CONFIG", "GET", "maxmemory*"); got["maxmemory"] != "67108864" || got["maxmemory-policy"] != "allkeys-lru" {
+		t.Fatalf("got %v, want what was set before", got)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	s := start(t, redistest.TLS())
+	config := s.TLSConfig()
+	if got := sayPing(t, s, config); got != "+PONG\r\n" {
+		t.Fatalf("got %q, want PONG", got)
+	}
+	if got := s.String("PING"); got != "PONG" {
+		t.Fatalf("got %q without TLS, want PONG", got)
+	}
+	stranger := config.Clone()
+	stranger.Certificates = nil
+	if got := sayPing(t, s, stranger); got == "+PONG\r\n" {
+		t.Fatal("a client without a certificate was let in")
+	}
+	other := start(t, redistest.TLS())
+	if _, err := tls.Dial("tcp", s.TLSAddr(), other.TLSConfig()); err == nil {
+		t.Fatal("another authority's client trusts the server")
+	}
+	if plain := start(t); plain.TLSConfig() != nil || plain.TLSAddr() != "" {
+		t.Fatal("a server without TLS has settings for it")
+	}
+}
+
+// sayPing returns what the server answers, or an error's text.
+func sayPing(t *testing.T, s *redistest.Server, config *tls.Config) string {
+	t.Helper()
+	c, err := tls.Dial("tcp", s.TLSAddr(), config)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = c.Close() }()
+	return ping(c)
+}
+
+func ping(c net.Conn) string {
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return err.Error()
+	}
+	b := make([]byte, 64)
+	n, err := c.Read(b)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[:n])
+}
+
+func TestUnixSocket(t *testing.T) {
+	long := t.TempDir() + "/" + strings.Repeat("long", 30)
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start(t)
+	far, err := redistest.Run(long, redistest.UnixSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	for _, s := range []*redistest.Server{start(t, redistest.UnixSocket()), far} {
+		c, err := net.Dial("unix", s.Socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ping(c); got != "+PONG\r\n" {
+			t.Fatalf("got %q, want PONG", got)
+		}
+		_ = c.Close()
+	}
+	far.Close()
+	if _, err := os.Stat(far.Socket()); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("got %v, want the socket gone", err)
+	}
+}
+
+func TestDeploymentWithPasswords(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, redistest.Sentinel, redistest.Password("p@ss"), redistest.SentinelPassword("s/ss"), redistest.NodeTimeout(300*time.Millisecond))
+	if url := d.URL(); !strings.HasPrefix(url, "redis+sentinel://:p%40ss@127.0.0.1:") || !strings.HasSuffix(url, "/mymaster?sentinel_password=s%2Fss") {
+		t.Fatalf("got URL %q", url)
+	}
+	want(t, redistest.At(d.Master("k").Addr(), "").Do("PING"), "NOAUTH")
+	want(t, redistest.At(d.Sentinels()[0].Addr(), "").Do("PING"), "NOAUTH")
+	old := d.Master("k")
+	old.Kill()
+	if d.Master("k") == old {
+		t.Fatal("the killed server is still master")
+	}
+	heal(t, d)
+}
+
+func TestReplicasThatWereCutOffForLong(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, redistest.Sentinel, redistest.NodeTimeout(100*time.Millisecond))
+	old := d.Master("k")
+	d.CutReplication(old)
+	time.Sleep(2500 * time.Millisecond) // more than ten times as long, in whole seconds
+	old.Kill()
+	heal(t, d) // the sentinels alone would never promote anybody
+	if d.Master("k") == old {
+		t.Fatal("the killed server is master again")
+	}
+}
+
+func TestClusterWithPasswordMigrates(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, redistest.Cluster, redistest.Password("p@ss"), redistest.TLS())
+	m, _, to := split(t, d)
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if got := to.Do("GET", "{s}b"); got != any("2") {
+		t.Fatalf("got %v, want 2", got)
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	d := deploy(t, redistest.Standalone)
+	_, migrate := d.MigrateSlot(1, d.Servers()[0])
+	_, add := d.AddNode()
+	for what, err := range map[string]error{
+		"FailOver": d.FailOver("k"), "MigrateSlot": migrate, "AddNode": add, "RemoveNode": d.RemoveNode(d.Servers()[0]),
+	} {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: got %v, want ErrUnsupported", what, err)
+		}
+	}
+	if err := d.RemoveNode(start(t)); err == nil {
+		t.Error("a stranger was removed")
+	}
+	if _, err := redistest.RunDeployment(t.TempDir(), "ring"); err == nil || !strings.Contains(err.Error(), "ring") {
+		t.Errorf("got %v, want an error that names the topology", err)
+	}
+}

@@ -1,0 +1,79 @@
+package redistest
+
+import "fmt"
+
+// CutReplication cuts the replicas off from master, and they cannot come back:
+// the user as which they log in is switched off there, and their links are
+// closed. master goes on to take writes; they are lost if it dies or is deposed
+// before HealReplication or Heal. To a single server it does nothing.
+//
+// A graceful fail-over of a cluster or of a replicated deployment is not possible
+// meanwhile, as the replica has to be in sync.
+func (d *Deployment) CutReplication(master *Server) {
+	d.helper()
+	if d.top == Standalone {
+		return
+	}
+	if err := master.admit(false); err != nil {
+		d.fail(err)
+	}
+}
+
+// HealReplication undoes CutReplication. It does not wait: replicas try again
+// once a second. AwaitReady waits.
+func (d *Deployment) HealReplication(master *Server) {
+	d.helper()
+	if d.top == Standalone {
+		return
+	}
+	if err := master.admit(true); err != nil {
+		d.fail(err)
+	}
+}
+
+// admit says whether s takes replicas. Those that are connected stay so when
+// their user is switched off, hence the CLIENT KILL.
+func (s *Server) admit(on bool) error {
+	if on {
+		return s.command("ACL", "SETUSER", replicator, "on")
+	}
+	if err := s.command("ACL", "SETUSER", replicator, "off"); err != nil {
+		return err
+	}
+	return s.command("CLIENT", "KILL", "TYPE", "replica")
+}
+
+// command sends a command of which only the success matters.
+func (s *Server) command(args ...string) error {
+	if err, ok := s.Do(args...).(error); ok {
+		return fmt.Errorf("%s: %q: %w", s.addr, args, err)
+	}
+	return nil
+}
+
+// follow makes s a replica of master, or a master if that is nil.
+func (s *Server) follow(master *Server) error {
+	host, port := "no", "one"
+	if master != nil {
+		host, port = split(master.peer)
+	}
+	if err := s.command("REPLICAOF", host, port); err != nil {
+		return err
+	}
+	return s.remember()
+}
+
+// restartAs starts s as a replica of master, or as a master if that is nil.
+func (s *Server) restartAs(master *Server) error {
+	host, port := "no", "one"
+	if master != nil {
+		host, port = split(master.peer)
+	}
+	if err := s.restart("--replicaof", host, port); err != nil {
+		return err
+	}
+	return s.remember()
+}
+
+// remember makes a Restart keep whose replica s is. Sentinels do the same.
+func (s *Server) remember() error { return s.command("CONFIG", "REWRITE") }

@@ -1,0 +1,108 @@
+package rueidisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// asked is what a Sentinel said.
+type asked struct {
+	sentinel string // its address
+	master   string // the address of the master
+	err      error
+}
+
+// first returns addrs with the Sentinel that answered in front: rueidis asks one
+// after the other, and waits for each that is silent.
+func (a asked) first(addrs []string) []string {
+	others := slices.DeleteFunc(slices.Clone(addrs), func(addr string) bool { return addr == a.sentinel })
+	return append([]string{a.sentinel}, others...)
+}
+
+// askSentinels asks all Sentinels at the same time where the master is, and
+// returns the first good answer. rueidis finds out the same, but its errors do
+// not say who made them.
+func (t *target) askSentinels(ctx context.Context) (asked, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sentinels := t.option.InitAddress
+	answers := make(chan asked, len(sentinels))
+	for _, addr := range sentinels {
+		go func() { answers <- t.ask(ctx, addr) }() // ends with ctx
+	}
+	var worst asked
+	for range sentinels {
+		a := <-answers
+		if a.err == nil {
+			return a, nil
+		}
+		if worst.err == nil || weight(a.err) > weight(worst.err) {
+			worst = a
+		}
+	}
+	return asked{}, worst.err
+}
+
+// weight orders errors by how much they tell.
+func weight(err error) int {
+	switch {
+	case errors.As(err, new(*misuse)):
+		return 2
+	case errors.As(err, new(*redishold.ReplyError)):
+		return 1
+	default:
+		return 0
+	}
+}
+
+// ask asks one Sentinel, over a connection that ends with ctx.
+func (t *target) ask(ctx context.Context, addr string) asked {
+	option := t.option
+	option.InitAddress = []string{addr}
+	option.ForceSingleClient = true
+	option.Username, option.Password, option.SelectDB = t.option.Sentinel.Username, t.option.Sentinel.Password, 0
+	option.Sentinel = rueidis.SentinelOption{}
+	option.DialCtxFn = func(_ context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		conn, err := t.transport.make(ctx, addr, d, config)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return asked{err: t.askFailed(ctx, addr, err)}
+	}
+	defer client.Close()
+	get := client.B().SentinelGetMasterAddrByName().Master(t.option.Sentinel.MasterSet).Build()
+	host, err := client.Do(ctx, get).AsStrSlice()
+	if err != nil || len(host) != 2 {
+		return asked{err: t.askFailed(ctx, addr, err)}
+	}
+	return asked{sentinel: addr, master: net.JoinHostPort(host[0], host[1])}
+}
+
+// askFailed says what a Sentinel would not tell, and what may be wrong.
+func (t *target) askFailed(ctx context.Context, addr string, err error) error {
+	where := "redis Sentinel at " + addr
+	reply, refused := rueidis.IsRedisErr(err)
+	switch {
+	case err == nil || rueidis.IsRedisNil(err):
+		return t.failed(ctx, where, &misuse{fmt.Sprintf("it knows no master %q", t.option.Sentinel.MasterSet)})
+	case !refused:
+		return t.failed(ctx, t.where(), err) // it can be said of the others, too
+	case strings.Contains(reply.Error(), "unknown command"):
+		return t.failed(ctx, where, &misuse{"the server is no Sentinel: name the Sentinels, port 26379, or use redis://"})
+	default:
+		return fmt.Errorf("%w: check sentinel_username and sentinel_password; the user before the hosts is for the data nodes", t.failed(ctx, where, err))
+	}
+}

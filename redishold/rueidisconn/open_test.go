@@ -1,0 +1,67 @@
+package rueidisconn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestMain(m *testing.M) {
+	// A client that never found a server still wants to look for a cluster for up
+	// to a second; rueidis offers no way to wait for that.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
+
+func TestOpenRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	start := time.Now()
+	_, err = Open(context.Background(), "redis://u:secret@"+addr, nil)
+	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got error %v, want ErrNotSent that names %s and no password", err, addr)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestOpenUnixSocketRefused(t *testing.T) {
+	_, err := Open(context.Background(), "unix://"+t.TempDir()+"/none.sock", nil)
+	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "none.sock") {
+		t.Errorf("got error %v, want ErrNotSent that names the socket", err)
+	}
+}
+
+// A server that accepts and says nothing must not keep Open.
+func TestOpenEndsWithContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err = Open(ctx, "redis://"+l.Addr().String(), &Options{DialTimeout: 5 * time.Second})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v, want DeadlineExceeded", err)
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+	_, err = Open(context.Background(), "redis://"+l.Addr().String(), &Options{DialTimeout: 300 * time.Millisecond})
+	if err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a context's end: got error %v, want one that is no context's", err)
+	}
+}
