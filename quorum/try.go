@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -153,13 +154,13 @@ var errClosed = errors.New("the claim was given up meanwhile")
 
 // win makes an answer of a majority of grants.
 func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (driver.Outcome, error) {
-	validFor := time.Duration(-1)
+	validFor := time.Duration(math.MaxInt64)
 	for _, v := range n.votes {
-		if v != nil && v.err == nil && v.out.Granted && (validFor < 0 || v.out.ValidFor < validFor) {
-			validFor = v.out.ValidFor
+		if v != nil && v.err == nil && v.out.Granted {
+			validFor = min(validFor, v.out.ValidFor)
 		}
 	}
-	validFor -= drift(max(validFor, c.TTL))
+	validFor -= drift(max(validFor, c.TTL)) // a majority, which is one at least, has granted
 	if took := time.Since(start); took >= validFor {
 		return driver.Outcome{}, fmt.Errorf("quorum: a majority granted %q after %v, when nothing of its lease was left", c.Name, took.Round(time.Millisecond))
 	}

@@ -47,8 +47,8 @@ type Options struct {
 	// Lock goes on trying. A renewal ends the hold at once: after a fail-over to
 	// one of the other replicas the server would give the lock to somebody else.
 	// In time means within the attempt, and a second at most, so replicas must be
-	// quicker than a tenth of the TTL. Each name waits in its turn, and AllReplicas
-	// costs a second round trip.
+	// quicker than a tenth of the TTL. Calls that travel together wait together, and
+	// fail together; AllReplicas costs a second round trip.
 	//
 	// A number smaller than that of all replicas promises nothing once those that
 	// acknowledged may die or lose the election. AllReplicas is the setting to

@@ -39,7 +39,7 @@ type Call struct {
 	Keys     []string
 	Args     []string
 	Source   bool // send the script's text at once: for calls that cannot afford to learn that the server forgot it
-	Replicas int  // how many replicas must acknowledge it, by WAIT on the same connection right after it; 0 for none
+	Replicas int  // how many replicas must acknowledge it, by WAIT on the same connection, right after the calls that are sent with it; 0 for none
 }
 
 // Result is the answer to one Call.

@@ -58,10 +58,18 @@ func (b *Backend) counted(ctx context.Context, p place, channel string, c Call) 
 		return counterReply{}, err
 	case code == codeOtherKind:
 		return counterReply{}, errOtherKind(p)
+	case code == codeNo && !b.mayRefuse(c.Script):
+		return counterReply{}, badReply(c.Script.Name(), value)
 	case code == codeYes && numbers[0] < 0 && !readsOnly(c):
 		b.warnMute("refused by " + c.Script.Name())
 	}
 	return counterReply{yes: code == codeYes, number: numbers[0]}, nil
+}
+
+// mayRefuse reports that a script may have nothing to do: the others always do
+// what they are asked for.
+func (b *Backend) mayRefuse(s *Script) bool {
+	return s == b.latches.set || s == b.permits.set || s == b.permits.take || s == b.permits.undo
 }
 
 // readsOnly reports that a call publishes nothing: its number may be negative.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -75,11 +76,22 @@ func (b *Backend) replicas(ctx context.Context, info ServerInfo, calls []Call) [
 	if !info.Cluster {
 		questions = questions[:1] // all calls go to one server
 	}
-	answers := b.do(ctx, questions...)
+	answers := b.askReplicas(ctx, questions)
 	for i := range wants {
 		wants[i] = connected(answers[min(i, len(questions)-1)])
 	}
 	return wants
+}
+
+// askReplicas leaves time for the calls that the questions are about: a node of
+// a cluster that does not answer must not use up that of the others.
+func (b *Backend) askReplicas(ctx context.Context, questions []Call) []Result {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	return b.do(ctx, questions...)
 }
 
 // connected reads the answer of replicas.lua.

@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -179,5 +180,11 @@ func parseProbe(value any) ([]probeRefusal, error) {
 	return refusals, nil
 }
 
-// remaining turns PTTL into a duration; -1, no TTL, stays negative.
-func remaining(pttl int64) time.Duration { return time.Duration(pttl) * time.Millisecond }
+// remaining turns PTTL into a duration; -1, no TTL, stays negative. Redis counts
+// further than a Duration does.
+func remaining(pttl int64) time.Duration {
+	if pttl > int64(math.MaxInt64/time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(pttl) * time.Millisecond
+}

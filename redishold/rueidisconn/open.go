@@ -62,6 +62,9 @@ const (
 	// tells of it can be missed.
 	askSentinelsEvery = 2 * time.Second
 
+	// A node that stands still sends no MOVED, and neither does one that is gone.
+	askClusterEvery = time.Second
+
 	maxRedirections = 16 // a cluster whose nodes point at each other must not keep a call for ever
 )
 
@@ -136,6 +139,7 @@ func (o Options) apply(t *target) {
 	option.DisableRetry = true
 	option.AlwaysPipelining = true // otherwise a lone call with a deadline gives up the connection at it
 	option.ClusterOption.MaxMovedRedirections = maxRedirections
+	option.ClusterOption.ShardsRefreshInterval = askClusterEvery
 	t.transport.connect = o.Dial
 	option.DialCtxFn = t.transport.dial
 	if t.deployment == sentinelsSet {

@@ -18,7 +18,7 @@ local function draw()
   local now = redis.call('TIME')
   local drawn = tonumber(redis.call('GET', counter) or 0) or 0
   local first = math.max(drawn + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if first + tokens >= 2 ^ 53 then
+  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
     error('token counter ' .. counter .. ' is beyond 2^53')
   end
   redis.call('SET', counter, string.format('%.0f', first + tokens - 1))

@@ -29,7 +29,7 @@ local function text(number) return string.format('%.0f', number) end
 local function draw()
   local drawn = tonumber(redis.call('GET', counter) or 0) or 0
   local first = math.max(drawn + 1, tonumber(clock[1]) * 1000000 + tonumber(clock[2]))
-  if first + tokens >= 2 ^ 53 then
+  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
     error('token counter ' .. counter .. ' is beyond 2^53')
   end
   redis.call('SET', counter, text(first + tokens - 1))

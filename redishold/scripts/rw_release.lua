@@ -35,6 +35,9 @@ local function lease(reader, count)
     if type(pttl) ~= 'number' or budget < 0 then
       return nil
     end
+    if pttl == -1 then
+      pttl = 86400000 -- without a TTL it does not end by itself; a day will do
+    end
     longest = math.max(longest, pttl)
   end
   return longest

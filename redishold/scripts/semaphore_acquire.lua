@@ -30,7 +30,7 @@ end
 local function draw()
   local drawn = tonumber(redis.call('GET', drawn_key) or 0) or 0
   local first = math.max(drawn + 1, micros)
-  if first + tokens >= 2 ^ 53 then
+  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
     error('token counter ' .. drawn_key .. ' is beyond 2^53')
   end
   redis.call('SET', drawn_key, text(first + tokens - 1))

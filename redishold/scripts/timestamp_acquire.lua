@@ -25,7 +25,7 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2]) -- µs
 local function draw()
   local drawn = tonumber(redis.call('GET', counter) or 0) or 0
   local first = math.max(drawn + 1, now)
-  if first + tokens >= 2 ^ 53 then
+  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
     error('token counter ' .. counter .. ' is beyond 2^53')
   end
   redis.call('SET', counter, string.format('%.0f', first + tokens - 1))

@@ -1,6 +1,12 @@
 package access
 
-import "testing"
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPasswords(t *testing.T) {
 	for raw, want := range map[string][2]bool{

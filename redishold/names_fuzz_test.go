@@ -1,0 +1,190 @@
+package redishold
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// keyslot is a second implementation of the cluster's rule, written after the
+// specification and not after slot.go: what the engine takes for one slot must be
+// one for the server.
+func keyslot(key string) int {
+	if _, rest, open := strings.Cut(key, "{"); open {
+		if tag, _, shut := strings.Cut(rest, "}"); shut && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for _, b := range []byte(key) {
+		crc = crc<<8 ^ xmodem(byte(crc>>8)^b)
+	}
+	return int(crc & 0x3fff)
+}
+
+// xmodem is one entry of the table of CRC-16/XMODEM: b times x^16 modulo the
+// polynomial, by long division.
+func xmodem(b byte) uint16 {
+	rest := uint32(b) << 16
+	for bit := 23; bit >= 16; bit-- {
+		if rest>>bit&1 == 1 {
+			rest ^= 0x11021 << (bit - 16)
+		}
+	}
+	return uint16(rest)
+}
+
+func TestKeyslot(t *testing.T) {
+	// As CLUSTER KEYSLOT answers.
+	for key, want := range map[string]int{
+		"123456789": 12739, "foo": 12182, "foo{bar}": 5061, "{bar}:x{y}": 5061, "somekey": 11058, "foo{hash_tag}": 2515,
+	} {
+		if got := keyslot(key); got != want {
+			t.Errorf("keyslot(%q): got %d, want %d", key, got, want)
+		}
+	}
+}
+
+// fuzzClaim is a claim of one kind, with an owner as the core makes them.
+func fuzzClaim(kind uint8, name string) driver.Claim {
+	c := testClaim(name)
+	switch kind % 5 {
+	case 1:
+		c.Fair = true
+	case 2:
+		c.ReadWrite = true
+	case 3:
+		c.ReadWrite, c.Mode = true, driver.Shared
+	case 4:
+		c.Mode, c.Permits = driver.Permit, 3
+	}
+	return c
+}
+
+// fuzzSlots is the table of slot numbers, which takes too long to build for each
+// input of a fuzzer.
+type fuzzSlots struct{ *slotNumbers }
+
+func slotTable() fuzzSlots {
+	s := fuzzSlots{&slotNumbers{}}
+	s.of(0)
+	return s
+}
+
+// newBackend is New with that table.
+func (s fuzzSlots) newBackend(conn Conn, o *Options) *Backend {
+	b := New(conn, o)
+	b.layout.slots.once.Do(func() { b.layout.slots.numbers = s.numbers })
+	return b
+}
+
+// spot is one use of a key or channel: "the second key of acquire".
+type spot struct {
+	form int
+	call string
+	at   int
+}
+
+// spots returns the keys and the channels of the lock called name, all kinds and
+// protocols, with everything that is ever asked of it.
+func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
+	keys, channels = map[spot]string{}, map[spot]string{}
+	form := 0
+	add := func(what string, c Call) {
+		for i, key := range c.Keys {
+			keys[spot{form, what, i}] = key
+		}
+	}
+	for _, b := range backends {
+		p := b.layout.place(name)
+		for kind := range uint8(5) {
+			if b.own != nil && kind > 0 {
+				break
+			}
+			form++
+			c := fuzzClaim(kind, name)
+			f := b.form(c)
+			add("acquire", f.acquire(p, c, nil))
+			add("renew", f.renew(p, c))
+			add("release", f.release(p, c, nil))
+			add("abandon", f.abandon(p, c, nil, minMark))
+			add("explain", b.explainCall(p, c))
+			add("inspect", b.inspectCall(p))
+			channels[spot{form, "channel", 0}] = f.channel(p, c)
+		}
+		form++
+		keys[spot{form, "call", 0}] = b.layout.call(p, "C")
+	}
+	return keys, channels
+}
+
+// FuzzKeys shows that no two names share a lock, a mark, a queue or a record, and
+// that all that belongs to a name that is not refused lies in one slot.
+//
+// Redisson's own rule gives "a" and "{a}" the same derived keys and channels; the
+// key of the lock itself and Holdfast's record of a timestamp lock tell them
+// apart.
+func FuzzKeys(f *testing.F) {
+	for _, name := range []string{"orders", "Orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", "", "\x00", "a\xff", "é", "e\u0301", ":holdfast:ts"} {
+		for _, prefix := range []string{"", "app:", "{app}:", "a{", "}"} {
+			f.Add(prefix, name, "{"+name+"}")
+			f.Add(prefix, name, strings.ToUpper(name))
+			f.Add(prefix, name, name+"\x00")
+		}
+	}
+	slots := slotTable()
+	f.Fuzz(func(t *testing.T, prefix, name, other string) {
+		var backends []*Backend
+		for _, o := range []Options{{}, {SharedTokens: true}, {Protocol: Plain}, {Protocol: Timestamp}} {
+			o.Prefix = prefix
+			backends = append(backends, slots.newBackend(&fakeConn{}, &o))
+		}
+		keys, channels := spots(backends, name)
+		apart(t, backends[0].layout, keys, backends, name, other)
+		oneSlot(t, backends[0].layout.place(name), keys, channels)
+	})
+}
+
+// apart fails if name and other share a key that is one name's alone.
+func apart(t *testing.T, l *layout, keys map[spot]string, backends []*Backend, name, other string) {
+	t.Helper()
+	if name == other {
+		return
+	}
+	p, q := l.place(name), l.place(other)
+	if p.lock == q.lock {
+		t.Fatalf("%q and %q are the same lock %q", name, other, p.lock)
+	}
+	if r, s := l.record(p), l.record(q); r == s {
+		t.Fatalf("%q and %q have the same record %q", name, other, r)
+	}
+	if tagged(p.lock) == tagged(q.lock) {
+		return // Redisson's rule, see FuzzKeys
+	}
+	others, _ := spots(backends, other)
+	for at, key := range keys {
+		if key == others[at] && !strings.Contains(key, "holdfast:token") {
+			t.Fatalf("%q and %q share %q: %+v", name, other, key, at)
+		}
+	}
+}
+
+// oneSlot fails if a cluster that is given p has to look into two slots.
+func oneSlot(t *testing.T, p place, keys, channels map[spot]string) {
+	t.Helper()
+	if p.lock == "" || placeable(p) != nil {
+		return
+	}
+	slot := keyslot(p.lock)
+	for _, all := range []map[spot]string{keys, channels} {
+		for at, key := range all {
+			if got := keyslot(key); got != slot {
+				t.Errorf("%q lies in slot %d, %q in slot %d: %+v", p.lock, slot, key, got, at)
+			}
+			if got := slotOf(key); got != keyslot(key) {
+				t.Errorf("slotOf(%q): got %d, the server says %d", key, got, keyslot(key))
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package redishold
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// FuzzMessages shows that a message is a hint and no more: whatever is published,
+// confirmed again or refused on whatever channel, a waiter is woken by each of
+// them, at worst for nothing, and by nothing else.
+func FuzzMessages(f *testing.F) {
+	f.Add("orders", "0", []byte{0, 1, 2, 3})
+	f.Add("{a}\x00", "\xff\x00", []byte{1, 1, 0, 3, 2, 2})
+	f.Add("a", "-1", []byte{4, 0, 3, 1, 5, 0})
+	f.Add("b", "9999999999999999999999", []byte{2, 3, 0, 0, 0, 4})
+	slots := slotTable()
+	f.Fuzz(func(t *testing.T, name, payload string, steps []byte) {
+		if name == "" || len(steps) > 64 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { hear(t, slots, name, payload, steps) })
+	})
+}
+
+func hear(t *testing.T, slots fuzzSlots, name, payload string, steps []byte) {
+	conn := &fakeConn{late: len(steps)%2 == 1}
+	conn.server = func(context.Context) (ServerInfo, error) {
+		return ServerInfo{Cluster: len(steps)%3 == 0, ShardedPS: true}, nil
+	}
+	b := slots.newBackend(conn, &Options{})
+	w := b.Waiter(testClaim(name))
+	defer w.Close()
+	channel := b.form(testClaim(name)).channel(b.layout.place(name), testClaim(name))
+	own := listen(t, conn, w)
+	stranger := b.Waiter(testClaim(name + "2"))
+	defer stranger.Close()
+	others := listen(t, conn, stranger)
+
+	ahead, told := b.topics.version(channel), 0
+	for i, step := range steps {
+		sub := own[int(step)/8%len(own)]
+		switch step % 8 {
+		case 0:
+			sub.notify(Notice{Payload: payload})
+			told++
+		case 1:
+			sub.notify(Notice{Subscribed: true})
+			told++
+		case 2:
+			sub.notify(Notice{})
+			told++
+		case 3: // of another name
+			others[0].notify(Notice{Payload: payload})
+		default:
+			wakes(t, i, w, ahead, told > 0)
+			ahead, told = b.topics.version(channel), 0
+		}
+	}
+	wakes(t, len(steps), w, ahead, told > 0)
+}
+
+// listen waits until w hears, and has heard the confirmations that come late. It
+// returns what w subscribed.
+func listen(t *testing.T, conn *fakeConn, w driver.Waiter) []*fakeSub {
+	t.Helper()
+	before := len(conn.subscriptions())
+	if err := waitFor(w, 0); err != nil {
+		t.Fatalf("the first Wait: got %v, want nil: listening has begun", err)
+	}
+	own := conn.subscriptions()[before:]
+	if conn.late {
+		for _, s := range own {
+			s.notify(Notice{Subscribed: true}) // the first one, which says nothing new
+		}
+	}
+	return own
+}
+
+// waitFor waits for a minute of the bubble's clock.
+func waitFor(w driver.Waiter, ahead uint64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return w.Wait(ctx, driver.Outcome{Ahead: ahead})
+}
+
+// wakes fails unless a Wait after the version ahead returns if told, and sleeps
+// if not.
+func wakes(t *testing.T, step int, w driver.Waiter, ahead uint64, told bool) {
+	t.Helper()
+	if err := waitFor(w, ahead); (err == nil) != told {
+		t.Fatalf("step %d, told %v: Wait returned %v", step, told, err)
+	}
+}

@@ -1,0 +1,67 @@
+package holdfast_test
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestLeaksAreLookedFor shows that the tests of every package would notice a
+// goroutine that is left behind: in the root module, which has no dependency, by
+// a bubble of testing/synctest, which waits for all that was started in it; in
+// the others by goleak.
+func TestLeaksAreLookedFor(t *testing.T) {
+	r := readRepository(t)
+	looks := map[string]bool{} // by folder with tests
+	for name, file := range r.code {
+		if !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		dir := path.Dir(name)
+		if r.moduleOf(name) == "." {
+			looks[dir] = looks[dir] || importsBubbles(file)
+			continue
+		}
+		looks[dir] = looks[dir] || callsGoleak(file)
+	}
+	if len(looks) < 5 {
+		t.Fatalf("only %d folders have tests: %v", len(looks), looks)
+	}
+	for dir, found := range looks {
+		if !found {
+			t.Errorf("nothing in %s would notice a goroutine that is left behind", dir)
+		}
+	}
+}
+
+// importsBubbles reports that a file uses testing/synctest.
+func importsBubbles(file *ast.File) bool {
+	return slices.ContainsFunc(file.Imports, func(spec *ast.ImportSpec) bool {
+		name, err := strconv.Unquote(spec.Path.Value)
+		return err == nil && name == "testing/synctest"
+	})
+}
+
+// callsGoleak reports that a file calls goleak for all tests of its package, or
+// for what they share.
+func callsGoleak(file *ast.File) (found bool) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		selector, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		pkg, ok := selector.X.(*ast.Ident)
+		if ok && pkg.Name == "goleak" && (selector.Sel.Name == "VerifyTestMain" || selector.Sel.Name == "VerifyNone") {
+			found = true
+		}
+		return true
+	})
+	return found
+}
