@@ -183,7 +183,7 @@ func (b *Backend) warnMute(words string) {
 // warnDeaf says once that this process is not woken.
 func (b *Backend) warnDeaf(err error) {
 	if b.deaf.CompareAndSwap(false, true) {
-		b.log.Warn("redis refuses to subscribe: waiting polls instead", "error", err)
+		b.log.Warn("redis refuses to subscribe: waiting polls where it hears nothing", "error", err)
 	}
 }
 

@@ -70,14 +70,14 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 	var subs []Subscription
 	for _, ch := range info.channels(channel) {
 		sub, err := b.conn.Subscribe(ctx, ch, heardAfterFirst(notify))
-		if ch.Sharded && errors.Is(err, errors.ErrUnsupported) {
-			continue // the client cannot; the classic channel hears all but some Redisson versions
+		if isForbidden(err) {
+			b.warnDeaf(err)
+		}
+		if ch.Sharded && (isForbidden(err) || errors.Is(err, errors.ErrUnsupported)) {
+			continue // the classic channel hears all but some Redisson versions
 		}
 		if err != nil {
 			closeAll(subs)
-			if isForbidden(err) {
-				b.warnDeaf(err)
-			}
 			return nil, err
 		}
 		subs = append(subs, sub)

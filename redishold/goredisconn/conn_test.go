@@ -55,8 +55,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("got error %v, want ErrNotSent", err)
 	}
 	_, err = conn.Subscribe(context.Background(), redishold.Channel{Name: "c"}, func(redishold.Notice) {})
-	if !errors.Is(err, driver.ErrNotSent) {
-		t.Errorf("Subscribe: got error %v, want ErrNotSent", err)
+	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, context.Canceled) {
+		t.Errorf("Subscribe: got error %v, want ErrNotSent, and no end of a context", err)
 	}
 }
 
@@ -73,11 +73,17 @@ func TestMuteServer(t *testing.T) {
 	}
 }
 
-func TestShardedClusterIsUnsupported(t *testing.T) {
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{mute(t)}})
+// Where a cluster does not say who serves a channel, the context ends the wait.
+func TestMuteCluster(t *testing.T) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{mute(t)}, ReadTimeout: 300 * time.Millisecond})
 	defer client.Close()
-	_, err := New(client).Subscribe(context.Background(), redishold.Channel{Name: "c", Sharded: true}, func(redishold.Notice) {})
-	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("got error %v, want ErrUnsupported", err)
+	conn := New(client)
+	for _, sharded := range []bool{false, true} {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		_, err := conn.Subscribe(ctx, redishold.Channel{Name: "c", Sharded: sharded}, func(redishold.Notice) {})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("sharded %v: got error %v, want DeadlineExceeded, not sent", sharded, err)
+		}
 	}
 }

@@ -1,11 +1,12 @@
 package goredisconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,21 +15,18 @@ import (
 )
 
 // Subscribe listens on ch over a connection that carries nothing but
-// subscriptions, one for all classic and one for all sharded channels. It fails
-// at once if that connection cannot be made. notify must not close the
-// Subscription. Sharded channels of a cluster are not supported yet
-// (errors.ErrUnsupported).
+// subscriptions: one for all classic channels, and one for all sharded channels
+// of each node. It fails at once if that connection cannot be made. notify must
+// not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
-	if c.refused != nil {
+	switch {
+	case c.refused != nil:
 		return nil, c.refused
-	}
-	if !ch.Sharded {
+	case ch.Sharded:
+		return c.sharded.Subscribe(ctx, ch.Name, notify)
+	default:
 		return c.classic.Subscribe(ctx, ch.Name, notify)
 	}
-	if _, ok := c.client.(cluster); ok {
-		return nil, adapter.NotSent(fmt.Errorf("sharded channels of a cluster: %w", errors.ErrUnsupported))
-	}
-	return c.sharded.Subscribe(ctx, ch.Name, notify)
 }
 
 // link is one *redis.PubSub, used for one connection. go-redis would restore it
@@ -55,22 +53,72 @@ type request struct{ kind, channel string }
 
 const ping = "ping"
 
-func (c *Conn) link(sharded bool) func(context.Context, adapter.Events) (adapter.Link, error) {
+// link returns how links are made.
+func (c *Conn) link(sharded bool) adapter.Router {
+	switch nodes := c.library.nodes; {
+	case nodes == nil:
+		return adapter.Fixed(dial(c.client.Subscribe, sharded))
+	case sharded:
+		return masters{nodes}
+	default:
+		return &anywhere{nodes: nodes}
+	}
+}
+
+// dialLimit bounds how long making a link may take. go-redis waits for up to
+// ReadTimeout for a server that accepts connections and then stands still.
+const dialLimit = 2 * time.Second
+
+// dial returns how a link is made with subscribe, which is that of a client.
+func dial(subscribe func(context.Context, ...string) *redis.PubSub, sharded bool) func(context.Context, adapter.Events) (adapter.Link, error) {
 	return func(ctx context.Context, ev adapter.Events) (adapter.Link, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		l := &link{ctx: ctx, cancel: cancel, events: ev, sharded: sharded, down: make(chan error)}
-		l.pubsub = c.client.Subscribe(ctx) // no channel, hence no connection yet
-		if err := l.ping(); err != nil {
-			cancel()
-			_ = l.pubsub.Close()
-			if reply, ok := replyError(err); ok {
-				return nil, reply
-			}
-			return nil, adapter.Classify(ctx, err, unsent(err))
+		l.pubsub = subscribe(ctx) // no channel, hence no connection yet
+		if err := l.connect(); err != nil {
+			return nil, err
 		}
 		go l.read()
 		return l, nil
 	}
+}
+
+// connect makes the connection, by using it. Where go-redis takes too long, the
+// connection is closed as soon as it returns.
+func (l *link) connect() error {
+	limit := time.NewTimer(dialLimit)
+	defer limit.Stop()
+	made := make(chan error, 1)
+	go func() { made <- l.ping() }()
+	select {
+	case err := <-made:
+		return l.connected(err)
+	case <-limit.C:
+	case <-l.ctx.Done():
+	}
+	err := cmp.Or(l.ctx.Err(), errSilent)
+	l.cancel()
+	go func() {
+		<-made
+		_ = l.pubsub.Close()
+	}()
+	return err
+}
+
+// connected returns what to tell of the first PING, and gives a link up that
+// failed.
+func (l *link) connected(err error) error {
+	if err == nil {
+		return nil
+	}
+	if reply, ok := replyError(err); ok {
+		err = reply
+	} else {
+		err = adapter.Classify(l.ctx, err, unsent(err))
+	}
+	l.cancel()
+	_ = l.pubsub.Close()
+	return err
 }
 
 // Subscribe sends one SUBSCRIBE per channel, so that each has its own answer.

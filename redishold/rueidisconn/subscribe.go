@@ -2,8 +2,6 @@ package rueidisconn
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/redis/rueidis"
 
@@ -12,18 +10,14 @@ import (
 )
 
 // Subscribe listens on ch over a connection that carries nothing but
-// subscriptions, one for all classic and one for all sharded channels. It fails
-// at once if that connection cannot be made. notify must not close the
-// Subscription. Sharded channels of a cluster are not supported yet
-// (errors.ErrUnsupported).
+// subscriptions: one for all classic channels, and one for all sharded channels
+// of each node. It fails at once if that connection cannot be made. notify must
+// not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
-	if !ch.Sharded {
-		return c.classic.Subscribe(ctx, ch.Name, notify)
+	if ch.Sharded {
+		return c.sharded.Subscribe(ctx, ch.Name, notify)
 	}
-	if c.client.Mode() == rueidis.ClientModeCluster {
-		return nil, adapter.NotSent(fmt.Errorf("sharded channels of a cluster: %w", errors.ErrUnsupported))
-	}
-	return c.sharded.Subscribe(ctx, ch.Name, notify)
+	return c.classic.Subscribe(ctx, ch.Name, notify)
 }
 
 // link is a dedicated connection with subscriptions.
@@ -35,12 +29,24 @@ type link struct {
 	sharded bool
 }
 
-// link returns how a link is made. The connection comes from the client's pool;
-// making it is bounded by the client's dial timeout. That it could not be made
-// shows only when it is used.
-func (c *Conn) link(sharded bool) func(context.Context, adapter.Events) (adapter.Link, error) {
+// link returns how links are made.
+func (c *Conn) link(sharded bool) adapter.Router {
+	switch nodes := c.library.nodes; {
+	case nodes == nil:
+		return adapter.Fixed(dial(c.client, sharded))
+	case sharded:
+		return masters{nodes}
+	default:
+		return &anywhere{nodes: nodes}
+	}
+}
+
+// dial returns how a link to a server is made. The connection comes from its
+// pool; making it is bounded by the client's dial timeout. That it could not be
+// made shows only when it is used.
+func dial(server rueidis.Client, sharded bool) func(context.Context, adapter.Events) (adapter.Link, error) {
 	return func(ctx context.Context, ev adapter.Events) (adapter.Link, error) {
-		client, _ := c.client.Dedicate() // given back by Close
+		client, _ := server.Dedicate() // given back by Close
 		l := &link{ctx: ctx, client: client, events: ev, sharded: sharded}
 		l.down = client.SetPubSubHooks(rueidis.PubSubHooks{
 			OnMessage:      func(m rueidis.PubSubMessage) { ev.Message(m.Channel, m.Message) },

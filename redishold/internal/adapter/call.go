@@ -97,26 +97,6 @@ func NoScript(err error) bool {
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Text, "NOSCRIPT")
 }
 
-// Complete sends calls together, and once more, as source, those whose script the
-// server does not know. That is safe, as nothing was executed of them.
-func Complete(calls []redishold.Call, send func([]redishold.Call) []redishold.Result) []redishold.Result {
-	results := send(calls)
-	var again []redishold.Call
-	var at []int
-	for i := range results {
-		if NoScript(results[i].Err) {
-			again, at = append(again, calls[i]), append(at, i)
-			again[len(again)-1].Source = true
-		}
-	}
-	if len(again) > 0 {
-		for i, r := range send(again) {
-			results[at[i]] = r
-		}
-	}
-	return results
-}
-
 // Value checks that v, as a client library decoded it, consists of nil, int64,
 // string and []any.
 func Value(v any) (any, error) {

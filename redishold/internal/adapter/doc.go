@@ -1,4 +1,5 @@
-// Package adapter is what the adapters of Redis clients have in common: the
-// bookkeeping of subscriptions, the classes of errors, calls that end with their
-// context, and reading INFO. It imports no Redis client.
+// Package adapter is what the adapters of Redis clients have in common: calls
+// that end with their context, batches that are spread over the nodes of a
+// cluster, the bookkeeping of subscriptions, the classes of errors, and reading
+// INFO. It imports no Redis client.
 package adapter

@@ -3,6 +3,7 @@ package adapter
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,40 +31,26 @@ type Link interface {
 	Close()
 }
 
-// Events is where a Link reports, from its reading goroutine, what the server
-// says.
-type Events struct {
-	hub     *Hub
-	session *session
-}
-
-// Hub fans one connection's subscriptions out to any number of listeners. The
-// connection is opened for the first listener, restored while there are any,
-// and closed after the last.
+// Hub fans subscriptions out to any number of listeners, over one connection per
+// node. A connection is opened for the first listener on a channel of its node,
+// restored while there are any, and closed after the last.
 type Hub struct {
-	dial  func(ctx context.Context, ev Events) (Link, error)
-	check time.Duration
+	router Router
+	check  time.Duration
+	review time.Duration // 0 for never
 
-	mu      sync.Mutex
-	topics  map[string]*topic
-	changed map[string]struct{} // channels that the link has to be told of
-	wake    chan struct{}       // something changed
-	cancel  context.CancelFunc  // ends the current session; nil if there is none
-	session *session            // the one whose events count; a closed link may still have some to tell
-	stopped chan struct{}       // closed when the running goroutine has ended; nil if none runs
-	closed  bool
-}
-
-// session is the life of one link.
-type session struct {
-	ctx   context.Context     // ends when nobody needs the link any more
-	asked map[string]struct{} // what the link subscribes; only for the running goroutine
-	heard bool                // the server confirmed something; under Hub.mu
+	mu     sync.Mutex
+	topics map[string]*topic
+	lanes  map[string]*lane // by the node's address
+	closed bool
 }
 
 // topic is a channel with listeners. Listeners is never changed in place, so it
 // may be read without the lock once taken.
-type topic struct{ listeners []*listener }
+type topic struct {
+	listeners []*listener
+	lane      *lane // where it is routed
+}
 
 // confirmed returns the listeners that the server has confirmed in this session:
 // mostly all of them. The Hub's lock is held.
@@ -90,16 +77,14 @@ type listener struct {
 
 var errClosed = errors.New("connection was closed")
 
-// NewHub returns a Hub whose links are made by dial and checked once per check,
-// or not at all if check is 0.
-func NewHub(check time.Duration, dial func(ctx context.Context, ev Events) (Link, error)) *Hub {
-	return &Hub{
-		dial:    dial,
-		check:   check,
-		topics:  make(map[string]*topic),
-		changed: make(map[string]struct{}),
-		wake:    make(chan struct{}, 1),
+// NewHub returns a Hub whose links are made for the nodes of router and checked
+// once per check, or not at all if check is 0.
+func NewHub(check time.Duration, router Router) *Hub {
+	h := &Hub{router: router, check: check, topics: make(map[string]*topic), lanes: make(map[string]*lane)}
+	if _, fixed := router.(Fixed); !fixed {
+		h.review = reviewEvery
 	}
+	return h
 }
 
 // Subscribe adds a listener to a channel and returns when the server has
@@ -109,7 +94,11 @@ func (h *Hub) Subscribe(ctx context.Context, name string, notify func(redishold.
 		return nil, NotSent(err)
 	}
 	l := &listener{hub: h, name: name, notify: notify, first: make(chan error, 1)}
-	if err := h.add(l); err != nil {
+	node, err := h.router.Route(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.add(l, node); err != nil {
 		return nil, err
 	}
 	select {
@@ -124,7 +113,7 @@ func (h *Hub) Subscribe(ctx context.Context, name string, notify func(redishold.
 	}
 }
 
-// Close ends all subscriptions and waits until the connection is closed.
+// Close ends all subscriptions and waits until the connections are closed.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -132,13 +121,12 @@ func (h *Hub) Close() {
 		for _, l := range t.listeners {
 			l.settle(NotSent(errClosed))
 		}
-		delete(h.topics, name)
+		h.forget(name, t)
 	}
-	h.stir()
-	stopped := h.stopped
+	lanes := slices.Collect(maps.Values(h.lanes))
 	h.mu.Unlock()
-	if stopped != nil {
-		<-stopped
+	for _, ln := range lanes {
+		<-ln.stopped
 	}
 }
 
@@ -166,7 +154,9 @@ func (l *listener) settle(err error) {
 	}
 }
 
-func (h *Hub) add(l *listener) error {
+// add gives a channel a listener. One that has listeners stays where it is
+// routed.
+func (h *Hub) add(l *listener, node Node) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -176,16 +166,12 @@ func (h *Hub) add(l *listener) error {
 	if t == nil {
 		t = &topic{}
 		h.topics[l.name] = t
+		h.place(l.name, t, node)
 	}
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
 	// A channel that is subscribed already is asked for again: the server's
 	// answer is what tells the newcomer that it misses nothing from now on.
-	h.changed[l.name] = struct{}{}
-	if h.stopped == nil {
-		h.stopped = make(chan struct{})
-		go h.run(h.stopped)
-	}
-	h.stir()
+	h.ask(l.name, t)
 	return nil
 }
 
@@ -198,93 +184,19 @@ func (h *Hub) remove(l *listener) {
 	}
 	t.listeners = slices.DeleteFunc(slices.Clone(t.listeners), func(other *listener) bool { return other == l })
 	if len(t.listeners) == 0 {
-		delete(h.topics, l.name)
-		h.changed[l.name] = struct{}{}
-		h.stir()
+		h.forget(l.name, t)
 	}
 }
 
-// stir wakes the running goroutine, and ends its session if nobody listens any
-// more. The lock is held.
-func (h *Hub) stir() {
-	if len(h.topics) == 0 && h.cancel != nil {
-		h.cancel()
-	}
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
-
-// topic returns a channel's topic, or nil if nobody listens or the session is
-// over: who comes after its last listener must not get its answers. The Hub's
-// lock is held.
-func (e Events) topic(name string) *topic {
-	if e.hub.session != e.session || e.session.ctx.Err() != nil {
-		return nil
-	}
-	return e.hub.topics[name]
-}
-
-// Subscribed says that the server confirmed a channel.
-func (e Events) Subscribed(name string) {
-	h := e.hub
-	h.mu.Lock()
-	e.session.heard = true
-	var fresh []*listener
-	if t := e.topic(name); t != nil {
-		for _, l := range t.listeners {
-			if !l.confirmed {
-				l.confirmed = true
-				l.settle(nil)
-				fresh = append(fresh, l)
-			}
-		}
-	}
-	h.mu.Unlock()
-	for _, l := range fresh {
-		l.tell(redishold.Notice{Subscribed: true})
-	}
-}
-
-// Unsubscribed says that the server ended a channel's subscription. A listener
-// that came meanwhile will see a second confirmation.
-func (e Events) Unsubscribed(name string) {
-	e.hub.mu.Lock()
-	defer e.hub.mu.Unlock()
-	if t := e.topic(name); t != nil {
-		for _, l := range t.listeners {
-			l.confirmed = false
-		}
-	}
-}
-
-// Denied says that the server refused a channel. Listeners who were never
-// confirmed get err; the others stay and are tried with the next link.
-func (e Events) Denied(name string, err error) {
-	e.hub.mu.Lock()
-	defer e.hub.mu.Unlock()
-	if t := e.topic(name); t != nil {
-		e.hub.drop(name, t, err)
-	}
-}
-
-// Message passes a message on to the listeners who have been confirmed.
-func (e Events) Message(name, payload string) {
-	e.hub.mu.Lock()
-	var listeners []*listener
-	if t := e.topic(name); t != nil {
-		listeners = t.confirmed()
-	}
-	e.hub.mu.Unlock()
-	for _, l := range listeners {
-		l.tell(redishold.Notice{Payload: payload})
-	}
+// forget ends a topic. The lock is held.
+func (h *Hub) forget(name string, t *topic) {
+	delete(h.topics, name)
+	h.displace(name, t)
 }
 
 // drop fails the listeners of a topic that still wait for their first
-// confirmation. The lock is held.
-func (h *Hub) drop(name string, t *topic, err error) {
+// confirmation, and reports whether others are left. The lock is held.
+func (h *Hub) drop(name string, t *topic, err error) bool {
 	var rest []*listener
 	for _, l := range t.listeners {
 		if l.settled {
@@ -294,8 +206,8 @@ func (h *Hub) drop(name string, t *topic, err error) {
 	}
 	t.listeners = rest
 	if len(rest) == 0 {
-		delete(h.topics, name)
-		h.changed[name] = struct{}{}
-		h.stir()
+		h.forget(name, t)
+		return false
 	}
+	return true
 }

@@ -131,7 +131,7 @@ func inBubble(t *testing.T, f func(t *testing.T, s *fakeServer, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		f(t, s, NewHub(time.Second, s.dial))
+		f(t, s, NewHub(time.Second, Fixed(s.dial)))
 	})
 }
 

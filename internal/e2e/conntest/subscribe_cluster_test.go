@@ -1,0 +1,429 @@
+package conntest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// restoreLimit is how long a subscription may be deaf after its node has died or
+// stands still: fail-over takes 1 to 2.6 s, noticing a silent link up to 4 s.
+const restoreLimit = 10 * time.Second
+
+// kindEnv is a cluster and a Conn to it, for one kind of channels.
+type kindEnv struct {
+	*clusterEnv
+	sharded bool
+}
+
+// eachKind runs test for every adapter and both kinds of channels, each with a
+// Conn of its own, on one cluster that is healed in between.
+func eachKind(t *testing.T, test func(e *kindEnv)) {
+	d := redistest.StartDeployment(t, redistest.Cluster)
+	for _, adapter := range dial.Adapters() {
+		for kind, sharded := range map[string]bool{"classic": false, "sharded": true} {
+			t.Run(adapter+"/"+kind, func(t *testing.T) {
+				d := d.Bind(t)
+				if err := d.Heal(); err != nil {
+					t.Fatal(err)
+				}
+				conn, closeConn, err := dial.Open(within(t, 10*time.Second), dial.To(adapter, d))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer closeConn()
+				test(&kindEnv{&clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn}, sharded})
+			})
+		}
+	}
+}
+
+// listen subscribes and takes the first confirmation.
+func (e *kindEnv) listen(name string) (*ear, redishold.Subscription) {
+	e.Helper()
+	a := newEar(e)
+	sub, err := e.conn.Subscribe(within(e, 5*time.Second), redishold.Channel{Name: name, Sharded: e.sharded}, a.notify)
+	if err != nil {
+		e.Fatalf("subscribe to %s: %v", name, err)
+	}
+	e.Cleanup(sub.Close)
+	a.confirmed()
+	return a, sub
+}
+
+// listenAll subscribes to all names at once.
+func (e *kindEnv) listenAll(names []string) ([]*ear, []redishold.Subscription) {
+	e.Helper()
+	ears, subs := make([]*ear, len(names)), make([]redishold.Subscription, len(names))
+	var wg sync.WaitGroup
+	ctx := within(e, 10*time.Second)
+	for i, name := range names {
+		ears[i] = &ear{e, make(chan redishold.Notice, 100)}
+		wg.Go(func() {
+			var err error
+			subs[i], err = e.conn.Subscribe(ctx, redishold.Channel{Name: name, Sharded: e.sharded}, ears[i].notify)
+			if err != nil {
+				e.Errorf("subscribe to %s: %v", name, err)
+				return
+			}
+			e.Cleanup(subs[i].Close)
+		})
+	}
+	wg.Wait()
+	if e.Failed() {
+		e.FailNow()
+	}
+	return ears, subs
+}
+
+// publish sends a message: on the other side of the cluster if its kind permits.
+func (e *kindEnv) publish(name, payload string) any {
+	if e.sharded {
+		s, err := e.FindMaster(name)
+		if err != nil {
+			return err
+		}
+		return s.Do("SPUBLISH", name, payload)
+	}
+	masters := e.Masters()
+	return masters[len(masters)-1].Do("PUBLISH", name, payload)
+}
+
+// hear publishes until a hears of it, which must be after a new confirmation, and
+// returns how long that took.
+func (e *kindEnv) hear(a *ear, most time.Duration, publish func()) time.Duration {
+	e.Helper()
+	start, again, limit := time.Now(), false, time.After(most)
+	for {
+		publish()
+		select {
+		case n := <-a.notices:
+			again = again || n.Subscribed
+			if n.Payload == "again" && again {
+				return time.Since(start)
+			}
+		case <-time.After(20 * time.Millisecond):
+		case <-limit:
+			e.Fatalf("no message within %v (confirmed again: %v)", most, again)
+		}
+	}
+}
+
+// subscribers returns for each running node how many connections have
+// subscriptions.
+func (e *kindEnv) subscribers() map[string]int {
+	counts := make(map[string]int)
+	for _, s := range e.Servers() {
+		if list, ok := s.Do("CLIENT", "LIST", "TYPE", "pubsub").(string); ok {
+			if n := strings.Count(list, "\n"); n > 0 {
+				counts[s.Addr()] = n
+			}
+		}
+	}
+	return counts
+}
+
+// subscriber returns the node that has the subscription of a channel.
+func (e *kindEnv) subscriber(name string) *redistest.Server {
+	e.Helper()
+	list := "CHANNELS"
+	if e.sharded {
+		list = "SHARDCHANNELS"
+	}
+	for _, s := range e.Servers() {
+		if found, _ := s.Do("PUBSUB", list, name).([]any); len(found) > 0 {
+			return s
+		}
+	}
+	e.Fatalf("no node has a subscription of %s", name)
+	return nil
+}
+
+// left waits until no connection with subscriptions is left.
+func (e *kindEnv) left() {
+	e.Helper()
+	ctx := within(e, 10*time.Second)
+	for len(e.subscribers()) > 0 {
+		if ctx.Err() != nil {
+			e.Fatalf("connections with subscriptions are left: %v", e.subscribers())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func closeAll(subs []redishold.Subscription) {
+	for _, sub := range subs {
+		sub.Close()
+	}
+}
+
+func TestClusterOneConnectionPerNode(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		names := e.keys(1000)
+		ears, subs := e.listenAll(names)
+		want := 1
+		if e.sharded {
+			want = len(e.Masters())
+		}
+		total := 0
+		for addr, n := range e.subscribers() {
+			total += n
+			if n != 1 {
+				e.Errorf("%s has %d connections with subscriptions, want 1", addr, n)
+			}
+		}
+		if total != want {
+			e.Errorf("got %d connections with subscriptions, want %d", total, want)
+		}
+		for i := range 100 {
+			e.publish(names[i], names[i])
+		}
+		for i := range 100 {
+			ears[i].confirmed()
+			ears[i].message(names[i])
+			ears[i].silent()
+		}
+		closeAll(subs)
+		e.left()
+	})
+}
+
+func TestClusterLastCloseLeavesNothing(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		names := e.keys(20)
+		_, subs := e.listenAll(names) // makes what stays: connections of the client
+		closeAll(subs)
+		e.left()
+		clients := func() int {
+			n := 0
+			for _, s := range e.Servers() {
+				n += strings.Count(s.String("CLIENT", "LIST", "TYPE", "normal"), "\n")
+				n += strings.Count(s.String("CLIENT", "LIST", "TYPE", "pubsub"), "\n")
+			}
+			return n
+		}
+		before, idle := goleak.IgnoreCurrent(), clients()
+		for range 5 {
+			_, subs := e.listenAll(names)
+			closeAll(subs)
+		}
+		e.left()
+		ctx := within(e, 10*time.Second)
+		for clients() > idle && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if got := clients(); got > idle {
+			e.Errorf("got %d connections, want no more than the %d before", got, idle)
+		}
+		goleak.VerifyNone(e, before, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	})
+}
+
+func TestClusterSlotMoves(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		names := e.keys(50)
+		ears, subs := e.listenAll(names)
+		for _, a := range ears {
+			a.confirmed()
+		}
+		for range 2 { // there and back
+			for i := range 3 {
+				e.migrate(names[i], ears[i])
+			}
+		}
+		for i, a := range ears[3:] {
+			e.publish(names[3+i], "undisturbed")
+			a.message("undisturbed")
+			a.silent()
+		}
+		closeAll(subs)
+		e.left()
+	})
+}
+
+// migrate moves the slot of name while a listens on it.
+func (e *kindEnv) migrate(name string, a *ear) {
+	e.Helper()
+	from := e.Master(name)
+	to := e.Masters()[0]
+	if to.Addr() == from.Addr() {
+		to = e.Masters()[1]
+	}
+	m, err := e.MigrateSlot(redistest.Slot(name), to)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.publish(name, "meanwhile")
+	a.message("meanwhile")
+	start := time.Now()
+	if err := m.Finish(); err != nil {
+		e.Fatal(err)
+	}
+	if e.sharded {
+		a.confirmed()
+		if took := time.Since(start); took > 2*time.Second {
+			e.Errorf("restored %v after the slot had moved", took)
+		}
+	}
+	e.publish(name, "moved")
+	a.message("moved")
+	a.silent()
+}
+
+func TestClusterMasterDies(t *testing.T) {
+	eachKind(t, func(e *kindEnv) { e.fault((*redistest.Server).Kill) })
+}
+
+func TestClusterNodeFreezes(t *testing.T) {
+	eachKind(t, func(e *kindEnv) { e.fault((*redistest.Server).Pause) })
+}
+
+// fault strikes the node of a subscription.
+func (e *kindEnv) fault(strike func(*redistest.Server)) {
+	names := e.keys(60)
+	ears, subs := e.listenAll(names)
+	for _, a := range ears {
+		a.confirmed()
+	}
+	victim := e.subscriber(names[0])
+	var hit, spared []int
+	for i, name := range names {
+		if !e.sharded || e.Master(name).Addr() == victim.Addr() {
+			hit = append(hit, i)
+		} else {
+			spared = append(spared, i)
+		}
+	}
+	strike(victim)
+	for _, i := range spared {
+		e.publish(names[i], "undisturbed")
+		ears[i].message("undisturbed")
+	}
+	for _, i := range hit {
+		took := e.hear(ears[i], restoreLimit, func() { e.publish(names[i], "again") })
+		if i == hit[0] {
+			e.Logf("restored after %v", took)
+		}
+	}
+	if err := e.Heal(); err != nil {
+		e.Fatal(err)
+	}
+	closeAll(subs)
+	e.left()
+}
+
+func TestClusterNodeJoinsAndLeaves(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		a, sub := e.listen(e.key(1))
+		s, err := e.AddNode()
+		if err != nil {
+			e.Fatal(err)
+		}
+		m, err := e.MigrateSlot(redistest.Slot(e.key(1)), s)
+		if err != nil {
+			e.Fatal(err)
+		}
+		if err := m.Finish(); err != nil {
+			e.Fatal(err)
+		}
+		if e.sharded {
+			a.confirmed()
+		}
+		e.publish(e.key(1), "joined")
+		a.message("joined")
+		b, other := e.listen(e.key(2))
+		if err := e.RemoveNode(s); err != nil {
+			e.Fatal(err)
+		}
+		if e.sharded { // perhaps twice: a master without slots becomes a replica, and serves the channel as that
+			e.hear(a, restoreLimit, func() { e.publish(e.key(1), "again") })
+		} else {
+			e.publish(e.key(1), "left")
+			a.message("left")
+		}
+		e.publish(e.key(2), "left")
+		b.message("left")
+		sub.Close()
+		other.Close()
+		e.left()
+	})
+}
+
+// A node that was taken out of the cluster, but still runs, hears nothing any
+// more, and does not say so.
+func TestClusterForgottenNodeIsLeft(t *testing.T) {
+	for _, adapter := range dial.Adapters() {
+		t.Run(adapter, func(t *testing.T) {
+			t.Parallel()
+			d := redistest.StartDeployment(t, redistest.Cluster) // which will not be whole again
+			conn, closeConn, err := dial.Open(within(t, 10*time.Second), dial.To(adapter, d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeConn()
+			e := &kindEnv{clusterEnv: &clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn}}
+			a, sub := e.listen("c")
+			defer sub.Close()
+			victim := e.subscriber("c")
+			if err := d.FailOver(e.keysOf(victim, 1, false)[0]); err != nil { // it leaves without its slots
+				t.Fatal(err)
+			}
+			rest := e.expel(victim)
+			if took := e.hear(a, 20*time.Second, func() { rest.Do("PUBLISH", "c", "again") }); took > 15*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// expel has all other nodes forget one, which forgets them as well, and returns
+// one of the others.
+func (e *kindEnv) expel(victim *redistest.Server) (rest *redistest.Server) {
+	e.Helper()
+	id := victim.String("CLUSTER", "MYID")
+	for _, s := range e.Servers() {
+		if s.Addr() == victim.Addr() {
+			continue
+		}
+		rest = s
+		if reply := s.Do("CLUSTER", "FORGET", id); reply != "OK" {
+			e.Fatalf("CLUSTER FORGET: got %v", reply)
+		}
+	}
+	if reply := victim.Do("CLUSTER", "RESET"); reply != "OK" {
+		e.Fatalf("CLUSTER RESET: got %v", reply)
+	}
+	return rest
+}
+
+func TestClusterManyNamesOfOneSlot(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		names := make([]string, 100)
+		for i := range names {
+			names[i] = fmt.Sprintf("%d{%s}", i, e.key(0))
+		}
+		ears, subs := e.listenAll(names)
+		for _, a := range ears {
+			a.confirmed()
+		}
+		e.migrate(names[0], ears[0])
+		for i, a := range ears[1:] {
+			if e.sharded {
+				a.confirmed()
+			}
+			e.publish(names[1+i], "m")
+			a.message("m")
+			a.silent()
+		}
+		closeAll(subs)
+		e.left()
+	})
+}

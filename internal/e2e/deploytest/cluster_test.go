@@ -1,0 +1,263 @@
+package deploytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+const slots = 16384
+
+// A cluster keeps locks in each of its slots; LockAll takes hundreds at a time.
+func TestEverySlot(t *testing.T) {
+	t.Parallel()
+	p := at(redistest.StartDeployment(t, redistest.Cluster))
+	perSlot := nameOfEachSlot()
+	for name, w := range ways() {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := open(t, w, p, redishold.Options{}), open(t, w, p, redishold.Options{})
+			ctx := within(t, time.Minute)
+			for rest := perSlot; len(rest) > 0; rest = rest[512:] {
+				lockThem(t, ctx, ours, theirs, rest[:512])
+			}
+		})
+	}
+}
+
+func lockThem(t *testing.T, ctx context.Context, ours, theirs *holdfast.Locker, names []string) {
+	t.Helper()
+	mutexes := make([]*holdfast.Mutex, len(names))
+	for i, name := range names {
+		mutexes[i] = ours.Mutex(name)
+	}
+	locks, err := holdfast.LockAll(ctx, mutexes...)
+	if err != nil {
+		t.Fatalf("LockAll of %d names from %q on: %v", len(names), names[0], err)
+	}
+	for _, k := range locks {
+		if k.Token() == 0 {
+			t.Errorf("%q has no token", k.Name())
+		}
+	}
+	for _, name := range names[:3] {
+		if _, err := theirs.TryLock(ctx, name); !errors.Is(err, holdfast.ErrBusy) {
+			t.Errorf("TryLock of %q, which is held: got %v, want ErrBusy", name, err)
+		}
+	}
+	if err := locks.Unlock(); err != nil {
+		t.Errorf("Unlock of %d names from %q on: %v", len(names), names[0], err)
+	}
+}
+
+// nameOfEachSlot returns a name for every slot of a cluster.
+func nameOfEachSlot() []string {
+	names := make([]string, slots)
+	for i, missing := 0, slots; missing > 0; i++ {
+		name := fmt.Sprintf("slot:%d", i)
+		if s := redistest.Slot(name); names[s] == "" {
+			names[s] = name
+			missing--
+		}
+	}
+	return names
+}
+
+// A slot on the move costs no lock: what is held stays held and can be given
+// back, and what is asked for is refused to nobody for longer than the move.
+func TestSlotOnTheMove(t *testing.T) {
+	t.Parallel()
+	d := redistest.StartDeployment(t, redistest.Cluster)
+	for name, w := range ways() {
+		t.Run(name, func(t *testing.T) {
+			holder, waiter := open(t, w, at(d), redishold.Options{}), open(t, w, at(d), redishold.Options{})
+			moveUnderWaiter(t, d, holder, waiter)
+			moveWithHold(t, d, holder, waiter)
+		})
+	}
+}
+
+// moveUnderWaiter unlocks while the slot is between two nodes. The next acquire
+// needs keys that are partly here, partly there; it must neither be granted
+// twice nor fail.
+func moveUnderWaiter(t *testing.T, d *redistest.Deployment, holder, waiter *holdfast.Locker) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	const name = "moving:waiter"
+	lock, err := holder.Lock(ctx, name)
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	m := startMove(t, d, name)
+	if k, err := waiter.TryLock(ctx, name); err == nil {
+		t.Fatalf("TryLock of a held lock whose slot moves was granted, token %d", k.Token())
+	}
+	time.Sleep(2 * time.Second) // more than one renewal of a TTL of 5s
+	if err := lock.Err(); err != nil {
+		t.Fatalf("hold while its slot moves: %v", err)
+	}
+	next := lockLater(ctx, waiter, name)
+	if err := lock.Unlock(); err != nil {
+		t.Errorf("Unlock while the slot moves: %v", err)
+	}
+	finish(t, m)
+	awaitNext(t, next, lock.Token())
+}
+
+// moveWithHold moves a slot together with a lock that is held.
+func moveWithHold(t *testing.T, d *redistest.Deployment, holder, waiter *holdfast.Locker) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	const name = "moving:hold"
+	lock, err := holder.Lock(ctx, name)
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	next := lockLater(ctx, waiter, name)
+	finish(t, startMove(t, d, name))
+	time.Sleep(2 * time.Second) // a renewal at the new place
+	if err := lock.Err(); err != nil {
+		t.Fatalf("hold after its slot moved: %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Errorf("Unlock after the slot moved: %v", err)
+	}
+	awaitNext(t, next, lock.Token())
+}
+
+func startMove(t *testing.T, d *redistest.Deployment, name string) *redistest.Migration {
+	t.Helper()
+	from := d.Master(name)
+	to := d.Masters()[0]
+	if to.Addr() == from.Addr() {
+		to = d.Masters()[1]
+	}
+	m, err := d.MigrateSlot(redistest.Slot(name), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func finish(t *testing.T, m *redistest.Migration) {
+	t.Helper()
+	if err := m.Finish(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// grant is what came of a Lock, and when.
+type grant struct {
+	lock *holdfast.Lock
+	err  error
+	at   time.Time
+}
+
+func lockLater(ctx context.Context, l *holdfast.Locker, name string) <-chan grant {
+	next := make(chan grant, 1)
+	go func() {
+		k, err := l.Lock(ctx, name)
+		next <- grant{k, err, time.Now()}
+	}()
+	return next
+}
+
+// awaitNext wants the lock to be granted soon.
+func awaitNext(t *testing.T, next <-chan grant, before uint64) {
+	t.Helper()
+	from := time.Now()
+	g := <-next
+	if g.err != nil {
+		t.Fatalf("the next Lock: %v", g.err)
+	}
+	if took := g.at.Sub(from); took > 2*time.Second {
+		t.Errorf("the next Lock came %v after the move, want at most 2s", took)
+	}
+	if g.lock.Token() <= before {
+		t.Errorf("token %d after %d", g.lock.Token(), before)
+	}
+	if err := g.lock.Unlock(); err != nil {
+		t.Errorf("Unlock: %v", err)
+	}
+}
+
+// A node joins, takes over slots and leaves again while locks are taken all the
+// time: no call fails, no lock is lost.
+func TestNodeJoinsAndLeaves(t *testing.T) {
+	t.Parallel()
+	d := redistest.StartDeployment(t, redistest.Cluster)
+	for name, w := range ways() {
+		t.Run(name, func(t *testing.T) {
+			l := open(t, w, at(d), redishold.Options{})
+			ctx := within(t, 30*time.Second)
+			lock, err := l.Lock(ctx, "joining:held")
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := takeAllTheTime(ctx, l, 4)
+			node, err := d.AddNode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 8 {
+				m, err := d.MigrateSlot(redistest.Slot(fmt.Sprintf("joining:%d", i)), node)
+				if err != nil {
+					t.Fatal(err)
+				}
+				finish(t, m)
+			}
+			if err := d.RemoveNode(node); err != nil {
+				t.Fatal(err)
+			}
+			taken, err := stop()
+			if err != nil {
+				t.Error(err)
+			}
+			if taken < 50 {
+				t.Errorf("only %d locks were taken", taken)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Errorf("Unlock of the lock held all the time: %v", err)
+			}
+		})
+	}
+}
+
+// takeAllTheTime takes and gives back locks until the function that it returns
+// is called, which says how many, and what failed.
+func takeAllTheTime(ctx context.Context, l *holdfast.Locker, actors int) (stop func() (int, error)) {
+	over := make(chan struct{})
+	var mu sync.Mutex
+	var taken int
+	var errs []error
+	var wg sync.WaitGroup
+	for actor := range actors {
+		wg.Go(func() {
+			for i := actor; ; i += actors {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				err := l.Mutex(fmt.Sprintf("joining:%d", i%16)).Do(ctx, func(context.Context, *holdfast.Lock) error { return nil })
+				mu.Lock()
+				taken++
+				if err != nil {
+					errs = append(errs, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	return func() (int, error) {
+		close(over)
+		wg.Wait()
+		return taken, errors.Join(errs...)
+	}
+}

@@ -1,0 +1,208 @@
+package deploytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// graceAfterFailOver is how much later than the deployment itself locks may work
+// again after a fail-over.
+const graceAfterFailOver = 2 * time.Second
+
+// After a fail-over locks work again soon, with every client, and tokens go on
+// rising, whatever the old master took with it. (That nobody believes in a lock
+// for longer than its lease is judged by the histories of package soak.)
+func TestFailOverUnderLoad(t *testing.T) {
+	faults := map[string]func(t *testing.T, d *redistest.Deployment, name string){
+		"graceful": func(t *testing.T, d *redistest.Deployment, name string) {
+			if err := d.FailOver(name); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"killed": func(_ *testing.T, d *redistest.Deployment, name string) { d.Master(name).Kill() },
+		"frozen": func(_ *testing.T, d *redistest.Deployment, name string) { d.Master(name).Pause() },
+	}
+	for _, topology := range []redistest.Topology{redistest.Sentinel, redistest.Cluster} {
+		t.Run(string(topology), func(t *testing.T) {
+			t.Parallel()
+			d := redistest.StartDeployment(t, topology)
+			for fault, strike := range faults {
+				t.Run(fault, func(t *testing.T) {
+					failOver(t, d, func(t *testing.T, name string) { strike(t, d, name) })
+				})
+			}
+		})
+	}
+}
+
+// failOver runs all clients at once through one fail-over.
+func failOver(t *testing.T, d *redistest.Deployment, strike func(t *testing.T, name string)) {
+	const name = "failover:{one}" // all names in the slot whose master fails
+	loads := map[string]*load{}
+	for client, w := range ways() {
+		loads[client] = start(open(t, w, at(d), redishold.Options{}), name)
+	}
+	for client, l := range loads {
+		l.await(t, client, 20)
+	}
+	before := d.Master(name).Addr()
+	struck := time.Now()
+	strike(t, name)
+	writable := awaitNewMaster(t, d, name, before)
+	time.Sleep(graceAfterFailOver)
+	var grants []granted
+	for client, l := range loads {
+		l.stop()
+		grants = append(grants, l.grants...)
+		first := l.firstAfter(writable)
+		if first.IsZero() {
+			t.Errorf("%s: no lock within %v of the fail-over, which took %v; last error: %v",
+				client, graceAfterFailOver, writable.Sub(struck), l.lastErr)
+			continue
+		}
+		t.Logf("%s: fail-over after %v, the first lock %v later; %d losses", client, writable.Sub(struck).Round(time.Millisecond),
+			first.Sub(writable).Round(time.Millisecond), l.lost)
+	}
+	tokensRise(t, grants)
+	if err := d.Heal(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitNewMaster returns when another server than before takes writes.
+func awaitNewMaster(t *testing.T, d *redistest.Deployment, name, before string) time.Time {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if s, err := d.FindMaster(name); err == nil && s.Addr() != before {
+			return time.Now()
+		}
+	}
+	t.Fatal("no fail-over within 30s")
+	return time.Time{}
+}
+
+// tokensRise wants every grant that was asked for after another was there to have
+// the larger token.
+func tokensRise(t *testing.T, grants []granted) {
+	t.Helper()
+	slices.SortFunc(grants, func(a, b granted) int { return a.at.Compare(b.at) })
+	largest := map[string][]granted{} // by name: those whose token was the largest so far
+	for _, g := range grants {
+		for _, before := range slices.Backward(largest[g.name]) {
+			if before.at.Before(g.asked) {
+				if g.token <= before.token {
+					t.Errorf("%q: token %d was granted, later %d", g.name, before.token, g.token)
+				}
+				break
+			}
+		}
+		if n := len(largest[g.name]); n == 0 || largest[g.name][n-1].token < g.token {
+			largest[g.name] = append(largest[g.name], g)
+		}
+	}
+}
+
+// granted is one lock that was taken.
+type granted struct {
+	name      string
+	token     uint64
+	asked, at time.Time
+}
+
+// load takes locks over and over.
+type load struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	grants  []granted
+	lost    int
+	lastErr error
+}
+
+// start takes three locks that others want too, and one after another that
+// nobody has had: an unlock that a fail-over forgets leaves its lock to the end
+// of the lease, which must not hide that locks work.
+func start(l *holdfast.Locker, name string) *load {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &load{cancel: cancel}
+	o.wg.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			o.hold(ctx, l, fmt.Sprintf("%s:%p:%d", name, o, i))
+		}
+	})
+	for i := range 3 {
+		o.wg.Go(func() {
+			for ctx.Err() == nil {
+				o.hold(ctx, l, fmt.Sprintf("%s:%d", name, i))
+				time.Sleep(10 * time.Millisecond) // who takes a lock in a tight loop leaves little to others
+			}
+		})
+	}
+	return o
+}
+
+// hold takes the lock for a moment.
+func (o *load) hold(ctx context.Context, l *holdfast.Locker, name string) {
+	asked := time.Now()
+	k, err := l.Lock(ctx, name)
+	if err != nil {
+		o.note(func() {
+			if ctx.Err() == nil {
+				o.lastErr = err
+			}
+		})
+		return
+	}
+	got := granted{name, k.Token(), asked, time.Now()}
+	o.note(func() { o.grants = append(o.grants, got) })
+	time.Sleep(time.Millisecond)
+	if err := k.Unlock(); errors.Is(err, holdfast.ErrLost) {
+		o.note(func() { o.lost++ })
+	}
+}
+
+func (o *load) note(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f()
+}
+
+func (o *load) stop() {
+	o.cancel()
+	o.wg.Wait()
+}
+
+// await returns after n grants.
+func (o *load) await(t *testing.T, client string, n int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		o.mu.Lock()
+		got := len(o.grants)
+		o.mu.Unlock()
+		if got >= n {
+			return
+		}
+	}
+	t.Fatalf("%s: fewer than %d locks in 10s", client, n)
+}
+
+// firstAfter returns the first grant after at of a lock that nobody had before.
+func (o *load) firstAfter(at time.Time) time.Time {
+	for _, g := range o.grants {
+		if g.at.After(at) && strings.Contains(g.name, ":0x") {
+			return g.at
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,160 @@
+package deploytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// wakeLimit bounds how long a waiter may sleep after its lock is free: well below
+// the second after which it would look by itself.
+const wakeLimit = 500 * time.Millisecond
+
+// names are in many slots of a cluster.
+func names(kind string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s:%d", kind, i)
+	}
+	return all
+}
+
+// useMutexes takes locks with two clients of one deployment.
+func useMutexes(t *testing.T, ours, theirs *holdfast.Locker) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	for _, name := range names("mutex", 8) {
+		exchange(t, ctx, ours.Mutex(name), theirs.Mutex(name))
+	}
+	var all []*holdfast.Mutex
+	for _, name := range names("mutex", 50) {
+		all = append(all, ours.Mutex(name))
+	}
+	locks, err := holdfast.LockAll(ctx, all...)
+	if err != nil {
+		t.Fatalf("LockAll: %v", err)
+	}
+	if _, err := theirs.TryLock(ctx, "mutex:49"); !errors.Is(err, holdfast.ErrBusy) {
+		t.Errorf("TryLock of one of LockAll: got %v, want ErrBusy", err)
+	}
+	if err := locks.Unlock(); err != nil {
+		t.Errorf("Unlock of all: %v", err)
+	}
+}
+
+// exchange lets a lock pass from one client to another: refused, awaited, woken,
+// with a larger token.
+func exchange(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) {
+	t.Helper()
+	first, err := ours.Lock(ctx)
+	if err != nil {
+		t.Fatalf("Lock %q: %v", ours.Name(), err)
+	}
+	var busy *holdfast.BusyError
+	if _, err := theirs.TryLock(ctx); !errors.As(err, &busy) || busy.Holder == "" || busy.Remaining <= 0 {
+		t.Errorf("TryLock %q: got %v, want who holds it and for how long", ours.Name(), err)
+	}
+	next := make(chan *holdfast.Lock, 1)
+	go func() {
+		second, err := theirs.Lock(ctx)
+		if err != nil {
+			t.Errorf("second Lock %q: %v", ours.Name(), err)
+		}
+		next <- second
+	}()
+	time.Sleep(30 * time.Millisecond) // there is no event for a waiter that sleeps
+	freed := time.Now()
+	if err := first.Unlock(); err != nil {
+		t.Errorf("Unlock %q: %v", ours.Name(), err)
+	}
+	second := <-next
+	if second == nil {
+		return
+	}
+	if took := time.Since(freed); took > wakeLimit {
+		t.Errorf("%q: woken %v after the unlock, want at most %v", ours.Name(), took, wakeLimit)
+	}
+	if second.Token() <= first.Token() {
+		t.Errorf("%q: token %d after %d", ours.Name(), second.Token(), first.Token())
+	}
+	if err := second.Unlock(); err != nil {
+		t.Errorf("Unlock %q: %v", ours.Name(), err)
+	}
+}
+
+// useOtherKinds takes one lock of each other kind with two clients.
+func useOtherKinds(t *testing.T, ours, theirs *holdfast.Locker) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	for _, name := range names("kind", 3) {
+		exchange(t, ctx, ours.FairMutex(name+":fair"), theirs.FairMutex(name+":fair"))
+		exchange(t, ctx, ours.RWMutex(name+":rw").Write, theirs.RWMutex(name+":rw").Write)
+		exchange(t, ctx, ours.RWMutex(name+":rw2").Read, theirs.RWMutex(name+":rw2").Write)
+		shareReads(t, ctx, ours.RWMutex(name+":rw3"), theirs.RWMutex(name+":rw3"))
+		usePermits(t, ctx, ours.Semaphore(name+":permits", 2), theirs.Semaphore(name+":permits", 2))
+		useLatch(t, ctx, ours.CountDownLatch(name+":latch"), theirs.CountDownLatch(name+":latch"))
+	}
+}
+
+func shareReads(t *testing.T, ctx context.Context, ours, theirs holdfast.RWMutex) {
+	t.Helper()
+	first, err := ours.Read.Lock(ctx)
+	if err != nil {
+		t.Fatalf("Read.Lock: %v", err)
+	}
+	second, err := theirs.Read.TryLock(ctx)
+	if err != nil {
+		t.Fatalf("second Read.TryLock: %v", err)
+	}
+	if err := errors.Join(first.Unlock(), second.Unlock()); err != nil {
+		t.Errorf("Unlock of readers: %v", err)
+	}
+}
+
+func usePermits(t *testing.T, ctx context.Context, ours, theirs *holdfast.Semaphore) {
+	t.Helper()
+	one, err := ours.Acquire(ctx)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	two, err := theirs.Acquire(ctx)
+	if err != nil {
+		t.Fatalf("second Acquire: %v", err)
+	}
+	if _, err := ours.TryAcquire(ctx); !errors.Is(err, holdfast.ErrBusy) {
+		t.Errorf("third of two permits: got %v, want ErrBusy", err)
+	}
+	if err := errors.Join(one.Unlock(), two.Unlock()); err != nil {
+		t.Errorf("Unlock of permits: %v", err)
+	}
+}
+
+func useLatch(t *testing.T, ctx context.Context, ours, theirs *holdfast.CountDownLatch) {
+	t.Helper()
+	if set, err := ours.Set(ctx, 1); err != nil || !set {
+		t.Fatalf("Set: got %v, %v", set, err)
+	}
+	open := make(chan error, 1)
+	go func() { open <- theirs.Wait(ctx) }()
+	time.Sleep(30 * time.Millisecond)
+	at := time.Now()
+	if err := ours.Done(ctx); err != nil {
+		t.Fatalf("Done: %v", err)
+	}
+	if err := <-open; err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	if took := time.Since(at); took > wakeLimit {
+		t.Errorf("latch: woken %v after it opened, want at most %v", took, wakeLimit)
+	}
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

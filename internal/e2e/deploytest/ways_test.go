@@ -1,0 +1,112 @@
+package deploytest
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/goredisconn"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// place is where a deployment is found.
+type place struct {
+	topology           redistest.Topology
+	url                string
+	addrs              []string // of the servers, or of the sentinels
+	socket             string
+	username, password string
+	tls                *tls.Config
+}
+
+// way is how a program gets its Conn.
+type way func(ctx context.Context, p place) (redishold.Conn, func(), error)
+
+// ways are those that Holdfast promises.
+func ways() map[string]way {
+	return map[string]way{"url": byURL, "rueidis client": byRueidis, "go-redis client": byGoRedis}
+}
+
+func byURL(ctx context.Context, p place) (redishold.Conn, func(), error) {
+	conn, err := rueidisconn.Open(ctx, p.url, &rueidisconn.Options{Username: p.username, Password: p.password, TLS: p.tls})
+	if err != nil {
+		return nil, nil, err
+	}
+	return conn, conn.Close, nil
+}
+
+// byRueidis uses a client of the program's own, as docs/deployments.md says.
+func byRueidis(_ context.Context, p place) (redishold.Conn, func(), error) {
+	option := rueidis.ClientOption{
+		InitAddress: p.addrs, Username: p.username, Password: p.password, TLSConfig: p.tls,
+		DisableCache: true, AlwaysPipelining: true, ConnWriteTimeout: 1500 * time.Millisecond,
+		Dialer: net.Dialer{Timeout: 2 * time.Second, KeepAlive: 500 * time.Millisecond},
+	}
+	option.ClusterOption.ShardsRefreshInterval = time.Second
+	if p.topology == redistest.Sentinel {
+		option.Sentinel.MasterSet = redistest.MasterName
+		option.Sentinel.TopologyRefreshInterval = 2 * time.Second
+	}
+	if p.socket != "" {
+		option.InitAddress = []string{p.socket}
+		option.DialCtxFn = func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", p.socket)
+		}
+	}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn := rueidisconn.New(client)
+	return conn, func() { conn.Close(); client.Close() }, nil
+}
+
+// byGoRedis uses a client of the program's own, with that library's defaults.
+func byGoRedis(_ context.Context, p place) (redishold.Conn, func(), error) {
+	options := &redis.UniversalOptions{
+		Addrs: p.addrs, Username: p.username, Password: p.password, TLSConfig: p.tls,
+		IsClusterMode: p.topology == redistest.Cluster,
+	}
+	if p.topology == redistest.Sentinel {
+		options.MasterName = redistest.MasterName
+	}
+	if p.socket != "" {
+		options.Addrs = []string{p.socket}
+	}
+	client := redis.NewUniversalClient(options)
+	return goredisconn.New(client), func() { _ = client.Close() }, nil
+}
+
+// open returns a Locker of a client of its own, which ends with t.
+func open(t testing.TB, w way, p place, o redishold.Options) *holdfast.Locker {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, shut, err := w(ctx, p)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(shut)
+	return drained(t, redishold.New(conn, &o))
+}
+
+// drained returns a Locker that ends its clean-up with t, as a program should.
+func drained(t testing.TB, b *redishold.Backend) *holdfast.Locker {
+	l := holdfast.New(b, &holdfast.Options{TTL: 5 * time.Second})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+		defer cancel()
+		if err := l.Drain(ctx); err != nil {
+			t.Errorf("Drain: %v", err)
+		}
+	})
+	return l
+}

@@ -1,0 +1,129 @@
+package matrix
+
+// deployment is a way of running Redis.
+type deployment string
+
+const (
+	single   deployment = "single"
+	sentinel deployment = "sentinel" // one master, two replicas, three sentinels
+	cluster  deployment = "cluster"  // three masters with a replica each
+	strict   deployment = "strict"   // as sentinel; every replica has to acknowledge, and min-replicas-to-write is 1
+	quorum5  deployment = "quorum"   // five servers that know nothing of each other
+)
+
+func deployments() []deployment { return []deployment{single, sentinel, cluster, strict, quorum5} }
+
+// kind is a kind of lock.
+type kind string
+
+const (
+	mutex     kind = "mutex"
+	reentrant kind = "reentrant"
+	fair      kind = "fair"
+	reader    kind = "read"
+	writer    kind = "write"
+	permit    kind = "semaphore"
+	plain     kind = "plain semaphore"
+	latch     kind = "latch"
+	several   kind = "LockAll"
+)
+
+// scripts are the engine's scripts that keep a kind of lock.
+type scripts struct{ acquire, renew, release, abandon string }
+
+func (k kind) scripts() scripts {
+	switch k {
+	case fair:
+		return scripts{"fair_acquire", "renew", "fair_release", "fair_release"}
+	case reader:
+		return scripts{"rw_read_acquire", "rw_read_renew", "rw_release", "rw_release"}
+	case writer:
+		return scripts{"rw_write_acquire", "renew", "rw_release", "rw_release"}
+	case permit:
+		return scripts{"semaphore_acquire", "semaphore_renew", "semaphore_release", "semaphore_abandon"}
+	case plain:
+		return scripts{acquire: "permits_take", release: "permits_give"}
+	default:
+		return scripts{"acquire", "renew", "release", "abandon"}
+	}
+}
+
+// rival is a kind that k keeps out.
+func (k kind) rival() kind {
+	switch k {
+	case reader:
+		return writer
+	case writer:
+		return reader
+	default:
+		return k
+	}
+}
+
+// outcome is what a fault leads to, as letters in this order:
+//
+//	A  nothing to be seen: locks are taken, kept and given back
+//	E  an acquire returned an error, and left nothing
+//	L  a holder was told that its lock is lost
+//	W  waiters waited for longer, and then got the lock
+//	U  two held it at the same time, by what they could know
+type outcome string
+
+const letters = "AELWU"
+
+// cell is one place of the matrix.
+type cell struct {
+	fault string // of faults()
+	on    deployment
+	kind  kind
+
+	want  outcome
+	check func(*scene)
+
+	by    string // the test that checks it, where that is not check
+	told  string // U: when the older holder is told
+	gap   string // what is wrong with the product: the check fails, and has to
+	gapOn string // with this adapter
+	party string // cells of a deployment with the same word share one fault
+}
+
+// fault is one row.
+type fault struct{ id, what string }
+
+// entry is cells that differ in deployment and kind only.
+type entry struct {
+	fault string
+	on    []deployment
+	kinds []kind // nil: the mutex
+
+	want                 outcome
+	check                func(*scene)
+	by, told, gap, gapOn string
+	party                string
+}
+
+func (e entry) cells() []cell {
+	kinds := e.kinds
+	if kinds == nil {
+		kinds = []kind{mutex}
+	}
+	var all []cell
+	for _, on := range e.on {
+		for _, k := range kinds {
+			all = append(all, cell{
+				fault: e.fault, on: on, kind: k, want: e.want, check: e.check,
+				by: e.by, told: e.told, gap: e.gap, gapOn: e.gapOn, party: e.party,
+			})
+		}
+	}
+	return all
+}
+
+// cells returns the whole matrix.
+func cells() []cell {
+	var all []cell
+	for _, e := range entries() {
+		all = append(all, e.cells()...)
+	}
+	return all
+}

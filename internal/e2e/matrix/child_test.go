@@ -1,0 +1,178 @@
+package matrix
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// holderVar tells the test binary to hold a lock in a process of its own.
+const holderVar = "HOLDFAST_MATRIX_HOLDER"
+
+// job is what such a process does.
+type job struct {
+	Route route
+	Kind  kind
+	Name  string
+	TTL   time.Duration
+}
+
+// report is what it says: first when it has the lock, then when it lost it.
+type report struct {
+	Token  uint64
+	At     time.Time
+	Lost   bool
+	Unlock string // the error of Unlock
+}
+
+// holdInChild takes a lock and holds it until it is lost or stdin ends.
+func holdInChild(text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	st, err := j.Route.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer st.shut()
+	s := &scene{cell: cell{kind: j.Kind}, name: j.Name}
+	c := &client{scene: s, store: st, locker: holdfast.New(st.Backend, &holdfast.Options{TTL: j.TTL})}
+	k, err := c.ofKind(ctx, j.Kind)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	if err := out.Encode(report{Token: k.number, At: time.Now()}); err != nil {
+		return err
+	}
+	if k.ctx == nil {
+		_, err = io.Copy(io.Discard, os.Stdin)
+		return err
+	}
+	<-k.ctx.Done()
+	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost)}
+	if err := k.give(); err != nil {
+		r.Unlock = err.Error()
+	}
+	return out.Encode(r)
+}
+
+// process holds a lock in a process of its own.
+type process struct {
+	*scene
+	cmd    *exec.Cmd
+	out    *bufio.Reader
+	belief *belief
+}
+
+// holder starts a process that holds the lock.
+func (s *scene) holder() *process {
+	s.Helper()
+	plan, err := json.Marshal(job{Route: s.route(s.adapter, nil), Kind: s.kind, Name: s.name, TTL: s.ttl})
+	if err != nil {
+		s.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holderVar+"="+string(plan))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	p := &process{scene: s, cmd: cmd, out: bufio.NewReader(out)}
+	s.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	first := p.read()
+	p.belief = s.story.begin(first.Token, first.At)
+	return p
+}
+
+func (p *process) read() report {
+	p.Helper()
+	line, err := p.out.ReadBytes('\n')
+	var r report
+	if err == nil {
+		err = json.Unmarshal(line, &r)
+	}
+	if err != nil {
+		p.Fatalf("the holder's process: %v", err)
+	}
+	return r
+}
+
+// stop stops the process.
+func (p *process) stop() {
+	p.Helper()
+	p.signal(syscall.SIGSTOP)
+	stopped := func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		return err != nil || stateOf(stat) == 'T'
+	}
+	if !p.until(patience, stopped) {
+		p.Fatal("the holder's process does not stop")
+	}
+}
+
+// stateOf returns the state letter in a line of /proc/<pid>/stat.
+func stateOf(stat []byte) byte {
+	for i := len(stat) - 1; i > 0; i-- {
+		if stat[i] == ')' && i+2 < len(stat) {
+			return stat[i+2]
+		}
+	}
+	return 0
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// resume lets it run again, and returns when it noticed its loss, and after
+// which time.
+func (p *process) resume() time.Duration {
+	p.Helper()
+	resumed := time.Now()
+	p.signal(syscall.SIGCONT)
+	last := p.read()
+	p.story.end(p.belief, last.At)
+	if !last.Lost {
+		p.Error("the holder was not told of its loss")
+	}
+	if last.Unlock == "" {
+		p.Error("Unlock after a loss: got nil, want ErrLost")
+	}
+	p.story.note('L')
+	return last.At.Sub(resumed)
+}
+
+// kill ends it at once.
+func (p *process) kill() {
+	p.Helper()
+	p.signal(syscall.SIGKILL)
+	p.story.end(p.belief, time.Now())
+}

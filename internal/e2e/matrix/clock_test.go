@@ -1,0 +1,86 @@
+package matrix
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// Wall clocks of servers.
+
+// compiles says that a clock that can be set can be made here. In CI it has to
+// be.
+func compiles() bool {
+	_, err := exec.LookPath("cc")
+	return err == nil || os.Getenv("CI") != ""
+}
+
+// shiftable makes the clocks of servers ones that can be set. Shared ones were
+// started so.
+func (s *scene) shiftable(nodes ...int) {
+	s.Helper()
+	if !compiles() {
+		s.skip("no C compiler to make a clock that can be set")
+	}
+	for _, n := range nodes {
+		if s.alone != nil {
+			s.alone[n] = redistest.Start(s, redistest.ShiftableClock())
+		}
+	}
+}
+
+// clockForward: the lease ends early.
+func clockForward(s *scene) {
+	s.shiftable(0)
+	s.goneLock(func(*client) {
+		for _, server := range s.keepers(s.name) {
+			server.ShiftClock(s.ttl + 5*time.Second)
+			s.Cleanup(func() { server.ShiftClock(0) })
+		}
+	})
+}
+
+// clockForwardAtOverlap: the same at the server that two majorities have in
+// common.
+func clockForwardAtOverlap(s *scene) {
+	s.shiftable(2)
+	c, o := s.client(), s.client()
+	c.reach(0, 1, 2)
+	o.reach(2, 3, 4)
+	k := c.take()
+	s.alone[2].ShiftClock(time.Minute)
+	shifted := time.Now()
+	next := o.take()
+	k.lost(shifted, s.ttl)
+	c.reach(0, 1, 2, 3, 4)
+	o.reach(0, 1, 2, 3, 4)
+	s.alone[2].ShiftClock(0)
+	next.mustUnlock()
+}
+
+// clockBack: what a dead holder left stays for longer.
+func clockBack(s *scene) {
+	s.shiftable([]int{0, 1, 2, 3, 4}[:len(s.alone)]...)
+	o, third := s.other(), s.other()
+	p := s.holder()
+	set := func(d time.Duration) {
+		for _, server := range s.keepers(s.name) {
+			server.ShiftClock(d)
+		}
+	}
+	set(-20 * time.Second)
+	defer set(0)
+	p.kill()
+	w := o.queue(s.kind)
+	time.Sleep(s.ttl + s.ttl/2)
+	if _, err := third.ofKindNow(s.bounded(), s.kind); !errors.Is(err, holdfast.ErrBusy) {
+		s.Errorf("got %v, want ErrBusy", err)
+	}
+	set(0)
+	w.served().mustUnlock()
+	s.story.note('W')
+}

@@ -1,0 +1,162 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// errNoneFree says that a plain semaphore has no permit.
+var errNoneFree = fmt.Errorf("no permit is free: %w", holdfast.ErrBusy)
+
+// ofKind waits for a lock of kind k.
+func (c *client) ofKind(ctx context.Context, k kind) (*grip, error) {
+	return c.locked(ctx, k, func(m *holdfast.Mutex) (*holdfast.Lock, error) { return m.Lock(ctx) }, false)
+}
+
+// ofKindNow takes a lock of kind k only if it is free.
+func (c *client) ofKindNow(ctx context.Context, k kind) (*grip, error) {
+	return c.locked(ctx, k, func(m *holdfast.Mutex) (*holdfast.Lock, error) { return m.TryLock(ctx) }, true)
+}
+
+func (c *client) locked(ctx context.Context, k kind, lock func(*holdfast.Mutex) (*holdfast.Lock, error), now bool) (*grip, error) {
+	l := c.locker
+	switch k {
+	case fair:
+		return c.gripOf(lock(l.FairMutex(c.name)))
+	case reader:
+		return c.gripOf(lock(l.RWMutex(c.name).Read))
+	case writer:
+		return c.gripOf(lock(l.RWMutex(c.name).Write))
+	case permit:
+		s := l.Semaphore(c.name, 1)
+		if now {
+			return c.gripOf(s.TryAcquire(ctx))
+		}
+		return c.gripOf(s.Acquire(ctx))
+	case plain:
+		return c.plainPermit(ctx, now)
+	case several:
+		return c.gripOfAll(holdfast.LockAll(ctx, l.Mutex(c.name+":a"), l.Mutex(c.name+":b"), l.RWMutex(c.name+":c").Write))
+	case reentrant:
+		return c.lockedTwice(ctx, now)
+	default:
+		return c.gripOf(lock(l.Mutex(c.name)))
+	}
+}
+
+func (c *client) gripOf(k *holdfast.Lock, err error) (*grip, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &grip{
+		scene: c.scene, number: k.Token(), ctx: k.Context(context.Background()),
+		err: k.Err, give: k.Unlock, ended: make(chan struct{}),
+	}, nil
+}
+
+func (c *client) gripOfAll(ks holdfast.Locks, err error) (*grip, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &grip{
+		scene: c.scene, number: ks[0].Token(), ctx: ks.Context(context.Background()),
+		err: ks.Err, give: ks.Unlock, ended: make(chan struct{}),
+	}, nil
+}
+
+// lockedTwice takes a lock and enters it again; the two are given back together.
+func (c *client) lockedTwice(ctx context.Context, now bool) (*grip, error) {
+	ctx = holdfast.WithOwner(ctx)
+	lock := func() (*holdfast.Lock, error) {
+		if now {
+			return c.locker.TryLock(ctx, c.name)
+		}
+		return c.locker.Lock(ctx, c.name)
+	}
+	k, err := lock()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := lock(); err != nil {
+		return nil, errors.Join(err, k.Unlock())
+	}
+	g, err := c.gripOf(k, nil)
+	g.give = func() error {
+		if err := k.Unlock(); err != nil {
+			return err
+		}
+		return k.Unlock()
+	}
+	return g, err
+}
+
+// plainPermit takes the only permit of Redisson's semaphore.
+func (c *client) plainPermit(ctx context.Context, now bool) (*grip, error) {
+	s := c.store.redis.PlainSemaphore(c.name)
+	if _, err := s.TrySet(ctx, 1); err != nil {
+		return nil, err
+	}
+	if now {
+		if ok, err := s.TryAcquire(ctx, 1); err != nil {
+			return nil, err
+		} else if !ok {
+			return nil, errNoneFree
+		}
+	} else if err := s.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return &grip{
+		scene: c.scene, err: func() error { return nil }, ended: make(chan struct{}),
+		give: func() error { return s.Release(context.Background(), 1) },
+	}, nil
+}
+
+// wantHeld fails unless the servers, or a majority of them, say that the lock is
+// held by one owner with the right count.
+func (s *scene) wantHeld() {
+	s.Helper()
+	servers := s.keepers(s.name)
+	right := 0
+	var shown []string
+	for _, server := range servers {
+		got, want := "", "1"
+		switch s.kind {
+		case permit:
+			got = fmt.Sprint(server.Int("ZCARD", "{"+s.name+"}:timeout"))
+			if free := server.String("GET", s.name); free != "0" {
+				got += " and free: " + free
+			}
+		case plain:
+			got, want = server.String("GET", s.name), "0"
+		case several:
+			want = "111"
+			for _, part := range []string{":a", ":b", ":c"} {
+				got += holds(s.keepers(s.name + part)[0].Map("HGETALL", s.name+part))
+			}
+		case reentrant:
+			got, want = holds(server.Map("HGETALL", s.name)), "2"
+		default:
+			got = holds(server.Map("HGETALL", s.name))
+		}
+		if got == want {
+			right++
+		}
+		shown = append(shown, got)
+	}
+	if right <= len(servers)/2 {
+		s.Errorf("held with counts %q, want one owner", shown)
+	}
+}
+
+// holds returns the count of the only owner.
+func holds(fields map[string]string) string {
+	delete(fields, "mode")
+	counts := ""
+	for _, count := range fields {
+		counts += count
+	}
+	return counts
+}

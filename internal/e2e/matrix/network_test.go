@@ -1,0 +1,204 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+)
+
+// Faults between a client and its servers.
+
+// lostReplyOfAcquire: the script ran, nobody heard of it.
+func lostReplyOfAcquire(s *scene) {
+	c := s.client()
+	lost := c.on(s.script(s.kind.scripts().acquire), faultproxy.CutAfterExecution)
+	k := c.take()
+	s.wait(lost, 1)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// lostReplies: those of an acquire and of an unlock.
+func lostReplies(s *scene) {
+	c := s.client()
+	sc := s.kind.scripts()
+	lost := c.on(s.script(sc.acquire), faultproxy.CutAfterExecution)
+	k := c.take()
+	s.wait(lost, 1)
+	s.wantHeld()
+	if s.kind == reentrant { // its first Unlock lowers the count
+		lost = c.on(s.script(sc.renew), faultproxy.CutAfterExecution)
+		k.mustUnlock()
+		s.wait(lost, 1)
+		k = c.take()
+	}
+	ended := []string{sc.release}
+	if sc.abandon != "" {
+		ended = append(ended, sc.abandon)
+	}
+	lost = c.on(s.script(ended...), faultproxy.CutAfterExecution)
+	k.mustUnlock()
+	s.wait(lost, 1)
+	next := s.other().take()
+	s.wantHeld()
+	next.mustUnlock()
+}
+
+// heldReplyOfAcquire: the reply comes after the client has given up on it.
+func heldReplyOfAcquire(s *scene) {
+	c := s.client()
+	held := c.on(s.script("acquire"), faultproxy.HoldReply)
+	k := c.take()
+	s.wait(held, 1)
+	s.wantHeld()
+	held.release()
+	k.stays(s.ttl / 2)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// lateAcquire: the request arrives after its clean-up.
+func lateAcquire(s *scene) {
+	c := s.client()
+	late := c.on(s.script("acquire"), func() faultproxy.Action { return faultproxy.DelayRequest(0) }, faultproxy.Always())
+	_, err := c.try(s.lasting(100 * time.Millisecond))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	s.wait(late, 1)
+	c.mesh.CutAll() // the clean-up goes over another connection and is first
+	enough := len(s.keepers(s.name))/2 + 1
+	if !s.until(3*time.Second, func() bool { return len(s.marks()) >= enough }) {
+		s.Fatal("the claim was not cleaned up")
+	}
+	late.release()
+	time.Sleep(50 * time.Millisecond)
+	s.wantGone(0)
+	for _, server := range s.keepers(s.name) {
+		for _, key := range s.marks() {
+			if ttl := server.Int("PTTL", key); ttl > 31_000 || ttl == -1 {
+				s.Errorf("mark %q lives %d ms, want at most one TTL", key, ttl)
+			}
+		}
+	}
+}
+
+// lostRequest: the request does not arrive.
+func lostRequest(s *scene) {
+	c := s.client()
+	lost := c.on(s.script("acquire"), faultproxy.DropRequest)
+	k := c.take()
+	s.wait(lost, 1)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// lostReplyOfUnlock: the lock is free, and the holder does not know.
+func lostReplyOfUnlock(s *scene) {
+	c := s.client()
+	k := c.take()
+	lost := c.on(s.script("release"), faultproxy.CutAfterExecution)
+	k.mustUnlock()
+	s.wait(lost, 1)
+	s.wantGone(0)
+}
+
+// lostReplyOfRenewal: the next one is answered.
+func lostReplyOfRenewal(s *scene) {
+	c := s.client()
+	k := c.take()
+	lost := c.on(s.script("renew"), faultproxy.CutAfterExecution)
+	s.wait(lost, 1)
+	k.stays(s.ttl)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// cancelledAcquire: the caller gives up while the answer is under way.
+func cancelledAcquire(s *scene) {
+	c := s.client()
+	held := c.on(s.script("acquire"), faultproxy.HoldReply)
+	ctx, cancel := context.WithCancel(s.Context())
+	var cancelled time.Time
+	go func() {
+		s.until(patience, func() bool { return held.count() > 0 })
+		cancelled = time.Now()
+		cancel()
+	}()
+	_, err := c.try(ctx)
+	if !errors.Is(err, context.Canceled) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	s.within("Lock returned after its context", time.Since(cancelled), 50*time.Millisecond)
+	held.release()
+	s.wantGone(time.Second)
+}
+
+// brokenConnections: in the middle of a request, and while the lock is held.
+func brokenConnections(s *scene) {
+	c := s.client()
+	reset := c.on(s.script("acquire"), faultproxy.ResetMidCommand)
+	k := c.take()
+	s.wait(reset, 1)
+	for range 3 {
+		c.mesh.CutAll()
+		if s.alone != nil {
+			for _, server := range s.servers() {
+				server.Do("CLIENT", "KILL", "TYPE", "normal")
+			}
+		}
+		k.stays(s.ttl / 3)
+	}
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// shortOutage: the holder is cut off for half a lease.
+func shortOutage(s *scene) {
+	c := s.client()
+	k := c.take()
+	renewed := c.on(s.script("renew"), unchanged)
+	s.wait(renewed, 1)
+	c.mesh.Blackhole(true)
+	time.Sleep(s.ttl / 2)
+	c.mesh.Blackhole(false)
+	k.stays(s.ttl)
+	k.mustUnlock()
+}
+
+// unchanged only counts.
+func unchanged() faultproxy.Action {
+	return faultproxy.Rewrite(func(reply string) string { return reply })
+}
+
+// longOutage: the holder is cut off for longer than a lease, and another waits.
+func longOutage(s *scene) {
+	c, o := s.client(), s.other()
+	k := c.take()
+	w := o.queue(s.kind)
+	c.mesh.Blackhole(true)
+	cut := time.Now()
+	k.lost(cut, s.ttl) // before the other has it: see the judge
+	next := w.served()
+	c.mesh.Blackhole(false)
+	next.stays(s.ttl / 2) // what the first one sent late does no harm
+	next.mustUnlock()
+}
+
+// deafWaiter: a waiter that hears nothing.
+func deafWaiter(s *scene) {
+	c, o := s.client(), s.other()
+	deaf := c.on(faultproxy.Command("SUBSCRIBE", "SSUBSCRIBE"), faultproxy.HoldReply, faultproxy.Always())
+	k := o.takeRival()
+	w := c.queue(s.kind)
+	s.wait(deaf, 1)
+	k.mustUnlock()
+	freed := time.Now()
+	next := w.served()
+	s.within("the waiter got the lock", time.Since(freed), time.Second)
+	s.story.note('W')
+	deaf.release()
+	next.mustUnlock()
+}

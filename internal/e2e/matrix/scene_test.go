@@ -1,0 +1,491 @@
+package matrix
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/quorum"
+)
+
+const (
+	// patience bounds what must happen some time.
+	patience = 20 * time.Second
+	// slack is what a busy machine may add to a bound.
+	slack = 150 * time.Millisecond
+)
+
+// scene is one cell, being played.
+type scene struct {
+	testing.TB
+	cell
+	*world
+	adapter  string
+	name     string // of the lock: this cell's alone
+	ttl      time.Duration
+	distrust *quorum.Options // nil: restarts of a quorum's servers are trusted
+
+	story   story
+	clients []*client
+	skipped bool
+	party   *party
+	round   int
+}
+
+// ttl is long enough for renewals on a busy machine, and for WAIT.
+func (d deployment) ttl() time.Duration {
+	switch d {
+	case strict:
+		return 2 * time.Second
+	case sentinel, cluster:
+		return 1500 * time.Millisecond
+	default:
+		return 1200 * time.Millisecond
+	}
+}
+
+// finish heals the deployment and judges the cell.
+func (s *scene) finish() {
+	s.party.end(s.round, func() {
+		if err := s.deployed.Heal(); err != nil {
+			s.Errorf("Heal: %v", err)
+		}
+	})
+	for _, c := range s.clients {
+		c.drain()
+	}
+	if s.Failed() || s.skipped {
+		return
+	}
+	s.story.judge(s, s.cell)
+	if s.kind == permit || s.kind == plain || s.kind == latch {
+		s.forget() // counters stay, as in Redisson
+	}
+	s.wantGone(time.Second)
+	s.wantTTLs()
+}
+
+// skip ends a cell that cannot be played here.
+func (s *scene) skip(why string) {
+	s.skipped = true
+	s.Logf("SKIPPED: %s", why)
+	s.FailNow()
+}
+
+// within fails the test if something took longer than limit, and slack.
+func (s *scene) within(what string, got, limit time.Duration) {
+	s.Helper()
+	if got > limit+slack {
+		s.Errorf("%s: took %v, want at most %v", what, got, limit)
+	}
+}
+
+// client is a program, with a proxy of its own in front of every server.
+type client struct {
+	*scene
+	mesh   *faultproxy.Mesh // nil: nothing in between
+	store  *store
+	locker *holdfast.Locker
+}
+
+// client starts a program that faults can be put in front of. It has taken and
+// given back the lock, so that connections, probes and registration are there.
+func (s *scene) client() *client {
+	s.Helper()
+	return s.clientAs("")
+}
+
+// clientAs is client for a user whose password is its name.
+func (s *scene) clientAs(user string) *client {
+	s.Helper()
+	c := s.dial(faultproxy.StartMesh(s, s.addrs()), user)
+	c.warm()
+	return c
+}
+
+// other starts a program without anything in between.
+func (s *scene) other() *client {
+	s.Helper()
+	c := s.dial(nil, "")
+	c.warm()
+	return c
+}
+
+func (s *scene) dial(mesh *faultproxy.Mesh, user string) *client {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	way := s.route(s.adapter, mesh)
+	for i := range way.Targets {
+		if user != "" {
+			way.Targets[i].Username, way.Targets[i].Password = user, user
+		}
+	}
+	st, err := way.open(ctx, s.distrust)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(st.shut)
+	c := &client{scene: s, mesh: mesh, store: st, locker: holdfast.New(st.Backend, &holdfast.Options{TTL: s.ttl})}
+	s.clients = append(s.clients, c)
+	return c
+}
+
+// drain lets a program finish its clean-up before its connections are closed.
+func (c *client) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.locker.Drain(ctx); err != nil {
+		c.Errorf("Drain: %v", err)
+	}
+	if d, ok := c.store.Backend.(interface{ Drain(context.Context) error }); ok {
+		if err := d.Drain(ctx); err != nil {
+			c.Errorf("Drain: %v", err)
+		}
+	}
+}
+
+func (c *client) warm() {
+	c.Helper()
+	if c.kind == latch {
+		return
+	}
+	for _, k := range slices.Compact([]kind{c.kind, c.kind.rival()}) {
+		lock, err := c.ofKind(c.bounded(), k)
+		if err != nil {
+			c.Fatalf("before the fault: %v", err)
+		}
+		if err := lock.unlock(); err != nil {
+			c.Fatalf("before the fault: Unlock: %v", err)
+		}
+	}
+	c.forgetPermits()
+}
+
+// bounded returns a context that ends in time.
+func (s *scene) bounded() context.Context {
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// lasting returns a context that ends after d.
+func (s *scene) lasting(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(s.Context(), d)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// rules is one fault in front of every server.
+type rules []*faultproxy.Rule
+
+// on adds a fault in front of every server of the client.
+func (c *client) on(match faultproxy.Match, action func() faultproxy.Action, when ...faultproxy.When) rules {
+	var rs rules
+	for _, p := range c.mesh.Proxies() {
+		rs = append(rs, p.On(match, action(), when...))
+	}
+	return rs
+}
+
+func (rs rules) count() int {
+	n := 0
+	for _, r := range rs {
+		n += r.Count()
+	}
+	return n
+}
+
+func (rs rules) release() {
+	for _, r := range rs {
+		r.Release()
+	}
+}
+
+// wait waits until the rules have fired n times together.
+func (s *scene) wait(rs rules, n int) {
+	s.Helper()
+	if !s.until(patience, func() bool { return rs.count() >= n }) {
+		s.Fatalf("the fault happened %d times, want %d", rs.count(), n)
+	}
+}
+
+// until polls until cond holds or d has passed.
+func (s *scene) until(d time.Duration, cond func() bool) bool {
+	deadline := time.Now().Add(d)
+	for !cond() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return true
+}
+
+// script matches runs of the engine's scripts.
+func (s *scene) script(names ...string) faultproxy.Match {
+	s.Helper()
+	var any []faultproxy.Match
+	for _, name := range names {
+		source, err := os.ReadFile("../../../redishold/scripts/" + name + ".lua")
+		if err != nil {
+			s.Fatal(err)
+		}
+		sum := sha1.Sum(source)
+		any = append(any, faultproxy.Script(hex.EncodeToString(sum[:])))
+	}
+	return func(cmd []string) bool {
+		return slices.ContainsFunc(any, func(m faultproxy.Match) bool { return m(cmd) })
+	}
+}
+
+// grip is a lock that a program holds, as it believes.
+type grip struct {
+	*scene
+	belief *belief
+	number uint64          // the fencing token
+	ctx    context.Context // ends with the lock; nil where it cannot tell
+	err    func() error
+	give   func() error
+	told   atomic.Int64 // when ctx ended, in ns since 1970
+	ended  chan struct{}
+}
+
+// take takes the lock and fails the test if it cannot be had.
+func (c *client) take() *grip {
+	c.Helper()
+	k, err := c.try(c.bounded())
+	if err != nil {
+		c.Fatalf("acquire: %v", err)
+	}
+	return k
+}
+
+// try takes the lock. An error that is not ErrBusy is an outcome.
+func (c *client) try(ctx context.Context) (*grip, error) {
+	k, err := c.ofKind(ctx, c.kind)
+	if err != nil {
+		if !errors.Is(err, holdfast.ErrBusy) {
+			c.story.note('E')
+		}
+		return nil, err
+	}
+	return k.believed(), nil
+}
+
+// takeRival takes what the lock keeps out.
+func (c *client) takeRival() *grip {
+	c.Helper()
+	k, err := c.ofKind(c.bounded(), c.kind.rival())
+	if err != nil {
+		c.Fatalf("acquire by another: %v", err)
+	}
+	return k.believed()
+}
+
+// believed begins the belief in a lock.
+func (k *grip) believed() *grip {
+	k.belief = k.story.begin(k.number, time.Now())
+	if k.ctx == nil {
+		return k
+	}
+	context.AfterFunc(k.ctx, func() {
+		now := time.Now()
+		if errors.Is(context.Cause(k.ctx), holdfast.ErrLost) {
+			k.story.note('L')
+		}
+		k.story.end(k.belief, now)
+		k.told.Store(now.UnixNano())
+		close(k.ended)
+	})
+	return k
+}
+
+// unlock ends the belief and gives the lock back.
+func (k *grip) unlock() error {
+	if k.belief != nil {
+		k.story.end(k.belief, time.Now())
+	}
+	return k.give()
+}
+
+// mustUnlock is unlock of a lock that is still held.
+func (k *grip) mustUnlock() {
+	k.Helper()
+	if err := k.unlock(); err != nil {
+		k.Errorf("Unlock: %v", err)
+	}
+}
+
+// mustBeHeld fails the test if the lock is lost.
+func (k *grip) mustBeHeld() {
+	k.Helper()
+	if err := k.err(); err != nil {
+		k.Fatalf("lost: %v", err)
+	}
+}
+
+// stays fails the test if the lock is lost within d.
+func (k *grip) stays(d time.Duration) {
+	k.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-k.ended:
+		k.Fatalf("lost: %v", context.Cause(k.ctx))
+	case <-timer.C:
+		k.mustBeHeld()
+	}
+}
+
+// lost waits until the holder was told of its loss, which has to be within bound
+// of since.
+func (k *grip) lost(since time.Time, bound time.Duration) {
+	k.Helper()
+	select {
+	case <-k.ended:
+	case <-time.After(patience):
+		k.Fatalf("not told of the loss: %v", k.err())
+	}
+	cause := context.Cause(k.ctx)
+	if !errors.Is(cause, holdfast.ErrLost) {
+		k.Errorf("the context ended with %v, want ErrLost", cause)
+	}
+	k.within("told of the loss", time.Unix(0, k.told.Load()).Sub(since), bound)
+	if err := k.unlock(); !errors.Is(err, holdfast.ErrLost) {
+		k.Errorf("Unlock: got %v, want ErrLost", err)
+	}
+}
+
+// waiting is a program that waits for the lock.
+type waiting struct {
+	*scene
+	got chan *grip
+	err error
+}
+
+// queue lets the client wait for the lock, or for what it keeps out.
+func (c *client) queue(k kind) *waiting {
+	w := &waiting{scene: c.scene, got: make(chan *grip, 1)}
+	ctx := c.bounded()
+	go func() {
+		defer close(w.got)
+		lock, err := c.ofKind(ctx, k)
+		if err != nil {
+			w.err = err
+			return
+		}
+		w.got <- lock.believed()
+	}()
+	return w
+}
+
+// served returns the lock that was waited for.
+func (w *waiting) served() *grip {
+	w.Helper()
+	k := <-w.got
+	if k == nil {
+		w.Fatalf("the waiter: %v", w.err)
+	}
+	return k
+}
+
+// keys returns the keys of the lock on the servers that decide about it, but not
+// the marks of owners that were given up.
+func (s *scene) keys() []string {
+	var all []string
+	for _, server := range s.masters() {
+		for _, key := range server.Keys() {
+			if strings.Contains(key, s.name) && !strings.HasPrefix(key, "holdfast:gone:") && !strings.HasPrefix(key, "holdfast:call:") {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// marks returns the marks of owners that were given up.
+func (s *scene) marks() []string {
+	var all []string
+	for _, server := range s.keepers(s.name) {
+		for _, key := range server.Keys() {
+			if strings.HasPrefix(key, "holdfast:gone:") && strings.Contains(key, s.name) {
+				all = append(all, key)
+			}
+		}
+	}
+	return all
+}
+
+// wantGone fails unless nothing of the lock is left within d.
+func (s *scene) wantGone(d time.Duration) {
+	s.Helper()
+	if !s.until(d+slack, func() bool { return len(s.keys()) == 0 }) {
+		s.Errorf("after %v there is still %q", d, s.keys())
+	}
+}
+
+// wantTTLs fails if anything but a counter would stay for ever.
+func (s *scene) wantTTLs() {
+	s.Helper()
+	counter := func(key string) bool {
+		return strings.HasPrefix(key, "holdfast:token:{") || !strings.Contains(key, s.name) && !strings.HasPrefix(key, "holdfast:")
+	}
+	for _, server := range s.masters() {
+		if keys := server.KeysWithoutTTL(counter); len(keys) != 0 {
+			s.Errorf("keys without a TTL: %q", keys)
+		}
+	}
+}
+
+// forget drops the counters of semaphores and latches.
+func (s *scene) forget() {
+	for _, server := range s.keepers(s.name) {
+		for _, key := range server.Keys() {
+			if key == s.name || key == "{"+s.name+"}:timeout" {
+				server.Do("DEL", key)
+			}
+		}
+	}
+}
+
+func (c *client) forgetPermits() {
+	if c.kind == permit {
+		c.forget()
+	}
+}
+
+// wantBusy fails unless the lock is refused to another now.
+func (c *client) wantBusy() {
+	c.Helper()
+	c.wantBusyWithin(0)
+}
+
+// wantBusyWithin is wantBusy where there may be no answer for d.
+func (c *client) wantBusyWithin(d time.Duration) {
+	c.Helper()
+	ctx, from := c.bounded(), time.Now()
+	for {
+		k, err := c.ofKindNow(ctx, c.kind.rival())
+		switch {
+		case err == nil:
+			_ = k.give()
+			c.Errorf("another got the lock, want ErrBusy")
+			return
+		case errors.Is(err, holdfast.ErrBusy):
+			return
+		case time.Since(from) > d:
+			c.Errorf("another asked for the lock: %v, want ErrBusy", err)
+			return
+		}
+	}
+}

@@ -1,0 +1,417 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Faults of processes and of servers.
+
+// hungServer: nothing is answered for longer than a lease.
+func hungServer(s *scene) {
+	c, o := s.client(), s.client()
+	k := c.take()
+	w := o.queue(s.kind)
+	server := s.keepers(s.name)[0]
+	server.Pause()
+	hung := time.Now()
+	k.lost(hung, s.ttl)
+	time.Sleep(time.Until(hung.Add(s.ttl + s.ttl/3)))
+	server.Resume()
+	resumed := time.Now()
+	next := w.served()
+	s.within("the waiter got the lock", time.Since(resumed), 2*time.Second)
+	s.story.note('W')
+	next.mustUnlock()
+}
+
+// hungMinority: two servers of five.
+func hungMinority(s *scene) {
+	s.minority(func(server *redistest.Server) { server.Pause() }, func(server *redistest.Server) { server.Resume() })
+}
+
+// minority plays a fault of two servers of five: nothing is to be seen of it.
+func (s *scene) minority(begin, end func(*redistest.Server)) {
+	s.Helper()
+	c, o := s.client(), s.client()
+	s.wantGone(patience) // a server that still has another's lock is left out for good
+	k := c.take()
+	// A majority counts what it had when it was proved the last time: at first
+	// those who were quickest.
+	renewed := c.on(s.script("renew"), unchanged, faultproxy.Always())
+	s.wait(renewed, 2*len(s.alone)+1)
+	if !s.everywhere() {
+		s.Fatal("not all servers have the lock")
+	}
+	renewed.release()
+	for _, server := range s.alone[:2] {
+		begin(server)
+	}
+	k.stays(s.ttl + s.ttl/3)
+	o.wantBusy()
+	k.mustUnlock()
+	next := o.take()
+	next.stays(s.ttl / 2)
+	for _, server := range s.alone[:2] {
+		end(server)
+	}
+	next.mustUnlock()
+}
+
+// everywhere says that all servers have the lock, of the same owner.
+func (s *scene) everywhere() bool {
+	first := s.alone[0].Map("HGETALL", s.name)
+	return len(first) == 1 && !slices.ContainsFunc(s.alone[1:], func(server *redistest.Server) bool {
+		return !maps.Equal(server.Map("HGETALL", s.name), first)
+	})
+}
+
+// stoppedHolder: the holder's process stands still for longer than its lease.
+func stoppedHolder(s *scene) {
+	o := s.other()
+	p := s.holder()
+	p.stop()
+	next := o.takeRival()
+	p.within("told after the pause", p.resume(), 5*time.Millisecond)
+	next.stays(s.ttl / 3)
+	next.mustUnlock()
+}
+
+// killedHolder: the holder's process is gone.
+func killedHolder(s *scene) {
+	o := s.other()
+	p := s.holder()
+	p.kill()
+	killed := time.Now()
+	next := o.takeRival()
+	s.within("free again", time.Since(killed), s.ttl+s.ttl/10)
+	s.story.note('W')
+	next.mustUnlock()
+}
+
+// emptyRestart: the server comes back without its data.
+func emptyRestart(s *scene) {
+	c, o := s.client(), s.other()
+	k := c.take()
+	killed := time.Now()
+	for _, server := range s.alone {
+		server.Kill()
+	}
+	for _, server := range s.alone {
+		server.Restart()
+	}
+	next := o.take()
+	k.lost(killed, time.Since(killed)+s.ttl/3)
+	next.stays(s.ttl / 3)
+	next.mustUnlock()
+}
+
+// restart: the server comes back with its data.
+func restart(s *scene) {
+	s.alone = []*redistest.Server{redistest.Start(s, redistest.AOF())}
+	c, o := s.client(), s.other()
+	k := c.take()
+	s.alone[0].Kill()
+	s.alone[0].Restart()
+	o.wantBusy()
+	k.stays(s.ttl)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// notReady: the server says "not now" a few times.
+func notReady(words ...string) func(*scene) {
+	return func(s *scene) {
+		c := s.client()
+		sc := s.kind.scripts()
+		for _, words := range words {
+			answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
+			refused := c.on(s.script(sc.acquire), answer, faultproxy.Times(3))
+			k := c.take()
+			s.wait(refused, 3)
+			refused.release()
+			refused = c.on(s.script(sc.renew), answer, faultproxy.Times(2))
+			s.wait(refused, 2)
+			refused.release()
+			k.stays(s.ttl / 2)
+			refused = c.on(s.script(sc.release, sc.abandon), answer, faultproxy.Times(2))
+			k.mustUnlock()
+			s.wait(refused, 2)
+			refused.release()
+		}
+	}
+}
+
+// neverReady: the server says so for longer than a lease.
+func neverReady(words string) func(*scene) {
+	return func(s *scene) {
+		c, o := s.client(), s.other()
+		answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
+		k := c.take()
+		w := o.queue(s.kind)
+		refused := c.on(s.script("renew"), answer, faultproxy.Always())
+		began := time.Now()
+		k.lost(began, s.ttl)
+		refused.release()
+		refused = c.on(s.script("acquire", "release", "abandon"), answer, faultproxy.Always())
+		_, err := c.try(s.lasting(300 * time.Millisecond))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			s.Errorf("got %v, want the context's error", err)
+		}
+		var reply *redishold.ReplyError
+		if !errors.As(err, &reply) || reply.Text != words {
+			s.Errorf("got %v, want the server's words as well", err)
+		}
+		refused.release()
+		w.served().mustUnlock()
+	}
+}
+
+// forgottenScripts: SCRIPT FLUSH before each step.
+func forgottenScripts(s *scene) {
+	c := s.client()
+	flush := func() {
+		for _, server := range s.masters() {
+			server.FlushScripts()
+		}
+	}
+	flush()
+	k := c.take()
+	flush()
+	k.stays(s.ttl)
+	flush()
+	k.mustUnlock()
+}
+
+// fullServer: no more memory.
+func fullServer(s *scene) {
+	c := s.client()
+	k := c.take()
+	full(s, true)
+	name := s.name
+	s.name += "-new"
+	asked := time.Now()
+	_, err := c.try(s.bounded())
+	s.within("refused", time.Since(asked), 500*time.Millisecond)
+	if !errors.Is(err, driver.ErrRefused) {
+		s.Errorf("got %v, want ErrRefused", err)
+	}
+	s.wantGone(0)
+	s.name = name
+	if k.ctx != nil {
+		k.stays(s.ttl + s.ttl/3)
+	}
+	k.mustUnlock()
+	full(s, false)
+}
+
+func full(s *scene, on bool) {
+	limit := "0"
+	if on {
+		limit = "1"
+	}
+	for _, server := range s.masters() {
+		server.Do("CONFIG", "SET", "maxmemory", limit)
+	}
+}
+
+func fullMinority(s *scene) {
+	s.minority(
+		func(server *redistest.Server) { server.Do("CONFIG", "SET", "maxmemory", "1") },
+		func(server *redistest.Server) { server.Do("CONFIG", "SET", "maxmemory", "0") },
+	)
+}
+
+// goneLock: the record of a held lock is removed; another gets the lock before
+// the holder knows.
+func (s *scene) goneLock(remove func(c *client)) {
+	s.Helper()
+	c, o := s.client(), s.other()
+	k := c.take()
+	renewed := c.on(s.script(s.kind.scripts().renew), unchanged)
+	s.wait(renewed, 1) // there is time until the next
+	remove(o)
+	removed := time.Now()
+	next := o.take()
+	k.lost(removed, s.ttl/3)
+	next.stays(s.ttl / 3)
+	next.mustUnlock()
+}
+
+// removedLock: by hand, with all others, and on purpose.
+func removedLock(s *scene) {
+	s.goneLock(func(*client) {
+		for _, server := range s.keepers(s.name) {
+			server.Do("DEL", s.name)
+		}
+	})
+	s.goneLock(func(*client) {
+		for _, server := range s.masters() {
+			server.Do("FLUSHALL")
+		}
+	})
+	s.goneLock(func(c *client) {
+		holders, err := c.locker.Inspect(s.bounded(), s.name)
+		if err != nil || len(holders) != 1 {
+			s.Fatalf("Inspect: %v, %v", holders, err)
+		}
+		if err := c.locker.Break(s.bounded(), s.name, holders[0], "stuck"); err != nil {
+			s.Fatal(err)
+		}
+	})
+}
+
+func evictedLock(s *scene) {
+	s.goneLock(func(*client) {
+		for _, server := range s.keepers(s.name) {
+			s.evict(server)
+		}
+	})
+}
+
+// evict makes the server drop the lock to free memory.
+func (s *scene) evict(server *redistest.Server) {
+	server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	server.Do("CONFIG", "SET", "maxmemory", "1")
+	server.Do("SET", "more", "x", "PX", "5000") // makes the server look for room
+	s.until(time.Second, func() bool { return server.Int("EXISTS", s.name) == 0 })
+	server.Do("CONFIG", "SET", "maxmemory", "0")
+	server.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+}
+
+func evictedMinority(s *scene) { s.minority(s.evict, func(*redistest.Server) {}) }
+
+func deletedMinority(s *scene) {
+	s.minority(func(server *redistest.Server) { server.Do("DEL", s.name) }, func(*redistest.Server) {})
+}
+
+// rightsRevoked: of commands, then of channels.
+func rightsRevoked(s *scene) {
+	c, o := s.client(), s.other()
+	for _, command := range []string{"hset", "pexpire", "time"} {
+		for _, server := range s.servers() {
+			server.Do("ACL", "SETUSER", "default", "-"+command)
+		}
+		asked := time.Now()
+		_, err := c.try(s.bounded())
+		s.within("refused without "+command, time.Since(asked), 500*time.Millisecond)
+		if !errors.Is(err, driver.ErrRefused) {
+			s.Errorf("without %s: got %v, want ErrRefused", command, err)
+		}
+		for _, server := range s.servers() {
+			server.Do("ACL", "SETUSER", "default", "+"+command)
+		}
+		s.wantGone(time.Second)
+		s.wantTTLs()
+	}
+	// Without its channel a waiter polls.
+	k := o.take()
+	for _, server := range s.servers() {
+		server.Do("ACL", "SETUSER", "default", "resetchannels")
+	}
+	w := c.queue(s.kind)
+	time.Sleep(100 * time.Millisecond)
+	k.mustUnlock()
+	freed := time.Now()
+	next := w.served()
+	s.within("the waiter got the lock", time.Since(freed), time.Second)
+	for _, server := range s.servers() {
+		server.Do("ACL", "SETUSER", "default", "allchannels")
+	}
+	next.mustUnlock()
+}
+
+// wrongType: the name is in use for data. The server's own trouble with its disk
+// is final as well.
+func wrongType(s *scene) {
+	c := s.client()
+	for _, server := range s.keepers(s.name) {
+		server.Do("SET", s.name, "data", "PX", "60000")
+	}
+	asked := time.Now()
+	_, err := c.try(s.bounded())
+	if !errors.Is(err, driver.ErrMismatch) {
+		s.Errorf("got %v, want ErrMismatch", err)
+	}
+	for _, server := range s.keepers(s.name) {
+		server.Do("DEL", s.name)
+	}
+	misconf := c.on(s.script("acquire"), func() faultproxy.Action {
+		return faultproxy.Reply("-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.\r\n")
+	})
+	_, err = c.try(s.bounded())
+	if !errors.Is(err, driver.ErrRefused) {
+		s.Errorf("got %v, want ErrRefused", err)
+	}
+	s.within("both refused", time.Since(asked), 500*time.Millisecond)
+	s.wait(misconf, 1)
+}
+
+func wrongTypeMinority(s *scene) {
+	c := s.client()
+	for _, server := range s.alone[:2] {
+		server.Do("SET", s.name, "data", "PX", "60000")
+	}
+	k := c.take()
+	k.stays(s.ttl)
+	k.mustUnlock()
+	for _, server := range s.alone[:2] {
+		server.Do("DEL", s.name)
+	}
+}
+
+// tooManyClients: the server turns new connections away for a while.
+func tooManyClients(s *scene) {
+	c := s.client()
+	server := s.alone[0]
+	way, err := net.Dial("tcp", server.Addr()) // that stays: no other will be let in
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer way.Close()
+	say := func(limit string) {
+		if _, err := fmt.Fprintf(way, "CONFIG SET maxclients %s\r\n", limit); err != nil {
+			s.Error(err)
+		}
+		if _, err := way.Read(make([]byte, 100)); err != nil {
+			s.Error(err)
+		}
+	}
+	say("1")
+	c.mesh.CutAll()
+	_, err = c.try(s.lasting(300 * time.Millisecond))
+	say("10000")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	s.Log(err)
+	k := c.take()
+	k.mustUnlock()
+}
+
+// refusedHandshake: the server answers whatever a new connection begins with by
+// turning it away.
+func refusedHandshake(s *scene) {
+	c := s.client()
+	refused := c.on(faultproxy.Any, func() faultproxy.Action {
+		return faultproxy.Reply("-ERR max number of clients reached\r\n")
+	}, faultproxy.Always())
+	c.mesh.CutAll()
+	_, err := c.try(s.lasting(300 * time.Millisecond))
+	refused.release()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	k := c.take()
+	k.mustUnlock()
+}

@@ -1,0 +1,185 @@
+package matrix
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+// story is what happened in a cell, as the clients saw it.
+type story struct {
+	mu      sync.Mutex
+	beliefs []*belief
+	seen    map[byte]bool // letters of outcome
+}
+
+// belief is the time in which one of them thinks that it holds the lock.
+type belief struct {
+	token      uint64
+	begin, end time.Time // end is zero while it lasts
+}
+
+func (h *story) begin(token uint64, at time.Time) *belief {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := &belief{token: token, begin: at}
+	h.beliefs = append(h.beliefs, b)
+	return b
+}
+
+// end ends a belief, once.
+func (h *story) end(b *belief, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b.end.IsZero() {
+		b.end = at
+	}
+}
+
+// note records a letter.
+func (h *story) note(letter byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seen == nil {
+		h.seen = map[byte]bool{}
+	}
+	h.seen[letter] = true
+}
+
+// pair is two beliefs at the same time.
+type pair struct{ older, newer *belief }
+
+// overlaps returns the pairs of beliefs that were there at the same time.
+func (h *story) overlaps() []pair {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sorted := slices.SortedFunc(slices.Values(h.beliefs), func(a, b *belief) int { return a.begin.Compare(b.begin) })
+	var found []pair
+	for i, older := range sorted {
+		for _, newer := range sorted[i+1:] {
+			if older.end.IsZero() || newer.begin.Before(older.end) {
+				found = append(found, pair{older, newer})
+			}
+		}
+	}
+	return found
+}
+
+// errTokens says that tokens did not rise.
+var errTokens = errors.New("a later grant has no larger token")
+
+// tokens checks that each grant has a larger token than those that ended, or
+// began, before it.
+func (h *story) tokens() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sorted := slices.SortedFunc(slices.Values(h.beliefs), func(a, b *belief) int { return a.begin.Compare(b.begin) })
+	var last uint64
+	for _, b := range sorted {
+		if b.token != 0 && b.token <= last {
+			return fmt.Errorf("%w: %d after %d", errTokens, b.token, last)
+		}
+		last = max(last, b.token)
+	}
+	return nil
+}
+
+// outcome returns the letters of what happened.
+func (h *story) outcome() outcome {
+	overlaps := len(h.overlaps()) > 0
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var o []byte
+	for _, letter := range []byte(letters) {
+		if h.seen[letter] || letter == 'U' && overlaps {
+			o = append(o, letter)
+		}
+	}
+	return outcome(cmp.Or(string(o), "A"))
+}
+
+// open counts the beliefs that last.
+func (h *story) open() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, b := range h.beliefs {
+		if b.end.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// judge compares what happened with what had to. Where two held the lock at the
+// same time, a resource must have been able to tell them apart.
+func (h *story) judge(t testing.TB, c cell) {
+	t.Helper()
+	if n := h.open(); n != 0 {
+		t.Errorf("%d locks are still held at the end", n)
+	}
+	if got := h.outcome(); got != c.want {
+		t.Errorf("outcome: got %s, want %s; two holders at the same time: %d", got, c.want, len(h.overlaps()))
+	}
+	if err := h.tokens(); err != nil {
+		t.Error(err)
+	}
+	var guard fence.Guard
+	for _, p := range h.overlaps() {
+		if p.newer.token == 0 && (c.on == quorum5 || c.kind == plain) {
+			continue // these have no tokens
+		}
+		write := func() error { return nil }
+		if err := guard.Do("resource", p.newer.token, write); err != nil {
+			t.Errorf("the resource refused the newer holder: %v", err)
+		}
+		if err := guard.Do("resource", p.older.token, write); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("the resource answered the older holder %v, want ErrStale", err)
+		}
+	}
+}
+
+// The judge itself.
+func TestStory(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+	for _, tc := range []struct {
+		name    string
+		beliefs []belief
+		seen    string
+		want    outcome
+		rising  bool
+	}{
+		{"nothing", nil, "", "A", true},
+		{"one after the other", []belief{{1, at(0), at(5)}, {2, at(6), at(7)}}, "", "A", true},
+		{"both", []belief{{1, at(0), at(5)}, {2, at(4), at(7)}}, "L", "LU", true},
+		{"both, the older ends last", []belief{{2, at(4), at(5)}, {1, at(0), at(7)}}, "", "U", true},
+		{"never ends", []belief{{1, at(0), time.Time{}}, {2, at(4), at(7)}}, "", "U", true},
+		{"the same token", []belief{{2, at(0), at(3)}, {2, at(4), at(7)}}, "EW", "EW", false},
+		{"a smaller token", []belief{{2, at(0), at(3)}, {1, at(4), at(7)}}, "", "A", false},
+		{"no tokens", []belief{{0, at(0), at(3)}, {0, at(4), at(7)}}, "", "A", true},
+	} {
+		var h story
+		for _, b := range tc.beliefs {
+			h.beliefs = append(h.beliefs, &b)
+		}
+		for _, letter := range []byte(tc.seen) {
+			h.note(letter)
+		}
+		if got := h.outcome(); got != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.name, got, tc.want)
+		}
+		if err := h.tokens(); (err == nil) != tc.rising {
+			t.Errorf("%s: got %v, want rising tokens: %v", tc.name, err, tc.rising)
+		}
+	}
+	if strings.Trim("AELWU", letters) != "" {
+		t.Error("letters")
+	}
+}

@@ -1,0 +1,285 @@
+package matrix
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table into the page")
+
+const (
+	page  = "../../../docs/guarantees.md"
+	begin = "<!-- fault matrix: begin -->\n"
+	end   = "<!-- fault matrix: end -->"
+)
+
+// TestTable compares the page with the cells.
+func TestTable(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s does not have the markers of the table", page)
+	}
+	want := before + begin + table() + end + after
+	if want == string(text) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not up to date; run: go test ./internal/e2e/matrix -run TestTable -update", page)
+	}
+	if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// table returns what stands between the markers.
+func table() string {
+	var b strings.Builder
+	b.WriteString("\nA: nothing to be seen, locks are taken, kept and given back. E: an acquire fails and leaves nothing. " +
+		"L: the holder is told that its lock is lost, before another can have it or, with U, in the time below. " +
+		"W: waiters wait for longer, and are served. **U**: two may hold it; the newer one has the larger token, " +
+		"and package `fence` refuses the older one (a quorum and the plain semaphore have no tokens). " +
+		"–: does not apply, or as with one server.\n\n")
+	b.WriteString("| | fault | one server | Sentinel | Cluster | Sentinel, strict | quorum of 5 |\n|---|---|---|---|---|---|---|\n")
+	for _, f := range faults() {
+		fmt.Fprintf(&b, "| %s | %s |", f.id, f.what)
+		for _, on := range deployments() {
+			fmt.Fprintf(&b, " %s |", shown(f.id, on, mutex))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nStrict is `redishold.Options.Replicas` as `AllReplicas`, and `min-replicas-to-write 1` at the servers.\n\n")
+	b.WriteString("The other kinds, where they differ in what has to be done; the last but one column is on Sentinel, the others on one server.\n\n")
+	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|\n")
+	for _, k := range otherKinds() {
+		fmt.Fprintf(&b, "| %s |", k)
+		for _, id := range []string{"F1", "F12", "F14", "F23", "F31"} {
+			on := single
+			if id == "F23" {
+				on = sentinel
+			}
+			fmt.Fprintf(&b, " %s |", shown(id, on, k))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n" + twoHolders() + elsewhere() + missing() + gaps())
+	return b.String()
+}
+
+func otherKinds() []kind {
+	return []kind{reentrant, fair, reader, writer, permit, plain, latch, several}
+}
+
+// shown returns the text of one place.
+func shown(fault string, on deployment, k kind) string {
+	c, ok := find(fault, on, k)
+	if !ok {
+		return "–"
+	}
+	text := strings.Join(strings.Split(string(c.want), ""), ", ")
+	text = strings.Replace(text, "U", "**U**", 1)
+	if c.gap != "" {
+		text += ", but see below"
+	}
+	return text
+}
+
+func find(fault string, on deployment, k kind) (cell, bool) {
+	all := cells()
+	i := slices.IndexFunc(all, func(c cell) bool { return c.fault == fault && c.on == on && c.kind == k })
+	if i < 0 {
+		return cell{}, false
+	}
+	return all[i], true
+}
+
+// twoHolders lists the cells with U by when the older holder is told.
+func twoHolders() string {
+	when := map[string][]string{}
+	for _, c := range cells() {
+		if !strings.Contains(string(c.want), "U") {
+			continue
+		}
+		what := c.fault + " " + string(c.on)
+		if c.kind != mutex {
+			what += ", " + string(c.kind)
+		}
+		when[c.told] = append(when[c.told], what)
+	}
+	var b strings.Builder
+	b.WriteString("Where two may hold a lock, the older holder is told:\n\n| at the latest | cells |\n|---|---|\n")
+	var order []string
+	for told := range when {
+		order = append(order, told)
+	}
+	slices.SortFunc(order, func(a, b string) int { return cmp.Or(len(when[b])-len(when[a]), cmp.Compare(a, b)) })
+	for _, told := range order {
+		fmt.Fprintf(&b, "| %s | %s |\n", told, strings.Join(when[told], "; "))
+	}
+	return b.String()
+}
+
+// elsewhere lists the cells that other tests check.
+func elsewhere() string {
+	by := map[string]bool{}
+	var lines []string
+	for _, c := range cells() {
+		if line := fmt.Sprintf("%s by `%s`", c.fault, c.by); c.by != "" && !by[line] {
+			by[line] = true
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\nChecked elsewhere: " + strings.Join(lines, ", ") + ". All others are cells of `TestMatrix`.\n"
+}
+
+// missing lists the places that should have a cell.
+func missing() string {
+	var b strings.Builder
+	for _, f := range faults() {
+		for _, on := range deployments() {
+			if none(f.id, on) == notPlayed {
+				fmt.Fprintf(&b, "\nNot played: %s on %s.\n", f.id, on)
+			}
+		}
+	}
+	return b.String()
+}
+
+// gaps lists what is wrong with the product.
+func gaps() string {
+	var b strings.Builder
+	for _, c := range cells() {
+		if c.gap != "" {
+			fmt.Fprintf(&b, "- Known gap: %s %s, %s, with %s: %s\n", c.fault, c.on, c.kind, c.gapOn, c.gap)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + b.String()
+}
+
+// none says why a place of the mutex has no cell; "" if it must have one.
+func none(fault string, on deployment) string {
+	alone := on == single || on == quorum5
+	switch fault {
+	case "F18":
+		if on != single {
+			return "another takes over: F22"
+		}
+	case "F21", "F22", "F23", "F27", "F30":
+		if alone {
+			return "has no replicas"
+		}
+	case "F24":
+		switch {
+		case alone:
+			return "has no replicas"
+		case on == cluster:
+			return "a master has one replica: the slot is down"
+		}
+	case "F25":
+		switch {
+		case alone:
+			return "has no replicas"
+		case on == cluster:
+			return notPlayed
+		}
+	case "F28", "F29":
+		if on != cluster {
+			return "no cluster"
+		}
+	case "F35b", "F35c":
+		if on != single {
+			return "as one server"
+		}
+	case "F36a", "F36b", "F37":
+		if on != quorum5 {
+			return "no quorum"
+		}
+	}
+	return ""
+}
+
+// notPlayed marks places that apply, and that nothing checks.
+const notPlayed = "not played"
+
+type place struct {
+	fault string
+	on    deployment
+	kind  kind
+}
+
+// TestCells checks that each place has one cell, or a reason to have none, that
+// each cell has a check, and that those who check elsewhere exist.
+func TestCells(t *testing.T) {
+	count := map[place]int{}
+	known := map[string]bool{}
+	for _, f := range faults() {
+		known[f.id] = true
+	}
+	tests := testsOfRepository(t)
+	for _, c := range cells() {
+		at := place{c.fault, c.on, c.kind}
+		count[at]++
+		if count[at] > 1 {
+			t.Errorf("%s %s %s: more than one cell", c.fault, c.on, c.kind)
+		}
+		switch {
+		case !known[c.fault]:
+			t.Errorf("%s is no fault", c.fault)
+		case (c.check == nil) == (c.by == ""):
+			t.Errorf("%s %s %s: needs a check, or another test", c.fault, c.on, c.kind)
+		case c.by != "" && !tests[c.by]:
+			t.Errorf("%s %s %s: no test is called %s", c.fault, c.on, c.kind, c.by)
+		case strings.Contains(string(c.want), "U") != (c.told != ""):
+			t.Errorf("%s %s %s: two holders, and nothing is said of when the older one is told, or the other way round", c.fault, c.on, c.kind)
+		case strings.Trim(string(c.want), letters) != "" || c.want == "":
+			t.Errorf("%s %s %s: outcome %q", c.fault, c.on, c.kind, c.want)
+		}
+	}
+	for _, f := range faults() {
+		for _, on := range deployments() {
+			if has, why := count[place{f.id, on, mutex}] == 1, none(f.id, on); has != (why == "") {
+				t.Errorf("%s %s: has a cell: %v, and the reason to have none is %q", f.id, on, has, why)
+			}
+		}
+	}
+}
+
+// testsOfRepository returns the names of all test functions.
+func testsOfRepository(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	root := os.DirFS("../../..")
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(filepath.Base(path), "_test.go") {
+			return err
+		}
+		source, err := fs.ReadFile(root, path)
+		for _, m := range declared.FindAllSubmatch(source, -1) {
+			names[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

@@ -1,0 +1,117 @@
+package goredisconn
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+)
+
+// cluster is what *redis.ClusterClient has beyond Client.
+type cluster interface {
+	Options() *redis.ClusterOptions
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	ForEachMaster(ctx context.Context, fn func(context.Context, *redis.Client) error) error
+}
+
+// nodes is go-redis' cluster client as package adapter uses it.
+type nodes struct {
+	client cluster
+
+	looking atomic.Int32 // how many looks are under way
+	looked  atomic.Int64 // when the last one began, in Unix nanoseconds
+}
+
+var _ adapter.Cluster = (*nodes)(nil)
+
+// Homes asks go-redis, which answers from memory once it has seen the cluster.
+func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
+	homes := make([]string, len(calls))
+	for i := range calls {
+		if node, err := c.client.MasterForKey(ctx, key(&calls[i])); err == nil {
+			homes[i] = node.Options().Addr
+		}
+	}
+	return homes
+}
+
+// key returns what a call is routed by. A call without keys may go anywhere.
+func key(call *redishold.Call) string {
+	if len(call.Keys) == 0 {
+		return ""
+	}
+	return call.Keys[0]
+}
+
+// At runs calls, which have the same home, on one node. A cluster client would
+// send WAIT, which has no key, to any node.
+func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
+	home, err := c.client.MasterForKey(ctx, key(&calls[0]))
+	if err != nil {
+		return adapter.Fail(len(calls), adapter.Classify(ctx, err, true))
+	}
+	if !node.Told {
+		return run(ctx, home.Pipeline(), calls)
+	}
+	guest := c.visit(home, node.Addr)
+	defer guest.Close()
+	if !node.Asking {
+		return run(ctx, guest.Pipeline(), calls)
+	}
+	return run(ctx, &asking{guest.Pipeline()}, calls)
+}
+
+// visit returns a client for the node at addr, as go-redis would make it. It
+// need not know that node yet, and does not give away its clients by address.
+func (c *nodes) visit(sibling *redis.Client, addr string) *redis.Client {
+	o := *sibling.Options()
+	o.Addr, o.NodeAddress = addr, ""
+	o.PoolSize, o.MinIdleConns = 1, 0
+	return c.client.Options().NewClient(&o)
+}
+
+// asking is a pipeline that puts ASKING before each script.
+type asking struct{ redis.Pipeliner }
+
+// Process adds cmd.
+func (a *asking) Process(ctx context.Context, cmd redis.Cmder) error {
+	if cmd.Name() != "wait" {
+		_ = a.Pipeliner.Process(ctx, once{redis.NewCmd(ctx, "asking")})
+	}
+	return a.Pipeliner.Process(ctx, cmd)
+}
+
+// How often the topology is looked at in doubt, how long a look may take where
+// the client honours contexts, and how many may be under way. go-redis asks any
+// of the nodes, and a look at the one that hangs takes as long as ReadTimeout;
+// the others must not wait for it.
+const (
+	lookEvery = 250 * time.Millisecond
+	lookLimit = 2 * time.Second
+	looksMost = 8
+)
+
+// Doubt makes go-redis look again where keys live. By itself it does so when it
+// is redirected, and once a minute; a master that is dead does not redirect, and
+// a command that is not repeated does not make go-redis wonder.
+func (c *nodes) Doubt() {
+	now, last := time.Now().UnixNano(), c.looked.Load()
+	if now-last < int64(lookEvery) || !c.looked.CompareAndSwap(last, now) {
+		return
+	}
+	if c.looking.Add(1) > looksMost {
+		c.looking.Add(-1)
+		return
+	}
+	go func() {
+		defer c.looking.Add(-1)
+		ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
+		defer cancel()
+		// It reads the topology first, and that is all that is wanted of it.
+		_ = c.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
+	}()
+}

@@ -1,0 +1,145 @@
+package goredisconn
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+)
+
+// library is go-redis as package adapter uses it.
+type library struct {
+	client Client
+	nodes  *nodes // nil if the client is not for a cluster
+}
+
+var _ adapter.Client = (*library)(nil)
+
+func newLibrary(client Client) *library {
+	l := &library{client: client}
+	if c, ok := client.(cluster); ok {
+		l.nodes = &nodes{client: c}
+	}
+	return l
+}
+
+// Cluster returns nil unless the client is for a cluster.
+func (l *library) Cluster() adapter.Cluster {
+	if l.nodes == nil {
+		return nil
+	}
+	return l.nodes
+}
+
+// One sends one command, which a cluster client routes by itself.
+func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Result {
+	cmd := eval(ctx, call)
+	_ = l.client.Process(ctx, once{cmd}) // cmd has the error as well
+	return result(ctx, cmd)
+}
+
+// Pipeline sends calls together. A cluster client routes each command by itself,
+// and sends again those that were redirected, and only those.
+func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	return run(ctx, l.client.Pipeline(), calls)
+}
+
+// once is a command that go-redis must not repeat.
+type once struct{ *redis.Cmd }
+
+// NoRetry tells go-redis so.
+func (once) NoRetry() bool { return true }
+
+// run fills pipe with calls and executes it. One WAIT at its end speaks for all
+// of them: it counts the replicas that have everything which was written on the
+// connection before.
+func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call) []redishold.Result {
+	scripts := make([]*redis.Cmd, len(calls))
+	replicas := 0
+	for i := range calls {
+		scripts[i] = eval(ctx, &calls[i])
+		_ = pipe.Process(ctx, once{scripts[i]})
+		replicas = max(replicas, calls[i].Replicas)
+	}
+	wait := redis.NewCmd(ctx, "wait", replicas, adapter.WaitMillis(ctx))
+	if replicas > 0 {
+		_ = pipe.Process(ctx, once{wait})
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	results := make([]redishold.Result, len(calls))
+	for i := range calls {
+		results[i] = result(ctx, scripts[i])
+		if n := calls[i].Replicas; n > 0 {
+			results[i] = adapter.Acknowledged(results[i], result(ctx, wait), n)
+		}
+	}
+	return results
+}
+
+// eval builds the command of a call.
+func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
+	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
+	if call.Source {
+		args = append(args, "eval", call.Script.Source(), len(call.Keys))
+	} else {
+		args = append(args, "evalsha", call.Script.SHA(), len(call.Keys))
+	}
+	for _, key := range call.Keys {
+		args = append(args, key)
+	}
+	for _, arg := range call.Args {
+		args = append(args, arg)
+	}
+	cmd := command(ctx, args...)
+	if len(call.Keys) > 0 {
+		cmd.SetFirstKeyPos(3)
+	}
+	return cmd
+}
+
+// command builds a command that a cluster client routes without a look at what
+// COMMAND says of it. It would ask any node for that, once, with all other calls
+// waiting; one that hangs would hold up all of them. The step between keys, which
+// it wants to know, does not matter for a command that is not split up.
+func command(ctx context.Context, args ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, args...)
+	cmd.SetStepCount(1)
+	return cmd
+}
+
+// result translates the outcome of a command.
+func result(ctx context.Context, cmd *redis.Cmd) redishold.Result {
+	err := cmd.Err()
+	switch reply, isReply := replyError(err); {
+	case err == nil:
+		v, err := adapter.Value(cmd.Val())
+		return redishold.Result{Value: v, Err: err}
+	case errors.Is(err, redis.Nil):
+		return redishold.Result{}
+	case isReply:
+		return redishold.Result{Err: reply}
+	default:
+		return redishold.Result{Err: adapter.Classify(ctx, err, unsent(err))}
+	}
+}
+
+// replyError returns what the server said if err is its answer.
+func replyError(err error) (*redishold.ReplyError, bool) {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return nil, false
+	}
+	return &redishold.ReplyError{Text: reply.Error()}, true
+}
+
+// unsent reports whether err proves that a command was not sent: no connection
+// could be made, or none was free.
+func unsent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+}

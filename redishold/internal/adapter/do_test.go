@@ -1,0 +1,292 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// fakeCluster is a client of a cluster in which a key lives on the node whose
+// name it begins with: "a1" on "a:1". Calls answer with what happened to them.
+type fakeCluster struct {
+	single bool              // it is no cluster
+	hang   string            // the node that answers after a minute
+	fail   error             // what all nodes answer instead of a value
+	moved  map[string]string // where the nodes say that a key is: "MOVED 1 b:1"
+
+	mu     sync.Mutex
+	log    []string // "pipeline a:1 a1 a2"
+	doubts int
+}
+
+func (f *fakeCluster) Cluster() Cluster {
+	if f.single {
+		return nil
+	}
+	return f
+}
+
+func (f *fakeCluster) note(line string, calls []redishold.Call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range calls {
+		line += " " + firstKey(&calls[i])
+		if calls[i].Source {
+			line += "(source)"
+		}
+	}
+	f.log = append(f.log, line)
+}
+
+func firstKey(call *redishold.Call) string {
+	if len(call.Keys) == 0 {
+		return "-"
+	}
+	return call.Keys[0]
+}
+
+func home(call *redishold.Call) string {
+	if len(call.Keys) == 0 || call.Keys[0][0] == '?' {
+		return ""
+	}
+	return call.Keys[0][:1] + ":1"
+}
+
+func (f *fakeCluster) One(ctx context.Context, call *redishold.Call) redishold.Result {
+	f.note("one", []redishold.Call{*call})
+	return f.answer(call)
+}
+
+func (f *fakeCluster) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	f.note("pipeline", calls)
+	return f.answers(calls)
+}
+
+func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []string {
+	homes := make([]string, len(calls))
+	for i := range calls {
+		homes[i] = home(&calls[i])
+	}
+	return homes
+}
+
+func (f *fakeCluster) At(ctx context.Context, to Destination, calls []redishold.Call) []redishold.Result {
+	line := "at " + to.Addr
+	if to.Asking {
+		line += " asking"
+	}
+	f.note(line, calls)
+	if !to.Told {
+		return f.answers(calls)
+	}
+	results := make([]redishold.Result, len(calls))
+	for i := range results {
+		results[i].Value = to.Addr
+	}
+	return results
+}
+
+func (f *fakeCluster) Doubt() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubts++
+}
+
+func (f *fakeCluster) answers(calls []redishold.Call) []redishold.Result {
+	results := make([]redishold.Result, len(calls))
+	for i := range calls {
+		results[i] = f.answer(&calls[i])
+	}
+	return results
+}
+
+func (f *fakeCluster) answer(call *redishold.Call) redishold.Result {
+	switch where := f.moved[firstKey(call)]; {
+	case where == "NOSCRIPT" && call.Source:
+		return redishold.Result{Value: home(call)}
+	case where != "":
+		return redishold.Result{Err: &redishold.ReplyError{Text: where}}
+	case f.fail != nil:
+		return redishold.Result{Err: f.fail}
+	}
+	if f.hang != "" && home(call) == f.hang {
+		time.Sleep(time.Minute)
+	}
+	return redishold.Result{Value: home(call)}
+}
+
+// said returns what happened, in no particular order, and how often it raised
+// doubt.
+func (f *fakeCluster) said() ([]string, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.Sort(f.log)
+	return f.log, f.doubts
+}
+
+func callsFor(replicas int, keys ...string) []redishold.Call {
+	calls := make([]redishold.Call, len(keys))
+	for i, key := range keys {
+		calls[i].Replicas = replicas
+		if key != "" {
+			calls[i].Keys = []string{key}
+		}
+	}
+	return calls
+}
+
+func (f *fakeCluster) expect(t *testing.T, doubts int, want ...string) {
+	t.Helper()
+	if got, n := f.said(); !slices.Equal(got, want) || n != doubts {
+		t.Errorf("got %q and %d doubts, want %q and %d", got, n, want, doubts)
+	}
+}
+
+func TestDoOnOneServer(t *testing.T) {
+	f := &fakeCluster{single: true}
+	if r := Do(t.Context(), f, nil); len(r) != 0 {
+		t.Errorf("no calls: got %v", r)
+	}
+	Do(t.Context(), f, callsFor(0, "a1"))
+	Do(t.Context(), f, callsFor(1, "a2"))
+	Do(t.Context(), f, append(callsFor(0, "a3", "b4"), callsFor(2, "c5")...))
+	f.expect(t, 0, "one a1", "pipeline a2", "pipeline a3 b4 c5")
+}
+
+func TestDoInACluster(t *testing.T) {
+	f := &fakeCluster{}
+	Do(t.Context(), f, callsFor(0, "a1"))
+	calls := append(callsFor(0, "a2", "b3", "", "a4", "?5", ""), callsFor(1, "a6", "b7", "a8")...)
+	results := Do(t.Context(), f, calls)
+	f.expect(t, 0, "at a:1 a6 a8", "at b:1 b7", "one a1", "pipeline - -", "pipeline ?5", "pipeline a2 a4", "pipeline b3")
+	for i := range calls {
+		if want := home(&calls[i]); results[i].Err != nil || results[i].Value != want {
+			t.Errorf("call %d: got %v, error %v, want %v", i, results[i].Value, results[i].Err, want)
+		}
+	}
+}
+
+func TestUnknownScriptIsSentAsSource(t *testing.T) {
+	f := &fakeCluster{moved: map[string]string{"a1": "NOSCRIPT", "b2": "NOSCRIPT", "b4": "NOSCRIPT"}}
+	for _, r := range Do(t.Context(), f, append(callsFor(0, "a1", "b2", "b3"), callsFor(1, "b4")...)) {
+		if r.Err != nil {
+			t.Errorf("got error %v", r.Err)
+		}
+	}
+	f.expect(t, 0, "at b:1 b4", "at b:1 b4(source)", "pipeline a1", "pipeline a1(source)", "pipeline b2 b3", "pipeline b2(source)")
+}
+
+func TestHangingNodeCostsOnlyItsOwnCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{hang: "b:1"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		r := Do(ctx, f, append(callsFor(0, "a1", "b2", "c3"), callsFor(1, "a4", "b5")...))
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("took %v, want 1s", took)
+		}
+		for i, want := range []any{"a:1", nil, "c:1", "a:1", nil} {
+			if r[i].Value != want || (want == nil) != errors.Is(r[i].Err, context.DeadlineExceeded) {
+				t.Errorf("call %d: got %v, error %v, want %v", i, r[i].Value, r[i].Err, want)
+			}
+		}
+		if _, doubts := f.said(); doubts != 1 {
+			t.Errorf("got %d doubts, want 1", doubts)
+		}
+		start = time.Now()
+		if r := Do(ctx, f, callsFor(0, "a1", "c3")); r[0].Err == nil && time.Since(start) != 0 {
+			t.Errorf("took %v without the node that hangs", time.Since(start))
+		}
+		time.Sleep(time.Minute) // what hangs ends by itself
+	})
+}
+
+func TestWithoutAnEndEveryAnswerIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{hang: "b:1"}
+		start := time.Now()
+		r := Do(context.Background(), f, callsFor(0, "a1", "b2"))
+		if r[1].Value != "b:1" || time.Since(start) != time.Minute {
+			t.Errorf("without an end: got %v after %v", r[1], time.Since(start))
+		}
+	})
+}
+
+func TestAnswerIsWorthMoreThanAnEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // a select picks at random
+		answers := make(chan answer, 2)
+		answers <- answer{[]int{1}, []redishold.Result{{Value: "b"}}}
+		answers <- answer{[]int{0}, []redishold.Result{{Value: "a"}}}
+		if r := gather(ctx, 2, answers); r[0].Value != "a" || r[1].Value != "b" {
+			t.Fatalf("got %v, want a and b", r)
+		}
+	}
+}
+
+func TestCallsThatNeedReplicasAreRedirected(t *testing.T) {
+	f := &fakeCluster{moved: map[string]string{
+		"a1": "MOVED 5 b:1", "a2": "ASK 6 c:1", "a4": "MOVED 7 :2", "a5": "MOVED 8 ::1:3", "a6": "TRYAGAIN x", "a7": "MOVED 9 ?",
+	}}
+	r := Do(t.Context(), f, callsFor(1, "a1", "a2", "a3", "a4", "a5", "a6", "a7"))
+	f.expect(t, 2, "at [::1]:3 a5", "at a:1 a1 a2 a3 a4 a5 a6 a7", "at a:2 a4", "at b:1 a1", "at c:1 asking a2")
+	for i, want := range []any{"b:1", "c:1", "a:1", "a:2", "[::1]:3", nil, nil} {
+		if r[i].Value != want || (r[i].Err != nil) != (want == nil) {
+			t.Errorf("call %d: got %v, error %v, want %v", i, r[i].Value, r[i].Err, want)
+		}
+	}
+}
+
+// pingPong is a cluster of which every node says that the key is elsewhere.
+type pingPong struct {
+	fakeCluster
+	asked int
+}
+
+func (p *pingPong) At(context.Context, Destination, []redishold.Call) []redishold.Result {
+	p.asked++
+	return []redishold.Result{{Err: &redishold.ReplyError{Text: "MOVED 1 b:1"}}}
+}
+
+func (p *pingPong) Cluster() Cluster { return p }
+
+func TestRedirectionsEnd(t *testing.T) {
+	p := &pingPong{}
+	r := Do(t.Context(), p, callsFor(1, "a1"))
+	var reply *redishold.ReplyError
+	if !errors.As(r[0].Err, &reply) || p.asked != 1+maxRedirects {
+		t.Errorf("got error %v after %d nodes, want MOVED after %d", r[0].Err, p.asked, 1+maxRedirects)
+	}
+}
+
+func TestDoubt(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{io.EOF, 1},
+		{&redishold.ReplyError{Text: "MOVED 1 b:1"}, 1},
+		{&redishold.ReplyError{Text: "READONLY You can't write"}, 1},
+		{&redishold.ReplyError{Text: "CLUSTERDOWN Hash slot not served"}, 1},
+		{&redishold.ReplyError{Text: "TRYAGAIN"}, 0},
+		{&redishold.ReplyError{Text: "OOM"}, 0},
+	} {
+		for n, keys := range [][]string{{"a1"}, {"a1", "b2", "b3"}} {
+			f := &fakeCluster{fail: c.err}
+			Do(t.Context(), f, callsFor(0, keys...))
+			if _, got := f.said(); got != c.want {
+				t.Errorf("%v, case %d: got %d doubts, want %d", c.err, n, got, c.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package rueidisconn
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+)
+
+// library is rueidis as package adapter uses it.
+type library struct {
+	client rueidis.Client
+	nodes  *nodes      // nil if the client is not for a cluster
+	closed atomic.Bool // the client is closed: nothing is sent any more
+}
+
+var _ adapter.Client = (*library)(nil)
+
+func newLibrary(client rueidis.Client) *library {
+	l := &library{client: client}
+	if client.Mode() == rueidis.ClientModeCluster {
+		l.nodes = newNodes(l)
+	}
+	return l
+}
+
+// Cluster returns nil unless the client is for a cluster.
+func (l *library) Cluster() adapter.Cluster {
+	if l.nodes == nil {
+		return nil
+	}
+	return l.nodes
+}
+
+// One sends one command, which a cluster client routes by itself.
+func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Result {
+	r := result(ctx, l.client.Do(undated{ctx}, l.eval(call)))
+	l.notice(ctx, r.Err)
+	return r
+}
+
+// Pipeline sends calls together. A cluster client routes each command by itself,
+// and sends again those that were redirected, and only those.
+func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	return l.run(ctx, l.client.DoMulti, calls, false)
+}
+
+type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
+
+// run sends calls together, each with ASKING before it if asked to. One WAIT at
+// the end speaks for all of them: it counts the replicas that have everything
+// which was written on the connection before. rueidis sends a pipeline that has a
+// WAIT over one connection from its pool.
+func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, asking bool) []redishold.Result {
+	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
+	scripts := make([]int, len(calls)) // where each call's script is among the commands
+	replicas := 0
+	for i := range calls {
+		if asking {
+			commands = append(commands, l.client.B().Asking().Build())
+		}
+		scripts[i] = len(commands)
+		commands = append(commands, l.eval(&calls[i]))
+		replicas = max(replicas, calls[i].Replicas)
+	}
+	if replicas > 0 {
+		wait := l.client.B().Wait().Numreplicas(int64(replicas)).Timeout(adapter.WaitMillis(ctx)).Build()
+		commands = append(commands, wait)
+	}
+	answers := do(undated{ctx}, commands...)
+	results := make([]redishold.Result, len(calls))
+	for i := range calls {
+		results[i] = result(ctx, answers[scripts[i]])
+		if n := calls[i].Replicas; n > 0 {
+			results[i] = adapter.Acknowledged(results[i], result(ctx, answers[len(answers)-1]), n)
+		}
+	}
+	l.notice(ctx, results[0].Err)
+	return results
+}
+
+// eval builds the command of a call. Only the first key tells a cluster client
+// where to go: it panics where keys are in different slots, whereas the server
+// explains.
+func (l *library) eval(call *redishold.Call) rueidis.Completed {
+	verb, script := "EVALSHA", call.Script.SHA()
+	if call.Source {
+		verb, script = "EVAL", call.Script.Source()
+	}
+	cmd := l.client.B().Arbitrary(verb, script, strconv.Itoa(len(call.Keys)))
+	if len(call.Keys) > 0 {
+		cmd = cmd.Keys(call.Keys[0]).Args(call.Keys[1:]...)
+	}
+	return cmd.Args(call.Args...).Build()
+}
+
+// result translates an answer of rueidis.
+func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
+	v, err := answer.ToAny()
+	switch reply, isReply := rueidis.IsRedisErr(err); {
+	case err == nil:
+		v, err = adapter.Value(v)
+		return redishold.Result{Value: v, Err: err}
+	case rueidis.IsRedisNil(err):
+		return redishold.Result{}
+	case isReply:
+		return redishold.Result{Err: replyError(answer, reply)}
+	default:
+		return redishold.Result{Err: adapter.Classify(ctx, err, unsent(err))}
+	}
+}
+
+// replyError returns what the server said. rueidis' own error leaves out the
+// code ERR, but is all there is of an answer to the handshake of a connection.
+func replyError(answer rueidis.RedisResult, reply *rueidis.RedisError) *redishold.ReplyError {
+	msg, _ := answer.ToMessage()
+	if text, _ := msg.ToString(); text != "" {
+		return &redishold.ReplyError{Text: text}
+	}
+	return &redishold.ReplyError{Text: reply.Error()}
+}
+
+// unsent reports whether err proves that a call was not sent.
+func unsent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*dialError))
+}
+
+// notice finds out that the user has closed the client. ErrClosing alone does
+// not say so, nor that nothing was sent: it is also the answer to a call that was
+// under way, and to one whose node has left the cluster. But a client that
+// answers so again is closed, and later calls are certain not to be sent.
+func (l *library) notice(ctx context.Context, err error) {
+	if errors.Is(err, rueidis.ErrClosing) {
+		ping := l.client.Do(undated{ctx}, l.client.B().Ping().Build())
+		if errors.Is(ping.Error(), rueidis.ErrClosing) {
+			l.closed.Store(true)
+		}
+	}
+}
+
+// undated hides the deadline of a context, not its end. rueidis answers an early
+// end of a context that has a deadline only after that deadline, and gives up
+// the connection at a deadline, which would end the calls of others with it.
+type undated struct{ context.Context }
+
+// Deadline reports none.
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
