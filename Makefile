@@ -24,9 +24,17 @@ race: redis ## the tests of the library three times over, to provoke races
 e2e: redis databases ## only the tests with real servers, several processes and faults
 	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/...
 
+.PHONY: soak
+soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster for one, SEED=… to replay
+	$(GO) run ./internal/e2e/soak -duration $(or $(DURATION),10m) -deployment $(or $(DEPLOYMENT),all) -seed $(or $(SEED),0) $(FLAGS)
+
 .PHONY: bench
 bench: redis ## measure Lock and Unlock on both adapters
 	$(GO) test -run '^$$' -bench . -benchmem $(FLAGS) ./internal/e2e/...
+
+.PHONY: fuzz
+fuzz: redis ## every fuzz target in turn, each for FUZZTIME=30s
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" sh .ci/fuzz $(MODULES)
 
 .PHONY: lint
 lint: ## formatting, vet, golangci-lint and known vulnerabilities

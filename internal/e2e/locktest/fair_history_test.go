@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 )
 
 const (
@@ -27,13 +28,13 @@ func TestFairHistory(t *testing.T) {
 			c.hire("fair", plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
-		swept := h.check(0)
-		if swept.failure != nil {
-			s.Errorf("violation: %v", swept.failure)
+		swept := h.Check(history.Rules{})
+		if swept.Err() != nil {
+			s.Errorf("violation: %v", swept.Err())
 		}
 		failed := 0
-		for _, o := range h.operations {
-			if o.failed != never {
+		for _, o := range h.Operations {
+			if o.Failed != history.Never {
 				failed++
 			}
 		}
@@ -42,8 +43,8 @@ func TestFairHistory(t *testing.T) {
 		if err := r.over(); err != nil {
 			s.Errorf("violation: %v", err)
 		}
-		if want := fairProcesses * fairWaiters * fairOps; swept.holds != want || r.grants < want || r.grants > want+failed {
-			s.Errorf("%d holds, %d grants in Redis; want %d, and up to %d grants that came too late", swept.holds, r.grants, want, failed)
+		if want := fairProcesses * fairWaiters * fairOps; swept.Holds != want || r.grants < want || r.grants > want+failed {
+			s.Errorf("%d holds, %d grants in Redis; want %d, and up to %d grants that came too late", swept.Holds, r.grants, want, failed)
 		}
 		if r.queued < 1000 || r.gaveUp < 50 || r.gaveUp > failed || r.dropped > 0 {
 			s.Errorf("%d queued up, %d gave up of %d that failed, %d were dropped", r.queued, r.gaveUp, failed, r.dropped)
@@ -79,15 +80,15 @@ func useFair(w *worker) error {
 
 func (w *worker) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
 	ctx, cancel := context.WithCancel(w.ctx)
-	a := asked{name: m.Name(), side: exclusive, lock: bare(m)}
+	a := history.Request{Name: m.Name(), Side: history.Exclusive, Lock: bare(m)}
 	switch n := random.IntN(10); {
 	case n < 2:
 		ctx, cancel = context.WithTimeout(w.ctx, time.Duration(random.IntN(60_000))*time.Microsecond)
 	case n < 3:
-		a.lock = func(ctx context.Context) (*holdfast.Lock, error) { return m.TryLock(ctx) }
+		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) { return m.TryLock(ctx) }
 	}
 	defer cancel()
-	return w.log.hold(ctx, a, time.Duration(random.IntN(300))*time.Microsecond)
+	return w.log.Hold(ctx, a, time.Duration(random.IntN(300))*time.Microsecond)
 }
 
 // A waiter that is killed at the head of the queue delays the next one by five
@@ -113,7 +114,7 @@ func TestKilledHeadOfTheQueue(t *testing.T) {
 			next <- k
 		}()
 		waiting(2)
-		head.kill()
+		head.Kill()
 		mustUnlock(s, holder)
 		freed := time.Now()
 		k := <-next

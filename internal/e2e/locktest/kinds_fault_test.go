@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 )
 
 // kindCase is a kind of lock, the scripts that keep it, and a kind that it keeps
@@ -47,16 +48,16 @@ func ofKind(l *holdfast.Locker, kind, name string) lockFunc {
 	}
 }
 
-func sideOf(kind string) side {
+func sideOf(kind string) history.Side {
 	switch kind {
 	case "read":
-		return read
+		return history.Reader
 	case "write":
-		return write
+		return history.Writer
 	case "semaphore":
-		return permit
+		return history.Permit
 	default:
-		return exclusive
+		return history.Exclusive
 	}
 }
 
@@ -217,25 +218,25 @@ func TestKindsPausedHolder(t *testing.T) {
 	eachKind(t, func(s *subject, k kindCase) {
 		c := newCrew(s)
 		holder := c.hire("hold", plan{Kind: k.kind, Name: "stock", TTL: ttl})
-		holder.await(evGranted)
+		holder.await(history.Granted)
 		time.Sleep(ttl / 2) // it was renewed
-		holder.pause()
+		holder.Pause()
 		rival := c.hire("hold", plan{Kind: k.rival, Name: "stock"})
-		rival.await(evGranted)
-		resumed := holder.resume()
-		told := time.Unix(0, holder.await(evLost).At)
+		rival.await(history.Granted)
+		resumed := holder.Resume()
+		told := time.Unix(0, holder.await(history.Lost).At)
 		within(s, "told after the pause", told.Sub(resumed), 10*time.Millisecond)
-		if e := holder.await(evUnlocked); e.Err != "lost" {
+		if e := holder.await(history.Unlocked); e.Err != "lost" {
 			s.Errorf("Unlock of the one that was stopped: got %q, want ErrLost", e.Err)
 		}
 		s.wantOneHold(kindCase{kind: k.rival})
-		rival.stop()
-		if e := rival.await(evUnlocked); e.Err != "" {
+		rival.Stop()
+		if e := rival.await(history.Unlocked); e.Err != "" {
 			s.Errorf("Unlock of the other: %s", e.Err)
 		}
 		h := c.finish()
-		if swept := h.check(1); swept.failure != nil || swept.holds < 2 {
-			s.Errorf("%d holds, violation: %v", swept.holds, swept.failure)
+		if swept := h.Check(history.Rules{Permits: 1}); swept.Err() != nil || swept.Holds < 2 {
+			s.Errorf("%d holds, violation: %v", swept.Holds, swept.Err())
 		}
 		s.Logf("told %v after the pause", told.Sub(resumed))
 	})
@@ -244,14 +245,14 @@ func TestKindsPausedHolder(t *testing.T) {
 // holdOne holds one lock until it is told to stop or loses it.
 func holdOne(w *worker) error {
 	lock := ofKind(w.locker(), w.Kind, w.Name)
-	k, op, err := w.log.take(w.ctx, asked{
-		name: w.Name, side: sideOf(w.Kind), lease: w.TTL,
-		lock: func(ctx context.Context) (*holdfast.Lock, error) { return lock(ctx) },
+	k, op, err := w.log.Take(w.ctx, history.Request{
+		Name: w.Name, Side: sideOf(w.Kind), Lease: w.TTL,
+		Lock: func(ctx context.Context) (*holdfast.Lock, error) { return lock(ctx) },
 	})
 	if err != nil {
 		return err
 	}
 	<-k.Context(w.ctx).Done()
-	_ = w.log.give(k, op) // it is in the history
+	_ = w.log.Give(k, op) // it is in the history
 	return nil
 }

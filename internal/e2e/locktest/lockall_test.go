@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 )
 
 const (
@@ -26,21 +27,21 @@ func TestLockAllHistory(t *testing.T) {
 			c.hire("lockall", plan{Actors: lockAllActors, Ops: lockAllOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
-		swept := h.check(0)
-		if swept.failure != nil {
-			s.Errorf("violation: %v", swept.failure)
+		swept := h.Check(history.Rules{})
+		if swept.Err() != nil {
+			s.Errorf("violation: %v", swept.Err())
 		}
 		failed := 0
-		for _, o := range h.operations {
-			if o.failed != never {
+		for _, o := range h.Operations {
+			if o.Failed != history.Never {
 				failed++
 			}
 		}
-		if swept.holds < 1000 || failed < 50 || swept.most[read] < 2 {
-			s.Errorf("%d holds, %d not granted, %d readers together: too little to judge", swept.holds, failed, swept.most[read])
+		if swept.Holds < 1000 || failed < 50 || swept.Most[history.Reader] < 2 {
+			s.Errorf("%d holds, %d not granted, %d readers together: too little to judge", swept.Holds, failed, swept.Most[history.Reader])
 		}
 		gone(s, s.server.Admin, 0)
-		s.Logf("%d holds, %d were given up", swept.holds, failed)
+		s.Logf("%d holds, %d were given up", swept.Holds, failed)
 	})
 }
 
@@ -65,15 +66,15 @@ func useLockAll(w *worker) error {
 // lockAll takes four locks of twelve, and sometimes has little patience.
 func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 	var ms []*holdfast.Mutex
-	wanted := map[string]asked{}
+	wanted := map[string]history.Request{}
 	for _, n := range random.Perm(12)[:4] {
 		m, a := anyMutex(l, n, random)
 		ms = append(ms, m)
-		wanted[a.name] = a
+		wanted[a.Name] = a
 	}
 	ops := map[string]int64{}
 	for _, m := range ms {
-		ops[m.Name()] = w.log.called(wanted[m.Name()])
+		ops[m.Name()] = w.log.Called(wanted[m.Name()])
 	}
 	ctx, impatient := w.ctx, random.IntN(4) == 0
 	if impatient {
@@ -84,7 +85,7 @@ func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 	locks, err := holdfast.LockAll(ctx, ms...)
 	if err != nil {
 		for _, op := range ops {
-			w.log.answered(op, nil, err)
+			w.log.Answered(op, nil, err)
 		}
 		if len(locks) != 0 {
 			return fmt.Errorf("LockAll returned %d locks and %w", len(locks), err)
@@ -98,36 +99,36 @@ func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 		return fmt.Errorf("LockAll returned %d locks of %d", len(locks), len(ms))
 	}
 	for _, k := range locks {
-		w.log.answered(ops[k.Name()], k, nil)
+		w.log.Answered(ops[k.Name()], k, nil)
 	}
 	time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond)
 	if err := locks.Err(); err != nil {
 		return err
 	}
 	for _, op := range ops {
-		w.log.write(event{What: evUnlock, Op: op})
+		w.log.Write(history.Event{What: history.Unlock, Op: op})
 	}
 	err = locks.Unlock()
 	for _, op := range ops {
-		w.log.write(event{What: evUnlocked, Op: op, Err: errorWord(err)})
+		w.log.Write(history.Event{What: history.Unlocked, Op: op, Err: history.ErrorWord(err)})
 	}
 	return err
 }
 
 // anyMutex returns the n-th mutex: a third of them are plain, fair, read-write.
-func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, asked) {
+func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, history.Request) {
 	name := fmt.Sprintf("all:%02d", n)
 	switch n % 3 {
 	case 0:
-		return l.Mutex(name), asked{name: name, side: exclusive}
+		return l.Mutex(name), history.Request{Name: name, Side: history.Exclusive}
 	case 1:
-		return l.FairMutex(name), asked{name: name, side: exclusive}
+		return l.FairMutex(name), history.Request{Name: name, Side: history.Exclusive}
 	}
 	rw := l.RWMutex(name)
 	if random.IntN(3) == 0 {
-		return rw.Write, asked{name: name, side: write}
+		return rw.Write, history.Request{Name: name, Side: history.Writer}
 	}
-	return rw.Read, asked{name: name, side: read}
+	return rw.Read, history.Request{Name: name, Side: history.Reader}
 }
 
 // However many locks are free, taking them takes no longer than two round trips.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 )
 
 // Processes that take mutexes in every way, some of which are killed while they
@@ -28,19 +29,19 @@ func TestMutexHistory(t *testing.T) {
 		c.stop()
 		h := c.finish()
 
-		swept := h.check(0)
-		if swept.failure != nil {
-			s.Errorf("violation: %v", swept.failure)
+		swept := h.Check(history.Rules{})
+		if swept.Err() != nil {
+			s.Errorf("violation: %v", swept.Err())
 		}
-		judged, unknown, err := h.linearizable()
-		if err != nil {
+		judged := h.Linearizable(20*time.Second, nil)
+		if err := judged.Err(); err != nil {
 			s.Errorf("violation: %v", err)
 		}
-		if judged < 1000 || unknown > judged/10 || kills < 5 {
-			s.Errorf("%d operations, %d of them unknown, %d kills: too little to judge", judged, unknown, kills)
+		if judged.Operations < 1000 || judged.Unknown > judged.Operations/10 || kills < 5 {
+			s.Errorf("%d operations, %d of them unknown, %d kills: too little to judge", judged.Operations, judged.Unknown, kills)
 		}
 		gone(s, s.server.Admin, 2*time.Second)
-		s.Logf("%d holds, %d kills; the model has judged %d operations, %d of them unknown", swept.holds, kills, judged, unknown)
+		s.Logf("%d holds, %d kills; the model has judged %d operations, %d of them unknown", swept.Holds, kills, judged.Operations, judged.Unknown)
 	})
 }
 
@@ -53,11 +54,11 @@ func (c *crew) harass(times int, every time.Duration, hire func() *member) int {
 		time.Sleep(every/2 + rand.N(every))
 		i := rand.IntN(len(alive))
 		select {
-		case <-alive[i].done: // it has done all it had to
+		case <-alive[i].Done(): // it has done all it had to
 			continue
 		default:
 		}
-		alive[i].kill()
+		alive[i].Kill()
 		kills++
 		alive[i] = hire()
 	}
@@ -87,35 +88,35 @@ func useMutexes(w *worker) error {
 }
 
 func (w *worker) useMutex(l *holdfast.Locker, name string, random *rand.Rand) error {
-	a := asked{name: name, side: exclusive, lease: w.TTL, lock: func(ctx context.Context) (*holdfast.Lock, error) { return l.Lock(ctx, name) }}
+	a := history.Request{Name: name, Side: history.Exclusive, Lease: w.TTL, Lock: func(ctx context.Context) (*holdfast.Lock, error) { return l.Lock(ctx, name) }}
 	keep := time.Duration(random.IntN(2000)) * time.Microsecond
 	var err error
 	switch n := random.IntN(1000); {
 	case n < 700:
-		a.lock = func(ctx context.Context) (*holdfast.Lock, error) { return l.TryLock(ctx, name) }
-		err = w.log.hold(w.ctx, a, keep)
+		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) { return l.TryLock(ctx, name) }
+		err = w.log.Hold(w.ctx, a, keep)
 	case n < 720:
-		a.lock = func(ctx context.Context) (*holdfast.Lock, error) {
+		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
 			k, err := l.TryLock(ctx, name, holdfast.Wait(20*time.Millisecond))
 			if err != nil { // its last try may have been granted, and is given back
 				err = fmt.Errorf("unknown: %w", errors.Join(err))
 			}
 			return k, err
 		}
-		if err = w.log.hold(w.ctx, a, keep); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		if err = w.log.Hold(w.ctx, a, keep); err != nil && !errors.Is(err, holdfast.ErrLost) {
 			return nil
 		}
 	case n < 975:
-		err = w.log.hold(w.ctx, a, keep)
+		err = w.log.Hold(w.ctx, a, keep)
 	case n < 977: // longer than a lease that nobody renews
-		err = w.log.hold(w.ctx, a, w.TTL*3/2)
+		err = w.log.Hold(w.ctx, a, w.TTL*3/2)
 	default: // ends without Unlock
-		a.lease, a.fixed = 150*time.Millisecond, true
-		a.lock = func(ctx context.Context) (*holdfast.Lock, error) {
-			return l.TryLock(ctx, name, holdfast.Lease(a.lease))
+		a.Lease, a.Fixed = 150*time.Millisecond, true
+		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
+			return l.TryLock(ctx, name, holdfast.Lease(a.Lease))
 		}
 		var k *holdfast.Lock
-		if k, _, err = w.log.take(w.ctx, a); err == nil {
+		if k, _, err = w.log.Take(w.ctx, a); err == nil {
 			<-k.Context(w.ctx).Done()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -31,18 +32,18 @@ func TestReadWriteHistory(t *testing.T) {
 			c.hire("readwrite", plan{Actors: rwReaders + 1, Ops: rwOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
-		swept := h.check(0)
-		if swept.failure != nil {
-			s.Errorf("violation: %v", swept.failure)
+		swept := h.Check(history.Rules{})
+		if swept.Err() != nil {
+			s.Errorf("violation: %v", swept.Err())
 		}
-		if want := rwProcesses * (rwReaders + 1) * rwOps; swept.holds != want {
-			s.Errorf("%d holds, want %d", swept.holds, want)
+		if want := rwProcesses * (rwReaders + 1) * rwOps; swept.Holds != want {
+			s.Errorf("%d holds, want %d", swept.Holds, want)
 		}
-		if swept.most[read] < 2 {
+		if swept.Most[history.Reader] < 2 {
 			s.Errorf("no two readers have ever read together")
 		}
 		gone(s, s.server.Admin, 0)
-		s.Logf("%d holds in %v, up to %d readers at a time", swept.holds, time.Since(began).Round(time.Millisecond), swept.most[read])
+		s.Logf("%d holds in %v, up to %d readers at a time", swept.Holds, time.Since(began).Round(time.Millisecond), swept.Most[history.Reader])
 	})
 }
 
@@ -57,11 +58,11 @@ func useReadWrite(w *worker) error {
 			random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
 			for range w.Ops {
 				rw := l.RWMutex(fmt.Sprintf("page:%d", random.IntN(rwNames)))
-				a := asked{name: rw.Read.Name(), side: read, lock: bare(rw.Read)}
+				a := history.Request{Name: rw.Read.Name(), Side: history.Reader, Lock: bare(rw.Read)}
 				if i == 0 {
-					a.side, a.lock = write, bare(rw.Write)
+					a.Side, a.Lock = history.Writer, bare(rw.Write)
 				}
-				if errs[i] = w.log.hold(w.ctx, a, time.Duration(random.IntN(500))*time.Microsecond); errs[i] != nil {
+				if errs[i] = w.log.Hold(w.ctx, a, time.Duration(random.IntN(500))*time.Microsecond); errs[i] != nil {
 					return
 				}
 				time.Sleep(time.Duration(random.IntN(500)) * time.Microsecond)
@@ -86,7 +87,7 @@ func TestKilledReader(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				opts := &holdfast.Options{TTL: ttl}
 				victim := newCrew(s).hire("hold", plan{Kind: "read", Name: "page", TTL: ttl})
-				victim.await(evGranted)
+				victim.await(history.Granted)
 				var others []*holdfast.Lock
 				for i := range 9 {
 					if i%3 == 0 {
@@ -109,7 +110,7 @@ func TestKilledReader(t *testing.T) {
 				}()
 				time.Sleep(100 * time.Millisecond) // it waits
 
-				victim.kill()
+				victim.Kill()
 				killed := time.Now()
 				time.Sleep(stay)
 				for i, k := range others {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 )
 
 const (
@@ -30,16 +31,16 @@ func TestSemaphoreHistory(t *testing.T) {
 		}
 		kills := c.harass(20, 300*time.Millisecond, hire)
 		for _, m := range c.members { // all that is held now ends with its lease
-			m.kill()
+			m.Kill()
 		}
 		stopped := time.Now()
 		h := c.finish()
-		swept := h.check(semaphorePermits)
-		if swept.failure != nil {
-			s.Errorf("violation: %v", swept.failure)
+		swept := h.Check(history.Rules{Permits: semaphorePermits})
+		if swept.Err() != nil {
+			s.Errorf("violation: %v", swept.Err())
 		}
-		if swept.most[permit] < semaphorePermits || swept.holds < 200 || kills < 15 {
-			s.Errorf("%d holds, at most %d at a time, %d kills: too little to judge", swept.holds, swept.most[permit], kills)
+		if swept.Most[history.Permit] < semaphorePermits || swept.Holds < 200 || kills < 15 {
+			s.Errorf("%d holds, at most %d at a time, %d kills: too little to judge", swept.Holds, swept.Most[history.Permit], kills)
 		}
 
 		sem := s.other(nil).Semaphore("seats", semaphorePermits)
@@ -71,7 +72,7 @@ func TestSemaphoreHistory(t *testing.T) {
 		}
 		s.forget("seats", semaphorePermits)
 		gone(s, s.server.Admin, 0)
-		s.Logf("%d holds, up to %d at a time, %d kills; all permits back after %v", swept.holds, swept.most[permit], kills, took)
+		s.Logf("%d holds, up to %d at a time, %d kills; all permits back after %v", swept.Holds, swept.Most[history.Permit], kills, took)
 	})
 }
 
@@ -98,7 +99,7 @@ func useSemaphore(w *worker) error {
 				if random.IntN(50) == 0 {
 					keep = w.TTL * 3 / 2 // renewed meanwhile
 				}
-				errs[i] = w.log.hold(w.ctx, asked{name: "seats", side: permit, lock: func(ctx context.Context) (*holdfast.Lock, error) {
+				errs[i] = w.log.Hold(w.ctx, history.Request{Name: "seats", Side: history.Permit, Lock: func(ctx context.Context) (*holdfast.Lock, error) {
 					return sem.Acquire(ctx)
 				}}, keep)
 			}

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
+)
+
+// member is a worker process and the proxies between it and the servers.
+type member struct {
+	*history.Process
+	slot  int // which of the crew's places it has
+	mesh  mesh
+	fault sync.Mutex // held by whoever does something to it
+
+	mu      sync.Mutex
+	figures history.Event // its last report
+	ready   bool
+	resting bool
+	ended   *history.Event
+	broken  []string
+}
+
+// crew is the worker processes. Its methods may be called from several
+// goroutines at once.
+type crew struct {
+	arena *arena
+	only  string
+	seed  uint64
+
+	mu      sync.Mutex
+	hired   int
+	places  []*member // the living
+	former  []*member // of this round
+	holding map[operation]holder
+	order   order // the last one
+}
+
+type operation struct {
+	process int
+	op      int64
+}
+
+// holder is a lock that is held now, as far as is known.
+type holder struct {
+	operation
+	name string
+	held bool
+}
+
+// newCrew hires workers for n places, each adapter in its turn, and returns when
+// they are connected.
+func newCrew(a *arena, seed uint64, n int, only string) (*crew, error) {
+	c := &crew{arena: a, seed: seed, only: only, places: make([]*member, n), holding: map[operation]holder{}}
+	for i := range n {
+		if err := c.hire(i); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	if err := c.await(20 * time.Second); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// await waits until all workers are connected.
+func (c *crew) await(limit time.Duration) error {
+	for _, m := range c.members() {
+		for end := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+			m.mu.Lock()
+			is := m.ready
+			m.mu.Unlock()
+			if is {
+				break
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("worker %d is not connected after %v: %w", m.ID(), limit, m.Err())
+			}
+		}
+	}
+	return nil
+}
+
+// ttls are the leases of the workers, by place.
+func ttls() []time.Duration {
+	return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, time.Second}
+}
+
+// longestTTL is that of all workers.
+const longestTTL = 2 * time.Second
+
+// hire starts a worker in a place, and lets it do what the others do.
+func (c *crew) hire(place int) error {
+	m := &member{slot: place}
+	var err error
+	if m.mesh, err = c.arena.meshes(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	id := c.hired
+	c.hired++
+	c.mu.Unlock()
+	ttl := ttls()[place%len(ttls())]
+	p := plan{
+		Seed: c.seed + uint64(id)*7919, TTL: ttl, Only: c.only,
+		Targets: c.arena.targets(dial.Adapters()[place%2], m.mesh),
+	}
+	if id%4 >= 2 { // half of the processes have the smallest margin that is any use
+		p.Margin = max(10*time.Millisecond, ttl/100)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerVar+"="+string(text))
+	if m.Process, err = history.Start(id, cmd, func(e history.Event) { c.hear(m, e) }); err != nil {
+		m.mesh.close()
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.places[place] = m
+	if c.order.Round > 0 && !c.order.Rest {
+		_ = m.Tell(c.order)
+	}
+	return nil
+}
+
+// hear follows who holds what.
+func (c *crew) hear(m *member, e history.Event) {
+	switch e.What {
+	case ready, rested, ended, broken:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		switch e.What {
+		case ready:
+			m.ready = true
+		case rested:
+			m.resting, m.figures = true, e
+		case ended:
+			m.ended = &e
+		default:
+			m.broken = append(m.broken, e.Err)
+		}
+		return
+	}
+	key := operation{e.Process, e.Op}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e.What {
+	case history.Called:
+		c.holding[key] = holder{operation: key, name: e.Name}
+	case history.Granted:
+		h := c.holding[key]
+		h.held = true
+		c.holding[key] = h
+	case history.Failed, history.Unlock, history.Lost:
+		delete(c.holding, key)
+	case history.Killed:
+		for k := range c.holding {
+			if k.process == e.Process {
+				delete(c.holding, k)
+			}
+		}
+	}
+}
+
+// holder returns one who holds a lock now, or false.
+func (c *crew) holder(r *rand.Rand) (holder, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []holder
+	for _, h := range c.holding {
+		if h.held {
+			all = append(all, h)
+		}
+	}
+	n := r.Uint64() // drawn in any case, so that the schedule does not depend on it
+	if len(all) == 0 {
+		return holder{}, false
+	}
+	slices.SortFunc(all, func(a, b holder) int { return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.op, b.op)) })
+	return all[n%uint64(len(all))], true
+}
+
+// at returns the member in a place.
+func (c *crew) at(place int) *member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.places[place%len(c.places)]
+}
+
+// withID returns the living member with that number, or nil.
+func (c *crew) withID(id int) *member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.places {
+		if m.ID() == id {
+			return m
+		}
+	}
+	return nil
+}
+
+func (c *crew) members() []*member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.places)
+}
+
+// replace kills the member in a place and hires another.
+func (c *crew) replace(m *member) error {
+	m.Kill()
+	m.mesh.close()
+	c.mu.Lock()
+	c.former = append(c.former, m)
+	c.mu.Unlock()
+	return c.hire(m.slot)
+}
+
+// work lets all work under the names of a round.
+func (c *crew) work(o order) {
+	c.mu.Lock()
+	c.order = o
+	c.mu.Unlock()
+	for _, m := range c.members() {
+		m.mu.Lock()
+		m.resting = false
+		m.mu.Unlock()
+		_ = m.Tell(o)
+	}
+}
+
+// rest lets all finish what they have begun, for limit at most. It returns how
+// long that took, and who has not finished.
+func (c *crew) rest(limit time.Duration) (took time.Duration, late []int) {
+	begin := time.Now()
+	c.work(order{Rest: true})
+	for {
+		late = nil
+		for _, m := range c.members() {
+			m.mu.Lock()
+			if !m.resting {
+				late = append(late, m.ID())
+			}
+			m.mu.Unlock()
+		}
+		if took = time.Since(begin); len(late) == 0 || took > limit {
+			return took, late
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// take returns what all have reported since the last time, and what is wrong
+// with the processes themselves.
+func (c *crew) take() (events []history.Event, wrong []string) {
+	c.mu.Lock()
+	all := append(slices.Clone(c.places), c.former...)
+	c.former = nil
+	c.mu.Unlock()
+	for _, m := range all {
+		events = append(events, m.Take()...)
+		if err := m.Err(); err != nil {
+			wrong = append(wrong, err.Error())
+		}
+		m.mu.Lock()
+		for _, b := range m.broken {
+			wrong = append(wrong, fmt.Sprintf("process %d: %s", m.ID(), b))
+		}
+		m.broken = nil
+		m.mu.Unlock()
+	}
+	return events, wrong
+}
+
+// close ends all processes. It returns what they left behind.
+func (c *crew) close() (leaks []string) {
+	over := time.After(20 * time.Second)
+	for _, m := range c.members() {
+		if m == nil {
+			continue
+		}
+		m.Stop()
+	}
+	for _, m := range c.members() {
+		if m == nil {
+			continue
+		}
+		select {
+		case <-m.Done():
+		case <-over:
+			leaks = append(leaks, fmt.Sprintf("process %d does not end", m.ID()))
+			m.Kill()
+		}
+		m.mesh.close()
+		m.mu.Lock()
+		switch {
+		case m.ended == nil:
+			leaks = append(leaks, fmt.Sprintf("process %d ended without a word: %v", m.ID(), m.Err()))
+		case m.ended.Err != "" || m.ended.Figures["sockets"] > 0:
+			leaks = append(leaks, fmt.Sprintf("process %d left %d sockets and %s", m.ID(), m.ended.Figures["sockets"], m.ended.Err))
+		}
+		m.mu.Unlock()
+	}
+	return leaks
+}

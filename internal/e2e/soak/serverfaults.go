@@ -1,0 +1,352 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// serverFaults are those of the servers, as far as the deployment knows them.
+func (n *nemesis) serverFaults() []fault {
+	faults := []fault{
+		{"scripts flushed", 2, (*strike).flushScripts},
+		{"subscribers cut", 3, (*strike).cutSubscribers},
+		{"clients cut", 2, (*strike).cutClients},
+		{"client pause", 2, (*strike).pauseClients},
+		{"server paused", 4, (*strike).pauseServer},
+		{"lock deleted", 1, (*strike).deleteLock},
+	}
+	switch n.arena.name {
+	case string(redistest.Sentinel):
+		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
+			fault{"fail-over", 3, (*strike).failOver}, fault{"flushed", 1, (*strike).flush})
+	case string(redistest.Cluster):
+		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
+			fault{"fail-over", 3, (*strike).failOver}, fault{"slot moved", 4, (*strike).moveSlot}, fault{"flushed", 1, (*strike).flush})
+	case quorumOfFive:
+		return append(faults, fault{"server killed", 5, (*strike).restart})
+	case string(redistest.Standalone):
+		return append(faults, fault{"server killed", 5, (*strike).restart}, fault{"memory lost", 1, (*strike).restartEmpty},
+			fault{"clock jumped", 1, (*strike).jump}, fault{"flushed", 1, (*strike).flush})
+	default:
+		return append(faults, fault{"server killed", 5, (*strike).restart}, fault{"flushed", 1, (*strike).flush})
+	}
+}
+
+// onServers says that the fault is not that of one worker alone.
+func (s *strike) onServers() { s.window.process = -1 }
+
+// target returns a server to break: the one that keeps the victim's lock, or any
+// that is written to.
+func (s *strike) target() (*redistest.Server, error) {
+	s.onServers()
+	if d := s.arena.parts[0]; s.name != "" && len(s.arena.parts) == 1 {
+		return d.FindMaster(s.name)
+	}
+	masters, err := s.arena.masters()
+	if err != nil || len(masters) == 0 {
+		return nil, errors.Join(errors.New("no master"), err)
+	}
+	return masters[s.pick%uint64(len(masters))], nil
+}
+
+// several returns servers to break: of a quorum up to three of five.
+func (s *strike) several() ([]*redistest.Server, error) {
+	first, err := s.target()
+	if err != nil || len(s.arena.parts) == 1 {
+		return []*redistest.Server{first}, err
+	}
+	masters, err := s.arena.masters()
+	if err != nil {
+		return nil, err
+	}
+	s.random.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
+	return masters[:min(len(masters), []int{1, 1, 2, 2, 3}[s.random.IntN(5)])], nil
+}
+
+func (s *strike) each(do func(*redistest.Server) error) error {
+	targets, err := s.several()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if err := do(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *strike) flushScripts(context.Context) error {
+	return s.each(func(t *redistest.Server) error { return asError(t.Do("SCRIPT", "FLUSH", "SYNC")) })
+}
+
+func (s *strike) cutSubscribers(context.Context) error {
+	return s.each(func(t *redistest.Server) error { return asError(t.Do("CLIENT", "KILL", "TYPE", "pubsub")) })
+}
+
+func (s *strike) cutClients(context.Context) error {
+	return s.each(func(t *redistest.Server) error { return asError(t.Do("CLIENT", "KILL", "TYPE", "normal")) })
+}
+
+func (s *strike) pauseClients(ctx context.Context) error {
+	d := s.bearable()
+	err := s.each(func(t *redistest.Server) error {
+		return asError(t.Do("CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), "ALL"))
+	})
+	pause(context.WithoutCancel(ctx), d) // UNPAUSE would have to wait too
+	return err
+}
+
+// bearable is how long a server may be silent: where others take over, too short
+// for that.
+func (s *strike) bearable() time.Duration {
+	if s.arena.failsOver() {
+		return min(s.duration(), 300*time.Millisecond)
+	}
+	return s.duration()
+}
+
+func (s *strike) pauseServer(ctx context.Context) error {
+	targets, err := s.several()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		t.Pause()
+	}
+	pause(ctx, s.bearable())
+	for _, t := range targets {
+		t.Resume()
+	}
+	return nil
+}
+
+// restart kills servers and starts them again with all that they acknowledged.
+func (s *strike) restart(ctx context.Context) error {
+	targets, err := s.several()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		t.Kill()
+	}
+	pause(ctx, time.Duration(s.random.Int64N(int64(s.duration()))))
+	for _, t := range targets {
+		t.Restart()
+	}
+	return s.arena.heal()
+}
+
+// flush deletes everything: locks, marks and the counters of tokens.
+func (s *strike) flush(context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	return asError(t.Do("FLUSHALL"))
+}
+
+// deleteLock deletes the victim's lock, as a person might.
+func (s *strike) deleteLock(context.Context) error {
+	if s.name == "" || len(s.arena.parts) > 1 {
+		return errNothing
+	}
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.window.loses, s.window.name = true, s.name
+	return asError(t.Do("DEL", s.name))
+}
+
+// killMaster kills a master. Another server takes over, without what was not
+// replicated yet.
+func (s *strike) killMaster(context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	t.Kill()
+	if err := s.await(t); err != nil {
+		return err
+	}
+	s.overOnce()
+	return s.arena.heal()
+}
+
+// loseMaster kills a master that has been cut off from its replicas: what was
+// written meanwhile is lost for certain.
+func (s *strike) loseMaster(ctx context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	s.arena.parts[0].CutReplication(t)
+	pause(ctx, 200*time.Millisecond)
+	t.Kill()
+	if err := s.await(t); err != nil {
+		return err
+	}
+	s.overOnce()
+	return s.arena.heal()
+}
+
+// restartEmpty kills a server and starts it again without its memory.
+func (s *strike) restartEmpty(context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	t.Kill()
+	err = os.RemoveAll(filepath.Join(t.Dir(), "appendonlydir"))
+	t.Restart()
+	return err
+}
+
+// jump sets the clock of a server forward, for good: back again, what was locked
+// meanwhile would last for as long as the jump.
+func (s *strike) jump(context.Context) error {
+	if !s.arena.clock {
+		return errNothing
+	}
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	s.arena.ahead += time.Duration(1+s.random.IntN(60)) * time.Second
+	t.ShiftClock(s.arena.ahead)
+	return nil
+}
+
+// await waits until t is no master any more.
+func (s *strike) await(t *redistest.Server) error {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		masters, err := s.arena.masters()
+		if err == nil && len(masters) > 0 && !slices.ContainsFunc(masters, func(m *redistest.Server) bool { return m.Addr() == t.Addr() }) {
+			return nil
+		}
+	}
+	return errors.New("nobody took over within 30 s")
+}
+
+// failOver asks another server to take over. Sentinel does not wait for it to
+// have everything; a cluster does.
+func (s *strike) failOver(context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	if s.arena.name == string(redistest.Sentinel) {
+		s.loses(t)
+	}
+	key := s.name
+	if key == "" {
+		key = strconv.FormatUint(s.pick, 36)
+	}
+	if err := s.arena.parts[0].FailOver(key); err != nil {
+		return err
+	}
+	s.overOnce()
+	return s.arena.heal()
+}
+
+func (s *strike) overOnce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overs++
+}
+
+// moveSlot moves the slot of the victim's lock, with its keys one by one.
+func (s *strike) moveSlot(ctx context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	d := s.arena.parts[0]
+	key := s.name
+	if key == "" {
+		key = strconv.FormatUint(s.pick, 36)
+	}
+	if t, err = d.FindMaster(key); err != nil {
+		return err
+	}
+	to := slices.DeleteFunc(d.Masters(), func(m *redistest.Server) bool { return m.Addr() == t.Addr() })
+	if len(to) == 0 {
+		return errors.New("no other master")
+	}
+	m, err := d.MigrateSlot(redistest.Slot(key), to[s.pick%uint64(len(to))])
+	if err != nil {
+		return err
+	}
+	pause(ctx, s.duration()/4)
+	for range 50 { // locks come and go meanwhile
+		keys, _ := t.Do("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(redistest.Slot(key)), "100").([]any)
+		if len(keys) == 0 {
+			break
+		}
+		for _, k := range keys {
+			if k, ok := k.(string); ok {
+				_ = m.Move(k) // it may be gone
+			}
+		}
+	}
+	pause(ctx, s.duration()/4)
+	return m.Finish()
+}
+
+// loses says that t may forget what it acknowledged, and which slots it has.
+func (s *strike) loses(t *redistest.Server) {
+	s.window.loses = true
+	if s.arena.name == string(redistest.Cluster) {
+		s.window.slots = slotsOf(t)
+	}
+}
+
+// slotsOf returns which slots a node of a cluster has; nil if it does not say.
+func slotsOf(t *redistest.Server) func(int) bool {
+	nodes, _ := t.Do("CLUSTER", "NODES").(string)
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		if len(fields) < 8 || !strings.Contains(fields[2], "myself") {
+			continue
+		}
+		owned := map[int]bool{}
+		for _, r := range fields[8:] {
+			first, last, ranged := strings.Cut(r, "-")
+			from, err := strconv.Atoi(first)
+			if err != nil {
+				continue // a slot on its way
+			}
+			to := from
+			if ranged {
+				if to, err = strconv.Atoi(last); err != nil {
+					return nil
+				}
+			}
+			for i := from; i <= to; i++ {
+				owned[i] = true
+			}
+		}
+		return func(slot int) bool { return owned[slot] }
+	}
+	return nil
+}
+
+// asError returns a reply if it is an error.
+func asError(reply any) error {
+	err, _ := reply.(error)
+	return err
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
+)
+
+// workers is how many processes use the locks.
+const workers = 4
+
+// restLimit is how long it may take after all faults until everybody who waits
+// has been served: the leases of the dead, the place of a dead one in the queue
+// of a fair lock (5 s), the wake-up.
+const restLimit = 2*longestTTL + 8*time.Second
+
+// soak is one deployment under faults.
+type soak struct {
+	deployment string
+	seed       uint64
+	duration   time.Duration
+	round      time.Duration
+	first      int    // round
+	out        string // folder for what explains violations
+	only       string // the only workload
+	log        io.Writer
+	quiet      bool
+
+	arena   *arena
+	crew    *crew
+	nemesis *nemesis
+	totals  *totals
+	killed  bool // a worker, in the round before
+}
+
+// run runs the soak and returns what it brought, as far as it came.
+func (s *soak) run(ctx context.Context) (*totals, error) {
+	var err error
+	s.totals = newTotals(s.deployment, s.seed)
+	if s.arena, err = openArena(s.deployment); err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.arena.close() }()
+	if s.deployment == quorumOfFive {
+		s.only = mutexes
+	}
+	if s.crew, err = newCrew(s.arena, s.seed, workers, s.only); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	s.nemesis = &nemesis{arena: s.arena, crew: s.crew, begin: begin, counts: s.totals.Faults}
+	if !s.quiet {
+		s.nemesis.log = s.log
+	}
+	_, _ = fmt.Fprintf(s.log, "soak of %s, seed %d\n", s.deployment, s.seed)
+	for n := max(s.first, 1); ctx.Err() == nil && time.Since(begin) < s.duration; n++ {
+		if err = s.once(ctx, n, min(s.round, s.duration-time.Since(begin))); err != nil {
+			break
+		}
+	}
+	s.totals.Leaks = append(s.totals.Leaks, s.crew.close()...)
+	s.totals.Duration = time.Since(begin)
+	s.totals.FailOvers = s.nemesis.overs
+	s.totals.finish()
+	return s.totals, err
+}
+
+// once is one round: faults, a time without, rest, judgement.
+func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
+	begin := time.Now()
+	s.crew.work(order{Round: n, Seed: s.seed + uint64(n)<<32})
+	faults, cancel := context.WithTimeout(ctx, max(length-3*time.Second, length/2))
+	s.nemesis.run(faults, s.seed+uint64(n)<<32)
+	cancel()
+	pause(ctx, 1500*time.Millisecond)
+	took, late := s.crew.rest(restLimit)
+	s.totals.LongestRest = max(s.totals.LongestRest, took)
+	events, wrong := s.crew.take()
+	windows, trouble := s.nemesis.take()
+	r := &round{history: history.New(events), windows: windows, fencing: s.arena.fencing()}
+	v := r.judge()
+	s.totals.add(r, v)
+	if len(late) > 0 {
+		wrong = append(wrong, fmt.Sprintf("processes %v did not come to rest within %v: a waiter was not served", late, restLimit))
+	}
+	wrong = append(wrong, s.residue(n)...)
+	wrong = append(wrong, s.listeners()...)
+	s.killed = slices.ContainsFunc(events, func(e history.Event) bool { return e.What == history.Killed })
+	wrong = append(wrong, s.figures()...)
+	s.totals.Other = append(s.totals.Other, wrong...)
+	_, _ = fmt.Fprintf(s.log, "%v round %d: %d operations, %d holds, %d violations, %d explained, rest after %v, %v in all\n",
+		time.Now().Format("15:04:05"), n, len(r.history.Operations), v.swept.Holds, len(v.violations)+len(wrong), v.explained,
+		took.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
+	for _, f := range v.violations[:min(len(v.violations), 3)] {
+		_, _ = fmt.Fprintf(s.log, "VIOLATION %s: %v\n", f.Kind, f)
+	}
+	for _, w := range wrong {
+		_, _ = fmt.Fprintf(s.log, "VIOLATION: %s\n", w)
+	}
+	if len(v.violations)+len(wrong) > 0 && len(s.totals.Folders) < 10 {
+		if err := s.save(n, r, v, wrong); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(s.log, "replay with: go run ./internal/e2e/soak -deployment %s -seed %d -round %v -from %d\n", s.deployment, s.seed, s.round, n)
+	}
+	if len(late) > 0 {
+		return errors.New("given up: the workers would not begin another round")
+	}
+	return errors.Join(trouble...)
+}
+
+// figures adds up what the workers use at rest, and looks whether it has grown
+// since the first round.
+func (s *soak) figures() (wrong []string) {
+	var now [3]int64
+	for _, m := range s.crew.members() {
+		m.mu.Lock()
+		for i, f := range []string{"goroutines", "heap", "sockets"} {
+			now[i] += m.figures.Figures[f]
+		}
+		if n := m.figures.Figures["held"]; n > 0 {
+			wrong = append(wrong, fmt.Sprintf("process %d holds %d locks at rest", m.ID(), n))
+		}
+		m.mu.Unlock()
+	}
+	for i, f := range []struct {
+		pair  *[2]int64
+		name  string
+		grace int64
+	}{
+		{&s.totals.Goroutines, "goroutines", 100},
+		{&s.totals.Heap, "bytes of heap", 64 << 20},
+		{&s.totals.Sockets, "sockets", 200},
+	} {
+		if s.totals.Rounds == 1 {
+			f.pair[0] = now[i]
+		}
+		f.pair[1] = now[i]
+		if f.pair[1] > 2*f.pair[0]+f.grace {
+			wrong = append(wrong, fmt.Sprintf("the workers at rest have %d %s, and had %d after the first round", f.pair[1], f.name, f.pair[0]))
+		}
+	}
+	return wrong
+}
+
+// save writes what explains a round's violations to a folder.
+func (s *soak) save(n int, r *round, v verdict, wrong []string) error {
+	base := s.out
+	if base == "" {
+		var err error
+		if base, err = os.MkdirTemp("", "holdfast-soak-violation-*"); err != nil {
+			return err
+		}
+	}
+	dir := filepath.Join(base, fmt.Sprintf("%s-%d-round-%d", s.deployment, s.seed, n))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var text, events, faults, withheld strings.Builder
+	for _, f := range v.violations {
+		fmt.Fprintf(&text, "%s: %v\n\n", f.Kind, f)
+	}
+	for _, w := range wrong {
+		fmt.Fprintln(&text, w)
+	}
+	lines := json.NewEncoder(&events)
+	for _, e := range r.history.Events {
+		_ = lines.Encode(e)
+	}
+	for _, w := range r.windows {
+		fmt.Fprintf(&faults, "%s to %s process %d %s, loses writes: %v %s\n", stamp(w.from), stamp(w.to), w.process, w.what, w.loses, w.name)
+	}
+	for _, m := range s.crew.members() {
+		for _, p := range m.mesh.proxies() {
+			for _, h := range p.Withheld() {
+				fmt.Fprintf(&withheld, "process %d %s %+v\n", m.ID(), p.Addr(), h)
+			}
+		}
+	}
+	files := map[string]string{"violations.txt": text.String(), "history.json": events.String(), "faults.txt": faults.String(), "withheld.txt": withheld.String()}
+	for i, srv := range s.arena.servers() {
+		files[fmt.Sprintf("server-%d.log", i)] = srv.Log()
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	s.totals.Folders = append(s.totals.Folders, dir)
+	return nil
+}
+
+func stamp(at int64) string { return time.Unix(0, at).Format("05.000000") }

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
+)
+
+// The workloads: what one actor, a goroutine of a worker, does in one step. The
+// first letter of a name says which workload it belongs to.
+const (
+	mutexes    = "mutex"
+	fairs      = "fair"
+	readWrites = "rw"
+	semaphores = "semaphore"
+	lockAlls   = "all"
+)
+
+// permits is how many every semaphore has.
+const permits = 2
+
+// epoch is for how long new operations use the same names.
+const epoch = 2 * time.Second
+
+// actor does one step.
+type actor func(*turn)
+
+// turn is an actor in a round.
+type turn struct {
+	*worker
+	number int
+	round  int
+	ctx    context.Context // ends with the round: no operation is cut short by it but sleep is
+	random *rand.Rand
+	mine   *holdfast.Locker // of this actor alone: TryLock then answers what the store says
+}
+
+func newTurn(w *worker, o order, number int, ctx context.Context) *turn {
+	return &turn{worker: w, number: number, round: o.Round, ctx: ctx, random: rand.New(rand.NewPCG(o.Seed^w.Seed, uint64(number))), mine: w.lockers[1+number]}
+}
+
+// actors returns those of a worker. Each has a Locker of its own beside the
+// shared one.
+func (w *worker) actors() []actor {
+	all := []struct {
+		kind string
+		do   actor
+	}{
+		{mutexes, (*turn).mutex},
+		{mutexes, (*turn).mutex},
+		{mutexes, (*turn).mutex},
+		{fairs, (*turn).fair},
+		{readWrites, (*turn).readOrWrite},
+		{readWrites, (*turn).readOrWrite},
+		{semaphores, (*turn).semaphore},
+		{lockAlls, (*turn).lockAll},
+	}
+	var chosen []actor
+	for _, a := range all {
+		if w.Only == "" || w.Only == a.kind {
+			chosen = append(chosen, a.do)
+			w.locker()
+		}
+	}
+	return chosen
+}
+
+// name returns one of n current names of a workload.
+func (t *turn) name(kind string, n int) string {
+	return fmt.Sprintf("%s:r%d:%d:%d", kind, t.round, time.Now().UnixNano()/int64(epoch), t.random.IntN(n))
+}
+
+// nap sleeps for up to most, or until the round ends.
+func (t *turn) nap(most time.Duration) {
+	if most <= 0 {
+		return
+	}
+	select {
+	case <-time.After(time.Duration(t.random.Int64N(int64(most)))):
+	case <-t.ctx.Done():
+	}
+}
+
+// keep is how long to hold a lock: mostly short, at times long enough to be
+// renewed several times.
+func (t *turn) keep() time.Duration {
+	if t.random.IntN(25) == 0 {
+		return time.Duration(t.random.Int64N(int64(2 * t.TTL)))
+	}
+	return 5 * time.Millisecond
+}
+
+// request returns what a history shows of an acquisition by lock.
+func (t *turn) request(name string, side history.Side, lock func(context.Context) (*holdfast.Lock, error)) history.Request {
+	return history.Request{Name: name, Side: side, Lease: t.TTL, Lock: lock}
+}
+
+// hold takes a lock, uses what it protects, and gives it back.
+func (t *turn) hold(ctx context.Context, r history.Request, keep time.Duration) {
+	k, op, err := t.log.Take(ctx, r)
+	if err != nil {
+		t.judge(ctx, r, err)
+		return
+	}
+	t.use(k, op, r.Side, keep)
+	t.give(k, op)
+}
+
+// judge reports errors that no fault explains: Lock without a limit of time has
+// to wait until the store is back.
+func (t *turn) judge(ctx context.Context, r history.Request, err error) {
+	for _, wrong := range []error{holdfast.ErrMismatch, holdfast.ErrDeadlock, holdfast.ErrUnlocked, errors.ErrUnsupported} {
+		if errors.Is(err, wrong) {
+			t.broken(err)
+			return
+		}
+	}
+	if _, limited := ctx.Deadline(); !limited && !r.Try && !errors.Is(err, errUnknown) {
+		t.broken(fmt.Errorf("Lock(%q) without a limit gave up: %w", r.Name, err))
+	}
+}
+
+// use reads and writes what a lock protects, in between for as long as keep, or
+// until the lock is lost.
+func (t *turn) use(k *holdfast.Lock, op int64, side history.Side, keep time.Duration) {
+	t.held.add(k, op)
+	if side.Alone() && k.Err() == nil {
+		t.log.Write(history.Event{What: history.Read, Op: op})
+	}
+	select {
+	case <-time.After(time.Duration(t.random.Int64N(int64(keep) + 1))):
+	case <-k.Context(context.Background()).Done():
+	case <-t.ctx.Done():
+	}
+	if side.Alone() && k.Err() == nil {
+		t.log.Write(history.Event{What: history.Wrote, Op: op})
+	}
+}
+
+func (t *turn) give(k *holdfast.Lock, op int64) {
+	_ = t.log.Give(k, op) // it is in the history
+	t.held.remove(k, op)
+}
+
+// bare is m.Lock without options.
+func bare(m *holdfast.Mutex) func(context.Context) (*holdfast.Lock, error) {
+	return func(ctx context.Context) (*holdfast.Lock, error) { return m.Lock(ctx) }
+}
+
+// unknown marks an error after which the store may have granted the lock, and
+// has it taken back.
+func unknown(k *holdfast.Lock, err error) (*holdfast.Lock, error) {
+	if err != nil {
+		err = fmt.Errorf("unknown: %s: %w", err.Error(), errUnknown)
+	}
+	return k, err
+}
+
+var errUnknown = errors.New("outcome unknown")
+
+func (t *turn) mutex() {
+	name, background := t.name(mutexes, 6), context.Background()
+	r := t.request(name, history.Exclusive, bare(t.mine.Mutex(name)))
+	switch n := t.random.IntN(100); {
+	case n < 40:
+		r.Try = true
+		r.Lock = func(ctx context.Context) (*holdfast.Lock, error) { return t.mine.TryLock(ctx, name) }
+		t.hold(background, r, t.keep())
+	case n < 45:
+		r.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
+			return unknown(t.mine.TryLock(ctx, name, holdfast.Wait(50*time.Millisecond)))
+		}
+		t.hold(background, r, t.keep())
+	case n < 50:
+		ctx, cancel := context.WithTimeout(background, time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
+		defer cancel()
+		t.hold(ctx, r, t.keep())
+	case n < 54:
+		t.leased(name)
+	case n < 58:
+		t.reentrant(name)
+	default:
+		t.hold(background, r, t.keep())
+	}
+}
+
+// leased takes a lock that ends by itself, and lets it.
+func (t *turn) leased(name string) {
+	lease := 150 * time.Millisecond
+	r := t.request(name, history.Exclusive, func(ctx context.Context) (*holdfast.Lock, error) {
+		return t.mine.TryLock(ctx, name, holdfast.Lease(lease))
+	})
+	r.Lease, r.Fixed, r.Try = lease, true, true
+	k, op, err := t.log.Take(context.Background(), r)
+	if err != nil {
+		t.judge(context.Background(), r, err)
+		return
+	}
+	t.held.add(k, op)
+	<-k.Context(context.Background()).Done()
+	t.held.remove(k, op)
+}
+
+// reentrant holds a lock twice. The history shows it as one hold.
+func (t *turn) reentrant(name string) {
+	ctx := holdfast.WithOwner(context.Background())
+	r := t.request(name, history.Exclusive, bare(t.mine.Mutex(name)))
+	k, op, err := t.log.Take(ctx, r)
+	if err != nil {
+		t.judge(ctx, r, err)
+		return
+	}
+	again, err := t.mine.TryLock(ctx, name)
+	switch {
+	case err == nil && again != k:
+		t.broken(errors.New("a lock was re-entered, and is another"))
+	case errors.Is(err, holdfast.ErrDeadlock), errors.Is(err, errors.ErrUnsupported):
+		t.broken(err)
+	}
+	t.use(k, op, history.Exclusive, t.keep())
+	if err == nil {
+		if err := again.Unlock(); err == nil && k.Err() != nil && !errors.Is(k.Err(), holdfast.ErrLost) {
+			t.broken(fmt.Errorf("the first Unlock of two has ended the lock: %w", k.Err()))
+		}
+	}
+	t.give(k, op)
+}
+
+func (t *turn) fair() {
+	name := t.name(fairs, 1)
+	m := t.shared.FairMutex(name)
+	r := t.request(name, history.Exclusive, bare(m))
+	ctx, cancel := context.WithCancel(context.Background())
+	if t.random.IntN(5) == 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
+	}
+	defer cancel()
+	t.hold(ctx, r, t.keep())
+}
+
+func (t *turn) readOrWrite() {
+	name := t.name(readWrites, 2)
+	rw := t.shared.RWMutex(name)
+	if t.random.IntN(4) == 0 {
+		t.hold(context.Background(), t.request(name, history.Writer, bare(rw.Write)), t.keep())
+		return
+	}
+	t.hold(context.Background(), t.request(name, history.Reader, bare(rw.Read)), t.keep())
+	t.nap(20 * time.Millisecond) // a writer does not get in where reading never pauses
+}
+
+func (t *turn) semaphore() {
+	name := t.name(semaphores, 1)
+	s := t.shared.Semaphore(name, permits)
+	t.hold(context.Background(), t.request(name, history.Permit, func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) }), t.keep())
+}
+
+// lockAll takes three mutexes of five at once.
+func (t *turn) lockAll() {
+	var ms []*holdfast.Mutex
+	at := time.Now().UnixNano() / int64(epoch)
+	for _, n := range t.random.Perm(5)[:3] {
+		ms = append(ms, t.shared.Mutex(fmt.Sprintf("%s:r%d:%d:%d", lockAlls, t.round, at, n)))
+	}
+	ops := map[string]int64{}
+	var r history.Request
+	for _, m := range ms {
+		r = t.request(m.Name(), history.Exclusive, nil)
+		r.Try = true // some of them are held by whoever waits for the others
+		ops[m.Name()] = t.log.Called(r)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if t.random.IntN(5) == 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
+	}
+	defer cancel()
+	locks, err := holdfast.LockAll(ctx, ms...)
+	if err != nil {
+		for _, op := range ops {
+			t.log.Answered(op, nil, err)
+		}
+		if len(locks) != 0 {
+			t.broken(fmt.Errorf("LockAll returned %d locks and %w", len(locks), err))
+		}
+		t.judge(ctx, r, err)
+		return
+	}
+	t.together(locks, ops)
+}
+
+// together uses several locks that were taken at once.
+func (t *turn) together(locks holdfast.Locks, ops map[string]int64) {
+	for _, k := range locks {
+		t.log.Answered(ops[k.Name()], k, nil)
+	}
+	for i, k := range locks {
+		most := time.Duration(0)
+		if i == len(locks)-1 {
+			most = t.keep()
+		}
+		t.use(k, ops[k.Name()], history.Exclusive, most)
+	}
+	for _, k := range slices.Backward(locks) {
+		t.log.Write(history.Event{What: history.Unlock, Op: ops[k.Name()]})
+	}
+	err := locks.Unlock()
+	for _, k := range locks {
+		t.log.Write(history.Event{What: history.Unlocked, Op: ops[k.Name()], Err: history.ErrorWord(err)})
+		t.held.remove(k, ops[k.Name()])
+	}
+}

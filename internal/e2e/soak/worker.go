@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/quorum"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// workerVar holds the plan of a worker process: this program starts itself again
+// with it.
+const workerVar = "HOLDFAST_SOAK_WORKER"
+
+// What workers say of themselves, beside what they do with locks.
+const (
+	ready  = "ready"  // connected
+	rested = "rested" // nobody holds or waits, nothing goes on in the background
+	ended  = "ended"  // the connections are closed
+	broken = "broken" // something that is not about timing: Err says what
+)
+
+// plan is what a worker is told when it starts.
+type plan struct {
+	Seed    uint64
+	Targets []dial.Target // several for a quorum
+	TTL     time.Duration
+	Margin  time.Duration // 0 for the default
+	Only    string        // the only workload; "" for all
+}
+
+// order is what it is told later, one a line.
+type order struct {
+	Round int    // work, under names of this round
+	Rest  bool   // come to rest: finish what was begun, begin nothing
+	Seed  uint64 // of the round
+}
+
+// worker is a process that uses locks.
+type worker struct {
+	plan
+	backend driver.Backend
+	log     *history.Recorder
+	held    holds
+	shared  *holdfast.Locker   // of most actors
+	lockers []*holdfast.Locker // all
+}
+
+// work is the worker process: it carries out orders until there are no more.
+func work(in io.Reader, out io.Writer) error {
+	w := &worker{log: history.NewRecorder(out)}
+	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &w.plan); err != nil {
+		return err
+	}
+	w.log.Watched = true
+	idle := goleak.IgnoreCurrent()
+	sockets := openSockets()
+	shut, err := w.connect()
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { w.watch(watching) })
+	w.log.Write(history.Event{What: ready, Op: -1})
+	w.obey(in)
+	cancel()
+	watch.Wait()
+	shut()
+	return w.leftOver(idle, sockets)
+}
+
+// connect opens the way to the store.
+func (w *worker) connect() (shut func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var backends []driver.Backend
+	var closers []func()
+	shut = func() {
+		for _, c := range closers {
+			c()
+		}
+	}
+	for _, t := range w.Targets {
+		conn, end, err := open(ctx, t)
+		if err != nil {
+			shut()
+			return nil, err
+		}
+		closers = append(closers, end)
+		backends = append(backends, redishold.New(conn, nil))
+	}
+	w.backend = backends[0]
+	if len(backends) > 1 {
+		// The servers keep what they acknowledged on disk.
+		if w.backend, err = quorum.New(backends, &quorum.Options{TrustRestarts: true}); err != nil {
+			shut()
+			return nil, err
+		}
+	}
+	w.shared = w.locker()
+	return shut, nil
+}
+
+// open connects, although there may be faults already.
+func open(ctx context.Context, t dial.Target) (redishold.Conn, func(), error) {
+	for {
+		conn, shut, err := dial.Open(ctx, t)
+		if err == nil || ctx.Err() != nil {
+			return conn, shut, err
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+}
+
+// locker returns a new Locker whose renewals are written down.
+func (w *worker) locker() *holdfast.Locker {
+	l := holdfast.New(w.backend, &holdfast.Options{TTL: w.TTL, Margin: w.Margin, Observe: func(_ context.Context, e holdfast.Event) {
+		if e.Kind == holdfast.EventRenew && e.Err == nil {
+			w.held.renewed(w.log, e)
+		}
+	}})
+	w.lockers = append(w.lockers, l)
+	return l
+}
+
+// obey carries out orders: it works from one that names a round until the next.
+func (w *worker) obey(in io.Reader) {
+	actors := w.actors()
+	lines := bufio.NewScanner(in)
+	stop := func() {}
+	for lines.Scan() {
+		var o order
+		if json.Unmarshal(lines.Bytes(), &o) != nil {
+			continue
+		}
+		stop()
+		stop = func() {}
+		if o.Rest {
+			w.report()
+			continue
+		}
+		stop = w.round(o, actors)
+	}
+	stop()
+	w.drain()
+}
+
+// round lets all actors work. The function it returns lets them finish what they
+// have begun.
+func (w *worker) round(o order, actors []actor) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	for i, a := range actors {
+		t := newTurn(w, o, i, ctx)
+		working.Go(func() {
+			for ctx.Err() == nil {
+				a(t)
+				t.nap(20 * time.Millisecond)
+			}
+		})
+	}
+	return func() {
+		cancel()
+		working.Wait()
+	}
+}
+
+// drain waits for what goes on in the background, which ends within one TTL.
+func (w *worker) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*w.TTL+time.Second)
+	defer cancel()
+	for _, l := range w.lockers {
+		if err := l.Drain(ctx); err != nil {
+			w.broken(fmt.Errorf("the background work of a Locker goes on for longer than two TTL: %w", err))
+		}
+	}
+}
+
+func (w *worker) broken(err error) {
+	w.log.Write(history.Event{What: broken, Op: -1, Err: err.Error()})
+}
+
+// report says that the worker is at rest, and what it uses then.
+func (w *worker) report() {
+	w.drain()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	w.log.Write(history.Event{What: rested, Op: -1, Figures: map[string]int64{
+		"goroutines": int64(runtime.NumGoroutine()), "heap": int64(m.HeapAlloc), "sockets": int64(openSockets()), "held": int64(w.held.count()),
+	}})
+}
+
+// leftOver looks for what should have ended with the connections.
+func (w *worker) leftOver(idle goleak.Option, sockets int) error {
+	end := time.Now().Add(5 * time.Second) // rueidis has a refresh of its topology sleep for a second
+	err := goleak.Find(idle)
+	for (err != nil || openSockets() > sockets) && time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+		err = goleak.Find(idle)
+	}
+	if err != nil {
+		err = errors.Join(errors.New("goroutines left"), err)
+	}
+	e := history.Event{What: ended, Op: -1, Figures: map[string]int64{"sockets": int64(openSockets() - sockets)}}
+	if err != nil {
+		e.Err = err.Error()
+	}
+	w.log.Write(e)
+	return nil
+}
+
+// openSockets counts the sockets of this process, where /proc shows them.
+func openSockets() int {
+	const dir = "/proc/self/fd"
+	links, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, l := range links {
+		if to, err := os.Readlink(dir + "/" + l.Name()); err == nil && len(to) > 7 && to[:7] == "socket:" {
+			n++
+		}
+	}
+	return n
+}
+
+// tick is how often a worker looks whether it has had a processor.
+const tick = 5 * time.Millisecond
+
+// watch writes down when the process did not run: it excuses a context that told
+// late, not a belief that lasted too long.
+func (w *worker) watch(ctx context.Context) {
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(tick):
+		}
+		now := time.Now()
+		if late := now.Sub(last) - tick; late > tick {
+			w.log.Write(history.Event{At: now.UnixNano(), What: history.Stalled, Op: -1, Left: int64(late)})
+		}
+		last = now
+	}
+}
+
+// holds are the locks that the process holds, by Locker, name and token, for
+// what an observer hears of renewals.
+type holds struct {
+	mu  sync.Mutex
+	all map[holdKey]holding
+}
+
+type holdKey struct {
+	name  string
+	token uint64
+}
+
+type holding struct {
+	lock *holdfast.Lock
+	op   int64
+}
+
+func (h *holds) add(k *holdfast.Lock, op int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil {
+		h.all = map[holdKey]holding{}
+	}
+	h.all[holdKey{k.Name(), k.Token()}] = holding{k, op}
+}
+
+func (h *holds) remove(k *holdfast.Lock, op int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := holdKey{k.Name(), k.Token()}
+	if h.all[key].op == op {
+		delete(h.all, key)
+	}
+}
+
+func (h *holds) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.all)
+}
+
+// renewed writes down that the store has confirmed a hold.
+func (h *holds) renewed(log *history.Recorder, e holdfast.Event) {
+	h.mu.Lock()
+	k, ok := h.all[holdKey{e.Name, e.Token}]
+	h.mu.Unlock()
+	if !ok {
+		return // granted a moment ago, and not yet added
+	}
+	now := time.Now().UnixNano()
+	if left := k.lock.Remaining(); left > 0 {
+		log.Write(history.Event{At: now, What: history.Renewed, Op: k.op, Left: int64(left)})
+	}
+}
