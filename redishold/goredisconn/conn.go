@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
@@ -41,6 +42,14 @@ var _ redishold.Conn = (*Conn)(nil)
 
 var errRing = errors.New("a redis.Ring cannot keep locks: its servers know nothing of each other, and a lock moves when one of them fails; use redis.Client, redis.ClusterClient or quorum.Of")
 
+// refusal is an error for which nothing was sent and nothing would help.
+type refusal struct{ error }
+
+// Unwrap returns the reason, and what it means for a lock.
+func (r *refusal) Unwrap() []error {
+	return []error{r.error, driver.ErrRefused, driver.ErrNotSent}
+}
+
 // New returns a Conn over a client that the caller owns and closes, after the
 // Conn's last use. The Conn itself needs no closing: its connection for
 // subscriptions lives as long as there are any.
@@ -52,7 +61,7 @@ var errRing = errors.New("a redis.Ring cannot keep locks: its servers know nothi
 func New(client Client) *Conn {
 	c := &Conn{client: client, library: newLibrary(client)}
 	if _, ring := client.(*redis.Ring); ring {
-		c.refused = adapter.NotSent(errRing)
+		c.refused = &refusal{errRing}
 	}
 	c.classic = adapter.NewHub(pingAfter, c.link(false))
 	c.sharded = adapter.NewHub(pingAfter, c.link(true))
