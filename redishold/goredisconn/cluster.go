@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
@@ -71,6 +72,9 @@ func (c *nodes) visit(sibling *redis.Client, addr string) *redis.Client {
 	o := *sibling.Options()
 	o.Addr, o.NodeAddress = addr, ""
 	o.PoolSize, o.MinIdleConns = 1, 0
+	// Its handlers would be registered with the sibling's processor a second time,
+	// at which NewClient panics.
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return c.client.Options().NewClient(&o)
 }
 

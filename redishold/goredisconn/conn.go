@@ -85,8 +85,8 @@ func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 }
 
 // Do runs calls as redishold.Conn says. In a cluster, the calls for each node are
-// one pipeline over one connection of its pool, and MOVED and ASK are followed,
-// for calls with Call.Replicas over a connection that is made for it.
+// one pipeline over one connection of its pool, and MOVED and ASK are followed
+// over a connection that is made for it.
 func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	if err := c.refuse(ctx); err != nil {
 		return adapter.Fail(len(calls), err)

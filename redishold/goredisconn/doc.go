@@ -9,7 +9,8 @@
 // after a network error, whether it writes or not; the commands sent here ask it
 // not to (Cmder.NoRetry), whatever the client's MaxRetries says. The one thing
 // that is sent again, once, is a script that the server said it does not know.
-// Hooks see these commands like all others.
+// Hooks see these commands like all others; those of a cluster client see single
+// commands only, as batches go to the clients of the nodes (OnNewNode).
 //
 // # Contexts
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,10 +43,16 @@ func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Resul
 	return result(ctx, cmd)
 }
 
-// Pipeline sends calls together. A cluster client routes each command by itself,
-// and sends again those that were redirected, and only those.
+// Pipeline sends calls together. In a cluster they go to their node, and package
+// adapter follows redirections: go-redis' own cluster pipeline leaves a command
+// the error of its first attempt where the second breaks off, so that one that
+// may have been executed passes for one that was not.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	return run(ctx, l.client.Pipeline(), calls)
+	if l.nodes == nil {
+		return run(ctx, l.client.Pipeline(), calls)
+	}
+	home := l.nodes.Homes(ctx, calls[:1])[0]
+	return adapter.Follow(ctx, l.nodes, adapter.Destination{Addr: home}, calls)
 }
 
 // once is a command that go-redis must not repeat.
@@ -69,7 +76,7 @@ func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call) []re
 	if replicas > 0 {
 		_ = pipe.Process(ctx, once{wait})
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	stamp(pipe.Exec(ctx)) // each command has its own error
 	results := make([]redishold.Result, len(calls))
 	for i := range calls {
 		results[i] = result(ctx, scripts[i])
@@ -78,6 +85,17 @@ func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call) []re
 		}
 	}
 	return results
+}
+
+// stamp gives err to cmds if none of them has one: go-redis keeps from them what
+// a server answered to the handshake of a new connection.
+func stamp(cmds []redis.Cmder, err error) {
+	if err == nil || slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+		return
+	}
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
 }
 
 // eval builds the command of a call.

@@ -143,10 +143,13 @@ func (l *link) Unsubscribe(names []string) {
 	}
 }
 
-// send writes a command. An error shows at the reader as well.
+// send writes a command. One that cannot be written ends the link: go-redis may
+// have made another connection by then, and would not say what it missed.
 func (l *link) send(r request, write func(context.Context, ...string) error) {
 	l.expect(r)
-	_ = write(l.ctx, r.channel)
+	if write(l.ctx, r.channel) != nil {
+		_ = l.pubsub.Close() // the reader sees it
+	}
 }
 
 func (l *link) ping() error {

@@ -34,8 +34,13 @@ var _ redishold.Conn = (*Conn)(nil)
 // depend on those, set SentinelOption.TopologyRefreshInterval and
 // ClusterOption.ShardsRefreshInterval to a second or two; without the former, a
 // client that missed the Sentinels' message stays with the old master, which
-// answers READONLY. Where one address leads to whoever is the master now, set
-// ConnLifetime: rueidis keeps a connection that answers READONLY.
+// answers READONLY. rueidis keeps a connection that answers READONLY: where one
+// address leads to whoever is the master now, use goredisconn, which replaces it.
+//
+// Leave ClientOption.ConnLifetime at 0: at its end rueidis sends calls again
+// whose answers it lost, DisableRetry or not, so that a call may be executed
+// twice, or be reported as not sent though it was executed. BlockingPoolSize must
+// leave room for two connections to each node beyond those that the program uses.
 func New(client rueidis.Client) *Conn {
 	c := &Conn{client: client, library: newLibrary(client)}
 	c.classic = adapter.NewHub(0, c.link(false))

@@ -9,7 +9,7 @@
 // with or without TLS, and finds out before it returns whether that is what is
 // there. Commands go to masters; replicas are never read, because what they know
 // of a lock may be old. A client that is handed to New must be set up likewise:
-// without ReplicaOnly, SendToReplicas and ReadNodeSelector.
+// without ReplicaOnly, SendToReplicas, ReadNodeSelector and ConnLifetime.
 //
 // # What is sent, and how often
 //

@@ -95,7 +95,7 @@ func gather(ctx context.Context, n int, answers <-chan answer) []redishold.Resul
 func (g group) run(ctx context.Context, c Client, cluster Cluster, calls []redishold.Call) []redishold.Result {
 	return Complete(calls, func(calls []redishold.Call) []redishold.Result {
 		if g.waits {
-			return follow(ctx, cluster, Destination{Addr: g.home}, calls)
+			return Follow(ctx, cluster, Destination{Addr: g.home}, calls)
 		}
 		return c.Pipeline(ctx, calls)
 	})
@@ -105,10 +105,10 @@ func (g group) run(ctx context.Context, c Client, cluster Cluster, calls []redis
 // that the nodes do not agree yet.
 const maxRedirects = 3
 
-// follow runs calls at node, and those of which the server says that they belong
+// Follow runs calls at node, and those of which the server says that they belong
 // elsewhere, where it says. Nothing was executed of such a call. What is still
 // redirected in the end keeps that answer: it was not executed.
-func follow(ctx context.Context, cluster Cluster, node Destination, calls []redishold.Call) []redishold.Result {
+func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redishold.Call) []redishold.Result {
 	results := cluster.At(ctx, node, calls)
 	for range maxRedirects {
 		elsewhere := make(map[Destination][]int)
