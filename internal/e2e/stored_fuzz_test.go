@@ -201,8 +201,8 @@ func oddKindsOn(conn redishold.Conn) []oddKind {
 	redisson := redishold.New(conn, nil)
 	plain := redishold.New(conn, &redishold.Options{Protocol: redishold.Plain})
 	timestamp := redishold.New(conn, &redishold.Options{Protocol: redishold.Timestamp})
-	l := holdfast.New(redisson, nil)
-	p, ts := holdfast.New(plain, nil), holdfast.New(timestamp, nil)
+	l := holdfast.New(redisson, &holdfast.Options{TTL: 2 * time.Second})
+	p, ts := holdfast.New(plain, nil), holdfast.New(timestamp, &holdfast.Options{TTL: 2 * time.Second})
 	c := claim(oddName, "1")
 	fair, read, write, permit := c, c, c, c
 	fair.Fair, read.ReadWrite, write.ReadWrite, read.Mode = true, true, true, driver.Shared
@@ -310,6 +310,7 @@ func (g *garden) check(t *testing.T, plants [][]string) {
 			_ = lock.Unlock() // what was planted may make that fail
 		}
 		g.breakAll(t, k)
+		// What is stored may keep clean-up from its end, for one TTL at most.
 		if err := k.locker.Drain(ctx); err != nil {
 			t.Errorf("%s: Drain: %v, planted by %q", k.name, err, plants)
 		}

@@ -36,8 +36,10 @@ func parseInfo(text string) redishold.ServerInfo {
 		case "uptime_in_seconds":
 			seconds, _ := strconv.ParseInt(value, 10, 64)
 			s.Uptime = time.Duration(seconds) * time.Second
-		case "redis_mode":
-			s.Cluster = value == "cluster"
+		case "redis_mode", "server_mode": // the latter is Valkey's
+			s.Cluster = s.Cluster || value == "cluster"
+		case "cluster_enabled":
+			s.Cluster = s.Cluster || value == "1"
 		case "role":
 			s.Role = value
 		case "connected_slaves":

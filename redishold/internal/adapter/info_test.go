@@ -18,3 +18,17 @@ func TestParseInfo(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+func TestParseInfoRecognisesClusters(t *testing.T) {
+	for text, want := range map[string]bool{
+		"redis_mode:cluster\r\n":                          true,
+		"server_mode:cluster\r\n":                         true, // Valkey
+		"cluster_enabled:1\r\n":                           true,
+		"redis_mode:standalone\r\n":                       false,
+		"server_mode:standalone\r\ncluster_enabled:0\r\n": false,
+	} {
+		if got := parseInfo("redis_version:7.2.4\r\n" + text).Cluster; got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
