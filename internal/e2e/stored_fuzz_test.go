@@ -202,7 +202,7 @@ func oddKindsOn(conn redishold.Conn) []oddKind {
 	plain := redishold.New(conn, &redishold.Options{Protocol: redishold.Plain})
 	timestamp := redishold.New(conn, &redishold.Options{Protocol: redishold.Timestamp})
 	l := holdfast.New(redisson, &holdfast.Options{TTL: 2 * time.Second})
-	p, ts := holdfast.New(plain, nil), holdfast.New(timestamp, &holdfast.Options{TTL: 2 * time.Second})
+	p, ts := holdfast.New(plain, &holdfast.Options{TTL: 2 * time.Second}), holdfast.New(timestamp, &holdfast.Options{TTL: 2 * time.Second})
 	c := claim(oddName, "1")
 	fair, read, write, permit := c, c, c, c
 	fair.Fair, read.ReadWrite, write.ReadWrite, read.Mode = true, true, true, driver.Shared
