@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -95,10 +98,13 @@ func moveUnderWaiter(t *testing.T, d *redistest.Deployment, holder, waiter *hold
 		t.Fatalf("Lock: %v", err)
 	}
 	m := startMove(t, d, name)
-	if k, err := waiter.TryLock(ctx, name); err == nil {
-		t.Fatalf("TryLock of a held lock whose slot moves was granted, token %d", k.Token())
+	asked, again := said(d, "ASK"), said(d, "TRYAGAIN")
+	wantRefused(t, ctx, waiter, name)
+	if err := m.Move(name); err != nil {
+		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // more than one renewal of a TTL of 5s
+	wantRefused(t, ctx, waiter, name) // its counter is at the old node, the lock at the new one
+	time.Sleep(2 * time.Second)       // more than one renewal of the TTL
 	if err := lock.Err(); err != nil {
 		t.Fatalf("hold while its slot moves: %v", err)
 	}
@@ -106,8 +112,49 @@ func moveUnderWaiter(t *testing.T, d *redistest.Deployment, holder, waiter *hold
 	if err := lock.Unlock(); err != nil {
 		t.Errorf("Unlock while the slot moves: %v", err)
 	}
+	awaitSaid(t, d, "ASK", asked)
+	awaitSaid(t, d, "TRYAGAIN", again)
+	if len(next) != 0 {
+		t.Errorf("Lock was answered before the move ended: %+v", <-next)
+	}
 	finish(t, m)
 	awaitNext(t, next, lock.Token())
+}
+
+// wantRefused wants a lock that is held to be refused: as busy, or because its
+// keys are at two nodes and the server said so.
+func wantRefused(t *testing.T, ctx context.Context, l *holdfast.Locker, name string) {
+	t.Helper()
+	_, err := l.TryLock(ctx, name)
+	var reply *redishold.ReplyError
+	between := errors.As(err, &reply) && strings.HasPrefix(reply.Text, "TRYAGAIN ") && errors.Is(err, driver.ErrNotSent)
+	if !errors.Is(err, holdfast.ErrBusy) && !between {
+		t.Errorf("TryLock of a held lock whose slot moves: got %v, want ErrBusy, or TRYAGAIN with ErrNotSent", err)
+	}
+}
+
+// said counts the answers of all nodes that begin with an error's code.
+func said(d *redistest.Deployment, code string) int {
+	sum := 0
+	for _, s := range d.Servers() {
+		info, _ := s.Do("INFO", "errorstats").(string)
+		_, rest, _ := strings.Cut(info, "errorstat_"+code+":count=")
+		count, _, _ := strings.Cut(rest, "\r\n")
+		n, _ := strconv.Atoi(count)
+		sum += n
+	}
+	return sum
+}
+
+// awaitSaid wants the nodes to give more answers of a kind than before.
+func awaitSaid(t *testing.T, d *redistest.Deployment, code string, before int) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if said(d, code) > before {
+			return
+		}
+	}
+	t.Errorf("no node answered %s while the slot moved", code)
 }
 
 // moveWithHold moves a slot together with a lock that is held.

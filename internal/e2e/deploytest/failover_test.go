@@ -19,6 +19,9 @@ import (
 // again after a fail-over.
 const graceAfterFailOver = 2 * time.Second
 
+// sharedNames is how many locks all clients of a load want.
+const sharedNames = 3
+
 // After a fail-over locks work again soon, with every client, and tokens go on
 // rising, whatever the old master took with it. (That nobody believes in a lock
 // for longer than its lease is judged by the histories of package soak.)
@@ -59,13 +62,14 @@ func failOver(t *testing.T, d *redistest.Deployment, strike func(t *testing.T, n
 	struck := time.Now()
 	strike(t, name)
 	writable := awaitNewMaster(t, d, name, before)
-	time.Sleep(graceAfterFailOver)
+	// An unlock that the fail-over forgot leaves its lock to the end of the lease.
+	time.Sleep(ttl + graceAfterFailOver)
 	var grants []granted
 	for client, l := range loads {
 		l.stop()
 		grants = append(grants, l.grants...)
 		first := l.firstAfter(writable)
-		if first.IsZero() {
+		if first.IsZero() || first.Sub(writable) > graceAfterFailOver {
 			t.Errorf("%s: no lock within %v of the fail-over, which took %v; last error: %v",
 				client, graceAfterFailOver, writable.Sub(struck), l.lastErr)
 			continue
@@ -73,7 +77,10 @@ func failOver(t *testing.T, d *redistest.Deployment, strike func(t *testing.T, n
 		t.Logf("%s: fail-over after %v, the first lock %v later; %d losses", client, writable.Sub(struck).Round(time.Millisecond),
 			first.Sub(writable).Round(time.Millisecond), l.lost)
 	}
-	tokensRise(t, grants)
+	wantShared(t, grants, name, struck, writable)
+	if n := tokensRise(t, grants); n < 10 {
+		t.Errorf("only %d pairs of grants could be compared", n)
+	}
 	if err := d.Heal(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,15 +98,32 @@ func awaitNewMaster(t *testing.T, d *redistest.Deployment, name, before string) 
 	return time.Time{}
 }
 
+// wantShared wants each lock that all want to have been granted before the
+// fail-over, and again soon after it, once what it forgot has ended.
+func wantShared(t *testing.T, grants []granted, name string, struck, writable time.Time) {
+	t.Helper()
+	for i := range sharedNames {
+		shared := fmt.Sprintf("%s:%d", name, i)
+		was := slices.ContainsFunc(grants, func(g granted) bool { return g.name == shared && g.at.Before(struck) })
+		is := slices.ContainsFunc(grants, func(g granted) bool {
+			return g.name == shared && g.at.After(writable) && g.at.Sub(writable) <= ttl+graceAfterFailOver
+		})
+		if !was || !is {
+			t.Errorf("%q: granted before the fail-over: %v, within %v of it: %v", shared, was, ttl+graceAfterFailOver, is)
+		}
+	}
+}
+
 // tokensRise wants every grant that was asked for after another was there to have
-// the larger token.
-func tokensRise(t *testing.T, grants []granted) {
+// the larger token, and returns how many it compared.
+func tokensRise(t *testing.T, grants []granted) (compared int) {
 	t.Helper()
 	slices.SortFunc(grants, func(a, b granted) int { return a.at.Compare(b.at) })
 	largest := map[string][]granted{} // by name: those whose token was the largest so far
 	for _, g := range grants {
 		for _, before := range slices.Backward(largest[g.name]) {
 			if before.at.Before(g.asked) {
+				compared++
 				if g.token <= before.token {
 					t.Errorf("%q: token %d was granted, later %d", g.name, before.token, g.token)
 				}
@@ -110,6 +134,7 @@ func tokensRise(t *testing.T, grants []granted) {
 			largest[g.name] = append(largest[g.name], g)
 		}
 	}
+	return compared
 }
 
 // granted is one lock that was taken.
@@ -141,7 +166,7 @@ func start(l *holdfast.Locker, name string) *load {
 			o.hold(ctx, l, fmt.Sprintf("%s:%p:%d", name, o, i))
 		}
 	})
-	for i := range 3 {
+	for i := range sharedNames {
 		o.wg.Go(func() {
 			for ctx.Err() == nil {
 				o.hold(ctx, l, fmt.Sprintf("%s:%d", name, i))

@@ -98,9 +98,12 @@ func open(t testing.TB, w way, p place, o redishold.Options) *holdfast.Locker {
 	return drained(t, redishold.New(conn, &o))
 }
 
+// ttl is that of every lock.
+const ttl = 5 * time.Second
+
 // drained returns a Locker that ends its clean-up with t, as a program should.
 func drained(t testing.TB, b *redishold.Backend) *holdfast.Locker {
-	l := holdfast.New(b, &holdfast.Options{TTL: 5 * time.Second})
+	l := holdfast.New(b, &holdfast.Options{TTL: ttl})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 		defer cancel()

@@ -78,6 +78,23 @@ func (m *Mesh) CutAll() {
 	}
 }
 
+// HangUpAll closes all connections of the client, and loses nothing that it has
+// sent; see Proxy.HangUpAll.
+func (m *Mesh) HangUpAll() {
+	for _, p := range m.proxies {
+		p.HangUpAll()
+	}
+}
+
+// Withheld returns what the logs of all proxies say; see Proxy.Withheld.
+func (m *Mesh) Withheld() []Withheld {
+	var all []Withheld
+	for _, p := range m.Proxies() {
+		all = append(all, p.Withheld()...)
+	}
+	return all
+}
+
 // RefuseNew refuses new connections to all servers; see Proxy.RefuseNew.
 func (m *Mesh) RefuseNew() {
 	for _, p := range m.proxies {

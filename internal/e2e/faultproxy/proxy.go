@@ -168,6 +168,15 @@ func (p *Proxy) CutAll() {
 	}
 }
 
+// HangUpAll closes the connections to all clients, as a client does that gives
+// up: what they have sent still goes on to the server, what a rule delays
+// included, and the replies go to the log.
+func (p *Proxy) HangUpAll() {
+	for _, c := range p.open() {
+		c.hangUp()
+	}
+}
+
 // Latency makes every reply and push message arrive d later than it would; 0
 // ends it. It does not slow a pipeline down.
 func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }

@@ -59,6 +59,26 @@ func TestDelayedRequestOutlivesItsClient(t *testing.T) {
 	eventually(t, "the zombie is executed", func() bool { return s.Do("GET", "k") == any("1") })
 }
 
+func TestHangUpLosesNothingThatWasSent(t *testing.T) {
+	s, p := setUp(t)
+	r := p.On(incr, faultproxy.DelayRequest(0))
+	c := dial(t, p)
+	c.send("INCR", "k")
+	c.send("SET", "behind", "x")
+	r.Wait(t, 1)
+	p.HangUpAll()
+	_ = c.wantEnd()
+	if got := s.Keys(); len(got) != 0 {
+		t.Fatalf("got keys %q, want none before the release", got)
+	}
+	r.Release()
+	eventually(t, "both are executed", func() bool { return s.Do("GET", "behind") == any("x") })
+	eventually(t, "both are logged", func() bool { return len(p.Withheld()) == 2 })
+	wantLog(t, p,
+		faultproxy.Withheld{Command: []string{"INCR", "k"}, Forwarded: true, Reply: ":1\r\n"},
+		faultproxy.Withheld{Command: []string{"SET", "behind", "x"}, Forwarded: true, Reply: "+OK\r\n"})
+}
+
 func TestDelayRequestForATime(t *testing.T) {
 	_, p := setUp(t)
 	p.On(incr, faultproxy.DelayRequest(quiet))

@@ -31,20 +31,26 @@ type Operation struct {
 
 	Proven int64 // when the store last confirmed the hold, as far as it was written down
 	Due    int64 // when the lock counts as lost by the holder's own clock if it is not renewed again
+
+	// Forgotten says that the store may have forgotten the release: the lock may
+	// then be held for one more lease. Whoever knows of faults sets it.
+	Forgotten bool
+
+	stalled int64 // for how long the process did not run between Due and Told
 }
 
-// TellSlack is how much later than Lock.Err a context may tell of a loss. A timer
-// is that late on a machine whose processors are wanted by others: a thread that
-// the system has put aside keeps its timers with it, and no watch of the process
-// sees it.
-const TellSlack = 250 * time.Millisecond
+// TellSlack is how much later than Lock.Err a context may tell of a loss, without
+// the time in which the process did not run. A timer is that late on a machine
+// whose processors are wanted by others: a thread that the system has put aside
+// keeps its timers with it, and no watch of the process sees it.
+const TellSlack = 50 * time.Millisecond
 
 // Ended returns when the holder stopped to believe that it holds the lock.
 // Lock.Err compares clocks and is right at once, so a context that is a little
 // late does not prolong a belief.
 func (o *Operation) Ended() int64 {
 	lost := o.Lost
-	if o.Due < lost && lost-o.Due <= int64(TellSlack) {
+	if o.Due < lost && lost-o.Due-o.stalled <= int64(TellSlack) {
 		lost = o.Due
 	}
 	return min(o.Unlock, lost, o.Killed)
@@ -107,8 +113,12 @@ func New(events []Event) *History {
 		h.pauses[i].to = h.until(h.pauses[i])
 	}
 	for i := range h.Operations {
-		if t, dead := killed[h.Operations[i].Process]; dead {
-			h.Operations[i].Killed = t
+		o := &h.Operations[i]
+		if t, dead := killed[o.Process]; dead {
+			o.Killed = t
+		}
+		if o.Told != Never && o.Due < o.Told {
+			o.stalled = o.Told - o.Due - int64(h.Ran(o.Process, o.Due, o.Told))
 		}
 	}
 	return h

@@ -66,7 +66,7 @@ func TestLosses(t *testing.T) {
 	h := lines(line{0, 1, Called, 0, 0, "", 0}, line{1, 1, Granted, 0, 90, "", 1}, line{93, 1, Lost, 0, 0, "", 0},
 		line{10, 1, Called, 2, 0, "", 0}, line{105, 1, Granted, 2, 90, "", 2}, line{205, 1, Lost, 2, 0, "", 0},
 		line{20, 1, Called, 3, 0, "", 0}, line{203, 1, Granted, 3, 90, "", 3}, line{220, 1, Unlock, 3, 0, "", 0})
-	got := h.Losses()
+	got := h.Losses(2)
 	if len(got) != 2 {
 		t.Fatalf("got %d losses, want 2", len(got))
 	}
@@ -75,6 +75,40 @@ func TestLosses(t *testing.T) {
 	}
 	if l := got[1]; l.Process != 2 || l.Early != -2*time.Millisecond || l.Late != 10*time.Millisecond {
 		t.Errorf("the second: got %v early, %v late", l.Early, l.Late)
+	}
+}
+
+// The loss of a permit counts against whoever is granted one too many beside it.
+func TestLossesOfPermits(t *testing.T) {
+	for name, test := range map[string]struct {
+		other int64 // when another permit was given back
+		want  bool
+	}{
+		"the last permit":     {400, true},
+		"another one is free": {50, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events []Event
+			add := func(ms int64, what string, op int64) {
+				events = append(events, Event{At: ms * 1e6, What: what, Op: op, Name: "a", Side: Permit, Lease: 100e6, Left: 90e6, Process: int(op), Watched: true})
+			}
+			for op := int64(1); op <= 3; op++ {
+				add(0, Called, op)
+			}
+			add(1, Granted, 1)
+			add(2, Granted, 2)
+			add(test.other, Unlock, 2)
+			add(105, Granted, 3)
+			add(110, Lost, 1)
+			add(500, Unlock, 3)
+			losses := New(events).Losses(2)
+			if len(losses) != 1 {
+				t.Fatalf("got %d losses, want 1", len(losses))
+			}
+			if l := losses[0]; (l.Next != nil) != test.want || test.want && l.Early != -5*time.Millisecond {
+				t.Errorf("got next %v, %v early, want one: %v", l.Next, l.Early, test.want)
+			}
+		})
 	}
 }
 
@@ -95,7 +129,7 @@ func TestWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := lines(append(append([]line{{0, 1, Called, 0, 0, "", 0}}, test.first...), waiter...)...)
-			for _, w := range h.Waits(func(string) bool { return true }) {
+			for _, w := range h.Waits(0, func(string) bool { return true }) {
 				if w.Process != 2 {
 					continue
 				}

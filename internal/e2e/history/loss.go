@@ -9,14 +9,14 @@ import (
 // Loss is a loss that a holder was told of by its context.
 type Loss struct {
 	*Operation
-	Late   time.Duration // from the instant when Lock.Err said so to the context, without the time in which the process did not run
-	Next   *Operation    // who got the lock next, of those it kept out; nil if nobody did
-	Early  time.Duration // from the context to that grant; negative if it came too late, without the time in which the process did not run
-	Asleep bool          // the process did not run in some of the time by which it came too late
+	Late  time.Duration // from the instant when Lock.Err said so to the context, without the time in which the process did not run
+	Next  *Operation    // who got the lock next, of those it kept out; nil if nobody did
+	Early time.Duration // from the context to that grant; negative if it came too late, without the time in which the process did not run
 }
 
-// Losses returns all losses, by the time at which they were told.
-func (h *History) Losses() []Loss {
+// Losses returns all losses, by the time at which they were told. A permit keeps
+// out whoever comes while all others of permits are held.
+func (h *History) Losses(permits int) []Loss {
 	byName := map[string][]*Operation{}
 	for i := range h.Operations {
 		if o := &h.Operations[i]; o.held() {
@@ -32,14 +32,16 @@ func (h *History) Losses() []Loss {
 			}
 			l := Loss{Operation: o}
 			if o.Due < o.Told {
-				l.Late = h.ran(o.Process, o.Due, o.Told)
+				l.Late = h.Ran(o.Process, o.Due, o.Told)
 			}
-			if n := slices.IndexFunc(list[i+1:], func(b *Operation) bool { return b.Side.Alone() || o.Side.Alone() }); n >= 0 {
+			keepsOut := func(b *Operation) bool {
+				return b.Side.Alone() || o.Side.Alone() || o.Side == Permit && full(list, o, b, permits)
+			}
+			if n := slices.IndexFunc(list[i+1:], keepsOut); n >= 0 {
 				l.Next = list[i+1+n]
 				l.Early = time.Duration(l.Next.Granted - o.Told)
 				if l.Early < 0 {
-					l.Asleep = h.Idle(o.Process, l.Next.Granted, o.Told)
-					l.Early = -h.ran(o.Process, l.Next.Granted, o.Told)
+					l.Early = -h.Ran(o.Process, l.Next.Granted, o.Told)
 				}
 			}
 			losses = append(losses, l)
@@ -47,6 +49,18 @@ func (h *History) Losses() []Loss {
 	}
 	slices.SortFunc(losses, func(a, b Loss) int { return cmp.Compare(a.Told, b.Told) })
 	return losses
+}
+
+// full says that o's permit was the last one when b was granted another: it would
+// be one too many beside it.
+func full(list []*Operation, o, b *Operation, permits int) bool {
+	held := 2
+	for _, other := range list {
+		if other != o && other != b && other.Granted <= b.Granted && other.Ended() > b.Granted {
+			held++
+		}
+	}
+	return held > permits
 }
 
 // Overdue returns the holders that believed in their lock past its deadline: by
@@ -61,13 +75,13 @@ func (h *History) Overdue(slack time.Duration) (found []*Violation) {
 			continue
 		}
 		if o.Due < end && o.Due != Never {
-			if late := h.ran(o.Process, o.Due, end); late > slack {
+			if late := h.Ran(o.Process, o.Due, end); late > slack {
 				found = append(found, h.violation(Late, end, o, nil, "believed in %q for %v after its deadline", o.Name, late))
 				continue
 			}
 		}
 		if over := o.Proven + o.Lease; o.Lease > 0 && over < end {
-			if late := h.ran(o.Process, over, end); late > slack {
+			if late := h.Ran(o.Process, over, end); late > slack {
 				found = append(found, h.violation(Late, end, o, nil, "believed in %q for %v after the end of its lease", o.Name, late))
 			}
 		}
@@ -75,9 +89,9 @@ func (h *History) Overdue(slack time.Duration) (found []*Violation) {
 	return found
 }
 
-// ran returns for how long of a time a process ran: it may have been stopped, or
+// Ran returns for how long of a time a process ran: it may have been stopped, or
 // have had no processor.
-func (h *History) ran(process int, from, to int64) time.Duration {
+func (h *History) Ran(process int, from, to int64) time.Duration {
 	idle := int64(0)
 	for _, p := range h.idle {
 		if p.process == process {
@@ -89,5 +103,5 @@ func (h *History) ran(process int, from, to int64) time.Duration {
 
 // Idle says that a process was stopped, or had no processor, for some of a time.
 func (h *History) Idle(process int, from, to int64) bool {
-	return h.ran(process, from, to) < time.Duration(to-from)
+	return h.Ran(process, from, to) < time.Duration(to-from)
 }

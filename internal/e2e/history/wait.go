@@ -16,10 +16,10 @@ type Wait struct {
 // Duration returns how long it was.
 func (w Wait) Duration() time.Duration { return time.Duration(w.To - w.From) }
 
-// Waits returns the longest such time of each one who waited, on the names that
-// accept accepts. It looks only at locks that nobody holds or may hold by
-// anything that is known.
-func (h *History) Waits(accept func(name string) bool) (waits []Wait) {
+// Waits returns the longest such time after since of each one who waited, on the
+// names that accept accepts. It looks only at locks that nobody holds or may hold
+// by anything that is known.
+func (h *History) Waits(since int64, accept func(name string) bool) (waits []Wait) {
 	byName := map[string][]*Operation{}
 	for i := range h.Operations {
 		if o := &h.Operations[i]; accept(o.Name) {
@@ -27,13 +27,13 @@ func (h *History) Waits(accept func(name string) bool) (waits []Wait) {
 		}
 	}
 	for _, list := range byName {
-		waits = append(waits, waitsFor(list)...)
+		waits = append(waits, waitsFor(list, since)...)
 	}
 	return waits
 }
 
 // waitsFor walks over the grants of one name.
-func waitsFor(list []*Operation) []Wait {
+func waitsFor(list []*Operation, since int64) []Wait {
 	slices.SortFunc(list, func(a, b *Operation) int { return cmp.Compare(a.Called, b.Called) })
 	longest := map[*Operation]Wait{}
 	grants := slices.DeleteFunc(slices.Clone(list), func(o *Operation) bool { return !o.held() })
@@ -41,15 +41,15 @@ func waitsFor(list []*Operation) []Wait {
 	for _, g := range grants {
 		free := int64(0)
 		for _, o := range list {
-			if o != g && o.answered() <= g.Granted {
-				free = max(free, o.gone())
+			if o != g && o.Answered() <= g.Granted {
+				free = max(free, o.Gone())
 			}
 		}
 		for _, v := range list {
-			if v.Try || v.Called >= g.Granted || v.answered() < g.Granted {
+			if v.Try || v.Called >= g.Granted || v.Answered() < g.Granted {
 				continue
 			}
-			w := Wait{v, max(free, v.Called), g.Granted}
+			w := Wait{v, max(free, v.Called, since), g.Granted}
 			if w.Duration() > longest[v].Duration() || longest[v].Operation == nil && w.To > w.From {
 				longest[v] = w
 			}
@@ -64,17 +64,21 @@ func waitsFor(list []*Operation) []Wait {
 	return waits
 }
 
-// answered returns when the call returned.
-func (o *Operation) answered() int64 { return min(o.Granted, o.Failed, o.Killed) }
+// Answered returns when the call returned, or the process was killed.
+func (o *Operation) Answered() int64 { return min(o.Granted, o.Failed, o.Killed) }
 
-// gone returns from when on the store certainly keeps nothing of the operation:
+// Gone returns from when on the store certainly keeps nothing of the operation:
 // what was not confirmed ends with its lease.
-func (o *Operation) gone() int64 {
+func (o *Operation) Gone() int64 {
 	switch {
-	case o.held() && o.Unlocked != Never && o.UnlockErr == "":
+	case o.held() && o.Unlocked != Never && o.UnlockErr == "" && !o.Forgotten:
 		return o.Unlocked
 	case o.held():
-		if end := min(o.Unlock, o.Told, o.Killed); end != Never {
+		end := min(o.Unlock, o.Told, o.Killed)
+		if o.Forgotten {
+			end = o.Unlocked // it may have been renewed meanwhile
+		}
+		if end != Never {
 			return end + o.Lease
 		}
 		return Never

@@ -120,15 +120,17 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 			}
 			late.Wait(s, 1)
 			// The clean-up goes over another connection and is first.
-			s.proxy.CutAll()
+			s.proxy.HangUpAll()
 			marked := eventually(3*time.Second, func() bool { return len(marks(s.server.Admin)) > 0 })
 			if !marked {
 				s.Fatal("the claim was not cleaned up")
 			}
-			ran := s.server.CommandStats()["hset"]
+			wrote, answered := s.server.CommandStats()["hset"], s.unheard("acquire")
 			late.Release()
-			time.Sleep(50 * time.Millisecond)
-			if got := lockKeys(s.server.Admin); len(got) != 0 || s.server.CommandStats()["hset"] != ran {
+			if !eventually(3*time.Second, func() bool { return s.unheard("acquire") > answered }) {
+				s.Fatal("the late acquire did not arrive")
+			}
+			if got := lockKeys(s.server.Admin); len(got) != 0 || s.server.CommandStats()["hset"] != wrote {
 				s.Fatalf("the late acquire created %q", got)
 			}
 			for _, key := range marks(s.server.Admin) {
@@ -140,6 +142,19 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 		}
 		mustUnlock(s, mustLock(s, l, "stock:42"))
 	})
+}
+
+// unheard counts the runs of a script that the server answered when the client
+// had hung up.
+func (s *subject) unheard(script string) int {
+	s.Helper()
+	runs, n := faultproxy.Script(sha(s, script)), 0
+	for _, w := range s.proxy.Withheld() {
+		if w.Forwarded && w.Reply != "" && runs(w.Command) {
+			n++
+		}
+	}
+	return n
 }
 
 func marks(a redistest.Admin) []string {

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 const (
 	// attempts is how often a cell is played at most.
 	attempts = 3
+	// replays is how many cells of all may be played again.
+	replays = 8
 	// standstill is for how long the machine may leave this process without a
 	// processor. A cell that fails while it was longer proves nothing: its bounds
 	// are the library's, not the machine's.
@@ -25,17 +28,31 @@ const (
 // attempt is one go at a cell: a testing.TB that keeps its failures to itself.
 type attempt struct {
 	testing.TB
+	clock  *clock
 	ctx    context.Context
 	cancel context.CancelFunc
 
 	mu       sync.Mutex
-	failures []string
+	verdict  verdict
 	cleanups []func()
 }
 
-// try plays once and returns what failed.
-func try(t testing.TB, play func(*attempt)) []string {
-	a := &attempt{TB: t}
+// verdict is what came of an attempt.
+type verdict struct {
+	failures []string
+	breach   bool   // one of them is of a kind that no standstill explains
+	skipped  string // why it could not be played here
+}
+
+func (v *verdict) add(other verdict) {
+	v.failures = append(v.failures, other.failures...)
+	v.breach = v.breach || other.breach
+	v.skipped = cmp.Or(v.skipped, other.skipped)
+}
+
+// try plays once and returns what failed. c runs meanwhile.
+func try(t testing.TB, c *clock, play func(*attempt)) verdict {
+	a := &attempt{TB: t, clock: c}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { // its own, for FailNow to end
@@ -44,7 +61,7 @@ func try(t testing.TB, play func(*attempt)) []string {
 		play(a)
 	}()
 	<-done
-	return a.failures
+	return a.verdict
 }
 
 func (a *attempt) cleanUp() {
@@ -66,31 +83,50 @@ func (a *attempt) Context() context.Context { return a.ctx }
 func (a *attempt) Failed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.failures) > 0
+	return len(a.verdict.failures) > 0
 }
 
 // Error implements testing.TB.
-func (a *attempt) Error(args ...any) { a.fail(fmt.Sprint(args...)) }
+func (a *attempt) Error(args ...any) { a.fail(fmt.Sprint(args...), false) }
 
 // Errorf implements testing.TB.
-func (a *attempt) Errorf(format string, args ...any) { a.fail(fmt.Sprintf(format, args...)) }
+func (a *attempt) Errorf(format string, args ...any) { a.fail(fmt.Sprintf(format, args...), false) }
 
 // Fatal implements testing.TB.
-func (a *attempt) Fatal(args ...any) { a.fail(fmt.Sprint(args...)); a.FailNow() }
+func (a *attempt) Fatal(args ...any) { a.fail(fmt.Sprint(args...), false); a.FailNow() }
 
 // Fatalf implements testing.TB.
 func (a *attempt) Fatalf(format string, args ...any) {
-	a.fail(fmt.Sprintf(format, args...))
+	a.fail(fmt.Sprintf(format, args...), false)
 	a.FailNow()
 }
 
 // Fail implements testing.TB.
-func (a *attempt) Fail() { a.fail("failed") }
+func (a *attempt) Fail() { a.fail("failed", false) }
 
 // FailNow implements testing.TB.
 func (a *attempt) FailNow() { runtime.Goexit() }
 
-func (a *attempt) fail(text string) {
+// breach is Errorf for what no standstill of the machine explains: the cell is
+// not played again. Where t is no attempt it is Errorf.
+func breach(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if a, ok := t.(*attempt); ok {
+		a.fail(fmt.Sprintf(format, args...), true)
+		return
+	}
+	t.Errorf(format, args...)
+}
+
+// skip ends an attempt that cannot be made here.
+func (a *attempt) skip(why string) {
+	a.mu.Lock()
+	a.verdict.skipped = why
+	a.mu.Unlock()
+	a.FailNow()
+}
+
+func (a *attempt) fail(text string, breach bool) {
 	var lines []string
 	callers := make([]uintptr, 10)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
@@ -106,7 +142,7 @@ func (a *attempt) fail(text string) {
 	slices.Reverse(lines)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.failures = append(a.failures, strings.Join(lines, " > ")+": "+text)
+	a.verdict.add(verdict{failures: []string{strings.Join(lines, " > ") + ": " + text}, breach: breach})
 }
 
 // clock watches how late this process gets a processor.
@@ -144,37 +180,67 @@ func (c *clock) close() {
 	<-c.done
 }
 
-// worstOf returns by how much the clock was late while f ran.
-func worstOf(f func()) time.Duration {
-	c := startClock()
-	defer c.close()
-	f()
-	return time.Duration(c.worst.Load())
+// late returns by how much it was late at most until now.
+func (c *clock) late() time.Duration { return time.Duration(c.worst.Load()) }
+
+// conclusive plays until the outcome says something: it succeeded, failed while
+// the machine was well, or failed in a way that the machine has no part in. It
+// counts cells that are played again.
+func conclusive(t testing.TB, replayed *atomic.Int32, play func(n int, c *clock) verdict) verdict {
+	for n := 1; ; n++ {
+		c := startClock()
+		v := play(n, c)
+		c.close()
+		if v.conclusive(c.late()) || n == attempts {
+			return v
+		}
+		if n == 1 {
+			replayed.Add(1)
+		}
+		t.Logf("played again, as the machine stood still for %v: %q", c.late(), v.failures)
+	}
 }
 
-// conclusive plays until the outcome says something: it succeeded, or failed
-// while the machine was well.
-func conclusive(t testing.TB, play func(n int) []string) []string {
-	for n := 1; ; n++ {
-		var failures []string
-		late := worstOf(func() { failures = play(n) })
-		if len(failures) == 0 || late < standstill || n == attempts {
-			return failures
+// conclusive says that the verdict stands where the machine stood still for late.
+func (v verdict) conclusive(late time.Duration) bool {
+	return len(v.failures) == 0 || v.breach || late < standstill
+}
+
+func TestConclusive(t *testing.T) {
+	for _, tc := range []struct {
+		play   func(*attempt)
+		late   time.Duration
+		played int
+	}{
+		{func(*attempt) {}, time.Second, 1},
+		{func(a *attempt) { a.Error("late") }, 0, 1},
+		{func(a *attempt) { a.Error("late") }, time.Second, attempts},
+		{func(a *attempt) { a.Error("late"); breach(a, "tokens") }, time.Second, 1},
+		{func(a *attempt) { a.skip("no compiler") }, time.Second, 1},
+	} {
+		var replayed atomic.Int32
+		played := 0
+		v := conclusive(t, &replayed, func(_ int, c *clock) verdict {
+			played++
+			c.worst.Add(int64(tc.late))
+			return try(t, c, tc.play)
+		})
+		if played != tc.played || (replayed.Load() == 1) != (played > 1) {
+			t.Errorf("%+v: played %d times, want %d; counted %d", v, played, tc.played, replayed.Load())
 		}
-		t.Logf("played again, as the machine stood still for %v: %q", late, failures)
 	}
 }
 
 func TestAttempt(t *testing.T) {
 	var order []int
-	failures := try(t, func(a *attempt) {
+	v := try(t, nil, func(a *attempt) {
 		a.Cleanup(func() { order = append(order, 2) })
 		a.Cleanup(func() { order = append(order, 1) })
 		a.Errorf("one")
 		a.Fatalf("two")
 		a.Errorf("three")
 	})
-	if len(failures) != 2 || len(order) != 2 || order[0] != 1 {
-		t.Errorf("got failures %q and cleanups %v", failures, order)
+	if len(v.failures) != 2 || len(order) != 2 || order[0] != 1 {
+		t.Errorf("got failures %q and cleanups %v", v.failures, order)
 	}
 }

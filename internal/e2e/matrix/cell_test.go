@@ -85,6 +85,7 @@ type cell struct {
 	gap   string // what is wrong with the product: the check fails, and has to
 	gapOn string // with this adapter
 	party string // cells of a deployment with the same word share one fault
+	proxy bool   // the server's answer, or one of them, is given by a proxy in its place
 }
 
 // fault is one row.
@@ -100,6 +101,7 @@ type entry struct {
 	check                func(*scene)
 	by, told, gap, gapOn string
 	party                string
+	proxy                bool
 }
 
 func (e entry) cells() []cell {
@@ -112,7 +114,7 @@ func (e entry) cells() []cell {
 		for _, k := range kinds {
 			all = append(all, cell{
 				fault: e.fault, on: on, kind: k, want: e.want, check: e.check,
-				by: e.by, told: e.told, gap: e.gap, gapOn: e.gapOn, party: e.party,
+				by: e.by, told: e.told, gap: e.gap, gapOn: e.gapOn, party: e.party, proxy: e.proxy,
 			})
 		}
 	}

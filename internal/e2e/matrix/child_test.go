@@ -9,6 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +34,8 @@ type report struct {
 	Token  uint64
 	At     time.Time
 	Lost   bool
-	Unlock string // the error of Unlock
+	Unlock string        // the error of Unlock
+	Queued time.Duration // see queued
 }
 
 // holdInChild takes a lock and holds it until it is lost or stdin ends.
@@ -62,7 +66,7 @@ func holdInChild(text string) error {
 		return err
 	}
 	<-k.ctx.Done()
-	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost)}
+	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: queued(os.Getpid())}
 	if err := k.give(); err != nil {
 		r.Unlock = err.Error()
 	}
@@ -152,10 +156,28 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// resume lets it run again, and returns when it noticed its loss, and after
-// which time.
+// queued returns for how long the threads of a process have waited for a
+// processor, in all; 0 where the system does not say.
+func queued(pid int) (sum time.Duration) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if fields := strings.Fields(string(text)); err == nil && len(fields) == 3 {
+			ns, _ := strconv.ParseInt(fields[1], 10, 64)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
+}
+
+// resume lets it run again, and returns after which time it noticed its loss, net
+// of the time in which it waited for a processor.
 func (p *process) resume() time.Duration {
 	p.Helper()
+	before := queued(p.cmd.Process.Pid)
 	resumed := time.Now()
 	p.signal(syscall.SIGCONT)
 	last := p.read()
@@ -167,7 +189,8 @@ func (p *process) resume() time.Duration {
 		p.Error("Unlock after a loss: got nil, want ErrLost")
 	}
 	p.story.note('L')
-	return last.At.Sub(resumed)
+	p.Logf("told after %v, of which it waited for a processor for %v", last.At.Sub(resumed), last.Queued-before)
+	return last.At.Sub(resumed) - (last.Queued - before)
 }
 
 // kill ends it at once.

@@ -75,12 +75,14 @@ func clockBack(s *scene) {
 	set(-20 * time.Second)
 	defer set(0)
 	p.kill()
+	killed := time.Now()
 	w := o.queue(s.kind)
 	time.Sleep(s.ttl + s.ttl/2)
 	if _, err := third.ofKindNow(s.bounded(), s.kind); !errors.Is(err, holdfast.ErrBusy) {
 		s.Errorf("got %v, want ErrBusy", err)
 	}
 	set(0)
-	w.served().mustUnlock()
-	s.story.note('W')
+	next := w.served()
+	s.waited(time.Since(killed), s.ttl+s.ttl/10)
+	next.mustUnlock()
 }

@@ -57,7 +57,7 @@ func entries() []entry {
 	watched := []deployment{sentinel, strict}
 	one := func(d deployment) []deployment { return []deployment{d} }
 	leased := []kind{reentrant, fair, reader, writer, permit, several}
-	noreplicas := "NOREPLICAS Not enough good replicas to write."
+	rest := []deployment{sentinel, cluster, strict, quorum5}
 	return []entry{
 		{fault: "F1", on: all, want: "A", check: lostReplyOfAcquire},
 		{fault: "F2", on: all, want: "A", check: heldReplyOfAcquire},
@@ -73,7 +73,7 @@ func entries() []entry {
 		{fault: "F11", on: replicas, want: "LW", check: hungMaster},
 		{fault: "F11", on: one(quorum5), want: "A", check: hungMinority},
 		{fault: "F12", on: all, want: "W", check: deafWaiter},
-		{fault: "F13", on: all, want: "LU", check: stoppedHolder, told: "5 ms after it runs again"},
+		{fault: "F13", on: all, want: "LU", check: stoppedHolder, told: "5 ms of its own after it runs again"},
 		{fault: "F14", on: all, want: "W", check: killedHolder},
 		{fault: "F15", on: all, want: "A", by: "TestWallClockStepsAreHarmless"},
 		{fault: "F16a", on: servers, want: "LU", check: clockForward, told: "TTL/3, and the time of a call"},
@@ -83,9 +83,11 @@ func entries() []entry {
 		{fault: "F17", on: replicas, want: "LU", check: emptyMaster, told: "TTL/3, and the time of a call"},
 		{fault: "F17", on: one(quorum5), want: "L", check: forgetfulNode},
 		{fault: "F18", on: one(single), want: "A", check: restart},
-		{fault: "F19", on: all, want: "A", check: notReady("LOADING Redis is loading the dataset in memory")},
+		{fault: "F19", on: one(single), want: "A", check: loading},
+		{fault: "F19", on: rest, want: "A", check: notReady("LOADING Redis is loading the dataset in memory"), proxy: true},
 		{fault: "F20a", on: all, want: "A", check: forgottenScripts},
-		{fault: "F20b", on: all, want: "A", check: notReady("BUSY Redis is busy running a script.")},
+		{fault: "F20b", on: one(single), want: "A", check: busy},
+		{fault: "F20b", on: rest, want: "A", check: notReady("BUSY Redis is busy running a script."), proxy: true},
 		{fault: "F21", on: replicas, want: "A", check: gracefulFailOver},
 		{fault: "F22", on: replicas, want: "A", check: crashReplicated},
 		{fault: "F23", on: []deployment{sentinel, cluster}, want: "LU", check: crashLost, party: "F23", told: "TTL/3, and the time of a call"},
@@ -94,12 +96,12 @@ func entries() []entry {
 		{fault: "F24", on: one(strict), want: "EL", check: crashAcknowledged},
 		{fault: "F25", on: one(sentinel), want: "LU", check: splitBrain, told: "the split ends"},
 		{fault: "F25", on: one(strict), want: "L", check: splitBrain},
-		{fault: "F26", on: []deployment{single, sentinel, strict, quorum5}, want: "A", check: notReady(staleWords()...)},
-		{fault: "F26", on: one(cluster), want: "A", check: staleTopology},
-		{fault: "F27", on: replicas, want: "EL", check: neverReady(noreplicas)},
+		{fault: "F26", on: []deployment{single, sentinel, strict, quorum5}, want: "A", check: notReady(staleWords()...), proxy: true},
+		{fault: "F26", on: one(cluster), want: "A", check: staleTopology, proxy: true},
+		{fault: "F27", on: replicas, want: "EL", check: fewReplicas},
 		{fault: "F28", on: one(cluster), want: "A", check: movingSlot},
 		{fault: "F29", on: one(cluster), want: "E", check: unplaceable},
-		{fault: "F30", on: one(cluster), want: "EL", check: neverReady("CLUSTERDOWN The cluster is down")},
+		{fault: "F30", on: one(cluster), want: "EL", check: clusterDown},
 		{fault: "F30", on: watched, want: "EL", check: nobodyLeft},
 		{fault: "F31", on: servers, want: "E", check: fullServer},
 		{fault: "F31", on: one(quorum5), want: "A", check: fullMinority},
@@ -111,7 +113,7 @@ func entries() []entry {
 		{fault: "F35a", on: servers, want: "E", check: wrongType},
 		{fault: "F35a", on: one(quorum5), want: "A", check: wrongTypeMinority},
 		{fault: "F35b", on: one(single), want: "E", check: tooManyClients},
-		{fault: "F35c", on: one(single), want: "E", check: refusedHandshake},
+		{fault: "F35c", on: one(single), want: "E", check: refusedHandshake, proxy: true},
 		{fault: "F36a", on: one(quorum5), want: "A", check: killedMinority},
 		{fault: "F36b", on: one(quorum5), want: "EL", check: killedMajority},
 		{fault: "F37", on: one(quorum5), want: "A", check: slowNode},

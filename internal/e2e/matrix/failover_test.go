@@ -17,6 +17,9 @@ import (
 // master.
 const afterFailOver = 2 * time.Second
 
+// callAfterFailOver is what the first call to a new master may take.
+const callAfterFailOver = time.Second
+
 // replicated waits until the replicas have what the master has.
 func (s *scene) replicated() {
 	s.Helper()
@@ -79,7 +82,7 @@ func hungMaster(s *scene) {
 	changed := time.Now()
 	next := w.served()
 	s.within("the waiter got the lock", time.Since(changed), afterFailOver)
-	s.story.note('W')
+	s.waited(time.Since(hung), s.ttl/2) // it was renewed a third of its TTL ago at most
 	next.stays(s.ttl / 2)
 	next.mustUnlock()
 }
@@ -141,7 +144,7 @@ func crashLost(s *scene) {
 		k.mustUnlock()
 		return
 	}
-	k.lost(taken, s.ttl/3+time.Second)
+	k.lost(taken, s.ttl/3+callAfterFailOver)
 	next.stays(200 * time.Millisecond)
 	next.mustUnlock()
 }
@@ -186,11 +189,11 @@ func crashAcknowledged(s *scene) {
 		if _, err := o.try(s.lasting(2 * time.Second)); !errors.Is(err, context.DeadlineExceeded) {
 			s.Errorf("got %v, want the context's error", err)
 		}
-		k.lost(taken, s.ttl/3+time.Second)
+		k.lost(taken, s.ttl/3+callAfterFailOver)
 		return
 	}
 	next := o.take()
-	k.lost(taken, s.ttl/3+time.Second)
+	k.lost(taken, s.ttl/3+callAfterFailOver)
 	next.stays(200 * time.Millisecond)
 	next.mustUnlock()
 }
@@ -211,7 +214,7 @@ func emptyMaster(s *scene) {
 	master.Kill()
 	master.Restart()
 	next := o.take()
-	k.lost(killed, time.Since(killed)+s.ttl/3)
+	k.lost(killed, time.Since(killed)+s.ttl/3+call)
 	next.stays(200 * time.Millisecond)
 	next.mustUnlock()
 }
@@ -236,7 +239,7 @@ func splitBrain(s *scene) {
 	}
 	switched := time.Now()
 	if s.on == strict {
-		k.lost(switched, s.ttl/3+s.ttl/10)
+		k.lost(switched, s.ttl/3+s.ttl/10+call)
 		next := w.served()
 		end()
 		c.mesh.Blackhole(false)
@@ -293,7 +296,7 @@ func (s *scene) abandon(server *redistest.Server, monitor string) (end func()) {
 	}
 }
 
-// staleTopology: READONLY and MASTERDOWN, then a slot that has moved.
+// staleTopology: READONLY and MASTERDOWN by a proxy, then a slot that has moved.
 func staleTopology(s *scene) {
 	notReady(staleWords()...)(s)
 	c := s.client()
@@ -333,11 +336,15 @@ func (s *scene) migrate() *redistest.Migration {
 func movingSlot(s *scene) {
 	c, o := s.client(), s.other()
 	k := c.take()
+	asked, again := s.said("ASK"), s.said("TRYAGAIN")
 	m := s.migrate()
 	if err := m.Move(s.name); err != nil {
 		s.Fatal(err)
 	}
-	k.stays(s.ttl) // ASK
+	k.stays(s.ttl)
+	if s.said("ASK") == asked {
+		s.Error("no renewal was answered ASK")
+	}
 	ctx := s.bounded()
 	got := make(chan error, 1)
 	go func() { // its keys are at neither master, or at both
@@ -347,8 +354,15 @@ func movingSlot(s *scene) {
 		}
 		got <- err
 	}()
-	time.Sleep(300 * time.Millisecond)
+	if !s.until(patience, func() bool { return s.said("TRYAGAIN") > again }) {
+		s.Error("no acquire was answered TRYAGAIN")
+	}
 	k.mustUnlock()
+	select {
+	case err := <-got:
+		s.Fatalf("another lock of the slot was granted, or refused, before the move ended: %v", err)
+	default:
+	}
 	if err := m.Finish(); err != nil {
 		s.Fatal(err)
 	}
@@ -369,10 +383,32 @@ func unplaceable(s *scene) {
 		if _, err := c.try(s.bounded()); !errors.Is(err, driver.ErrRefused) {
 			s.Errorf("%q: got %v, want ErrRefused", s.name, err)
 		}
-		s.within("refused", time.Since(asked), 0)
+		s.within("refused", time.Since(asked), call)
 		s.wantGone(0)
 	}
 	s.name = name
+}
+
+// clusterDown: another master dies with its replica, and the cluster refuses
+// everybody.
+func clusterDown(s *scene) {
+	s.broke()
+	own := s.deployed.Master(s.name)
+	masters := s.deployed.Masters()
+	lost := masters[slices.IndexFunc(masters, func(m *redistest.Server) bool { return m.Addr() != own.Addr() })]
+	s.neverReady("CLUSTERDOWN ", func() {
+		for _, server := range append(s.deployed.ReplicasOf(lost), lost) {
+			server.Kill()
+		}
+		down := func() bool { return infoField(own.String("CLUSTER", "INFO"), "cluster_state") == "fail" }
+		if !s.until(patience, down) {
+			s.Fatal("the cluster is not down")
+		}
+	}, func() {
+		if err := s.deployed.Heal(); err != nil {
+			s.Fatal(err)
+		}
+	})
 }
 
 // nobodyLeft: the sentinels die, which nobody notices; then the master.

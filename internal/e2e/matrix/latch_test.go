@@ -72,8 +72,9 @@ func latchDeafWaiter(s *scene) {
 	s.wait(deaf, 1)
 	o.done()
 	began := time.Now()
-	s.within("Wait went on", (<-at).Sub(began), time.Second)
-	s.story.note('W')
+	took := (<-at).Sub(began)
+	s.within("Wait went on", took, time.Second)
+	s.waited(took, wakeUp)
 	deaf.release()
 }
 
@@ -109,14 +110,16 @@ func latchLostWrite(s *scene) {
 	s.together(s.killMaster)
 	o.wantCount(2)
 	o.done()
+	done := time.Now() // all were, and one is forgotten
 	select {
 	case <-at:
 		s.Error("the latch opened although the count is 1")
 	case <-time.After(1200 * time.Millisecond):
 	}
 	o.done()
-	if opened, ok := <-at; !ok || opened.IsZero() {
+	opened, ok := <-at
+	if !ok || opened.IsZero() {
 		s.Error("Wait did not go on")
 	}
-	s.story.note('W')
+	s.waited(opened.Sub(done), time.Second)
 }

@@ -68,13 +68,16 @@ func lateAcquire(s *scene) {
 		s.Errorf("got %v, want the context's error", err)
 	}
 	s.wait(late, 1)
-	c.mesh.CutAll() // the clean-up goes over another connection and is first
-	enough := len(s.keepers(s.name))/2 + 1
-	if !s.until(3*time.Second, func() bool { return len(s.marks()) >= enough }) {
+	c.mesh.HangUpAll() // the clean-up goes over another connection and is first
+	keepers := len(s.keepers(s.name))
+	if !s.until(3*time.Second, func() bool { return len(s.marks()) >= keepers }) {
 		s.Fatal("the claim was not cleaned up")
 	}
+	delayed := late.count()
 	late.release()
-	time.Sleep(50 * time.Millisecond)
+	if !s.until(patience, func() bool { return c.unheard("acquire") >= delayed }) {
+		s.Fatalf("of %d late requests %d were answered", delayed, c.unheard("acquire"))
+	}
 	s.wantGone(0)
 	for _, server := range s.keepers(s.name) {
 		for _, key := range s.marks() {
@@ -83,6 +86,19 @@ func lateAcquire(s *scene) {
 			}
 		}
 	}
+}
+
+// unheard counts the runs of a script that a server answered when the client had
+// hung up.
+func (c *client) unheard(script string) int {
+	c.Helper()
+	runs, n := c.script(script), 0
+	for _, w := range c.mesh.Withheld() {
+		if w.Forwarded && w.Reply != "" && runs(w.Command) {
+			n++
+		}
+	}
+	return n
 }
 
 // lostRequest: the request does not arrive.
@@ -99,7 +115,7 @@ func lostRequest(s *scene) {
 func lostReplyOfUnlock(s *scene) {
 	c := s.client()
 	k := c.take()
-	lost := c.on(s.script("release"), faultproxy.CutAfterExecution)
+	lost := c.on(s.script("release", "abandon"), faultproxy.CutAfterExecution) // the latter after a slow acquire
 	k.mustUnlock()
 	s.wait(lost, 1)
 	s.wantGone(0)
@@ -187,6 +203,9 @@ func longOutage(s *scene) {
 	next.mustUnlock()
 }
 
+// wakeUp is within what a message wakes a waiter.
+const wakeUp = 20 * time.Millisecond
+
 // deafWaiter: a waiter that hears nothing.
 func deafWaiter(s *scene) {
 	c, o := s.client(), s.other()
@@ -198,7 +217,7 @@ func deafWaiter(s *scene) {
 	freed := time.Now()
 	next := w.served()
 	s.within("the waiter got the lock", time.Since(freed), time.Second)
-	s.story.note('W')
+	s.waited(time.Since(freed), wakeUp)
 	deaf.release()
 	next.mustUnlock()
 }

@@ -33,10 +33,10 @@ func killedMajority(s *scene) {
 	o.take().mustUnlock()
 }
 
-// slowNode: one server answers 300 ms late.
+// slowNode: one server answers two seconds late.
 func slowNode(s *scene) {
 	c := s.client()
-	c.mesh.Proxies()[2].Latency(300 * time.Millisecond)
+	c.mesh.Proxies()[2].Latency(2 * time.Second)
 	for range 3 {
 		asked := time.Now()
 		k := c.take()

@@ -20,8 +20,8 @@ import (
 const (
 	// patience bounds what must happen some time.
 	patience = 20 * time.Second
-	// slack is what a busy machine may add to a bound.
-	slack = 150 * time.Millisecond
+	// call is what one call may take.
+	call = 150 * time.Millisecond
 )
 
 // scene is one cell, being played.
@@ -66,7 +66,7 @@ func (s *scene) finish() {
 	if s.Failed() || s.skipped {
 		return
 	}
-	s.story.judge(s, s.cell)
+	s.story.judge(s.TB, s.cell)
 	if s.kind == permit || s.kind == plain || s.kind == latch {
 		s.forget() // counters stay, as in Redisson
 	}
@@ -77,16 +77,27 @@ func (s *scene) finish() {
 // skip ends a cell that cannot be played here.
 func (s *scene) skip(why string) {
 	s.skipped = true
-	s.Logf("SKIPPED: %s", why)
-	s.FailNow()
+	s.TB.(*attempt).skip(why)
 }
 
-// within fails the test if something took longer than limit, and slack.
+// within fails the test if something took longer than limit, net of the longest
+// time for which the machine left this process without a processor.
 func (s *scene) within(what string, got, limit time.Duration) {
 	s.Helper()
-	if got > limit+slack {
-		s.Errorf("%s: took %v, want at most %v", what, got, limit)
+	if late := s.TB.(*attempt).clock.late(); got > limit+late {
+		s.Errorf("%s: took %v, want at most %v; the machine stood still for %v", what, got, limit, late)
 	}
+}
+
+// waited notes that a waiter had to wait for longer, if it did: for at least as
+// long as nobody does whom the fault spares.
+func (s *scene) waited(got, least time.Duration) {
+	s.Helper()
+	if got < least {
+		s.Logf("the waiter got the lock after %v", got)
+		return
+	}
+	s.story.note('W')
 }
 
 // client is a program, with a proxy of its own in front of every server.
@@ -429,8 +440,11 @@ func (s *scene) marks() []string {
 // wantGone fails unless nothing of the lock is left within d.
 func (s *scene) wantGone(d time.Duration) {
 	s.Helper()
-	if !s.until(d+slack, func() bool { return len(s.keys()) == 0 }) {
-		s.Errorf("after %v there is still %q", d, s.keys())
+	if s.until(d+call, func() bool { return len(s.keys()) == 0 }) {
+		return
+	}
+	if keys := s.keys(); len(keys) != 0 {
+		s.Errorf("after %v there is still %q", d, keys)
 	}
 }
 
@@ -442,7 +456,7 @@ func (s *scene) wantTTLs() {
 	}
 	for _, server := range s.masters() {
 		if keys := server.KeysWithoutTTL(counter); len(keys) != 0 {
-			s.Errorf("keys without a TTL: %q", keys)
+			breach(s.TB, "keys without a TTL: %q", keys)
 		}
 	}
 }

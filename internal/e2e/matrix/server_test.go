@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
-	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // Faults of processes and of servers.
@@ -31,7 +33,7 @@ func hungServer(s *scene) {
 	resumed := time.Now()
 	next := w.served()
 	s.within("the waiter got the lock", time.Since(resumed), 2*time.Second)
-	s.story.note('W')
+	s.waited(time.Since(hung), s.ttl)
 	next.mustUnlock()
 }
 
@@ -76,13 +78,17 @@ func (s *scene) everywhere() bool {
 	})
 }
 
+// afterPause is how soon a process that runs again knows of its loss, net of the
+// time in which its threads wait for a processor.
+const afterPause = 5 * time.Millisecond
+
 // stoppedHolder: the holder's process stands still for longer than its lease.
 func stoppedHolder(s *scene) {
 	o := s.other()
 	p := s.holder()
 	p.stop()
 	next := o.takeRival()
-	p.within("told after the pause", p.resume(), 5*time.Millisecond)
+	p.within("told after the pause", p.resume(), afterPause)
 	next.stays(s.ttl / 3)
 	next.mustUnlock()
 }
@@ -95,7 +101,7 @@ func killedHolder(s *scene) {
 	killed := time.Now()
 	next := o.takeRival()
 	s.within("free again", time.Since(killed), s.ttl+s.ttl/10)
-	s.story.note('W')
+	s.waited(time.Since(killed), s.ttl/2) // it was renewed a third of its TTL ago at most
 	next.mustUnlock()
 }
 
@@ -111,7 +117,7 @@ func emptyRestart(s *scene) {
 		server.Restart()
 	}
 	next := o.take()
-	k.lost(killed, time.Since(killed)+s.ttl/3)
+	k.lost(killed, time.Since(killed)+s.ttl/3+call)
 	next.stays(s.ttl / 3)
 	next.mustUnlock()
 }
@@ -127,54 +133,6 @@ func restart(s *scene) {
 	k.stays(s.ttl)
 	s.wantHeld()
 	k.mustUnlock()
-}
-
-// notReady: the server says "not now" a few times.
-func notReady(words ...string) func(*scene) {
-	return func(s *scene) {
-		c := s.client()
-		sc := s.kind.scripts()
-		for _, words := range words {
-			answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
-			refused := c.on(s.script(sc.acquire), answer, faultproxy.Times(3))
-			k := c.take()
-			s.wait(refused, 3)
-			refused.release()
-			refused = c.on(s.script(sc.renew), answer, faultproxy.Times(2))
-			s.wait(refused, 2)
-			refused.release()
-			k.stays(s.ttl / 2)
-			refused = c.on(s.script(sc.release, sc.abandon), answer, faultproxy.Times(2))
-			k.mustUnlock()
-			s.wait(refused, 2)
-			refused.release()
-		}
-	}
-}
-
-// neverReady: the server says so for longer than a lease.
-func neverReady(words string) func(*scene) {
-	return func(s *scene) {
-		c, o := s.client(), s.other()
-		answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
-		k := c.take()
-		w := o.queue(s.kind)
-		refused := c.on(s.script("renew"), answer, faultproxy.Always())
-		began := time.Now()
-		k.lost(began, s.ttl)
-		refused.release()
-		refused = c.on(s.script("acquire", "release", "abandon"), answer, faultproxy.Always())
-		_, err := c.try(s.lasting(300 * time.Millisecond))
-		if !errors.Is(err, context.DeadlineExceeded) {
-			s.Errorf("got %v, want the context's error", err)
-		}
-		var reply *redishold.ReplyError
-		if !errors.As(err, &reply) || reply.Text != words {
-			s.Errorf("got %v, want the server's words as well", err)
-		}
-		refused.release()
-		w.served().mustUnlock()
-	}
 }
 
 // forgottenScripts: SCRIPT FLUSH before each step.
@@ -243,7 +201,7 @@ func (s *scene) goneLock(remove func(c *client)) {
 	remove(o)
 	removed := time.Now()
 	next := o.take()
-	k.lost(removed, s.ttl/3)
+	k.lost(removed, s.ttl/3+call)
 	next.stays(s.ttl / 3)
 	next.mustUnlock()
 }
@@ -284,7 +242,9 @@ func (s *scene) evict(server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	server.Do("CONFIG", "SET", "maxmemory", "1")
 	server.Do("SET", "more", "x", "PX", "5000") // makes the server look for room
-	s.until(time.Second, func() bool { return server.Int("EXISTS", s.name) == 0 })
+	if !s.until(time.Second, func() bool { return server.Int("EXISTS", s.name) == 0 }) {
+		s.Errorf("%s did not evict the lock", server.Addr())
+	}
 	server.Do("CONFIG", "SET", "maxmemory", "0")
 	server.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 }
@@ -346,15 +306,50 @@ func wrongType(s *scene) {
 	for _, server := range s.keepers(s.name) {
 		server.Do("DEL", s.name)
 	}
-	misconf := c.on(s.script("acquire"), func() faultproxy.Action {
-		return faultproxy.Reply("-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.\r\n")
-	})
+	s.within("refused", time.Since(asked), 500*time.Millisecond)
+	end := s.unableToSave()
+	asked = time.Now()
 	_, err = c.try(s.bounded())
-	if !errors.Is(err, driver.ErrRefused) {
-		s.Errorf("got %v, want ErrRefused", err)
+	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "MISCONF") {
+		s.Errorf("got %v, want ErrRefused and the server's MISCONF", err)
 	}
-	s.within("both refused", time.Since(asked), 500*time.Millisecond)
-	s.wait(misconf, 1)
+	s.within("refused", time.Since(asked), 500*time.Millisecond)
+	end()
+}
+
+// unableToSave puts a folder where the lock's server wants to write its file.
+func (s *scene) unableToSave() (end func()) {
+	s.Helper()
+	server := s.keepers(s.name)[0]
+	folder := filepath.Join(server.Dir(), "dump.rdb")
+	saved := func(want string) func() bool {
+		return func() bool {
+			info := server.String("INFO", "persistence")
+			return infoField(info, "rdb_bgsave_in_progress") == "0" && infoField(info, "rdb_last_bgsave_status") == want
+		}
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "in the way"), 0o700); err != nil {
+		s.Fatal(err)
+	}
+	server.Do("CONFIG", "SET", "save", "3600 1000000000")
+	server.Do("BGSAVE")
+	if !s.until(patience, saved("err")) {
+		s.Fatal("the server could save")
+	}
+	return func() {
+		if err := os.RemoveAll(folder); err != nil {
+			s.Fatal(err)
+		}
+		server.Do("BGSAVE")
+		if !s.until(patience, saved("ok")) {
+			s.Fatal("the server still cannot save")
+		}
+		server.Do("CONFIG", "SET", "save", "")
+		_ = os.Remove(folder) // it would come back with the server
+	}
 }
 
 func wrongTypeMinority(s *scene) {

@@ -129,7 +129,7 @@ func (h *story) judge(t testing.TB, c cell) {
 		t.Errorf("outcome: got %s, want %s; two holders at the same time: %d", got, c.want, len(h.overlaps()))
 	}
 	if err := h.tokens(); err != nil {
-		t.Error(err)
+		breach(t, "%v", err)
 	}
 	var guard fence.Guard
 	for _, p := range h.overlaps() {
@@ -138,10 +138,10 @@ func (h *story) judge(t testing.TB, c cell) {
 		}
 		write := func() error { return nil }
 		if err := guard.Do("resource", p.newer.token, write); err != nil {
-			t.Errorf("the resource refused the newer holder: %v", err)
+			breach(t, "the resource refused the newer holder: %v", err)
 		}
 		if err := guard.Do("resource", p.older.token, write); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("the resource answered the older holder %v, want ErrStale", err)
+			breach(t, "the resource answered the older holder %v, want ErrStale", err)
 		}
 	}
 }

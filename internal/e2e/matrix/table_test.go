@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 )
 
 var update = flag.Bool("update", false, "write the table into the page")
@@ -51,7 +53,8 @@ func table() string {
 		"L: the holder is told that its lock is lost, before another can have it or, with U, in the time below. " +
 		"W: waiters wait for longer, and are served. **U**: two may hold it; the newer one has the larger token, " +
 		"and package `fence` refuses the older one (a quorum and the plain semaphore have no tokens). " +
-		"–: does not apply, or as with one server.\n\n")
+		"–: does not apply, or as with one server. " +
+		"*: a proxy answers, in the server's place and with its words. (In brackets): checked on the memory store only.\n\n")
 	b.WriteString("| | fault | one server | Sentinel | Cluster | Sentinel, strict | quorum of 5 |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range faults() {
 		fmt.Fprintf(&b, "| %s | %s |", f.id, f.what)
@@ -60,6 +63,11 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
+	fmt.Fprintf(&b, "\nThe time of a call is %v at most, and %v after a fail-over. A time is net of the longest one for which the machine "+
+		"left the test without a processor, and a cell that failed while that was %v or more is played again, %d times in all at most; "+
+		"in a run that may happen to %d cells. Tokens that do not rise, keys without a TTL, a fence that answers wrongly and a wrong hold count "+
+		"are final: no machine explains them.\n", call, callAfterFailOver, standstill, attempts, replays)
+	b.WriteString(onOneAdapter())
 	b.WriteString("\nStrict is `redishold.Options.Replicas` as `AllReplicas`, and `min-replicas-to-write 1` at the servers.\n\n")
 	b.WriteString("The other kinds, where they differ in what has to be done; the last but one column is on Sentinel, the others on one server.\n\n")
 	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|\n")
@@ -90,10 +98,39 @@ func shown(fault string, on deployment, k kind) string {
 	}
 	text := strings.Join(strings.Split(string(c.want), ""), ", ")
 	text = strings.Replace(text, "U", "**U**", 1)
-	if c.gap != "" {
+	switch {
+	case c.gap != "":
 		text += ", but see below"
+	case c.proxy:
+		text += " *"
+	case c.by != "":
+		text = "(" + text + ")"
 	}
 	return text
+}
+
+// onOneAdapter lists what is played with one adapter only.
+func onOneAdapter() string {
+	var both []string
+	var b strings.Builder
+	for _, on := range deployments() {
+		if on.lanes() > 1 {
+			both = append(both, string(on))
+			continue
+		}
+		with := map[string][]string{}
+		for _, f := range faults() {
+			if c, ok := find(f.id, on, mutex); ok && c.check != nil {
+				with[adapters(c)[0]] = append(with[adapters(c)[0]], f.id)
+			}
+		}
+		fmt.Fprintf(&b, "\n- %s", on)
+		for i, adapter := range dial.Adapters() {
+			fmt.Fprintf(&b, "%s %s: %s", []string{":", ";"}[min(i, 1)], adapter, strings.Join(with[adapter], ", "))
+		}
+		b.WriteString(".")
+	}
+	return fmt.Sprintf("\nCells of %s are played with both adapters, the others with one:\n%s\n", strings.Join(both, " and "), b.String())
 }
 
 func find(fault string, on deployment, k kind) (cell, bool) {
@@ -144,7 +181,7 @@ func elsewhere() string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "\nChecked elsewhere: " + strings.Join(lines, ", ") + ". All others are cells of `TestMatrix`.\n"
+	return "\nChecked elsewhere, on the memory store: " + strings.Join(lines, ", ") + ". All others are cells of `TestMatrix`.\n"
 }
 
 // missing lists the places that should have a cell.

@@ -2,6 +2,8 @@ package matrix
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -80,6 +82,17 @@ func (w *world) masters() []*redistest.Server {
 		return w.deployed.Masters()
 	}
 	return w.alone
+}
+
+// said counts the answers of all servers that begin with an error's code.
+func (w *world) said(code string) int {
+	sum := 0
+	for _, s := range w.servers() {
+		info, _ := s.Do("INFO", "errorstats").(string) // none from one that is down
+		n, _ := strconv.Atoi(strings.TrimPrefix(infoField(info, "errorstat_"+code), "count="))
+		sum += n
+	}
+	return sum
 }
 
 // addrs returns the addresses of all processes.

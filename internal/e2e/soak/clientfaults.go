@@ -40,8 +40,13 @@ func rule(action faultproxy.Action) func(*strike, context.Context) error {
 			rules = append(rules, p.On(scripts, action))
 		}
 		pause(ctx, max(shortly, s.duration()))
+		fired := 0
 		for _, r := range rules {
 			r.Release()
+			fired += r.Count()
+		}
+		if fired == 0 {
+			return errNothing
 		}
 		return nil
 	}
@@ -51,8 +56,10 @@ func rule(action faultproxy.Action) func(*strike, context.Context) error {
 // connection; then the link breaks.
 func (s *strike) loseRequest(ctx context.Context) error {
 	err := rule(faultproxy.DropRequest())(s, ctx)
-	for _, m := range s.victim.mesh {
-		m.CutAll()
+	if err == nil {
+		for _, m := range s.victim.mesh {
+			m.CutAll()
+		}
 	}
 	return err
 }
@@ -70,7 +77,7 @@ func (s *strike) lateThenCut(ctx context.Context) error {
 	for _, r := range rules {
 		r.Release()
 	}
-	return nil
+	return nil // the links were cut in any case
 }
 
 // refuse breaks all links and makes no new ones.
@@ -120,4 +127,9 @@ func (s *strike) stop(ctx context.Context) error {
 }
 
 // kill is SIGKILL. Another worker takes the place.
-func (s *strike) kill(context.Context) error { return s.crew.replace(s.victim) }
+func (s *strike) kill(context.Context) error {
+	if s.victim.slot == immortal {
+		return errNothing
+	}
+	return s.crew.replace(s.victim)
+}

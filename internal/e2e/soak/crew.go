@@ -19,6 +19,7 @@ import (
 type member struct {
 	*history.Process
 	slot  int // which of the crew's places it has
+	again int // how many had the place before, in the round in which it was hired
 	mesh  mesh
 	fault sync.Mutex // held by whoever does something to it
 
@@ -33,14 +34,16 @@ type member struct {
 // crew is the worker processes. Its methods may be called from several
 // goroutines at once.
 type crew struct {
-	arena *arena
-	only  string
-	seed  uint64
+	arena  *arena
+	only   string
+	mutant string
+	seed   uint64
 
 	mu      sync.Mutex
 	hired   int
-	places  []*member // the living
-	former  []*member // of this round
+	again   map[int]int // how many were hired in this round, by place
+	places  []*member   // the living
+	former  []*member   // of this round
 	holding map[operation]holder
 	order   order // the last one
 }
@@ -59,8 +62,11 @@ type holder struct {
 
 // newCrew hires workers for n places, each adapter in its turn, and returns when
 // they are connected.
-func newCrew(a *arena, seed uint64, n int, only string) (*crew, error) {
-	c := &crew{arena: a, seed: seed, only: only, places: make([]*member, n), holding: map[operation]holder{}}
+func newCrew(a *arena, seed uint64, n int, only, mutant string) (*crew, error) {
+	c := &crew{
+		arena: a, seed: seed, only: only, mutant: mutant,
+		places: make([]*member, n), holding: map[operation]holder{}, again: map[int]int{},
+	}
 	for i := range n {
 		if err := c.hire(i); err != nil {
 			c.close()
@@ -94,11 +100,15 @@ func (c *crew) await(limit time.Duration) error {
 
 // ttls are the leases of the workers, by place.
 func ttls() []time.Duration {
-	return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, time.Second}
+	return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, longestTTL}
 }
 
-// longestTTL is that of all workers.
-const longestTTL = 2 * time.Second
+// longestTTL is that of all workers. Whoever misses its message waits long enough
+// to be seen.
+const longestTTL = 10 * time.Second
+
+// immortal is the place of the worker that is never killed: what it leaks adds up.
+const immortal = 3
 
 // hire starts a worker in a place, and lets it do what the others do.
 func (c *crew) hire(place int) error {
@@ -110,13 +120,23 @@ func (c *crew) hire(place int) error {
 	c.mu.Lock()
 	id := c.hired
 	c.hired++
+	if c.order.Round > 0 {
+		c.again[place]++
+		m.again = c.again[place]
+	}
 	c.mu.Unlock()
 	ttl := ttls()[place%len(ttls())]
+	if c.mutant != "" {
+		ttl = min(ttl, time.Second) // a long lease hides who was in the way
+	}
 	p := plan{
-		Seed: c.seed + uint64(id)*7919, TTL: ttl, Only: c.only,
+		TTL: ttl, Only: c.only, Long: 25,
 		Targets: c.arena.targets(dial.Adapters()[place%2], m.mesh),
 	}
-	if id%4 >= 2 { // half of the processes have the smallest margin that is any use
+	if c.mutant == lazy {
+		p.Long = 4
+	}
+	if (uint64(place/2)+c.seed)%2 == 0 { // half of the places have the smallest margin that is any use
 		p.Margin = max(10*time.Millisecond, ttl/100)
 	}
 	text, err := json.Marshal(p)
@@ -125,6 +145,9 @@ func (c *crew) hire(place int) error {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVar+"="+string(text))
+	if c.mutant != "" {
+		cmd.Env = append(cmd.Env, mutantVar+"="+c.mutant)
+	}
 	if m.Process, err = history.Start(id, cmd, func(e history.Event) { c.hear(m, e) }); err != nil {
 		m.mesh.close()
 		return err
@@ -133,9 +156,16 @@ func (c *crew) hire(place int) error {
 	defer c.mu.Unlock()
 	c.places[place] = m
 	if c.order.Round > 0 && !c.order.Rest {
-		_ = m.Tell(c.order)
+		_ = m.Tell(c.order.forMember(m))
 	}
 	return nil
+}
+
+// forMember returns the order with a seed of the member's own: it depends on the
+// round and the place, and not on what was before.
+func (o order) forMember(m *member) order {
+	o.Seed = randFor(o.Seed, 1000*(m.slot+1)+m.again).Uint64()
+	return o
 }
 
 // hear follows who holds what.
@@ -234,12 +264,19 @@ func (c *crew) replace(m *member) error {
 func (c *crew) work(o order) {
 	c.mu.Lock()
 	c.order = o
+	if !o.Rest {
+		c.again = map[int]int{}
+		for _, m := range c.places {
+			m.again = 0
+		}
+	}
+	places := slices.Clone(c.places)
 	c.mu.Unlock()
-	for _, m := range c.members() {
+	for _, m := range places {
 		m.mu.Lock()
 		m.resting = false
 		m.mu.Unlock()
-		_ = m.Tell(o)
+		_ = m.Tell(o.forMember(m))
 	}
 }
 

@@ -14,11 +14,17 @@ const (
 	// wakeLimit is how long a free lock may not be taken although somebody waits
 	// and nothing is broken: the cap of a sleep, and time to do it.
 	wakeLimit = 1500 * time.Millisecond
+	// splitLimit is how much longer that may be where votes are counted: an attempt
+	// may fail although nobody holds the lock, and nobody is told of that.
+	splitLimit = time.Second
 	// afterFault is for how long a fault is still felt after its end: back-off,
 	// connections that are made again.
 	afterFault = 2 * time.Second
 	// modelLimit bounds the model checker for one name.
-	modelLimit = 5 * time.Second
+	modelLimit = 15 * time.Second
+	// fairPlace is for how long the others in the queue of a fair lock pass nobody
+	// who does not say that it is still there, as Redisson has it.
+	fairPlace = 5 * time.Second
 )
 
 // round is what is known of one round.
@@ -36,9 +42,13 @@ type verdict struct {
 	judged     history.Judgement
 	losses     []history.Loss
 	early      []time.Duration // how long before the next grant they were told
+	late       int             // told after it, and not explained
+	notices    []string        // of these
 	tooLate    int             // told after it, and explained
-	longest    history.Wait    // while nothing was broken
+	longest    time.Duration   // wait while nothing was broken
 	quiet      int             // waits that were measured
+	excused    int             // waits that were not, as something was broken
+	covered    int             // operations that the model did not judge, for a fault that loses writes
 	refused    int             // writes that the fence refused
 	stale      int             // writes that undid another, and are explained
 }
@@ -47,15 +57,17 @@ type verdict struct {
 //
 //   - Two who hold at once, or a write that undid another, are explained if a
 //     fault that may lose writes took the first one's lock away: the fault covers
-//     the name, the first had asked before the fault had healed (its answer may
-//     have come after), the second was granted the lock after it had begun, and
-//     the two ended to hold at once before one lease of the first had passed
-//     since the healing.
+//     the name, the first had asked before the last write that could be lost (its
+//     answer may have come after), the second was granted the lock after the fault
+//     had begun, and the two ended to hold at once before one lease of the first
+//     had passed since that write, or since another server took over.
 //   - A write that undid another is also explained if the process that wrote was
-//     stopped, or had no processor, between its read and its write: no lock
-//     protects from that; a fence does.
+//     stopped, or had no processor, between its read and its write, and by its own
+//     clock or its context held the lock no more when it wrote: no lock protects
+//     from that; a fence does.
 //   - A context may tell of a loss as late as history.TellSlack after Lock.Err
-//     does, which is right at once; how late it was is in the summary.
+//     does, which is right at once; how late it was is in the summary. Contexts
+//     that told after the next grant are counted: more than a few are a violation.
 //   - The same fault explains that a holder whose lock was taken away is told of its
 //     grant, with its smaller token, after the next one.
 //   - Nothing explains a token that is not larger than that of a grant which was
@@ -63,8 +75,10 @@ type verdict struct {
 //     register, or a belief past its deadline.
 //   - The model judges exclusive locks that no such fault has touched, of stores
 //     with tokens: a quorum may say busy when votes are split.
-//   - Waiting is judged only where nothing was broken for the one who waited and
-//     for all others who had asked for that name.
+//   - Waiting is judged where nothing was broken for the one who waited and for
+//     all others who might have had to do with that name, and always from
+//     afterFault after the last fault of the round on. A release that the store
+//     may have forgotten leaves the lock held for one more lease.
 func (r *round) judge() verdict {
 	var v verdict
 	v.swept = r.history.Check(history.Rules{Permits: permits, Tokenless: !r.fencing})
@@ -84,7 +98,14 @@ func (r *round) judge() verdict {
 	r.judgeWaits(&v)
 	spans := r.spans()
 	v.judged = r.history.Linearizable(modelLimit, func(name string) bool {
-		return r.fencing && strings.HasPrefix(name, mutexes+":") && !r.covered(name, spans[name])
+		if !r.fencing || !strings.HasPrefix(name, mutexes+":") {
+			return false
+		}
+		if r.covered(name, spans[name]) {
+			v.covered++
+			return false
+		}
+		return true
 	})
 	v.violations = append(v.violations, v.judged.Violations...)
 	return v
@@ -92,41 +113,46 @@ func (r *round) judge() verdict {
 
 // explains says whether a fault that loses writes explains two holders.
 func (r *round) explains(found *history.Violation) bool {
-	lease := found.A.Lease + int64(history.TellSlack)
+	first, second := inOrder(found.A, found.B)
+	lease := first.Lease + int64(history.TellSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {
-		return w.covers(found.Name) && found.A.Called <= w.to && found.At >= w.from && found.To <= w.to+lease
+		return w.covers(found.Name) && first.Called <= w.lost && second.Granted >= w.from && found.To <= max(w.lost, w.switched)+lease
 	})
 }
 
-// explainsUpdate says the same of two who wrote, in whatever order: one held the
-// lock before the other.
-func (r *round) explainsUpdate(found *history.Violation) bool {
-	first, second := found.A, found.B
-	if second.Granted < first.Granted {
-		first, second = second, first
+// inOrder returns two operations in the order in which the store granted them, by
+// their tokens if there are any: the answers may have come in another.
+func inOrder(a, b *history.Operation) (first, second *history.Operation) {
+	switch {
+	case a.Token > b.Token, a.Token == b.Token && a.Granted > b.Granted:
+		return b, a
+	default:
+		return a, b
 	}
-	return r.explains(&history.Violation{Name: found.Name, A: first, At: second.Granted, To: found.To})
 }
 
 // explainsOrder says whether a fault that loses writes explains that the second
 // of two was told of its grant, with the smaller token, after the first: it asked
-// before the fault had healed, the first was granted after it had begun, and the
-// second, if it was not told in time, one lease after the healing at the latest.
+// before the last write that could be lost, the first was granted after the fault
+// had begun, and the second, if it was not told in time, one lease after that
+// write, or after another server took over, at the latest.
 func (r *round) explainsOrder(found *history.Violation) bool {
 	lease := found.B.Lease + int64(history.TellSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {
-		return w.covers(found.Name) && found.A.Granted >= w.from && found.B.Called <= w.to && found.B.Granted <= w.to+lease
+		return w.covers(found.Name) && found.A.Granted >= w.from && found.B.Called <= w.lost && found.B.Granted <= max(w.lost, w.switched)+lease
 	})
 }
 
 func (r *round) judgeLosses(v *verdict) {
-	v.losses = r.history.Losses()
+	v.losses = r.history.Losses(permits)
 	for _, l := range v.losses {
-		if l.Next == nil || l.Side == history.Permit || l.Asleep {
+		switch {
+		case l.Next == nil:
 			continue
-		}
-		if l.Early >= 0 || l.Early >= -history.TellSlack && l.Ended() <= l.Next.Granted {
+		case l.Early > 0 || l.Early == 0 && l.Told <= l.Next.Granted:
 			v.early = append(v.early, l.Early)
+			continue
+		case l.Early == 0: // the process did not run from the grant until it was told
 			continue
 		}
 		found := &history.Violation{
@@ -137,7 +163,11 @@ func (r *round) judgeLosses(v *verdict) {
 			v.tooLate++
 			continue
 		}
-		v.violations = append(v.violations, found)
+		v.late++
+		v.notices = append(v.notices, found.Text)
+		if l.Early < -history.TellSlack || l.Ended() > l.Next.Granted+int64(history.TellSlack) {
+			v.violations = append(v.violations, found)
+		}
 	}
 }
 
@@ -145,7 +175,8 @@ func (r *round) judgeUpdates(v *verdict) {
 	plain, fenced, refused := r.history.Registers()
 	v.refused = refused
 	for _, found := range plain {
-		if r.explainsUpdate(found) || r.history.Idle(found.B.Process, found.B.Read, found.B.Wrote) {
+		over := min(found.B.Due, found.B.Lost) < found.B.Wrote
+		if r.explains(found) || over && r.history.Idle(found.B.Process, found.B.Read, found.B.Wrote) {
 			v.stale++
 			continue
 		}
@@ -156,66 +187,103 @@ func (r *round) judgeUpdates(v *verdict) {
 	}
 }
 
+// waited says that somebody waited for one of those locks by itself.
+func waited(name string) bool { return !strings.HasPrefix(name, lockAlls+":") }
+
 func (r *round) judgeWaits(v *verdict) {
 	byName := map[string][]*history.Operation{}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
+		o.Forgotten = o.Unlocked != history.Never && r.covered(o.Name, span{o.Unlock, o.Unlocked})
 		byName[o.Name] = append(byName[o.Name], o)
 	}
-	waits := r.history.Waits(func(name string) bool { return !strings.HasPrefix(name, lockAlls+":") })
-	for _, w := range waits {
-		if r.disturbed(w, byName[w.Name]) {
-			continue
-		}
-		v.quiet++
-		if w.Duration() > v.longest.Duration() {
-			v.longest = w
-		}
-		if w.Duration() > wakeLimit {
-			v.violations = append(v.violations, &history.Violation{
-				Kind: history.Sleeping, At: w.To, To: w.To, Name: w.Name, A: w.Operation,
-				Text: fmt.Sprintf("%q was free for %v while process %d op %d waited for it and nothing was broken", w.Name, w.Duration(), w.Process, w.Op),
-			})
+	calm, fairCalm := r.calm()
+	fair := func(name string) bool { return strings.HasPrefix(name, fairs+":") }
+	seen := map[*history.Operation]bool{}
+	for _, w := range slices.Concat(
+		r.history.Waits(calm, func(name string) bool { return waited(name) && !fair(name) }),
+		r.history.Waits(fairCalm, fair),
+	) {
+		seen[w.Operation] = true
+		r.measure(v, w)
+	}
+	for _, w := range r.history.Waits(0, waited) {
+		switch {
+		case seen[w.Operation]:
+		case r.disturbed(w, byName[w.Name]):
+			v.excused++
+		default:
+			r.measure(v, w)
 		}
 	}
 }
 
+// measure judges how long w was, without the time in which the process did not
+// run.
+func (r *round) measure(v *verdict, w history.Wait) {
+	v.quiet++
+	ran := r.history.Ran(w.Process, w.From, w.To)
+	if ran > v.longest {
+		v.longest = ran
+	}
+	limit := wakeLimit
+	if !r.fencing {
+		limit += splitLimit
+	}
+	if ran > limit {
+		v.violations = append(v.violations, &history.Violation{
+			Kind: history.Sleeping, At: w.To, To: w.To, Name: w.Name, A: w.Operation,
+			Text: fmt.Sprintf("%q was free for %v while process %d op %d waited for it and nothing was broken", w.Name, ran, w.Process, w.Op),
+		})
+	}
+}
+
+// calm returns from when on nothing was broken any more; for fair locks the place
+// of one who was stopped or killed in the queue counts too.
+func (r *round) calm() (at, fair int64) {
+	for _, w := range r.windows {
+		at = max(at, w.to+int64(afterFault))
+		fair = max(fair, at)
+		if w.process >= 0 {
+			fair = max(fair, w.to+int64(fairPlace))
+		}
+	}
+	return at, fair
+}
+
 // disturbed says that something was broken which may have kept w waiting.
 func (r *round) disturbed(w history.Wait, ops []*history.Operation) bool {
-	from := w.From - int64(longestTTL+afterFault)
 	for _, f := range r.windows {
-		if f.to+int64(afterFault) < from || f.from > w.To {
+		if f.to+int64(afterFault) < w.From-int64(longestTTL) || f.from > w.To {
 			continue
 		}
 		if f.process < 0 && f.to+int64(afterFault) >= w.From {
 			return true
 		}
 		for _, o := range ops {
-			if o.Process == f.process && o.Called < w.To {
+			if o.Process == f.process && o.Called < w.To && o.Gone() > w.From {
 				return true
 			}
-		}
-	}
-	for _, o := range ops {
-		if r.history.Idle(o.Process, w.From, w.To) && o.Called < w.To {
-			return true
 		}
 	}
 	return false
 }
 
+// span is when a name was in use.
+type span struct{ from, to int64 }
+
 // spans returns when each name was in use.
-func (r *round) spans() map[string][2]int64 {
-	spans := map[string][2]int64{}
+func (r *round) spans() map[string]span {
+	spans := map[string]span{}
 	for _, o := range r.history.Operations {
 		s, ok := spans[o.Name]
 		if !ok {
-			s[0] = o.Called
+			s.from = o.Called
 		}
-		s[0] = min(s[0], o.Called)
+		s.from = min(s.from, o.Called)
 		for _, t := range []int64{o.Called, o.Granted, o.Failed, o.Unlocked, o.Told} {
 			if t != history.Never {
-				s[1] = max(s[1], t)
+				s.to = max(s.to, t)
 			}
 		}
 		spans[o.Name] = s
@@ -224,9 +292,10 @@ func (r *round) spans() map[string][2]int64 {
 }
 
 // covered says that a fault may have taken a lock of that name away while it was
-// in use.
-func (r *round) covered(name string, span [2]int64) bool {
+// in use. A name that was first asked for after the last write that could be lost
+// has lost nothing.
+func (r *round) covered(name string, s span) bool {
 	return slices.ContainsFunc(r.windows, func(w window) bool {
-		return w.covers(name) && w.from <= span[1] && w.to+int64(longestTTL) >= span[0]
+		return w.covers(name) && w.from <= s.to && w.lost >= s.from
 	})
 }

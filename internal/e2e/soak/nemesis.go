@@ -24,6 +24,7 @@ type nemesis struct {
 	windows []window
 	counts  map[string]int
 	overs   int     // fail-overs
+	servers int     // faults of servers
 	trouble []error // faults that could not be made or healed
 }
 
@@ -33,6 +34,8 @@ type window struct {
 	from, to int64 // wall clock nanoseconds
 	process  int   // which worker has it, -1 if it is the servers
 	loses    bool  // the store may forget what it acknowledged
+	lost     int64 // loses: until then; to, if the fault does not say
+	switched int64 // loses: when another server had taken over, 0 if none does
 	name     string
 	slots    func(int) bool // loses: of which slots; nil for all
 }
@@ -82,10 +85,14 @@ func (n *nemesis) run(ctx context.Context, seed uint64) {
 	for i, faults := range n.lanes() {
 		gap := 700 * time.Millisecond
 		if i == 0 {
-			gap = 2500 * time.Millisecond
+			gap = 1500 * time.Millisecond
 		}
 		r := randFor(seed, i)
-		wg.Go(func() { n.lane(ctx, r, faults, gap) })
+		if i == 0 {
+			wg.Go(func() { n.serverLane(ctx, r, faults, gap) })
+		} else {
+			wg.Go(func() { n.lane(ctx, r, faults, gap) })
+		}
 	}
 	wg.Wait()
 	if err := n.arena.heal(); err != nil {
@@ -101,6 +108,40 @@ func (n *nemesis) lanes() [][]fault {
 
 // randFor returns what a lane draws from.
 func randFor(seed uint64, lane int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(lane))) }
+
+// serverLane makes one fault of servers after the other. It needs no worker's
+// lock: with all of them taken most of the time it would seldom get to strike.
+// One fail-over there is in any case, where there can be one.
+func (n *nemesis) serverLane(ctx context.Context, r *rand.Rand, faults []fault, gap time.Duration) {
+	end, _ := ctx.Deadline()
+	half := time.Until(end) / 2
+	before := n.failedOver()
+	owed := func() bool { return n.arena.failsOver() && n.failedOver() == before }
+	for pause(ctx, time.Duration(r.Int64N(int64(gap)))) {
+		s := n.draw(r, faults)
+		if owed() && time.Until(end) < half {
+			s.fault = fault{"fail-over", 0, (*strike).failOver}
+		}
+		if s.aim(); s.victim != nil {
+			s.strike(ctx)
+		}
+	}
+	if !owed() {
+		return
+	}
+	s := n.draw(r, faults)
+	s.fault = fault{"fail-over", 0, (*strike).failOver}
+	if s.aim(); s.victim != nil {
+		s.strike(ctx)
+	}
+}
+
+// failedOver returns how often another server took over.
+func (n *nemesis) failedOver() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.overs
+}
 
 // lane makes one fault after the other.
 func (n *nemesis) lane(ctx context.Context, r *rand.Rand, faults []fault, gap time.Duration) {
@@ -154,7 +195,7 @@ func (s *strike) aim() {
 
 // duration is how long the fault lasts.
 func (s *strike) duration() time.Duration {
-	return time.Duration(s.length) * ttls()[s.victim.slot%len(ttls())] / 6
+	return time.Duration(s.length) * min(ttls()[s.victim.slot%len(ttls())], 2*time.Second) / 6
 }
 
 // strike makes the fault and writes down when it was at work.
@@ -162,12 +203,18 @@ func (s *strike) strike(ctx context.Context) {
 	s.window = window{what: s.fault.name, from: time.Now().UnixNano(), process: s.victim.ID()}
 	err := guarded(func() error { return s.do(s, ctx) })
 	s.window.to = time.Now().UnixNano()
+	if s.window.lost == 0 {
+		s.window.lost = s.window.to
+	}
 	if errors.Is(err, errNothing) {
 		return
 	}
 	s.mu.Lock()
 	s.windows = append(s.windows, s.window)
 	s.counts[s.fault.name]++
+	if s.window.process < 0 {
+		s.servers++
+	}
 	s.mu.Unlock()
 	if err != nil {
 		s.failed(fmt.Errorf("%s: %w", s.fault.name, err))

@@ -26,9 +26,11 @@ func (n *nemesis) serverFaults() []fault {
 	switch n.arena.name {
 	case string(redistest.Sentinel):
 		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
+			fault{"master hung", 2, (*strike).hangMaster},
 			fault{"fail-over", 3, (*strike).failOver}, fault{"flushed", 1, (*strike).flush})
 	case string(redistest.Cluster):
 		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
+			fault{"master hung", 2, (*strike).hangMaster},
 			fault{"fail-over", 3, (*strike).failOver}, fault{"slot moved", 4, (*strike).moveSlot}, fault{"flushed", 1, (*strike).flush})
 	case quorumOfFive:
 		return append(faults, fault{"server killed", 5, (*strike).restart})
@@ -152,6 +154,7 @@ func (s *strike) flush(context.Context) error {
 		return err
 	}
 	s.loses(t)
+	defer s.lost()
 	return asError(t.Do("FLUSHALL"))
 }
 
@@ -165,6 +168,7 @@ func (s *strike) deleteLock(context.Context) error {
 		return err
 	}
 	s.window.loses, s.window.name = true, s.name
+	defer s.lost()
 	return asError(t.Do("DEL", s.name))
 }
 
@@ -177,6 +181,7 @@ func (s *strike) killMaster(context.Context) error {
 	}
 	s.loses(t)
 	t.Kill()
+	s.lost()
 	if err := s.await(t); err != nil {
 		return err
 	}
@@ -195,6 +200,7 @@ func (s *strike) loseMaster(ctx context.Context) error {
 	s.arena.parts[0].CutReplication(t)
 	pause(ctx, 200*time.Millisecond)
 	t.Kill()
+	s.lost()
 	if err := s.await(t); err != nil {
 		return err
 	}
@@ -210,6 +216,7 @@ func (s *strike) restartEmpty(context.Context) error {
 	}
 	s.loses(t)
 	t.Kill()
+	s.lost()
 	err = os.RemoveAll(filepath.Join(t.Dir(), "appendonlydir"))
 	t.Restart()
 	return err
@@ -228,6 +235,7 @@ func (s *strike) jump(context.Context) error {
 	s.loses(t)
 	s.arena.ahead += time.Duration(1+s.random.IntN(60)) * time.Second
 	t.ShiftClock(s.arena.ahead)
+	s.lost()
 	return nil
 }
 
@@ -260,10 +268,32 @@ func (s *strike) failOver(context.Context) error {
 		return err
 	}
 	s.overOnce()
+	defer s.lost() // until it is healed, the old master of Sentinel takes writes
 	return s.arena.heal()
 }
 
+// hangMaster stops a master until another server has taken over. When it goes on,
+// it takes writes until it has heard of that.
+func (s *strike) hangMaster(context.Context) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	t.Pause()
+	if err := s.await(t); err != nil {
+		return err
+	}
+	s.overOnce()
+	defer s.lost()
+	return s.arena.heal()
+}
+
+// lost says that what is acknowledged from now on is not lost.
+func (s *strike) lost() { s.window.lost = time.Now().UnixNano() }
+
 func (s *strike) overOnce() {
+	s.window.switched = time.Now().UnixNano()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.overs++

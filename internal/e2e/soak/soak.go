@@ -19,9 +19,18 @@ import (
 const workers = 4
 
 // restLimit is how long it may take after all faults until everybody who waits
-// has been served: the leases of the dead, the place of a dead one in the queue
-// of a fair lock (5 s), the wake-up.
-const restLimit = 2*longestTTL + 8*time.Second
+// has been served: the leases of the dead and the wake-up, and, after a worker was
+// killed or stopped, its place in the queue of a fair lock.
+func restLimit(windows []window) time.Duration {
+	limit := longestTTL + 3*time.Second
+	if slices.ContainsFunc(windows, func(w window) bool { return w.process >= 0 && (w.what == "killed" || w.what == "stopped") }) {
+		limit += fairPlace
+	}
+	return limit
+}
+
+// calm is for how long of a round all work and nothing is broken.
+const calm = 8 * time.Second
 
 // soak is one deployment under faults.
 type soak struct {
@@ -32,6 +41,8 @@ type soak struct {
 	first      int    // round
 	out        string // folder for what explains violations
 	only       string // the only workload
+	peace      bool   // there are no faults
+	mutant     string // what is wrong with the workers, to try the judge
 	log        io.Writer
 	quiet      bool
 
@@ -39,13 +50,14 @@ type soak struct {
 	crew    *crew
 	nemesis *nemesis
 	totals  *totals
-	killed  bool // a worker, in the round before
+	former  []window        // of the round before
+	growth  map[int]*growth // by process
 }
 
 // run runs the soak and returns what it brought, as far as it came.
 func (s *soak) run(ctx context.Context) (*totals, error) {
 	var err error
-	s.totals = newTotals(s.deployment, s.seed)
+	s.totals, s.growth = newTotals(s.deployment, s.seed), map[int]*growth{}
 	if s.arena, err = openArena(s.deployment); err != nil {
 		return nil, err
 	}
@@ -53,7 +65,7 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 	if s.deployment == quorumOfFive {
 		s.only = mutexes
 	}
-	if s.crew, err = newCrew(s.arena, s.seed, workers, s.only); err != nil {
+	if s.crew, err = newCrew(s.arena, s.seed, workers, s.only, s.mutant); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
@@ -62,39 +74,46 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 		s.nemesis.log = s.log
 	}
 	_, _ = fmt.Fprintf(s.log, "soak of %s, seed %d\n", s.deployment, s.seed)
-	for n := max(s.first, 1); ctx.Err() == nil && time.Since(begin) < s.duration; n++ {
+	n := max(s.first, 1)
+	for ; ctx.Err() == nil && time.Since(begin) < s.duration; n++ {
 		if err = s.once(ctx, n, min(s.round, s.duration-time.Since(begin))); err != nil {
 			break
 		}
 	}
+	if err == nil {
+		s.totals.Other = append(s.totals.Other, s.lastResidue(n)...)
+	}
 	s.totals.Leaks = append(s.totals.Leaks, s.crew.close()...)
 	s.totals.Duration = time.Since(begin)
-	s.totals.FailOvers = s.nemesis.overs
+	s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
 	s.totals.finish()
 	return s.totals, err
 }
 
-// once is one round: faults, a time without, rest, judgement.
+// once is one round: work under faults, work without, rest, judgement.
 func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	begin := time.Now()
 	s.crew.work(order{Round: n, Seed: s.seed + uint64(n)<<32})
-	faults, cancel := context.WithTimeout(ctx, max(length-3*time.Second, length/2))
-	s.nemesis.run(faults, s.seed+uint64(n)<<32)
+	faults, cancel := context.WithTimeout(ctx, max(length-calm, length/2))
+	if !s.peace {
+		s.nemesis.run(faults, s.seed+uint64(n)<<32)
+	}
 	cancel()
-	pause(ctx, 1500*time.Millisecond)
-	took, late := s.crew.rest(restLimit)
+	pause(ctx, min(calm, length/2))
+	windows, trouble := s.nemesis.take()
+	limit := restLimit(windows)
+	took, late := s.crew.rest(limit)
 	s.totals.LongestRest = max(s.totals.LongestRest, took)
 	events, wrong := s.crew.take()
-	windows, trouble := s.nemesis.take()
 	r := &round{history: history.New(events), windows: windows, fencing: s.arena.fencing()}
 	v := r.judge()
 	s.totals.add(r, v)
 	if len(late) > 0 {
-		wrong = append(wrong, fmt.Sprintf("processes %v did not come to rest within %v: a waiter was not served", late, restLimit))
+		wrong = append(wrong, fmt.Sprintf("processes %v did not come to rest within %v: a waiter was not served", late, limit))
 	}
-	wrong = append(wrong, s.residue(n)...)
+	wrong = append(wrong, s.residue(n, windows)...)
 	wrong = append(wrong, s.listeners()...)
-	s.killed = slices.ContainsFunc(events, func(e history.Event) bool { return e.What == history.Killed })
+	s.former = windows
 	wrong = append(wrong, s.figures()...)
 	s.totals.Other = append(s.totals.Other, wrong...)
 	_, _ = fmt.Fprintf(s.log, "%v round %d: %d operations, %d holds, %d violations, %d explained, rest after %v, %v in all\n",
@@ -106,7 +125,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	for _, w := range wrong {
 		_, _ = fmt.Fprintf(s.log, "VIOLATION: %s\n", w)
 	}
-	if len(v.violations)+len(wrong) > 0 && len(s.totals.Folders) < 10 {
+	if len(v.violations)+len(wrong)+v.late+v.judged.Undecided > 0 && len(s.totals.Folders) < 10 {
 		if err := s.save(n, r, v, wrong); err != nil {
 			return err
 		}
@@ -118,15 +137,46 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	return errors.Join(trouble...)
 }
 
+// growth is what a process used at rest in its first rounds, at most.
+type growth struct {
+	rounds int
+	first  [3]int64
+}
+
+// grown compares what a process uses with its first rounds.
+func (s *soak) grown(id int, now [3]int64) (wrong []string) {
+	const settled = 3
+	g := s.growth[id]
+	if g == nil {
+		g = &growth{}
+		s.growth[id] = g
+	}
+	g.rounds++
+	for i, f := range []struct {
+		name  string
+		grace int64
+	}{{"goroutines", 20}, {"bytes of heap", 32 << 20}, {"sockets", 20}} {
+		if g.rounds <= settled {
+			g.first[i] = max(g.first[i], now[i])
+		} else if now[i] > g.first[i]+f.grace {
+			wrong = append(wrong, fmt.Sprintf("process %d at rest has %d %s, and had at most %d in its first %d rounds", id, now[i], f.name, g.first[i], settled))
+		}
+	}
+	return wrong
+}
+
 // figures adds up what the workers use at rest, and looks whether it has grown
-// since the first round.
+// since the first rounds, for each and for all together.
 func (s *soak) figures() (wrong []string) {
 	var now [3]int64
 	for _, m := range s.crew.members() {
 		m.mu.Lock()
+		var own [3]int64
 		for i, f := range []string{"goroutines", "heap", "sockets"} {
-			now[i] += m.figures.Figures[f]
+			own[i] = m.figures.Figures[f]
+			now[i] += own[i]
 		}
+		wrong = append(wrong, s.grown(m.ID(), own)...)
 		if n := m.figures.Figures["held"]; n > 0 {
 			wrong = append(wrong, fmt.Sprintf("process %d holds %d locks at rest", m.ID(), n))
 		}
@@ -169,7 +219,7 @@ func (s *soak) save(n int, r *round, v verdict, wrong []string) error {
 	for _, f := range v.violations {
 		fmt.Fprintf(&text, "%s: %v\n\n", f.Kind, f)
 	}
-	for _, w := range wrong {
+	for _, w := range slices.Concat(wrong, v.judged.Listings, v.notices) {
 		fmt.Fprintln(&text, w)
 	}
 	lines := json.NewEncoder(&events)
@@ -177,7 +227,8 @@ func (s *soak) save(n int, r *round, v verdict, wrong []string) error {
 		_ = lines.Encode(e)
 	}
 	for _, w := range r.windows {
-		fmt.Fprintf(&faults, "%s to %s process %d %s, loses writes: %v %s\n", stamp(w.from), stamp(w.to), w.process, w.what, w.loses, w.name)
+		fmt.Fprintf(&faults, "%s to %s process %d %s, loses writes: %v until %s, switched %s %s\n",
+			stamp(w.from), stamp(w.to), w.process, w.what, w.loses, stamp(w.lost), stamp(w.switched), w.name)
 	}
 	for _, m := range s.crew.members() {
 		for _, p := range m.mesh.proxies() {

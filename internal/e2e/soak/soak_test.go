@@ -41,7 +41,7 @@ func TestSoak(t *testing.T) {
 				t.Parallel()
 			}
 			var log bytes.Buffer
-			s := soak{deployment: name, seed: 4, duration: 18 * time.Second, round: 9 * time.Second, out: os.Getenv("SOAK_OUT"), log: &log}
+			s := soak{deployment: name, seed: 4, duration: 22 * time.Second, round: 11 * time.Second, out: os.Getenv("SOAK_OUT"), log: &log}
 			total, err := s.run(t.Context())
 			if errors.Is(err, redistest.ErrMissing) && os.Getenv("CI") == "" {
 				t.Skip(err)
@@ -49,19 +49,67 @@ func TestSoak(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, log.String())
 			}
-			faults := 0
+			faults, enough := 0, 200
+			if name == quorumOfFive { // each of its calls asks five servers
+				enough = 100
+			}
 			for _, n := range total.Faults {
 				faults += n
 			}
 			if total.bad() > 0 {
 				t.Errorf("%d violations, see %q, leaks %q:\n%s", total.bad(), total.Folders, total.Leaks, log.String())
 			}
-			if faults < 15 || total.Grants < 500 || total.Modelled < 100 && name != quorumOfFive || total.Waits < 10 {
+			if faults < 15 || total.Grants < 500 || total.Modelled < 100 && name != quorumOfFive || total.Waits < enough {
 				t.Errorf("%d faults, %d grants, %d operations for the model, %d waits: too little to judge", faults, total.Grants, total.Modelled, total.Waits)
+			}
+			if total.ServerFaults < 3 || s.arena.failsOver() && total.FailOvers < 1 {
+				t.Errorf("%d faults of servers, %d fail-overs: too few", total.ServerFaults, total.FailOvers)
 			}
 			var table bytes.Buffer
 			report(&table, []*totals{total}, false, json.NewEncoder(&table))
 			t.Log(table.String())
+		})
+	}
+}
+
+// The judge finds out what is wrong with workers, although there are faults.
+func TestJudgeFindsMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute; run without -short")
+	}
+	for mistake, test := range map[string]struct {
+		kinds []history.Kind // one of which has to be found
+		only  string
+		peace bool // a stuck place in a queue is excused after faults
+	}{
+		deaf:     {[]history.Kind{history.Sleeping}, mutexes, false},
+		lazy:     {[]history.Kind{history.Overlap}, mutexes, false},
+		generous: {[]history.Kind{history.Overlap}, mutexes, false},
+		untidy:   {[]history.Kind{history.Sleeping}, fairs, true},
+		stuck:    {[]history.Kind{history.Token, history.Order}, mutexes, false},
+	} {
+		t.Run(mistake, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			s := soak{
+				deployment: string(redistest.Standalone), seed: 3, duration: 10 * time.Second, round: 10 * time.Second,
+				out: t.TempDir(), only: test.only, mutant: mistake, peace: test.peace, log: &log, quiet: true,
+			}
+			total, err := s.run(t.Context())
+			if errors.Is(err, redistest.ErrMissing) && os.Getenv("CI") == "" {
+				t.Skip(err)
+			}
+			if total == nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, k := range test.kinds {
+				n += total.Violations[k]
+			}
+			if n == 0 {
+				t.Errorf("no violation of kind %v, but %v and %v: %v\n%s", test.kinds, total.Violations, total.Other, err, log.String())
+			}
+			t.Logf("%v, of %d operations, after %v", total.Violations, total.Operations, total.Duration)
 		})
 	}
 }
@@ -88,6 +136,44 @@ func TestSameSeedSameFaults(t *testing.T) {
 	}
 }
 
+// In the calm at the end of a round nothing excuses a free lock that is not taken,
+// but a waiter that did not run.
+func TestWaitsInTheCalm(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	event := func(at int64, what string, process int) history.Event {
+		return history.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: history.Exclusive, Lease: 500 * ms, Token: uint64(process), Process: process, Try: process == 1}
+	}
+	for name, test := range map[string]struct {
+		freed, granted int64
+		fault          window
+		stalled        int64
+		measured       int
+		want           int // violations
+	}{
+		"in time":                        {5000, 5100, window{from: 0, to: 1000 * ms, process: 1}, 0, 1, 0},
+		"late":                           {5000, 7000, window{from: 0, to: 1000 * ms, process: 1}, 0, 1, 1},
+		"late as it did not run":         {5000, 7000, window{from: 0, to: 1000 * ms, process: 1}, 900, 1, 0},
+		"free since the fault":           {500, 5000, window{from: 0, to: 1000 * ms, process: -1}, 0, 1, 1},
+		"during the fault":               {500, 2900, window{from: 0, to: 1000 * ms, process: -1}, 0, 0, 0},
+		"a fault of the one who waited":  {500, 2900, window{from: 0, to: 1000 * ms, process: 2}, 0, 0, 0},
+		"a fault of one who had not":     {500, 2900, window{from: 0, to: 1000 * ms, process: 7}, 0, 1, 1},
+		"a fault of one who was through": {500, 2900, window{from: 2000 * ms, to: 2100 * ms, process: 1}, 0, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := round{fencing: true, windows: []window{test.fault}, history: history.New([]history.Event{
+				event(100, history.Called, 1), event(110, history.Granted, 1), event(test.freed-10, history.Unlock, 1), event(test.freed, history.Unlocked, 1),
+				event(200, history.Called, 2), event(test.granted, history.Granted, 2), event(test.granted+10, history.Unlock, 2), event(test.granted+11, history.Unlocked, 2),
+				{At: (test.granted - 10) * ms, What: history.Stalled, Op: -1, Process: 2, Left: test.stalled * ms},
+			})}
+			var v verdict
+			r.judgeWaits(&v)
+			if v.quiet != test.measured || len(v.violations) != test.want {
+				t.Errorf("got %d waits measured, %d excused, %d violations, want %d measured, %d violations", v.quiet, v.excused, len(v.violations), test.measured, test.want)
+			}
+		})
+	}
+}
+
 // Two holders are explained by a fault that loses writes, and only around it.
 func TestWhatExplainsTwoHolders(t *testing.T) {
 	const ms, lease = int64(time.Millisecond), int64(time.Second)
@@ -95,14 +181,20 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 	found := func(called, from, to int64) *history.Violation {
 		o := first
 		o.Called = called * ms
-		return &history.Violation{Kind: history.Overlap, Name: o.Name, A: &o, At: from * ms, To: to * ms}
+		o.Token = 1
+		next := history.Operation{Name: o.Name, Called: from * ms, Granted: from * ms, Token: 2}
+		return &history.Violation{Kind: history.Overlap, Name: o.Name, A: &o, B: &next, At: from * ms, To: to * ms}
 	}
+	swapped := found(1000, 1600, 1700) // the answer to the first came after that to the second
+	swapped.A, swapped.B = swapped.B, swapped.A
 	windows := func(from, to int64, loses bool) []window {
-		return []window{{from: from * ms, to: to * ms, process: -1, loses: loses}}
+		return []window{{from: from * ms, to: to*ms + 4*lease, lost: to * ms, process: -1, loses: loses}}
 	}
 	elsewhere := windows(1500, 2000, true)
 	elsewhere[0].name = "mutex:b"
 	otherSlot := windows(1500, 2000, true)
+	takenOver := windows(1500, 2000, true)
+	takenOver[0].switched = 3000 * ms
 	otherSlot[0].slots = func(slot int) bool { return slot != redistest.Slot("mutex:a") }
 	for name, test := range map[string]struct {
 		windows []window
@@ -110,6 +202,7 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 		want    bool
 	}{
 		"during the fault":                  {windows(1500, 2000, true), found(1000, 1600, 1700), true},
+		"told in another order":             {windows(1500, 1550, true), swapped, true},
 		"soon after it":                     {windows(1500, 2000, true), found(1000, 2500, 2900), true},
 		"asked during the fault":            {windows(1500, 2000, true), found(1700, 2500, 2900), true},
 		"nothing was broken":                {nil, found(1000, 1600, 1700), false},
@@ -117,6 +210,9 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 		"before the fault":                  {windows(1500, 2000, true), found(1000, 1400, 1600), false},
 		"for longer than a lease after it":  {windows(1500, 2000, true), found(1000, 1600, 3300), false},
 		"the first asked after it":          {windows(1500, 2000, true), found(2100, 2200, 2300), false},
+		"until another took over":           {takenOver, found(1000, 3300, 3900), true},
+		"long after another took over":      {takenOver, found(1000, 3300, 4100), false},
+		"asked until another took over":     {takenOver, found(2100, 3300, 3900), false},
 		"a lock of another name was lost":   {elsewhere, found(1000, 1600, 1700), false},
 		"slots of another server were lost": {otherSlot, found(1000, 1600, 1700), false},
 	} {

@@ -27,6 +27,9 @@ type totals struct {
 	Undecided  int            `json:"undecided"` // names that took the model too long
 	Faults     map[string]int `json:"faults"`
 	FailOvers  int            `json:"fail_overs"`
+	Covered    int            `json:"covered"` // operations that the model did not judge: the store may have lost their locks
+
+	ServerFaults int `json:"server_faults"`
 
 	Violations map[history.Kind]int `json:"violations"`
 	Other      []string             `json:"other"`            // violations that are not about one lock: leaks, leftovers
@@ -36,12 +39,13 @@ type totals struct {
 
 	LongestWait time.Duration `json:"longest_wait_ns"` // of a free lock, nothing being broken
 	Waits       int           `json:"waits"`           // so many were measured
+	Excused     int           `json:"waits_excused"`   // and so many not
 	LongestRest time.Duration `json:"longest_rest_ns"` // until all who waited were served, faults being over
 
 	Losses   int             `json:"losses"`
-	Asleep   int             `json:"losses_asleep"`    // told late because the process was stopped
 	Late     time.Duration   `json:"latest_notice_ns"` // after the deadline, at most
-	TooLate  int             `json:"losses_explained"` // told after the next grant, by a fault that loses writes
+	Tardy    int             `json:"late_notices"`     // told after the next grant
+	TooLate  int             `json:"losses_explained"` // likewise, by a fault that loses writes
 	early    []time.Duration // before the next grant
 	EarlyMin time.Duration   `json:"early_min_ns"`
 	EarlyMed time.Duration   `json:"early_median_ns"`
@@ -69,22 +73,22 @@ func (t *totals) add(r *round, v verdict) {
 	t.Modelled += v.judged.Operations
 	t.Unknown += v.judged.Unknown
 	t.Undecided += v.judged.Undecided
+	t.Covered += v.covered
 	for _, found := range v.violations {
 		t.Violations[found.Kind]++
 	}
 	t.Explained += v.explained
 	t.Stale += v.stale
 	t.Refused += v.refused
-	t.LongestWait = max(t.LongestWait, v.longest.Duration())
+	t.LongestWait = max(t.LongestWait, v.longest)
 	t.Waits += v.quiet
+	t.Excused += v.excused
 	for _, l := range v.losses {
 		t.Losses++
 		t.Late = max(t.Late, l.Late)
-		if l.Asleep {
-			t.Asleep++
-		}
 	}
 	t.TooLate += v.tooLate
+	t.Tardy += v.late
 	if len(t.early) < 1_000_000 {
 		t.early = append(t.early, v.early...)
 	}
@@ -92,11 +96,25 @@ func (t *totals) add(r *round, v verdict) {
 
 // bad says how many violations there were.
 func (t *totals) bad() int {
-	n := len(t.Other) + len(t.Leaks)
+	n := len(t.Other) + len(t.Leaks) + len(t.doubts())
 	for _, k := range t.Violations {
 		n += k
 	}
 	return n
+}
+
+// doubts are what makes the sum of all rounds a violation.
+func (t *totals) doubts() (all []string) {
+	if t.Undecided > 0 {
+		all = append(all, fmt.Sprintf("%d names undecided", t.Undecided))
+	}
+	if 10*t.Unknown > t.Modelled && t.Unknown > 0 {
+		all = append(all, fmt.Sprintf("%d of %d answers unknown to the model", t.Unknown, t.Modelled))
+	}
+	if t.Tardy > max(1, t.Losses/500) {
+		all = append(all, fmt.Sprintf("%d of %d losses told after the next grant", t.Tardy, t.Losses))
+	}
+	return all
 }
 
 // finish computes what needs all.
@@ -136,14 +154,16 @@ func (t *totals) rows() [][2]string {
 		{"duration", fmt.Sprintf("%v in %d rounds", t.Duration.Round(time.Second), t.Rounds)},
 		{"operations", fmt.Sprint(t.Operations)},
 		{"grants", fmt.Sprint(t.Grants)},
-		{"judged by the model", fmt.Sprintf("%d, %.1f %% unknown, %d names undecided", t.Modelled, share, t.Undecided)},
+		{"judged by the model", fmt.Sprintf("%d, %.1f %% unknown, %d names undecided; %d operations covered by lost writes", t.Modelled, share, t.Undecided, t.Covered)},
 		{"faults", list(faults, kinds)},
+		{"server faults", fmt.Sprint(t.ServerFaults)},
 		{"fail-overs", fmt.Sprint(t.FailOvers)},
-		{"violations", list(t.bad(), slices.Concat(broken, t.Other))},
+		{"violations", list(t.bad(), slices.Concat(broken, t.doubts(), t.Other))},
 		{"explained double grants", fmt.Sprintf("%d, and %d stale writes; the fence refused %d", t.Explained, t.Stale, t.Refused)},
-		{"longest wait", fmt.Sprintf("%s for a free lock, of %d measured; %s until all were served after the faults", ms(t.LongestWait), t.Waits, ms(t.LongestRest))},
-		{"loss notices", fmt.Sprintf("%d; %d with a next holder, told at least %s before its grant (median %s); %d more of processes that were stopped, %d explained; at most %s after the deadline",
-			t.Losses, len(t.early), ms(t.EarlyMin), ms(t.EarlyMed), t.Asleep, t.TooLate, ms(t.Late))},
+		{"longest wait", fmt.Sprintf("%s for a free lock, of %d measured, %d excused; %s until all were served after the faults", ms(t.LongestWait), t.Waits, t.Excused, ms(t.LongestRest))},
+		{"loss notices", fmt.Sprintf("%d; %d with a next holder, told at least %s before its grant (median %s); at most %s after the deadline",
+			t.Losses, len(t.early), ms(t.EarlyMin), ms(t.EarlyMed), ms(t.Late))},
+		{"late notices", fmt.Sprintf("%d after the next grant, and %d explained", t.Tardy, t.TooLate)},
 		{"workers at rest", fmt.Sprintf("goroutines %d, then %d; heap %d kB, then %d kB; sockets %d, then %d",
 			t.Goroutines[0], t.Goroutines[1], t.Heap[0]>>10, t.Heap[1]>>10, t.Sockets[0], t.Sockets[1])},
 		{"leaks", list(len(t.Leaks), t.Leaks)},

@@ -42,7 +42,7 @@ type turn struct {
 }
 
 func newTurn(w *worker, o order, number int, ctx context.Context) *turn {
-	return &turn{worker: w, number: number, round: o.Round, ctx: ctx, random: rand.New(rand.NewPCG(o.Seed^w.Seed, uint64(number))), mine: w.lockers[1+number]}
+	return &turn{worker: w, number: number, round: o.Round, ctx: ctx, random: rand.New(rand.NewPCG(o.Seed, uint64(number))), mine: w.lockers[1+number]}
 }
 
 // actors returns those of a worker. Each has a Locker of its own beside the
@@ -90,8 +90,8 @@ func (t *turn) nap(most time.Duration) {
 // keep is how long to hold a lock: mostly short, at times long enough to be
 // renewed several times.
 func (t *turn) keep() time.Duration {
-	if t.random.IntN(25) == 0 {
-		return time.Duration(t.random.Int64N(int64(2 * t.TTL)))
+	if t.random.IntN(t.Long) == 0 {
+		return time.Duration(t.random.Int64N(int64(2 * min(t.TTL, 2*time.Second))))
 	}
 	return 5 * time.Millisecond
 }
@@ -216,6 +216,7 @@ func (t *turn) reentrant(name string) {
 		t.judge(ctx, r, err)
 		return
 	}
+	t.held.add(k, op)
 	again, err := t.mine.TryLock(ctx, name)
 	switch {
 	case err == nil && again != k:
@@ -298,6 +299,7 @@ func (t *turn) lockAll() {
 func (t *turn) together(locks holdfast.Locks, ops map[string]int64) {
 	for _, k := range locks {
 		t.log.Answered(ops[k.Name()], k, nil)
+		t.held.add(k, ops[k.Name()])
 	}
 	for i, k := range locks {
 		most := time.Duration(0)

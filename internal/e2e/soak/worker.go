@@ -36,18 +36,18 @@ const (
 
 // plan is what a worker is told when it starts.
 type plan struct {
-	Seed    uint64
 	Targets []dial.Target // several for a quorum
 	TTL     time.Duration
 	Margin  time.Duration // 0 for the default
 	Only    string        // the only workload; "" for all
+	Long    int           // one in so many holds is long enough to be renewed
 }
 
 // order is what it is told later, one a line.
 type order struct {
 	Round int    // work, under names of this round
 	Rest  bool   // come to rest: finish what was begun, begin nothing
-	Seed  uint64 // of the round
+	Seed  uint64 // of the round and the place
 }
 
 // worker is a process that uses locks.
@@ -75,7 +75,9 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	watching, cancel := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(func() { w.watch(watching) })
+	for _, tick := range ticks() {
+		watch.Go(func() { w.watch(watching, tick) })
+	}
 	w.log.Write(history.Event{What: ready, Op: -1})
 	w.obey(in)
 	cancel()
@@ -112,6 +114,7 @@ func (w *worker) connect() (shut func(), err error) {
 			return nil, err
 		}
 	}
+	w.backend = mutated(w.backend, os.Getenv(mutantVar))
 	w.shared = w.locker()
 	return shut, nil
 }
@@ -241,12 +244,17 @@ func openSockets() int {
 	return n
 }
 
-// tick is how often a worker looks whether it has had a processor.
-const tick = 5 * time.Millisecond
+// ticks are how often the watches of a worker look whether it has had a processor.
+// There are several: a thread that the system has put aside keeps its timers with
+// it, and those of other threads go on.
+func ticks() []time.Duration {
+	const often, seldom = time.Millisecond, 4 * time.Millisecond
+	return []time.Duration{often, seldom, seldom, seldom}
+}
 
 // watch writes down when the process did not run: it excuses a context that told
 // late, not a belief that lasted too long.
-func (w *worker) watch(ctx context.Context) {
+func (w *worker) watch(ctx context.Context, tick time.Duration) {
 	last := time.Now()
 	for {
 		select {
@@ -255,7 +263,7 @@ func (w *worker) watch(ctx context.Context) {
 		case <-time.After(tick):
 		}
 		now := time.Now()
-		if late := now.Sub(last) - tick; late > tick {
+		if late := now.Sub(last) - tick; late > time.Millisecond {
 			w.log.Write(history.Event{At: now.UnixNano(), What: history.Stalled, Op: -1, Left: int64(late)})
 		}
 		last = now

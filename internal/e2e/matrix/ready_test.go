@@ -1,0 +1,167 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Faults in which a server says "not now".
+
+// notReady: the server says "not now" a few times.
+func notReady(words ...string) func(*scene) {
+	return func(s *scene) {
+		c := s.client()
+		sc := s.kind.scripts()
+		for _, words := range words {
+			answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
+			refused := c.on(s.script(sc.acquire), answer, faultproxy.Times(3))
+			k := c.take()
+			s.wait(refused, 3)
+			refused.release()
+			refused = c.on(s.script(sc.renew), answer, faultproxy.Times(2))
+			s.wait(refused, 2)
+			refused.release()
+			k.stays(s.ttl / 2)
+			refused = c.on(s.script(sc.release, sc.abandon), answer, faultproxy.Times(2))
+			k.mustUnlock()
+			s.wait(refused, 2)
+			refused.release()
+		}
+	}
+}
+
+// loading: the server starts with so much data that it takes seconds.
+func loading(s *scene) {
+	s.ttl = 12 * time.Second
+	server := redistest.Start(s, redistest.AOF(), redistest.Conf("key-load-delay 100"))
+	s.alone = []*redistest.Server{server}
+	server.Do("EVAL", "for i = 1, 10000 do redis.call('SET', 'more', 'x', 'PX', '60000') end", "0")
+	c, o := s.client(), s.client()
+	k := c.take()
+	server.Kill()
+	told := o.onReply(s.script("acquire"), "-LOADING ")
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		server.Restart()
+	}()
+	o.waitsUntil(func() { <-back })
+	if told.Load() == 0 {
+		s.Error("no acquire was answered LOADING")
+	}
+	renewed := c.on(s.script("renew"), unchanged)
+	s.wait(renewed, 1)
+	k.mustBeHeld()
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// waitsUntil asks for a lock of its own while the server says "not now", and
+// fails the test if it is answered before ready returns, or not soon after.
+func (c *client) waitsUntil(ready func()) {
+	c.Helper()
+	got := make(chan error, 1)
+	ctx := c.bounded()
+	go func() {
+		lock, err := c.locker.Lock(ctx, c.name+"-other")
+		if err == nil {
+			err = lock.Unlock()
+		}
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		c.Fatalf("another lock was answered %v before the server was ready", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	ready()
+	at := time.Now()
+	if err := <-got; err != nil {
+		c.Errorf("another lock: %v", err)
+	}
+	c.within("another lock", time.Since(at), time.Second)
+}
+
+// busy: the server runs somebody's script without end, until that is killed.
+func busy(s *scene) {
+	s.ttl = 3 * time.Second
+	c, o := s.client(), s.client()
+	server := s.alone[0]
+	k := c.take()
+	server.Do("CONFIG", "SET", "busy-reply-threshold", "100")
+	over := make(chan any, 1)
+	go func() { over <- server.Do("EVAL", "while true do end", "0") }()
+	if !s.until(patience, func() bool { _, failed := server.Do("PING").(error); return failed }) {
+		s.Fatal("the server is not busy")
+	}
+	refused := c.onReply(s.script("renew"), "-BUSY ")
+	o.waitsUntil(func() {
+		if !s.until(patience, func() bool { return refused.Load() > 0 }) {
+			s.Error("no renewal was answered BUSY")
+		}
+		server.Do("SCRIPT", "KILL")
+		<-over
+	})
+	k.stays(s.ttl / 2)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// onReply counts the replies to matching requests that begin with words.
+func (c *client) onReply(match faultproxy.Match, words string) *atomic.Int32 {
+	var n atomic.Int32
+	c.on(match, func() faultproxy.Action {
+		return faultproxy.Rewrite(func(reply string) string {
+			if strings.HasPrefix(reply, words) {
+				n.Add(1)
+			}
+			return reply
+		})
+	}, faultproxy.Always())
+	return &n
+}
+
+// fewReplicas: the servers want more replicas than there are, for longer than a
+// lease.
+func fewReplicas(s *scene) {
+	before := map[*redistest.Server]string{}
+	s.neverReady("NOREPLICAS ", func() {
+		for _, server := range s.masters() {
+			before[server] = server.Map("CONFIG", "GET", "min-replicas-to-write")["min-replicas-to-write"]
+			server.Do("CONFIG", "SET", "min-replicas-to-write", "3")
+		}
+	}, func() {
+		for server, n := range before {
+			server.Do("CONFIG", "SET", "min-replicas-to-write", n)
+		}
+	})
+}
+
+// neverReady: the servers refuse with words, for longer than a lease.
+func (s *scene) neverReady(words string, begin, end func()) {
+	s.Helper()
+	c, o := s.client(), s.other()
+	k := c.take()
+	w := o.queue(s.kind)
+	begin()
+	began := time.Now()
+	k.lost(began, s.ttl)
+	time.Sleep(time.Until(began.Add(s.ttl + call))) // until then the lock's record is in the way
+	_, err := c.try(s.lasting(300 * time.Millisecond))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	var reply *redishold.ReplyError
+	if !errors.As(err, &reply) || !strings.HasPrefix(reply.Text, words) {
+		s.Errorf("got %v, want the server's words as well", err)
+	}
+	end()
+	w.served().mustUnlock()
+}
