@@ -258,8 +258,8 @@ func TestRunBusy(t *testing.T) {
 		{[]string{"-n", "-E", "0"}, 0, []string{busy}},
 		{[]string{"-n", "--skip-ok"}, 0, nil},
 		{[]string{"-n", "--skip-ok", "-v"}, 0, []string{"skipped"}},
-		{[]string{"-w", "50ms"}, 75, []string{busy}},
-		{[]string{"-w", "50ms", "--skip-ok"}, 0, nil},
+		{[]string{"-w", "500ms"}, 75, []string{busy}},
+		{[]string{"-w", "500ms", "--skip-ok"}, 0, nil},
 	} {
 		args := append(append([]string{"run", "deploy/prod"}, test.flags...), command...)
 		s.run(args...).want(t, test.code, test.stderr...)
