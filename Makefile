@@ -22,7 +22,7 @@ race: redis ## the tests of the library three times over, to provoke races
 
 .PHONY: e2e
 e2e: redis databases ## only the tests with real servers, several processes and faults
-	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/...
+	$(GO) test -race -count=1 -p 3 $(FLAGS) ./internal/e2e/...
 
 .PHONY: soak
 soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster for one, SEED=… to replay

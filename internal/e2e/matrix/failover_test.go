@@ -90,6 +90,7 @@ func hungMaster(s *scene) {
 // gracefulFailOver: nobody notices.
 func gracefulFailOver(s *scene) {
 	s.ttl = 6 * time.Second
+	s.forgotten = s.ttl // Sentinel lets the old master take an unlock for some seconds more, and drops it
 	c, o := s.client(), s.client()
 	k := c.take()
 	if err := s.deployed.FailOver(s.name); err != nil {

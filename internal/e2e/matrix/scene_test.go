@@ -39,6 +39,8 @@ type scene struct {
 	skipped bool
 	party   *party
 	round   int
+
+	forgotten time.Duration // for how long a lock may stay whose unlock the fault forgot
 }
 
 // ttl is long enough for renewals on a busy machine, and for WAIT.
@@ -70,7 +72,7 @@ func (s *scene) finish() {
 	if s.kind == permit || s.kind == plain || s.kind == latch {
 		s.forget() // counters stay, as in Redisson
 	}
-	s.wantGone(time.Second)
+	s.wantGone(max(time.Second, s.forgotten))
 	s.wantTTLs()
 }
 
