@@ -132,7 +132,7 @@ func (s *scene) worksAgain(c, o *client, k *grip) {
 
 // crashLost: the master dies with a lock that no replica knows.
 func crashLost(s *scene) {
-	s.ttl = 18 * time.Second // the fail-over is over before the next renewal
+	s.ttl = 30 * time.Second // the fail-over is over before the next renewal, a ninth of that after the grant at the earliest
 	c, o := s.client(), s.other()
 	s.replicated()
 	s.together(s.cutReplication)
@@ -169,7 +169,7 @@ func crashLostStrict(s *scene) {
 
 // crashAcknowledged: the master dies, and the only replica that had the lock.
 func crashAcknowledged(s *scene) {
-	s.ttl = 18 * time.Second
+	s.ttl = 30 * time.Second
 	c, o := s.client(), s.client()
 	master := s.deployed.Master(s.name)
 	replicas := s.deployed.ReplicasOf(master)

@@ -292,6 +292,34 @@ func TestEndOfOldLinkIsNoAnswer(t *testing.T) {
 	})
 }
 
+// So is the end of one that was given up while it was being made.
+func TestEndOfDialIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		slow := true
+		h := NewHub(time.Second, Fixed(func(ctx context.Context, ev Events) (Link, error) {
+			if slow {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				return nil, ctx.Err()
+			}
+			return s.dial(ctx, ev)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.Subscribe(ctx, "a", ignore); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want DeadlineExceeded", err)
+		}
+		synctest.Wait()
+		slow = false
+		sub, err := h.Subscribe(t.Context(), "a", ignore) // comes while the old link is still being given up
+		if err != nil {
+			t.Fatalf("got the error of somebody else's link: %v", err)
+		}
+		sub.Close()
+	})
+}
+
 func TestHubClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
 		sub, _ := h.Subscribe(t.Context(), "a", ignore)

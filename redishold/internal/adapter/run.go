@@ -92,7 +92,7 @@ func (h *Hub) serve(ctx context.Context, ln *lane) bool {
 	link, err := dial(ctx, Events{hub: h, lane: ln, session: s})
 	if err != nil {
 		h.router.Doubt(ln.addr)
-		h.failFirst(ln, err)
+		h.failFirst(ctx, ln, err)
 		return false
 	}
 	defer link.Close()
@@ -170,10 +170,14 @@ func (h *Hub) tellLink(ln *lane, link Link, s *session) {
 }
 
 // failFirst answers everybody who waits for a first confirmation: there is no
-// connection to be had.
-func (h *Hub) failFirst(ln *lane, err error) {
+// connection to be had. If ctx has ended, that of the session, the connection was
+// given up because nobody waited any more; whoever has come since gets the next.
+func (h *Hub) failFirst(ctx context.Context, ln *lane, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	for name, t := range h.topics {
 		if t.lane == ln {
 			h.drop(name, t, err)
