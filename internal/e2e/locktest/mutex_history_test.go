@@ -99,7 +99,7 @@ func (w *worker) useMutex(l *holdfast.Locker, name string, random *rand.Rand) er
 		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
 			k, err := l.TryLock(ctx, name, holdfast.Wait(20*time.Millisecond))
 			if err != nil { // its last try may have been granted, and is given back
-				err = fmt.Errorf("unknown: %w", errors.Join(err))
+				err = errors.New("unknown: " + err.Error()) // not busy: that would be an answer
 			}
 			return k, err
 		}
