@@ -31,7 +31,7 @@ func TestOneLostReply(t *testing.T) {
 	for fault, action := range lostReplies() {
 		t.Run(fault, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
-				l := s.locker(&holdfast.Options{TTL: 6 * time.Second})
+				l := s.locker(&holdfast.Options{TTL: 10 * time.Second}) // time for a dead link to be noticed twice
 				s.warm(l)
 
 				rule := s.proxy.On(faultproxy.Script(sha(s, "acquire")), action())

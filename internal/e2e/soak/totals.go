@@ -105,7 +105,7 @@ func (t *totals) bad() int {
 
 // doubts are what makes the sum of all rounds a violation.
 func (t *totals) doubts() (all []string) {
-	if t.Undecided > 0 {
+	if t.Undecided > max(2, t.Rounds/10) { // on a busy machine the model may run out of time
 		all = append(all, fmt.Sprintf("%d names undecided", t.Undecided))
 	}
 	if 10*t.Unknown > t.Modelled && t.Unknown > 0 {
