@@ -2,6 +2,8 @@
 GO      ?= go
 MODULES := . redishold/goredisconn redishold/rueidisconn cmd/holdfast internal/e2e
 FLAGS   ?=
+# Packages that keep a machine busy, and whose bounds of time suffer from others.
+ALONE   := internal/e2e/(matrix|soak)$$
 
 .PHONY: help
 help: ## list the targets
@@ -13,7 +15,8 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 
 .PHONY: test
 test: redis databases ## all tests of all modules, with the race detector, against real servers
-	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) $$($(GO) list ./$$m/... | grep -vE '$(ALONE)'); done
+	$(GO) test -race -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: race
 race: FLAGS += -count=3
@@ -22,7 +25,8 @@ race: redis ## the tests of the library three times over, to provoke races
 
 .PHONY: e2e
 e2e: redis databases ## only the tests with real servers, several processes and faults
-	$(GO) test -race -count=1 -p 3 $(FLAGS) ./internal/e2e/...
+	$(GO) test -race -count=1 $(FLAGS) $$($(GO) list ./internal/e2e/... | grep -vE '$(ALONE)')
+	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: soak
 soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster for one, SEED=… to replay
