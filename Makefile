@@ -14,9 +14,9 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 	$(GO) run ./cmd/holdfast demo
 
 .PHONY: test
-test: redis databases ## all tests of all modules, with the race detector, against real servers
+test: redis databases ## all tests but the random histories of make e2e, with the race detector, against real servers
 	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) $$($(GO) list ./$$m/... | grep -vE '$(ALONE)'); done
-	$(GO) test -race -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
+	$(GO) test -race $(FLAGS) ./internal/e2e/matrix
 
 .PHONY: race
 race: FLAGS += -count=3
@@ -24,7 +24,7 @@ race: redis ## the tests of the library three times over, to provoke races
 	@set -e; for m in . redishold/goredisconn redishold/rueidisconn cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 .PHONY: e2e
-e2e: redis databases ## only the tests with real servers, several processes and faults
+e2e: redis databases ## the tests with real servers, several processes and faults, random ones too
 	$(GO) test -race -count=1 $(FLAGS) $$($(GO) list ./internal/e2e/... | grep -vE '$(ALONE)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 
