@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -96,13 +97,7 @@ func each(t *testing.T, test func(e *env)) {
 	}
 }
 
-func TestMain(m *testing.M) {
-	// A closed client of rueidis may still sleep for some seconds before it sees
-	// that there is nothing to refresh; it offers no way to wait for that.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
 func call(source string, args ...string) redishold.Call {
 	return redishold.Call{Script: redishold.NewScript("test", source), Keys: []string{"k"}, Args: args}

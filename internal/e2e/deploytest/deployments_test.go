@@ -9,15 +9,12 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, // of rueidis: they sleep for some seconds beyond its Close
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
 // deployments are the ways of running Redis that the documentation promises.
 func deployments() map[string]func(t *testing.T) place {

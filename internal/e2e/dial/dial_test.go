@@ -16,13 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-func TestMain(m *testing.M) {
-	// A closed client of rueidis may still sleep for some seconds before it sees
-	// that there is nothing to refresh; it offers no way to wait for that.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
 // each runs test for every adapter.
 func each(t *testing.T, test func(t *testing.T, adapter string)) {

@@ -224,3 +224,38 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 		})
 	}
 }
+
+// Of permits it is not known whose was given away: a fault that took one explains
+// the next grant beside those who lost nothing, but only a fault that took one
+// from somebody who held it then.
+func TestWhatExplainsPermits(t *testing.T) {
+	const ms, lease = int64(time.Millisecond), int64(time.Second)
+	holder := func(called, told int64) history.Operation {
+		return history.Operation{
+			Name: "semaphore:a", Side: history.Permit, Called: called * ms, Granted: called*ms + 1, Token: uint64(called),
+			Lease: lease, Due: history.Never, Lost: told * ms, Told: told * ms, Unlock: history.Never, Killed: history.Never,
+		}
+	}
+	next := holder(2200, 9000)
+	late := holder(1000, 2500)
+	late.Granted = 2300 * ms
+	for name, test := range map[string]struct {
+		other history.Operation
+		want  bool
+	}{
+		"somebody's permit was taken":              {holder(1000, 2500), true},
+		"who had given up by then":                 {holder(1000, 2100), false},
+		"whose permit came after the loss":         {holder(2100, 2500), false},
+		"who was granted one after the next grant": {late, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := round{
+				windows: []window{{from: 1500 * ms, to: 2000 * ms, lost: 2000 * ms, process: -1, loses: true}},
+				history: &history.History{Operations: []history.Operation{test.other, next}},
+			}
+			if got := r.explainsPermit(&r.history.Operations[1]); got != test.want {
+				t.Errorf("explained: got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
