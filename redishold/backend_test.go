@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,9 @@ func TestEveryScriptHasAHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
+		if f.IsDir() {
+			continue
+		}
 		name := strings.TrimSuffix(f.Name(), ".lua")
 		source := loadScript(name).Source()
 		if !strings.HasPrefix(source, "-- "+name+": ") || !strings.Contains(source, "-- KEYS   ") || !strings.Contains(source, "-- Reply  ") {
@@ -41,6 +45,42 @@ func TestEveryScriptHasAHeader(t *testing.T) {
 		}
 		if strings.Contains(source, "ARGV[") && !strings.Contains(source, "-- ARGV   ") {
 			t.Errorf("%s does not say what its ARGV are", f.Name())
+		}
+	}
+}
+
+// What a script uses is in it, and what is shared is used and not written twice.
+func TestSharedScripts(t *testing.T) {
+	shared, err := sources.ReadDir("scripts/shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := sources.ReadDir("scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range shared {
+		name := strings.TrimSuffix(s.Name(), ".lua")
+		call, definition := regexp.MustCompile(`\b`+name+`\(`), "local function "+name+"("
+		users := 0
+		for _, f := range files {
+			if f.IsDir() {
+				continue
+			}
+			script := strings.TrimSuffix(f.Name(), ".lua")
+			_, body, _ := strings.Cut(source(script), "\n\n")
+			whole := loadScript(script).Source()
+			if strings.Contains(body, definition) {
+				t.Errorf("%s defines %s itself", f.Name(), name)
+			}
+			if uses := call.MatchString(body); uses != strings.Contains(whole, definition) {
+				t.Errorf("%s: calls %s: %v, has it: %v", f.Name(), name, uses, !uses)
+			} else if uses {
+				users++
+			}
+		}
+		if users < 2 {
+			t.Errorf("%s is used by %d scripts only", name, users)
 		}
 	}
 }

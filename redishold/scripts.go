@@ -1,8 +1,11 @@
 package redishold
 
-import "embed"
+import (
+	"embed"
+	"strings"
+)
 
-//go:embed scripts/*.lua
+//go:embed scripts/*.lua scripts/shared/*.lua
 var sources embed.FS
 
 // scripts are the engine's Lua scripts; each file says what it takes and
@@ -30,10 +33,27 @@ func loadScripts() scripts {
 	}
 }
 
+// loadScript returns a script. The functions that its header says it uses, each a
+// file in scripts/shared, stand between the header and the rest.
 func loadScript(name string) *Script {
-	source, err := sources.ReadFile("scripts/" + name + ".lua")
+	header, body, _ := strings.Cut(source(name), "\n\n")
+	var text strings.Builder
+	text.WriteString(header + "\n\n")
+	for line := range strings.Lines(header) {
+		if used, ok := strings.CutPrefix(line, "-- Uses   "); ok {
+			for _, shared := range strings.Split(strings.TrimSpace(used), ", ") {
+				text.WriteString(source("shared/"+shared) + "\n")
+			}
+		}
+	}
+	text.WriteString(body)
+	return NewScript(name, text.String())
+}
+
+func source(name string) string {
+	text, err := sources.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
 		panic("redishold: " + err.Error()) // the file is part of the program
 	}
-	return NewScript(name, string(source))
+	return string(text)
 }

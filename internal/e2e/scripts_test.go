@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -54,20 +52,11 @@ func (b *bench) login(user, password string) *redis.Client {
 	return client
 }
 
-func source(t testing.TB, script string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "redishold", "scripts", script+".lua"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func eval(t testing.TB, client *redis.Client, script string, keys []string, args ...any) (any, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return client.Eval(ctx, source(t, script), keys, args...).Result()
+	return client.Eval(ctx, redistest.ScriptSource(t, script), keys, args...).Result()
 }
 
 // run runs a script that must succeed.
@@ -392,10 +381,10 @@ func TestFullServer(t *testing.T) {
 func commandsOf(t testing.TB, script string) []string {
 	t.Helper()
 	found := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?:call|try)\('([A-Z]+)'`).FindAllStringSubmatch(source(t, script), -1) {
+	for _, m := range regexp.MustCompile(`(?:call|try)\('([A-Z]+)'`).FindAllStringSubmatch(redistest.ScriptSource(t, script), -1) {
 		found[m[1]] = true
 	}
-	if strings.Contains(source(t, script), "ARGV[i], channel") {
+	if strings.Contains(redistest.ScriptSource(t, script), "ARGV[i], channel") {
 		found["PUBLISH"] = true
 	}
 	return slices.Sorted(maps.Keys(found))

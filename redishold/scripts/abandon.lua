@@ -7,6 +7,7 @@
 -- ARGV   1 owner, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           the owner held nothing
+-- Uses   publish
 
 local lock, mark, owner, ttl, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
@@ -23,14 +24,4 @@ if not held then
   return {0, 0}
 end
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-for i = 4, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '0')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(4, channel, '0')}

@@ -6,24 +6,12 @@
 --        {0, pttl, holder, holds}   busy; holder '' where the hash is too large for a lock
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
+-- Uses   draw
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
 local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, ttl, holds, tokens = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local now = redis.call('TIME')
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
-  end
-  redis.call('SET', counter, string.format('%.0f', first + tokens - 1))
-  return first
-end
 
 local gone = redis.call('GET', mark)
 if gone then
@@ -35,11 +23,11 @@ if redis.call('HGET', lock, owner) then
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   redis.call('HSET', lock, owner, holds)
-  return {1, draw()}
+  return {1, draw(counter, tokens)}
 end
 
 if redis.call('EXISTS', lock) == 0 then
-  local first = draw() -- a full server refuses here, before there is a lock
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
   redis.call('PEXPIRE', lock, ARGV[2]) -- no key yet: proves the right to it
   redis.call('HSET', lock, owner, holds)
   redis.call('PEXPIRE', lock, ARGV[2])

@@ -8,6 +8,7 @@
 --        6... the commands to publish with
 -- Reply  {1, receivers}   ended; -1 receivers: the server refused to publish
 --        {0, 0}           the hold is gone or has changed
+-- Uses   publish
 
 local lock, mark, owner, holds = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local why, ttl, channel = ARGV[3], ARGV[4], ARGV[5]
@@ -18,14 +19,4 @@ end
 redis.call('DEL', lock)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-for i = 6, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '0')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(6, channel, '0')}

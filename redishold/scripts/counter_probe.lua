@@ -7,18 +7,9 @@
 -- ARGV   1 scratch channel, 2... the commands to publish with
 -- Reply  {refusals, command, words, command, words, ...}: what the server
 --        refused, with the server's words
+-- Uses   try
 
 local counter, channel = KEYS[1], ARGV[1]
-local reply = {0}
-
-local function try(command, ...)
-  local answer = redis.pcall(command, ...)
-  if type(answer) == 'table' and answer.err then
-    reply[1] = reply[1] + 1
-    reply[#reply + 1] = command
-    reply[#reply + 1] = answer.err
-  end
-end
 
 redis.call('DEL', counter) -- a write that a full server does not refuse, nor what follows it
 try('INCRBY', counter, '1')
@@ -26,4 +17,4 @@ redis.call('DEL', counter)
 for i = 2, #ARGV do
   try(ARGV[i], channel, '0')
 end
-return reply
+return refused

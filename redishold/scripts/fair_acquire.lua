@@ -11,6 +11,7 @@
 --        {0, pttl, holder, holds}   queued; of a free lock, whose turn is another's: when to look again
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
+-- Uses   draw, publish
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -23,18 +24,6 @@ local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 local function text(number) return string.format('%.0f', number) end
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, tonumber(clock[1]) * 1000000 + tonumber(clock[2]))
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
-  end
-  redis.call('SET', counter, text(first + tokens - 1))
-  return first
-end
 
 -- expire lets the queue end a day after the last of its deadlines. Redisson
 -- gives it no TTL, and extends none: by then it has long become empty.
@@ -101,7 +90,7 @@ end
 local function stay(left)
   local place, strangers = find()
   if not place then
-    draw() -- a full server refuses here, before anything is queued
+    draw(counter, tokens) -- a full server refuses here, before anything is queued
   end
   expire() -- proves the right to it; and what follows is not refused for want of room
   if not place then
@@ -131,7 +120,7 @@ if redis.call('HGET', lock, owner) then
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, text(longest))
   redis.call('HSET', lock, owner, holds)
-  return {1, draw()}
+  return {1, draw(counter, tokens)}
 end
 
 if redis.call('EXISTS', lock) == 1 then
@@ -151,7 +140,7 @@ end
 -- nobody's way, and may be alive behind a server or a link that was down.
 local head, ends, dropped = front()
 if not head or head == owner then
-  local token = draw() -- a full server refuses here, before there is a lock
+  local token = draw(counter, tokens) -- a full server refuses here, before there is a lock
   redis.call('PEXPIRE', lock, ARGV[2]) -- no key yet: proves the right to it
   redis.call('HSET', lock, owner, holds)
   redis.call('PEXPIRE', lock, ARGV[2])
@@ -163,8 +152,6 @@ end
 
 stay(0)
 if dropped then
-  for i = 8, #ARGV do
-    redis.pcall(ARGV[i], channel .. head, '0')
-  end
+  publish(8, channel .. head, '0')
 end
 return {0, math.max(10, math.min(100, ends - now)), '', '0'}

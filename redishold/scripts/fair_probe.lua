@@ -8,19 +8,10 @@
 -- ARGV   1 scratch channel, 2... the commands to publish with
 -- Reply  {refusals, command, words, command, words, ...}: what the server
 --        refused, with the server's words
+-- Uses   try
 
 local queue, deadlines = KEYS[1], KEYS[2]
 local channel, ttl = ARGV[1], '1000'
-local reply = {0}
-
-local function try(command, ...)
-  local answer = redis.pcall(command, ...)
-  if type(answer) == 'table' and answer.err then
-    reply[1] = reply[1] + 1
-    reply[#reply + 1] = command
-    reply[#reply + 1] = answer.err
-  end
-end
 
 try('LRANGE', queue, '0', '-1')
 try('LINDEX', queue, '0')
@@ -36,7 +27,7 @@ for i = 2, 3 do
   try('ZREM', KEYS[i], 'probe')
   try('ZREMRANGEBYSCORE', KEYS[i], '-inf', '0')
 end
-local tidy = reply[1] == 0
+local tidy = refused[1] == 0
 
 for i = 2, #ARGV do
   try(ARGV[i], channel, '0')
@@ -50,4 +41,4 @@ if tidy then
     try('DEL', KEYS[i])
   end
 end
-return reply
+return refused

@@ -11,6 +11,7 @@
 --        with, 4... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           the owner neither held nor waited
+-- Uses   publish
 
 local lock, queue, deadlines, alive, mark = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -54,17 +55,5 @@ if not ended then
   return {0, 0}
 end
 
-local receivers = 0
 local head = redis.call('EXISTS', lock) == 0 and front()
-if head then
-  -- Published last, and with pcall: a refused message must not hide a release.
-  for i = 4, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel .. head, '0')
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, head and publish(4, channel .. head, '0') or 0}

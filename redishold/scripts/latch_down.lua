@@ -8,6 +8,7 @@
 -- Reply  {1, receivers}   done, now or by an earlier attempt; -1 receivers: the
 --                         server refused to publish
 --        {-1, 0}          the key is something else
+-- Uses   publish
 
 local latch, mark, ttl, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
@@ -28,16 +29,4 @@ else
 end
 redis.call('SET', mark, '1', 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide the change.
-local receivers = 0
-if count == 1 then
-  for i = 3, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, '0')
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, count == 1 and publish(3, channel, '0') or 0}

@@ -9,6 +9,7 @@
 --                         server refused to publish
 --        {0, 0}           the latch is counting
 --        {-1, 0}          the key is something else
+-- Uses   publish
 
 local latch, mark = KEYS[1], KEYS[2]
 local total, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -29,14 +30,4 @@ end
 redis.call('SET', latch, total)
 redis.call('SET', mark, '1', 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide the change.
-local receivers = 0
-for i = 4, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '1')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(4, channel, '1')}

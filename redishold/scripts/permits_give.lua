@@ -8,6 +8,7 @@
 -- Reply  {1, receivers}   given, now or by an earlier attempt; -1 receivers: the
 --                         server refused to publish
 --        {-1, 0}          the key is something else
+-- Uses   publish
 
 local counter, mark = KEYS[1], KEYS[2]
 local given, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -24,17 +25,5 @@ redis.call('SET', mark, '', 'PX', ttl)
 local free = redis.call('INCRBY', counter, given)
 redis.call('SET', mark, '1', 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide the change.
 -- Redisson takes no message of 0 or less.
-local receivers = 0
-if free > 0 then
-  for i = 4, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, free > 0 and publish(4, channel, string.format('%.0f', free)) or 0}

@@ -6,6 +6,7 @@
 --                         server refused to publish
 --        {0, 0}           it has been set before
 --        {-1, 0}          the key is something else
+-- Uses   publish
 
 local counter, mark = KEYS[1], KEYS[2]
 local total, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -26,16 +27,4 @@ end
 redis.call('SET', counter, total)
 redis.call('SET', mark, '1', 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide the change.
-local receivers = 0
-if tonumber(total) > 0 then
-  for i = 4, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, total)
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, tonumber(total) > 0 and publish(4, channel, total) or 0}

@@ -5,6 +5,7 @@
 -- ARGV   1 how many, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
 -- Reply  {1, receivers}   given back; -1 receivers: the server refused to publish
 --        {0, 0}           nothing was taken
+-- Uses   publish
 
 local counter, mark = KEYS[1], KEYS[2]
 local taken, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -22,16 +23,4 @@ if redis.call('EXISTS', counter) == 1 then
 end
 redis.call('SET', mark, '0', 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide the change.
-local receivers = 0
-if free > 0 then
-  for i = 4, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, free > 0 and publish(4, channel, string.format('%.0f', free)) or 0}

@@ -6,24 +6,12 @@
 --        {0, pttl, value, '1'}      busy; the value is the holder, or what another
 --                                   library wrote; pttl -1: it never expires
 --        {-2, mark}                 the owner was given up or broken
+-- Uses   draw
 --
 -- The key is written with its TTL in one command, so it never lacks one.
 
 local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, ttl, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local now = redis.call('TIME')
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
-  end
-  redis.call('SET', counter, string.format('%.0f', first + tokens - 1))
-  return first
-end
 
 local gone = redis.call('GET', mark)
 if gone then
@@ -35,12 +23,12 @@ if value == owner then
   -- PEXPIRE first: a full server does not refuse it, nor what follows it.
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
-  return {1, draw()}
+  return {1, draw(counter, tokens)}
 end
 if value then
   return {0, redis.call('PTTL', lock), value, '1'}
 end
 
-local first = draw() -- a full server refuses here, before there is a lock
+local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
 redis.call('SET', lock, owner, 'PX', ARGV[2])
 return {1, first}

@@ -7,6 +7,7 @@
 --        5... the commands to publish with
 -- Reply  {1, receivers}   ended; -1 receivers: the server refused to publish
 --        {0, 0}           the lock has another value or none
+-- Uses   publish
 
 local lock, mark, value = KEYS[1], KEYS[2], ARGV[1]
 local why, ttl, channel = ARGV[2], ARGV[3], ARGV[4]
@@ -17,14 +18,4 @@ end
 redis.call('DEL', lock)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-for i = 5, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '0')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(5, channel, '0')}

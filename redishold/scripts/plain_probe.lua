@@ -8,18 +8,9 @@
 -- ARGV   1 scratch channel, 2... the commands to publish with
 -- Reply  {refusals, command, words, command, words, ...}: what the server
 --        refused, with the server's words
+-- Uses   try
 
 local channel, ttl = ARGV[1], '1000'
-local reply = {0}
-
-local function try(command, ...)
-  local answer = redis.pcall(command, ...)
-  if type(answer) == 'table' and answer.err then
-    reply[1] = reply[1] + 1
-    reply[#reply + 1] = command
-    reply[#reply + 1] = answer.err
-  end
-end
 
 try('TIME')
 for _, key in ipairs(KEYS) do
@@ -29,7 +20,7 @@ for _, key in ipairs(KEYS) do
   try('PEXPIRE', key, ttl)
   try('DEL', key)
 end
-local tidy = reply[1] == 0
+local tidy = refused[1] == 0
 
 for i = 2, #ARGV do
   try(ARGV[i], channel, '0')
@@ -41,4 +32,4 @@ if tidy then
     try('DEL', key)
   end
 end
-return reply
+return refused

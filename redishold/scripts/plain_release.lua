@@ -7,6 +7,7 @@
 -- ARGV   1 owner, 2 channel, 3... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           the lock has another value or none
+-- Uses   publish
 
 local lock, owner, channel = KEYS[1], ARGV[1], ARGV[2]
 
@@ -15,14 +16,4 @@ if redis.call('GET', lock) ~= owner then
 end
 redis.call('DEL', lock)
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-for i = 3, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '0')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(3, channel, '0')}

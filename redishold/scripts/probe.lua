@@ -7,19 +7,10 @@
 -- ARGV   1 scratch channel, 2... the commands to publish with
 -- Reply  {refusals, command, words, command, words, ...}: what the server
 --        refused, with the server's words
+-- Uses   try
 
 local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
 local channel, ttl = ARGV[1], '1000'
-local reply = {0}
-
-local function try(command, ...)
-  local answer = redis.pcall(command, ...)
-  if type(answer) == 'table' and answer.err then
-    reply[1] = reply[1] + 1
-    reply[#reply + 1] = command
-    reply[#reply + 1] = answer.err
-  end
-end
 
 try('TIME')
 try('EXISTS', lock)
@@ -37,7 +28,7 @@ try('PEXPIRE', mark, ttl)
 for i = 1, 3 do
   try('DEL', KEYS[i])
 end
-local tidy = reply[1] == 0
+local tidy = refused[1] == 0
 
 for i = 2, #ARGV do
   try(ARGV[i], channel, '0')
@@ -52,4 +43,4 @@ if tidy then
   try('SET', counter, '0', 'PX', ttl)
   try('DEL', counter)
 end
-return reply
+return refused

@@ -8,24 +8,15 @@
 -- ARGV   1 scratch channel, 2... the commands to publish with
 -- Reply  {refusals, command, words, command, words, ...}: what the server
 --        refused, with the server's words
+-- Uses   try
 
 local lock, timeout, channel = KEYS[1], KEYS[4], ARGV[1]
-local reply = {0}
-
-local function try(command, ...)
-  local answer = redis.pcall(command, ...)
-  if type(answer) == 'table' and answer.err then
-    reply[1] = reply[1] + 1
-    reply[#reply + 1] = command
-    reply[#reply + 1] = answer.err
-  end
-end
 
 try('HSCAN', lock, '0', 'COUNT', '1')
 try('HDEL', lock, 'probe')
 try('PTTL', timeout)
 try('DEL', timeout)
-local tidy = reply[1] == 0
+local tidy = refused[1] == 0
 
 for i = 2, #ARGV do
   try(ARGV[i], channel, '0')
@@ -35,4 +26,4 @@ if tidy then
   try('SET', timeout, '1', 'PX', '1000')
   try('DEL', timeout)
 end
-return reply
+return refused

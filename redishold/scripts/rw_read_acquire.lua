@@ -11,24 +11,12 @@
 --        {0, pttl, holder, holds}   busy; holder is the field of the writer, '' if unknown
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
+-- Uses   draw
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
 local lock, mark, counter, timeout = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, ttl, holds, tokens = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local now = redis.call('TIME')
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
-  end
-  redis.call('SET', counter, string.format('%.0f', first + tokens - 1))
-  return first
-end
 
 -- longest is the ttl, or what key has left if that is more: nobody is cut short.
 local function longest(key)
@@ -50,7 +38,7 @@ if mode and redis.call('HGET', lock, owner) then
   redis.call('PEXPIRE', lock, longest(lock))
   redis.call('SET', timeout, '1', 'PX', longest(timeout))
   redis.call('HSET', lock, owner, holds)
-  return {1, draw()}
+  return {1, draw(counter, tokens)}
 end
 
 if mode == 'write' and (ARGV[5] == '' or redis.call('HEXISTS', lock, ARGV[5]) == 0) then
@@ -66,7 +54,7 @@ if mode == 'write' and (ARGV[5] == '' or redis.call('HEXISTS', lock, ARGV[5]) ==
   return {0, pttl, '', '0'}
 end
 
-local first = draw() -- a full server refuses here, before there is a hold
+local first = draw(counter, tokens) -- a full server refuses here, before there is a hold
 redis.call('PEXPIRE', lock, longest(lock)) -- where there is no key yet, it proves the right to it
 redis.call('SET', timeout, '1', 'PX', ARGV[2]) -- a field must not be seen without it
 if mode then

@@ -16,6 +16,7 @@
 --        7... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           there is no such hold
+-- Uses   publish
 
 local lock, mark, field, prefix, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
@@ -127,16 +128,9 @@ if not held then
   return {0, 0}
 end
 
--- Published last, and with pcall: a refused message must not hide a release.
 local receivers = 0
 for _, payload in ipairs(payloads) do
-  for i = 7, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, payload)
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
+  local heard = publish(7, channel, payload)
+  receivers = math.min(receivers, heard) < 0 and -1 or receivers + heard
 end
 return {1, receivers}

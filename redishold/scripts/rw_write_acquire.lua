@@ -17,25 +17,13 @@
 --                                   the reader that stays longest
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
+-- Uses   draw
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
 local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
 local field, ttl, holds, tokens = ARGV[1] .. ':write', tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local prefix = ARGV[5]
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local now = redis.call('TIME')
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
-  end
-  redis.call('SET', counter, string.format('%.0f', first + tokens - 1))
-  return first
-end
 
 local budget = 2000 -- timeout keys to look at
 
@@ -97,7 +85,7 @@ if mode == 'write' and redis.call('HGET', lock, field) then
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   redis.call('HSET', lock, field, holds)
-  return {1, draw()}
+  return {1, draw(counter, tokens)}
 end
 
 if mode == 'write' then
@@ -126,7 +114,7 @@ if mode == 'read' then
   end
 end
 
-local first = draw() -- a full server refuses here, before anything is changed
+local first = draw(counter, tokens) -- a full server refuses here, before anything is changed
 if mode then
   redis.call('DEL', lock) -- only dead readers
 end

@@ -7,6 +7,7 @@
 -- ARGV   1 permit id, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           the owner held nothing
+-- Uses   publish
 
 local counter, permits, mark = KEYS[1], KEYS[2], KEYS[3]
 local id, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -31,16 +32,4 @@ if not own then
   return {0, 0}
 end
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-if free > 0 then
-  for i = 4, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, free > 0 and publish(4, channel, string.format('%.0f', free)) or 0}

@@ -10,6 +10,7 @@
 --        {0, pttl, '', '0'}  busy; pttl until the first permit ends, -1 if none does
 --        {-1}                the key is something else
 --        {-2, mark}          the owner was given up
+-- Uses   draw, publish
 --
 -- Whatever right is missing, counter and set agree when the script stops.
 
@@ -23,18 +24,6 @@ local now, ends = math.floor(micros / 1000), math.ceil(micros / 1000) + ttl
 
 local function text(number)
   return string.format('%.0f', number)
-end
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local drawn = tonumber(redis.call('GET', drawn_key) or 0) or 0
-  local first = math.max(drawn + 1, micros)
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. drawn_key .. ' is beyond 2^53')
-  end
-  redis.call('SET', drawn_key, text(first + tokens - 1))
-  return first
 end
 
 local gone = redis.call('GET', mark)
@@ -53,7 +42,7 @@ if own and tonumber(own) > now then
   if ends > tonumber(own) then
     redis.call('ZADD', permits, text(ends), id)
   end
-  return {1, draw()}
+  return {1, draw(drawn_key, tokens)}
 end
 if own then -- its own permit has ended: the first to be taken back
   redis.call('ZADD', permits, '0', id)
@@ -65,7 +54,7 @@ local expired = redis.call('ZRANGEBYSCORE', permits, '0', text(now), 'LIMIT', '0
 local free = stock + #expired
 local first
 if free > 0 then
-  first = draw() -- a full server refuses here, before anything has changed
+  first = draw(drawn_key, tokens) -- a full server refuses here, before anything has changed
 end
 if not value then
   redis.call('SET', counter, text(stock))
@@ -90,11 +79,8 @@ if first then
   free = free - 1
 end
 
--- Published last, and with pcall: a refused message must not hide a grant.
 if free > 0 and (#expired > 0 or not value) then
-  for i = 6, #ARGV do
-    redis.pcall(ARGV[i], channel, text(free))
-  end
+  publish(6, channel, text(free))
 end
 if first then
   return {1, first}

@@ -4,6 +4,7 @@
 -- ARGV   1 permit id, 2 channel, 3... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           the owner held nothing, or its permit had ended
+-- Uses   publish
 
 local counter, permits, id, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
@@ -24,18 +25,7 @@ if redis.call('EXISTS', counter) == 1 then -- a lost counter is counted anew by 
 end
 redis.call('ZREM', permits, id)
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-if free > 0 then
-  for i = 3, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
+local receivers = free > 0 and publish(3, channel, string.format('%.0f', free)) or 0
 if tonumber(own) <= now then
   return {0, 0}
 end

@@ -5,6 +5,7 @@
 -- ARGV   1 permits in all, 2 channel, 3... the commands to publish with
 -- Reply  {1, receivers}   set; -1 receivers: the server refused to publish
 --        {-1, 0}          the key is something else
+-- Uses   publish
 
 local counter, permits, total, channel = KEYS[1], KEYS[2], tonumber(ARGV[1]), ARGV[2]
 
@@ -26,16 +27,4 @@ if #expired > 0 then
   redis.call('ZREM', permits, unpack(expired))
 end
 
--- Published last, and with pcall: a refused message must not hide the change.
-local receivers = 0
-if free > 0 then
-  for i = 3, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, string.format('%.0f', free))
-    if type(heard) ~= 'number' or receivers < 0 then
-      receivers = -1
-    else
-      receivers = receivers + heard
-    end
-  end
-end
-return {1, receivers}
+return {1, free > 0 and publish(3, channel, string.format('%.0f', free)) or 0}

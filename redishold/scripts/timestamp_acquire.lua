@@ -13,24 +13,13 @@
 --        {0, ms left, holder, '1'}  busy; holder '' for an old client
 --        {-1}                       the value is no time in seconds
 --        {-2, mark}                 the owner was given up or broken
+-- Uses   draw
 
 local lock, mark, counter, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, ttl, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2]) -- µs
-
--- draw reserves a block of tokens: larger than all before it, and larger than
--- those that a lost counter gave out.
-local function draw()
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, now)
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
-  end
-  redis.call('SET', counter, string.format('%.0f', first + tokens - 1))
-  return first
-end
 
 -- seconds reads a value that can be a time: after 2001, before 5138, and not in
 -- milliseconds. Some clients write fractions.
@@ -79,7 +68,7 @@ if holder == owner and stamp and stamp >= wrote then
   local longest = math.max(redis.call('PTTL', record), ttl)
   redis.call('PEXPIRE', record, string.format('%.0f', longest))
   write(longest, wrote)
-  return {1, draw()}
+  return {1, draw(counter, tokens)}
 end
 if holder and holder ~= owner then
   return {0, math.max(left, redis.call('PTTL', record)), holder, '1'}
@@ -88,6 +77,6 @@ if left > 0 then
   return {0, left, '', '1'}
 end
 
-local first = draw() -- a full server refuses here, before there is a lock
+local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
 write(ttl, 0)
 return {1, first}

@@ -8,6 +8,7 @@
 --        5... the commands to publish with
 -- Reply  {1, receivers}   ended; -1 receivers: the server refused to publish
 --        {0, 0}           the hold is gone or has changed
+-- Uses   publish
 
 local lock, record, mark, owner = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local why, ttl, channel = ARGV[2], ARGV[3], ARGV[4]
@@ -20,14 +21,4 @@ redis.call('DEL', lock)
 redis.call('DEL', record)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-for i = 5, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '0')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(5, channel, '0')}

@@ -4,6 +4,7 @@
 -- ARGV   1 owner, 2 channel, 3... the commands to publish with
 -- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           the owner holds nothing
+-- Uses   publish
 
 local lock, record, owner, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
@@ -23,14 +24,4 @@ if not held then
   return {0, 0}
 end
 
--- Published last, and with pcall: a refused message must not hide a release.
-local receivers = 0
-for i = 3, #ARGV do
-  local heard = redis.pcall(ARGV[i], channel, '0')
-  if type(heard) ~= 'number' or receivers < 0 then
-    receivers = -1
-  else
-    receivers = receivers + heard
-  end
-end
-return {1, receivers}
+return {1, publish(3, channel, '0')}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
 // A context that ends while Redis does not answer ends the call, and what the
@@ -69,7 +70,7 @@ func TestNothingIsLeftAfterOneTTL(t *testing.T) {
 		const ttl = 1500 * time.Millisecond
 		l := s.locker(&holdfast.Options{TTL: ttl})
 		s.warm(l)
-		held := s.proxy.On(faultproxy.Script(sha(s, "acquire")), faultproxy.HoldReply())
+		held := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "acquire")), faultproxy.HoldReply())
 		ctx, cancel := context.WithTimeout(s.Context(), 200*time.Millisecond)
 		defer cancel()
 		go func() { held.Wait(s, 1); s.proxy.Blackhole(true) }()

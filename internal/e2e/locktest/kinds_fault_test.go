@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
 // kindCase is a kind of lock, the scripts that keep it, and a kind that it keeps
@@ -128,14 +129,14 @@ func TestKindsLoseAnAnswer(t *testing.T) {
 		l := s.locker(&holdfast.Options{TTL: 1500 * time.Millisecond})
 		s.warmKind(l, k)
 
-		rule := s.proxy.On(faultproxy.Script(sha(s, k.acquire)), faultproxy.CutAfterExecution())
+		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.acquire)), faultproxy.CutAfterExecution())
 		lock := s.get(ofKind(l, k.kind, "stock"))
 		rule.Wait(s, 1)
 		s.wantOneHold(k)
 
-		rule = s.proxy.On(faultproxy.Script(sha(s, k.renew)), faultproxy.CutAfterExecution())
+		rule = s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.renew)), faultproxy.CutAfterExecution())
 		rule.Wait(s, 1)
-		again := s.proxy.On(faultproxy.Script(sha(s, k.renew)), faultproxy.Rewrite(func(reply string) string { return reply }))
+		again := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.renew)), faultproxy.Rewrite(func(reply string) string { return reply }))
 		again.Wait(s, 1)
 		if err := lock.Err(); err != nil {
 			s.Errorf("after a renewal without an answer: %v", err)
@@ -155,7 +156,7 @@ func TestKindsGivenUpWithoutAnAnswer(t *testing.T) {
 	eachKind(t, func(s *subject, k kindCase) {
 		l := s.locker(nil)
 		s.warmKind(l, k)
-		rule := s.proxy.On(faultproxy.Script(sha(s, k.acquire)), faultproxy.HoldReply())
+		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.acquire)), faultproxy.HoldReply())
 		ctx, cancel := context.WithCancel(s.Context())
 		go func() { <-rule.Fired(); cancel() }()
 		_, err := ofKind(l, k.kind, "stock")(ctx)

@@ -34,13 +34,13 @@ func TestOneLostReply(t *testing.T) {
 				l := s.locker(&holdfast.Options{TTL: 10 * time.Second}) // time for a dead link to be noticed twice
 				s.warm(l)
 
-				rule := s.proxy.On(faultproxy.Script(sha(s, "acquire")), action())
+				rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "acquire")), action())
 				lock := mustLock(s, l, "stock:42")
 				rule.Wait(s, 1)
 				rule.Release()
 				s.wantHolds(t, "1")
 
-				rule = s.proxy.On(faultproxy.Script(sha(s, "renew")), action())
+				rule = s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "renew")), action())
 				rule.Wait(s, 1)
 				time.Sleep(time.Second) // past the retry, and less than the lease
 				rule.Release()
@@ -66,7 +66,7 @@ func TestOneLostReply(t *testing.T) {
 func anyScript(s *subject, names ...string) faultproxy.Match {
 	var matches []faultproxy.Match
 	for _, name := range names {
-		matches = append(matches, faultproxy.Script(sha(s, name)))
+		matches = append(matches, faultproxy.Script(redistest.ScriptSHA(s, name)))
 	}
 	return func(cmd []string) bool {
 		return slices.ContainsFunc(matches, func(m faultproxy.Match) bool { return m(cmd) })
@@ -92,7 +92,7 @@ func TestLostReplyOfReentry(t *testing.T) {
 			{lock.Unlock, "2"},
 			{lock.Unlock, "1"},
 		} {
-			rule := s.proxy.On(faultproxy.Script(sha(s, "renew")), faultproxy.CutAfterExecution())
+			rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "renew")), faultproxy.CutAfterExecution())
 			if err := step.do(); err != nil {
 				s.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 		l := s.locker(nil)
 		s.warm(l)
 		for range 5 {
-			late := s.proxy.On(faultproxy.Script(sha(s, "acquire")), faultproxy.DelayRequest(0))
+			late := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "acquire")), faultproxy.DelayRequest(0))
 			ctx, cancel := context.WithTimeout(s.Context(), 100*time.Millisecond)
 			_, err := l.Lock(ctx, "stock:42")
 			cancel()
@@ -148,7 +148,7 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 // had hung up.
 func (s *subject) unheard(script string) int {
 	s.Helper()
-	runs, n := faultproxy.Script(sha(s, script)), 0
+	runs, n := faultproxy.Script(redistest.ScriptSHA(s, script)), 0
 	for _, w := range s.proxy.Withheld() {
 		if w.Forwarded && w.Reply != "" && runs(w.Command) {
 			n++

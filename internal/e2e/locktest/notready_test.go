@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
 // A server that says "not now" is asked again: by TryLock a few times, by Lock
@@ -29,7 +30,7 @@ func TestServerThatIsNotReady(t *testing.T) {
 				s.warm(l)
 				notNow := faultproxy.Reply("-" + code + " " + words + "\r\n")
 
-				rule := s.proxy.On(faultproxy.Script(sha(s, "acquire")), notNow, faultproxy.Always())
+				rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "acquire")), notNow, faultproxy.Always())
 				start := time.Now()
 				_, err := l.TryLock(s.Context(), "job")
 				if err == nil || errors.Is(err, holdfast.ErrBusy) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), code) {
@@ -47,14 +48,14 @@ func TestServerThatIsNotReady(t *testing.T) {
 				lock := mustLock(s, l, "job")
 				within(s, "Lock of a server that is ready again", time.Since(start), time.Second)
 
-				rule = s.proxy.On(faultproxy.Script(sha(s, "renew")), notNow, faultproxy.Always())
+				rule = s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "renew")), notNow, faultproxy.Always())
 				rule.Wait(s, 3)
 				rule.Release()
 				time.Sleep(300 * time.Millisecond)
 				if err := lock.Err(); err != nil {
 					s.Errorf("after renewals that were put off: %v", err)
 				}
-				rule = s.proxy.On(faultproxy.Script(sha(s, "release")), notNow, faultproxy.Times(3))
+				rule = s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "release")), notNow, faultproxy.Times(3))
 				mustUnlock(s, lock)
 				rule.Wait(s, 3)
 				gone(s, s.server.Admin, 0)

@@ -2,10 +2,7 @@ package locktest
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -178,16 +175,4 @@ func within(t testing.TB, what string, got, limit time.Duration) {
 	if got > limit {
 		t.Errorf("%s: got %v, want at most %v", what, got, limit)
 	}
-}
-
-// sha returns the digest of one of the engine's scripts, for the proxy to
-// recognise it by.
-func sha(t testing.TB, script string) string {
-	t.Helper()
-	source, err := os.ReadFile("../../../redishold/scripts/" + script + ".lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha1.Sum(source)
-	return hex.EncodeToString(sum[:])
 }

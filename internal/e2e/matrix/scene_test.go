@@ -2,10 +2,7 @@ package matrix
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/quorum"
 )
 
@@ -249,12 +247,7 @@ func (s *scene) script(names ...string) faultproxy.Match {
 	s.Helper()
 	var any []faultproxy.Match
 	for _, name := range names {
-		source, err := os.ReadFile("../../../redishold/scripts/" + name + ".lua")
-		if err != nil {
-			s.Fatal(err)
-		}
-		sum := sha1.Sum(source)
-		any = append(any, faultproxy.Script(hex.EncodeToString(sum[:])))
+		any = append(any, faultproxy.Script(redistest.ScriptSHA(s, name)))
 	}
 	return func(cmd []string) bool {
 		return slices.ContainsFunc(any, func(m faultproxy.Match) bool { return m(cmd) })
