@@ -178,7 +178,8 @@ func (r *round) judgeLosses(v *verdict) {
 			continue
 		}
 		found := &history.Violation{
-			Kind: history.Untold, At: l.Next.Granted, To: l.Told, Name: l.Name, A: l.Operation, B: l.Next,
+			// Lock.Err told it at Ended. The context's lateness is Overdue's business.
+			Kind: history.Untold, At: l.Next.Granted, To: l.Ended(), Name: l.Name, A: l.Operation, B: l.Next,
 			Text: fmt.Sprintf("process %d op %d was told of the loss of %q %v after process %d op %d was granted it", l.Process, l.Op, l.Name, -l.Early, l.Next.Process, l.Next.Op),
 		}
 		if r.explains(found) || l.Side == history.Permit && r.explainsPermit(l.Next) {

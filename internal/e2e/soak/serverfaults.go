@@ -21,6 +21,7 @@ func (n *nemesis) serverFaults() []fault {
 		{"clients cut", 2, (*strike).cutClients},
 		{"client pause", 2, (*strike).pauseClients},
 		{"server paused", 4, (*strike).pauseServer},
+		{"memory full", 2, (*strike).fillMemory},
 		{"lock deleted", 1, (*strike).deleteLock},
 	}
 	switch n.arena.name {
@@ -31,7 +32,8 @@ func (n *nemesis) serverFaults() []fault {
 	case string(redistest.Cluster):
 		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
 			fault{"master hung", 2, (*strike).hangMaster},
-			fault{"fail-over", 3, (*strike).failOver}, fault{"slot moved", 4, (*strike).moveSlot}, fault{"flushed", 1, (*strike).flush})
+			fault{"fail-over", 3, (*strike).failOver}, fault{"slot moved", 4, (*strike).moveSlot},
+			fault{"node came and went", 1, (*strike).joinAndLeave}, fault{"flushed", 1, (*strike).flush})
 	case quorumOfFive:
 		return append(faults, fault{"server killed", 5, (*strike).restart})
 	case string(redistest.Standalone):
@@ -128,6 +130,20 @@ func (s *strike) pauseServer(ctx context.Context) error {
 	for _, t := range targets {
 		t.Resume()
 	}
+	return nil
+}
+
+// fillMemory has servers refuse whatever needs memory.
+func (s *strike) fillMemory(ctx context.Context) error {
+	targets, err := s.several()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		t.FillMemory()
+		defer t.FreeMemory()
+	}
+	pause(ctx, s.duration())
 	return nil
 }
 
@@ -260,11 +276,7 @@ func (s *strike) failOver(context.Context) error {
 	if s.arena.name == string(redistest.Sentinel) {
 		s.loses(t)
 	}
-	key := s.name
-	if key == "" {
-		key = strconv.FormatUint(s.pick, 36)
-	}
-	if err := s.arena.parts[0].FailOver(key); err != nil {
+	if err := s.arena.parts[0].FailOver(s.key()); err != nil {
 		return err
 	}
 	s.overOnce()
@@ -299,25 +311,48 @@ func (s *strike) overOnce() {
 	s.overs++
 }
 
+// key is the victim's lock, or any name.
+func (s *strike) key() string {
+	if s.name != "" {
+		return s.name
+	}
+	return strconv.FormatUint(s.pick, 36)
+}
+
 // moveSlot moves the slot of the victim's lock, with its keys one by one.
 func (s *strike) moveSlot(ctx context.Context) error {
-	t, err := s.target()
+	s.onServers()
+	t, err := s.arena.parts[0].FindMaster(s.key())
 	if err != nil {
 		return err
 	}
-	d := s.arena.parts[0]
-	key := s.name
-	if key == "" {
-		key = strconv.FormatUint(s.pick, 36)
-	}
-	if t, err = d.FindMaster(key); err != nil {
-		return err
-	}
-	to := slices.DeleteFunc(d.Masters(), func(m *redistest.Server) bool { return m.Addr() == t.Addr() })
+	to := slices.DeleteFunc(s.arena.parts[0].Masters(), func(m *redistest.Server) bool { return m.Addr() == t.Addr() })
 	if len(to) == 0 {
 		return errors.New("no other master")
 	}
-	m, err := d.MigrateSlot(redistest.Slot(key), to[s.pick%uint64(len(to))])
+	return s.move(ctx, to[s.pick%uint64(len(to))])
+}
+
+// joinAndLeave adds a node to a cluster, which serves the victim's lock for a
+// while, and takes it away again.
+func (s *strike) joinAndLeave(ctx context.Context) error {
+	s.onServers()
+	d := s.arena.parts[0]
+	node, err := d.AddNode()
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.move(ctx, node), d.RemoveNode(node))
+}
+
+// move moves the slot of the victim's lock to a node.
+func (s *strike) move(ctx context.Context, to *redistest.Server) error {
+	d, key := s.arena.parts[0], s.key()
+	t, err := d.FindMaster(key)
+	if err != nil {
+		return err
+	}
+	m, err := d.MigrateSlot(redistest.Slot(key), to)
 	if err != nil {
 		return err
 	}

@@ -225,6 +225,39 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 	}
 }
 
+// A holder whose lock a fault took away may be told after the next grant, also if
+// its process had no processor when its own clock said so.
+func TestWhatExplainsALateNotice(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	event := func(at int64, what string, op int64) history.Event {
+		return history.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: history.Exclusive, Lease: 150 * ms, Left: 130 * ms, Watched: true}
+	}
+	flushed := window{from: 110 * ms, to: 115 * ms, lost: 115 * ms, process: -1, loses: true}
+	earlier := window{from: 10 * ms, to: 20 * ms, lost: 20 * ms, process: -1, loses: true}
+	for name, test := range map[string]struct {
+		windows []window
+		want    int
+	}{
+		"a fault took the lock":      {[]window{flushed}, 0},
+		"nothing was broken":         {nil, 1},
+		"a fault before it was held": {[]window{earlier}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := round{windows: test.windows, history: history.New([]history.Event{
+				event(95, history.Called, 1), event(100, history.Granted, 1),
+				event(101, history.Called, 2), event(120, history.Granted, 2), event(121, history.Unlock, 2), event(122, history.Unlocked, 2),
+				{At: 350 * ms, What: history.Stalled, Op: -1, Process: 1, Left: 170 * ms}, // since 180 ms
+				event(355, history.Lost, 1),
+			})}
+			var v verdict
+			r.judgeLosses(&v)
+			if len(v.losses) != 1 || len(v.violations) != test.want {
+				t.Errorf("%d losses, %d violations, want 1 and %d: %v", len(v.losses), len(v.violations), test.want, v.notices)
+			}
+		})
+	}
+}
+
 // Of permits it is not known whose was given away: a fault that took one explains
 // the next grant beside those who lost nothing, but only a fault that took one
 // from somebody who held it then.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // The workloads: what one actor, a goroutine of a worker, does in one step. The
@@ -120,6 +122,11 @@ func (t *turn) judge(ctx context.Context, r history.Request, err error) {
 			t.broken(err)
 			return
 		}
+	}
+	var refusal *redishold.ReplyError
+	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "OOM ") {
+		pause(ctx, 250*time.Millisecond) // to the model each of these calls is one whose outcome it does not know
+		return
 	}
 	if _, limited := ctx.Deadline(); !limited && !r.Try && !errors.Is(err, errUnknown) {
 		t.broken(fmt.Errorf("Lock(%q) without a limit gave up: %w", r.Name, err))
