@@ -133,7 +133,8 @@ func (s *strike) pauseServer(ctx context.Context) error {
 	return nil
 }
 
-// fillMemory has servers refuse whatever needs memory.
+// fillMemory has servers refuse whatever needs memory, for so short a time that
+// the model gets few calls without an answer.
 func (s *strike) fillMemory(ctx context.Context) error {
 	targets, err := s.several()
 	if err != nil {
@@ -143,7 +144,7 @@ func (s *strike) fillMemory(ctx context.Context) error {
 		t.FillMemory()
 		defer t.FreeMemory()
 	}
-	pause(ctx, s.duration())
+	pause(ctx, min(s.duration(), 500*time.Millisecond))
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (t *turn) judge(ctx context.Context, r history.Request, err error) {
 	}
 	var refusal *redishold.ReplyError
 	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "OOM ") {
-		pause(ctx, 250*time.Millisecond) // to the model each of these calls is one whose outcome it does not know
+		pause(ctx, time.Second) // to the model each of these calls is one whose outcome it does not know
 		return
 	}
 	if _, limited := ctx.Deadline(); !limited && !r.Try && !errors.Is(err, errUnknown) {
