@@ -91,7 +91,7 @@ func (r *round) judge() verdict {
 	v.swept = r.history.Check(history.Rules{Permits: permits, Tokenless: !r.fencing})
 	for _, found := range v.swept.Violations {
 		switch {
-		case found.Kind == history.Overlap && r.explains(found):
+		case found.Kind == history.Overlap && (r.explains(found) || found.B.Side == history.Permit && r.explainsPermits(found)):
 			v.explained++
 			continue
 		case found.Kind == history.Order && r.explainsOrder(found):
@@ -148,6 +148,13 @@ func (r *round) explainsOrder(found *history.Violation) bool {
 	return slices.ContainsFunc(r.windows, func(w window) bool {
 		return w.covers(found.Name) && found.A.Granted >= w.from && found.B.Called <= w.lost && found.B.Granted <= max(w.lost, w.switched)+lease
 	})
+}
+
+// explainsPermits says the same of the later of two permits that overlap: the
+// sweep names any two of those that are out.
+func (r *round) explainsPermits(found *history.Violation) bool {
+	_, second := inOrder(found.A, found.B)
+	return r.explainsPermit(second)
 }
 
 // explainsPermit says whether a fault that loses writes had taken the permit of

@@ -269,7 +269,7 @@ func TestWhatExplainsPermits(t *testing.T) {
 			Lease: lease, Due: history.Never, Lost: told * ms, Told: told * ms, Unlock: history.Never, Killed: history.Never,
 		}
 	}
-	next := holder(2200, 9000)
+	next, beside := holder(2200, 9000), holder(2150, 9000)
 	late := holder(1000, 2500)
 	late.Granted = 2300 * ms
 	for name, test := range map[string]struct {
@@ -284,10 +284,15 @@ func TestWhatExplainsPermits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := round{
 				windows: []window{{from: 1500 * ms, to: 2000 * ms, lost: 2000 * ms, process: -1, loses: true}},
-				history: &history.History{Operations: []history.Operation{test.other, next}},
+				history: &history.History{Operations: []history.Operation{test.other, beside, next}},
 			}
-			if got := r.explainsPermit(&r.history.Operations[1]); got != test.want {
+			ops := r.history.Operations
+			if got := r.explainsPermit(&ops[2]); got != test.want {
 				t.Errorf("explained: got %v, want %v", got, test.want)
+			}
+			found := &history.Violation{Kind: history.Overlap, Name: next.Name, A: &ops[2], B: &ops[1]} // of those who are too many any two are named
+			if got := r.explainsPermits(found); got != test.want {
+				t.Errorf("explained, of two others: got %v, want %v", got, test.want)
 			}
 		})
 	}
