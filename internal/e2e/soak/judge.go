@@ -22,6 +22,8 @@ const (
 	afterFault = 2 * time.Second
 	// modelLimit bounds the model checker for one name.
 	modelLimit = 15 * time.Second
+	// ownTime is what a process may need to tell its holders when it runs again.
+	ownTime = 5 * time.Millisecond
 	// overdueSlack is how much later than Lock.Err a context may tell, as long as
 	// nobody was granted the lock in between: on a machine that is wanted by others
 	// a timer is that late, and no watch of the process sees it.
@@ -181,7 +183,7 @@ func (r *round) judgeLosses(v *verdict) {
 		case l.Early > 0 || l.Early == 0 && l.Told <= l.Next.Granted:
 			v.early = append(v.early, l.Early)
 			continue
-		case l.Early == 0: // the process did not run from the grant until it was told
+		case l.Early > -ownTime && r.history.Idle(l.Process, min(l.Due, l.Next.Granted), l.Told): // it was told when it ran again
 			continue
 		}
 		found := &history.Violation{

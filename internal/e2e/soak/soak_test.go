@@ -229,30 +229,36 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 // its process had no processor when its own clock said so.
 func TestWhatExplainsALateNotice(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	event := func(at int64, what string, op int64) history.Event {
-		return history.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: history.Exclusive, Lease: 150 * ms, Left: 130 * ms, Watched: true}
+	event := func(at int64, what string, op, left int64) history.Event {
+		return history.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: history.Exclusive, Lease: 150 * ms, Left: left * ms, Watched: true}
 	}
 	flushed := window{from: 110 * ms, to: 115 * ms, lost: 115 * ms, process: -1, loses: true}
 	earlier := window{from: 10 * ms, to: 20 * ms, lost: 20 * ms, process: -1, loses: true}
 	for name, test := range map[string]struct {
 		windows []window
-		want    int
+		left    int64 // of the lease when it was granted
+		idle    int64 // for how long, until 350 ms
+		late    int   // counted
+		want    int   // violations
 	}{
-		"a fault took the lock":      {[]window{flushed}, 0},
-		"nothing was broken":         {nil, 1},
-		"a fault before it was held": {[]window{earlier}, 1},
+		"a fault took the lock":      {[]window{flushed}, 130, 170, 0, 0},
+		"nothing was broken":         {nil, 130, 170, 1, 1},
+		"a fault before it was held": {[]window{earlier}, 130, 170, 1, 1},
+		"late":                       {nil, 15, 170, 1, 1},
+		"told not at once when the process went on": {nil, 15, 220, 1, 0},
+		"told at once when the process went on":     {nil, 15, 240, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := round{windows: test.windows, history: history.New([]history.Event{
-				event(95, history.Called, 1), event(100, history.Granted, 1),
-				event(101, history.Called, 2), event(120, history.Granted, 2), event(121, history.Unlock, 2), event(122, history.Unlocked, 2),
-				{At: 350 * ms, What: history.Stalled, Op: -1, Process: 1, Left: 170 * ms}, // since 180 ms
-				event(355, history.Lost, 1),
+				event(95, history.Called, 1, 0), event(100, history.Granted, 1, test.left),
+				event(101, history.Called, 2, 0), event(120, history.Granted, 2, 130), event(121, history.Unlock, 2, 0), event(122, history.Unlocked, 2, 0),
+				{At: 350 * ms, What: history.Stalled, Op: -1, Process: 1, Left: test.idle * ms},
+				event(352, history.Lost, 1, 0),
 			})}
 			var v verdict
 			r.judgeLosses(&v)
-			if len(v.losses) != 1 || len(v.violations) != test.want {
-				t.Errorf("%d losses, %d violations, want 1 and %d: %v", len(v.losses), len(v.violations), test.want, v.notices)
+			if len(v.losses) != 1 || v.late != test.late || len(v.violations) != test.want {
+				t.Errorf("%d losses, %d late, %d violations, want 1, %d and %d: %v", len(v.losses), v.late, len(v.violations), test.late, test.want, v.notices)
 			}
 		})
 	}
