@@ -1,9 +1,11 @@
 # Holdfast. `make help` lists the targets.
 GO      ?= go
-MODULES := . redishold/goredisconn redishold/rueidisconn cmd/holdfast internal/e2e
+MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf cmd/holdfast internal/e2e
 FLAGS   ?=
 # Packages that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
+# Packages that need programs in other languages.
+FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
 
 .PHONY: help
 help: ## list the targets
@@ -15,18 +17,25 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 
 .PHONY: test
 test: redis databases ## all tests but the random histories of make e2e, with the race detector, against real servers
-	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) $$($(GO) list ./$$m/... | grep -vE '$(ALONE)'); done
+	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) $$($(GO) list ./$$m/... | grep -vE '$(ALONE)|$(FOREIGN)'); done
 	$(GO) test -race $(FLAGS) ./internal/e2e/matrix
 
 .PHONY: race
 race: FLAGS += -count=3
 race: redis ## the tests of the library three times over, to provoke races
-	@set -e; for m in . redishold/goredisconn redishold/rueidisconn cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 .PHONY: e2e
-e2e: redis databases ## the tests with real servers, several processes and faults, random ones too
-	$(GO) test -race -count=1 $(FLAGS) $$($(GO) list ./internal/e2e/... | grep -vE '$(ALONE)')
+e2e: redis ## locks under faults: processes and deployments, the fault matrix, random histories
+	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/locktest ./internal/e2e/deploytest
 	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
+
+.PHONY: interop
+interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and redislock; needs a JDK 17, Maven, Python 3 and Node
+	@sh .ci/interop
+	$(GO) test -race -count=1 ./internal/e2e/interop/plaintest
+	HOLDFAST_STRESS=$${HOLDFAST_STRESS:-10000} $(GO) test -json -race -count=1 -p 1 -timeout 20m ./internal/e2e/interop/redisson/... | \
+		$(GO) run ./internal/e2e/interop/report -doc docs/redisson.md $(REPORT)
 
 .PHONY: soak
 soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster for one, SEED=… to replay

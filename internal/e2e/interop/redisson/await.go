@@ -1,0 +1,102 @@
+package redisson
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// patience is how long a state, or an answer, may take that nothing bounds.
+const patience = 30 * time.Second
+
+// Await returns when state holds, of which only the server or a JVM knows.
+func Await(t testing.TB, what string, state func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !state(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// Listeners returns how many clients listen on a channel of one server.
+func Listeners(server redistest.Admin, channel string) int64 {
+	return heard(server.Do("PUBSUB", "NUMSUB", channel))
+}
+
+// ShardedListeners is Listeners for a sharded channel.
+func ShardedListeners(server redistest.Admin, channel string) int64 {
+	return heard(server.Do("PUBSUB", "SHARDNUMSUB", channel))
+}
+
+func heard(reply any) int64 {
+	list, _ := reply.([]any)
+	if len(list) != 2 {
+		return -1
+	}
+	n, _ := list[1].(int64)
+	return n
+}
+
+// Pending is a call that may wait, in a goroutine of its own.
+type Pending[T any] struct {
+	t    testing.TB
+	what string
+	done chan struct{} // closed when the rest is there
+
+	value T
+	err   error
+	at    time.Time
+}
+
+// Later begins a call. It ends with the test, which waits for it.
+func Later[T any](t testing.TB, what string, call func(context.Context) (T, error)) *Pending[T] {
+	p := &Pending[T]{t: t, what: what, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.value, p.err = call(t.Context())
+		p.at = time.Now()
+	}()
+	t.Cleanup(func() { <-p.done })
+	return p
+}
+
+// Wait returns what the call returned, and when. An error fails the test.
+func (p *Pending[T]) Wait() (T, time.Time) {
+	p.t.Helper()
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	select {
+	case <-p.done:
+	case <-over.C:
+		p.t.Fatalf("%s: waits still after %v", p.what, patience)
+	}
+	if p.err != nil {
+		p.t.Fatalf("%s: %v", p.what, p.err)
+	}
+	return p.value, p.at
+}
+
+// Waits reports that the call has not returned.
+func (p *Pending[T]) Waits() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Woken tells of a wake-up, which has to come within WakeLimit of since: from
+// before the call that gave back what was waited for.
+func Woken(t *testing.T, who string, since, at time.Time) {
+	t.Helper()
+	took := at.Sub(since)
+	t.Logf("%s: %v", who, took)
+	t.Attr("wake-up", took.Round(100*time.Microsecond).String())
+	if took > WakeLimit {
+		t.Errorf("%s: woke up after %v, want %v at most", who, took, WakeLimit)
+	}
+}

@@ -1,0 +1,50 @@
+// Package faulttest is Redisson beside Holdfast in a cluster, behind sentinels,
+// and while servers and connections fail.
+package faulttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+)
+
+// notHeld is what Java throws at a thread that unlocks what it does not hold.
+const notHeld = "java.lang.IllegalMonitorStateException"
+
+func TestMain(m *testing.M) { redisson.Main(m, 2) }
+
+// lockOf returns what a thread is told about an RLock. A lease of 0 is the
+// watchdog's.
+func lockOf(op, name string, lease time.Duration) peer.Command {
+	return peer.Command{Op: op, Kind: "lock", Name: name, Lease: lease.Milliseconds()}
+}
+
+// take takes a lock.
+func take(t *testing.T, l *holdfast.Locker, name string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	lock, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// waitFor has a goroutine wait for a lock.
+func waitFor(t *testing.T, l *holdfast.Locker, name string) *redisson.Pending[*holdfast.Lock] {
+	return redisson.Later(t, "Go, Lock "+name, func(ctx context.Context) (*holdfast.Lock, error) { return l.Lock(ctx, name) })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func channel(name string) string { return "redisson_lock__channel:{" + name + "}" }

@@ -1,0 +1,110 @@
+package locktest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+)
+
+func isBusy(err error) bool { return errors.Is(err, holdfast.ErrBusy) }
+
+func (s *suite) goBreaks(t *testing.T, b *redisson.Bench) {
+	wakeUps := s.wakeUps(t, b.Java)
+	admin := b.Admin().Bind(t)
+	heard := admin.Listen(channel(b.Name))
+	l := b.Locker(10 * time.Second)
+	holder, next := java(t, b, "c10-a"), java(t, b, "c10-b")
+	holder.lock(0)
+	q := next.begin("lock", 0, 0)
+	asleep(t, admin, b.Name, 1)
+	held, err := l.Inspect(t.Context(), b.Name)
+	if err != nil || len(held) != 1 {
+		t.Fatalf("Inspect: %v, %v; want one holder", held, err)
+	}
+	q.wantWaiting()
+	wakeUps.measure("a waiting thread", func() {
+		if err := l.Break(t.Context(), b.Name, held[0], "a test"); err != nil {
+			t.Fatal(err)
+		}
+	}, q.got)
+	wakeUps.report()
+	holder.wantNotHeld()
+	if !next.do("isHeld").Bool() {
+		t.Error("the unlock of the thread whose lock was broken took the lock from the next one")
+	}
+	if err := l.Break(t.Context(), b.Name, held[0], "again"); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Break of a hold that is over: %v, want ErrGone", err)
+	}
+	wantPublished(t, admin, heard, b.Name, 0, "0")
+	next.unlock()
+}
+
+func (s *suite) javaForces(t *testing.T, b *redisson.Bench) {
+	const ttl = 1500 * time.Millisecond
+	j := java(t, b, "c11")
+	wakeUps := s.wakeUps(t, b.Java)
+	eachAdapter(b, ttl, func(adapter string, l *holdfast.Locker) {
+		lock := mustLock(t, l, b.Name)
+		listeners(t, b.Admin(), b.Name, 0)
+		w := begin(t, through(b, adapter, 10*time.Second), b.Name)
+		asleep(t, b.Admin(), b.Name, 1)
+		w.wantWaiting()
+		var forced time.Time
+		wakeUps.measure("the next goroutine", func() {
+			forced = time.Now()
+			if !j.do("forceUnlock").Bool() {
+				t.Error("forceUnlock says that nothing was held")
+			}
+		}, w.got)
+		if told := toldAfter(t, lock, forced); told > ttl/3+slack+late/2 {
+			t.Errorf("the holder was told after %v, want %v", told, ttl/3)
+		}
+		wantLost(t, lock)
+		if err := w.lock.Err(); err != nil {
+			t.Errorf("the next holder: %v", err)
+		}
+		mustUnlock(t, w.lock)
+		if j.do("forceUnlock").Bool() {
+			t.Error("forceUnlock of nothing says that something was held")
+		}
+	})
+	wakeUps.report()
+}
+
+func (s *suite) keyDeleted(t *testing.T, b *redisson.Bench) {
+	const ttl = 1500 * time.Millisecond
+	admin := b.Admin().Bind(t)
+	l := b.Locker(ttl)
+	lock := mustLock(t, l, b.Name)
+	deleted := time.Now()
+	admin.Int("DEL", b.Name)
+	if told := toldAfter(t, lock, deleted); told > ttl/3+slack+late/2 {
+		t.Errorf("Go was told after %v, want %v", told, ttl/3)
+	}
+	var lost *holdfast.LostError
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Deleted {
+		t.Errorf("Err is %v, want the reason %q", err, driver.Deleted)
+	}
+	wantLost(t, lock)
+
+	const timeout = 900 * time.Millisecond
+	j := java(t, b, "c12").in(s.watchdog(b, timeout))
+	j.lock(0)
+	renewed(t, admin, b.Name)
+	admin.Int("DEL", b.Name)
+	time.Sleep(2 * timeout / 3) // two rounds of the watchdog
+	if admin.Int("EXISTS", b.Name) != 0 {
+		t.Error("Java's watchdog has made the key anew")
+	}
+	next := mustLock(t, l, b.Name)
+	j.wantNotHeld()
+	if err := next.Err(); err != nil {
+		t.Error(err)
+	}
+	mustUnlock(t, next)
+	t.Attr("observed", "Java's holder of a key that was deleted is told by unlock only (IllegalMonitorStateException); Go had the lock meanwhile")
+}

@@ -1,0 +1,207 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// slack is what a time may be off: two clocks that count in milliseconds.
+const slack = 50 * time.Millisecond
+
+// patience is how long a case waits for what has to happen.
+const patience = 20 * time.Second
+
+// mustLock takes a lock.
+func mustLock(t *testing.T, l *holdfast.Locker, name string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	lock, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Unlock() }) // harmless where it is done
+	return lock
+}
+
+func mustUnlock(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantLost wants Unlock to say that the lock was lost.
+func wantLost(t *testing.T, lock *holdfast.Lock) {
+	t.Helper()
+	if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("Unlock: %v, want ErrLost", err)
+	}
+}
+
+// wantBusy wants Go to be refused.
+func wantBusy(t *testing.T, l *holdfast.Locker, name string) {
+	t.Helper()
+	_ = whoHolds(t, l, name)
+}
+
+// whoHolds wants Go to be refused, and returns what it is told.
+func whoHolds(t *testing.T, l *holdfast.Locker, name string) *holdfast.BusyError {
+	t.Helper()
+	lock, err := l.TryLock(t.Context(), name)
+	if err == nil {
+		_ = lock.Unlock()
+		t.Fatalf("Go got %q, which Java holds", name)
+	}
+	var busy *holdfast.BusyError
+	if !errors.As(err, &busy) {
+		t.Fatalf("TryLock %q: %v, want a BusyError", name, err)
+	}
+	return busy
+}
+
+// waiting is a goroutine that waits for a lock.
+type waiting struct {
+	t     *testing.T
+	taken chan taken
+	lock  *holdfast.Lock // once it has got it
+}
+
+type taken struct {
+	lock *holdfast.Lock
+	err  error
+	at   time.Time
+}
+
+// begin has a goroutine wait for a lock. It ends with the case.
+func begin(t *testing.T, l *holdfast.Locker, name string, opts ...holdfast.Option) *waiting {
+	t.Helper()
+	w := &waiting{t: t, taken: make(chan taken, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lock, err := l.Lock(t.Context(), name, opts...)
+		w.taken <- taken{lock, err, time.Now()}
+	}()
+	t.Cleanup(func() {
+		<-done
+		select {
+		case left := <-w.taken:
+			_ = left.lock.Unlock() // harmless also where there is none
+		default:
+		}
+	})
+	return w
+}
+
+// wantWaiting wants the goroutine to wait still.
+func (w *waiting) wantWaiting() {
+	w.t.Helper()
+	select {
+	case k := <-w.taken:
+		_ = k.lock.Unlock()
+		w.t.Fatalf("Go got the lock, or the error %v; want to wait", k.err)
+	default:
+	}
+}
+
+// got waits until the goroutine has the lock, and returns when that was.
+func (w *waiting) got() time.Time {
+	w.t.Helper()
+	select {
+	case k := <-w.taken:
+		if k.err != nil {
+			w.t.Fatal(k.err)
+		}
+		w.t.Cleanup(func() { _ = k.lock.Unlock() })
+		w.lock = k.lock
+		return k.at
+	case <-time.After(patience):
+		w.t.Fatal("Go did not get the lock")
+		return time.Time{}
+	}
+}
+
+// channel is where the unlock messages of a lock are published.
+func channel(key string) string {
+	for _, c := range key {
+		if c == '{' {
+			return "redisson_lock__channel:" + key
+		}
+	}
+	return "redisson_lock__channel:{" + key + "}"
+}
+
+// listeners waits until so many clients listen for the unlock of key.
+func listeners(t *testing.T, a redistest.Admin, key string, n int) {
+	t.Helper()
+	want := []string{channel(key), strconv.Itoa(n)}
+	until(t, func() bool {
+		got := a.Bind(t).Strings("PUBSUB", "NUMSUB", channel(key))
+		return got[0] == want[0] && got[1] == want[1]
+	}, "%d clients that listen for the unlock of %q", n, key)
+}
+
+// asleep waits until so many clients wait for the unlock of key: they listen, and
+// the try that follows has been refused. Nothing shows the latter from outside.
+func asleep(t *testing.T, a redistest.Admin, key string, n int) {
+	t.Helper()
+	listeners(t, a, key, n)
+	time.Sleep(100 * time.Millisecond)
+}
+
+// until polls what only the server or a JVM knows.
+func until(t *testing.T, ok func() bool, want string, args ...any) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v there is not: "+want, append([]any{patience}, args...)...)
+		}
+	}
+}
+
+// wantTTL wants the lock to have a lease of that length, begun or renewed after
+// since.
+func wantTTL(t *testing.T, a redistest.Admin, key string, lease time.Duration, since time.Time) {
+	t.Helper()
+	got := milliseconds(a.Bind(t).Int("PTTL", key))
+	if least := lease - time.Since(since) - slack; got < least || got > lease {
+		t.Errorf("%q has %v left, want between %v and %v", key, got, least, lease)
+	}
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// wantPublished wants exactly these messages on a channel since it was listened
+// to, and the count of those that an earlier call had seen. A last one of its own
+// proves that there are no others on their way.
+func wantPublished(t *testing.T, a redistest.Admin, l *redistest.Listener, key string, seen int, want ...string) int {
+	t.Helper()
+	const end = "7" // a number that no client knows, and so all pass over
+	a.Bind(t).Int("PUBLISH", channel(key), end)
+	want = append(want, end)
+	got := l.Wait(seen + len(want))[seen:]
+	ok := len(got) == len(want)
+	for i := 0; ok && i < len(got); i++ {
+		ok = got[i].Payload == want[i]
+	}
+	if !ok {
+		t.Fatalf("published: %v, want %q", got, want)
+	}
+	return seen + len(want)
+}
+
+// eachAdapter runs f with a Locker over each of the adapters.
+func eachAdapter(b *redisson.Bench, ttl time.Duration, f func(adapter string, l *holdfast.Locker)) {
+	for _, adapter := range []string{"rueidis", "goredis"} {
+		f(adapter, b.Over(b.Through(adapter, redishold.Options{}), ttl))
+	}
+}

@@ -1,0 +1,112 @@
+package locktest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+)
+
+func (s *suite) javaRenews(t *testing.T, b *redisson.Bench) {
+	const timeout = 1500 * time.Millisecond
+	j := java(t, b, "c08").in(s.watchdog(b, timeout))
+	wakeUps := s.wakeUps(t, j.jvm)
+	j.lock(0)
+	w := begin(t, b.Locker(10*time.Second), b.Name)
+	stays(t, b, timeout)
+	w.wantWaiting()
+	wakeUps.measure("Go", j.unlock, w.got)
+	wakeUps.report()
+	mustUnlock(t, w.lock)
+}
+
+func (s *suite) goRenews(t *testing.T, b *redisson.Bench) {
+	const ttl = 1500 * time.Millisecond
+	wakeUps := s.wakeUps(t, b.Java)
+	lock := mustLock(t, through(b, "goredis", ttl), b.Name)
+	j := java(t, b, "c09")
+	q := j.begin("lock", 0, 0)
+	stays(t, b, ttl)
+	q.wantWaiting()
+	if err := lock.Err(); err != nil {
+		t.Error(err)
+	}
+	wakeUps.measure("Java", func() { mustUnlock(t, lock) }, q.got)
+	wakeUps.report()
+	j.unlock()
+}
+
+// stays wants the lock to have the same holder for three times its lease, and
+// always to have a lease.
+func stays(t *testing.T, b *redisson.Bench, lease time.Duration) {
+	t.Helper()
+	admin := b.Admin().Bind(t)
+	hash := admin.Map("HGETALL", b.Name)
+	least := lease
+	for end := time.Now().Add(3 * lease); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		left := milliseconds(admin.Int("PTTL", b.Name))
+		if left <= 0 || left > lease {
+			t.Fatalf("%q has %v left, want a lease of %v", b.Name, left, lease)
+		}
+		least = min(least, left)
+	}
+	wantSame(t, hash, admin.Map("HGETALL", b.Name))
+	if least > lease*9/10 {
+		t.Errorf("the lease was never below %v: what was measured is no renewal", least)
+	}
+}
+
+func fixedLeases(t *testing.T, b *redisson.Bench) {
+	const lease, less, more = 2 * time.Second, time.Second, 3 * time.Second
+	admin := b.Admin().Bind(t)
+	heard := admin.Listen(channel(b.Name))
+	j := java(t, b, "c18")
+	l := b.Locker(10 * time.Second)
+
+	j.lock(lease)
+	began := time.Now()
+	if _, err := l.TryLock(t.Context(), b.Name, holdfast.Wait(less)); !isBusy(err) {
+		t.Fatalf("Go, which waits for less than the lease: %v, want ErrBusy", err)
+	}
+	if took := time.Since(began); took < less || took > less+late {
+		t.Errorf("Go gave up after %v, want %v", took, less)
+	}
+	end := ends(t, admin, b.Name)
+	lock := mustLock(t, l, b.Name, holdfast.Wait(more), holdfast.Lease(lease))
+	wantAt(t, time.Now(), end)
+	j.wantNotHeld()
+	wantPublished(t, admin, heard, b.Name, 0)
+
+	if j.tryLock(less, 0) {
+		t.Fatal("Java got the lock, although it waited for less than the lease")
+	}
+	end = ends(t, admin, b.Name)
+	if !j.tryLock(more, 0) {
+		t.Fatal("Java was refused, although it waited for more than the lease")
+	}
+	wantAt(t, time.Now(), end)
+	wantLost(t, lock)
+	wantPublished(t, admin, heard, b.Name, 1) // 1: the end of the first count
+	j.unlock()
+}
+
+func alternatingLeases(t *testing.T, b *redisson.Bench) {
+	j := java(t, b, "c19")
+	for _, ttl := range []time.Duration{2 * time.Second, time.Minute} { // shorter and longer than the watchdog's
+		eachAdapter(b, ttl, func(_ string, l *holdfast.Locker) {
+			since := time.Now()
+			j.lock(0)
+			wantTTL(t, b.Admin(), b.Name, 30*time.Second, since)
+			j.unlock()
+			since = time.Now()
+			lock := mustLock(t, l, b.Name)
+			wantTTL(t, b.Admin(), b.Name, ttl, since)
+			mustUnlock(t, lock)
+			since = time.Now()
+			j.lock(5 * time.Second)
+			wantTTL(t, b.Admin(), b.Name, 5*time.Second, since)
+			j.unlock()
+		})
+	}
+}

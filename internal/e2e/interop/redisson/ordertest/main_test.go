@@ -1,0 +1,9 @@
+package ordertest
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+)
+
+func TestMain(m *testing.M) { redisson.Main(m, 6) }

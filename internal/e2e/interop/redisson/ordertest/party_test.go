@@ -1,0 +1,205 @@
+package ordertest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+)
+
+// patience is how long a test waits for what should come at once or by itself
+// after some seconds.
+const patience = 30 * time.Second
+
+// party is somebody who uses the case's lock, in Go or in Java.
+type party struct {
+	t    *testing.T
+	b    *redisson.Bench
+	who  string
+	ask  func() (*holdfast.Lock, time.Time, error) // returns when the lock is there
+	give func() error
+
+	sleep func() // returns when a thread of Java sleeps in what it waits for; nil in Go
+
+	answer chan answer
+	lock   *holdfast.Lock // what it holds, in Go
+}
+
+type answer struct {
+	lock *holdfast.Lock
+	at   time.Time
+	err  error
+}
+
+// inGo returns a party with that kind of lock.
+func inGo(t *testing.T, b *redisson.Bench, m *holdfast.Mutex) *party {
+	return inGoAs(t.Context(), t, b, m)
+}
+
+// inGoAs is inGo with a context that may carry an owner.
+func inGoAs(ctx context.Context, t *testing.T, b *redisson.Bench, m *holdfast.Mutex) *party {
+	p := &party{t: t, b: b, who: "Go"}
+	p.ask = func() (*holdfast.Lock, time.Time, error) {
+		lock, err := m.Lock(ctx)
+		return lock, time.Now(), err
+	}
+	p.give = func() error { return p.lock.Unlock() }
+	return p
+}
+
+// jvm starts a client of the case's own; change may be nil.
+func jvm(t *testing.T, b *redisson.Bench, change func(*redisson.Settings)) *peer.Process {
+	t.Helper()
+	java := b.JVM(change)
+	warm(t, b, java)
+	return java
+}
+
+// warm makes a JVM wait and be woken once, which takes it long the first time: it
+// has to load what it needs for that.
+func warm(t *testing.T, b *redisson.Bench, java *peer.Process) {
+	t.Helper()
+	name := b.Name + ":warm"
+	for _, kind := range []string{"fair", "write"} {
+		c := peer.Command{Op: "lock", Kind: kind, Name: name, Thread: name + "-a"}
+		holder := inJavaFor(t, b, java, c).has()
+		c.Thread = name + "-b"
+		waiter := inJavaFor(t, b, java, c).asleep()
+		holder.unlock()
+		waiter.granted()
+		waiter.unlock()
+	}
+}
+
+// inJava returns the party that is a thread of java. Its lease is Redisson's.
+func inJava(t *testing.T, b *redisson.Bench, java *peer.Process, kind, thread string) *party {
+	return inJavaFor(t, b, java, peer.Command{Op: "lock", Kind: kind, Name: b.Name, Thread: thread})
+}
+
+// inJavaFor is inJava with the command that takes the lock.
+func inJavaFor(t *testing.T, b *redisson.Bench, java *peer.Process, c peer.Command) *party {
+	unlock := c
+	unlock.Op = "unlock"
+	thread := redisson.ThreadOf(t, java, c.Thread)
+	return &party{
+		t: t, b: b, who: "Java " + c.Thread,
+		ask: func() (*holdfast.Lock, time.Time, error) {
+			r, ok := <-java.Go(c)
+			if !ok {
+				return nil, time.Time{}, errors.New("the JVM ended")
+			}
+			if c.Op == "tryLock" && r.Err() == nil && !r.Bool() {
+				return nil, r.Received, holdfast.ErrBusy
+			}
+			return nil, r.Received, r.Err()
+		},
+		give:  func() error { return thread.Try(unlock).Err() },
+		sleep: thread.AwaitSleep,
+	}
+}
+
+// wait makes p ask for the lock, and returns at once.
+func (p *party) wait() *party {
+	p.answer = make(chan answer, 1)
+	go func() { // ends with the test's context, or with the JVM
+		lock, at, err := p.ask()
+		p.answer <- answer{lock, at, err}
+	}()
+	return p
+}
+
+// asleep makes p, of Java, ask for the lock, and returns when it sleeps: no timer
+// wakes it before its lease or that of the holder is over.
+func (p *party) asleep() *party {
+	p.t.Helper()
+	p.wait()
+	p.sleep()
+	return p
+}
+
+// has makes p take the lock, which nobody keeps from it.
+func (p *party) has() *party {
+	p.t.Helper()
+	p.wait().granted()
+	return p
+}
+
+// ended waits for what became of asking.
+func (p *party) ended() answer {
+	p.t.Helper()
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	select {
+	case a := <-p.answer:
+		return a
+	case <-over.C:
+		p.t.Fatalf("%s still waits after %v", p.who, patience)
+	}
+	return answer{}
+}
+
+// granted waits until p has the lock, and returns when that was.
+func (p *party) granted() time.Time {
+	p.t.Helper()
+	a := p.ended()
+	if a.err != nil {
+		p.t.Fatalf("%s: %v", p.who, a.err)
+	}
+	p.lock = a.lock
+	return a.at
+}
+
+// waits fails the test if p does not wait any more.
+func (p *party) waits() {
+	p.t.Helper()
+	select {
+	case a := <-p.answer:
+		p.t.Fatalf("%s did not wait: %v", p.who, a.err)
+	default:
+	}
+}
+
+// unlock gives the lock back.
+func (p *party) unlock() {
+	p.t.Helper()
+	if err := p.give(); err != nil {
+		p.t.Fatalf("%s: unlock: %v", p.who, err)
+	}
+}
+
+// hand makes p unlock, and waits until next have the lock, which a message has to
+// tell: it has to be there soon. How long Java takes to tell Java is its own affair.
+func (p *party) hand(next ...*party) {
+	p.t.Helper()
+	quiet := p.b.Quiet()
+	quiet.Lock()
+	defer quiet.Unlock()
+	began := time.Now()
+	p.unlock()
+	var slowest time.Duration
+	for _, n := range next {
+		took := n.granted().Sub(began)
+		if p.sleep != nil && n.sleep != nil {
+			continue
+		}
+		if took > redisson.WakeLimit {
+			p.t.Errorf("%s after %s: after %v, want a wake-up within %v", n.who, p.who, took, redisson.WakeLimit)
+		}
+		slowest = max(slowest, took)
+	}
+	if slowest > 0 {
+		p.t.Attr("wake-up", slowest.Round(100*time.Microsecond).String())
+	}
+}
+
+// between fails the test unless d lies between two bounds.
+func between(t *testing.T, what string, d, least, most time.Duration) {
+	t.Helper()
+	if d < least || d > most {
+		t.Errorf("%s: got %v, want %v to %v", what, d, least, most)
+	}
+}
