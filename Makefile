@@ -26,8 +26,9 @@ race: redis ## the tests of the library three times over, to provoke races
 	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 .PHONY: e2e
-e2e: redis ## locks under faults: processes and deployments, the fault matrix, random histories
-	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/locktest ./internal/e2e/deploytest
+e2e: redis ## locks under faults: histories of processes, every deployment, the fault matrix, a random soak
+	$(GO) test -race -count=1 $(FLAGS) -run History ./internal/e2e/locktest
+	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/deploytest
 	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: interop
