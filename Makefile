@@ -4,8 +4,9 @@ MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf cm
 FLAGS   ?=
 # Packages that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
-# Packages that need programs in other languages.
+# Packages that need programs in other languages, and where those are kept.
 FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
+INTEROP ?= $(or $(HOLDFAST_INTEROP),$(HOME)/.cache/holdfast-interop)
 
 .PHONY: help
 help: ## list the targets
@@ -33,9 +34,9 @@ e2e: redis ## locks under faults: histories of processes, every deployment, the 
 
 .PHONY: interop
 interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and redislock; needs a JDK 17, Maven, Python 3 and Node
-	@sh .ci/interop
-	$(GO) test -race -count=1 ./internal/e2e/interop/plaintest
-	HOLDFAST_STRESS=$${HOLDFAST_STRESS:-10000} $(GO) test -json -race -count=1 -p 1 -timeout 20m ./internal/e2e/interop/redisson/... | \
+	@HOLDFAST_INTEROP="$(INTEROP)" sh .ci/interop
+	HOLDFAST_INTEROP="$(INTEROP)" $(GO) test -race -count=1 ./internal/e2e/interop/plaintest
+	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_STRESS=$(or $(HOLDFAST_STRESS),10000) $(GO) test -json -race -count=1 -p 1 -timeout 20m ./internal/e2e/interop/redisson/... | \
 		$(GO) run ./internal/e2e/interop/report -doc docs/redisson.md $(REPORT)
 
 .PHONY: soak

@@ -164,16 +164,22 @@ func (s *scene) lock(l *holdfast.Locker, opts ...holdfast.Option) *holdfast.Lock
 func (s *scene) waiting(l *holdfast.Locker) <-chan *holdfast.Lock {
 	s.Helper()
 	got := make(chan *holdfast.Lock, 1)
-	ctx := s.within(long)
+	ctx, cancel := context.WithTimeout(s.Context(), long)
 	go func() {
 		defer close(got)
 		lock, err := l.Lock(ctx, s.name)
-		if err != nil {
+		switch {
+		case err == nil:
+			got <- lock
+		case ctx.Err() == nil: // else the case is over
 			s.Errorf("Lock: %v", err)
-			return
 		}
-		got <- lock
 	}()
+	s.Cleanup(func() {
+		cancel()
+		for range got { // until it has ended
+		}
+	})
 	channel := "holdfast:free:{" + s.name + "}"
 	for deadline := time.Now().Add(10 * time.Second); s.server.Strings("PUBSUB", "NUMSUB", channel)[1] == "0"; {
 		if time.Now().After(deadline) {

@@ -67,6 +67,11 @@ func read(in io.Reader, out io.Writer) (*report, error) {
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
+	for _, versions := range r.cases {
+		for _, c := range versions {
+			r.failed = r.failed || c.action == "" // the run broke off
+		}
+	}
 	if len(r.cases) == 0 && !r.failed {
 		return nil, fmt.Errorf("no case was run")
 	}
