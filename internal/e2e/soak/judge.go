@@ -208,7 +208,9 @@ func (r *round) judgeUpdates(v *verdict) {
 	v.refused = refused
 	for _, found := range plain {
 		over := min(found.B.Due, found.B.Lost) < found.B.Wrote
-		if r.explains(found) || over && r.history.Idle(found.B.Process, found.B.Read, found.B.Wrote) {
+		both := *found
+		both.To = min(found.To, found.A.Ended(), found.B.Ended()) // until when both held it: the second may have written much later
+		if r.explains(&both) || over && r.history.Idle(found.B.Process, found.B.Read, found.B.Wrote) {
 			v.stale++
 			continue
 		}

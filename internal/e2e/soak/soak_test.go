@@ -225,6 +225,36 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 	}
 }
 
+// A write that undid another is explained by a fault that gave the lock to two,
+// however long the second one held it then.
+func TestWhatExplainsALostUpdate(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	event := func(at int64, what string, op int64) history.Event {
+		return history.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: history.Exclusive, Lease: 500 * ms, Left: 480 * ms, Token: uint64(op), Watched: true}
+	}
+	for name, test := range map[string]struct {
+		windows         []window
+		stale, violated int
+	}{
+		"a fault took the first one's lock": {[]window{{from: 105 * ms, to: 110 * ms, lost: 110 * ms, process: -1, loses: true}}, 1, 0},
+		"a fault long before":               {[]window{{from: 5 * ms, to: 10 * ms, lost: 10 * ms, process: -1, loses: true}}, 0, 1},
+		"nothing was broken":                {nil, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := round{windows: test.windows, history: history.New([]history.Event{
+				event(95, history.Called, 1), event(100, history.Granted, 1), event(102, history.Called, 2), event(112, history.Granted, 2),
+				event(113, history.Read, 2), event(114, history.Read, 1), event(115, history.Wrote, 1), event(116, history.Unlock, 1), event(120, history.Unlocked, 1),
+				event(400, history.Renewed, 2), event(800, history.Renewed, 2), event(1000, history.Wrote, 2), event(1001, history.Unlock, 2), event(1002, history.Unlocked, 2),
+			})}
+			var v verdict
+			r.judgeUpdates(&v)
+			if v.stale != test.stale || len(v.violations) != test.violated {
+				t.Errorf("%d stale writes, %d violations, want %d and %d", v.stale, len(v.violations), test.stale, test.violated)
+			}
+		})
+	}
+}
+
 // A holder whose lock a fault took away may be told after the next grant, also if
 // its process had no processor when its own clock said so.
 func TestWhatExplainsALateNotice(t *testing.T) {
