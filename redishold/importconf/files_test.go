@@ -51,7 +51,7 @@ func files() map[string]file {
 				Pool: importconf.Pool{Size: 64, MinIdle: 24}, TTL: 20 * time.Second, FairWait: 2 * time.Minute,
 			},
 			"idleConnectionTimeout retryAttempts retryInterval subscriptionsPerConnection subscriptionConnectionMinimumIdleSize " +
-				"subscriptionConnectionPoolSize dnsMonitoringInterval !nameMapper threads nettyThreads codec transportMode checkLockSyncedSlaves",
+				"subscriptionConnectionPoolSize dnsMonitoringInterval !nameMapper threads nettyThreads codec transportMode !checkLockSyncedSlaves",
 		},
 		"redisson/single-4.yaml": {
 			importconf.Settings{
@@ -112,7 +112,7 @@ func files() map[string]file {
 				Username: "app", Password: "p@ss", DialTimeout: 2 * time.Second, Timeout: 3 * time.Second,
 				Pool: importconf.Pool{Size: 16, Wait: 1500 * time.Millisecond},
 			},
-			"spring.redis.host spring.redis.sentinle.master",
+			"spring.redis.host !spring.redis.sentinle.master",
 		},
 		"spring/sentinel.properties": {springSentinel, "spring.data.redis.host"},
 		"spring/sentinel.yaml":       {springSentinel, "!spring.data.redis.password"},
@@ -130,7 +130,7 @@ func files() map[string]file {
 			importconf.Settings{
 				URL: "redis://127.0.0.1:6379", Deployment: single, Addrs: []string{"127.0.0.1:6379"}, Password: "s3cret", TTL: 15 * time.Second,
 			},
-			"spring.redis.host spring.redis.redisson.config: singleServerConfig.loadBalancer spring.redis.redisson.config: thread",
+			"!spring.config.import spring.redis.host spring.redis.redisson.config: singleServerConfig.loadBalancer !spring.redis.redisson.config: thread",
 		},
 	}
 }

@@ -27,7 +27,7 @@ func misspelt(s *importconf.Settings, err error) bool {
 		return strings.Contains(err.Error(), "no such key")
 	}
 	return slices.ContainsFunc(s.Ignored, func(i importconf.Ignored) bool {
-		return strings.Contains(i.Why, "no such key") || strings.Contains(i.Why, "belongs")
+		return i.Serious && (strings.Contains(i.Why, "no such key") || strings.Contains(i.Why, "belongs"))
 	})
 }
 
@@ -74,6 +74,21 @@ func TestMisspeltKeysAreTold(t *testing.T) {
 	for _, text := range []string{"timeout: 1", "thread: 1", "address: x"} {
 		if !misspelt(importconf.Redisson([]byte("singleServerConfig: {address: 'redis://h:1'}\n"+text), nil)) {
 			t.Errorf("%s at the top is not told", text)
+		}
+	}
+}
+
+// TestReplicasAreTold: what a file says of acknowledgements is serious, unless it
+// asks for none, as Holdfast does by default.
+func TestReplicasAreTold(t *testing.T) {
+	for text, want := range map[string]bool{
+		"checkLockSyncedSlaves: true":  true,
+		"checkLockSyncedSlaves: false": false,
+		"slavesSyncTimeout: 2000":      false,
+	} {
+		s, err := importconf.Redisson([]byte("singleServerConfig: {address: 'redis://h:1'}\n"+text), nil)
+		if err != nil || len(s.Ignored) != 1 || s.Ignored[0].Serious != want || !strings.Contains(s.Ignored[0].Why, "Options.Replicas") {
+			t.Errorf("%s: got %+v and %v, want it told, serious: %v", text, s, err, want)
 		}
 	}
 }

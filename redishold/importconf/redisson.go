@@ -145,12 +145,12 @@ func (r *redissonReader) sort(p pair, in string) error {
 		r.given[p.key] = e
 		return nil
 	}
-	why, serious := redissonIgnores(section, p.key, className(p.value))
+	why, serious := redissonIgnores(section, p)
 	if why == "" {
 		if strings.HasPrefix(strings.ToLower(p.key), "ssl") {
 			return e.fault("there is no such key here in Redisson 3.17 to 4.7; nothing that begins with ssl is passed over")
 		}
-		why = misplaced(section, p.key)
+		why, serious = misplaced(section, p.key), true
 	}
 	i := e.ignored(why)
 	i.Serious = serious

@@ -52,16 +52,19 @@ func redissonUses(section, key string) bool {
 }
 
 // redissonIgnores returns why a key that Redisson knows is of no use here, or "".
-// class is that of its value.
-func redissonIgnores(section, key, class string) (why string, serious bool) {
-	if section == "" {
-		if why = ignoredAtTop(key); why != "" {
-			return why, false
-		}
-	} else if why = ignoredInSection(key); why != "" {
+func redissonIgnores(section string, p pair) (why string, serious bool) {
+	switch {
+	case section != "":
+		why = ignoredInSection(p.key)
+	case p.key == "checkLockSyncedSlaves" && p.value.Value != "false":
+		return "whether replicas must acknowledge a lock is redishold.Options.Replicas: set it", true
+	default:
+		why = ignoredAtTop(p.key)
+	}
+	if why != "" {
 		return why, false
 	}
-	return ignoredAnywhere(key, class)
+	return ignoredAnywhere(p.key, className(p.value))
 }
 
 // ignoredAnywhere knows the keys that moved, in 3.x or 4.0, from the sections to
@@ -111,8 +114,10 @@ func ignoredAtTop(key string) string {
 		return "it is about the threads and sockets of Java"
 	case "lockWatchdogBatchSize":
 		return "renewals that are due together travel together, without a limit to set"
-	case "checkLockSyncedSlaves", "slavesSyncTimeout":
-		return "whether replicas must acknowledge a lock is redishold.Options.Replicas"
+	case "checkLockSyncedSlaves": // false
+		return "no replica has to acknowledge a lock, unless redishold.Options.Replicas says so"
+	case "slavesSyncTimeout":
+		return "whether replicas must acknowledge a lock is redishold.Options.Replicas; how long they may take follows from the TTL and the context"
 	case "useScriptCache":
 		return "scripts are always cached by the server"
 	case "keepPubSubOrder", "reliableTopicWatchdogTimeout", "minCleanUpDelay", "maxCleanUpDelay", "cleanUpKeysAmount", "valkeyCapabilities":

@@ -137,10 +137,11 @@ func TestURLs(t *testing.T) {
 		"spring.redis.host=::1":             "redis://[::1]:6379",
 		"spring.redis.url=redis://h":        "redis://h:6379",
 		"spring.redis.url=rediss://x@[::1]": "rediss://[::1]:6379",
-		"spring.redis.url=redis://h:1/2\nspring.redis.ssl=true":    "rediss://h:1/2",
-		"spring.data.redis.host=new\nspring.redis.host=old":        "redis://new:6379",
-		"spring.data.redis.host=a\n#---\nspring.data.redis.host=b": "redis://b:6379",
-		"spring.redis.cluster.nodes=[::1]:1,h:2":                   "redis+cluster://[::1]:1,h:2",
+		"spring.redis.url=redis://h:1/2\nspring.redis.ssl=true\nspring.redis.database=2": "rediss://h:1/2",
+		"spring.redis.url=redis://h:1/\nspring.redis.database=0":                         "redis://h:1",
+		"spring.data.redis.host=new\nspring.redis.host=old":                              "redis://new:6379",
+		"spring.data.redis.host=a\n#---\nspring.data.redis.host=b":                       "redis://b:6379",
+		"spring.redis.cluster.nodes=[::1]:1,h:2":                                         "redis+cluster://[::1]:1,h:2",
 	} {
 		s, err := importconf.Spring([]byte("spring.redis.clientName=x\n"+text), "a.properties", nil)
 		if err != nil || s.URL != want {

@@ -22,8 +22,9 @@ import (
 //
 // It is an error if there is no key of Redis, a key twice in a document, a
 // placeholder that is not set, a value that is none for its key, a database of a
-// cluster, certificates in a form that cannot be read here, or if the settings
-// are in another file (spring.redis.redisson.file): that one is for Redisson.
+// cluster, one beside a URL that does not name the same, certificates in a form
+// that cannot be read here, or if the settings are in another file
+// (spring.redis.redisson.file): that one is for Redisson.
 func Spring(file []byte, name string, env func(name string) (string, bool)) (*Settings, error) {
 	var properties []document
 	var err error
@@ -82,6 +83,9 @@ func (r *springReader) read(documents []document) error {
 	if prefix == "" {
 		return fmt.Errorf("no key begins with %s or %s", strings.TrimSuffix(newer, "."), strings.TrimSuffix(older, "."))
 	}
+	if e, ok := r.keys["spring.config.import"]; ok {
+		r.ignore(e, "other files are not read: what they say of Redis is not here", true)
+	}
 	if done, err := r.redisson(); done || err != nil {
 		return err
 	}
@@ -89,19 +93,17 @@ func (r *springReader) read(documents []document) error {
 		e := r.keys[key]
 		name, ours := strings.CutPrefix(key, prefix)
 		switch {
-		case key == "spring.config.import":
-			r.ignore(e, "other files are not read: what they say of Redis is not here", true)
 		case ours && springUses(name):
 			r.given[name] = e
 		case ours:
-			why := springIgnores(name)
+			why, serious := springIgnores(name), false
 			if why == "" && strings.HasPrefix(name, "ssl") {
 				return e.fault("there is no such key in Spring Boot 2.7 to 4.0; nothing that begins with ssl is passed over")
 			}
 			if why == "" {
-				why = "there is no such key in Spring Boot 2.7 to 4.0: misspelt?"
+				why, serious = "there is no such key in Spring Boot 2.7 to 4.0: misspelt?", true
 			}
-			r.ignore(e, why, false)
+			r.ignore(e, why, serious)
 		case ofRedis(key):
 			r.ignore(e, "keys that begin with "+strings.TrimSuffix(newer, ".")+" are there too, and Spring Boot 3 reads those only", true)
 		}

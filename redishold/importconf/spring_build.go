@@ -166,8 +166,9 @@ func (r *springReader) single() error {
 	return s.locate(Single, []address{a}, database)
 }
 
-// byURL fills in the server that a URL names. It goes before all the other keys,
-// which are left and so get listed.
+// byURL fills in the server that a URL names. It goes before the other keys, which
+// are left and so get listed; but for the database, of which versions of Spring
+// read either the one or the other.
 func (r *springReader) byURL(e entry) error {
 	s := &r.settings
 	text, err := e.text()
@@ -186,6 +187,13 @@ func (r *springReader) byURL(e entry) error {
 		if s.Database, err = strconv.Atoi(path); err != nil || s.Database < 0 {
 			return e.fault("behind the port stands the number of a database, and nothing else")
 		}
+	}
+	database, err := r.given.number("database")
+	if err != nil {
+		return err
+	}
+	if database != s.Database {
+		return e.fault("Spring Boot before 3.5 takes the database from the key database, newer ones from the URL: give both, and the same")
 	}
 	a.from = e
 	s.Username, s.Password = a.user, a.password

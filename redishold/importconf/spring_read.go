@@ -52,6 +52,8 @@ func (f flattener) mapping(n *yaml.Node, in string, depth int) error {
 		}
 		key := canonical(in + p.key)
 		switch {
+		case p.value.Kind == yaml.MappingNode && oneValue(key):
+			return p.entryOf(in).fault("one value is expected here; put it in quotes")
 		case p.value.Kind == yaml.MappingNode && len(p.value.Content) > 0:
 			if err := f.mapping(p.value, in+p.key+".", depth+1); err != nil {
 				return err
@@ -74,6 +76,17 @@ func (f flattener) mapping(n *yaml.Node, in string, depth int) error {
 		f.into[key] = e
 	}
 	return nil
+}
+
+// oneValue reports whether a key has no keys below it. What looks like one may be
+// a piece of a password that begins with a brace, and must not be shown.
+func oneValue(key string) bool {
+	if strings.HasSuffix(key, "password") {
+		return ofRedis(key) || strings.HasPrefix(key, bundles)
+	}
+	name, _ := strings.CutPrefix(key, older)
+	name, _ = strings.CutPrefix(name, newer)
+	return name != key && name != "ssl" && springUses(name)
 }
 
 // relevant reports whether a key can matter: it is one of Redis', or can be the

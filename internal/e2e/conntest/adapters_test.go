@@ -75,11 +75,12 @@ type env struct {
 	close  func()
 }
 
-// each runs test for every adapter, with a server and a proxy of its own, and
-// checks that nothing is left when the Conn is closed.
+// each runs test for every adapter, with a server and a proxy of its own, some at
+// the same time: they wait for most of it.
 func each(t *testing.T, test func(e *env)) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.Start(t)
 			e := &env{T: t, server: server, proxy: faultproxy.Start(t, server.Addr())}
 			var err error

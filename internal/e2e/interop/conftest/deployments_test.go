@@ -75,7 +75,7 @@ func files(d *redistest.Deployment) []file {
 			{"redisson-4.yaml", fmt.Sprintf("singleServerConfig:\n  address: [\"redis://%s\"]\nusername: default\npassword: \"${REDIS_PASSWORD}\"\n", seeds[0])},
 			{"application.properties", fmt.Sprintf("spring.redis.host=%s\nspring.redis.port=%s\nspring.redis.username=app\nspring.redis.password=${REDIS_PASSWORD}\nspring.redis.database=3\n"+
 				"spring.redis.timeout=2s\nspring.redis.jedis.pool.max-active=2\nspring.redis.jedis.pool.max-wait=500ms\n", host, port)},
-			{"application.yaml", fmt.Sprintf("spring:\n  data:\n    redis:\n      url: redis://app:p%%40ss:w%%2Frd%%20%%231@%s/3\n      connectTimeout: PT2S\n", seeds[0])},
+			{"application.yaml", fmt.Sprintf("spring:\n  data:\n    redis:\n      url: redis://app:p%%40ss:w%%2Frd%%20%%231@%s/3\n      database: 3\n      connectTimeout: PT2S\n", seeds[0])},
 			{"redisson-in-spring.yaml", ""},
 		}
 	}

@@ -40,6 +40,15 @@ func heard(reply any) int64 {
 	return n
 }
 
+// AwaitGo returns when goroutines sleep in what they wait for: they listen, of
+// which listens tells, and the attempt that follows has been refused, which nothing
+// shows from outside. For a thread of Java see Thread.AwaitSleep.
+func AwaitGo(t testing.TB, what string, listens func() bool) {
+	t.Helper()
+	Await(t, what, listens)
+	time.Sleep(100 * time.Millisecond)
+}
+
 // Pending is a call that may wait, in a goroutine of its own.
 type Pending[T any] struct {
 	t    testing.TB

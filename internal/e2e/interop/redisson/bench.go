@@ -48,7 +48,7 @@ func Run(t *testing.T, versions []string, topology redistest.Topology, cases []C
 			}
 			d := redistest.StartDeployment(t, topology)
 			java := Start(t, version, On(d))
-			warmUp(t, java)
+			WarmUp(t, java)
 			quiet := new(sync.RWMutex)
 			t.Run("all", func(t *testing.T) {
 				for _, c := range cases {
@@ -68,9 +68,9 @@ func Run(t *testing.T, versions []string, topology redistest.Topology, cases []C
 	}
 }
 
-// warmUp has two threads hand a lock over: a JVM loads and compiles what it does
+// WarmUp has two threads hand a lock over: a JVM loads and compiles what it does
 // for the first time, and is no measure then.
-func warmUp(t *testing.T, java *peer.Process) {
+func WarmUp(t *testing.T, java *peer.Process) {
 	a, b := ThreadOf(t, java, "warm-a"), ThreadOf(t, java, "warm-b")
 	lock, unlock := peer.Command{Op: "lock", Name: "warm-up"}, peer.Command{Op: "unlock", Name: "warm-up"}
 	for range 3 {

@@ -7,6 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 )
 
+// NotHeld is the class of what Redisson throws at a thread that unlocks what it does
+// not hold.
+const NotHeld = "java.lang.IllegalMonitorStateException"
+
 // Thread is a thread of a JVM, for one test: what goes wrong there fails that
 // test, also where the JVM is shared.
 type Thread struct {

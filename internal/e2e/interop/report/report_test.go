@@ -73,10 +73,10 @@ func TestReport(t *testing.T) {
 func TestReportOfFailures(t *testing.T) {
 	failed := aRun + `{"Action":"output","Test":"TestLock/4.7.0/all/04_x","Output":"it broke\n"}` + "\n" + `{"Action":"fail","Test":"TestLock/4.7.0/all/04_x"}` + "\n"
 	for name, in := range map[string]string{
-		"a case":    failed,
-		"a build":   aRun + `{"Action":"build-output","Output":"it broke\n"}` + "\n" + `{"Action":"build-fail"}` + "\n",
+		"a case":               failed,
+		"a build":              aRun + `{"Action":"build-output","Output":"it broke\n"}` + "\n" + `{"Action":"build-fail"}` + "\n",
 		"a run that broke off": aRun + "it broke\n" + `{"Action":"attr","Test":"TestLock/4.7.0/all/05_y","Key":"observed","Value":"a"}` + "\n",
-		"a package": aRun + `{"Action":"output","Output":"it broke\n"}` + "\n" + `{"Action":"fail"}` + "\n",
+		"a package":            aRun + `{"Action":"output","Output":"it broke\n"}` + "\n" + `{"Action":"fail"}` + "\n",
 	} {
 		if code, out, after := reported(t, in, document("old", "old"), "-update"); code != 1 || !strings.Contains(out, "it broke") || after != document("old", "old") {
 			t.Errorf("%s: exit %d, %s", name, code, out)

@@ -32,7 +32,16 @@ func groups(t *testing.T, b *redisson.Bench) []group {
 	t.Helper()
 	all := []group{{redisson.ThreadOf(t, b.Java, "c53"), b.Version, b.Version != redisson.Classic}}
 	start := func(what, version string, sharded bool, s redisson.Settings) {
-		all = append(all, group{redisson.ThreadOf(t, redisson.Start(t, version, s), "c53"), what, sharded})
+		java := redisson.Start(t, version, s)
+		redisson.WarmUp(t, java)
+		all = append(all, group{redisson.ThreadOf(t, java, "c53"), what, sharded})
+	}
+	if b.Version == redisson.Newest {
+		for _, mode := range []string{"ON", "OFF"} {
+			s := redisson.On(b.Deployment)
+			s.ShardedSubscriptionMode = mode
+			start(b.Version+", shardedSubscriptionMode "+mode, b.Version, mode == "ON", s)
+		}
 	}
 	// The probe goes to the first address that answers, and succeeds only at the
 	// node that has slot 0.
@@ -81,7 +90,11 @@ func awaitListening(t *testing.T, b *redisson.Bench, channel string, all []group
 			classic++
 		}
 	}
-	redisson.Await(t, fmt.Sprintf("%d classic and %d sharded listeners of %s", classic, sharded, channel), func() bool {
+	await := redisson.Await
+	if locker > 0 {
+		await = redisson.AwaitGo
+	}
+	await(t, fmt.Sprintf("%d classic and %d sharded listeners of %s", classic, sharded, channel), func() bool {
 		var c, s int64
 		for _, server := range b.Deployment.Servers() {
 			c += redisson.Listeners(server.Admin, channel)

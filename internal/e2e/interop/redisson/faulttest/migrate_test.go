@@ -16,7 +16,6 @@ const leaseOnTheMove = 4 * time.Second
 
 // A slot moves while its lock is held and waited for.
 func TestMigration(t *testing.T) {
-	t.Parallel() // with TestFailOver: both mostly wait
 	redisson.Run(t, redisson.Versions(), redistest.Cluster, []redisson.Case{
 		{Name: "54 the slot moves while Java and Go wait", Run: slotMoves},
 	})
@@ -43,6 +42,7 @@ func (m *move) heldByJava(name string) {
 	j := redisson.ThreadOf(m.t, m.b.Java, "c54-holder")
 	j.Do(lockOf("lock", name, 0))
 	goWaits := passing(m.t, m.waiter, name)
+	m.goSleeps(name, 1)
 	slot := m.begin(name)
 	must(m.t, slot.Move(name))
 	must(m.t, slot.Finish())
@@ -65,6 +65,7 @@ func (m *move) unlockedAfter(name string) {
 	lock := take(m.t, m.holder, name)
 	javaWaits, goWaits := j.Begin(lockOf("lock", name, 0)), passing(m.t, m.waiter, name)
 	j.AwaitSleep()
+	m.goSleeps(name, 2)
 	must(m.t, m.begin(name).Finish())
 	if err := lock.Err(); err != nil {
 		m.t.Fatalf("the hold while its slot moved: %v", err)
@@ -90,6 +91,7 @@ func (m *move) unlockedBetween(name string) {
 	lock := take(m.t, m.holder, name)
 	javaWaits, goWaits := j.Begin(lockOf("lock", name, 0)), passing(m.t, m.waiter, name)
 	j.AwaitSleep()
+	m.goSleeps(name, 2)
 	slot := m.begin(name)
 	must(m.t, slot.Move(name))
 	began := time.Now()
@@ -119,6 +121,12 @@ func (m *move) again(name string) {
 	must(m.t, lock.Unlock())
 	redisson.Woken(m.t, "Java, which waits again", began, waits.Wait().Received)
 	j.Do(lockOf("unlock", name, 0))
+}
+
+// goSleeps returns when Go sleeps until it is told, and so many listen in all.
+func (m *move) goSleeps(name string, all int64) {
+	m.t.Helper()
+	redisson.AwaitGo(m.t, "Go listens", func() bool { return m.listeners(name) == all })
 }
 
 // sharded reports that this version listens on sharded channels.

@@ -12,18 +12,18 @@ import (
 )
 
 // late is how long after the end of a lease a waiter may have the lock.
-const late = 700 * time.Millisecond
+const late = 2 * time.Second
 
 // renewed waits until the holder's lease has been renewed.
 func renewed(t *testing.T, a redistest.Admin, key string) {
 	t.Helper()
 	last := int64(1 << 62)
-	until(t, func() bool {
+	redisson.Await(t, "a renewal of "+key, func() bool {
 		left := a.Bind(t).Int("PTTL", key)
 		more := left > last
 		last = left
 		return more
-	}, "a renewal of %q", key)
+	})
 }
 
 // end is when a lease is over: not before from, not after to. What lies between is
@@ -58,9 +58,9 @@ func wantAt(t *testing.T, at time.Time, lease end) {
 	}
 }
 
-func (s *suite) javaKilled(t *testing.T, b *redisson.Bench) {
+func javaKilled(t *testing.T, b *redisson.Bench) {
 	const timeout = 3 * time.Second
-	jvm := s.watchdog(b, timeout)
+	jvm := watchdog(b, timeout)
 	j := java(t, b, "c06").in(jvm)
 	j.lock(0)
 	w := begin(t, through(b, "goredis", 10*time.Second), b.Name)
@@ -88,9 +88,9 @@ func goKilled(t *testing.T, b *redisson.Bench) {
 	j.unlock()
 }
 
-func (s *suite) javaPaused(t *testing.T, b *redisson.Bench) {
+func javaPaused(t *testing.T, b *redisson.Bench) {
 	const timeout = 1500 * time.Millisecond
-	jvm := s.watchdog(b, timeout)
+	jvm := watchdog(b, timeout)
 	admin := b.Admin().Bind(t)
 	j := java(t, b, "c13").in(jvm)
 	j.lock(0)

@@ -84,11 +84,17 @@ type taken struct {
 // begin has a goroutine wait for a lock. It ends with the case.
 func begin(t *testing.T, l *holdfast.Locker, name string, opts ...holdfast.Option) *waiting {
 	t.Helper()
+	return beginOn(t, l.Mutex(name), opts...)
+}
+
+// beginOn is begin for a lock of any kind.
+func beginOn(t *testing.T, m *holdfast.Mutex, opts ...holdfast.Option) *waiting {
+	t.Helper()
 	w := &waiting{t: t, taken: make(chan taken, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		lock, err := l.Lock(t.Context(), name, opts...)
+		lock, err := m.Lock(t.Context(), opts...)
 		w.taken <- taken{lock, err, time.Now()}
 	}()
 	t.Cleanup(func() {
@@ -143,29 +149,18 @@ func channel(key string) string {
 // listeners waits until so many clients listen for the unlock of key.
 func listeners(t *testing.T, a redistest.Admin, key string, n int) {
 	t.Helper()
-	want := []string{channel(key), strconv.Itoa(n)}
-	until(t, func() bool {
-		got := a.Bind(t).Strings("PUBSUB", "NUMSUB", channel(key))
-		return got[0] == want[0] && got[1] == want[1]
-	}, "%d clients that listen for the unlock of %q", n, key)
+	redisson.Await(t, strconv.Itoa(n)+" clients that listen for the unlock of "+key, func() bool {
+		return redisson.Listeners(a.Bind(t), channel(key)) == int64(n)
+	})
 }
 
-// asleep waits until so many clients wait for the unlock of key: they listen, and
-// the try that follows has been refused. Nothing shows the latter from outside.
+// asleep waits until goroutines sleep in what they wait for, so that n clients
+// listen for the unlock of key.
 func asleep(t *testing.T, a redistest.Admin, key string, n int) {
 	t.Helper()
-	listeners(t, a, key, n)
-	time.Sleep(100 * time.Millisecond)
-}
-
-// until polls what only the server or a JVM knows.
-func until(t *testing.T, ok func() bool, want string, args ...any) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %v there is not: "+want, append([]any{patience}, args...)...)
-		}
-	}
+	redisson.AwaitGo(t, strconv.Itoa(n)+" clients that listen for the unlock of "+key, func() bool {
+		return redisson.Listeners(a.Bind(t), channel(key)) == int64(n)
+	})
 }
 
 // wantTTL wants the lock to have a lease of that length, begun or renewed after

@@ -13,31 +13,30 @@ import (
 
 // The plain lock, RLock.
 func TestLock(t *testing.T) {
-	var s suite
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
 		{Name: "01 Java holds, Go is refused", Run: javaHolds},
 		{Name: "02 Go holds, Java is refused", Run: goHolds},
-		{Name: "03 Java unlocks while Go waits", Run: s.goWaits},
-		{Name: "04 Go unlocks while Java waits", Run: s.javaWaits},
+		{Name: "03 Java unlocks while Go waits", Run: goWaits},
+		{Name: "04 Go unlocks while Java waits", Run: javaWaits},
 		{Name: "05 both re-enter", Run: bothReenter},
-		{Name: "06 Java is killed while it holds", Run: s.javaKilled},
+		{Name: "06 Java is killed while it holds", Run: javaKilled},
 		{Name: "07 Go is killed while it holds", Run: goKilled},
-		{Name: "08 Java's watchdog keeps Go out", Run: s.javaRenews},
-		{Name: "09 Go's renewals keep Java out", Run: s.goRenews},
-		{Name: "10 Go breaks a lock of Java", Run: s.goBreaks},
-		{Name: "11 Java forces a lock of Go open", Run: s.javaForces},
-		{Name: "12 the key is deleted under its holder", Run: s.keyDeleted},
-		{Name: "13 a JVM is stopped for longer than its lease", Run: s.javaPaused},
+		{Name: "08 Java's watchdog keeps Go out", Run: javaRenews},
+		{Name: "09 Go's renewals keep Java out", Run: goRenews},
+		{Name: "10 Go breaks a lock of Java", Run: goBreaks},
+		{Name: "11 Java forces a lock of Go open", Run: javaForces},
+		{Name: "12 the key is deleted under its holder", Run: keyDeleted},
+		{Name: "13 a JVM is stopped for longer than its lease", Run: javaPaused},
 		{Name: "14 a Go process is stopped for longer than its lease", Run: goPaused},
-		{Name: "15 names of all sorts", Run: s.names},
-		{Name: "16 a NameMapper and a Prefix", Run: s.prefixes},
+		{Name: "15 names of all sorts", Run: names},
+		{Name: "16 a NameMapper and a Prefix", Run: prefixes},
 		{Name: "18 leases that are not renewed", Run: fixedLeases},
 		{Name: "19 the TTL is always the holder's", Run: alternatingLeases},
 		{Name: "21 latch keys come to an end", Run: latchKeys},
-		{Name: "22a Go loses the reply to an acquire", Run: s.goLosesReplies},
-		{Name: "22b Java loses it, single server", Run: s.javaLosesReply("single")},
-		{Name: "22c Java loses it, other modes", Run: s.javaLosesReply("replicated")},
-		{Name: "61 a message that means nothing", Run: s.garbage},
+		{Name: "22a Go loses the reply to an acquire", Run: goLosesReplies},
+		{Name: "22b Java loses it, single server", Run: javaLosesReply("single")},
+		{Name: "22c Java loses it, other modes", Run: javaLosesReply("replicated")},
+		{Name: "61 a message that means nothing", Run: garbage},
 		{Name: "63 a name has one kind", Run: kinds},
 	})
 }
@@ -100,9 +99,9 @@ func goHolds(t *testing.T, b *redisson.Bench) {
 	})
 }
 
-func (s *suite) goWaits(t *testing.T, b *redisson.Bench) {
+func goWaits(t *testing.T, b *redisson.Bench) {
 	j := java(t, b, "c03")
-	wakeUps := s.wakeUps(t, b.Java)
+	wakeUps := newWakeUps(t, b)
 	eachAdapter(b, 10*time.Second, func(adapter string, l *holdfast.Locker) {
 		for range 3 { // Go also asks by itself once a second: one wake-up could be luck
 			j.lock(time.Minute)
@@ -117,15 +116,15 @@ func (s *suite) goWaits(t *testing.T, b *redisson.Bench) {
 	wakeUps.report()
 }
 
-func (s *suite) javaWaits(t *testing.T, b *redisson.Bench) {
+func javaWaits(t *testing.T, b *redisson.Bench) {
 	j := java(t, b, "c04")
-	wakeUps := s.wakeUps(t, b.Java)
+	wakeUps := newWakeUps(t, b)
 	eachAdapter(b, time.Minute, func(_ string, l *holdfast.Locker) {
 		for _, op := range []string{"lock", "tryLock", "lockInterruptibly"} {
 			lock := mustLock(t, l, b.Name)
 			listeners(t, b.Admin(), b.Name, 0)
 			q := j.begin(op, time.Minute, 0)
-			asleep(t, b.Admin(), b.Name, 1)
+			q.asleep()
 			q.wantWaiting()
 			wakeUps.measure(op, func() { mustUnlock(t, lock) }, q.got)
 			j.unlock()

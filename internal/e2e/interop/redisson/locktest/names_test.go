@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-func (s *suite) names(t *testing.T, b *redisson.Bench) {
+func names(t *testing.T, b *redisson.Bench) {
 	l := through(b, "goredis", time.Minute)
-	wakeUps := s.wakeUps(t, b.Java)
+	wakeUps := newWakeUps(t, b)
 	for _, name := range []string{
 		"case15:{tag}", "{case15:tag}:lock", "case15:a{b", "case15:}", "case15:two words", "case15:naïve:鍵:🔑",
 		"case15:\"quoted\\\"\n", "|", // one byte, which no other case uses
@@ -42,7 +42,7 @@ func share(t *testing.T, b *redisson.Bench, j thread, l *holdfast.Locker, name, 
 	j.wantBusy()
 	listeners(t, admin, key, 0)
 	q := j.begin("lock", 0, 0)
-	asleep(t, admin, key, 1)
+	q.asleep()
 	wakeUps.measure("Java", func() { mustUnlock(t, w.lock) }, q.got)
 	j.unlock()
 	listeners(t, admin, key, 0)
@@ -69,10 +69,11 @@ func wrongType(t *testing.T, b *redisson.Bench, l *holdfast.Locker) {
 	admin.Int("DEL", b.Name)
 }
 
-func (s *suite) prefixes(t *testing.T, b *redisson.Bench) {
+func prefixes(t *testing.T, b *redisson.Bench) {
 	const prefix = "app16:"
-	jvm := s.jvm(b, func(o *redisson.Settings) { o.Prefix = prefix })
-	wakeUps := s.wakeUps(t, jvm)
+	jvm := b.JVM(func(o *redisson.Settings) { o.Prefix = prefix })
+	redisson.WarmUp(t, jvm)
+	wakeUps := newWakeUps(t, b)
 	for _, adapter := range []string{"rueidis", "goredis"} {
 		l := b.Over(b.Through(adapter, redishold.Options{Prefix: prefix}), time.Minute)
 		share(t, b, java(t, b, "c16").in(jvm), l, b.Name, prefix+b.Name, wakeUps)
@@ -84,8 +85,38 @@ func (s *suite) prefixes(t *testing.T, b *redisson.Bench) {
 		other.unlock()
 		mustUnlock(t, mustLock(t, b.Locker(time.Minute), b.Name, holdfast.Wait(0)))
 		mustUnlock(t, lock)
+		if b.Version == redisson.Newest { // older ones did not map the names of the queue
+			shareFair(t, b, java(t, b, "c16-fair").in(jvm).of("fair"), l.FairMutex(b.Name), prefix+b.Name, wakeUps)
+		}
 	}
 	wakeUps.report()
+}
+
+// shareFair is share for a fair lock, which is kept at key, and with its queue.
+func shareFair(t *testing.T, b *redisson.Bench, j thread, m *holdfast.Mutex, key string, wakeUps *wakeUps) {
+	t.Helper()
+	admin := b.Admin().Bind(t)
+	queued := func() bool {
+		owners := admin.Strings("LRANGE", "redisson_lock_queue:{"+key+"}", "0", "-1")
+		return len(owners) == 1 && redisson.Listeners(admin, channel(key)+":"+owners[0]) == 1
+	}
+	j.lock(0)
+	if lock, err := m.TryLock(t.Context()); !isBusy(err) {
+		t.Fatalf("Go on Java's fair lock: %v, %v, want ErrBusy", lock, err)
+	}
+	w := beginOn(t, m)
+	redisson.AwaitGo(t, "a waiter of Go in the queue", queued)
+	w.wantWaiting()
+	wakeUps.measure("Go, fair", j.unlock, w.got)
+
+	j.wantBusy()
+	q := j.begin("lock", 0, 0)
+	q.asleep()
+	if !queued() {
+		t.Errorf("the waiting thread is not in the queue of %q", key)
+	}
+	wakeUps.measure("Java, fair", func() { mustUnlock(t, w.lock) }, q.got)
+	j.unlock()
 }
 
 func kinds(t *testing.T, b *redisson.Bench) {
@@ -129,14 +160,14 @@ func refused(t *testing.T, what string, ms ...*holdfast.Mutex) {
 	}
 }
 
-func (s *suite) garbage(t *testing.T, b *redisson.Bench) {
-	wakeUps := s.wakeUps(t, b.Java)
+func garbage(t *testing.T, b *redisson.Bench) {
+	wakeUps := newWakeUps(t, b)
 	admin := b.Admin().Bind(t)
 	l := through(b, "goredis", 10*time.Second)
 	holder, waiter := java(t, b, "c61-a"), java(t, b, "c61-b")
 	holder.lock(0)
 	q := waiter.begin("lock", 0, 0)
-	asleep(t, admin, b.Name, 1)
+	q.asleep()
 	w := begin(t, l, b.Name)
 	asleep(t, admin, b.Name, 2)
 	for range 3 {
@@ -150,20 +181,17 @@ func (s *suite) garbage(t *testing.T, b *redisson.Bench) {
 
 	javaFirst := false // both are told, and one is first
 	wakeUps.measure("one of them", holder.unlock, func() time.Time {
-		select {
-		case r := <-q.answer:
-			javaFirst = true
-			return r.Received
-		case k := <-w.taken:
-			w.taken <- k
-			return w.got()
+		redisson.Await(t, "one of them has the lock", func() bool { return !q.answer.Waits() || len(w.taken) > 0 })
+		if javaFirst = !q.answer.Waits(); javaFirst {
+			return q.got()
 		}
+		return w.got()
 	})
 	if javaFirst {
 		wakeUps.measure("Go", waiter.unlock, w.got)
 		mustUnlock(t, w.lock)
 	} else {
-		asleep(t, admin, b.Name, 1)
+		q.asleep()
 		wakeUps.measure("Java", func() { mustUnlock(t, w.lock) }, q.got)
 		waiter.unlock()
 	}

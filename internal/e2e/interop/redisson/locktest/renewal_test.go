@@ -8,10 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-func (s *suite) javaRenews(t *testing.T, b *redisson.Bench) {
+func javaRenews(t *testing.T, b *redisson.Bench) {
 	const timeout = 1500 * time.Millisecond
-	j := java(t, b, "c08").in(s.watchdog(b, timeout))
-	wakeUps := s.wakeUps(t, j.jvm)
+	j := java(t, b, "c08").in(watchdog(b, timeout))
+	redisson.WarmUp(t, j.jvm)
+	wakeUps := newWakeUps(t, b)
 	j.lock(0)
 	w := begin(t, b.Locker(10*time.Second), b.Name)
 	stays(t, b, timeout)
@@ -21,9 +22,9 @@ func (s *suite) javaRenews(t *testing.T, b *redisson.Bench) {
 	mustUnlock(t, w.lock)
 }
 
-func (s *suite) goRenews(t *testing.T, b *redisson.Bench) {
+func goRenews(t *testing.T, b *redisson.Bench) {
 	const ttl = 1500 * time.Millisecond
-	wakeUps := s.wakeUps(t, b.Java)
+	wakeUps := newWakeUps(t, b)
 	lock := mustLock(t, through(b, "goredis", ttl), b.Name)
 	j := java(t, b, "c09")
 	q := j.begin("lock", 0, 0)
@@ -91,21 +92,38 @@ func fixedLeases(t *testing.T, b *redisson.Bench) {
 	j.unlock()
 }
 
+// Nobody who held the lock before renews the lease of who holds it now.
 func alternatingLeases(t *testing.T, b *redisson.Bench) {
-	j := java(t, b, "c19")
-	for _, ttl := range []time.Duration{2 * time.Second, time.Minute} { // shorter and longer than the watchdog's
-		eachAdapter(b, ttl, func(_ string, l *holdfast.Locker) {
+	const timeout, lease = 1800 * time.Millisecond, 5 * time.Second
+	admin := b.Admin().Bind(t)
+	j := java(t, b, "c19").in(watchdog(b, timeout))
+	unmoved := func(want time.Duration, since time.Time) {
+		t.Helper()
+		wantTTL(t, admin, b.Name, want, since)
+		end := ends(t, admin, b.Name)
+		time.Sleep(timeout/3 + 2*slack) // a round of renewals, at a third of the lease
+		wantUnmoved(t, admin, b.Name, end)
+	}
+	for _, own := range []time.Duration{1500 * time.Millisecond, time.Minute} { // shorter and longer than the watchdog's
+		eachAdapter(b, timeout, func(_ string, l *holdfast.Locker) {
 			since := time.Now()
 			j.lock(0)
-			wantTTL(t, b.Admin(), b.Name, 30*time.Second, since)
+			wantTTL(t, admin, b.Name, timeout, since)
+			renewed(t, admin, b.Name)
 			j.unlock()
 			since = time.Now()
-			lock := mustLock(t, l, b.Name)
-			wantTTL(t, b.Admin(), b.Name, ttl, since)
+			lock := mustLock(t, l, b.Name, holdfast.Lease(own))
+			unmoved(own, since)
+			mustUnlock(t, lock)
+
+			since = time.Now()
+			lock = mustLock(t, l, b.Name)
+			wantTTL(t, admin, b.Name, timeout, since)
+			renewed(t, admin, b.Name)
 			mustUnlock(t, lock)
 			since = time.Now()
-			j.lock(5 * time.Second)
-			wantTTL(t, b.Admin(), b.Name, 5*time.Second, since)
+			j.lock(lease)
+			unmoved(lease, since)
 			j.unlock()
 		})
 	}

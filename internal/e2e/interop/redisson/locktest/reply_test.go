@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -20,22 +21,18 @@ func latchKeys(t *testing.T, b *redisson.Bench) {
 	const unlocks = 1000
 	admin := b.Admin().Bind(t)
 	l := b.Locker(10 * time.Second)
+	made := notified(t, admin, "redisson_unlock_latch:{"+b.Name+"}:*")
 	j := java(t, b, "c21")
 	c := j.command("stress", 0, 0)
 	c.N, c.Value = unlocks, "case21:counter"
-	answer := j.jvm.Go(c)
+	answer := j.shared().Begin(c)
 	most := 0
-	for done := false; !done; {
-		select {
-		case r := <-answer:
-			if err := r.Err(); err != nil || r.Int() != 1 {
-				t.Fatalf("Java: %v, %d at most held the lock; want 1", err, r.Int())
-			}
-			done = true
-		default:
-			mustUnlock(t, mustLock(t, l, b.Name))
-		}
+	for answer.Waits() {
+		mustUnlock(t, mustLock(t, l, b.Name))
 		most = max(most, latches(t, b))
+	}
+	if inside := answer.Wait().Int(); inside != 1 {
+		t.Errorf("Java: %d at most held the lock, want 1", inside)
 	}
 	left := latches(t, b)
 	mustUnlock(t, mustLock(t, l, b.Name))
@@ -45,11 +42,24 @@ func latchKeys(t *testing.T, b *redisson.Bench) {
 	if now := latches(t, b); now > left {
 		t.Errorf("%d latch keys, %d before Go's lock: Go leaves none", now, left)
 	}
-	if b.Version == redisson.Classic && most > 0 {
-		t.Errorf("%d latch keys, want none in this version", most)
+	want := unlocks // one for each
+	if b.Version == redisson.Classic {
+		want = 0
+	}
+	admin.Int("PUBLISH", "__keyspace@0__:redisson_unlock_latch:{"+b.Name+"}:end", "end") // after all others
+	if n := len(made.Wait(want+1)) - 1; n != want {
+		t.Errorf("%d latch keys were made, want %d in this version", n, want)
 	}
 	t.Attr("observed", strconv.Itoa(left)+" latch keys are left right after "+strconv.Itoa(unlocks)+
 		" unlocks, "+strconv.Itoa(most)+" at most were seen meanwhile, each for no longer than 20s")
+}
+
+// notified hears of each string that is set at a key of that pattern.
+func notified(t *testing.T, a redistest.Admin, pattern string) *redistest.Listener {
+	t.Helper()
+	a.String("CONFIG", "SET", "notify-keyspace-events", "K$")
+	t.Cleanup(func() { a.String("CONFIG", "SET", "notify-keyspace-events", "") })
+	return a.Listen("__keyspace@0__:" + pattern)
 }
 
 // latches counts the latch keys of the case's lock, and wants each to end within
@@ -80,8 +90,8 @@ func onLock(name string) faultproxy.Match {
 	}
 }
 
-func (s *suite) goLosesReplies(t *testing.T, b *redisson.Bench) {
-	wakeUps := s.wakeUps(t, b.Java)
+func goLosesReplies(t *testing.T, b *redisson.Bench) {
+	wakeUps := newWakeUps(t, b)
 	for _, adapter := range dial.Adapters() {
 		goLosesReply(t, b, adapter, wakeUps)
 	}
@@ -111,7 +121,7 @@ func goLosesReply(t *testing.T, b *redisson.Bench, adapter string, wakeUps *wake
 	j := java(t, b, "c22-"+adapter)
 	j.wantBusy()
 	q := j.begin("lock", 0, 0)
-	asleep(t, admin, b.Name, 1)
+	q.asleep()
 	wakeUps.measure("Java", func() { mustUnlock(t, lock) }, q.got)
 	j.unlock()
 }
@@ -119,14 +129,14 @@ func goLosesReply(t *testing.T, b *redisson.Bench, adapter string, wakeUps *wake
 // javaLosesReply has Redisson lose the reply to an acquire, as a client in that
 // mode. Sent again, the script counts twice, and the unlock leaves a lock that
 // nobody renews. Without that Java's call fails, and leaves one as well.
-func (s *suite) javaLosesReply(mode string) func(*testing.T, *redisson.Bench) {
+func javaLosesReply(mode string) func(*testing.T, *redisson.Bench) {
 	return func(t *testing.T, b *redisson.Bench) {
 		admin := b.Admin().Bind(t)
 		proxy := faultproxy.Start(t, admin.Addr())
-		jvm := s.jvm(b, func(o *redisson.Settings) {
+		jvm := b.JVM(func(o *redisson.Settings) {
 			*o = redisson.At(proxy.Addr())
-			o.Mode, o.Timeout = mode, 300
-			o.LockWatchdogTimeout = 4000 // longer than it takes Redisson to send again
+			o.Mode, o.Timeout = mode, 1000
+			o.LockWatchdogTimeout = 6000 // longer than it takes Redisson to send again
 		})
 		rule := proxy.On(onLock(b.Name), faultproxy.CutAfterExecution())
 		j := java(t, b, "c"+b.Name[4:7]).in(jvm)

@@ -8,9 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-// notHeld is what Java throws at a thread that unlocks what it does not hold.
-const notHeld = "java.lang.IllegalMonitorStateException"
-
 // thread is a thread of Java, and the lock that it uses.
 type thread struct {
 	t    *testing.T
@@ -46,7 +43,7 @@ func (j thread) at(name string) thread {
 
 func (j thread) command(op string, wait, lease time.Duration) peer.Command {
 	return peer.Command{
-		Thread: j.id, Op: op, Kind: j.kind, Name: j.name,
+		Op: op, Kind: j.kind, Name: j.name,
 		Wait: wait.Milliseconds(), Lease: lease.Milliseconds(),
 	}
 }
@@ -59,40 +56,17 @@ func (j thread) do(op string) peer.Reply {
 
 func (j thread) must(c peer.Command) peer.Reply {
 	j.t.Helper()
-	return j.answered(c, j.jvm.Go(c), patience)
+	return j.shared().Do(c)
 }
 
 // try has the thread do something that may throw.
 func (j thread) try(c peer.Command) peer.Reply {
 	j.t.Helper()
-	return j.await(c, j.jvm.Go(c), patience)
+	return j.shared().Try(c)
 }
 
-// await waits for an answer, and fails the case itself if there is none.
-func (j thread) await(c peer.Command, answer <-chan peer.Reply, limit time.Duration) peer.Reply {
-	j.t.Helper()
-	over := time.NewTimer(limit)
-	defer over.Stop()
-	select {
-	case r, ok := <-answer:
-		if !ok {
-			j.t.Fatalf("%s %s %q: the JVM ended", c.Op, c.Kind, c.Name)
-		}
-		return r
-	case <-over.C:
-		j.t.Fatalf("%s %s %q: no answer within %v", c.Op, c.Kind, c.Name, limit)
-		return peer.Reply{}
-	}
-}
-
-func (j thread) answered(c peer.Command, answer <-chan peer.Reply, limit time.Duration) peer.Reply {
-	j.t.Helper()
-	r := j.await(c, answer, limit)
-	if err := r.Err(); err != nil {
-		j.t.Fatalf("%s %s %q: %v", c.Op, c.Kind, c.Name, err)
-	}
-	return r
-}
+// shared is the same thread, without a lock.
+func (j thread) shared() redisson.Thread { return redisson.ThreadOf(j.t, j.jvm, j.id) }
 
 // lock takes the lock; a lease of 0 is the watchdog's.
 func (j thread) lock(lease time.Duration) {
@@ -122,39 +96,43 @@ func (j thread) unlock() {
 // wantNotHeld wants the thread to learn, at unlock, that it holds nothing.
 func (j thread) wantNotHeld() {
 	j.t.Helper()
-	if r := j.try(j.command("unlock", 0, 0)); r.Class != notHeld {
-		j.t.Errorf("unlock of what is gone: %v, want %s", r.Err(), notHeld)
+	if r := j.try(j.command("unlock", 0, 0)); r.Class != redisson.NotHeld {
+		j.t.Errorf("unlock of what is gone: %v, want %s", r.Err(), redisson.NotHeld)
 	}
 }
 
 // queued is a thread of Java that waits in a call.
 type queued struct {
 	thread
-	c      peer.Command
-	answer <-chan peer.Reply
+	op     string
+	answer redisson.Answer
 }
 
 // begin has the thread wait for the lock.
 func (j thread) begin(op string, wait, lease time.Duration) queued {
-	c := j.command(op, wait, lease)
-	return queued{j, c, j.jvm.Go(c)}
+	return queued{j, op, j.shared().Begin(j.command(op, wait, lease))}
+}
+
+// asleep waits until the thread sleeps, from which the unlock's message wakes it.
+func (q queued) asleep() {
+	q.t.Helper()
+	q.shared().AwaitSleep()
 }
 
 // wantWaiting wants the thread to wait still.
 func (q queued) wantWaiting() {
 	q.t.Helper()
-	select {
-	case r := <-q.answer:
-		q.t.Fatalf("%s %s %q: %s, error %v, want none yet", q.c.Op, q.kind, q.name, r.Value, r.Err())
-	default:
+	if !q.answer.Waits() {
+		r := q.answer.Ended()
+		q.t.Fatalf("%s %s %q: %s, error %v, want none yet", q.op, q.kind, q.name, r.Value, r.Err())
 	}
 }
 
 // got waits until the thread has the lock, and returns when that was.
 func (q queued) got() time.Time {
 	q.t.Helper()
-	r := q.answered(q.c, q.answer, patience)
-	if q.c.Op == "tryLock" && !r.Bool() {
+	r := q.answer.Wait()
+	if q.op == "tryLock" && !r.Bool() {
 		q.t.Fatalf("tryLock %s %q: refused", q.kind, q.name)
 	}
 	return r.Received

@@ -13,26 +13,23 @@ import (
 
 // RFencedLock, which draws a token for each acquisition.
 func TestFenced(t *testing.T) {
-	var s suite
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
 		{Name: "23 tokens rise over Go and Java", From: "3.19.0", Run: sharedTokens},
-		{Name: "24 Go without shared tokens", From: "3.19.0", Run: s.ownTokens},
+		{Name: "24 Go without shared tokens", From: "3.19.0", Run: ownTokens},
 	})
 }
 
 // The spin lock, which polls.
 func TestSpin(t *testing.T) {
-	var s suite
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
-		{Name: "25 the spin lock", Run: s.spin},
+		{Name: "25 the spin lock", Run: spin},
 	})
 }
 
 // The lock that its own thread cannot take again.
 func TestNonReentrant(t *testing.T) {
-	var s suite
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
-		{Name: "26 the non-reentrant lock", From: "4.4.0", Run: s.nonReentrant},
+		{Name: "26 the non-reentrant lock", From: "4.4.0", Run: nonReentrant},
 	})
 }
 
@@ -73,9 +70,9 @@ func sharedTokens(t *testing.T, b *redisson.Bench) {
 	}
 }
 
-func (s *suite) ownTokens(t *testing.T, b *redisson.Bench) {
+func ownTokens(t *testing.T, b *redisson.Bench) {
 	j := java(t, b, "c24").of("fenced")
-	wakeUps := s.wakeUps(t, b.Java)
+	wakeUps := newWakeUps(t, b)
 	eachAdapter(b, 10*time.Second, func(_ string, l *holdfast.Locker) {
 		token := j.do("lockAndGetToken").Int()
 		wantBusy(t, l, b.Name)
@@ -88,7 +85,7 @@ func (s *suite) ownTokens(t *testing.T, b *redisson.Bench) {
 		}
 		listeners(t, b.Admin(), b.Name, 0)
 		q := j.begin("lock", 0, 0)
-		asleep(t, b.Admin(), b.Name, 1)
+		q.asleep()
 		wakeUps.measure("Java", func() { mustUnlock(t, w.lock) }, q.got)
 		if got := j.do("token").Int(); got != token+1 {
 			t.Errorf("Java's next token is %d, want %d", got, token+1)
@@ -98,13 +95,13 @@ func (s *suite) ownTokens(t *testing.T, b *redisson.Bench) {
 	wakeUps.report()
 }
 
-func (s *suite) spin(t *testing.T, b *redisson.Bench) {
+func spin(t *testing.T, b *redisson.Bench) {
 	const most = 1250 * time.Millisecond // a second with jitter, and a round trip
 	admin := b.Admin().Bind(t)
 	heard := admin.Listen(channel(b.Name))
 	seen := 0
 	j := java(t, b, "c25").of("spin")
-	wakeUps := s.wakeUps(t, b.Java)
+	wakeUps := newWakeUps(t, b)
 	var slowest time.Duration
 	eachAdapter(b, 10*time.Second, func(adapter string, l *holdfast.Locker) {
 		j.lock(time.Minute)
@@ -112,9 +109,8 @@ func (s *suite) spin(t *testing.T, b *redisson.Bench) {
 		w := begin(t, l, b.Name)
 		asleep(t, admin, b.Name, 1)
 		w.wantWaiting()
-		released := time.Now()
-		j.unlock()
-		if took := w.got().Sub(released); took > most {
+		took := wakeUps.took(j.unlock, w.got)
+		if took > most {
 			t.Errorf("%s had the lock %v after a spin lock's unlock, want %v at most", adapter, took, most)
 		} else {
 			slowest = max(slowest, took)
@@ -134,15 +130,15 @@ func (s *suite) spin(t *testing.T, b *redisson.Bench) {
 	t.Attr("observed", "a spin lock publishes nothing at unlock: Go, which asks once a second, had it after "+slowest.Round(time.Millisecond).String())
 }
 
-func (s *suite) nonReentrant(t *testing.T, b *redisson.Bench) {
-	wakeUps := s.wakeUps(t, b.Java)
+func nonReentrant(t *testing.T, b *redisson.Bench) {
+	wakeUps := newWakeUps(t, b)
 	admin := b.Admin().Bind(t)
 	l := b.Locker(time.Minute)
 	j := java(t, b, "c26").of("nonreentrant")
 	j.lock(0)
 	before := admin.Map("HGETALL", b.Name)
-	if r := j.try(j.command("lock", 0, 0)); r.Class != notHeld || !strings.Contains(r.Error, "reentrant") {
-		t.Errorf("a second lock by the same thread: %v, want %s", r.Err(), notHeld)
+	if r := j.try(j.command("lock", 0, 0)); r.Class != redisson.NotHeld || !strings.Contains(r.Error, "reentrant") {
+		t.Errorf("a second lock by the same thread: %v, want %s", r.Err(), redisson.NotHeld)
 	}
 	wantSame(t, before, admin.Map("HGETALL", b.Name))
 	j.unlock()

@@ -47,14 +47,12 @@ func firstCome(t *testing.T, b *redisson.Bench) {
 	fourth := inGo(t, b, goredis.FairMutex(b.Name)).wait()
 	fourthOwner := q.joined(3)
 
-	q.polled(secondOwner)
-	holder.hand(second)
+	holder.handAfter(func() { q.polled(secondOwner) }, second)
 	third.waits()
 	fourth.waits()
 	second.hand(third)
 	fourth.waits()
-	q.polled(fourthOwner)
-	third.hand(fourth)
+	third.handAfter(func() { q.polled(fourthOwner) }, fourth)
 	fourth.unlock()
 }
 
@@ -146,11 +144,12 @@ func javaGivesUp(t *testing.T, b *redisson.Bench) {
 	}
 	between(t, "Java's tryLock gave up after", a.at.Sub(began), limit-50*time.Millisecond, limit+time.Second)
 	q.want(nextOwner)
-	q.polled(nextOwner)
-	if left := q.left(nextOwner); left < 2*time.Second {
-		t.Errorf("deadline of the Go waiter: %v from now", left)
-	}
-	holder.hand(next)
+	holder.handAfter(func() {
+		q.polled(nextOwner)
+		if left := q.left(nextOwner); left < 2*time.Second {
+			t.Errorf("deadline of the Go waiter: %v from now", left)
+		}
+	}, next)
 	next.unlock()
 }
 

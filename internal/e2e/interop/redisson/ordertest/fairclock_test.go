@@ -65,8 +65,7 @@ func serverBehind(t *testing.T, shared *redisson.Bench) {
 	holder, first, next, owner := enqueue(longTTL)
 	nextOwner := q.joined(2)
 	q.want(owner, nextOwner)
-	q.polled(owner)
-	holder.hand(first)
+	holder.handAfter(func() { q.polled(owner) }, first)
 	first.hand(next)
 	next.unlock()
 
@@ -79,7 +78,6 @@ func serverBehind(t *testing.T, shared *redisson.Bench) {
 	q.joined(2)
 	t.Attr("observed", fmt.Sprintf("a Java program whose clock is 30 s ahead of the server's dropped a live Go waiter from the head of the queue (lease %v); it went on at the end", longTTL))
 	holder.hand(next)
-	q.polled(owner)
-	next.hand(first)
+	next.handAfter(func() { q.polled(owner) }, first)
 	first.unlock()
 }

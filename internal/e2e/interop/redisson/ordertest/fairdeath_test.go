@@ -20,7 +20,7 @@ func calls(admin redistest.Admin) int64 {
 // A Go waiter that dies at the head holds the next one up until its deadline,
 // which it has set anew with every try: what is left of the lease, and 4 s.
 func goHeadDies(t *testing.T, shared *redisson.Bench) {
-	const lease = 3 * time.Second
+	const lease = 8 * time.Second
 	b := shared.Alone()
 	q := queueOf(t, b)
 	java := jvm(t, b, nil)
@@ -138,8 +138,7 @@ func javaSubtracts(t *testing.T, b *redisson.Bench) {
 		t.Fatal("Java's tryLock got a lock that is held") // it also drops the dead at the head
 	}
 	q.want(secondOwner, thirdOwner)
-	q.polled(secondOwner)
-	first.hand(second)
+	first.handAfter(func() { q.polled(secondOwner) }, second)
 	second.hand(third)
 	third.unlock()
 }
@@ -157,7 +156,7 @@ func interrupted(t *testing.T, b *redisson.Bench) {
 	next := inGo(t, b, b.Locker(longTTL).FairMutex(b.Name)).wait()
 	nextOwner := q.joined(2)
 
-	b.Java.Do(peer.Command{Op: "interrupt", Value: "c35-b"})
+	redisson.ThreadOf(t, b.Java, "c35-by").Do(peer.Command{Op: "interrupt", Value: "c35-b"})
 	if a := quitter.ended(); a.err == nil {
 		t.Fatal("the interrupted waiter got the lock")
 	} else {

@@ -175,9 +175,16 @@ func (p *party) unlock() {
 // tell: it has to be there soon. How long Java takes to tell Java is its own affair.
 func (p *party) hand(next ...*party) {
 	p.t.Helper()
+	p.handAfter(func() {}, next...)
+}
+
+// handAfter is hand with something to wait for first, from when on no JVM starts.
+func (p *party) handAfter(ready func(), next ...*party) {
+	p.t.Helper()
 	quiet := p.b.Quiet()
 	quiet.Lock()
 	defer quiet.Unlock()
+	ready()
 	began := time.Now()
 	p.unlock()
 	var slowest time.Duration

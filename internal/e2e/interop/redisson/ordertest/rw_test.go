@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -99,40 +100,35 @@ func goWrites(t *testing.T, b *redisson.Bench) {
 	warm(t, b, b.Java)
 	w := watch(t, b)
 	locker := b.Locker(longLease)
-	writer := inGo(t, b, locker.RWMutex(b.Name).Write).has()
-	var readers []*party
-	for i := range 5 {
-		readers = append(readers, readLock(t, b, fmt.Sprintf("c38-%d", i)).asleep())
-	}
-	for _, l := range []*holdfast.Locker{b.Locker(longTTL), b.Locker(longTTL), b.Over(b.Through("goredis", redishold.Options{}), longTTL)} {
-		readers = append(readers, inGo(t, b, l.RWMutex(b.Name).Read).wait())
-	}
-	w.listens(4)
-	w.polled()
-	writer.hand(readers...)
-	if fields := b.Admin().Int("HLEN", b.Name); fields != 1+int64(len(readers)) {
-		t.Errorf("fields of the lock: got %d, want the mode and %d readers", fields, len(readers))
-	}
-	refused(t, locker.RWMutex(b.Name).Write)
-	for _, r := range readers {
-		r.unlock()
+	for _, adapter := range dial.Adapters() {
+		w.listens(0)
+		writer := inGo(t, b, locker.RWMutex(b.Name).Write).has()
+		var readers []*party
+		for i := range 5 {
+			readers = append(readers, readLock(t, b, fmt.Sprintf("c38-%d", i)).asleep())
+		}
+		readers = append(readers, w.readers(b, adapter, 3, 1)...)
+		writer.handAfter(w.polled, readers...)
+		if fields := b.Admin().Int("HLEN", b.Name); fields != 1+int64(len(readers)) {
+			t.Errorf("fields of the lock: got %d, want the mode and %d readers", fields, len(readers))
+		}
+		refused(t, locker.RWMutex(b.Name).Write)
+		for _, r := range readers {
+			r.unlock()
+		}
 	}
 }
 
 func javaWrites(t *testing.T, b *redisson.Bench) {
 	w := watch(t, b)
-	writer := writeLock(t, b, "c39-a").has()
-	var readers []*party
-	for _, l := range []*holdfast.Locker{b.Locker(longTTL), b.Over(b.Through("goredis", redishold.Options{}), longTTL)} {
-		for range 2 {
-			readers = append(readers, inGo(t, b, l.RWMutex(b.Name).Read).wait())
+	for _, adapter := range dial.Adapters() {
+		w.listens(0)
+		writer := writeLock(t, b, "c39-a").has()
+		readers := w.readers(b, adapter, 3, 0)
+		writer.handAfter(w.polled, readers...)
+		for _, r := range readers {
+			r.unlock()
 		}
-	}
-	w.listens(2)
-	w.polled()
-	writer.hand(readers...)
-	for _, r := range readers {
-		r.unlock()
 	}
 }
 

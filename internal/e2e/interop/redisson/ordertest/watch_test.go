@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // watcher sees what clients do to a read-write lock, which shows nowhere else who
@@ -91,8 +92,21 @@ func (w *watcher) heard(text string, n int) {
 	})
 }
 
-// polled waits until Holdfast's waiters, who were refused, have just asked again.
-// They do not ask again within WakeLimit.
+// readers has n goroutines of one Locker wait to read, beside so many clients that
+// listen already. The first of them alone asks: polled knows of all, then.
+func (w *watcher) readers(b *redisson.Bench, adapter string, n int, beside int64) []*party {
+	w.t.Helper()
+	read := b.Over(b.Through(adapter, redishold.Options{}), longTTL).RWMutex(b.Name).Read
+	all := []*party{inGo(w.t, b, read).wait()}
+	w.listens(beside + 1)
+	for range n - 1 {
+		all = append(all, inGo(w.t, b, read).wait())
+	}
+	return all
+}
+
+// polled waits until the waiter of the one Locker that waits has just asked again.
+// It does not ask again within WakeLimit.
 func (w *watcher) polled() {
 	w.t.Helper()
 	w.since()

@@ -59,7 +59,7 @@ func latchOpens(t *testing.T, b *redisson.Bench) {
 		wantYes(t, "Set of a latch that counts", set, err, false)
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 0 })
 		opens := redisson.Later(t, "Wait", func(ctx context.Context) (struct{}, error) { return struct{}{}, c.Wait(ctx) })
-		redisson.Await(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 1 })
+		redisson.AwaitGo(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 1 })
 		j.do("countDown", 0)
 		wantCount(t, c, j, 1)
 		if !opens.Waits() {

@@ -47,7 +47,7 @@ func leasedWakes(t *testing.T, b *redisson.Bench) {
 
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 0 })
 		next := redisson.Later(t, "Acquire", func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) })
-		redisson.Await(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
+		redisson.AwaitGo(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
 		began = time.Now()
 		j.Do(j.permit("release", reply.Text(), 0))
 		lock, at := next.Wait()
@@ -213,7 +213,7 @@ func neverEnds(t *testing.T, b *redisson.Bench) {
 	}
 	wantScore("beside one of Go")
 	next := redisson.Later(t, "Acquire", func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx, holdfast.Lease(time.Minute)) })
-	redisson.Await(t, "Go listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
+	redisson.AwaitGo(t, "Go listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
 	before := calls.acquires.Load()
 	time.Sleep(watched)
 	asked := calls.acquires.Load() - before

@@ -34,7 +34,7 @@ func plainWakes(t *testing.T, b *redisson.Bench) {
 
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 0 })
 		gone := redisson.Later(t, "Acquire", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Acquire(ctx, 2) })
-		redisson.Await(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
+		redisson.AwaitGo(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
 		began = time.Now()
 		j.do("release", 2)
 		_, at := gone.Wait()

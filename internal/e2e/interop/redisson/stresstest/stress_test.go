@@ -23,7 +23,7 @@ import (
 const workers = 10
 
 // longestWait is how long one of them may be kept from a lock that all want.
-const longestWait = 20 * time.Second
+const longestWait = time.Minute
 
 func TestMain(m *testing.M) { redisson.Main(m, 2) }
 
@@ -91,13 +91,17 @@ func stress(t *testing.T, b *redisson.Bench, k kind, each int) {
 	client := redis.NewClient(&redis.Options{Addr: b.Admin().Addr()})
 	t.Cleanup(func() { _ = client.Close() })
 	if k.java == "permits" {
-		b.Java.Do(peer.Command{Op: "trySetPermits", Kind: "permits", Name: b.Name, N: 1})
+		redisson.ThreadOf(t, b.Java, k.java).Do(peer.Command{Op: "trySetPermits", Kind: "permits", Name: b.Name, N: 1})
 	}
 	sampled, stopSampling := sample(b.Admin(), b.Name, k.java != "permits")
+	t.Cleanup(stopSampling)
 	began := time.Now()
-	java := make([]<-chan peer.Reply, workers)
+	java := make([]redisson.Answer, workers)
 	for i := range java {
-		java[i] = b.Java.Go(peer.Command{Op: "stress", Thread: fmt.Sprintf("%s-%d", k.java, i), Kind: javaKind(k, i), Name: b.Name, N: int64(each), Value: counter})
+		java[i] = redisson.ThreadOf(t, b.Java, fmt.Sprintf("%s-%d", k.java, i)).Begin(peer.Command{
+			Op: "stress", Kind: javaKind(k, i), Name: b.Name, N: int64(each), Value: counter,
+			Wait: longestWait.Milliseconds(), // for each of them
+		})
 	}
 	var team sync.WaitGroup
 	w := &work{t: t, client: client, locker: l, kind: k, name: b.Name, counter: counter}
@@ -106,8 +110,7 @@ func stress(t *testing.T, b *redisson.Bench, k kind, each int) {
 	}
 	team.Wait()
 	for i := range java {
-		c := peer.Command{Op: "stress", Name: b.Name}
-		r := b.Java.Await(c, java[i], 2*time.Minute)
+		r := java[i].Ended()
 		if err := r.Err(); err != nil {
 			t.Errorf("Java, thread %d: %v", i, err)
 		} else if r.Int() > 1 {
@@ -163,7 +166,7 @@ func (w *work) run(i, n int) {
 }
 
 func (w *work) once(i int) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*longestWait)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*longestWait)
 	defer cancel()
 	asked := time.Now()
 	k, alone, err := w.kind.lock(ctx, w.locker, w.name, i)

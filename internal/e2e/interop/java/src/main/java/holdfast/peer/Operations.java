@@ -7,7 +7,6 @@ import java.util.ArrayList;
 import java.util.List;
 import org.json.JSONObject;
 import org.redisson.RedissonMultiLock;
-import org.redisson.RedissonRedLock;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -60,8 +59,6 @@ final class Operations {
         return named("getNonReentrantLock", name);
       case "multi":
         return new RedissonMultiLock(all(c));
-      case "redlock":
-        return new RedissonRedLock(all(c));
       default:
         throw new IllegalArgumentException("kind " + kind);
     }
@@ -173,8 +170,6 @@ final class Operations {
       case "addPermits":
         s.addPermits(n);
         return null;
-      case "updateLease":
-        return s.updateLeaseTime(c.getString("value"), lease, MILLISECONDS);
       default:
         throw new IllegalArgumentException("op " + c.getString("op"));
     }
