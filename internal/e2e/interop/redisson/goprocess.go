@@ -19,7 +19,7 @@ import (
 )
 
 // planVar holds the plan of a process of Go that can be paused and killed: the
-// test binary, which then speaks as the programs of other languages do. See Main.
+// test binary, which then speaks as the programs of other languages do. See Prepare.
 const planVar = "HOLDFAST_INTEROP_GO"
 
 // plan is what such a process is told.

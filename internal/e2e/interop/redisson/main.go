@@ -5,17 +5,12 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"testing"
-
-	"go.uber.org/goleak"
-
-	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 )
 
-// Main is TestMain of the packages with cases: so many run at a time, as they do
-// little but wait, and no goroutine may be left. In a process that GoProcess
-// started it does what that says.
-func Main(m *testing.M, atATime int) {
+// Prepare is what TestMain of the packages with cases begins with: so many cases
+// run at a time, as they do little but wait. In a process that GoProcess started it
+// does what that says, and ends.
+func Prepare(atATime int) {
 	if plan := os.Getenv(planVar); plan != "" {
 		if err := serve(plan, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "Go process:", err)
@@ -27,5 +22,4 @@ func Main(m *testing.M, atATime int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(atATime)); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, dial.Sleepers()...)
 }

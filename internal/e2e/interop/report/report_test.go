@@ -6,7 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const aRun = `{"Action":"attr","Test":"TestLock/4.7.0/all/03_Go_waits","Key":"wake-up","Value":"6.2ms"}
 {"Action":"attr","Test":"TestLock/4.7.0/all/03_Go_waits","Key":"observed","Value":"a | b"}

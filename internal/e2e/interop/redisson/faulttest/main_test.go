@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
@@ -15,7 +18,10 @@ import (
 // notHeld is what Java throws at a thread that unlocks what it does not hold.
 const notHeld = "java.lang.IllegalMonitorStateException"
 
-func TestMain(m *testing.M) { redisson.Main(m, 2) }
+func TestMain(m *testing.M) {
+	redisson.Prepare(2)
+	goleak.VerifyTestMain(m, dial.Sleepers()...)
+}
 
 // lockOf returns what a thread is told about an RLock. A lease of 0 is the
 // watchdog's.

@@ -3,7 +3,13 @@ package ordertest
 import (
 	"testing"
 
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-func TestMain(m *testing.M) { redisson.Main(m, 6) }
+func TestMain(m *testing.M) {
+	redisson.Prepare(6)
+	goleak.VerifyTestMain(m, dial.Sleepers()...)
+}

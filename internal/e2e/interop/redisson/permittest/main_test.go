@@ -5,11 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-func TestMain(m *testing.M) { redisson.Main(m, 4) }
+func TestMain(m *testing.M) {
+	redisson.Prepare(4)
+	goleak.VerifyTestMain(m, dial.Sleepers()...)
+}
 
 // rounds are the adapters of Go's side. The first one is there twice: in its first
 // round the JVM loads what the others then measure.

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -25,7 +27,10 @@ const workers = 10
 // longestWait is how long one of them may be kept from a lock that all want.
 const longestWait = time.Minute
 
-func TestMain(m *testing.M) { redisson.Main(m, 2) }
+func TestMain(m *testing.M) {
+	redisson.Prepare(2)
+	goleak.VerifyTestMain(m, dial.Sleepers()...)
+}
 
 // kind is a lock that both sides know.
 type kind struct {
