@@ -10,7 +10,7 @@ INTEROP ?= $(or $(HOLDFAST_INTEROP),$(HOME)/.cache/holdfast-interop)
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 .PHONY: demo
 demo: ## race buyers for the last items, without and with a lock; needs only Go
@@ -44,8 +44,16 @@ soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster for one, SEED=… to 
 	$(GO) run ./internal/e2e/soak -duration $(or $(DURATION),10m) -deployment $(or $(DEPLOYMENT),all) -seed $(or $(SEED),0) $(FLAGS)
 
 .PHONY: bench
-bench: redis ## measure Lock and Unlock on both adapters
-	$(GO) test -run '^$$' -bench . -benchmem $(FLAGS) ./internal/e2e/...
+bench: redis ## measure locks and their peers side by side, on one server; a few minutes
+	$(GO) run ./bench -set short $(FLAGS)
+
+.PHONY: bench-full
+bench-full: redis ## all of it
+	$(GO) run ./bench -set full $(FLAGS)
+
+.PHONY: bench-check
+bench-check: redis ## compare what a pair of Lock and Unlock costs with bench/guard.json
+	$(GO) run ./bench -check
 
 .PHONY: fuzz
 fuzz: redis ## every fuzz target in turn, each for FUZZTIME=30s

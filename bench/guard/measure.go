@@ -1,0 +1,79 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/bench/run"
+	"github.com/holdfast-go/holdfast/bench/work"
+)
+
+// job is one work of the check, by numbers and not by time.
+type job struct {
+	work  work.Work
+	pairs int
+	keep  func(report.Summary) Figures
+}
+
+func jobs() []job {
+	const lease = peer.Duration(30 * time.Second)
+	return []job{
+		{
+			work.Work{Name: "pair", Kind: work.Own, Processes: 1, Goroutines: 1, TTL: lease},
+			2000, func(s report.Summary) Figures {
+				return Figures{Allocs: &s.Allocs, Bytes: &s.Bytes, Commands: &s.Commands, Calls: &s.Calls}
+			},
+		},
+		{
+			work.Work{Name: "pair-of-16-waiters", Kind: work.One, Processes: 1, Goroutines: 16, TTL: lease},
+			3200, func(s report.Summary) Figures { return Figures{Commands: &s.Commands, Calls: &s.Calls} },
+		},
+		{
+			work.Work{Name: "all-100", Kind: work.All, Processes: 1, Goroutines: 1, Names: 100, TTL: lease},
+			100, func(s report.Summary) Figures {
+				return Figures{Allocs: &s.Allocs, Commands: &s.Commands, Calls: &s.Calls}
+			},
+		},
+		{
+			work.Work{Name: "keep-2000", Kind: work.Keep, Processes: 1, Goroutines: 1, Names: 2000, TTL: lease},
+			0, func(s report.Summary) Figures { return Figures{Goroutines: &s.Goroutines} },
+		},
+	}
+}
+
+// Measure takes the figures of Holdfast with both of its clients.
+func Measure(ctx context.Context, r *run.Runner) (Table, error) {
+	t := Table{}
+	for _, j := range jobs() {
+		for _, p := range peer.Specs() {
+			if p.Role != peer.Ours {
+				continue
+			}
+			figures, err := j.measure(ctx, r, p)
+			if err != nil {
+				return nil, fmt.Errorf("%s with %s: %w", j.work.Name, p.Name, err)
+			}
+			t[j.work.Name+"/"+p.Name] = figures
+		}
+	}
+	return t, nil
+}
+
+func (j job) measure(ctx context.Context, r *run.Runner, p peer.Spec) (Figures, error) {
+	size := run.Size{Warm: 100 * time.Millisecond, Pairs: j.pairs}
+	if j.work.Kind == work.Keep {
+		size.Sample = 100 * time.Millisecond
+	}
+	sample, err := r.Sample(ctx, j.work, p, size)
+	if err != nil {
+		return Figures{}, err
+	}
+	sum := report.Cell{Work: j.work, Peer: p, Samples: []report.Sample{sample}}.Summary()
+	if sum.Violations > 0 {
+		return Figures{}, fmt.Errorf("%d holders too many, or locks lost", sum.Violations)
+	}
+	return j.keep(sum), nil
+}

@@ -1,0 +1,157 @@
+// Bench measures Holdfast beside other lock libraries and beside the bare client,
+// all with the same work against the same server.
+//
+//	go run ./bench -set short -markdown bench.md -svg bench.svg
+//	go run ./bench -set full -markdown bench.md -svg bench.svg
+//	go run ./bench -check
+//
+// It starts a redis-server of its own, and an etcd if there is one on PATH, which
+// bench/etcd.sh builds where no package has it. Every
+// sample is taken in processes of its own. Where taskset is there, the server has
+// one core and the clients have the others.
+//
+// With -check it measures only what does not depend on the machine, and compares
+// that with bench/guard.json; -update writes that table anew.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/bench/run"
+	"github.com/holdfast-go/holdfast/bench/work"
+)
+
+// child is the argument that makes the program a measuring process.
+const child = "measure"
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == child {
+		if err := work.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := bench(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	set           string
+	works, peers  string
+	markdown, svg string
+	repeats       int
+	retries       int
+	check, update bool
+	guard, etcd   string
+	pin           bool
+}
+
+func parse(args []string, stderr io.Writer) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&s.set, "set", "short", "what to measure: short (under 10 minutes) or full")
+	f.StringVar(&s.works, "work", "", "only the works whose names begin so, separated by commas")
+	f.StringVar(&s.peers, "peer", "", "only the peers whose names begin so, separated by commas")
+	f.IntVar(&s.repeats, "repeats", 0, "samples of each cell; 0 for what the set says")
+	f.IntVar(&s.retries, "retries", -1, "how often a disturbed sample is taken again; -1 for what the set says")
+	f.StringVar(&s.markdown, "markdown", "-", "file for the tables; - for standard output")
+	f.StringVar(&s.svg, "svg", "", "file for the plot; none if empty")
+	f.BoolVar(&s.check, "check", false, "compare the costs that do not depend on the machine with the table of -guard")
+	f.BoolVar(&s.update, "update", false, "with -check: write the table anew")
+	f.StringVar(&s.guard, "guard", "bench/guard.json", "the table for -check")
+	f.StringVar(&s.etcd, "etcd", "etcd", "the etcd program; without it etcd is left out")
+	f.BoolVar(&s.pin, "pin", true, "give the server a core of its own, where taskset is there")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	return s, nil
+}
+
+// bench does what the arguments say.
+func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	s, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o := run.Options{Dir: dir, Child: []string{self, child}, Pin: s.pin, Log: stderr}
+	if !s.check {
+		o.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
+	}
+	r, err := run.Start(o)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if s.check {
+		return s.compare(ctx, r, stdout)
+	}
+	return s.measure(ctx, r, stdout)
+}
+
+// plan returns the set that the flags ask for.
+func (s settings) plan() (run.Set, error) {
+	set := run.Short()
+	switch s.set {
+	case "short":
+	case "full":
+		set = run.Full()
+	default:
+		return set, fmt.Errorf("there is no set %q: short or full", s.set)
+	}
+	set.Works = pick(set.Works, s.works, func(w work.Work) string { return w.Name })
+	set.Peers = pick(set.Peers, s.peers, func(p peer.Spec) string { return p.Name })
+	if s.repeats > 0 {
+		set.Repeats = s.repeats
+	}
+	if s.retries >= 0 {
+		set.Retries = s.retries
+	}
+	if len(set.Works) == 0 || len(set.Peers) == 0 {
+		return set, errors.New("nothing is left to measure: see -work and -peer")
+	}
+	return set, nil
+}
+
+// pick keeps what begins with one of the words; all if there are none.
+func pick[T any](all []T, words string, name func(T) string) (picked []T) {
+	for _, x := range all {
+		for word := range strings.SplitSeq(words, ",") {
+			if strings.HasPrefix(name(x), word) {
+				picked = append(picked, x)
+				break
+			}
+		}
+	}
+	return picked
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/bench/run"
+	"github.com/holdfast-go/holdfast/bench/work"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// TestMain makes the test program a measuring process, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == child {
+		if err := work.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// start starts a Runner; etcd is there only if it is on PATH.
+func start(t *testing.T) *run.Runner {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd, _ := exec.LookPath("etcd")
+	r, err := run.Start(run.Options{Dir: t.TempDir(), Child: []string{self, child}, Etcd: etcd, Log: t.Output()})
+	if errors.Is(err, redistest.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// smoke is a work made small enough for a test.
+func smoke(w work.Work) work.Work {
+	w.Goroutines = min(w.Goroutines, 8)
+	w.Processes = min(w.Processes, 2)
+	w.Names = min(w.Names, 50)
+	w.Hold = min(w.Hold, peer.Duration(5*time.Millisecond))
+	return w
+}
+
+// Every peer does every kind of work that it is measured with, on a real server,
+// and excludes.
+func TestEveryPeer(t *testing.T) {
+	r := start(t)
+	etcd, _ := exec.LookPath("etcd")
+	for _, p := range peer.Specs() {
+		t.Run(p.Name, func(t *testing.T) {
+			if p.Client == "etcd" && etcd == "" {
+				t.Skip("etcd is not on PATH")
+			}
+			for _, name := range []string{"own-8", "one-16", "hold-4x25", "keep-10000", "all-10", "shared-64", "fair-16", "semaphore-100", "hear"} {
+				if w := smoke(find(t, name)); w.Suits(p) {
+					t.Run(name, func(t *testing.T) { take(t, r, w, p) })
+				}
+			}
+		})
+	}
+}
+
+func find(t *testing.T, name string) work.Work {
+	t.Helper()
+	list := work.List()
+	i := slices.IndexFunc(list, func(w work.Work) bool { return w.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no work %s", name)
+	}
+	return list[i]
+}
+
+func take(t *testing.T, r *run.Runner, w work.Work, p peer.Spec) {
+	var s report.Sample
+	size := run.Size{Warm: 50 * time.Millisecond, Sample: 200 * time.Millisecond}
+	for s.Pairs+int64(s.Kept) == 0 && size.Sample < 10*time.Second { // a busy machine needs longer
+		var err error
+		if s, err = r.Sample(t.Context(), w, p, size); err != nil {
+			t.Fatal(err)
+		}
+		size.Sample *= 3
+	}
+	if s.Violations != 0 {
+		t.Errorf("got %d holders too many, want none", s.Violations)
+	}
+	if w.Kind == work.Keep {
+		if s.Kept != w.Names {
+			t.Errorf("got %d names kept, want %d", s.Kept, w.Names)
+		}
+		return
+	}
+	if s.Pairs == 0 || len(s.Each) != w.Processes*w.Goroutines || len(s.Shares) != w.Processes {
+		t.Errorf("got %d pairs of %d goroutines in %d processes, want some of %d in %d",
+			s.Pairs, len(s.Each), len(s.Shares), w.Processes*w.Goroutines, w.Processes)
+	}
+	if p.Client != "etcd" && s.Commands < s.Pairs {
+		t.Errorf("got %d commands for %d pairs, want at least one each", s.Commands, s.Pairs)
+	}
+	if w.Hold > 0 && s.Pairs > 1 && len(s.Dead) == 0 {
+		t.Error("no dead time was measured")
+	}
+}
+
+func TestPlan(t *testing.T) {
+	for _, test := range []struct {
+		settings settings
+		works    string
+		peers    int
+		bad      bool
+	}{
+		{settings{set: "short", works: "own-1,all-2", peers: "holdfast", retries: -1}, "own-1 all-2", 2, false},
+		{settings{set: "full", works: "keep-1", peers: "raw-rueidis"}, "keep-10000 keep-100000", 1, false},
+		{settings{set: "long"}, "", 0, true},
+		{settings{set: "short", works: "nothing"}, "", 0, true},
+	} {
+		set, err := test.settings.plan()
+		if (err != nil) != test.bad {
+			t.Errorf("%+v: got error %v", test.settings, err)
+		}
+		if test.bad {
+			continue
+		}
+		var names []string
+		for _, w := range set.Works {
+			names = append(names, w.Name)
+		}
+		if got := strings.Join(names, " "); got != test.works || len(set.Peers) != test.peers {
+			t.Errorf("%+v: got works %q and %d peers, want %q and %d", test.settings, got, len(set.Peers), test.works, test.peers)
+		}
+	}
+}
+
+func TestFailuresAreOurs(t *testing.T) {
+	group := func(p peer.Role, left string, violations int64) []report.Group {
+		cell := report.Cell{Work: work.Work{Name: "w"}, Peer: peer.Spec{Name: "p", Role: p}, Left: left}
+		return []report.Group{{Name: "w", Rows: []report.Row{{Cell: cell, Summary: report.Summary{Violations: violations}}}}}
+	}
+	for _, test := range []struct {
+		groups []report.Group
+		fails  bool
+	}{
+		{group(peer.Ours, "", 0), false},
+		{group(peer.Ours, "it broke", 0), true},
+		{group(peer.Ours, "", 1), true},
+		{group(peer.Other, "it broke", 1), false},
+	} {
+		if err := failures(test.groups); (err != nil) != test.fails {
+			t.Errorf("%+v: got %v", test.groups, err)
+		}
+	}
+}
+
+func TestBenchRefuses(t *testing.T) {
+	for _, args := range [][]string{{"-nonsense"}, {"surplus"}, {"-repeats", "x"}} {
+		var out strings.Builder
+		if err := bench(context.Background(), args, &out, &out); err == nil {
+			t.Errorf("%q: got no error", args)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package peer
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/goredisconn"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+func holdfastRueidis() Spec {
+	return Spec{
+		Name: "holdfast-rueidis", Client: "rueidis", Role: Ours, Can: holdfastCan(),
+		Open: func(ctx context.Context, t Target) (Peer, error) {
+			conn, err := rueidisconn.Open(ctx, "redis://"+t.Redis, nil)
+			if err != nil {
+				return nil, err
+			}
+			return newHoldfast(conn, t, conn.Close), nil
+		},
+	}
+}
+
+func holdfastGoRedis() Spec {
+	return Spec{
+		Name: "holdfast-goredis", Client: "go-redis", Role: Ours, Can: holdfastCan(),
+		Open: func(_ context.Context, t Target) (Peer, error) {
+			client := redis.NewClient(&redis.Options{Addr: t.Redis})
+			return newHoldfast(goredisconn.New(client), t, func() { _ = client.Close() }), nil
+		},
+	}
+}
+
+func holdfastCan() []Ability { return []Ability{Waits, Renews, Shares, Queues, Counts, Several} }
+
+// holdfastPeer is a Locker with its default settings, but for the lease.
+type holdfastPeer struct {
+	locker *holdfast.Locker
+	shut   func()
+}
+
+func newHoldfast(conn redishold.Conn, t Target, shut func()) *holdfastPeer {
+	options := &holdfast.Options{TTL: time.Duration(t.TTL)}
+	return &holdfastPeer{locker: holdfast.New(redishold.New(conn, nil), options), shut: shut}
+}
+
+func (p *holdfastPeer) Lock(ctx context.Context, key string) (Held, error) {
+	return held(p.locker.Lock(ctx, key))
+}
+
+func (p *holdfastPeer) LockRead(ctx context.Context, key string) (Held, error) {
+	return held(p.locker.RWMutex(key).Read.Lock(ctx))
+}
+
+func (p *holdfastPeer) LockWrite(ctx context.Context, key string) (Held, error) {
+	return held(p.locker.RWMutex(key).Write.Lock(ctx))
+}
+
+func (p *holdfastPeer) LockFair(ctx context.Context, key string) (Held, error) {
+	return held(p.locker.FairMutex(key).Lock(ctx))
+}
+
+func (p *holdfastPeer) Acquire(ctx context.Context, key string, permits int) (Held, error) {
+	return held(p.locker.Semaphore(key, permits).Acquire(ctx))
+}
+
+func (p *holdfastPeer) LockAll(ctx context.Context, keys []string) (Held, error) {
+	mutexes := make([]*holdfast.Mutex, len(keys))
+	for i, key := range keys {
+		mutexes[i] = p.locker.Mutex(key)
+	}
+	return held(holdfast.LockAll(ctx, mutexes...))
+}
+
+// Close waits for what the Locker does in the background before it takes the
+// connection away.
+func (p *holdfastPeer) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = p.locker.Drain(ctx)
+	p.shut()
+}
+
+// held keeps a failed call from becoming a Held that is not nil.
+func held[H Held](h H, err error) (Held, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}

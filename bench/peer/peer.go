@@ -1,0 +1,164 @@
+// Package peer puts every library that is measured behind one interface: one
+// file per library, each with the settings that serve it best.
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Held is a lock that is held.
+type Held interface {
+	// Unlock gives it back, and fails if it was not held any more and the library
+	// can tell.
+	Unlock() error
+}
+
+// Peer takes locks with one library, over a connection of its own. It may be
+// used by several goroutines at once.
+type Peer interface {
+	// Lock waits until key is free, takes it and returns it, or returns an error
+	// when ctx is done.
+	Lock(ctx context.Context, key string) (Held, error)
+
+	// Close ends the connection. Nothing may be held any more, or be waited for.
+	Close()
+}
+
+// Multi is a Peer that takes several locks as one.
+type Multi interface {
+	// LockAll waits until all keys are free and takes them.
+	LockAll(ctx context.Context, keys []string) (Held, error)
+}
+
+// ReadWrite is a Peer with read-write locks.
+type ReadWrite interface {
+	// LockRead is Lock for a reader of key.
+	LockRead(ctx context.Context, key string) (Held, error)
+	// LockWrite is Lock for a writer.
+	LockWrite(ctx context.Context, key string) (Held, error)
+}
+
+// Fair is a Peer whose waiters are served in order, over all processes.
+type Fair interface {
+	// LockFair is Lock in that order.
+	LockFair(ctx context.Context, key string) (Held, error)
+}
+
+// Counting is a Peer with semaphores.
+type Counting interface {
+	// Acquire takes one of so many permits, as soon as there is one.
+	Acquire(ctx context.Context, key string, permits int) (Held, error)
+}
+
+// Hearing is a Peer that measures messages.
+type Hearing interface {
+	// Hear publishes a message and returns when it has come back.
+	Hear(ctx context.Context) (Held, error)
+}
+
+// Preparing is a Peer that wants to know how many locks will be held or waited for
+// at once, before there are any.
+type Preparing interface {
+	// Prepare makes what n of them need.
+	Prepare(n int) error
+}
+
+// Target says where the servers are, and how long a lock outlives its holder.
+type Target struct {
+	Redis string   // host:port
+	Etcd  string   // a URL; "" if there is none
+	TTL   Duration // of every lock, whatever the library's default
+}
+
+// Duration is a time.Duration that is written as text in JSON.
+type Duration time.Duration
+
+// MarshalText writes d as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// Role says what a Peer is in a comparison.
+type Role string
+
+// Roles.
+const (
+	Ours  Role = "ours"  // Holdfast
+	Other Role = "peer"  // another library
+	Limit Role = "limit" // does less than a lock must
+)
+
+// Ability is a kind of work that not every Peer can do.
+type Ability string
+
+// Abilities.
+const (
+	Waits   Ability = "waits"   // for a name that somebody holds
+	Renews  Ability = "renews"  // what it holds, by itself
+	Shares  Ability = "shares"  // ReadWrite
+	Queues  Ability = "queues"  // Fair
+	Counts  Ability = "counts"  // Counting
+	Several Ability = "several" // Multi
+	Hears   Ability = "hears"   // Hearing
+)
+
+// Spec describes a Peer.
+type Spec struct {
+	Name   string
+	Client string // the library that talks to the server: "rueidis", "go-redis" or "etcd"
+	Role   Role
+	Full   bool // a variant that only the full set measures
+	Can    []Ability
+	Open   func(ctx context.Context, t Target) (Peer, error)
+}
+
+// Specs returns every Peer, in the order of the tables.
+func Specs() []Spec {
+	return []Spec{
+		holdfastRueidis(), holdfastGoRedis(),
+		redsyncGoRedis(), redsyncGoRedisQuick(), redsyncRueidis(),
+		redislockGoRedis(), redislockQuick(), rueidisLock(),
+		redissonAsWritten(), etcdConcurrency(),
+		rawRueidis(), rawGoRedis(),
+	}
+}
+
+// Missing returns what was to be measured and is not, with the reasons.
+func Missing() []string {
+	return []string{
+		"cheerego/go-redisson: the module cannot be downloaded from the Go module proxy; " +
+			"\"redisson\" is the algorithm that it follows, written from its description",
+		"me-cs/goRedisson: likewise",
+	}
+}
+
+// Find returns the Spec with a name.
+func Find(name string) (Spec, error) {
+	for _, s := range Specs() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Spec{}, fmt.Errorf("no peer is named %q", name)
+}
+
+// Is reports whether the Peer has an ability.
+func (s Spec) Is(a Ability) bool {
+	for _, have := range s.Can {
+		if have == a {
+			return true
+		}
+	}
+	return false
+}
+
+// errNotHeld says that an Unlock found nothing of its own to delete.
+var errNotHeld = errors.New("the lock was not held any more")

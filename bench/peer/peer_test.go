@@ -1,0 +1,183 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
+
+func open(t *testing.T, name string) Peer {
+	t.Helper()
+	server := redistest.Start(t)
+	spec, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// What a Spec says that its peer can do, the peer has methods for.
+func TestAbilitiesAreTrue(t *testing.T) {
+	server := redistest.Start(t)
+	interfaces := map[Ability]reflect.Type{
+		Shares: reflect.TypeFor[ReadWrite](), Queues: reflect.TypeFor[Fair](), Counts: reflect.TypeFor[Counting](),
+		Several: reflect.TypeFor[Multi](), Hears: reflect.TypeFor[Hearing](),
+	}
+	for _, s := range Specs() {
+		if s.Client == "etcd" {
+			continue
+		}
+		p, err := s.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ability, methods := range interfaces {
+			if has := reflect.TypeOf(p).Implements(methods); has != s.Is(ability) {
+				t.Errorf("%s: says %v of %q, its methods say %v", s.Name, s.Is(ability), ability, has)
+			}
+		}
+		p.Close()
+	}
+}
+
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range Specs() {
+		if seen[s.Name] || s.Client == "" || s.Role == "" {
+			t.Errorf("%+v is twice there or not complete", s)
+		}
+		seen[s.Name] = true
+	}
+	if _, err := Find("nobody"); err == nil {
+		t.Error("got no error for a peer that does not exist")
+	}
+}
+
+func TestTargetAsJSON(t *testing.T) {
+	want := Target{Redis: "a:1", Etcd: "b", TTL: Duration(1500 * time.Millisecond)}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Target
+	if err := json.Unmarshal(text, &got); err != nil || got != want {
+		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// Every peer says so when the lock that it gives back was not its own any more.
+func TestUnlockOfWhatIsGone(t *testing.T) {
+	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis"} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			spec, err := Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			held, err := p.Lock(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Do("DEL", "k")
+			if err := held.Unlock(); err == nil {
+				t.Fatal("got no error")
+			}
+		})
+	}
+}
+
+// The queue of the algorithm as written goes by the order of asking.
+func TestRedissonKeepsTheOrder(t *testing.T) {
+	p := open(t, "redisson").(*redissonPeer)
+	first, err := p.LockFair(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 5
+	order := make(chan int, waiters)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range waiters {
+		wg.Go(func() {
+			held, err := p.LockFair(t.Context(), "k")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order <- i
+			if err := held.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+		awaitLength(t, p, "redisson_lock_queue:{k}", int64(i+1))
+	}
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	close(order)
+	for want := range waiters {
+		if got := <-order; got != want {
+			t.Fatalf("got waiter %d, want %d", got, want)
+		}
+	}
+}
+
+// A waiter that gives up leaves the queue.
+func TestRedissonGivesUp(t *testing.T) {
+	p := open(t, "redisson").(*redissonPeer)
+	first, err := p.LockFair(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.LockFair(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want context.DeadlineExceeded", err)
+	}
+	awaitLength(t, p, "redisson_lock_queue:{k}", 0)
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func awaitLength(t *testing.T, p *redissonPeer, list string, want int64) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if p.client.LLen(t.Context(), list).Val() == want {
+			return
+		}
+	}
+	t.Fatalf("the queue is %q, want %d members", p.client.LRange(t.Context(), list, 0, -1).Val(), want)
+}
+
+func TestEtcdNeedsAServer(t *testing.T) {
+	spec, err := Find("etcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spec.Open(t.Context(), Target{}); err == nil {
+		t.Fatal("got no error without a server")
+	}
+}

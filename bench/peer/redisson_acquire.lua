@@ -1,0 +1,13 @@
+-- redisson_acquire: take Redisson's RLock; an algorithm to compare with.
+--
+-- KEYS   1 lock
+-- ARGV   1 lease in ms, 2 owner
+-- Reply  nil      taken
+--        number   not taken: what is left of the other's lease in ms
+
+if redis.call("EXISTS", KEYS[1]) == 0 or redis.call("HEXISTS", KEYS[1], ARGV[2]) == 1 then
+	redis.call("HINCRBY", KEYS[1], ARGV[2], 1)
+	redis.call("PEXPIRE", KEYS[1], ARGV[1])
+	return nil
+end
+return redis.call("PTTL", KEYS[1])

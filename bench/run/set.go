@@ -1,0 +1,118 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/bench/work"
+)
+
+// Set says what is measured, and how well.
+type Set struct {
+	Works   []work.Work
+	Peers   []peer.Spec
+	Warm    time.Duration
+	Stretch float64 // how much longer a sample is than in the short set
+	Repeats int     // samples of each cell
+	Retries int     // how often a disturbed sample is taken again
+}
+
+// Short returns the set that takes less than 10 minutes.
+func Short() Set {
+	return choose(Set{Warm: 200 * time.Millisecond, Stretch: 1, Repeats: 3, Retries: 1}, false)
+}
+
+// Full returns the set of everything, with longer samples.
+func Full() Set {
+	return choose(Set{Warm: time.Second, Stretch: 4, Repeats: 5, Retries: 3}, true)
+}
+
+func choose(s Set, full bool) Set {
+	for _, w := range work.List() {
+		if full || w.Short {
+			s.Works = append(s.Works, w)
+		}
+	}
+	for _, p := range peer.Specs() {
+		if full || !p.Full {
+			s.Peers = append(s.Peers, p)
+		}
+	}
+	return s
+}
+
+// Measure takes all samples of a set: those of one work by turns, so that what
+// changes on the machine changes for all.
+func (r *Runner) Measure(ctx context.Context, s Set) ([]report.Cell, error) {
+	var cells []report.Cell
+	for _, w := range s.Works {
+		group := r.group(w, s.Peers)
+		for range s.Repeats {
+			for i := range group {
+				r.repeat(ctx, &group[i], s)
+				if err := ctx.Err(); err != nil {
+					return cells, err
+				}
+			}
+		}
+		cells = append(cells, group...)
+		r.tell(group)
+	}
+	return cells, nil
+}
+
+// group makes the cells of one work.
+func (r *Runner) group(w work.Work, peers []peer.Spec) []report.Cell {
+	var group []report.Cell
+	for _, p := range peers {
+		if !w.Suits(p) {
+			continue
+		}
+		cell := report.Cell{Work: w, Peer: p}
+		if p.Client == "etcd" && r.etcd == nil {
+			cell.Left = "there is no etcd on PATH; bench/etcd.sh builds one"
+		}
+		group = append(group, cell)
+	}
+	return group
+}
+
+// repeat takes one more sample of a cell. Of disturbed ones it keeps the one that
+// was disturbed least.
+func (r *Runner) repeat(ctx context.Context, c *report.Cell, s Set) {
+	if c.Left != "" {
+		return
+	}
+	size := Size{Warm: s.Warm, Sample: time.Duration(float64(c.Work.Sample) * s.Stretch)}
+	var kept report.Sample
+	for try := 0; try <= s.Retries; try++ {
+		sample, err := r.Sample(ctx, c.Work, c.Peer, size)
+		if err != nil {
+			c.Left = err.Error()
+			fmt.Fprintf(r.Log, "%s, %s: %v\n", c.Work.Name, c.Peer.Name, err)
+			return
+		}
+		if try == 0 || sample.Foreign < kept.Foreign {
+			kept = sample
+		}
+		if !kept.Disturbed() {
+			break
+		}
+	}
+	c.Samples = append(c.Samples, kept)
+}
+
+// tell says what has been measured.
+func (r *Runner) tell(group []report.Cell) {
+	for _, g := range report.Groups(group) {
+		for _, row := range g.Rows {
+			if row.Cell.Left == "" {
+				fmt.Fprintf(r.Log, "%-14s %-22s %12.0f  spread %3.0f %%  violations %d\n",
+					g.Name, row.Cell.Peer.Name, row.Summary.Rate, 100*row.Summary.Spread, row.Summary.Violations)
+			}
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package work
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+)
+
+// Plan is what a process is told to do.
+type Plan struct {
+	Peer    string
+	Target  peer.Target
+	Work    Work
+	Process int           // its number, from 0
+	Sample  peer.Duration // how long to measure; 0: until Pairs are done
+	Pairs   int           // how many pairs are done by all goroutines together
+	Warm    peer.Duration // how long to work before that, if Sample is not 0
+	Page    string        // the file that the processes of a sample share
+}
+
+// Result is what a process has measured.
+type Result struct {
+	Pairs   int64
+	Each    []int64 // pairs of each goroutine
+	Elapsed time.Duration
+	Longest time.Duration   // that anybody waited for the one name; 0 where names are not shared
+	Dead    []time.Duration // from the begin of an unlock to the next holder, where locks are held
+
+	CPU    time.Duration // of the process
+	Allocs uint64
+	Bytes  uint64
+
+	Kept       int     // names that were held
+	Goroutines float64 // more than before, for each of them
+	Memory     float64 // the same in bytes
+	LeastLeft  float64 // of a lease, before it was renewed, as a part of the TTL; 1 if the peer does not tell
+
+	Violations int64 // moments with more holders than there may be, and locks that were lost
+	Error      string
+}
