@@ -15,9 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-// notHeld is what Java throws at a thread that unlocks what it does not hold.
-const notHeld = "java.lang.IllegalMonitorStateException"
-
 func TestMain(m *testing.M) {
 	redisson.Prepare(2)
 	goleak.VerifyTestMain(m, dial.Sleepers()...)
@@ -54,3 +51,28 @@ func must(t *testing.T, err error) {
 }
 
 func channel(name string) string { return "redisson_lock__channel:{" + name + "}" }
+
+// untilReached repeats what Java throws while it has no connection, or does not
+// know which node it is that it needs now.
+func untilReached(t *testing.T, j redisson.Thread, c peer.Command) peer.Reply {
+	t.Helper()
+	var r peer.Reply
+	redisson.Await(t, "Java reaches the server again", func() bool {
+		r = j.Try(c)
+		if r.Err() != nil {
+			t.Logf("Java, %s: %v", c.Op, r.Err())
+		}
+		return r.Err() == nil || r.Class == redisson.NotHeld
+	})
+	return r
+}
+
+// tried is untilReached for what must succeed then.
+func tried(t *testing.T, j redisson.Thread, c peer.Command) peer.Reply {
+	t.Helper()
+	r := untilReached(t, j, c)
+	if err := r.Err(); err != nil {
+		t.Errorf("Java, %s %q: %v", c.Op, c.Name, err)
+	}
+	return r
+}

@@ -50,7 +50,7 @@ func (m *move) heldByJava(name string) {
 		m.t.Fatal("Go has a lock that Java holds")
 	}
 	began := time.Now()
-	m.unlock(j, name)
+	tried(m.t, j, lockOf("unlock", name, 0))
 	at, _ := goWaits.Wait()
 	m.t.Logf("held by Java: Go had it after %v", at.Sub(began))
 	if took := at.Sub(began); took > 3*time.Second {
@@ -120,20 +120,7 @@ func (m *move) again(name string) {
 	began := time.Now()
 	must(m.t, lock.Unlock())
 	redisson.Woken(m.t, "Java, which waits again", began, waits.Wait().Received)
-	m.unlock(j, name)
-}
-
-// unlock has Java give the lock back. Until Redisson has seen where the slot is
-// now, it may find no node for it and throw before it has sent anything.
-func (m *move) unlock(j redisson.Thread, name string) {
-	m.t.Helper()
-	redisson.Await(m.t, "Java's unlock", func() bool {
-		r := j.Try(lockOf("unlock", name, 0))
-		if r.Class == redisson.NotHeld {
-			m.t.Fatalf("Java, unlock %q: %v", name, r.Err())
-		}
-		return r.Err() == nil
-	})
+	tried(m.t, j, lockOf("unlock", name, 0))
 }
 
 // goSleeps returns when Go sleeps until it is told, and so many listen in all.
@@ -188,7 +175,7 @@ func passing(t *testing.T, l *holdfast.Locker, name string) *redisson.Pending[ti
 func (m *move) both(when string, j redisson.Thread, javaWaits redisson.Answer, goWaits *redisson.Pending[time.Time], began time.Time, name string) {
 	m.t.Helper()
 	reply := javaWaits.Wait()
-	m.unlock(j, name)
+	tried(m.t, j, lockOf("unlock", name, 0))
 	goAt, _ := goWaits.Wait()
 	javaTook, goTook := reply.Received.Sub(began), goAt.Sub(began)
 	m.t.Logf("%s: Java had it after %v, Go after %v", when, javaTook, goTook)

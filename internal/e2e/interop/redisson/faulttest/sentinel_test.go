@@ -97,8 +97,8 @@ func unreplicated(t *testing.T, b *redisson.Bench, loose redisson.Thread) {
 	if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("Unlock: got %v, want ErrLost", err)
 	}
-	if r := loose.Try(lockOf("unlock", javas, 0)); r.Class != notHeld {
-		t.Errorf("Java's unlock of what is lost: got %v, want %s", r.Err(), notHeld)
+	if r := loose.Try(lockOf("unlock", javas, 0)); r.Class != redisson.NotHeld {
+		t.Errorf("Java's unlock of what is lost: got %v, want %s", r.Err(), redisson.NotHeld)
 	}
 	must(t, mine.Unlock())
 	t.Attr("observed", "a Java holder whose lock a fail-over forgot is not told: Go had the lock while Java believed in it, until its unlock threw IllegalMonitorStateException (W1); a Go holder is told by a renewal")
@@ -114,23 +114,6 @@ func killMaster(t *testing.T, b *redisson.Bench) time.Time {
 		return err == nil && s.Addr() != before.Addr()
 	})
 	return time.Now()
-}
-
-// tried repeats what Java throws while it has not found the new master.
-func tried(t *testing.T, j redisson.Thread, c peer.Command) peer.Reply {
-	t.Helper()
-	var r peer.Reply
-	redisson.Await(t, "Java is at the new master", func() bool {
-		r = j.Try(c)
-		if r.Err() != nil {
-			t.Logf("Java, %s: %v", c.Op, r.Err())
-		}
-		return r.Err() == nil || r.Class == notHeld
-	})
-	if err := r.Err(); err != nil {
-		t.Errorf("Java, %s %q: %v", c.Op, c.Name, err)
-	}
-	return r
 }
 
 // wantBusy wants Go to be refused, once it has found the new master.
