@@ -20,10 +20,10 @@ type acquisition struct {
 	claim  driver.Claim
 	margin time.Duration
 
-	began    time.Time
-	deadline time.Time // when the wait limit is over; zero if there is none
-	place    *ticket   // nil while the claim stands in no queue of this process
-	waiter   driver.Waiter
+	began  instant
+	place  *ticket // nil while the claim stands in no queue of this process
+	given  *hold   // what another goroutine of this process handed on; nil if nothing
+	waiter driver.Waiter
 
 	tries    int
 	failures int            // in a row, without an answer
@@ -33,26 +33,24 @@ type acquisition struct {
 	held     bool           // the claim was granted, but is not kept
 }
 
-func newAcquisition(l *Locker, name string, k kind, r request) *acquisition {
-	a := &acquisition{
-		locker: l,
-		kind:   k,
-		req:    r,
-		began:  time.Now(),
-		margin: l.margin,
-		claim: driver.Claim{
-			Name: name, Owner: l.nextOwner(), Mode: k.mode(),
-			Permits: r.permits, Fair: k == fair, ReadWrite: k == reader || k == writer, Beside: r.beside,
-			TTL: r.lease, Holds: 1, Tokens: 1, Note: l.note,
-		},
-	}
+func (a *acquisition) init(l *Locker, name string, k kind, r request) {
+	*a = acquisition{locker: l, kind: k, req: r, began: l.elapsed(), margin: l.margin}
+	a.claim.Name = name
 	if r.leased {
 		a.margin = min(l.margin, r.lease/10)
 	}
-	if r.wait != forever {
-		a.deadline = a.began.Add(r.wait)
+}
+
+// makeClaim completes the claim, for the first try.
+func (a *acquisition) makeClaim() {
+	a.claim = driver.Claim{
+		Name: a.claim.Name, Owner: a.locker.nextOwner(), Mode: a.kind.mode(),
+		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
+		TTL: a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
 	}
-	return a
+	if a.place != nil && a.place.crowd && a.place.takes {
+		a.claim.Tokens = 1 + a.locker.handoff.Max
+	}
 }
 
 // run waits for its turn in this process, then asks the store until the claim is
@@ -61,11 +59,14 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	waitCtx := ctx
 	if a.req.wait != forever && a.req.wait > 0 {
 		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithDeadline(ctx, a.deadline)
+		waitCtx, cancel = context.WithDeadline(ctx, a.locker.at(a.began+a.req.wait))
 		defer cancel()
 	}
 	if err := a.queue(ctx, waitCtx); err != nil {
 		return nil, err
+	}
+	if a.given != nil {
+		return newLock(a.given), nil
 	}
 	var lock *Lock
 	defer func() {
@@ -73,6 +74,10 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 			a.giveUp()
 		}
 	}()
+	if err := a.letOthersGo(ctx, waitCtx); err != nil {
+		return nil, err
+	}
+	a.makeClaim()
 	lock, err := a.ask(ctx, waitCtx)
 	return lock, err
 }
@@ -85,18 +90,41 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 	if a.alone() || !a.kind.exclusive() && a.tries == 0 && !gates.busy(a.gateKey()) {
 		return nil
 	}
-	place := gates.enter(a.gateKey())
-	if a.req.wait == 0 && !place.atHead() {
-		a.busyHere(place)
-		place.leave()
-		return a.busy()
+	for {
+		place, head := gates.enter(a.gateKey(), a.takesHolds())
+		if head {
+			a.place = place
+			return nil
+		}
+		if a.req.wait == 0 || !place.wait(waitCtx) {
+			a.busyHere(place.gate)
+			place.leave()
+			if a.req.wait == 0 {
+				return a.busy()
+			}
+			return a.outOfTime(ctx)
+		}
+		if place.hold == nil {
+			a.place = place
+			return nil
+		}
+		given := place.hold
+		place.discard()
+		if given.remaining() > 0 {
+			a.given = given
+			return nil
+		} // lost on the way here: back to the queue
 	}
-	if !place.wait(waitCtx) {
-		a.busyHere(place)
-		return a.outOfTime(ctx)
+}
+
+// letOthersGo waits for as long as clients elsewhere are to go first, who wait
+// for a lock that this process had for long.
+func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
+	if a.place == nil || a.place.yield == 0 || sleep(waitCtx, a.place.yield) {
+		return nil
 	}
-	a.place = place
-	return nil
+	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
+	return a.outOfTime(ctx)
 }
 
 // alone says that the claim waits for nobody of this process: a fair one has its
@@ -151,8 +179,8 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	if a.tries == 0 && a.req.wait > 0 {
 		limit = min(limit, max(a.req.wait, attemptMin))
 	}
-	attempt, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	attempt := a.locker.bound(ctx, limit)
+	defer attempt.End()
 	a.tries++
 	return a.locker.backend.Try(attempt, a.claim)
 }
@@ -161,31 +189,32 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
 func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
-	deadline := start.mono.Add(out.ValidFor - a.margin)
-	if time.Until(deadline) < (out.ValidFor-a.margin)/2 {
+	deadline := start.mono + out.ValidFor - a.margin
+	if deadline-a.locker.elapsed() < (out.ValidFor-a.margin)/2 {
 		a.claim.Unsettled = true
 		return nil
 	}
-	h := newHold(a, start, deadline, out)
-	lock := newLock(h)
-	a.settleIn(h)
-	a.locker.keeper.add(h)
+	l := newLease(a, start, deadline, out)
+	lock := newLock(&l.first)
+	a.settleIn(l)
+	a.locker.keeper.add(l)
 	return lock
 }
 
 // settleIn turns the place in the queue into that of a holder, or frees it where
 // the hold keeps nobody out.
-func (a *acquisition) settleIn(h *hold) {
+func (a *acquisition) settleIn(l *lease) {
 	switch {
 	case a.place == nil:
 		closeWaiter(a.waiter)
 	case a.kind.exclusive():
-		h.place = a.place.gate
-		a.place.hand(h, a.waiter)
+		l.gate = a.place.gate
+		a.place.settle(l, a.waiter)
 	default:
 		closeWaiter(a.waiter)
 		a.place.leave()
 	}
+	a.place = nil
 }
 
 // errSlow says that grants arrive when most of their lease is over.
@@ -270,11 +299,11 @@ func (a *acquisition) spareWaiter() driver.Waiter {
 }
 
 // busyHere records who of this process is in the way.
-func (a *acquisition) busyHere(place *ticket) {
-	holder, out := place.gate.occupant()
+func (a *acquisition) busyHere(q *gate) {
+	holder, out := q.occupant()
 	switch {
 	case holder != nil:
-		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(time.Now())}
+		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed())}
 	case out.Holder == "":
 		out.Holder = "another goroutine of this process"
 	}

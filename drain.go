@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
 // Drain waits until the Locker has confirmed what it does in the background: it
@@ -40,9 +41,18 @@ func (l *Locker) cleanUp(c driver.Claim) {
 // returns nil if the claim was released, also by an earlier call whose answer
 // was lost, and an error that is driver.ErrGone if there was nothing to release.
 func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
-	doubt := false
-	for failures := 0; ; {
-		err := l.release(ctx, c, failures)
+	err := l.release(ctx, c, 0)
+	if err == nil || isGone(err) {
+		return err
+	}
+	return l.settleAfter(ctx, c, err)
+}
+
+// settleAfter is settle after a first call that ended with err.
+func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, err error) error {
+	doubt := !certain(err)
+	for failures := 1; sleep(ctx, retryDelay(failures, pollCap)); failures++ {
+		err = l.release(ctx, c, failures)
 		if err == nil || doubt && isGone(err) {
 			return nil
 		}
@@ -50,19 +60,25 @@ func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
 			return err
 		}
 		doubt = doubt || !certain(err)
-		failures++
-		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return err
-		}
 	}
+	return err
 }
 
 // releaseMost bounds one call of Release: the name should be free soon after a
 // store that lost the call is back.
 const releaseMost = time.Second
 
+func releaseLimit(ttl time.Duration, failures int) time.Duration {
+	return min(attemptTimeout(ttl, failures), releaseMost)
+}
+
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
-	attempt, cancel := context.WithTimeout(ctx, min(attemptTimeout(c.TTL, failures), releaseMost))
-	defer cancel()
+	attempt := l.bound(ctx, releaseLimit(c.TTL, failures))
+	defer attempt.End()
 	return l.backend.Release(attempt, c)
+}
+
+// bound returns a context that ends with ctx or after d.
+func (l *Locker) bound(ctx context.Context, d time.Duration) *deadline.Context {
+	return deadline.New(ctx, time.Now().Add(d))
 }

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -12,13 +13,22 @@ import (
 // release wakes one goroutine per process, not all.
 //
 // A gate is derived state: it says who of this process is next, never who holds
-// the lock. When a hold ends, for whatever reason, the gate lets the next one
+// the lock. When a lease ends, for whatever reason, the gate lets the next one
 // ask the store. Claims that are granted beside others queue only while they
 // wait, and pass the turn on as soon as they are granted.
+//
+// Lock order: gates.mu before lease.mu.
 type gates struct {
 	mu sync.Mutex
 	m  map[gateKey]*gate
+
+	// What is not in use, to be used again: most queues last for one lock.
+	gates   []*gate
+	tickets []*ticket
 }
+
+// unusedMost bounds what is kept for use again.
+const unusedMost = 1024
 
 // gateKey names a queue: the kinds of one name have queues of their own.
 type gateKey struct {
@@ -26,13 +36,23 @@ type gateKey struct {
 	kind kind
 }
 
-// gate is one queue. It exists while somebody of this process asks for the name,
-// or keeps others out of it.
+// gate is one queue. It is in use while somebody of this process asks for the
+// name, or keeps others out of it.
 type gate struct {
-	all         *gates
+	all *gates
+	queue
+}
+
+// queue is what there is of a gate while it is in use. gates.mu guards it.
+type queue struct {
 	key         gateKey
 	first, last *ticket
-	holder      *hold // nil while the head is asking
+	holder      *lease // nil while the head is asking
+	crowd       bool   // somebody had to wait here
+
+	// others is how many clients elsewhere heard of the last release of the name
+	// from here, and may be waiting for it; unknown if that is not known.
+	others int
 
 	// What the head last heard of a holder elsewhere, for those who do not wait.
 	busy driver.Outcome
@@ -42,11 +62,21 @@ type gate struct {
 	spare driver.Waiter
 }
 
-// ticket is a place in the queue.
+// unknown is a number of waiting clients that nobody has counted.
+const unknown = -1
+
+// ticket is a place in the queue. gates.mu guards it, but for what is read by its
+// owner after its turn has come.
 type ticket struct {
 	gate       *gate
-	ready      chan struct{} // closed when the place is the head's; nil if it always was
+	ready      chan struct{} // receives once when it is the ticket's turn
 	prev, next *ticket
+	turn       bool // it is the head's, or was given a hold
+	takes      bool // may be given a hold instead of the turn to ask
+
+	hold  *hold         // what it was given
+	crowd bool          // others wait behind it, or did
+	yield time.Duration // how long clients elsewhere go first
 }
 
 func (g *gates) init() { g.m = make(map[gateKey]*gate) }
@@ -58,32 +88,32 @@ func (g *gates) busy(key gateKey) bool {
 	return g.m[key] != nil
 }
 
-// enter takes a place in a queue.
-func (g *gates) enter(key gateKey) *ticket {
+// enter takes a place in a queue, and says whether it is the head's.
+func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	t = g.newTicket()
+	t.takes = takes
 	q := g.m[key]
 	if q == nil {
-		q = &gate{all: g, key: key}
-		g.m[key] = q
-		return &ticket{gate: q}
+		q = g.newGate(key)
+		t.gate, t.turn = q, true
+		return t, true
 	}
-	t := &ticket{gate: q, ready: make(chan struct{}), prev: q.last}
+	q.crowd = true
+	t.gate, t.prev = q, q.last
 	if q.last != nil {
 		q.last.next = t
 	} else {
 		q.first = t
 	}
 	q.last = t
-	return t
+	return t, false
 }
 
-// wait returns nil when the ticket is at the head. If ctx ends first, it gives
-// up the place and returns false.
+// wait returns true when it is the ticket's turn, and false if ctx ends first;
+// then the ticket has to leave.
 func (t *ticket) wait(ctx context.Context) bool {
-	if t.ready == nil {
-		return true
-	}
 	select {
 	case <-t.ready:
 		return true
@@ -93,62 +123,95 @@ func (t *ticket) wait(ctx context.Context) bool {
 	case <-t.ready:
 		return true
 	case <-ctx.Done():
-		t.leave()
 		return false
 	}
 }
 
-// atHead says whether it is the ticket's turn.
-func (t *ticket) atHead() bool {
-	if t.ready == nil {
-		return true
-	}
-	select {
-	case <-t.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-// leave gives the place up, from the head or from within the queue.
+// leave gives the place up, from the head or from within the queue. What it was
+// given meanwhile goes on to the next one.
 func (t *ticket) leave() {
 	q := t.gate
 	q.all.mu.Lock()
-	if t.atHead() {
-		idle := q.advance()
-		q.all.mu.Unlock()
-		closeWaiter(idle)
-		return
-	}
-	q.remove(t)
 	var idle driver.Waiter
-	if q.first == nil && q.holder != nil { // nobody is left to whom it could pass
-		idle, q.spare = q.spare, nil
+	switch {
+	case t.hold != nil: // the ticket is left to the garbage: its message may be under way
+		q.all.mu.Unlock()
+		t.hold.decline()
+		return
+	case t.turn:
+		idle = q.advance(0)
+	default:
+		q.remove(t)
+		if q.first == nil && q.holder != nil { // nobody is left to whom it could pass
+			idle, q.spare = q.spare, nil
+		}
 	}
+	q.all.keep(t)
 	q.all.mu.Unlock()
 	closeWaiter(idle)
 }
 
-// hand turns the head's place into that of a holder, and leaves its Waiter, if
+// settle turns the head's place into that of a holder, and leaves its Waiter, if
 // it had one, to the next head.
-func (t *ticket) hand(h *hold, w driver.Waiter) {
+func (t *ticket) settle(l *lease, w driver.Waiter) {
 	q := t.gate
 	q.all.mu.Lock()
-	q.holder = h
+	q.holder = l
 	q.busy = driver.Outcome{}
 	if w != nil && q.first != nil && q.spare == nil {
 		q.spare, w = w, nil
 	}
+	q.all.keep(t)
 	q.all.mu.Unlock()
 	closeWaiter(w)
 }
 
-// vacate lets the next one in when h is over. It is called once for each hold.
-func (q *gate) vacate() {
+// pass gives l, which h holds, to the first in the queue, if it takes it. It
+// returns false, and has changed nothing, if not.
+func (q *gate) pass(l *lease, h *hold) bool {
+	q.all.mu.Lock()
+	t := q.first
+	if q.holder != l || t == nil || !t.takes {
+		q.all.mu.Unlock()
+		return false
+	}
+	next, contexts := l.replace(h)
+	if next == nil {
+		q.all.mu.Unlock()
+		return false
+	}
+	q.remove(t)
+	t.hold, t.turn = next, true
+	q.all.mu.Unlock()
+	cancelAll(contexts, ErrUnlocked) // before the next one begins; not under a lock
+	t.ready <- struct{}{}
+	return true
+}
+
+// waiting says whether somebody of this process waits behind the holder, and how
+// many clients elsewhere do.
+func (q *gate) waiting() (here bool, others int) {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	return q.first != nil, q.others
+}
+
+// counted records how many clients elsewhere heard of a release, if there still
+// is a queue for it.
+func (g *gates) counted(key gateKey, others int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if q := g.m[key]; q != nil {
+		q.others = others
+	}
+}
+
+// vacate lets the next one in when l is over, which is called once for each
+// lease. Clients elsewhere go first for as long as yield.
+func (q *gate) vacate(yield time.Duration) {
 	q.all.mu.Lock()
 	q.holder = nil
-	idle := q.advance()
+	idle := q.advance(yield)
 	q.all.mu.Unlock()
 	closeWaiter(idle)
 }
@@ -171,7 +234,7 @@ func (q *gate) heard(out driver.Outcome) {
 }
 
 // occupant says who is in the way of a ticket that is not at the head.
-func (q *gate) occupant() (*hold, driver.Outcome) {
+func (q *gate) occupant() (*lease, driver.Outcome) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	return q.holder, q.busy
@@ -179,16 +242,17 @@ func (q *gate) occupant() (*hold, driver.Outcome) {
 
 // advance makes the next ticket the head, or drops the gate when there is none;
 // it then returns the Waiter to close. The mutex is held.
-func (q *gate) advance() driver.Waiter {
+func (q *gate) advance(yield time.Duration) driver.Waiter {
 	t := q.first
 	if t == nil {
 		delete(q.all.m, q.key)
 		w := q.spare
-		q.spare = nil
+		q.all.drop(q)
 		return w
 	}
 	q.remove(t)
-	close(t.ready)
+	t.turn, t.crowd, t.yield = true, q.crowd, yield
+	t.ready <- struct{}{} // has room
 	return nil
 }
 
@@ -205,6 +269,59 @@ func (q *gate) remove(t *ticket) {
 		q.last = t.prev
 	}
 	t.prev, t.next = nil, nil
+}
+
+// newGate returns a gate under its key. The mutex is held.
+func (g *gates) newGate(key gateKey) *gate {
+	var q *gate
+	if n := len(g.gates); n > 0 {
+		q, g.gates = g.gates[n-1], g.gates[:n-1]
+	} else {
+		q = &gate{all: g}
+	}
+	q.queue = queue{key: key, others: unknown}
+	g.m[key] = q
+	return q
+}
+
+// drop keeps a gate that nobody stands at. A lease that was lost may still refer
+// to it. The mutex is held.
+func (g *gates) drop(q *gate) {
+	q.queue = queue{}
+	if len(g.gates) < unusedMost {
+		g.gates = append(g.gates, q)
+	}
+}
+
+// newTicket returns a ticket that stands nowhere. The mutex is held.
+func (g *gates) newTicket() *ticket {
+	n := len(g.tickets)
+	if n == 0 {
+		return &ticket{ready: make(chan struct{}, 1)}
+	}
+	t := g.tickets[n-1]
+	g.tickets = g.tickets[:n-1]
+	return t
+}
+
+// discard is keep for a ticket whose owner has received what it waited for.
+func (t *ticket) discard() {
+	all := t.gate.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.keep(t)
+}
+
+// keep keeps a ticket to which nobody refers any more. The mutex is held.
+func (g *gates) keep(t *ticket) {
+	select {
+	case <-t.ready: // its turn came, and was not waited for any more
+	default:
+	}
+	*t = ticket{ready: t.ready}
+	if len(g.tickets) < unusedMost {
+		g.tickets = append(g.tickets, t)
+	}
 }
 
 func closeWaiter(w driver.Waiter) {

@@ -10,107 +10,101 @@ import (
 )
 
 const (
-	// renewPerTTL is how often a hold is renewed in each TTL: two renewals may
+	// renewPerTTL is how often a lease is renewed in each TTL: two renewals may
 	// fail in a row before the lease is in danger.
 	renewPerTTL = 3
 	// gridPerPeriod is how many moments of a period renewals are gathered at, so
-	// that many holds travel in few calls and yet spread over the period.
+	// that many leases travel in few calls and yet spread over the period.
 	gridPerPeriod = 20
 	// batchSize bounds the claims in one call of Renew.
 	batchSize = 500
-	// tickCap bounds the keeper's sleep: a suspended machine is noticed by then.
+	// tickCap bounds the sleep of the keeper: a suspended machine is noticed by then.
 	tickCap = time.Second
 )
 
-// keeper renews all holds of a Locker and ends those whose deadline passes. One
-// goroutine serves any number of holds; it starts with the first and ends with
-// the last. Calls to the store run beside it, a batch in each, so that neither a
-// store that hangs nor a claim that fails delays another's renewal or deadline.
+// keeper renews all leases of a Locker and ends those whose deadline passes. One
+// timer serves any number of them; it runs while there are any, and once more
+// after the last. Calls to the store run in goroutines of their own, a batch in
+// each, so that neither a store that hangs nor a claim that fails delays another's
+// renewal or deadline.
 //
-// Lock order: keeper.mu before hold.mu.
+// Lock order: keeper.mu before lease.mu.
 type keeper struct {
 	locker *Locker
-	epoch  time.Time
 
-	mu    sync.Mutex
-	holds schedule
-	awake bool          // the goroutine runs
-	wake  chan struct{} // tells it that the schedule changed
+	mu     sync.Mutex
+	leases schedule
+	clock  suspendClock
+	timer  *time.Timer // nil before the first lease
+	next   instant     // when it fires; 0 if it does not
 }
 
 func (k *keeper) init(l *Locker) {
 	k.locker = l
-	k.epoch = time.Now()
-	k.wake = make(chan struct{}, 1)
+	k.clock.locker = l
 }
 
 // period is the time between two renewals.
 func (k *keeper) period() time.Duration { return k.locker.ttl / renewPerTTL }
 
 // onGrid moves a moment back to one at which renewals are gathered.
-func (k *keeper) onGrid(t time.Time) time.Time {
-	return k.epoch.Add(t.Sub(k.epoch).Truncate(max(k.period()/gridPerPeriod, 1)))
+func (k *keeper) onGrid(t instant) instant {
+	return t.Truncate(max(k.period()/gridPerPeriod, 1))
 }
 
-// add takes on a hold. Its first renewal comes at a random moment between one
+// add takes on a lease. Its first renewal comes at a random moment between one
 // third of a period and the whole of it, so that locks taken together are not
 // renewed together ever after.
-func (k *keeper) add(h *hold) {
+func (k *keeper) add(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !h.leased {
-		h.renewing.renewAt = k.onGrid(h.proven.mono.Add(k.period() - rand.N(k.period()*2/3+1))) //nolint:gosec // spreads load
+	if !l.fixed {
+		l.renewing.renewAt = k.onGrid(l.proven.mono + k.period() - rand.N(k.period()*2/3+1)) //nolint:gosec // spreads load
 	}
-	h.plan()
-	heap.Push(&k.holds, h)
-	switch {
-	case !k.awake:
-		k.awake = true
-		go k.run()
-	case k.holds[0] == h:
-		k.poke()
+	if len(k.leases) == 0 {
+		k.clock.last = l.proven
 	}
+	l.plan()
+	heap.Push(&k.leases, l)
+	k.arm(l.proven.mono)
 }
 
-// remove drops a hold. A call that carries it may still be under way.
-func (k *keeper) remove(h *hold) {
+// remove drops a lease. A call that carries it may still be under way.
+func (k *keeper) remove(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if h.renewing.index < 0 {
+	if l.renewing.index < 0 {
 		return
 	}
-	heap.Remove(&k.holds, h.renewing.index)
-	if len(k.holds) == 0 {
-		k.poke()
-	}
-	if f := h.renewing.flight; f != nil {
+	heap.Remove(&k.leases, int(l.renewing.index))
+	if f := l.renewing.flight; f != nil {
 		f.leave()
 	}
 }
 
-// hurry makes the renewal of h due now.
-func (k *keeper) hurry(h *hold) {
+// hurry makes the renewal of l due now.
+func (k *keeper) hurry(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.renewAt(h, time.Now())
-	k.poke()
+	k.renewAt(l, k.locker.elapsed())
 }
 
-// renewAt plans the next renewal of h. The mutex is held.
-func (k *keeper) renewAt(h *hold, t time.Time) {
-	h.renewing.renewAt = t
-	if h.renewing.index >= 0 {
-		h.plan()
-		heap.Fix(&k.holds, h.renewing.index)
+// renewAt plans the next renewal of l. The mutex is held.
+func (k *keeper) renewAt(l *lease, t instant) {
+	l.renewing.renewAt = t
+	if l.renewing.index >= 0 {
+		l.plan()
+		heap.Fix(&k.leases, int(l.renewing.index))
+		k.arm(k.locker.elapsed())
 	}
 }
 
-// pause keeps the keeper from renewing h until resume, and waits for a call that
+// pause keeps the keeper from renewing l until resume, and waits for a call that
 // is under way: it carries the old count.
-func (k *keeper) pause(ctx context.Context, h *hold) error {
+func (k *keeper) pause(ctx context.Context, l *lease) error {
 	k.mu.Lock()
-	h.renewing.paused = true
-	flight := h.renewing.flight
+	l.renewing.paused = true
+	flight := l.renewing.flight
 	k.mu.Unlock()
 	if flight == nil {
 		return nil
@@ -119,118 +113,113 @@ func (k *keeper) pause(ctx context.Context, h *hold) error {
 	case <-flight.ctx.Done():
 		return nil
 	case <-ctx.Done():
-		k.resume(h)
+		k.resume(l)
 		return ctx.Err()
 	}
 }
 
-func (k *keeper) resume(h *hold) {
+func (k *keeper) resume(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	h.renewing.paused = false
-	k.renewAt(h, h.renewing.renewAt)
-	k.poke()
+	l.renewing.paused = false
+	k.renewAt(l, l.renewing.renewAt)
 }
 
-// errNoAnswer is the trouble of a hold whose renewal hangs.
+// errNoAnswer is the trouble of a lease whose renewal hangs.
 var errNoAnswer = errors.New("no answer to the renewal")
 
-// trouble returns what has gone wrong with h's renewals since the last that
+// trouble returns what has gone wrong with the renewals of l since the last that
 // succeeded, nil if nothing has.
-func (k *keeper) trouble(h *hold) error {
+func (k *keeper) trouble(l *lease) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if h.renewing.err == nil && h.renewing.flight != nil {
+	if l.renewing.err == nil && l.renewing.flight != nil {
 		return errNoAnswer
 	}
-	return h.renewing.err
+	return l.renewing.err
 }
 
-func (k *keeper) poke() {
-	select {
-	case k.wake <- struct{}{}:
+// arm sets the timer for what is due first, if that is before it fires anyway.
+// The mutex is held.
+func (k *keeper) arm(now instant) {
+	if len(k.leases) == 0 {
+		return
+	}
+	next := min(now+tickCap, k.leases[0].renewing.due)
+	switch {
+	case k.next != 0 && k.next <= next:
+	case k.timer == nil:
+		k.next = next
+		k.timer = time.AfterFunc(next-now, k.tick)
 	default:
+		k.next = next
+		k.timer.Reset(next - now)
 	}
 }
 
-// run is the keeper's goroutine.
-func (k *keeper) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	clock := newSuspendClock(k.locker)
-	for {
-		due, over, nap, more := k.collect(time.Now(), clock.jumped())
-		for len(due) > 0 {
-			n := min(len(due), batchSize)
-			go k.renew(due[:n:n])
-			due = due[n:]
-		}
-		for _, h := range over {
-			_ = h.expire() // what it returns, the holder hears from its Lock
-		}
-		if !more {
-			return
-		}
-		timer.Reset(nap)
-		select {
-		case <-timer.C:
-		case <-k.wake:
-		}
+// tick does what is due, and sets the timer anew.
+func (k *keeper) tick() {
+	due, over := k.collect()
+	for len(due) > 0 {
+		n := min(len(due), batchSize)
+		go k.renew(due[:n:n])
+		due = due[n:]
+	}
+	for _, l := range over {
+		_ = l.expire() // what it returns, the holder hears from its Lock
 	}
 }
 
-// collect takes from the schedule what is due: holds to renew, which are now in
-// flight, and holds that are over. It says how long to sleep, and whether there
-// is anything left to do.
-func (k *keeper) collect(now time.Time, jumped bool) (due, over []*hold, nap time.Duration, more bool) {
+// collect takes from the schedule what is due: leases to renew, which are now in
+// flight, and leases that are over.
+func (k *keeper) collect() (due, over []*lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if jumped {
-		k.allDue(now)
+	k.next = 0
+	now := k.locker.now()
+	if k.clock.jumped(now) {
+		k.allDue(now.mono)
 	}
 	var f *flight
-	for len(k.holds) > 0 && !k.holds[0].renewing.due.After(now) {
-		h := k.holds[0]
+	for len(k.leases) > 0 && k.leases[0].renewing.due <= now.mono {
+		l := k.leases[0]
 		switch {
-		case !now.Before(h.until()):
-			heap.Pop(&k.holds)
-			if f := h.renewing.flight; f != nil {
+		case now.mono >= l.until():
+			heap.Pop(&k.leases)
+			if f := l.renewing.flight; f != nil {
 				f.leave()
 			}
-			over = append(over, h)
+			over = append(over, l)
 			continue
-		case h.renewing.grounded():
+		case l.renewing.grounded():
 			if len(due)%batchSize == 0 {
 				f = newFlight()
 			}
 			f.live++
-			h.renewing.flight, h.renewing.renewAt = f, time.Time{}
-			due = append(due, h)
+			l.renewing.flight, l.renewing.renewAt = f, 0
+			due = append(due, l)
 		}
-		h.plan()
-		heap.Fix(&k.holds, 0)
+		l.plan()
+		heap.Fix(&k.leases, 0)
 	}
-	if len(k.holds) == 0 {
-		k.awake = false
-		return due, over, 0, false
-	}
-	return due, over, min(tickCap, time.Until(k.holds[0].renewing.due)), true
+	k.arm(now.mono)
+	return due, over
 }
 
 // allDue plans the renewal of every hold for now. The mutex is held.
-func (k *keeper) allDue(now time.Time) {
-	for _, h := range k.holds {
-		h.renewing.renewAt = now
-		h.plan()
+func (k *keeper) allDue(now instant) {
+	for _, l := range k.leases {
+		l.renewing.renewAt = now
+		l.plan()
 	}
-	heap.Init(&k.holds)
+	heap.Init(&k.leases)
 }
 
 // flight is a call of Renew under way. keeper.mu guards it.
 type flight struct {
 	ctx  context.Context // over when the call has ended, or need not go on
 	end  context.CancelFunc
-	live int // how many of its holds are still held
+	live int // how many of its leases are still held
 }
 
 func newFlight() *flight {
@@ -238,7 +227,7 @@ func newFlight() *flight {
 	return &flight{ctx: ctx, end: end}
 }
 
-// leave is called when one of the holds is over. With the last of them the call
+// leave is called when one of the leases is over. With the last of them the call
 // is of no use to anybody.
 func (f *flight) leave() {
 	if f.live--; f.live == 0 {
@@ -246,58 +235,51 @@ func (f *flight) leave() {
 	}
 }
 
-// renewing is what the keeper knows of a hold. It is guarded by keeper.mu.
+// renewing is what the keeper knows of a lease. It is guarded by keeper.mu.
 type renewing struct {
-	index    int       // in the schedule; -1 if not in it
-	due      time.Time // when to look at the hold: to renew it, or at its deadline
-	renewAt  time.Time // when to renew it; zero for never, or not before the flight ends
-	flight   *flight   // the call that carries it; nil if none
-	paused   bool      // its count is being changed: no renewal meanwhile
-	failures int       // in a row
-	err      error     // the last of them
+	index    int32   // in the schedule; -1 if not in it
+	failures int32   // in a row
+	due      instant // when to look at the lease: to renew it, or at its deadline
+	renewAt  instant // when to renew it; 0 for never, or not before the flight ends
+	flight   *flight // the call that carries it; nil if none
+	err      error   // the last failure
+	paused   bool    // its count is being changed: no renewal meanwhile
 }
 
 // grounded says that a renewal may be sent.
-func (r *renewing) grounded() bool { return r.flight == nil && !r.paused && !r.renewAt.IsZero() }
+func (r *renewing) grounded() bool { return r.flight == nil && !r.paused && r.renewAt != 0 }
 
-// plan sets when the keeper looks at the hold next. keeper.mu is held.
-func (h *hold) plan() {
-	h.renewing.due = h.until()
-	if h.renewing.grounded() && h.renewing.renewAt.Before(h.renewing.due) {
-		h.renewing.due = h.renewing.renewAt
+// plan sets when the keeper looks at the lease next. keeper.mu is held.
+func (l *lease) plan() {
+	l.renewing.due = l.until()
+	if l.renewing.grounded() {
+		l.renewing.due = min(l.renewing.due, l.renewing.renewAt)
 	}
 }
 
-// until returns the hold's deadline.
-func (h *hold) until() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.deadline
-}
-
-// schedule is a heap of holds by due.
-type schedule []*hold
+// schedule is a heap of leases by due.
+type schedule []*lease
 
 func (s schedule) Len() int           { return len(s) }
-func (s schedule) Less(i, j int) bool { return s[i].renewing.due.Before(s[j].renewing.due) }
+func (s schedule) Less(i, j int) bool { return s[i].renewing.due < s[j].renewing.due }
 func (s schedule) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
-	s[i].renewing.index, s[j].renewing.index = i, j
+	s[i].renewing.index, s[j].renewing.index = int32(i), int32(j)
 }
 
 func (s *schedule) Push(x any) {
-	h := x.(*hold)
-	h.renewing.index = len(*s)
-	*s = append(*s, h)
+	l := x.(*lease)
+	l.renewing.index = int32(len(*s))
+	*s = append(*s, l)
 }
 
 func (s *schedule) Pop() any {
 	old := *s
-	h := old[len(old)-1]
+	l := old[len(old)-1]
 	old[len(old)-1] = nil
 	*s = old[:len(old)-1]
-	h.renewing.index = -1
-	return h
+	l.renewing.index = -1
+	return l
 }
 
 // suspendClock notices that the wall clock ran ahead of the monotonic clock,
@@ -307,12 +289,10 @@ type suspendClock struct {
 	last   moment
 }
 
-func newSuspendClock(l *Locker) *suspendClock { return &suspendClock{locker: l, last: l.now()} }
-
 // jumped reports whether that happened since the last call. A small step is the
 // business of Options.Margin.
-func (c *suspendClock) jumped() bool {
-	ahead := c.locker.ahead(c.last)
-	c.last = c.locker.now()
+func (c *suspendClock) jumped(now moment) bool {
+	ahead := now.ahead(c.last)
+	c.last = now
 	return ahead > c.locker.margin/2
 }

@@ -49,6 +49,9 @@ func (k kind) mode() driver.Mode {
 	}
 }
 
+// readWrite says that a kind is a side of a read-write lock.
+func (k kind) readWrite() bool { return k == reader || k == writer }
+
 // exclusive says that one hold keeps all other claims of this kind out, so that
 // those of one process wait for it without asking the store.
 func (k kind) exclusive() bool { return k == plain || k == writer }

@@ -2,12 +2,10 @@ package holdfast
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
 // Lock is a lock that is held, until Unlock or until it is lost. Its methods may
@@ -19,6 +17,8 @@ type Lock struct {
 	hold *hold
 	net  runtime.Cleanup
 	tree *tree // the call tree that may re-enter it; nil if it is not reentrant
+
+	releasing deadline.Context // the context of the release: part of the Lock, for less garbage
 }
 
 func newLock(h *hold) *Lock {
@@ -28,7 +28,7 @@ func newLock(h *hold) *Lock {
 }
 
 // Name returns the name of the lock.
-func (k *Lock) Name() string { return k.hold.claim.Name }
+func (k *Lock) Name() string { return k.hold.lease.name }
 
 // Token returns the fencing token: larger than that of every earlier holder of
 // the name, and constant while the lock is held. Send it along with every write
@@ -51,7 +51,7 @@ func (k *Lock) Err() error {
 // left of the lease, less Options.Margin. It is 0 when the lock is lost or
 // unlocked. An operation that needs longer should not begin. It counts on the
 // monotonic clock, so it means nothing while Err says that the lock is in doubt.
-func (k *Lock) Remaining() time.Duration { return k.hold.remaining(time.Now()) }
+func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 
 // Context returns a context that is ctx for as long as the lock is held. It ends
 // with ctx, when the lock is lost and when it is unlocked; context.Cause then
@@ -86,82 +86,29 @@ func (k *Lock) Unlock() error {
 	return k.release()
 }
 
-// release ends the hold and tells the store.
+// release ends the hold and tells the store, unless another goroutine takes it
+// on.
 func (k *Lock) release() error {
 	k.net.Stop()
-	err := k.hold.unlock()
+	h := k.hold
+	var err error
+	if k.tree == nil && h.handOn() {
+		h.lease.locker.reportRelease(h, nil)
+	} else {
+		err = h.unlock(&k.releasing)
+	}
 	runtime.KeepAlive(k)
 	return err
 }
 
-// unlockWait is how long Unlock waits for an answer, if the lease is not over
-// before.
-const unlockWait = 3 * time.Second
-
-func (h *hold) unlock() error {
-	l := h.locker
-	if err := h.state(); err != nil && !errors.Is(err, errSuspended) {
-		return h.unlockEnded(err)
-	}
-	if err, first := h.end(ErrUnlocked); !first {
-		return h.unlockEnded(err)
-	}
-	l.keeper.remove(h)
-	err := h.giveBack()
-	h.vacate()
-	l.reportRelease(h, err)
-	return err
-}
-
-// unlockEnded is Unlock of a lock that is over. If the lease may still run in
-// the store, the holder's word that it is done lets others in sooner.
-func (h *hold) unlockEnded(err error) error {
-	var lost *LostError
-	if !errors.As(err, &lost) {
-		return fmt.Errorf("unlock %q: %w", h.claim.Name, err)
-	}
-	left := time.Until(h.ends)
-	if left > 0 && (lost.Reason == driver.Unreachable || lost.Reason == driver.Expired) && h.once() {
-		c := h.claim
-		c.TTL = left
-		h.locker.cleanUp(c)
-	}
-	return fmt.Errorf("unlock: %w", err)
-}
-
-// once reports true the first time.
-func (h *hold) once() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	first := !h.cleaned
-	h.cleaned = true
-	return first
-}
-
-// giveBack tells the store that the lock is free.
-func (h *hold) giveBack() error {
-	l, c := h.locker, h.claim
-	ctx, cancel := context.WithTimeout(context.Background(), min(c.TTL, unlockWait))
-	defer cancel()
-	err := l.settle(ctx, c)
-	switch {
-	case err == nil:
-		return nil
-	case isGone(err):
-		return fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
-	}
-	l.cleanUp(c)
-	return fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
-		c.Name, coarse(max(time.Until(h.ends), 0)), err)
-}
-
 // dropped is called when the user's Lock was collected without Unlock.
 func (h *hold) dropped() {
-	if _, first := h.end(ErrUnlocked); !first {
+	if _, first := h.end(); !first {
 		return
 	}
-	h.locker.keeper.remove(h)
-	h.vacate()
-	h.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
-		"lock", h.claim.Name, "token", h.token, "held", time.Since(h.since))
+	l := h.lease
+	l.locker.keeper.remove(l)
+	l.vacate(0)
+	l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
+		"lock", l.name, "token", h.token, "held", h.held())
 }

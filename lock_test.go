@@ -50,7 +50,7 @@ func TestLockExcludesAndHandsOver(t *testing.T) {
 func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		l := holdfast.New(store, nil)
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
 		first := mustLock(t, l, "job")
 		var order []int
 		var wg sync.WaitGroup

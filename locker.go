@@ -30,7 +30,10 @@ type Locker struct {
 	keeper     keeper
 	background background.Group
 
-	// wall reads the wall clock. Tests move it; see hold.suspended.
+	epoch time.Time
+
+	// wall reads the wall clock, instead of the system's: tests move it. See
+	// lease.suspended.
 	wall func() time.Time
 }
 
@@ -41,7 +44,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
 	}
-	l := &Locker{backend: b, info: b.Info(), id: newUUID(), wall: time.Now}
+	l := &Locker{backend: b, info: b.Info(), id: newUUID(), epoch: time.Now().Add(-time.Second)} // so that no instant is 0
 	l.settings, l.invalid = opts.settings(l.info)
 	l.gates.init()
 	l.keeper.init(l)
@@ -95,16 +98,34 @@ func (l *Locker) check(name string) error {
 	return nil
 }
 
-// moment is an instant by both clocks, read together.
-type moment struct{ mono, wall time.Time }
+// instant is a time by the monotonic clock, counted from Locker.epoch: a third
+// of the size of a time.Time.
+type instant = time.Duration
 
-func (l *Locker) now() moment { return moment{mono: time.Now(), wall: l.wall().Round(0)} }
+// moment is an instant by both clocks, read together.
+type moment struct {
+	mono instant
+	wall time.Duration // since 1970
+}
+
+func (l *Locker) elapsed() instant { return time.Since(l.epoch) }
+
+func (l *Locker) now() moment {
+	now := time.Now()
+	m := moment{mono: now.Sub(l.epoch), wall: time.Duration(now.UnixNano())}
+	if l.wall != nil {
+		m.wall = time.Duration(l.wall().UnixNano())
+	}
+	return m
+}
+
+// at returns the time of an instant.
+func (l *Locker) at(i instant) time.Time { return l.epoch.Add(i) }
 
 // ahead returns by how much the wall clock has run ahead of the monotonic clock
-// since m.
-func (l *Locker) ahead(m moment) time.Duration {
-	now := l.now()
-	return now.wall.Sub(m.wall) - now.mono.Sub(m.mono)
+// from before until m.
+func (m moment) ahead(before moment) time.Duration {
+	return (m.wall - before.wall) - (m.mono - before.mono)
 }
 
 // nextOwner returns an owner that was never used before.

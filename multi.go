@@ -100,10 +100,12 @@ func (m *Mutex) ready(ctx context.Context) *acquisition {
 		return nil
 	}
 	r.wait = 0 // whoever is in the way is waited for one by one
-	a := newAcquisition(m.locker, m.name, m.kind, r)
+	a := new(acquisition)
+	a.init(m.locker, m.name, m.kind, r)
 	if a.queue(ctx, ctx) != nil {
 		return nil
 	}
+	a.makeClaim()
 	return a
 }
 

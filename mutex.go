@@ -117,7 +117,8 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 
 // acquire takes the lock from the store, after those who came before.
 func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
-	a := newAcquisition(m.locker, m.name, m.kind, r)
+	var a acquisition
+	a.init(m.locker, m.name, m.kind, r)
 	lock, err := a.run(ctx)
 	a.report(ctx, lock, err)
 	return lock, err

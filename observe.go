@@ -40,6 +40,11 @@ type Event struct {
 	Err error
 }
 
+// observed says that somebody wants to know of what went well.
+func (l *Locker) observed(ctx context.Context) bool {
+	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
+}
+
 func (l *Locker) emit(ctx context.Context, e Event) {
 	if l.observe == nil {
 		return
@@ -50,18 +55,17 @@ func (l *Locker) emit(ctx context.Context, e Event) {
 
 func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	l := a.locker
-	debug := l.log.Enabled(ctx, slog.LevelDebug)
-	if l.observe == nil && !debug {
+	if !l.observed(ctx) {
 		return
 	}
 	e := Event{
 		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
-		Waited: time.Since(a.began), Attempts: a.tries, Err: err,
+		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Err: err,
 	}
 	if lock != nil {
 		e.Token = lock.Token()
 	}
-	if debug && err == nil {
+	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)
 	}
 	l.emit(ctx, e)
@@ -70,7 +74,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
-			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", time.Since(a.began))
+			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.elapsed()-a.began)
 	}
 }
 
@@ -78,22 +82,25 @@ func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
 	ctx := context.Background()
 	switch {
 	case err != nil:
-		l.log.Warn("renewal failed, trying again", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin, "err", err)
+		l.log.Warn("renewal failed, trying again", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin, "err", err)
 	case margin < l.ttl/renewPerTTL:
-		l.log.Warn("renewal late", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin)
+		l.log.Warn("renewal late", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin)
 	case l.log.Enabled(ctx, slog.LevelDebug):
-		l.log.Debug("renewed", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "lease", margin)
+		l.log.Debug("renewed", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin)
 	}
-	l.emit(ctx, Event{Kind: EventRenew, Name: h.claim.Name, Lock: h.kind.String(), Token: h.token, Margin: margin, Err: err})
+	l.emit(ctx, Event{Kind: EventRenew, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Margin: margin, Err: err})
 }
 
 func (l *Locker) reportRelease(h *hold, err error) {
 	ctx := context.Background()
-	held := time.Since(h.since)
-	if l.log.Enabled(ctx, slog.LevelDebug) {
-		l.log.Debug("released", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
+	if err == nil && !l.observed(ctx) {
+		return
 	}
-	l.emit(ctx, Event{Kind: EventRelease, Name: h.claim.Name, Lock: h.kind.String(), Token: h.token, Held: held, Err: err})
+	held := h.held()
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.Debug("released", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
+	}
+	l.emit(ctx, Event{Kind: EventRelease, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Err: err})
 	var lost *LostError
 	if errors.As(err, &lost) {
 		l.reportLoss(h, lost.Reason, err)
@@ -101,7 +108,7 @@ func (l *Locker) reportRelease(h *hold, err error) {
 }
 
 func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
-	held := time.Since(h.since)
-	l.log.Error("lost", "lock", h.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.claim.Name, Lock: h.kind.String(), Token: h.token, Held: held, Reason: reason, Err: err})
+	held := h.held()
+	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
+	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Err: err})
 }

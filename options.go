@@ -41,6 +41,10 @@ type Options struct {
 	// an internal lock. It should return quickly: a renewal that it delays is
 	// its own, but the batch shares it.
 	Observe func(context.Context, Event)
+
+	// Handoff bounds how long a lock may circulate among the goroutines of this
+	// Locker before it goes back to the store.
+	Handoff Handoff
 }
 
 // Option is an exception for one call.
@@ -73,8 +77,8 @@ type request struct {
 
 func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	r := request{wait: wait, lease: l.ttl}
-	for _, opt := range opts {
-		opt(&r)
+	if len(opts) > 0 { // the usual call has none, and pays nothing
+		r = r.with(opts)
 	}
 	if r.wait < 0 {
 		return r, fmt.Errorf("wait of %s is negative", r.wait)
@@ -85,19 +89,27 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	return r, nil
 }
 
+func (r request) with(opts []Option) request {
+	for _, opt := range opts {
+		opt(&r)
+	}
+	return r
+}
+
 // settings are Options with the defaults filled in, and checked.
 type settings struct {
 	ttl, margin time.Duration
 	note        string
 	log         *slog.Logger
 	observe     func(context.Context, Event)
+	handoff     Handoff
 }
 
 func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults()}
 	if s.ttl == 0 {
 		s.ttl = max(defaultTTL, info.MinTTL)
 	}
@@ -112,6 +124,9 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	}
 	if err := checkTTL("TTL", s.ttl, info); err != nil {
 		return s, err
+	}
+	if s.handoff.For < 0 {
+		return s, fmt.Errorf("handoff for %s is negative", s.handoff.For)
 	}
 	if s.margin < 0 || s.margin >= s.ttl/2 {
 		return s, fmt.Errorf("margin of %s does not fit a TTL of %s: it must be positive and less than half of it", s.margin, s.ttl)

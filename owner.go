@@ -99,7 +99,7 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 		return nil, fmt.Errorf("lock %q: %w: it is held for reading; unlock that first", m.name, ErrDeadlock)
 	}
 	if m.kind == reader && e.write.lock != nil {
-		r.beside = e.write.lock.hold.claim.Owner
+		r.beside = e.write.lock.hold.lease.owner
 	} else if holdsAlready(ctx, m) {
 		return nil, fmt.Errorf("lock %q: %w: the context comes from a lock that another owner took", m.name, ErrDeadlock)
 	}
@@ -170,8 +170,9 @@ func (r *reentrant) again(ctx context.Context, wait time.Duration) (*Lock, error
 
 // unlock lowers the count, or gives the lock back.
 func (t *tree) unlock(k *Lock) error {
-	m := &Mutex{locker: k.hold.locker, name: k.Name(), kind: k.hold.kind}
-	if err := k.hold.state(); err != nil && !errors.Is(err, errSuspended) {
+	l := k.hold.lease
+	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
+	if err := k.hold.state(); over(err) {
 		return k.release() // over already: it says how
 	}
 	e := t.enter(m.key())
@@ -189,10 +190,10 @@ func (t *tree) unlock(k *Lock) error {
 		*side = reentrant{}
 		return k.release()
 	}
-	if err := k.hold.state(); err != nil && !errors.Is(err, errSuspended) {
+	if err := k.hold.state(); over(err) {
 		return fmt.Errorf("unlock: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(k.hold.locker.ttl, unlockWait))
+	ctx, cancel := context.WithTimeout(context.Background(), min(l.locker.ttl, unlockWait))
 	defer cancel()
 	err := k.hold.recount(ctx, side.count, 0)
 	if err != nil && !errors.Is(err, ErrLost) {
@@ -227,18 +228,19 @@ func (t *tree) leave(key Mutex, e *entry) {
 // done, or so many times if patience is not 0. A count that was lowered counts
 // even if that is not confirmed: the next renewal records it.
 func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
-	l := h.locker
+	k := h.lease
+	l := k.locker
 	if !l.info.Caps.Counts {
 		return nil
 	}
-	if err := l.keeper.pause(ctx, h); err != nil {
-		return fmt.Errorf("lock %q: %w", h.claim.Name, contextError(ctx))
+	if err := l.keeper.pause(ctx, k); err != nil {
+		return fmt.Errorf("lock %q: %w", k.name, contextError(ctx))
 	}
-	defer l.keeper.resume(h)
-	before := h.setHolds(count)
+	defer l.keeper.resume(k)
+	before := k.setHolds(count)
 	defer func() {
 		if err != nil && count > before {
-			h.setHolds(before)
+			k.setHolds(before)
 		}
 	}()
 	for failures := 0; ; {
@@ -247,37 +249,38 @@ func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
 		case err == nil:
 			return nil
 		case errors.Is(err, ErrLost), final(err):
-			return fmt.Errorf("lock %q: %w", h.claim.Name, err)
+			return fmt.Errorf("lock %q: %w", k.name, err)
 		}
 		failures++
-		if state := h.state(); state != nil && !errors.Is(state, errSuspended) {
+		if state := h.state(); over(state) {
 			return state
 		}
 		if patience > 0 && failures >= patience {
-			return fmt.Errorf("lock %q: %w", h.claim.Name, err)
+			return fmt.Errorf("lock %q: %w", k.name, err)
 		}
 		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", h.claim.Name, contextError(ctx), err)
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", k.name, contextError(ctx), err)
 		}
 	}
 }
 
 // setHolds changes the count that renewals record, and returns the one before.
-func (h *hold) setHolds(count int) (before int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	before, h.claim.Holds = h.claim.Holds, count
+func (l *lease) setHolds(count int) (before int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, l.holds = int(l.holds), int32(count)
 	return before
 }
 
 // record makes one call that sets the count.
 func (h *hold) record(ctx context.Context, count, failures int) error {
-	start := h.locker.now()
-	c := h.current(start.mono)
+	l := h.lease
+	start := l.locker.now()
+	c := l.claim(start.mono)
 	c.Holds = count
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(h.locker.ttl, failures))
-	defer cancel()
-	answers, err := h.locker.backend.Renew(attempt, []driver.Claim{c})
+	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
+	defer attempt.End()
+	answers, err := l.locker.backend.Renew(attempt, []driver.Claim{c})
 	if err == nil && len(answers) != 1 {
 		err = errNoAnswer
 	}
@@ -285,12 +288,12 @@ func (h *hold) record(ctx context.Context, count, failures int) error {
 		err = answers[0].Err
 	}
 	if isGone(err) {
-		return h.lose(reasonOf(err), err)
+		return l.lose(reasonOf(err), err)
 	}
 	if err != nil {
 		return err
 	}
-	if _, held := h.renewed(start, answers[0].ValidFor); !held {
+	if _, held := l.renewed(start, answers[0].ValidFor); !held {
 		return h.state() // it came too late
 	}
 	return nil
@@ -317,7 +320,7 @@ func withHeld(ctx context.Context, k *Lock) context.Context {
 func holdsAlready(ctx context.Context, m *Mutex) bool {
 	h, _ := ctx.Value(heldKey{}).(*held)
 	for ; h != nil; h = h.up {
-		if h.lock.hold.locker == m.locker && h.lock.Name() == m.name && h.lock.hold.kind != permit && h.lock.Err() == nil {
+		if l := h.lock.hold.lease; l.locker == m.locker && l.name == m.name && l.kind != permit && h.lock.Err() == nil {
 			return true
 		}
 	}

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,7 +10,7 @@ import (
 
 // renew makes one call for a batch of holds and brings the answers home. It runs
 // beside the keeper's goroutine.
-func (k *keeper) renew(batch []*hold) {
+func (k *keeper) renew(batch []*lease) {
 	start := k.locker.now()
 	answers, err := k.call(batch, start)
 	if errors.Is(err, errPanic) && len(batch) > 1 {
@@ -23,7 +22,7 @@ func (k *keeper) renew(batch []*hold) {
 
 // renewEach renews the holds of a batch one by one: one of them made the store's
 // code panic, and must not take the others along.
-func (k *keeper) renewEach(batch []*hold) {
+func (k *keeper) renewEach(batch []*lease) {
 	for i := range batch {
 		one := batch[i : i+1]
 		start := k.locker.now()
@@ -37,7 +36,7 @@ func (k *keeper) renewEach(batch []*hold) {
 var errPanic = errors.New("the renewal panicked")
 
 // call asks the store to renew a batch.
-func (k *keeper) call(batch []*hold, start moment) (answers []driver.Renewal, err error) {
+func (k *keeper) call(batch []*lease, start moment) (answers []driver.Renewal, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errPanic, p)
@@ -47,11 +46,11 @@ func (k *keeper) call(batch []*hold, start moment) (answers []driver.Renewal, er
 	f, failures := batch[0].renewing.flight, batch[0].renewing.failures
 	k.mu.Unlock()
 	claims := make([]driver.Claim, len(batch))
-	for i, h := range batch {
-		claims[i] = h.current(start.mono)
+	for i, l := range batch {
+		claims[i] = l.claim(start.mono)
 	}
-	ctx, cancel := context.WithTimeout(f.ctx, attemptTimeout(k.locker.ttl, failures))
-	defer cancel()
+	ctx := k.locker.bound(f.ctx, attemptTimeout(k.locker.ttl, int(failures)))
+	defer ctx.End()
 	answers, err = k.locker.backend.Renew(ctx, claims)
 	if err == nil && len(answers) != len(claims) {
 		err = fmt.Errorf("%s answered %d of %d renewals", k.locker.info.Name, len(answers), len(claims))
@@ -60,65 +59,64 @@ func (k *keeper) call(batch []*hold, start moment) (answers []driver.Renewal, er
 }
 
 // land brings home a batch: the answers, then the holds.
-func (k *keeper) land(batch []*hold, start moment, answers []driver.Renewal, err error) {
+func (k *keeper) land(batch []*lease, start moment, answers []driver.Renewal, err error) {
 	k.settle(batch, start, answers, err)
 	k.arrive(batch)
 }
 
 // settle records the answers of one call.
-func (k *keeper) settle(batch []*hold, start moment, answers []driver.Renewal, err error) {
-	for i, h := range batch {
+func (k *keeper) settle(batch []*lease, start moment, answers []driver.Renewal, err error) {
+	for i, l := range batch {
 		answer := driver.Renewal{Err: err}
 		if err == nil {
 			answer = answers[i]
 		}
 		switch {
 		case answer.Err == nil:
-			k.succeeded(h, start, answer.ValidFor)
+			k.succeeded(l, start, answer.ValidFor)
 		case isGone(answer.Err):
-			_ = h.lose(reasonOf(answer.Err), answer.Err)
+			_ = l.lose(reasonOf(answer.Err), answer.Err)
 		case errors.Is(answer.Err, errPanic):
-			_ = h.lose(driver.Unreachable, answer.Err)
+			_ = l.lose(driver.Unreachable, answer.Err)
 		default:
-			k.failed(h, answer.Err)
+			k.failed(l, answer.Err)
 		}
 	}
 }
 
-func (k *keeper) succeeded(h *hold, start moment, validFor time.Duration) {
-	margin, held := h.renewed(start, validFor)
+func (k *keeper) succeeded(l *lease, start moment, validFor time.Duration) {
+	margin, held := l.renewed(start, validFor)
 	if !held {
 		return
 	}
 	k.mu.Lock()
-	h.renewing.failures, h.renewing.err = 0, nil
-	if !h.leased && h.renewing.renewAt.IsZero() { // else the clock jumped meanwhile, and it is due again
-		h.renewing.renewAt = k.onGrid(start.mono.Add(k.period()))
+	l.renewing.failures, l.renewing.err = 0, nil
+	if !l.fixed && l.renewing.renewAt == 0 { // else the clock jumped meanwhile, and it is due again
+		l.renewing.renewAt = k.onGrid(start.mono + k.period())
 	}
 	k.mu.Unlock()
-	k.locker.reportRenewal(h, margin, nil)
+	k.locker.reportRenewal(l.current(), margin, nil)
 }
 
-func (k *keeper) failed(h *hold, err error) {
+func (k *keeper) failed(l *lease, err error) {
 	k.mu.Lock()
-	h.renewing.failures++
-	h.renewing.err = err
-	delay := retryDelay(h.renewing.failures, min(pollCap, k.period()/4))
-	h.renewing.renewAt = time.Now().Add(delay)
+	l.renewing.failures++
+	l.renewing.err = err
+	delay := retryDelay(int(l.renewing.failures), min(pollCap, k.period()/4))
+	l.renewing.renewAt = k.locker.elapsed() + delay
 	k.mu.Unlock()
-	if left := h.remaining(time.Now()); left > 0 {
-		k.locker.reportRenewal(h, left, err)
+	if left := l.remaining(k.locker.elapsed()); left > 0 {
+		k.locker.reportRenewal(l.current(), left, err)
 	}
 }
 
 // arrive ends the flight of a batch and plans its holds anew.
-func (k *keeper) arrive(batch []*hold) {
+func (k *keeper) arrive(batch []*lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	batch[0].renewing.flight.end()
-	for _, h := range batch {
-		h.renewing.flight = nil
-		k.renewAt(h, h.renewing.renewAt)
+	for _, l := range batch {
+		l.renewing.flight = nil
+		k.renewAt(l, l.renewing.renewAt)
 	}
-	k.poke()
 }

@@ -134,8 +134,12 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 		if n := len(l.gates.m); n != 0 {
 			t.Errorf("%d gates left", n)
 		}
-		if l.keeper.awake || len(l.keeper.holds) != 0 {
-			t.Errorf("the keeper is awake (%t) with %d holds", l.keeper.awake, len(l.keeper.holds))
+		time.Sleep(2 * tickCap)
+		synctest.Wait()
+		l.keeper.mu.Lock()
+		defer l.keeper.mu.Unlock()
+		if l.keeper.next != 0 || len(l.keeper.leases) != 0 {
+			t.Errorf("the keeper's timer fires at %v with %d leases", l.keeper.next, len(l.keeper.leases))
 		}
 	})
 }
@@ -149,15 +153,15 @@ func TestDeadlineNeedsNoTimer(t *testing.T) {
 			"Err":         func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
 			"Remaining":   func(k *Lock) bool { return k.Remaining() == 0 },
 			"Context":     func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
-			"a late call": func(k *Lock) bool { _, held := k.hold.renewed(l.now(), time.Hour); return !held },
+			"a late call": func(k *Lock) bool { _, held := k.hold.lease.renewed(l.now(), time.Hour); return !held },
 		} {
 			k, err := l.Lock(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			k.hold.mu.Lock()
-			k.hold.deadline = time.Now()
-			k.hold.mu.Unlock()
+			k.hold.lease.mu.Lock()
+			k.hold.lease.deadline = l.elapsed()
+			k.hold.lease.mu.Unlock()
 			if !look(k) {
 				t.Errorf("%s says that a lock past its deadline is held", name)
 			}

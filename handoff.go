@@ -1,0 +1,102 @@
+package holdfast
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/deadline"
+)
+
+// Handoff bounds how long a lock may go from one goroutine to another of the same
+// Locker before it goes back to the store, where other processes wait for it.
+// Within these bounds an Unlock gives it to the goroutine that has waited
+// longest, without a call to the store and with the next of the fencing tokens
+// that were reserved when the store granted it. Only exclusive locks that are
+// neither fair nor read-write are handed on, and none with a Lease of its own.
+//
+// In the store the lock keeps the owner of the first holder.
+type Handoff struct {
+	// Max is how often a lock is handed on before it goes back. Default 64;
+	// negative to hand on none.
+	Max int
+
+	// For is how long after the store granted it a lock is still handed on. A
+	// holder keeps it for as long as it wants. Default 50ms.
+	For time.Duration
+}
+
+const (
+	defaultHandoffMax = 64
+	defaultHandoffFor = 50 * time.Millisecond
+
+	// How long other clients that are known to wait go first when a lock came
+	// back: some round trips, as long as the release took.
+	yieldTrips = 3
+	yieldLeast = 200 * time.Microsecond
+	yieldMost  = 5 * time.Millisecond
+)
+
+// withDefaults fills in what is zero.
+func (o Handoff) withDefaults() Handoff {
+	if o.Max == 0 {
+		o.Max = defaultHandoffMax
+	}
+	if o.For == 0 {
+		o.For = defaultHandoffFor
+	}
+	return o
+}
+
+// takesHolds says that the claim may be given a hold of this process in place of
+// one of its own.
+func (a *acquisition) takesHolds() bool {
+	return a.kind == plain && !a.req.leased && a.locker.handoff.Max > 0
+}
+
+// handOn gives the lease to the next goroutine in the queue, if there is one and
+// it has not been handed on for too long. It returns false, and has changed
+// nothing, if not.
+func (h *hold) handOn() bool {
+	l := h.lease
+	return l.gate != nil && l.kind == plain && !l.fixed && l.gate.pass(l, h)
+}
+
+// replace ends h and returns the hold that follows it, and h's contexts, or nil
+// if the lease has to go back to the store. gates.mu is held.
+func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
+	now, bounds := l.locker.now(), l.locker.handoff
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch left := l.deadline - now.mono; {
+	case h.err != nil || l.holds != 1,
+		int(l.turns) >= bounds.Max || now.mono-l.first.since >= bounds.For,
+		l.fenced && l.tokens == 0,
+		left < (l.ttl-l.locker.margin)/2 || l.suspended(now): // as a grant that comes so late is not kept
+		return nil, nil
+	}
+	l.turns++
+	next = &hold{lease: l, since: now.mono}
+	if l.fenced {
+		l.tokens--
+		next.token = h.token + 1
+	}
+	h.err = ErrUnlocked
+	contexts, h.contexts = h.contexts, nil
+	l.holder = next
+	return next, contexts
+}
+
+// decline gives back a hold that nobody wants any more, to the next in the queue
+// or to the store.
+func (h *hold) decline() {
+	if !h.handOn() {
+		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
+	}
+}
+
+// yield is how long clients elsewhere go first after a release that took so long.
+func yieldFor(others int, trip time.Duration) time.Duration {
+	if others <= 0 {
+		return 0
+	}
+	return min(max(yieldTrips*trip, yieldLeast), yieldMost)
+}

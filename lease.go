@@ -1,0 +1,216 @@
+package holdfast
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// lease is a granted claim: what this process has of a name in the store. The
+// keeper renews it. One hold at a time has it; see replace.
+type lease struct {
+	locker *Locker
+	gate   *gate // the queue that it keeps waiting; nil if none
+
+	// The claim.
+	name, owner, beside string
+	ttl                 time.Duration
+	permits             int32
+
+	kind   kind
+	fixed  bool // its end is fixed: proven, not extended
+	fenced bool // the store draws tokens
+
+	// What follows is guarded by mu, but for renewing, which is the keeper's.
+	over    bool // it is lost or given back
+	vacated bool
+	cleaned bool // the clean-up after a loss was started
+	mu      sync.Mutex
+
+	holds  int32 // the count that renewals record
+	turns  int32 // how often it was handed on
+	tokens int32 // how many are left of the block that was reserved with it
+
+	proven   moment  // start of the last call that proved the lease
+	ends     instant // until then the store keeps it for certain
+	deadline instant // when it counts as lost: Margin before that
+
+	holder *hold
+	first  hold
+
+	renewing renewing
+}
+
+func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome) *lease {
+	c := &a.claim
+	l := &lease{
+		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing,
+		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
+		holds: int32(c.Holds), tokens: int32(c.Tokens - 1),
+		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
+	}
+	l.renewing.index = -1
+	l.first = hold{lease: l, token: out.Token, since: a.locker.elapsed()}
+	l.holder = &l.first
+	return l
+}
+
+// claim returns what was granted, as the next call should send it.
+func (l *lease) claim(now instant) driver.Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := driver.Claim{
+		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
+		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
+		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note,
+	}
+	if l.fixed {
+		c.TTL = max(l.ends-now, time.Millisecond)
+	}
+	return c
+}
+
+// suspended says that by the wall clock the lease is over although it is not by
+// the monotonic clock. Go's monotonic clock stands still while a machine is
+// suspended, and the wall clock may just have been set: only the store knows.
+// The mutex is held.
+func (l *lease) suspended(now moment) bool {
+	return now.ahead(l.proven) > l.deadline-now.mono
+}
+
+// remaining returns how long the lease counts if it is not renewed; 0 if it is
+// over.
+func (l *lease) remaining(now instant) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return 0
+	}
+	return max(l.deadline-now, 0)
+}
+
+// renewed records that a call which started at start proved the lease. One with
+// a fixed end is not extended by it.
+func (l *lease) renewed(start moment, validFor time.Duration) (margin time.Duration, held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return 0, false
+	}
+	margin = l.deadline - l.locker.elapsed()
+	if margin <= 0 {
+		return 0, false // too late: the keeper is about to say so
+	}
+	l.proven = start
+	if !l.fixed {
+		l.ends = start.mono + validFor
+		l.deadline = l.ends - l.locker.margin
+	}
+	return margin, true
+}
+
+// expire ends a lease whose deadline has passed.
+func (l *lease) expire() error {
+	reason, cause := driver.Unreachable, l.locker.keeper.trouble(l)
+	if l.fixed || cause == nil {
+		reason = driver.Expired
+	}
+	return l.lose(reason, cause)
+}
+
+// lose ends the lease because the lock is lost, once, and returns why it is over.
+// Nothing is sent to the store: what is left of the lease is the holder's time
+// to stop.
+func (l *lease) lose(reason driver.Reason, cause error) error {
+	h, contexts, err := l.finish(nil, &LostError{Name: l.name, Reason: reason, Cause: cause})
+	if h != nil {
+		cancelAll(contexts, err)
+		l.locker.keeper.remove(l)
+		l.vacate(0)
+		l.locker.background.Go(func() { l.locker.reportLoss(h, reason, err) })
+	}
+	return err
+}
+
+// finish ends the lease, and the hold that has it, with err. With only, it does
+// so if that hold has it. It returns that hold and its contexts, or, if it
+// changed nothing, no hold and why the one that was asked about had ended.
+func (l *lease) finish(only *hold, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.holder
+	if only != nil && only.err != nil {
+		return nil, nil, only.err
+	}
+	if h.err != nil {
+		return nil, nil, h.err
+	}
+	l.over = true
+	h.err = err
+	contexts, h.contexts = h.contexts, nil
+	return h, contexts, err
+}
+
+// vacate lets the next goroutine of this process ask for the name, after clients
+// elsewhere have had as long as yield.
+func (l *lease) vacate(yield time.Duration) {
+	l.mu.Lock()
+	done := l.vacated
+	l.vacated = true
+	l.mu.Unlock()
+	if !done && l.gate != nil {
+		l.gate.vacate(yield)
+	}
+}
+
+// once reports true the first time.
+func (l *lease) once() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.cleaned
+	l.cleaned = true
+	return first
+}
+
+// current returns the hold that has the lease, or had it last.
+func (l *lease) current() *hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holder
+}
+
+// until returns the deadline.
+func (l *lease) until() instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
+// errSuspended says that the wall clock ran ahead of the monotonic clock.
+var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
+
+// state returns nil while h has the lease. It compares clocks itself rather than
+// trust a timer that may fire late.
+func (l *lease) state(h *hold) error {
+	now := l.locker.now()
+	l.mu.Lock()
+	err, over, doubt := h.err, now.mono >= l.deadline, l.suspended(now)
+	l.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case over:
+		if err := l.expire(); h.ended() == nil { // handed on just now: not h's any more
+			return err
+		}
+		return h.ended()
+	case doubt:
+		l.locker.keeper.hurry(l)
+		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/deadline"
+)
+
+// unlockWait is how long Unlock waits for an answer, if the lease is not over
+// before.
+const unlockWait = 3 * time.Second
+
+// unlock ends the hold and tells the store, with a context that was not used yet.
+func (h *hold) unlock(bound *deadline.Context) error {
+	l := h.lease
+	if err := h.state(); over(err) {
+		return h.unlockEnded(err)
+	}
+	if err, first := h.end(); !first {
+		return h.unlockEnded(err)
+	}
+	l.locker.keeper.remove(l)
+	err := l.giveBack(bound)
+	l.locker.reportRelease(h, err)
+	return err
+}
+
+// unlockEnded is Unlock of a lock that is over. If the lease may still run in
+// the store, the holder's word that it is done lets others in sooner.
+func (h *hold) unlockEnded(err error) error {
+	l := h.lease
+	var lost *LostError
+	if !errors.As(err, &lost) {
+		return fmt.Errorf("unlock %q: %w", l.name, err)
+	}
+	now := l.locker.elapsed()
+	if left := l.ends - now; left > 0 && (lost.Reason == driver.Unreachable || lost.Reason == driver.Expired) && l.once() {
+		c := l.claim(now)
+		c.TTL = left
+		l.locker.cleanUp(c)
+	}
+	return fmt.Errorf("unlock: %w", err)
+}
+
+// giveBack tells the store that the lock is free, and lets in the next goroutine
+// that waits for it.
+func (l *lease) giveBack(bound *deadline.Context) error {
+	c := l.claim(l.locker.elapsed())
+	err := l.tell(bound, c)
+	switch {
+	case err == nil:
+		return nil
+	case isGone(err):
+		return fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
+	}
+	l.locker.cleanUp(c)
+	return fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
+		c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
+}
+
+// tell releases the claim and vacates the gate. Where goroutines of this process
+// wait and nobody else does, the next of them asks as soon as the release is on
+// its way: its try arrives behind it. Where others wait, they go first.
+func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
+	defer l.vacate(0) // also if the store's code panics
+	err := l.tellOnce(bound, c)
+	if err == nil || isGone(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(c.TTL, unlockWait)-releaseLimit(c.TTL, 0))
+	defer cancel()
+	return l.locker.settleAfter(ctx, c, err)
+}
+
+// tellOnce makes the first call of a release.
+func (l *lease) tellOnce(bound *deadline.Context, c driver.Claim) error {
+	began := l.locker.elapsed()
+	bound.Init(context.Background(), l.locker.at(began+releaseLimit(c.TTL, 0)))
+	defer bound.End()
+	if store, ok := l.locker.backend.(driver.Releaser); ok && l.gate != nil {
+		if here, others := l.gate.waiting(); here {
+			return l.inTwoSteps(bound, store, c, others, began)
+		}
+	}
+	return l.locker.backend.Release(bound, c)
+}
+
+// inTwoSteps releases a name that others of this process wait for.
+func (l *lease) inTwoSteps(ctx context.Context, store driver.Releaser, c driver.Claim, others int, began instant) error {
+	finish := store.BeginRelease(ctx, c)
+	if others == 0 {
+		l.vacate(0)
+	}
+	others, err := finish()
+	if err == nil {
+		l.locker.gates.counted(gateKey{l.name, l.kind}, others)
+		l.vacate(yieldFor(others, l.locker.elapsed()-began))
+	}
+	return err
+}
