@@ -34,7 +34,10 @@ type acquisition struct {
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
-	*a = acquisition{locker: l, kind: k, req: r, began: l.elapsed(), margin: l.margin}
+	*a = acquisition{locker: l, kind: k, req: r, margin: l.margin}
+	if r.wait != forever || l.observed(context.Background()) { // else nobody asks, and clocks are not cheap
+		a.began = l.elapsed()
+	}
 	a.claim.Name = name
 	if r.leased {
 		a.margin = min(l.margin, r.lease/10)
@@ -110,7 +113,7 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 		}
 		given := place.hold
 		place.discard()
-		if given.remaining() > 0 {
+		if given.ended() == nil {
 			a.given = given
 			return nil
 		} // lost on the way here: back to the queue

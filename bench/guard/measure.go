@@ -49,7 +49,7 @@ func Measure(ctx context.Context, r *run.Runner) (Table, error) {
 	t := Table{}
 	for _, j := range jobs() {
 		for _, p := range peer.Specs() {
-			if p.Role != peer.Ours {
+			if p.Role != peer.Ours || !j.work.Suits(p) {
 				continue
 			}
 			figures, err := j.measure(ctx, r, p)

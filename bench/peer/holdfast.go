@@ -20,9 +20,23 @@ func holdfastRueidis() Spec {
 			if err != nil {
 				return nil, err
 			}
-			return newHoldfast(conn, t, conn.Close), nil
+			return newHoldfast(conn, t, holdfast.Handoff{}, conn.Close), nil
 		},
 	}
+}
+
+// holdfastNoHandoff gives each lock back to Redis before the next one has it.
+func holdfastNoHandoff() Spec {
+	s := holdfastRueidis()
+	s.Name, s.Only = "holdfast-no-handoff", Waits
+	s.Open = func(ctx context.Context, t Target) (Peer, error) {
+		conn, err := rueidisconn.Open(ctx, "redis://"+t.Redis, nil)
+		if err != nil {
+			return nil, err
+		}
+		return newHoldfast(conn, t, holdfast.Handoff{Max: -1}, conn.Close), nil
+	}
+	return s
 }
 
 func holdfastGoRedis() Spec {
@@ -30,7 +44,7 @@ func holdfastGoRedis() Spec {
 		Name: "holdfast-goredis", Client: "go-redis", Role: Ours, Can: holdfastCan(),
 		Open: func(_ context.Context, t Target) (Peer, error) {
 			client := redis.NewClient(&redis.Options{Addr: t.Redis})
-			return newHoldfast(goredisconn.New(client), t, func() { _ = client.Close() }), nil
+			return newHoldfast(goredisconn.New(client), t, holdfast.Handoff{}, func() { _ = client.Close() }), nil
 		},
 	}
 }
@@ -43,8 +57,8 @@ type holdfastPeer struct {
 	shut   func()
 }
 
-func newHoldfast(conn redishold.Conn, t Target, shut func()) *holdfastPeer {
-	options := &holdfast.Options{TTL: time.Duration(t.TTL)}
+func newHoldfast(conn redishold.Conn, t Target, handoff holdfast.Handoff, shut func()) *holdfastPeer {
+	options := &holdfast.Options{TTL: time.Duration(t.TTL), Handoff: handoff}
 	return &holdfastPeer{locker: holdfast.New(redishold.New(conn, nil), options), shut: shut}
 }
 

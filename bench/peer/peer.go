@@ -115,7 +115,8 @@ type Spec struct {
 	Name   string
 	Client string // the library that talks to the server: "rueidis", "go-redis" or "etcd"
 	Role   Role
-	Full   bool // a variant that only the full set measures
+	Full   bool    // a variant that only the full set measures
+	Only   Ability // a variant that is measured only where this is needed
 	Can    []Ability
 	Open   func(ctx context.Context, t Target) (Peer, error)
 }
@@ -123,7 +124,7 @@ type Spec struct {
 // Specs returns every Peer, in the order of the tables.
 func Specs() []Spec {
 	return []Spec{
-		holdfastRueidis(), holdfastGoRedis(),
+		holdfastRueidis(), holdfastGoRedis(), holdfastNoHandoff(),
 		redsyncGoRedis(), redsyncGoRedisQuick(), redsyncRueidis(),
 		redislockGoRedis(), redislockQuick(), rueidisLock(),
 		redissonAsWritten(), etcdConcurrency(),

@@ -4,6 +4,7 @@ package work
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
@@ -62,7 +63,11 @@ func (w Work) Needs() []peer.Ability {
 // Suits reports whether a peer can do the work. The many kept names are too many
 // for etcd's leases, one for each, which is not how etcd is meant to be used.
 func (w Work) Suits(s peer.Spec) bool {
-	for _, need := range w.Needs() {
+	needs := w.Needs()
+	if s.Only != "" && !slices.Contains(needs, s.Only) {
+		return false
+	}
+	for _, need := range needs {
 		if !s.Is(need) {
 			return false
 		}
