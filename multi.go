@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -164,25 +163,6 @@ func (b *batch) take(ctx context.Context) Locks {
 		a.giveUp()
 	}
 	return locks
-}
-
-// unlockAtOnce is how many locks Locks.Unlock gives back at the same time.
-const unlockAtOnce = 64
-
-// Unlock gives all of them back and joins the errors.
-func (ks Locks) Unlock() error {
-	errs := make([]error, len(ks))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(len(ks), unlockAtOnce) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(ks); i = int(next.Add(1)) - 1 {
-				errs[i] = ks[i].Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // giveUp unlocks after a failure. That one of them was lost is no news then.

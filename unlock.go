@@ -16,15 +16,37 @@ const unlockWait = 3 * time.Second
 
 // unlock ends the hold and tells the store, with a context that was not used yet.
 func (h *hold) unlock(bound *deadline.Context) error {
-	l := h.lease
+	if err := h.finish(); err != nil {
+		return err
+	}
+	c := h.lease.claim(h.lease.locker.elapsed())
+	return h.released(c, h.lease.tell(bound, c))
+}
+
+// finish ends a hold that is not over, and its renewals.
+func (h *hold) finish() error {
 	if err := h.state(); over(err) {
 		return h.unlockEnded(err)
 	}
 	if err, first := h.end(); !first {
 		return h.unlockEnded(err)
 	}
-	l.locker.keeper.remove(l)
-	err := l.giveBack(bound)
+	h.lease.locker.keeper.remove(h.lease)
+	return nil
+}
+
+// released turns what the store answered to the release into Unlock's answer.
+func (h *hold) released(c driver.Claim, err error) error {
+	l := h.lease
+	switch {
+	case err == nil:
+	case isGone(err):
+		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
+	default:
+		l.locker.cleanUp(c)
+		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
+			c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
+	}
 	l.locker.reportRelease(h, err)
 	return err
 }
@@ -46,22 +68,6 @@ func (h *hold) unlockEnded(err error) error {
 	return fmt.Errorf("unlock: %w", err)
 }
 
-// giveBack tells the store that the lock is free, and lets in the next goroutine
-// that waits for it.
-func (l *lease) giveBack(bound *deadline.Context) error {
-	c := l.claim(l.locker.elapsed())
-	err := l.tell(bound, c)
-	switch {
-	case err == nil:
-		return nil
-	case isGone(err):
-		return fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
-	}
-	l.locker.cleanUp(c)
-	return fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
-		c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
-}
-
 // tell releases the claim and vacates the gate. Where goroutines of this process
 // wait and nobody else does, the next of them asks as soon as the release is on
 // its way: its try arrives behind it. Where others wait, they go first.
@@ -71,9 +77,15 @@ func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 	if err == nil || isGone(err) {
 		return err
 	}
+	return l.locker.settleFor(c, err)
+}
+
+// settleFor goes on with a release whose first call ended with err, for as long
+// as Unlock waits.
+func (l *Locker) settleFor(c driver.Claim, err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), min(c.TTL, unlockWait)-releaseLimit(c.TTL, 0))
 	defer cancel()
-	return l.locker.settleAfter(ctx, c, err)
+	return l.settleAfter(ctx, c, err)
 }
 
 // tellOnce makes the first call of a release.

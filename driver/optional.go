@@ -34,12 +34,16 @@ type Drainer interface {
 	Drain(ctx context.Context) error
 }
 
-// Batcher is implemented by a Backend that can make several tries in one round
-// trip.
+// Batcher is implemented by a Backend that can make several tries, or releases,
+// in one round trip.
 type Batcher interface {
 	// TryAll makes one attempt for each of cs, which have different names, as Try
 	// would. The answer has one Attempt per claim, in the same order.
 	TryAll(ctx context.Context, cs []Claim) []Attempt
+
+	// ReleaseAll releases each of cs as Release would. The answer has one error per
+	// claim, in the same order.
+	ReleaseAll(ctx context.Context, cs []Claim) []error
 }
 
 // Attempt is the answer to one claim of a TryAll: what Try would have returned.

@@ -1,0 +1,22 @@
+package memhold
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// ReleaseAll releases each of cs.
+func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	for i, c := range cs {
+		errs[i] = b.Release(ctx, c)
+	}
+	return errs
+}
+
+// BeginRelease releases c at once. It does not know who else waits.
+func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
+	err := b.Release(ctx, c)
+	return func() (int, error) { return -1, err }
+}

@@ -1,0 +1,87 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Unlock gives all of them back and joins the errors. Those of one Locker take
+// one round trip, if its store can do that.
+func (ks Locks) Unlock() error {
+	errs := make([]error, len(ks))
+	together := make(map[*Locker][]int)
+	var wg sync.WaitGroup
+	for i, k := range ks {
+		if k.inBatch() {
+			l := k.hold.lease.locker
+			together[l] = append(together[l], i)
+		} else {
+			wg.Go(func() { errs[i] = k.Unlock() })
+		}
+	}
+	for l, at := range together {
+		for len(at) > 0 {
+			n := min(len(at), batchMost)
+			some := at[:n]
+			at = at[n:]
+			wg.Go(func() { l.unlockAll(ks, some, errs) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// inBatch says that a lock can be given back together with others.
+func (k *Lock) inBatch() bool {
+	if k == nil || k.tree != nil {
+		return false
+	}
+	_, ok := k.hold.lease.locker.backend.(driver.Batcher)
+	return ok
+}
+
+// unlockAll gives back the locks of l that ks has at the given places, and leaves
+// the errors there.
+func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
+	var claims []driver.Claim
+	var ended []int
+	now := l.elapsed()
+	for _, i := range at {
+		k := ks[i]
+		k.net.Stop()
+		if k.hold.handOn() {
+			l.reportRelease(k.hold, nil)
+			continue
+		}
+		if errs[i] = k.hold.finish(); errs[i] == nil {
+			claims, ended = append(claims, k.hold.lease.claim(now)), append(ended, i)
+		}
+	}
+	if len(claims) == 0 {
+		return
+	}
+	defer func() { // also if the store's code panics
+		for _, i := range ended {
+			ks[i].hold.lease.vacate(0)
+		}
+	}()
+	ctx := l.bound(context.Background(), releaseLimit(l.ttl, 0))
+	defer ctx.End()
+	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
+	var wg sync.WaitGroup
+	for j, i := range ended {
+		err := errNoAnswer
+		if j < len(answers) {
+			err = answers[j]
+		}
+		if err == nil || isGone(err) {
+			errs[i] = ks[i].hold.released(claims[j], err)
+			continue
+		}
+		wg.Go(func() { errs[i] = ks[i].hold.released(claims[j], l.settleFor(claims[j], err)) })
+	}
+	wg.Wait()
+}
