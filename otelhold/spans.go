@@ -1,0 +1,136 @@
+package otelhold
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// spans makes spans of events: each is told when it is over.
+type spans struct {
+	tracer trace.Tracer
+	holds  bool
+
+	mu       sync.Mutex
+	acquired map[grant]trace.SpanContext // of the locks that are held, if holds
+}
+
+// grant is what the events of one hold have in common. Stores without tokens
+// have none.
+type grant struct {
+	backend, kind, name string
+	token               uint64
+}
+
+func grantOf(e holdfast.Event) grant { return grant{e.Backend, e.Lock, e.Name, e.Token} }
+
+func newSpans(tracer trace.Tracer, holds bool) *spans {
+	return &spans{tracer: tracer, holds: holds, acquired: make(map[grant]trace.SpanContext)}
+}
+
+// acquire makes the span of an acquire that ended now, and returns its context.
+func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, now time.Time) context.Context {
+	ctx, span := s.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(
+		append(about(e),
+			attribute.String("holdfast.outcome", outcome),
+			attribute.Int("holdfast.attempts", e.Attempts),
+			attribute.Float64("holdfast.waited", e.Waited.Seconds()))...))
+	fail(span, acquireError(outcome, e.Err), e.Err)
+	span.End(trace.WithTimestamp(now))
+	if s.holds && e.Err == nil && e.Token != 0 {
+		s.mu.Lock()
+		s.acquired[grantOf(e)] = span.SpanContext()
+		s.mu.Unlock()
+	}
+	return ctx
+}
+
+// hold makes the span of a hold that ended now, and returns its context. The
+// work that was done under the lock is not below it: its spans belong to the
+// trace of whoever did it.
+func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time.Time) context.Context {
+	if !s.holds {
+		return ctx
+	}
+	s.mu.Lock()
+	acquired, known := s.acquired[grantOf(e)]
+	delete(s.acquired, grantOf(e))
+	s.mu.Unlock()
+	opts := []trace.SpanStartOption{
+		trace.WithNewRoot(), trace.WithTimestamp(now.Add(-e.Held)),
+		trace.WithAttributes(append(about(e), attribute.String("holdfast.end", end))...),
+	}
+	if known && acquired.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: acquired}))
+	}
+	ctx, span := s.tracer.Start(ctx, "holdfast.hold", opts...)
+	fail(span, endError(e), e.Err)
+	span.End(trace.WithTimestamp(now))
+	return ctx
+}
+
+// about tells which lock a span is about.
+func about(e holdfast.Event) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("holdfast.name", strings.ToValidUTF8(e.Name, "\uFFFD")),
+		attribute.String("holdfast.kind", e.Lock),
+		attribute.String("holdfast.backend", e.Backend),
+		attribute.Int64("holdfast.token", int64(e.Token)),
+	}
+}
+
+// fail marks a span as failed; class is "" if it did not fail.
+func fail(span trace.Span, class string, err error) {
+	if class == "" {
+		return
+	}
+	span.SetAttributes(attribute.String("error.type", class))
+	text := class
+	if err != nil {
+		text = strings.ToValidUTF8(err.Error(), "\uFFFD")
+	}
+	span.SetStatus(codes.Error, text)
+}
+
+// acquireError returns what the attribute error.type says of an acquire. That a
+// lock is busy, or that the caller turned away, is no error.
+func acquireError(outcome string, err error) string {
+	switch {
+	case outcome == "timeout":
+		return outcome
+	case outcome != "error":
+		return ""
+	case errors.Is(err, holdfast.ErrDeadlock):
+		return "deadlock"
+	case errors.Is(err, driver.ErrMismatch):
+		return "mismatch"
+	case errors.Is(err, driver.ErrRefused):
+		return "refused"
+	case errors.Is(err, driver.ErrNotSent):
+		return "not_sent"
+	default:
+		return "_OTHER"
+	}
+}
+
+// endError returns what the attribute error.type says of a hold: the reason of a
+// loss, or that a release was not confirmed.
+func endError(e holdfast.Event) string {
+	switch {
+	case e.Kind == holdfast.EventLoss:
+		return lossReason(e.Reason)
+	case e.Err != nil:
+		return "unconfirmed"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,263 @@
+package otelhold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+	"github.com/holdfast-go/holdfast/otelhold"
+)
+
+// TestMeaning compares all metrics of a life with locks: one unlocked, one lost
+// and found so by Unlock, and the ways in which an acquire may fail.
+func TestMeaning(t *testing.T) {
+	r := sdkmetric.NewManualReader()
+	tel := telemetry(t, r, &otelhold.Options{Group: otelhold.Prefix, Elections: []string{"leader", "spare"}})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	lost := &holdfast.LostError{Name: "stock:2", Reason: driver.Forced}
+	for _, step := range []struct {
+		ctx context.Context
+		e   holdfast.Event
+	}{
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Waited: 3 * time.Millisecond}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:2", Lock: "mutex", Waited: 40 * time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "leader", Lock: "fair", Waited: time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "42", Lock: "read", Err: &holdfast.BusyError{}}},
+		{over, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.Canceled)}},
+		{late, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 17 * time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.NotOwner}}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:1", Lock: "mutex", Held: 2 * time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Reason: driver.Forced, Err: lost}},
+		{t.Context(), holdfast.Event{Kind: "of a later version", Name: "stock:1", Lock: "mutex"}},
+	} {
+		step.e.Backend = "memory"
+		tel.Observe(step.ctx, step.e)
+	}
+	want := map[string]float64{
+		"holdfast.acquire.duration[s] backend=memory kind=fair lock_group=leader outcome=acquired": 1,
+		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=acquired": 2,
+		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=canceled": 1,
+		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=error":    1,
+		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=timeout":  1,
+		"holdfast.acquire.duration[s] backend=memory kind=read outcome=busy":                       1,
+		"holdfast.hold.duration[s] end=forced kind=mutex":                                          1,
+		"holdfast.hold.duration[s] end=released kind=mutex":                                        1,
+		"holdfast.renew.margin[s] kind=mutex":                                                      3,
+		"holdfast.held[{lock}] kind=fair lock_group=leader":                                        1,
+		"holdfast.held[{lock}] kind=mutex lock_group=stock":                                        0,
+		"holdfast.renewals[{renewal}] outcome=ok":                                                  1,
+		"holdfast.renewals[{renewal}] outcome=error":                                               1,
+		"holdfast.renewals[{renewal}] outcome=not_owner":                                           1,
+		"holdfast.leader[{leader}] election=leader":                                                1,
+		"holdfast.leader[{leader}] election=spare":                                                 0,
+	}
+	for _, reason := range []string{"closed", "deleted", "evicted", "expired", "not_owner", "unreachable"} {
+		want["holdfast.lost[{lock}] reason="+reason] = 0
+	}
+	want["holdfast.lost[{lock}] reason=forced"] = 1
+	if got := collect(t, r); !maps.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", table(got), table(want))
+	}
+}
+
+// TestLocks counts what a Locker does, up to a lock that is broken.
+func TestLocks(t *testing.T) {
+	r := sdkmetric.NewManualReader()
+	tel := telemetry(t, r, nil)
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		locker := holdfast.New(store, &holdfast.Options{Observe: tel.Observe})
+		first := mustLock(t, locker, "secret")
+		breakLock(t, store, "secret")
+		time.Sleep(11 * time.Second) // past the next renewal
+		synctest.Wait()
+		_ = first.Unlock()
+		second := mustLock(t, locker, "secret")
+		if err := second.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	got := collect(t, r)
+	for series, want := range map[string]float64{
+		"holdfast.acquire.duration[s] backend=memory kind=mutex outcome=acquired": 2,
+		"holdfast.held[{lock}] kind=mutex":                                        0,
+		"holdfast.lost[{lock}] reason=forced":                                     1,
+		"holdfast.hold.duration[s] end=forced kind=mutex":                         1,
+		"holdfast.hold.duration[s] end=released kind=mutex":                       1,
+	} {
+		if n, ok := got[series]; !ok || n != want {
+			t.Errorf("%s: got %v (it is there: %t), want %v", series, n, ok, want)
+		}
+	}
+	for series := range got {
+		if strings.Contains(series, "secret") {
+			t.Errorf("%s carries the name of a lock", series)
+		}
+	}
+}
+
+// TestConcurrentUse is for the race detector, and gives each name a group of its
+// own.
+func TestConcurrentUse(t *testing.T) {
+	r := sdkmetric.NewManualReader()
+	tel := telemetry(t, r, &otelhold.Options{Group: func(name string) string { return name }, HoldSpans: true})
+	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: tel.Observe})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 50 {
+				lock, err := locker.Lock(t.Context(), fmt.Sprint("worker ", i, " lock ", j))
+				if err == nil {
+					err = lock.Unlock()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	held := 0
+	for series, n := range collect(t, r) {
+		if strings.HasPrefix(series, "holdfast.held") {
+			held++
+			if n != 0 {
+				t.Errorf("%s: got %v, want 0", series, n)
+			}
+		}
+	}
+	if held != 101 {
+		t.Errorf("got %d values of lock_group, want 100 and %q", held, "other")
+	}
+}
+
+// TestRefusedInstrument shows that the errors of a provider are returned.
+func TestRefusedInstrument(t *testing.T) {
+	tel, err := otelhold.New(&otelhold.Options{MeterProvider: refusing{noop.NewMeterProvider()}})
+	if tel != nil || !errors.Is(err, errRefused) {
+		t.Fatalf("got %v, %v, want the provider's error", tel, err)
+	}
+}
+
+// TestMeaningIsThatOfPromhold compares the files that both modules have.
+func TestMeaningIsThatOfPromhold(t *testing.T) {
+	for _, name := range []string{"groups.go", "meaning.go"} {
+		here, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, err := os.ReadFile("../promhold/" + name)
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skip("this is the module alone")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Replace(string(there), "package promhold", "package otelhold", 1) != string(here) {
+			t.Errorf("%s differs from that of promhold", name)
+		}
+	}
+}
+
+func telemetry(t *testing.T, r sdkmetric.Reader, opts *otelhold.Options) *otelhold.Telemetry {
+	t.Helper()
+	if opts == nil {
+		opts = &otelhold.Options{}
+	}
+	opts.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(r))
+	tel, err := otelhold.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tel
+}
+
+// collect returns sums, and counts of histograms, by "name[unit] attributes".
+func collect(t *testing.T, r *sdkmetric.ManualReader) map[string]float64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := r.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]float64)
+	for _, scope := range all.ScopeMetrics {
+		if scope.Scope.Version == "" {
+			t.Errorf("scope %s has no version", scope.Scope.Name)
+		}
+		for _, m := range scope.Metrics {
+			name := fmt.Sprintf("%s[%s] ", m.Name, m.Unit)
+			switch data := m.Data.(type) {
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					got[name+text(p.Attributes)] = float64(p.Count)
+				}
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					got[name+text(p.Attributes)] = float64(p.Value)
+				}
+			default:
+				t.Errorf("%s is a %T", m.Name, data)
+			}
+		}
+	}
+	return got
+}
+
+func text(set attribute.Set) string {
+	var words []string
+	for _, kv := range set.ToSlice() {
+		words = append(words, string(kv.Key)+"="+kv.Value.AsString())
+	}
+	return strings.Join(words, " ")
+}
+
+func table(m map[string]float64) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "%s: %v\n", key, m[key])
+	}
+	return b.String()
+}
+
+func mustLock(t *testing.T, locker *holdfast.Locker, name string) *holdfast.Lock {
+	t.Helper()
+	lock, err := locker.Lock(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func breakLock(t *testing.T, store *memhold.Backend, name string) {
+	t.Helper()
+	holders, err := store.Inspect(t.Context(), name)
+	if err == nil && len(holders) == 1 {
+		err = store.Break(t.Context(), name, holders[0], "test")
+	}
+	if err != nil || len(holders) != 1 {
+		t.Fatalf("got holders %v, error %v, want one holder to break", holders, err)
+	}
+}

@@ -1,0 +1,19 @@
+// Package promhold turns the events of Holdfast into Prometheus metrics.
+//
+//	metrics := promhold.New(nil)
+//	prometheus.MustRegister(metrics)
+//	locker := holdfast.New(store, &holdfast.Options{Observe: metrics.Observe})
+//
+// One Metrics may serve any number of Lockers. A program that also wants traces
+// calls both observers from one function:
+//
+//	Observe: func(ctx context.Context, e holdfast.Event) {
+//		metrics.Observe(ctx, e)
+//		telemetry.Observe(ctx, e) // of package otelhold
+//	},
+//
+// Names of locks are unbounded, so no label carries one unless Options maps it:
+// to a group, or to an election. docs/metrics.md of the repository lists the
+// metrics and says what to alert on; it comes with a Grafana dashboard and alert
+// rules.
+package promhold

@@ -1,0 +1,260 @@
+package promhold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+	"github.com/holdfast-go/holdfast/promhold"
+)
+
+// TestExposition compares the whole text that Prometheus reads.
+func TestExposition(t *testing.T) {
+	m := promhold.New(&promhold.Options{Group: promhold.Prefix, Elections: []string{"leader", "spare"}})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	lost := &holdfast.LostError{Name: "stock:2", Reason: driver.Forced}
+	for _, step := range []struct {
+		ctx context.Context
+		e   holdfast.Event
+	}{
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Waited: 3 * time.Millisecond}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:2", Lock: "mutex", Waited: 40 * time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "leader", Lock: "fair", Waited: time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: &holdfast.BusyError{Name: "stock:1"}}},
+		{over, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.Canceled)}},
+		{late, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		// The store's own timeout is not the caller's.
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 17 * time.Second}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.NotOwner}}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:1", Lock: "mutex", Held: 2 * time.Second}},
+		// An Unlock that finds the lock gone is one loss, not a release as well.
+		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Reason: driver.Forced, Err: lost}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "other store", Lock: "write"}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "other store", Lock: "write", Held: time.Hour, Reason: "a reason of its own"}},
+		{t.Context(), holdfast.Event{Kind: "of a later version", Name: "stock:1", Lock: "mutex"}},
+	} {
+		step.e.Backend = "memory"
+		m.Observe(step.ctx, step.e)
+	}
+	const file = "testdata/exposition.txt"
+	want, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer want.Close()
+	if err := testutil.CollectAndCompare(m, want, exported()...); err != nil {
+		t.Errorf("%s differs:\n%v", file, err)
+	}
+	if problems, err := testutil.CollectAndLint(m); err != nil || len(problems) > 0 {
+		t.Errorf("got problems %v, error %v", problems, err)
+	}
+}
+
+// exported are the names of all metrics but holdfast_build_info, whose label
+// depends on how this test was built.
+func exported() []string {
+	return []string{
+		"holdfast_acquire_duration_seconds", "holdfast_hold_duration_seconds", "holdfast_renew_margin_seconds",
+		"holdfast_held", "holdfast_renewals_total", "holdfast_lost_total", "holdfast_leader",
+	}
+}
+
+func TestBuildInfo(t *testing.T) {
+	got := gather(t, promhold.New(nil))["holdfast_build_info"]
+	if len(got) != 1 || got[0].value != 1 || got[0].labels["version"] == "" || got[0].labels["version"] == "unknown" {
+		t.Fatalf("got %+v, want one series of value 1 with a version", got)
+	}
+}
+
+// TestLocks counts what a Locker does, up to a lock that is broken: found by its
+// renewal the first time, by Unlock the second.
+func TestLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
+		store := memhold.New()
+		locker := holdfast.New(store, &holdfast.Options{Observe: m.Observe})
+		first := mustLock(t, locker, "leader")
+		wantSeries(t, m, "holdfast_leader", 1, "election", "leader")
+		wantSeries(t, m, "holdfast_held", 1, "kind", "mutex", "lock_group", "")
+		if _, err := locker.TryLock(t.Context(), "leader"); !errors.Is(err, holdfast.ErrBusy) {
+			t.Fatalf("got %v, want ErrBusy", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := locker.Lock(ctx, "leader"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v, want DeadlineExceeded", err)
+		}
+		time.Sleep(24 * time.Second) // a renewal every 10 s at the latest, when 17 s are left
+		synctest.Wait()
+		renewed := find(t, m, "holdfast_renewals_total", []string{"outcome", "ok"}).value
+		if renewed < 2 {
+			t.Errorf("got %v renewals, want at least 2", renewed)
+		}
+		wantBucket(t, m, "holdfast_renew_margin_seconds", 15, 0, "kind", "mutex")
+		wantBucket(t, m, "holdfast_renew_margin_seconds", 30, uint64(renewed), "kind", "mutex")
+
+		breakLock(t, store, "leader")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		wantSeries(t, m, "holdfast_lost_total", 1, "reason", "forced")
+		wantSeries(t, m, "holdfast_leader", 0, "election", "leader")
+		_ = first.Unlock() // over already: changes nothing
+
+		second := mustLock(t, locker, "leader")
+		breakLock(t, store, "leader")
+		if err := second.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Fatalf("got %v, want ErrLost", err)
+		}
+		third := mustLock(t, locker, "leader")
+		if err := third.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantSeries(t, m, "holdfast_held", 0, "kind", "mutex", "lock_group", "")
+		wantSeries(t, m, "holdfast_leader", 0, "election", "leader")
+		wantSeries(t, m, "holdfast_lost_total", 2, "reason", "forced")
+		wantSeries(t, m, "holdfast_hold_duration_seconds", 2, "kind", "mutex", "end", "forced")
+		wantSeries(t, m, "holdfast_hold_duration_seconds", 1, "kind", "mutex", "end", "released")
+		for outcome, n := range map[string]float64{"acquired": 3, "busy": 1, "timeout": 1} {
+			wantSeries(t, m, "holdfast_acquire_duration_seconds", n, "kind", "mutex", "backend", "memory", "outcome", outcome, "lock_group", "")
+		}
+	})
+}
+
+// TestNamesStayOutOfLabels locks many names, strange ones too, and looks for
+// them.
+func TestNamesStayOutOfLabels(t *testing.T) {
+	m := promhold.New(nil)
+	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
+	for i := range 300 {
+		lockOnce(t, locker, fmt.Sprintf("secret\xff%d", i))
+	}
+	for name, series := range gather(t, m) {
+		for _, s := range series {
+			for label, value := range s.labels {
+				if strings.Contains(value, "secret") {
+					t.Errorf("%s has %s=%q", name, label, value)
+				}
+			}
+		}
+	}
+	wantSeries(t, m, "holdfast_acquire_duration_seconds", 300, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "")
+}
+
+// TestGroupsAreBounded gives each name a group of its own, which is the worst
+// that a user can do.
+func TestGroupsAreBounded(t *testing.T) {
+	m := promhold.New(&promhold.Options{Group: func(name string) string { return name + strings.Repeat("\xff", 1000) }})
+	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 100 {
+				lockOnce(t, locker, fmt.Sprint("worker ", i, " lock ", j))
+			}
+		})
+	}
+	wg.Wait()
+	held := gather(t, m)["holdfast_held"]
+	if len(held) != 101 {
+		t.Errorf("got %d values of lock_group, want 100 and %q", len(held), "other")
+	}
+	for _, s := range held {
+		if s.value != 0 {
+			t.Errorf("%v locks of group %q are held, want none", s.value, s.labels["lock_group"])
+		}
+		if len(s.labels["lock_group"]) > 500 {
+			t.Errorf("a group of %d bytes", len(s.labels["lock_group"]))
+		}
+	}
+	wantSeries(t, m, "holdfast_hold_duration_seconds", 800, "kind", "mutex", "end", "released")
+}
+
+// TestConcurrentUse is for the race detector: several Lockers and a scraper.
+func TestConcurrentUse(t *testing.T) {
+	m := promhold.New(&promhold.Options{Group: promhold.Prefix})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	store := memhold.New()
+	var wg sync.WaitGroup
+	for range 4 {
+		locker := holdfast.New(store, &holdfast.Options{Observe: m.Observe})
+		for i := range 4 {
+			wg.Go(func() {
+				for range 50 {
+					lockOnce(t, locker, fmt.Sprint("job:", i))
+				}
+			})
+		}
+	}
+	wg.Go(func() {
+		for range 20 {
+			if _, err := registry.Gather(); err != nil {
+				t.Errorf("gather: %v", err)
+			}
+		}
+	})
+	wg.Wait()
+	wantSeries(t, m, "holdfast_acquire_duration_seconds", 800, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "job")
+	wantSeries(t, m, "holdfast_held", 0, "kind", "mutex", "lock_group", "job")
+}
+
+func TestPrefix(t *testing.T) {
+	for name, want := range map[string]string{
+		"stock:42": "stock", "stock42": "stock", "order-7:x": "order-", "{user}:1": "{user}",
+		"nightly": "nightly", "42": "", ":x": "", "": "", "日報:1": "日報",
+	} {
+		if got := promhold.Prefix(name); got != want {
+			t.Errorf("Prefix(%q): got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func mustLock(t *testing.T, locker *holdfast.Locker, name string) *holdfast.Lock {
+	t.Helper()
+	lock, err := locker.Lock(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+// lockOnce may be called from any goroutine.
+func lockOnce(t *testing.T, locker *holdfast.Locker, name string) {
+	lock, err := locker.Lock(t.Context(), name)
+	if err == nil {
+		err = lock.Unlock()
+	}
+	if err != nil {
+		t.Errorf("lock and unlock %q: %v", name, err)
+	}
+}
+
+func breakLock(t *testing.T, store *memhold.Backend, name string) {
+	t.Helper()
+	holders, err := store.Inspect(t.Context(), name)
+	if err == nil && len(holders) == 1 {
+		err = store.Break(t.Context(), name, holders[0], "test")
+	}
+	if err != nil || len(holders) != 1 {
+		t.Fatalf("got holders %v, error %v, want one holder to break", holders, err)
+	}
+}
