@@ -31,6 +31,7 @@ type acquisition struct {
 	lastErr  error          // the last failure
 	answered bool           // last is an answer
 	held     bool           // the claim was granted, but is not kept
+	blocked  bool           // it was said that it waits
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
@@ -98,6 +99,9 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 		if head {
 			a.place = place
 			return nil
+		}
+		if a.req.wait != 0 {
+			a.reportWait(ctx)
 		}
 		if a.req.wait == 0 || !place.wait(waitCtx) {
 			a.busyHere(place.gate)
@@ -185,7 +189,10 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	attempt := a.locker.bound(ctx, limit)
 	defer attempt.End()
 	a.tries++
-	return a.locker.backend.Try(attempt, a.claim)
+	began := a.locker.watch()
+	out, err := a.locker.backend.Try(attempt, a.claim)
+	a.locker.reportCall(ctx, OpTry, &a.claim, began, err)
+	return out, err
 }
 
 // granted makes a hold of the claim. It returns nil if so much of the lease has
@@ -196,6 +203,9 @@ func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
 	if deadline-a.locker.elapsed() < (out.ValidFor-a.margin)/2 {
 		a.claim.Unsettled = true
 		return nil
+	}
+	if a.claim.Unsettled {
+		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
 	l := newLease(a, start, deadline, out)
 	lock := newLock(&l.first)
@@ -271,6 +281,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 		return a.busy()
 	}
 	a.locker.logWaiting(ctx, a)
+	a.reportWait(ctx)
 	if a.place == nil && !a.alone() {
 		return a.queue(ctx, waitCtx)
 	}
@@ -284,12 +295,14 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 	}
 	nap, cancel := context.WithTimeout(waitCtx, limit)
 	defer cancel()
-	if err := a.waiter.Wait(nap, out); err != nil && nap.Err() == nil {
+	err := a.waiter.Wait(nap, out)
+	if err != nil && nap.Err() == nil {
 		sleep(nap, jitter(min(pollCap, limit)))
 	}
 	if waitCtx.Err() != nil {
 		return a.outOfTime(ctx)
 	}
+	a.reportWake(ctx, err == nil)
 	return nil
 }
 

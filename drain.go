@@ -30,7 +30,11 @@ func (l *Locker) cleanUp(c driver.Claim) {
 	l.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
 		defer cancel()
-		if err := l.settle(ctx, c); err != nil && !isGone(err) {
+		err := l.settle(ctx, c)
+		if c.Unsettled {
+			l.reportDoubt(OpTry, &c, err == nil || isGone(err))
+		}
+		if err != nil && !isGone(err) {
 			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
 				"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
 		}
@@ -49,8 +53,14 @@ func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
 }
 
 // settleAfter is settle after a first call that ended with err.
-func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, err error) error {
+func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (err error) {
+	err = first
 	doubt := !certain(err)
+	defer func() {
+		if doubt && !c.Unsettled {
+			l.reportDoubt(OpRelease, &c, err == nil || isGone(err))
+		}
+	}()
 	for failures := 1; sleep(ctx, retryDelay(failures, pollCap)); failures++ {
 		err = l.release(ctx, c, failures)
 		if err == nil || doubt && isGone(err) {
@@ -75,7 +85,10 @@ func releaseLimit(ttl time.Duration, failures int) time.Duration {
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
 	attempt := l.bound(ctx, releaseLimit(c.TTL, failures))
 	defer attempt.End()
-	return l.backend.Release(attempt, c)
+	began := l.watch()
+	err := l.backend.Release(attempt, c)
+	l.reportCall(ctx, OpRelease, &c, began, err)
+	return err
 }
 
 // bound returns a context that ends with ctx or after d.

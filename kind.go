@@ -23,6 +23,22 @@ func (k kind) String() string {
 	return [...]string{"mutex", "fair", "read", "write", "semaphore"}[k]
 }
 
+// kindOf returns the kind of a claim.
+func kindOf(c *driver.Claim) kind {
+	switch {
+	case c.Mode == driver.Permit:
+		return permit
+	case c.Mode == driver.Shared:
+		return reader
+	case c.ReadWrite:
+		return writer
+	case c.Fair:
+		return fair
+	default:
+		return plain
+	}
+}
+
 // supported says that a store has locks of this kind.
 func (k kind) supported(c driver.Caps) bool {
 	switch k {

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
@@ -111,4 +112,8 @@ func (h *hold) dropped() {
 	l.vacate(0)
 	l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
 		"lock", l.name, "token", h.token, "held", h.held())
+	l.locker.background.Go(func() { l.locker.reportRelease(h, errDropped) })
 }
+
+// errDropped is the error of the release of a Lock that was dropped.
+var errDropped = errors.New("dropped without Unlock")

@@ -324,7 +324,7 @@ func TestObserve(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		_ = lock.Unlock()
 		synctest.Wait()
-		want := []holdfast.EventKind{"acquire", "renew", "release", "acquire", "loss"}
+		want := []holdfast.EventKind{"call", "acquire", "call", "renew", "call", "release", "call", "acquire", "call", "renew", "loss"}
 		if len(got) != len(want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}

@@ -138,8 +138,10 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(l.ttl, 0))
 	defer cancel()
+	began := l.watch()
 	for j, answer := range l.backend.(driver.Batcher).TryAll(attempt, claims) { //nolint:forcetypeassert // ready has checked
 		b.answers[at[j]] = answer
+		l.reportCall(ctx, OpTry, &claims[j], began, answer.Err)
 	}
 }
 

@@ -77,6 +77,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 		if j < len(answers) {
 			err = answers[j]
 		}
+		l.reportCall(ctx, OpRelease, &claims[j], now, err)
 		if err == nil || isGone(err) {
 			errs[i] = ks[i].hold.released(claims[j], err)
 			continue

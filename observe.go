@@ -14,10 +14,21 @@ type EventKind string
 
 // Kinds of events.
 const (
+	EventWait    EventKind = "wait"    // a Lock or TryLock begins to wait; once for each, and EventAcquire follows
+	EventWake    EventKind = "wake"    // a waiter asks the store again
 	EventAcquire EventKind = "acquire" // a Lock or TryLock ended, in a lock or an error
 	EventRenew   EventKind = "renew"   // a renewal was answered, or failed
 	EventRelease EventKind = "release" // the last Unlock ended
 	EventLoss    EventKind = "loss"    // a lock was lost
+	EventCall    EventKind = "call"    // the store answered a call, or did not in time
+	EventDoubt   EventKind = "doubt"   // a call without an answer was followed up
+)
+
+// What a call asks of the store, as in Event.Op.
+const (
+	OpTry     = "try"     // to take a name
+	OpRenew   = "renew"   // to extend leases
+	OpRelease = "release" // to give a name back
 )
 
 // Event reports one step in a lock's life, for metrics, traces and audit. Fields
@@ -29,14 +40,21 @@ type Event struct {
 	Backend string // the store's name
 	Token   uint64
 
+	Blocked  bool          // acquire: EventWait came before
 	Waited   time.Duration // acquire: from the call to its end
 	Attempts int           // acquire: how often the store was asked
 	Held     time.Duration // release, loss: since the acquire
 	Margin   time.Duration // renew: what was left until the lock would have counted as lost
 	Reason   driver.Reason // loss
+	Leased   bool          // loss: its end was fixed, see Lease
+	Notified bool          // wake: the store said so; otherwise the sleep was over
+	Op       string        // call, doubt
+	Took     time.Duration // call
+	Resolved bool          // doubt: the store's state is certain now; otherwise it is once the lease ends
 
 	// Err is why the step failed: ErrBusy, a context's error or the store's for
-	// an acquire, the store's for a renewal or a release, ErrLost for a loss.
+	// an acquire, the store's for a renewal, a release or a call, ErrLost for a
+	// loss.
 	Err error
 }
 
@@ -60,7 +78,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	}
 	e := Event{
 		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
-		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Err: err,
+		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
 		e.Token = lock.Token()
@@ -81,6 +99,7 @@ func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
 	ctx := context.Background()
 	switch {
+	case isGone(err): // the loss is logged
 	case err != nil:
 		l.log.Warn("renewal failed, trying again", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin, "err", err)
 	case margin < l.ttl/renewPerTTL:
@@ -110,5 +129,41 @@ func (l *Locker) reportRelease(h *hold, err error) {
 func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	held := h.held()
 	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Err: err})
+	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Leased: h.lease.fixed, Err: err})
+}
+
+// reportWait says once that an acquisition waits.
+func (a *acquisition) reportWait(ctx context.Context) {
+	if a.blocked {
+		return
+	}
+	a.blocked = true
+	a.locker.emit(ctx, Event{Kind: EventWait, Name: a.claim.Name, Lock: a.kind.String()})
+}
+
+func (a *acquisition) reportWake(ctx context.Context, notified bool) {
+	a.locker.emit(ctx, Event{Kind: EventWake, Name: a.claim.Name, Lock: a.kind.String(), Notified: notified})
+}
+
+// watch begins to time a call; report ends it.
+func (l *Locker) watch() (began instant) {
+	if l.observe == nil {
+		return 0
+	}
+	return l.elapsed()
+}
+
+func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began instant, err error) {
+	if l.observe == nil {
+		return
+	}
+	l.emit(ctx, Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: l.elapsed() - began, Err: err})
+}
+
+// reportDoubt says how it ended that a call had no answer.
+func (l *Locker) reportDoubt(op string, c *driver.Claim, resolved bool) {
+	if l.observe == nil {
+		return
+	}
+	l.emit(context.Background(), Event{Kind: EventDoubt, Name: c.Name, Lock: kindOf(c).String(), Op: op, Resolved: resolved})
 }

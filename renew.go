@@ -51,7 +51,9 @@ func (k *keeper) call(batch []*lease, start moment) (answers []driver.Renewal, e
 	}
 	ctx := k.locker.bound(f.ctx, attemptTimeout(k.locker.ttl, int(failures)))
 	defer ctx.End()
+	began := k.locker.watch()
 	answers, err = k.locker.backend.Renew(ctx, claims)
+	k.locker.reportCall(ctx, OpRenew, &claims[0], began, err)
 	if err == nil && len(answers) != len(claims) {
 		err = fmt.Errorf("%s answered %d of %d renewals", k.locker.info.Name, len(answers), len(claims))
 	}
@@ -75,6 +77,7 @@ func (k *keeper) settle(batch []*lease, start moment, answers []driver.Renewal, 
 		case answer.Err == nil:
 			k.succeeded(l, start, answer.ValidFor)
 		case isGone(answer.Err):
+			k.locker.reportRenewal(l.current(), l.remaining(k.locker.elapsed()), answer.Err)
 			_ = l.lose(reasonOf(answer.Err), answer.Err)
 		case errors.Is(answer.Err, errPanic):
 			_ = l.lose(driver.Unreachable, answer.Err)

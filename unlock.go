@@ -98,7 +98,9 @@ func (l *lease) tellOnce(bound *deadline.Context, c driver.Claim) error {
 			return l.inTwoSteps(bound, store, c, others, began)
 		}
 	}
-	return l.locker.backend.Release(bound, c)
+	err := l.locker.backend.Release(bound, c)
+	l.locker.reportCall(bound, OpRelease, &c, began, err)
+	return err
 }
 
 // inTwoSteps releases a name that others of this process wait for.
@@ -108,6 +110,7 @@ func (l *lease) inTwoSteps(ctx context.Context, store driver.Releaser, c driver.
 		l.vacate(0)
 	}
 	others, err := finish()
+	l.locker.reportCall(ctx, OpRelease, &c, began, err)
 	if err == nil {
 		l.locker.gates.counted(gateKey{l.name, l.kind}, others)
 		l.vacate(yieldFor(others, l.locker.elapsed()-began))

@@ -1,0 +1,157 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// recorder keeps the events of a Locker.
+type recorder struct {
+	mu     sync.Mutex
+	events []holdfast.Event
+}
+
+func (r *recorder) observe(_ context.Context, e holdfast.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// of returns the events of one kind.
+func (r *recorder) of(kind holdfast.EventKind) []holdfast.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.events), func(e holdfast.Event) bool { return e.Kind != kind })
+}
+
+func TestObserveWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		store := memhold.New()
+		l := holdfast.New(store, &holdfast.Options{Observe: r.observe})
+		elsewhere := mustLock(t, holdfast.New(store, nil), "job")
+		for range 2 { // the head waits for the store, the other one for the head
+			go func() { mustUnlock(t, mustLock(t, l, "job")) }()
+			synctest.Wait()
+		}
+		if n := len(r.of(holdfast.EventWait)); n != 2 {
+			t.Errorf("%d of 2 said that they wait", n)
+		}
+		time.Sleep(10 * time.Second) // sleeps of a second, and no message
+		mustUnlock(t, elsewhere)
+		synctest.Wait()
+		if n := len(r.of(holdfast.EventWait)); n != 2 {
+			t.Errorf("2 waiters said %d times that they wait", n)
+		}
+		for _, e := range r.of(holdfast.EventAcquire) {
+			if !e.Blocked || e.Waited < 10*time.Second {
+				t.Errorf("after waiting: got %+v", e)
+			}
+		}
+		wakes := r.of(holdfast.EventWake)
+		if len(wakes) < 10 || wakes[0].Notified || !wakes[len(wakes)-1].Notified {
+			t.Errorf("got %d wake-ups, want about one a second and the last by the store: %+v", len(wakes), wakes)
+		}
+		mustUnlock(t, mustLock(t, l, "free"))
+		if all := r.of(holdfast.EventAcquire); all[len(all)-1].Blocked {
+			t.Error("a lock that was free counts as waited for")
+		}
+	})
+}
+
+// A reply that was lost is asked for again, and the end of that is told.
+func TestObserveDoubt(t *testing.T) {
+	lost := errors.New("reply lost")
+	for _, c := range []struct {
+		op      string
+		answers bool // the next call
+	}{{holdfast.OpTry, true}, {holdfast.OpTry, false}, {holdfast.OpRelease, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			var r recorder
+			store := newFaulty()
+			l := holdfast.New(store, &holdfast.Options{Observe: r.observe, TTL: 3 * time.Second})
+			calls := 0
+			spoil := func() bool { calls++; return calls == 1 || !c.answers }
+			store.mu.Lock()
+			if c.op == holdfast.OpTry {
+				store.try = func(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
+					out, err := store.Backend.Try(ctx, claim)
+					if spoil() {
+						return driver.Outcome{}, lost
+					}
+					return out, err
+				}
+			}
+			if c.op == holdfast.OpRelease || !c.answers {
+				store.release = func(ctx context.Context, claim driver.Claim) error {
+					err := store.Backend.Release(ctx, claim)
+					if spoil() {
+						return lost
+					}
+					return err
+				}
+			}
+			store.mu.Unlock()
+			lock, err := l.TryLock(t.Context(), "job")
+			if err == nil {
+				mustUnlock(t, lock)
+			}
+			time.Sleep(10 * time.Second)
+			doubts := r.of(holdfast.EventDoubt)
+			if len(doubts) != 1 || doubts[0].Op != c.op || doubts[0].Resolved != c.answers {
+				t.Errorf("%s, answered later: %t: got %+v", c.op, c.answers, doubts)
+			}
+			if calls := r.of(holdfast.EventCall); len(calls) < 2 || !errors.Is(calls[0].Err, lost) && !errors.Is(calls[1].Err, lost) {
+				t.Errorf("%s: got the calls %+v, want one without an answer", c.op, calls)
+			}
+		})
+	}
+}
+
+// A lock with a fixed end that is over is told from one that was lost.
+func TestObserveFixedEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})
+		if _, err := l.Lock(t.Context(), "job", holdfast.Lease(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if losses := r.of(holdfast.EventLoss); len(losses) != 1 || !losses[0].Leased || losses[0].Reason != driver.Expired {
+			t.Errorf("got %+v, want the end of a fixed lease", losses)
+		}
+	})
+}
+
+// Whoever counts what is held hears of a Lock that was dropped, too.
+func TestObserveDropped(t *testing.T) {
+	var r recorder
+	l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})
+	if _, err := l.Lock(t.Context(), "job"); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for len(r.of(holdfast.EventRelease)) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("no event after 10s")
+		}
+		runtime.GC()
+		runtime.Gosched()
+	}
+	if e := r.of(holdfast.EventRelease)[0]; e.Err == nil || e.Name != "job" {
+		t.Errorf("got %+v, want a release with an error", e)
+	}
+	if err := l.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
