@@ -26,13 +26,20 @@ func (l *Locker) Drain(ctx context.Context) error {
 // cleanUp releases a claim in the background, until that is certain, or until
 // one TTL has passed and the store has dropped it by itself. It never uses a
 // caller's context, which is often over when clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim) {
+func (l *Locker) cleanUp(c driver.Claim) { l.cleanUpAfter(c, nil) }
+
+// cleanUpAfter is cleanUp after a release that ended with first, if that is not
+// nil.
+func (l *Locker) cleanUpAfter(c driver.Claim, first error) {
 	l.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
 		defer cancel()
-		err := l.settle(ctx, c)
-		if c.Unsettled {
-			l.reportDoubt(OpTry, &c, err == nil || isGone(err))
+		err := l.settleAfter(ctx, c, first)
+		switch settled := err == nil || isGone(err); {
+		case c.Unsettled:
+			l.reportDoubt(OpTry, &c, settled)
+		case !settled && !certain(err):
+			l.reportDoubt(OpRelease, &c, false)
 		}
 		if err != nil && !isGone(err) {
 			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
@@ -41,27 +48,23 @@ func (l *Locker) cleanUp(c driver.Claim) {
 	})
 }
 
-// settle calls Release until it is certain how it ended or ctx is done. It
-// returns nil if the claim was released, also by an earlier call whose answer
-// was lost, and an error that is driver.ErrGone if there was nothing to release.
-func (l *Locker) settle(ctx context.Context, c driver.Claim) error {
-	err := l.release(ctx, c, 0)
-	if err == nil || isGone(err) {
-		return err
-	}
-	return l.settleAfter(ctx, c, err)
-}
-
-// settleAfter is settle after a first call that ended with err.
+// settleAfter calls Release until it is certain how it ended or ctx is done,
+// after a first call that ended with first, if that is not nil. It returns nil if
+// the claim was released, also by an earlier call whose answer was lost, and an
+// error that is driver.ErrGone if there was nothing to release.
 func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (err error) {
 	err = first
-	doubt := !certain(err)
+	doubt := err != nil && !certain(err)
 	defer func() {
-		if doubt && !c.Unsettled {
-			l.reportDoubt(OpRelease, &c, err == nil || isGone(err))
+		if doubt && !c.Unsettled && (err == nil || isGone(err)) {
+			l.reportDoubt(OpRelease, &c, true) // if it is not certain, cleanUp says so at its end
 		}
 	}()
-	for failures := 1; sleep(ctx, retryDelay(failures, pollCap)); failures++ {
+	failures := 0
+	if first != nil {
+		failures = 1
+	}
+	for ; failures == 0 || sleep(ctx, retryDelay(failures, pollCap)); failures++ {
 		err = l.release(ctx, c, failures)
 		if err == nil || doubt && isGone(err) {
 			return nil

@@ -43,7 +43,7 @@ func (h *hold) released(c driver.Claim, err error) error {
 	case isGone(err):
 		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
 	default:
-		l.locker.cleanUp(c)
+		l.locker.cleanUpAfter(c, err)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
 	}

@@ -3,7 +3,6 @@ package otelhold
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
 // spans makes spans of events: each is told when it is over.
@@ -22,6 +22,7 @@ type spans struct {
 
 	mu       sync.Mutex
 	acquired map[grant]trace.SpanContext // of the locks that are held, if holds
+	waits    map[wait]*wakeups           // of the acquires that wait
 }
 
 // grant is what the events of one hold have in common. Stores without tokens
@@ -34,16 +35,20 @@ type grant struct {
 func grantOf(e holdfast.Event) grant { return grant{e.Backend, e.Lock, e.Name, e.Token} }
 
 func newSpans(tracer trace.Tracer, holds bool) *spans {
-	return &spans{tracer: tracer, holds: holds, acquired: make(map[grant]trace.SpanContext)}
+	return &spans{tracer: tracer, holds: holds, acquired: make(map[grant]trace.SpanContext), waits: make(map[wait]*wakeups)}
 }
 
 // acquire makes the span of an acquire that ended now, and returns its context.
 func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, now time.Time) context.Context {
+	woken := s.woken(ctx, e)
 	ctx, span := s.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(
 		append(about(e),
 			attribute.String("holdfast.outcome", outcome),
 			attribute.Int("holdfast.attempts", e.Attempts),
 			attribute.Float64("holdfast.waited", e.Waited.Seconds()))...))
+	for _, w := range woken {
+		span.AddEvent("holdfast.wakeup", trace.WithTimestamp(w.at), trace.WithAttributes(attribute.String("holdfast.source", w.source)))
+	}
 	fail(span, acquireError(outcome, e.Err), e.Err)
 	span.End(trace.WithTimestamp(now))
 	if s.holds && e.Err == nil && e.Token != 0 {
@@ -81,7 +86,7 @@ func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time
 // about tells which lock a span is about.
 func about(e holdfast.Event) []attribute.KeyValue {
 	return []attribute.KeyValue{
-		attribute.String("holdfast.name", strings.ToValidUTF8(e.Name, "\uFFFD")),
+		attribute.String("holdfast.name", meter.Text(e.Name)),
 		attribute.String("holdfast.kind", e.Lock),
 		attribute.String("holdfast.backend", e.Backend),
 		attribute.Int64("holdfast.token", int64(e.Token)),
@@ -96,7 +101,7 @@ func fail(span trace.Span, class string, err error) {
 	span.SetAttributes(attribute.String("error.type", class))
 	text := class
 	if err != nil {
-		text = strings.ToValidUTF8(err.Error(), "\uFFFD")
+		text = meter.Text(err.Error())
 	}
 	span.SetStatus(codes.Error, text)
 }
@@ -125,12 +130,11 @@ func acquireError(outcome string, err error) string {
 // endError returns what the attribute error.type says of a hold: the reason of a
 // loss, or that a release was not confirmed.
 func endError(e holdfast.Event) string {
-	switch {
-	case e.Kind == holdfast.EventLoss:
-		return lossReason(e.Reason)
-	case e.Err != nil:
-		return "unconfirmed"
-	default:
-		return ""
+	if reason, lost := meter.Loss(e); lost {
+		return reason
 	}
+	if e.Kind == holdfast.EventRelease && e.Err != nil {
+		return "unconfirmed"
+	}
+	return ""
 }

@@ -3,7 +3,6 @@ package otelhold
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -12,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
 const scope = "github.com/holdfast-go/holdfast/otelhold"
@@ -39,10 +39,16 @@ type Options struct {
 	HoldSpans bool
 }
 
+// Prefix is a ready-made Options.Group: the text before the first colon or
+// decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
+// is of "order-". A name with neither is its own group, so use Prefix where names
+// are made from a fixed set of prefixes.
+func Prefix(name string) string { return meter.Prefix(name) }
+
 // Telemetry reports what the Lockers of this process do. Its methods may be
 // called from several goroutines at once.
 type Telemetry struct {
-	groups    *groups
+	groups    *meter.Groups
 	elections map[string]metric.MeasurementOption // by name of the lock
 	spans     *spans
 
@@ -50,8 +56,11 @@ type Telemetry struct {
 	holds    metric.Float64Histogram
 	margins  metric.Float64Histogram
 	held     metric.Int64UpDownCounter
+	waiting  metric.Int64UpDownCounter
 	renewals metric.Int64Counter
 	lost     metric.Int64Counter
+	wakeups  metric.Int64Counter
+	doubts   metric.Int64Counter
 	leader   metric.Int64UpDownCounter
 }
 
@@ -69,11 +78,11 @@ func New(opts *Options) (*Telemetry, error) {
 		tracers = otel.GetTracerProvider()
 	}
 	t := &Telemetry{
-		groups:    newGroups(opts.Group),
+		groups:    meter.NewGroups(opts.Group),
 		elections: make(map[string]metric.MeasurementOption),
-		spans:     newSpans(tracers.Tracer(scope, trace.WithInstrumentationVersion(version())), opts.HoldSpans),
+		spans:     newSpans(tracers.Tracer(scope, trace.WithInstrumentationVersion(meter.Version())), opts.HoldSpans),
 	}
-	if err := t.instruments(meters.Meter(scope, metric.WithInstrumentationVersion(version()))); err != nil {
+	if err := t.instruments(meters.Meter(scope, metric.WithInstrumentationVersion(meter.Version()))); err != nil {
 		return nil, err
 	}
 	t.begin(opts.Elections)
@@ -81,24 +90,30 @@ func New(opts *Options) (*Telemetry, error) {
 }
 
 func (t *Telemetry) instruments(m metric.Meter) error {
-	var errs [7]error
+	var errs [10]error
 	t.acquires, errs[0] = m.Float64Histogram("holdfast.acquire.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time from the call of Lock or TryLock to its end."),
-		metric.WithExplicitBucketBoundaries(acquireBounds()...))
+		metric.WithExplicitBucketBoundaries(meter.AcquireBounds()...))
 	t.holds, errs[1] = m.Float64Histogram("holdfast.hold.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time from the acquire of a lock to its release or loss."),
-		metric.WithExplicitBucketBoundaries(holdBounds()...))
+		metric.WithExplicitBucketBoundaries(meter.HoldBounds()...))
 	t.margins, errs[2] = m.Float64Histogram("holdfast.renew.margin", metric.WithUnit("s"),
 		metric.WithDescription("Time that was left, when a renewal was answered or failed, until the lock would have counted as lost."),
-		metric.WithExplicitBucketBoundaries(marginBounds()...))
+		metric.WithExplicitBucketBoundaries(meter.MarginBounds()...))
 	t.held, errs[3] = m.Int64UpDownCounter("holdfast.held", metric.WithUnit("{lock}"),
 		metric.WithDescription("Locks that this process holds."))
 	t.renewals, errs[4] = m.Int64Counter("holdfast.renewals", metric.WithUnit("{renewal}"),
 		metric.WithDescription("Renewals of locks by their answer."))
 	t.lost, errs[5] = m.Int64Counter("holdfast.lost", metric.WithUnit("{lock}"),
-		metric.WithDescription("Locks that ended before they were unlocked."))
+		metric.WithDescription("Locks that ended before they were unlocked, other than by their option Lease."))
 	t.leader, errs[6] = m.Int64UpDownCounter("holdfast.leader", metric.WithUnit("{leader}"),
 		metric.WithDescription("Whether this process holds the lock of an election."))
+	t.waiting, errs[7] = m.Int64UpDownCounter("holdfast.waiting", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls of Lock and TryLock that wait in this process."))
+	t.wakeups, errs[8] = m.Int64Counter("holdfast.wakeups", metric.WithUnit("{wakeup}"),
+		metric.WithDescription("Times that a waiter asked the store again: told to, or because its sleep was over."))
+	t.doubts, errs[9] = m.Int64Counter("holdfast.indeterminate", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls without an answer that were followed up: whether it is certain what became of them."))
 	return errors.Join(errs[:]...)
 }
 
@@ -106,14 +121,22 @@ func (t *Telemetry) instruments(m metric.Meter) error {
 // would miss a series that begins with 1.
 func (t *Telemetry) begin(elections []string) {
 	ctx := context.Background()
-	for _, outcome := range []string{"ok", "error", "not_owner"} {
+	for _, outcome := range meter.RenewOutcomes() {
 		t.renewals.Add(ctx, 0, with(attribute.String("outcome", outcome)))
 	}
-	for _, reason := range reasons() {
-		t.lost.Add(ctx, 0, with(attribute.String("reason", string(reason))))
+	for _, reason := range meter.Reasons() {
+		t.lost.Add(ctx, 0, with(attribute.String("reason", reason)))
+	}
+	for _, source := range meter.WakeSources() {
+		t.wakeups.Add(ctx, 0, with(attribute.String("source", source)))
+	}
+	for _, op := range meter.DoubtOps() {
+		for _, resolved := range []bool{true, false} {
+			t.doubts.Add(ctx, 0, doubt(op, resolved))
+		}
 	}
 	for _, name := range elections {
-		t.elections[name] = with(attribute.String("election", strings.ToValidUTF8(name, "\uFFFD")))
+		t.elections[name] = with(attribute.String("election", meter.Text(name)))
 		t.leader.Add(ctx, 0, t.elections[name])
 	}
 }
@@ -129,27 +152,39 @@ func with(kvs ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(kept...))
 }
 
+func doubt(op string, resolved bool) metric.MeasurementOption {
+	return with(attribute.String("op", meter.Op(op)), attribute.String("resolved", meter.Resolved(resolved)))
+}
+
 // Observe reports one event. Put it into holdfast.Options.Observe. It ignores
 // kinds of events that it does not know. What it costs is up to the providers:
 // exporters that send from the goroutine that ends a span would hold up locks.
 func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	now := time.Now()
 	switch e.Kind {
+	case holdfast.EventWait:
+		t.spans.wait(ctx, e)
+		t.wait(ctx, e, t.groups.Label(e.Name), 1)
+	case holdfast.EventWake:
+		t.spans.wake(ctx, e, now)
+		t.wakeups.Add(ctx, 1, with(attribute.String("source", meter.WakeSource(e.Notified))))
 	case holdfast.EventAcquire:
 		t.acquired(ctx, e, now)
 	case holdfast.EventRenew:
-		t.renewals.Add(ctx, 1, with(attribute.String("outcome", renewOutcome(e.Err))))
+		t.renewals.Add(ctx, 1, with(attribute.String("outcome", meter.RenewOutcome(e.Err))))
 		t.margins.Record(ctx, e.Margin.Seconds(), with(attribute.String("kind", e.Lock)))
 	case holdfast.EventRelease, holdfast.EventLoss:
-		if foundLost(e) {
-			return
-		}
 		t.ended(ctx, e, now)
+	case holdfast.EventDoubt:
+		t.doubts.Add(ctx, 1, doubt(e.Op, e.Resolved))
 	}
 }
 
 func (t *Telemetry) acquired(ctx context.Context, e holdfast.Event, now time.Time) {
-	outcome, group := acquireOutcome(ctx, e.Err), t.groups.label(e.Name)
+	outcome, group := meter.AcquireOutcome(ctx, e.Err), t.groups.Label(e.Name)
+	if e.Blocked {
+		t.wait(ctx, e, group, -1)
+	}
 	ctx = t.spans.acquire(ctx, e, outcome, now) // exemplars point at the span
 	t.acquires.Record(ctx, e.Waited.Seconds(), with(
 		attribute.String("kind", e.Lock), attribute.String("backend", e.Backend),
@@ -160,13 +195,21 @@ func (t *Telemetry) acquired(ctx context.Context, e holdfast.Event, now time.Tim
 }
 
 func (t *Telemetry) ended(ctx context.Context, e holdfast.Event, now time.Time) {
-	end := holdEnd(e)
+	if meter.FoundLost(e) {
+		return
+	}
+	end := meter.HoldEnd(e)
 	ctx = t.spans.hold(ctx, e, end, now)
-	if e.Kind == holdfast.EventLoss {
-		t.lost.Add(ctx, 1, with(attribute.String("reason", lossReason(e.Reason))))
+	if reason, lost := meter.Loss(e); lost {
+		t.lost.Add(ctx, 1, with(attribute.String("reason", reason)))
 	}
 	t.holds.Record(ctx, e.Held.Seconds(), with(attribute.String("kind", e.Lock), attribute.String("end", end)))
-	t.hold(ctx, e, t.groups.label(e.Name), -1)
+	t.hold(ctx, e, t.groups.Label(e.Name), -1)
+}
+
+// wait adds one call that waits, or takes one away.
+func (t *Telemetry) wait(ctx context.Context, e holdfast.Event, group string, by int64) {
+	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Lock), attribute.String("lock_group", group)))
 }
 
 // hold adds one hold to the sums, or takes one away. The report of an end may

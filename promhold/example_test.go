@@ -64,7 +64,9 @@ func ExampleMetrics_Observe() {
 	fmt.Println(err)
 
 	// Output:
+	// level=INFO msg=call lock=stock:42
 	// level=INFO msg=acquire lock=stock:42
+	// level=INFO msg=call lock=stock:42
 	// level=INFO msg=release lock=stock:42
 	// <nil>
 }

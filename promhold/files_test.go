@@ -43,12 +43,33 @@ func TestBoard(t *testing.T) {
 		}
 	}
 	panels := board.(map[string]any)["panels"].([]any)
-	ids := map[any]bool{}
+	ids, taken := map[any]bool{}, map[[2]int]any{}
 	for _, p := range panels {
-		ids[p.(map[string]any)["id"]] = true
+		panel := p.(map[string]any)
+		ids[panel["id"]] = true
+		checkPlace(t, panel, taken)
 	}
 	if len(ids) != len(panels) {
 		t.Errorf("%s has %d panels with %d ids", boardFile, len(panels), len(ids))
+	}
+}
+
+// checkPlace wants a panel to lie on the grid, on no other.
+func checkPlace(t *testing.T, panel map[string]any, taken map[[2]int]any) {
+	t.Helper()
+	place := panel["gridPos"].(map[string]any)
+	at := func(key string) int { return int(place[key].(float64)) }
+	if at("w") < 1 || at("h") < 1 || at("x") < 0 || at("x")+at("w") > 24 {
+		t.Errorf("panel %q lies at %v", panel["title"], place)
+	}
+	for x := at("x"); x < at("x")+at("w"); x++ {
+		for y := at("y"); y < at("y")+at("h"); y++ {
+			if other := taken[[2]int{x, y}]; other != nil {
+				t.Errorf("panel %q lies on %q", panel["title"], other)
+				return
+			}
+			taken[[2]int{x, y}] = panel["title"]
+		}
 	}
 }
 
@@ -125,7 +146,7 @@ func TestGuide(t *testing.T) {
 func vocabulary(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
-	for _, kind := range []holdfast.EventKind{holdfast.EventAcquire, holdfast.EventRenew, holdfast.EventRelease, holdfast.EventLoss} {
+	for _, kind := range []holdfast.EventKind{holdfast.EventWait, holdfast.EventAcquire, holdfast.EventRenew, holdfast.EventRelease, holdfast.EventLoss} {
 		m.Observe(t.Context(), holdfast.Event{Kind: kind, Name: "leader", Lock: "mutex", Backend: "memory"})
 	}
 	words := make(map[string]map[string]bool)

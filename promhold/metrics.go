@@ -2,11 +2,11 @@ package promhold
 
 import (
 	"context"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
 // Options say which names of locks may become labels. The zero value means none.
@@ -22,18 +22,28 @@ type Options struct {
 	Elections []string
 }
 
+// Prefix is a ready-made Options.Group: the text before the first colon or
+// decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
+// is of "order-". A name with neither is its own group, so use Prefix where names
+// are made from a fixed set of prefixes.
+func Prefix(name string) string { return meter.Prefix(name) }
+
 // Metrics counts what the Lockers of this process do. It is a
 // prometheus.Collector, to be registered once. Its methods may be called from
 // several goroutines at once.
 type Metrics struct {
-	groups *groups
+	groups *meter.Groups
 
 	acquires *prometheus.HistogramVec
 	holds    *prometheus.HistogramVec
 	margins  *prometheus.HistogramVec
+	calls    *prometheus.HistogramVec
 	held     *prometheus.GaugeVec
+	waiting  *prometheus.GaugeVec
 	renewals *prometheus.CounterVec
 	lost     *prometheus.CounterVec
+	wakeups  *prometheus.CounterVec
+	doubts   *prometheus.CounterVec
 	leaders  *prometheus.GaugeVec
 	build    prometheus.Gauge
 
@@ -49,31 +59,53 @@ func New(opts *Options) *Metrics {
 		opts = &Options{}
 	}
 	m := &Metrics{
-		groups:   newGroups(opts.Group),
-		acquires: histogram("acquire_duration_seconds", "Time from the call of Lock or TryLock to its end.", acquireBounds(), "kind", "backend", "outcome", "lock_group"),
-		holds:    histogram("hold_duration_seconds", "Time from the acquire of a lock to its release or loss.", holdBounds(), "kind", "end"),
-		margins:  histogram("renew_margin_seconds", "Time that was left, when a renewal was answered or failed, until the lock would have counted as lost.", marginBounds(), "kind"),
+		groups:   meter.NewGroups(opts.Group),
+		acquires: histogram("acquire_duration_seconds", "Time from the call of Lock or TryLock to its end.", meter.AcquireBounds(), "kind", "backend", "outcome", "lock_group"),
+		holds:    histogram("hold_duration_seconds", "Time from the acquire of a lock to its release or loss.", meter.HoldBounds(), "kind", "end"),
+		margins:  histogram("renew_margin_seconds", "Time that was left, when a renewal was answered or failed, until the lock would have counted as lost.", meter.MarginBounds(), "kind"),
+		calls:    histogram("backend_operation_duration_seconds", "Time of one call to the store, until its answer or the end of patience.", meter.CallBounds(), "op", "outcome"),
 		held:     gauge("held", "Locks that this process holds.", "kind", "lock_group"),
+		waiting:  gauge("waiting", "Calls of Lock and TryLock that wait in this process.", "kind", "lock_group"),
 		renewals: counter("renewals_total", "Renewals of locks by their answer.", "outcome"),
-		lost:     counter("lost_total", "Locks that ended before they were unlocked.", "reason"),
+		lost:     counter("lost_total", "Locks that ended before they were unlocked, other than by their option Lease.", "reason"),
+		wakeups:  counter("wakeups_total", "Times that a waiter asked the store again: told to, or because its sleep was over.", "source"),
+		doubts:   counter("indeterminate_total", "Calls without an answer that were followed up: whether it is certain what became of them.", "op", "resolved"),
 		leaders:  gauge("leader", "Whether this process holds the lock of an election.", "election"),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "holdfast_build_info", Help: "Always 1; the version of Holdfast is a label.",
-			ConstLabels: prometheus.Labels{"version": version()},
+			ConstLabels: prometheus.Labels{"version": meter.Version()},
 		}),
 		leader: make(map[string]prometheus.Gauge),
 	}
 	m.build.Set(1)
-	for _, outcome := range []string{"ok", "error", "not_owner"} {
+	m.begin(opts.Elections)
+	return m
+}
+
+// begin makes the series that are there from the start.
+func (m *Metrics) begin(elections []string) {
+	for _, outcome := range meter.RenewOutcomes() {
 		m.renewals.WithLabelValues(outcome)
 	}
-	for _, reason := range reasons() {
-		m.lost.WithLabelValues(string(reason))
+	for _, reason := range meter.Reasons() {
+		m.lost.WithLabelValues(reason)
 	}
-	for _, name := range opts.Elections {
-		m.leader[name] = m.leaders.WithLabelValues(strings.ToValidUTF8(name, "\uFFFD"))
+	for _, source := range meter.WakeSources() {
+		m.wakeups.WithLabelValues(source)
 	}
-	return m
+	for _, op := range meter.DoubtOps() {
+		for _, resolved := range []bool{true, false} {
+			m.doubts.WithLabelValues(op, meter.Resolved(resolved))
+		}
+	}
+	for _, op := range meter.Ops() {
+		for _, outcome := range meter.CallOutcomes() {
+			m.calls.WithLabelValues(op, outcome)
+		}
+	}
+	for _, name := range elections {
+		m.leader[name] = m.leaders.WithLabelValues(meter.Text(name))
+	}
 }
 
 func histogram(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
@@ -92,25 +124,44 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 // and ignores kinds of events that it does not know.
 func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 	switch e.Kind {
+	case holdfast.EventWait:
+		m.waiting.WithLabelValues(e.Lock, m.groups.Label(e.Name)).Inc()
+	case holdfast.EventWake:
+		m.wakeups.WithLabelValues(meter.WakeSource(e.Notified)).Inc()
 	case holdfast.EventAcquire:
-		group := m.groups.label(e.Name)
-		m.acquires.WithLabelValues(e.Lock, e.Backend, acquireOutcome(ctx, e.Err), group).Observe(e.Waited.Seconds())
-		if e.Err == nil {
-			m.hold(e, group, 1)
-		}
+		m.acquired(ctx, e)
 	case holdfast.EventRenew:
-		m.renewals.WithLabelValues(renewOutcome(e.Err)).Inc()
+		m.renewals.WithLabelValues(meter.RenewOutcome(e.Err)).Inc()
 		m.margins.WithLabelValues(e.Lock).Observe(e.Margin.Seconds())
 	case holdfast.EventRelease, holdfast.EventLoss:
-		if foundLost(e) {
-			return
-		}
-		if e.Kind == holdfast.EventLoss {
-			m.lost.WithLabelValues(lossReason(e.Reason)).Inc()
-		}
-		m.holds.WithLabelValues(e.Lock, holdEnd(e)).Observe(e.Held.Seconds())
-		m.hold(e, m.groups.label(e.Name), -1)
+		m.ended(e)
+	case holdfast.EventCall:
+		m.calls.WithLabelValues(meter.Op(e.Op), meter.CallOutcome(e.Err)).Observe(e.Took.Seconds())
+	case holdfast.EventDoubt:
+		m.doubts.WithLabelValues(meter.Op(e.Op), meter.Resolved(e.Resolved)).Inc()
 	}
+}
+
+func (m *Metrics) acquired(ctx context.Context, e holdfast.Event) {
+	group := m.groups.Label(e.Name)
+	if e.Blocked {
+		m.waiting.WithLabelValues(e.Lock, group).Dec()
+	}
+	m.acquires.WithLabelValues(e.Lock, e.Backend, meter.AcquireOutcome(ctx, e.Err), group).Observe(e.Waited.Seconds())
+	if e.Err == nil {
+		m.hold(e, group, 1)
+	}
+}
+
+func (m *Metrics) ended(e holdfast.Event) {
+	if meter.FoundLost(e) {
+		return
+	}
+	if reason, lost := meter.Loss(e); lost {
+		m.lost.WithLabelValues(reason).Inc()
+	}
+	m.holds.WithLabelValues(e.Lock, meter.HoldEnd(e)).Observe(e.Held.Seconds())
+	m.hold(e, m.groups.Label(e.Name), -1)
 }
 
 // hold adds one hold to the gauges, or takes one away. The report of an end may
@@ -138,5 +189,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.acquires, m.holds, m.margins, m.held, m.renewals, m.lost, m.leaders, m.build}
+	return []prometheus.Collector{
+		m.acquires, m.holds, m.margins, m.calls, m.held, m.waiting,
+		m.renewals, m.lost, m.wakeups, m.doubts, m.leaders, m.build,
+	}
 }

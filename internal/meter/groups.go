@@ -1,4 +1,4 @@
-package otelhold
+package meter
 
 import (
 	"strings"
@@ -15,10 +15,8 @@ const (
 	otherGroup = "other"
 )
 
-// Prefix is a ready-made Options.Group: the text before the first colon or
-// decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
-// is of "order-". A name with neither is its own group, so use Prefix where names
-// are made from a fixed set of prefixes.
+// Prefix returns the text before the first colon or decimal digit, which is all
+// of a name that has neither.
 func Prefix(name string) string {
 	if i := strings.IndexAny(name, ":0123456789"); i >= 0 {
 		return name[:i]
@@ -26,23 +24,26 @@ func Prefix(name string) string {
 	return name
 }
 
-// groups gives names their label, and keeps the number of labels bounded
+// Groups gives names their label, and keeps the number of labels bounded
 // whatever the user's function answers. A group that was let in stays in, and
 // one that was not never gets in, so that a gauge goes up and down under one
-// label.
-type groups struct {
+// label. Its methods may be called from several goroutines at once.
+type Groups struct {
 	of func(name string) string // nil if there are no groups
 
 	mu   sync.RWMutex
 	seen map[string]bool
 }
 
-func newGroups(of func(string) string) *groups {
-	return &groups{of: of, seen: make(map[string]bool)}
+// NewGroups returns Groups that ask of for the group of a name; nil means that
+// no name has one.
+func NewGroups(of func(name string) string) *Groups {
+	return &Groups{of: of, seen: make(map[string]bool)}
 }
 
-// label returns the group of a lock: valid UTF-8, "" if it has none.
-func (g *groups) label(name string) string {
+// Label returns the group of a lock: valid UTF-8 of about 128 bytes at most, ""
+// if it has none, "other" if there are too many.
+func (g *Groups) Label(name string) string {
 	if g.of == nil {
 		return ""
 	}
@@ -50,7 +51,7 @@ func (g *groups) label(name string) string {
 	if len(group) > maxGroup {
 		group = group[:maxGroup]
 	}
-	group = strings.ToValidUTF8(group, "\uFFFD")
+	group = Text(group)
 	if group == "" || g.admit(group) {
 		return group
 	}
@@ -58,7 +59,7 @@ func (g *groups) label(name string) string {
 }
 
 // admit says that a group has a place among the first maxGroups.
-func (g *groups) admit(group string) bool {
+func (g *Groups) admit(group string) bool {
 	g.mu.RLock()
 	known, full := g.seen[group], len(g.seen) >= maxGroups
 	g.mu.RUnlock()
@@ -72,3 +73,6 @@ func (g *groups) admit(group string) bool {
 	}
 	return g.seen[group]
 }
+
+// Text returns what a user wrote as a label: valid UTF-8.
+func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

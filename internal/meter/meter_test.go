@@ -1,0 +1,180 @@
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/meter"
+)
+
+func TestPrefix(t *testing.T) {
+	for name, want := range map[string]string{
+		"stock:42": "stock", "stock42": "stock", "order-7:x": "order-", "{user}:1": "{user}",
+		"nightly": "nightly", "42": "", ":x": "", "": "", "日報:1": "日報",
+	} {
+		if got := meter.Prefix(name); got != want {
+			t.Errorf("Prefix(%q): got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestGroups lets the first hundred groups in, and keeps to that.
+func TestGroups(t *testing.T) {
+	if got := meter.NewGroups(nil).Label("stock:42"); got != "" {
+		t.Errorf("without a function: got %q, want none", got)
+	}
+	g := meter.NewGroups(func(name string) string { return name })
+	for range 2 {
+		for i := range 101 {
+			want := fmt.Sprint("group ", i)
+			if i == 100 {
+				want = "other"
+			}
+			if got := g.Label(fmt.Sprint("group ", i)); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if got := g.Label(""); got != "" {
+				t.Errorf("the empty group: got %q", got)
+			}
+		}
+	}
+}
+
+// TestGroupsConcurrently is for the race detector, and wants one answer for a
+// name from all goroutines.
+func TestGroupsConcurrently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := meter.NewGroups(func(name string) string { return name })
+		var labels [8][200]string
+		for i := range labels {
+			go func() {
+				for j := range labels[i] {
+					labels[i][j] = g.Label(fmt.Sprint("group ", (j*7+i)%200))
+				}
+			}()
+		}
+		synctest.Wait()
+		answers := map[string]string{}
+		for i := range labels {
+			for j, label := range labels[i] {
+				name := fmt.Sprint("group ", (j*7+i)%200)
+				if first, ok := answers[name]; ok && first != label {
+					t.Errorf("%s is %q and %q", name, first, label)
+				}
+				answers[name] = label
+			}
+		}
+		others := 0
+		for _, label := range answers {
+			if label == "other" {
+				others++
+			}
+		}
+		if others != 100 {
+			t.Errorf("got %d of 200 groups that are others, want 100", others)
+		}
+	})
+}
+
+func TestGroupsAreText(t *testing.T) {
+	g := meter.NewGroups(func(name string) string { return name })
+	if got := g.Label("a\xffb"); got != "a\uFFFDb" {
+		t.Errorf("got %q, want the invalid byte replaced", got)
+	}
+	long := g.Label(strings.Repeat("é", 1000)[1:])
+	if len(long) > 140 || !utf8.ValidString(long) {
+		t.Errorf("got %d bytes, valid %t; want about 128 of valid UTF-8", len(long), utf8.ValidString(long))
+	}
+}
+
+func TestAcquireOutcome(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{t.Context(), nil, "acquired"},
+		{over, nil, "acquired"},
+		{t.Context(), &holdfast.BusyError{}, "busy"},
+		{over, &holdfast.BusyError{}, "busy"},
+		{over, fmt.Errorf("lock: %w", context.Canceled), "canceled"},
+		{late, fmt.Errorf("lock: %w", context.DeadlineExceeded), "timeout"},
+		{t.Context(), fmt.Errorf("lock: %w", context.DeadlineExceeded), "error"}, // the store's own
+		{over, errors.New("refused"), "error"},
+	} {
+		if got := meter.AcquireOutcome(c.ctx, c.err); got != c.want {
+			t.Errorf("%v, context %v: got %s, want %s", c.err, c.ctx.Err(), got, c.want)
+		}
+	}
+}
+
+// TestEnds says what the end of a hold counts as, and whether as a loss too.
+func TestEnds(t *testing.T) {
+	for _, c := range []struct {
+		e         holdfast.Event
+		end, lost string
+	}{
+		{holdfast.Event{Kind: holdfast.EventRelease}, "released", ""},
+		{holdfast.Event{Kind: holdfast.EventRelease, Err: errors.New("not confirmed")}, "released", ""},
+		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Forced}, "forced", "forced"},
+		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Expired}, "lost", "expired"},
+		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Expired, Leased: true}, "max_hold", ""},
+		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Forced, Leased: true}, "forced", "forced"},
+		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Evicted, Leased: true}, "lost", "evicted"},
+		{holdfast.Event{Kind: holdfast.EventLoss, Reason: "of its own"}, "lost", "other"},
+	} {
+		reason, lost := meter.Loss(c.e)
+		if end := meter.HoldEnd(c.e); end != c.end || reason != c.lost || lost != (c.lost != "") {
+			t.Errorf("%s, %s: got end %s, loss %q %t; want %s, %q", c.e.Kind, c.e.Reason, end, reason, lost, c.end, c.lost)
+		}
+	}
+	lost := fmt.Errorf("unlock: %w", holdfast.ErrLost)
+	if !meter.FoundLost(holdfast.Event{Kind: holdfast.EventRelease, Err: lost}) || meter.FoundLost(holdfast.Event{Kind: holdfast.EventLoss, Err: lost}) ||
+		meter.FoundLost(holdfast.Event{Kind: holdfast.EventRelease, Err: errors.New("not confirmed")}) {
+		t.Error("FoundLost is not: a release that found the lock gone")
+	}
+}
+
+// TestListsAreWhole compares what functions return with the lists of it, from
+// which series are made in advance.
+func TestListsAreWhole(t *testing.T) {
+	gone := fmt.Errorf("call: %w", &driver.GoneError{Reason: driver.Expired})
+	for _, c := range []struct {
+		got  []string
+		list []string
+	}{
+		{[]string{meter.RenewOutcome(nil), meter.RenewOutcome(errors.New("no answer")), meter.RenewOutcome(gone)}, meter.RenewOutcomes()},
+		{[]string{meter.CallOutcome(nil), meter.CallOutcome(errors.New("no answer"))}, meter.CallOutcomes()},
+		{[]string{meter.CallOutcome(gone)}, []string{"ok"}},
+		{[]string{meter.WakeSource(true), meter.WakeSource(false)}, meter.WakeSources()},
+		{[]string{meter.Op(holdfast.OpTry), meter.Op(holdfast.OpRenew), meter.Op(holdfast.OpRelease)}, meter.Ops()},
+		{[]string{meter.Op("of a later version")}, []string{"other"}},
+		{[]string{meter.Resolved(true), meter.Resolved(false)}, []string{"yes", "no"}},
+	} {
+		if !slices.Equal(c.got, c.list) {
+			t.Errorf("got %q, want %q", c.got, c.list)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for name, bounds := range map[string][]float64{
+		"acquire": meter.AcquireBounds(), "hold": meter.HoldBounds(), "margin": meter.MarginBounds(), "call": meter.CallBounds(),
+	} {
+		if len(bounds) == 0 || bounds[0] <= 0 || !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) {
+			t.Errorf("%s: %v do not ascend from above 0", name, bounds)
+		}
+	}
+}
