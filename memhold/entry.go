@@ -49,6 +49,8 @@ type grant struct {
 	note    string
 	mode    driver.Mode
 	holds   int
+	token   uint64 // the first
+	since   time.Time
 	expires time.Time
 }
 
@@ -104,7 +106,7 @@ func (e *entry) enter(c driver.Claim, now time.Time) bool {
 	if !c.Fair || e.beside(c) {
 		return e.admits(c)
 	}
-	if e.line(c.Owner, now) > 0 || !e.admits(c) {
+	if e.line(c, now) > 0 || !e.admits(c) {
 		return false
 	}
 	e.leave(c.Owner)

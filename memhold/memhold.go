@@ -48,6 +48,7 @@ var (
 	_ driver.Batcher   = (*Backend)(nil)
 	_ driver.Resizer   = (*Backend)(nil)
 	_ driver.Latcher   = (*Backend)(nil)
+	_ driver.Lister    = (*Backend)(nil)
 )
 
 // New returns an empty store.
@@ -130,15 +131,19 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 		if !e.enter(c, now) {
 			return e.refusal(c, now), nil
 		}
-		g = &grant{owner: c.Owner, mode: c.Mode}
+		g = &grant{owner: c.Owner, mode: c.Mode, since: now}
 		e.grants = append(e.grants, g)
 		delete(b.marks, idOf(c))
 	}
 	g.note = c.Note
 	g.extend(c, now)
+	token := b.reserve(c.Tokens, now)
+	if g.token == 0 {
+		g.token = token
+	}
 	return driver.Outcome{
 		Granted:  true,
-		Token:    b.reserve(c.Tokens, now),
+		Token:    token,
 		ValidFor: g.expires.Sub(now),
 	}, nil
 }

@@ -3,6 +3,8 @@ package memhold
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // presence is how long a fair claim that is not tried again keeps its place.
@@ -12,17 +14,19 @@ const presence = 5 * time.Second
 // try again.
 type place struct {
 	owner string
+	note  string
+	mode  driver.Mode
 	until time.Time
 	turn  chan struct{}
 }
 
-// line returns how many claims are before owner's, which queues up if it has not
-// yet, and shows that it is present.
-func (e *entry) line(owner string, now time.Time) int {
-	i := e.find(owner)
+// line returns how many claims are before c, which queues up if it has not yet,
+// and shows that it is present.
+func (e *entry) line(c driver.Claim, now time.Time) int {
+	i := e.find(c.Owner)
 	if i < 0 {
 		i = len(e.queue)
-		e.queue = append(e.queue, &place{owner: owner, turn: make(chan struct{})})
+		e.queue = append(e.queue, &place{owner: c.Owner, note: c.Note, mode: c.Mode, turn: make(chan struct{})})
 	}
 	p := e.queue[i]
 	p.until = now.Add(presence)

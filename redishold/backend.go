@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,15 +72,18 @@ type Options struct {
 // Backend keeps locks in Redis. It is a driver.Backend, and also a
 // driver.Inspector and a driver.Breaker.
 type Backend struct {
-	conn    Conn
-	log     *slog.Logger
-	options Options
-	invalid error   // what is wrong with the options: the answer to every claim
-	own     ownForm // of a protocol other than Redisson's; nil for that
-	layout  *layout
-	scripts scripts
-	rw      rwScripts
-	fair    fairScripts
+	conn     Conn
+	single   Single   // nil if conn is none
+	beginner Beginner // likewise
+	log      *slog.Logger
+	options  Options
+	invalid  error   // what is wrong with the options: the answer to every claim
+	own      ownForm // of a protocol other than Redisson's; nil for that
+	forms    forms   // of Redisson's
+	layout   *layout
+	scripts  scripts
+	rw       rwScripts
+	fair     fairScripts
 
 	semaphores semaphoreScripts
 	permits    permitsScripts
@@ -88,9 +92,13 @@ type Backend struct {
 	fairWait time.Duration
 
 	server  server
+	publish [2]string // both commands that publish
 	clients registrar
 	names   names
+	lists   lists
 	topics  topics
+
+	errands, releases sync.Pool // of *errand and *release, to be used again
 
 	deaf, mute atomic.Bool // already warned that the user may not listen, publish
 }
@@ -102,6 +110,7 @@ var (
 	_ driver.Breaker   = (*Backend)(nil)
 	_ driver.Resizer   = (*Backend)(nil)
 	_ driver.Latcher   = (*Backend)(nil)
+	_ driver.Releaser  = (*Backend)(nil)
 )
 
 // New returns a Backend over conn, which stays the caller's to close. It does no
@@ -130,11 +139,14 @@ func New(conn Conn, opts *Options) *Backend {
 
 		fairWait: cmp.Or(max(opts.FairWait, 0), fairWait),
 
-		server:  server{gate: make(chan struct{}, 1), proven: map[*Script]bool{}},
+		publish: [2]string{"PUBLISH", "SPUBLISH"},
+		server:  server{gate: make(chan struct{}, 1)},
 		clients: registrar{self: describeProcess(), written: map[string]registration{}},
 		names:   names{known: map[string]knownName{}},
 	}
-	b.own = opts.Protocol.newForm(b.layout)
+	b.single, _ = conn.(Single)
+	b.beginner, _ = conn.(Beginner)
+	b.own, b.forms = opts.Protocol.newForm(b.layout), b.newForms()
 	b.topics = topics{open: map[string]*topic{}, subscribe: b.subscribe, poll: opts.Poll}
 	return b
 }

@@ -17,6 +17,10 @@ type Conn interface {
 	// Result per call in the same order. It returns promptly when ctx ends, even
 	// while the server or the client library hangs; calls without an answer then
 	// carry an error that is ctx's error.
+	//
+	// It keeps nothing of a call, its slices included, once it has returned the
+	// server's answer to it, a value or a *ReplyError: the caller may use them
+	// again. After any other error it may go on to read the slices Keys and Args.
 	Do(ctx context.Context, calls ...Call) []Result
 
 	// Subscribe starts to listen on ch and returns when the server has confirmed
@@ -31,6 +35,24 @@ type Conn interface {
 	// Server asks the server what it is. What the server will not tell, for want
 	// of rights or because it does not know the question, is left zero.
 	Server(ctx context.Context) (ServerInfo, error)
+}
+
+// Single is a Conn that runs one call without slices.
+type Single interface {
+	// DoOne is Do for one call. It keeps nothing of call once it has returned the
+	// server's answer; after any other error it may go on to read it.
+	DoOne(ctx context.Context, call *Call) Result
+}
+
+// Beginner is a Conn that can send a call and let the caller wait for its answer
+// later.
+type Beginner interface {
+	// Begin puts call on its way, as far as it can without waiting: a call for the
+	// same node that is begun or done after Begin has returned arrives later, where
+	// the client can have it so. finish waits for the answer as Do does; it must be
+	// called, and only once. Nothing of call is kept once finish has returned the
+	// server's answer; after any other error it may still be read.
+	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 
 // Call is one script to run.

@@ -57,28 +57,28 @@ func (l *layout) alive(p place) string {
 	return l.prefix + "holdfast:fair:" + tagged(p.lock)
 }
 
-func (f fair) acquire(p place, c driver.Claim, publish []string) Call {
+func (f fair) acquire(to room, p place, c driver.Claim, publish []string) Call {
 	queue, deadlines, alive := f.queue(p)
 	return Call{
 		Script: f.scripts.acquire,
-		Keys:   []string{p.lock, f.mark(p, c.Owner), p.counter, queue, deadlines, alive},
-		Args: append([]string{
-			c.Owner, ms(c.TTL), count(c.Holds), count(c.Tokens), ms(fairPresence), ms(f.wait), p.channel + ":",
-		}, publish...),
+		Keys:   append(to.keys, p.lock, f.mark(p, c.Owner), p.counter, queue, deadlines, alive),
+		Args: append(append(to.args,
+			c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), ms(fairPresence), ms(f.wait), p.channel+":",
+		), publish...),
 	}
 }
 
-func (f fair) release(p place, c driver.Claim, publish []string) Call {
+func (f fair) release(to room, p place, c driver.Claim, publish []string) Call {
 	queue, deadlines, alive := f.queue(p)
 	return Call{
 		Script: f.scripts.release,
-		Keys:   []string{p.lock, queue, deadlines, alive},
-		Args:   append([]string{c.Owner, "0", p.channel + ":"}, publish...),
+		Keys:   append(to.keys, p.lock, queue, deadlines, alive),
+		Args:   append(append(to.args, c.Owner, "0", p.channel+":"), publish...),
 	}
 }
 
 func (f fair) abandon(p place, c driver.Claim, publish []string, markTTL time.Duration) Call {
-	call := f.release(p, c, publish)
+	call := f.release(room{}, p, c, publish)
 	call.Source = true // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
 	call.Keys = append(call.Keys, f.mark(p, c.Owner))
 	call.Args[1] = ms(markTTL)
@@ -87,6 +87,9 @@ func (f fair) abandon(p place, c driver.Claim, publish []string, markTTL time.Du
 
 // channel is the waiter's own: a release wakes only the one whose turn it is.
 func (f fair) channel(p place, c driver.Claim) string { return p.channel + ":" + c.Owner }
+
+// tellsAll: a release tells only the next.
+func (f fair) tellsAll() bool { return false }
 
 func (f fair) probe() *Script { return f.scripts.probe }
 

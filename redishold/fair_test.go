@@ -55,7 +55,7 @@ func TestFairSaysWhatItWants(t *testing.T) {
 		}
 		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.lock}, f.queue...), mark))
 		want("ARGV of a clean-up", sent().Args, []string{c.Owner, "30000", f.channel, "PUBLISH"})
-		want("renewal", append(b.form(c).renew(p, c).Keys, b.form(c).renew(p, c).Script.Name()), []string{p.lock, "renew"})
+		want("renewal", append(b.form(c).renew(room{}, p, c).Keys, b.form(c).renew(room{}, p, c).Script.Name()), []string{p.lock, "renew"})
 		want("channel", []string{b.form(c).channel(p, c)}, []string{f.channel + c.Owner})
 	}
 }

@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ type fakeConn struct {
 	answer    func(Call) Result
 	server    func(context.Context) (ServerInfo, error)
 	subscribe func(context.Context, Channel) error
+	silent    bool // it does not record what was sent
 	late      bool // the first confirmation comes after Subscribe, from the test
 
 	mu    sync.Mutex
@@ -24,7 +26,9 @@ type fakeConn struct {
 
 func (c *fakeConn) Do(_ context.Context, calls ...Call) []Result {
 	c.mu.Lock()
-	c.sent = append(c.sent, calls)
+	if !c.silent {
+		c.sent = append(c.sent, copies(calls))
+	}
 	c.mu.Unlock()
 	results := make([]Result, len(calls))
 	for i, call := range calls {
@@ -38,15 +42,25 @@ func (c *fakeConn) Do(_ context.Context, calls ...Call) []Result {
 	return results
 }
 
+// copies returns calls that stay as they are when the engine uses their slices
+// again.
+func copies(calls []Call) []Call {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i].Keys, calls[i].Args = slices.Clone(calls[i].Keys), slices.Clone(calls[i].Args)
+	}
+	return calls
+}
+
 func granting(call Call) Result {
 	name := call.Script.Name()
 	switch name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
 	case "acquire":
-		return Result{Value: []any{int64(1), int64(7)}}
+		return Result{Value: int64(7)}
 	case "renew", "register":
 		return Result{Value: int64(1)}
 	case "release", "abandon", "break":
-		return Result{Value: []any{int64(1), int64(0)}}
+		return Result{Value: int64(1)}
 	case "explain":
 		return Result{Value: []any{int64(0), "", "", int64(1)}}
 	case "probe":

@@ -10,18 +10,19 @@ import (
 // form is how one kind of lock is kept: its keys, its scripts, its channel. What
 // is the same for all kinds stands outside of it, since all scripts answer alike:
 //
-//	acquire          {1, first token} · {0, pttl, holder, holds} · {-1} another kind · {-2, mark}
+//	acquire          first token · {0, pttl, holder, holds} · {-1} another kind · {-2, mark}
 //	renew            1 · 0
-//	release, abandon {1, receivers} · {0, 0}
+//	release, abandon 1 + receivers · -1 not published · 0
 //
 // Release takes one key where it can, so that a cluster slot on the move does not
 // block it.
 type form interface {
 	prober
 
-	acquire(p place, c driver.Claim, publish []string) Call
-	renew(p place, c driver.Claim) Call
-	release(p place, c driver.Claim, publish []string) Call
+	// The calls of these lie in to, as far as it has room.
+	acquire(to room, p place, c driver.Claim, publish []string) Call
+	renew(to room, p place, c driver.Claim) Call
+	release(to room, p place, c driver.Claim, publish []string) Call
 
 	// abandon is release for a claim of which an acquire may still be under way:
 	// it leaves a mark that lasts for markTTL.
@@ -29,6 +30,22 @@ type form interface {
 
 	// channel is where c hears that it is worth while to try again.
 	channel(p place, c driver.Claim) string
+
+	// tellsAll reports that those who receive the message of a release are all who
+	// wait, each counted once.
+	tellsAll() bool
+}
+
+// forms are how the kinds of lock are kept.
+type forms struct{ exclusive, fair, readWrite, permit form }
+
+func (b *Backend) newForms() forms {
+	return forms{
+		exclusive: rlock{b.layout, &b.scripts},
+		fair:      b.fairLock(),
+		readWrite: b.readWrite(),
+		permit:    semaphore{b.layout, &b.semaphores},
+	}
 }
 
 // form returns how c is kept.
@@ -37,13 +54,13 @@ func (b *Backend) form(c driver.Claim) form {
 	case b.own != nil:
 		return b.own
 	case c.Mode == driver.Permit:
-		return semaphore{b.layout, &b.semaphores}
+		return b.forms.permit
 	case c.ReadWrite:
-		return b.readWrite()
+		return b.forms.readWrite
 	case c.Fair:
-		return b.fairLock()
+		return b.forms.fair
 	default:
-		return rlock{b.layout, &b.scripts}
+		return b.forms.exclusive
 	}
 }
 
@@ -53,27 +70,27 @@ type rlock struct {
 	*scripts
 }
 
-func (f rlock) acquire(p place, c driver.Claim, _ []string) Call {
+func (f rlock) acquire(to room, p place, c driver.Claim, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
-		Keys:   []string{p.lock, f.mark(p, c.Owner), p.counter},
-		Args:   []string{c.Owner, ms(c.TTL), count(c.Holds), count(c.Tokens)},
+		Keys:   append(to.keys, p.lock, f.mark(p, c.Owner), p.counter),
+		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens)),
 	}
 }
 
-func (f rlock) renew(p place, c driver.Claim) Call {
+func (f rlock) renew(to room, p place, c driver.Claim) Call {
 	return Call{
 		Script: f.scripts.renew,
-		Keys:   []string{p.lock},
-		Args:   []string{c.Owner, ms(c.TTL), count(c.Holds)},
+		Keys:   append(to.keys, p.lock),
+		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds)),
 	}
 }
 
-func (f rlock) release(p place, c driver.Claim, publish []string) Call {
+func (f rlock) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.scripts.release,
-		Keys:   []string{p.lock},
-		Args:   append([]string{c.Owner, p.channel}, publish...),
+		Keys:   append(to.keys, p.lock),
+		Args:   append(append(to.args, c.Owner, p.channel), publish...),
 	}
 }
 
@@ -87,6 +104,8 @@ func (f rlock) abandon(p place, c driver.Claim, publish []string, markTTL time.D
 }
 
 func (f rlock) channel(p place, _ driver.Claim) string { return p.channel }
+
+func (f rlock) tellsAll() bool { return true }
 
 // ms is a duration as an argument of a script.
 func ms(d time.Duration) string { return strconv.FormatInt(millis(d), 10) }

@@ -42,10 +42,8 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 	return holders, nil
 }
 
-// Break ends exactly the hold h of name and wakes waiters. Its owner learns why
-// when it next renews or unlocks; a Redisson client, and whoever holds a permit,
-// only that it is gone.
-func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+// breakHold is Break without a word to anybody but waiters.
+func (b *Backend) breakHold(ctx context.Context, name string, h driver.Holder, why string) error {
 	info, err := b.ask(ctx)
 	if err != nil {
 		return err
@@ -67,7 +65,7 @@ func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why s
 	if err != nil {
 		return b.classify(p, err)
 	}
-	ended, err := b.ended(b.scripts.breakHold, value)
+	ended, _, err := b.ended(b.scripts.breakHold, value)
 	if err == nil && !ended { // break.lua leaves a read-write lock alone
 		ended, err = b.breakReadWrite(ctx, p, h, why, info)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // layout makes keys and channels from names.
@@ -12,6 +14,8 @@ type layout struct {
 	protocol     Protocol
 	sharedTokens bool // Redisson's counters, one per name
 	slots        slotNumbers
+	places       places
+	lastLease    atomic.Pointer[leaseText]
 }
 
 func newLayout(o *Options) *layout {
@@ -24,13 +28,20 @@ type place struct {
 	lock    string // Redisson's key: a hash of owner and hold count
 	channel string // Redisson's channel
 	counter string // of fencing tokens, shared by all locks of the slot
+	marks   string // what the marks of its owners begin with
 }
 
-// place returns where the lock called name lives.
-func (l *layout) place(name string) place {
-	lock := l.prefix + name
-	return place{name: name, lock: lock, channel: l.protocol.releaseChannel() + tagged(lock), counter: l.counter(lock)}
+// locate works out where the lock called name lives.
+func (l *layout) locate(name string) place {
+	p := l.key(name)
+	p.channel = l.protocol.releaseChannel() + tagged(p.lock)
+	p.counter = l.counter(p.lock)
+	p.marks = l.marks(p.lock)
+	return p
 }
+
+// key is place for calls that need no more than the lock's own key.
+func (l *layout) key(name string) place { return place{name: name, lock: l.prefix + name} }
 
 // counter returns the key of the token counter for the slot of lock. A prefix
 // with a hash tag puts all locks into one slot, and one counter serves them.
@@ -45,14 +56,34 @@ func (l *layout) counter(lock string) string {
 	return l.prefix + "holdfast:token:{" + strconv.FormatUint(uint64(n), 10) + "}"
 }
 
-// mark returns the key that says that owner was given up or broken. Where the
-// prefix brings the hash tag, or a part of it, the whole lock goes first so that
-// the tag stays what it is.
-func (l *layout) mark(p place, owner string) string {
+// mark returns the key that says that owner was given up or broken.
+func (l *layout) mark(p place, owner string) string { return p.marks + owner }
+
+// marks returns what the marks beside lock begin with. Where the prefix brings
+// the hash tag, or a part of it, the whole lock goes first so that the tag stays
+// what it is.
+func (l *layout) marks(lock string) string {
 	if strings.Contains(l.prefix, "{") {
-		return p.lock + ":holdfast:gone:" + owner
+		return lock + ":holdfast:gone:"
 	}
-	return l.prefix + "holdfast:gone:" + tagged(p.lock) + ":" + owner
+	return l.prefix + "holdfast:gone:" + tagged(lock) + ":"
+}
+
+// leaseText is a TTL and how scripts are told it.
+type leaseText struct {
+	ttl  time.Duration
+	text string
+}
+
+// lease is ms for the TTL of a claim, which is nearly always that of the claim
+// before.
+func (l *layout) lease(ttl time.Duration) string {
+	if last := l.lastLease.Load(); last != nil && last.ttl == ttl {
+		return last.text
+	}
+	text := ms(ttl)
+	l.lastLease.Store(&leaseText{ttl, text})
+	return text
 }
 
 // pattern returns what an ACL must grant for the lock p so that the user has

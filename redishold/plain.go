@@ -33,23 +33,23 @@ type plain struct {
 	scripts *plainScripts
 }
 
-func (f plain) acquire(p place, c driver.Claim, _ []string) Call {
+func (f plain) acquire(to room, p place, c driver.Claim, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
-		Keys:   []string{p.lock, f.layout.mark(p, c.Owner), p.counter},
-		Args:   []string{c.Owner, ms(c.TTL), count(c.Tokens)},
+		Keys:   append(to.keys, p.lock, f.layout.mark(p, c.Owner), p.counter),
+		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL), count(c.Tokens)),
 	}
 }
 
-func (f plain) renew(p place, c driver.Claim) Call {
-	return Call{Script: f.scripts.renew, Keys: []string{p.lock}, Args: []string{c.Owner, ms(c.TTL)}}
+func (f plain) renew(to room, p place, c driver.Claim) Call {
+	return Call{Script: f.scripts.renew, Keys: append(to.keys, p.lock), Args: append(to.args, c.Owner, f.layout.lease(c.TTL))}
 }
 
-func (f plain) release(p place, c driver.Claim, publish []string) Call {
+func (f plain) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.scripts.release,
-		Keys:   []string{p.lock},
-		Args:   append([]string{c.Owner, p.channel}, publish...),
+		Keys:   append(to.keys, p.lock),
+		Args:   append(append(to.args, c.Owner, p.channel), publish...),
 	}
 }
 
@@ -63,6 +63,8 @@ func (f plain) abandon(p place, c driver.Claim, publish []string, markTTL time.D
 }
 
 func (f plain) channel(p place, _ driver.Claim) string { return p.channel }
+
+func (f plain) tellsAll() bool { return true }
 
 func (f plain) inspect(p place) Call {
 	return Call{Script: f.scripts.inspect, Keys: []string{p.lock}}

@@ -156,7 +156,7 @@ func (b *Backend) breakOwn(ctx context.Context, p place, h driver.Holder, why, m
 	if err != nil {
 		return b.classify(p, err)
 	}
-	ended, err := b.ended(call.Script, value)
+	ended, _, err := b.ended(call.Script, value)
 	if err != nil || ended {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -50,8 +51,16 @@ const minRegistration = 90 * time.Second
 type registrar struct {
 	self description
 
+	latest atomic.Pointer[written] // of the client that was asked for last
+
 	mu      sync.Mutex
 	written map[string]registration // by client uuid
+}
+
+// written is a client and its registration.
+type written struct {
+	uuid string
+	registration
 }
 
 // registration is what was last written for a client.
@@ -75,6 +84,16 @@ func cutOwner(owner string) (uuid, number string, ok bool) {
 	return owner[:i], owner[i+1:], true
 }
 
+// lastsFor is how long the registration that goes with c is to last.
+func lastsFor(c driver.Claim) time.Duration { return max(minRegistration, 2*c.TTL) }
+
+// isWritten reports that c's client is registered and need not be again yet. It
+// only looks at the latest one: most programs have no other.
+func (r *registrar) isWritten(c driver.Claim) bool {
+	last := r.latest.Load()
+	return last != nil && last.uuid == uuidOf(c.Owner) && lastsFor(c) <= last.ttl && time.Now().Before(last.due)
+}
+
 // due reports whether c's client has to be registered now, and for how long. It
 // counts as written with that, so that of many calls only one carries it.
 func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
@@ -82,12 +101,13 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if uuid == "" {
 		return 0, false
 	}
-	ttl = max(minRegistration, 2*c.TTL)
+	ttl = lastsFor(c)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, seen := r.written[uuid]
 	if seen && now.Before(last.due) && ttl <= last.ttl {
+		r.latest.Store(&written{uuid, last})
 		return 0, false
 	}
 	if !seen {
@@ -97,7 +117,9 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if seen && now.Before(last.ends) {
 		ttl = max(ttl, last.ends.Sub(now))
 	}
-	r.written[uuid] = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl)}
+	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl)}
+	r.written[uuid] = last
+	r.latest.Store(&written{uuid, last})
 	return ttl, true
 }
 
@@ -116,6 +138,7 @@ func (r *registrar) retry(uuid string) {
 	if last, ok := r.written[uuid]; ok {
 		last.due = time.Now().Add(time.Second)
 		r.written[uuid] = last
+		r.latest.Store(nil)
 	}
 }
 
@@ -123,6 +146,9 @@ func (r *registrar) retry(uuid string) {
 // they are due, and whose they are.
 func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []string) {
 	for _, c := range cs {
+		if b.clients.isWritten(c) {
+			continue
+		}
 		ttl, ok := b.clients.due(c)
 		if !ok {
 			continue

@@ -100,6 +100,25 @@ func TestRegistrationIsThrottled(t *testing.T) {
 	})
 }
 
+func TestRegistrationOfEachClientAndLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{}
+		b := New(conn, nil)
+		short, long, other := testClaim("orders"), testClaim("orders"), testClaim("orders")
+		long.TTL = time.Hour
+		other.Owner = "00000000-0000-4000-8000-000000000001:1"
+		for _, c := range []struct {
+			claim driver.Claim
+			want  int
+		}{{short, 1}, {short, 1}, {other, 2}, {short, 2}, {other, 2}, {other, 2}, {short, 2}, {long, 3}, {long, 3}, {short, 3}} {
+			mustTry(t, b, c.claim)
+			if got := len(conn.registrations()); got != c.want {
+				t.Fatalf("%s for %v: got %d registrations, want %d", c.claim.Owner, c.claim.TTL, got, c.want)
+			}
+		}
+	})
+}
+
 func TestRegistrationFailureCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: failing("register", "NOPERM no")}

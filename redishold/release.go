@@ -24,18 +24,26 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if c.Unsettled {
 		return b.abandon(ctx, p, info, c)
 	}
-	value, err := b.call(ctx, b.form(c).release(p, c, info.publishWith()))
-	if err != nil {
-		return b.classifyHeld(p, err)
+	e := b.errand()
+	e.call = b.form(c).release(e.room(), p, c, b.publishWith(info))
+	_, err = b.released(ctx, p, info, c, b.run(ctx, e))
+	return err
+}
+
+// released reads the server's answer to a release, and returns how many received
+// the message of it, -1 if that is not known.
+func (b *Backend) released(ctx context.Context, p place, info ServerInfo, c driver.Claim, result Result) (int, error) {
+	if result.Err != nil {
+		return -1, b.classifyHeld(p, result.Err)
 	}
-	released, err := b.ended(b.scripts.release, value)
+	released, receivers, err := b.ended(b.scripts.release, result.Value)
 	if err != nil || released {
-		return err
+		return receivers, err
 	}
 	if reason := b.explain(ctx, info, []driver.Claim{c})[0]; reason != nil {
-		return reason
+		return -1, reason
 	}
-	return unexplained()
+	return -1, unexplained()
 }
 
 // abandon ends a claim and marks its owner. Until the mark is written nothing is
@@ -46,7 +54,7 @@ func (b *Backend) abandon(ctx context.Context, p place, info ServerInfo, c drive
 	if err != nil {
 		return b.notMarked(ctx, p, info, c, err)
 	}
-	released, err := b.ended(b.scripts.abandon, value)
+	released, _, err := b.ended(b.scripts.abandon, value)
 	if err != nil || released {
 		return err
 	}
@@ -62,7 +70,7 @@ func (b *Backend) notMarked(ctx context.Context, p place, info ServerInfo, c dri
 	}
 	switch codeOf(reply.Text) {
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, b.form(c).release(p, c, info.publishWith())) // what it does is seen when the mark is written
+		b.do(ctx, b.form(c).release(room{}, p, c, info.publishWith())) // what it does is seen when the mark is written
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
 		return b.classify(p, err)
@@ -70,11 +78,11 @@ func (b *Backend) notMarked(ctx context.Context, p place, info ServerInfo, c dri
 	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", p.name, err)
 }
 
-// ended reads the answer of a script that ends a hold.
-func (b *Backend) ended(script *Script, value any) (bool, error) {
-	ended, heard, err := parseEnded(script.Name(), value)
-	if err == nil && ended && !heard {
+// ended reads the answer of a script that ends a hold, as parseEnded does.
+func (b *Backend) ended(script *Script, value any) (bool, int, error) {
+	ended, receivers, err := parseEnded(script.Name(), value)
+	if err == nil && ended && receivers < 0 {
 		b.warnMute("refused by " + script.Name())
 	}
-	return ended, err
+	return ended, receivers, err
 }

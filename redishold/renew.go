@@ -11,6 +11,12 @@ import (
 // renewChunk bounds how many claims share a round trip.
 const renewChunk = 500
 
+// What a renewal needs room for.
+const (
+	renewKeys = 2
+	renewArgs = 4
+)
+
 // Renew extends the claims cs, pipelined. A claim that is gone is reported with
 // what the server still shows of the reason.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
@@ -32,8 +38,9 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	calls := make([]Call, len(cs), len(cs)+1)
+	rooms := newRooms(len(cs), renewKeys, renewArgs)
 	for i, c := range cs {
-		calls[i] = b.form(c).renew(b.layout.place(c.Name), c)
+		calls[i] = b.form(c).renew(rooms.at(i), b.layout.key(c.Name), c)
 	}
 	renewals := make([]driver.Renewal, len(cs))
 	for i, result := range b.doReplicated(ctx, info, calls, cs...) {
@@ -44,12 +51,8 @@ func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.C
 
 func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	few := shortOf(result)
-	switch {
-	case few != nil: // it did run
-	case errors.As(result.Err, &few):
-		return driver.Renewal{Err: unreplicated(few)}
-	case result.Err != nil:
-		return driver.Renewal{Err: b.classifyHeld(b.layout.place(c.Name), result.Err)}
+	if few == nil && result.Err != nil { // it did not run
+		return driver.Renewal{Err: b.notRenewed(c, result.Err)}
 	}
 	renewed, err := parseRenew(result.Value)
 	if err != nil {
@@ -62,4 +65,13 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 		return driver.Renewal{Err: unreplicated(few)}
 	}
 	return driver.Renewal{ValidFor: c.TTL}
+}
+
+// notRenewed is the end of a renewal that brought err instead of an answer.
+func (b *Backend) notRenewed(c driver.Claim, err error) error {
+	var few *tooFew
+	if errors.As(err, &few) {
+		return unreplicated(few)
+	}
+	return b.classifyHeld(b.layout.place(c.Name), err)
 }

@@ -21,8 +21,11 @@ func (e *tooFew) Error() string { return "redis: " + e.words }
 // shortOf returns a tooFew if r's script did run, but not on enough replicas. A
 // server's own NOREPLICAS, by min-replicas-to-write, comes instead of a run.
 func shortOf(r Result) *tooFew {
+	if r.Value == nil || r.Err == nil {
+		return nil
+	}
 	var reply *ReplyError
-	if r.Value == nil || !errors.As(r.Err, &reply) {
+	if !errors.As(r.Err, &reply) {
 		return nil
 	}
 	words, ok := strings.CutPrefix(reply.Text, "NOREPLICAS ")
@@ -164,11 +167,11 @@ func refusesInfo(asked bool, err error) error {
 
 // giveBack releases a claim that was granted on too few replicas, and returns
 // the error of that try. Trying again may help: a fail-over may be under way.
-func (b *Backend) giveBack(ctx context.Context, t try, short *tooFew) error {
-	call := b.form(t.claim).release(t.place, t.claim, t.info.publishWith())
+func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
+	call := b.form(t.claim).release(room{}, t.place, t.claim, t.info.publishWith())
 	value, err := b.call(ctx, call)
 	if err == nil {
-		_, err = b.ended(call.Script, value)
+		_, _, err = b.ended(call.Script, value)
 	}
 	if err != nil {
 		// Whatever it was, the claim may be held: that must stay unknown.

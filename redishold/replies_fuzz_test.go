@@ -33,7 +33,7 @@ func (c *wildConn) Do(ctx context.Context, calls ...Call) []Result {
 	results := make([]Result, 0, len(calls))
 	for _, call := range calls {
 		r := c.answer(ctx, call)
-		c.log = append(c.log, answered{call, r})
+		c.log = append(c.log, answered{copies([]Call{call})[0], r})
 		results = append(results, r)
 	}
 	if len(c.data) > 0 && c.data[0] == 255 { // a Conn that forgets one
@@ -280,7 +280,7 @@ func (w *wild) granted(what string, start int, out driver.Outcome, err error) {
 		return
 	}
 	for _, a := range w.conn.since(start, "acquire") {
-		if a.Err == nil && numbers(a.Value, 2, 1) && a.Value.([]any)[1] == any(int64(out.Token)) && out.Token > 0 && out.Token < 1<<53 {
+		if a.Err == nil && a.Value == any(int64(out.Token)) && out.Token > 0 && out.Token < 1<<53 {
 			return
 		}
 	}
@@ -292,7 +292,7 @@ func (w *wild) ended(what string, start int, marked bool) {
 	w.Helper()
 	for _, a := range w.conn.since(start, "") {
 		name := a.call.Script.Name()
-		if a.Err != nil || !numbers(a.Value, 2, 1) || strings.HasSuffix(name, "acquire") {
+		if code, ok := a.Value.(int64); a.Err != nil || !ok || code == 0 || strings.HasSuffix(name, "acquire") {
 			continue
 		}
 		if !marked || a.call.Source { // what abandons is sent as source

@@ -32,6 +32,9 @@ func badReply(script string, value any) error {
 }
 
 func parseTry(value any) (tryReply, error) {
+	if token, ok := value.(int64); ok && token > 0 && token < 1<<53 {
+		return tryReply{state: tryGranted, token: uint64(token)}, nil
+	}
 	list, _ := value.([]any)
 	if len(list) == 0 {
 		return tryReply{}, badReply("acquire", value)
@@ -39,10 +42,6 @@ func parseTry(value any) (tryReply, error) {
 	code, ok := list[0].(int64)
 	switch {
 	case !ok:
-	case code == 1 && len(list) == 2:
-		if token, ok := list[1].(int64); ok && token > 0 && token < 1<<53 {
-			return tryReply{state: tryGranted, token: uint64(token)}, nil
-		}
 	case code == 0 && len(list) == 4:
 		pttl, okTTL := list[1].(int64)
 		owner, okOwner := list[2].(string)
@@ -59,18 +58,19 @@ func parseTry(value any) (tryReply, error) {
 	return tryReply{}, badReply("acquire", value)
 }
 
-// parseEnded reads what release, abandon and break answer.
-func parseEnded(script string, value any) (ended, heard bool, err error) {
-	list, _ := value.([]any)
-	if len(list) != 2 {
-		return false, false, badReply(script, value)
+// parseEnded reads what release, abandon and break answer: whether a hold was
+// ended, and how many received the message of it, -1 if the server refused to
+// publish.
+func parseEnded(script string, value any) (ended bool, receivers int, err error) {
+	code, ok := value.(int64)
+	switch {
+	case !ok || code < -1 || code > math.MaxInt32:
+		return false, 0, badReply(script, value)
+	case code == -1:
+		return true, -1, nil
+	default:
+		return code > 0, int(max(code-1, 0)), nil
 	}
-	code, okCode := list[0].(int64)
-	receivers, okReceivers := list[1].(int64)
-	if !okCode || !okReceivers || code != 0 && code != 1 {
-		return false, false, badReply(script, value)
-	}
-	return code == 1, receivers >= 0, nil
 }
 
 func parseRenew(value any) (renewed bool, err error) {

@@ -47,9 +47,9 @@ func loadRWScripts() rwScripts {
 	}
 }
 
-func (f readWrite) acquire(p place, c driver.Claim, _ []string) Call {
-	keys := []string{p.lock, f.mark(p, c.Owner), p.counter}
-	args := []string{c.Owner, ms(c.TTL), count(c.Holds), count(c.Tokens)}
+func (f readWrite) acquire(to room, p place, c driver.Claim, _ []string) Call {
+	keys := append(to.keys, p.lock, f.mark(p, c.Owner), p.counter)
+	args := append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens))
 	if c.Mode != driver.Shared {
 		return Call{Script: f.writeAcquire, Keys: keys, Args: append(args, tagged(p.lock))}
 	}
@@ -64,21 +64,21 @@ func (f readWrite) acquire(p place, c driver.Claim, _ []string) Call {
 	}
 }
 
-func (f readWrite) renew(p place, c driver.Claim) Call {
+func (f readWrite) renew(to room, p place, c driver.Claim) Call {
 	if c.Mode != driver.Shared {
 		c.Owner += writeField
-		return f.plain.renew(p, c)
+		return f.plain.renew(to, p, c)
 	}
 	return Call{
 		Script: f.readRenew,
-		Keys:   []string{p.lock},
-		Args:   []string{c.Owner, ms(c.TTL), count(c.Holds), readTimeout(p, c.Owner)},
+		Keys:   append(to.keys, p.lock),
+		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), readTimeout(p, c.Owner)),
 	}
 }
 
-func (f readWrite) release(p place, c driver.Claim, publish []string) Call {
-	args := []string{field(c), tagged(p.lock), rwChannel(p), "", "", ""}
-	return Call{Script: f.leave, Keys: []string{p.lock}, Args: append(args, publish...)}
+func (f readWrite) release(to room, p place, c driver.Claim, publish []string) Call {
+	args := append(to.args, field(c), tagged(p.lock), rwChannel(p), "", "", "")
+	return Call{Script: f.leave, Keys: append(to.keys, p.lock), Args: append(args, publish...)}
 }
 
 func (f readWrite) abandon(p place, c driver.Claim, publish []string, markTTL time.Duration) Call {
@@ -103,6 +103,9 @@ func (f readWrite) breakHold(p place, h driver.Holder, why string, publish []str
 }
 
 func (f readWrite) channel(p place, _ driver.Claim) string { return rwChannel(p) }
+
+// tellsAll: a reader that leaves others behind tells nobody, a writer tells twice.
+func (f readWrite) tellsAll() bool { return false }
 
 func (f readWrite) probe() *Script { return f.proof }
 
@@ -219,5 +222,6 @@ func (b *Backend) breakReadWrite(ctx context.Context, p place, h driver.Holder, 
 	if err != nil {
 		return false, b.classify(p, err)
 	}
-	return b.ended(b.rw.leave, value)
+	ended, _, err := b.ended(b.rw.leave, value)
+	return ended, err
 }

@@ -35,32 +35,32 @@ func TestReadWriteCalls(t *testing.T) {
 		keys, args   []string
 	}{
 		{
-			"read", "rw_read_acquire", func(f form, p place) Call { return f.acquire(p, testReader("orders"), nil) }, false,
+			"read", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testReader("orders"), nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
 			[]string{o, "30000", "1", "1", ""},
 		},
 		{
-			"read beside", "rw_read_acquire", func(f form, p place) Call { return f.acquire(p, beside, nil) }, false,
+			"read beside", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, beside, nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
 			[]string{o, "30000", "2", "64", testUUID + ":9:write"},
 		},
 		{
-			"write", "rw_write_acquire", func(f form, p place) Call { return f.acquire(p, testWriter("orders"), nil) }, false,
+			"write", "rw_write_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testWriter("orders"), nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER"},
 			[]string{o, "30000", "1", "1", "{app:orders}"},
 		},
 		{
-			"renew reader", "rw_read_renew", func(f form, p place) Call { return f.renew(p, testReader("orders")) }, false,
+			"renew reader", "rw_read_renew", func(f form, p place) Call { return f.renew(room{}, p, testReader("orders")) }, false,
 			[]string{"app:orders"},
 			[]string{o, "30000", "1", "{app:orders}:" + o + ":rwlock_timeout:1"},
 		},
 		{
-			"renew writer", "renew", func(f form, p place) Call { return f.renew(p, testWriter("orders")) }, false,
+			"renew writer", "renew", func(f form, p place) Call { return f.renew(room{}, p, testWriter("orders")) }, false,
 			[]string{"app:orders"},
 			[]string{o + ":write", "30000", "1"},
 		},
 		{
-			"release reader", "rw_release", func(f form, p place) Call { return f.release(p, testReader("orders"), info.publishWith()) }, false,
+			"release reader", "rw_release", func(f form, p place) Call { return f.release(room{}, p, testReader("orders"), info.publishWith()) }, false,
 			[]string{"app:orders"},
 			[]string{o, "{app:orders}", "redisson_rwlock:{app:orders}", "", "", "", "PUBLISH", "SPUBLISH"},
 		},
@@ -189,7 +189,7 @@ func TestReadWriteInspect(t *testing.T) {
 }
 
 func TestReadWriteBreak(t *testing.T) {
-	none, ended := []any{int64(0), int64(0)}, []any{int64(1), int64(0)}
+	none, ended := int64(0), int64(1)
 	h := driver.Holder{Owner: testUUID + ":1", Holds: 1, Remaining: time.Second}
 	for _, c := range []struct {
 		name    string
@@ -198,8 +198,8 @@ func TestReadWriteBreak(t *testing.T) {
 		scripts []string
 		err     error
 	}{
-		{"a plain lock", ended, none, []string{"break"}, nil},
-		{"a read-write lock", none, ended, []string{"break", "rw_release"}, nil},
+		{"a plain lock", ended, none, []string{"break", "tell", "fair_wake"}, nil},
+		{"a read-write lock", none, ended, []string{"break", "rw_release", "tell", "fair_wake"}, nil},
 		{"gone", none, none, []string{"break", "rw_release"}, driver.ErrGone},
 	} {
 		conn := &fakeConn{answer: func(call Call) Result {

@@ -41,23 +41,23 @@ type semaphore struct {
 	*semaphoreScripts
 }
 
-func (f semaphore) acquire(p place, c driver.Claim, publish []string) Call {
+func (f semaphore) acquire(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.acquireOne,
-		Keys:   []string{p.lock, f.permits(p), f.mark(p, c.Owner), p.counter},
-		Args:   append([]string{permitID(c), ms(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c)}, publish...),
+		Keys:   append(to.keys, p.lock, f.permits(p), f.mark(p, c.Owner), p.counter),
+		Args:   append(append(to.args, permitID(c), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c)), publish...),
 	}
 }
 
-func (f semaphore) renew(p place, c driver.Claim) Call {
-	return Call{Script: f.renewOne, Keys: []string{f.permits(p)}, Args: []string{permitID(c), ms(c.TTL)}}
+func (f semaphore) renew(to room, p place, c driver.Claim) Call {
+	return Call{Script: f.renewOne, Keys: append(to.keys, f.permits(p)), Args: append(to.args, permitID(c), f.lease(c.TTL))}
 }
 
-func (f semaphore) release(p place, c driver.Claim, publish []string) Call {
+func (f semaphore) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.releaseOne,
-		Keys:   []string{p.lock, f.permits(p)},
-		Args:   append([]string{permitID(c), f.channel(p, c)}, publish...),
+		Keys:   append(to.keys, p.lock, f.permits(p)),
+		Args:   append(append(to.args, permitID(c), f.channel(p, c)), publish...),
 	}
 }
 
@@ -72,6 +72,8 @@ func (f semaphore) abandon(p place, c driver.Claim, publish []string, markTTL ti
 
 // channel is that of all semaphores of the name, with leased permits or not.
 func (f semaphore) channel(p place, _ driver.Claim) string { return semaphoreChannel(p) }
+
+func (f semaphore) tellsAll() bool { return true }
 
 func (f semaphore) probe() *Script { return f.probeAll }
 

@@ -65,7 +65,7 @@ func (b *Backend) breakPermit(ctx context.Context, p place, h driver.Holder, inf
 	if err != nil {
 		return b.classify(p, err)
 	}
-	ended, err := b.ended(f.releaseOne, value)
+	ended, _, err := b.ended(f.releaseOne, value)
 	if err != nil || ended {
 		return err
 	}

@@ -10,12 +10,12 @@ import (
 
 // server keeps what the engine learnt about its server.
 type server struct {
-	gate  chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
-	known atomic.Pointer[ServerInfo]
+	gate   chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
+	known  atomic.Pointer[ServerInfo]
+	proven sync.Map // of *Script: the probes that passed
 
-	mu     sync.Mutex
-	proven map[*Script]bool // probes that passed
-	last   ServerInfo       // what the latest look showed, to tell an eviction from a deletion
+	mu   sync.Mutex
+	last ServerInfo // what the latest look showed, to tell an eviction from a deletion
 }
 
 // ask returns what the server is. It asks once; only a failure is asked again.
@@ -61,16 +61,13 @@ func (s *server) leave() { <-s.gate }
 
 // passed reports that probe has passed.
 func (s *server) passed(probe *Script) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.proven[probe]
+	_, ok := s.proven.Load(probe)
+	return ok
 }
 
 // pass records that probe has passed.
 func (s *server) pass(probe *Script) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proven[probe] = true
+	s.proven.Store(probe, true)
 }
 
 // look records info and returns the one before it.
@@ -88,11 +85,16 @@ func (i ServerInfo) evicts() bool {
 
 // publishWith returns the commands that wake waiters. In a cluster that knows
 // sharded channels, Redisson clients may listen on either kind.
-func (i ServerInfo) publishWith() []string {
+func (i ServerInfo) publishWith() []string { return publishing(i, []string{"PUBLISH", "SPUBLISH"}) }
+
+// publishWith is info's, without a slice for each call.
+func (b *Backend) publishWith(info ServerInfo) []string { return publishing(info, b.publish[:]) }
+
+func publishing(i ServerInfo, both []string) []string {
 	if i.Cluster && i.ShardedPS {
-		return []string{"PUBLISH", "SPUBLISH"}
+		return both
 	}
-	return []string{"PUBLISH"}
+	return both[:1]
 }
 
 // channels returns where waiters listen.

@@ -51,8 +51,9 @@ func (s *slotNumbers) of(slot int) uint32 {
 
 func (s *slotNumbers) build() {
 	var found [slotCount]bool
+	var digits [10]byte
 	for n, missing := uint32(0), slotCount; missing > 0; n++ {
-		slot := slotOf(strconv.FormatUint(uint64(n), 10))
+		slot := slotOf(string(strconv.AppendUint(digits[:0], uint64(n), 10)))
 		if !found[slot] {
 			found[slot], s.numbers[slot] = true, n
 			missing--

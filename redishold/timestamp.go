@@ -24,28 +24,28 @@ func (l *layout) record(p place) string {
 	return l.prefix + "holdfast:ts:{" + p.lock + "}"
 }
 
-func (f timestamp) acquire(p place, c driver.Claim, _ []string) Call {
+func (f timestamp) acquire(to room, p place, c driver.Claim, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
-		Keys:   []string{p.lock, f.layout.mark(p, c.Owner), p.counter, f.layout.record(p)},
-		Args:   []string{c.Owner, ms(c.TTL), count(c.Tokens)},
+		Keys:   append(to.keys, p.lock, f.layout.mark(p, c.Owner), p.counter, f.layout.record(p)),
+		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL), count(c.Tokens)),
 	}
 }
 
-func (f timestamp) renew(p place, c driver.Claim) Call {
+func (f timestamp) renew(to room, p place, c driver.Claim) Call {
 	return Call{
 		Script: f.scripts.renew,
-		Keys:   []string{p.lock, f.layout.record(p)},
-		Args:   []string{c.Owner, ms(c.TTL)},
+		Keys:   append(to.keys, p.lock, f.layout.record(p)),
+		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL)),
 	}
 }
 
 // release needs two keys, so while a cluster's slot is on the move it waits.
-func (f timestamp) release(p place, c driver.Claim, publish []string) Call {
+func (f timestamp) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.scripts.release,
-		Keys:   []string{p.lock, f.layout.record(p)},
-		Args:   append([]string{c.Owner, p.channel}, publish...),
+		Keys:   append(to.keys, p.lock, f.layout.record(p)),
+		Args:   append(append(to.args, c.Owner, p.channel), publish...),
 	}
 }
 
@@ -59,6 +59,8 @@ func (f timestamp) abandon(p place, c driver.Claim, publish []string, markTTL ti
 }
 
 func (f timestamp) channel(p place, _ driver.Claim) string { return p.channel }
+
+func (f timestamp) tellsAll() bool { return true }
 
 func (f timestamp) inspect(p place) Call {
 	return Call{Script: f.scripts.inspect, Keys: []string{p.lock, f.layout.record(p)}}

@@ -60,6 +60,29 @@ func (ts *topics) version(channel string) uint64 {
 	return 0
 }
 
+// ears says whether this process receives what is sent on a channel.
+type ears int
+
+const (
+	earsOpen    ears = iota // it does, once
+	earsShut                // it does not
+	earsUnknown             // it is about to
+)
+
+// ears returns whether this process listens on a channel.
+func (ts *topics) ears(channel string) ears {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	switch t := ts.open[channel]; {
+	case t == nil || t.state == topicIdle:
+		return earsShut
+	case t.state == topicLive:
+		return earsOpen
+	default:
+		return earsUnknown
+	}
+}
+
 // join adds a waiter to the topic of channel.
 func (ts *topics) join(channel string) *topic {
 	ts.mu.Lock()

@@ -11,21 +11,33 @@ import (
 // Try makes one attempt to hold c.Name for c.Owner. The first one of a Backend
 // also asks the server what it is and proves the user's rights.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-	t, err := b.prepare(ctx, c)
+	e := b.errand()
+	t, err := b.prepare(ctx, c, e.room())
 	if err != nil {
+		b.errands.Put(e)
 		return driver.Outcome{}, err
 	}
-	return b.outcome(ctx, t, b.doReplicated(ctx, t.info, []Call{t.call}, c)[0])
+	return b.outcome(ctx, &t, b.tryOnce(ctx, &t, e))
+}
+
+// tryOnce sends t, whose call lies in e.
+func (b *Backend) tryOnce(ctx context.Context, t *try, e *errand) Result {
+	if b.options.Replicas == 0 && b.clients.isWritten(t.claim) {
+		e.call = t.call
+		return b.run(ctx, e)
+	}
+	result := b.doReplicated(ctx, t.info, []Call{t.call}, t.claim)[0]
+	b.settle(e, result)
+	return result
 }
 
 // TryAll makes one attempt for each of cs, in one round trip per server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
-	var tries []try
-	var calls []Call
-	var at []int
+	tries, calls, at := make([]try, 0, len(cs)), make([]Call, 0, len(cs)), make([]int, 0, len(cs))
+	rooms := newRooms(len(cs), 3, 4) // enough for mutexes
 	for i, c := range cs {
-		t, err := b.prepare(ctx, c)
+		t, err := b.prepare(ctx, c, rooms.at(i))
 		if err != nil {
 			attempts[i].Err = err
 			continue
@@ -37,7 +49,7 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 	}
 	for j, result := range b.doReplicated(ctx, tries[0].info, calls, cs[at[0]]) {
 		i := at[j]
-		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, tries[j], result)
+		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, &tries[j], result)
 	}
 	return attempts
 }
@@ -51,8 +63,8 @@ type try struct {
 	call  Call
 }
 
-// prepare does what comes before the call. Its errors say that nothing was sent.
-func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
+// prepare does what comes before the call, which it puts into to. Its errors say that nothing was sent.
+func (b *Backend) prepare(ctx context.Context, c driver.Claim, to room) (try, error) {
 	f := b.form(c)
 	p, info, err := b.ready(ctx, c.Name, f)
 	if err != nil {
@@ -61,12 +73,12 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	return try{
 		claim: c, place: p, info: info,
 		ahead: b.topics.version(f.channel(p, c)), // before the try: what comes after it is a change
-		call:  f.acquire(p, c, info.publishWith()),
+		call:  f.acquire(to, p, c, b.publishWith(info)),
 	}, nil
 }
 
 // outcome reads the server's answer.
-func (b *Backend) outcome(ctx context.Context, t try, result Result) (driver.Outcome, error) {
+func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Outcome, error) {
 	short := shortOf(result)
 	if result.Err != nil && short == nil {
 		return driver.Outcome{}, notBegun(b.classify(t.place, result.Err))

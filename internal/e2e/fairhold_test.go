@@ -198,7 +198,7 @@ func TestFairLeastRightsAreEnough(t *testing.T) {
 	server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*",
 		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "&redisson_lock__channel:*",
 		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time",
+		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hdel", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time",
 		"+lindex", "+lpop", "+lrange", "+lrem", "+rpush", "+zadd", "+zrange", "+zrem", "+zremrangebyscore", "+zscore")
 	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
 	first, second := fairClaim("1"), fairClaim("2")

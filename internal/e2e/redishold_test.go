@@ -238,7 +238,7 @@ func TestRedisholdLeastRightsAreEnough(t *testing.T) {
 	server := redistest.Start(t)
 	server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "&redisson_lock__channel:*",
 		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time")
+		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hdel", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time")
 	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
 	first, second := claim("stock:42", "1"), claim("stock:42", "2")
 	mustTry(t, b, first)

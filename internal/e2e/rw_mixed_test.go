@@ -112,9 +112,10 @@ func (m *mixed) java(script, party string) any {
 	return got
 }
 
+// granted reports that one of Holdfast's scripts answered with a token.
 func granted(reply any) bool {
-	l, ok := reply.([]any)
-	return reply == nil || ok && l[0] == int64(1)
+	_, ok := reply.(int64)
+	return ok
 }
 
 // othersWrite and othersRead report that somebody but party does.
@@ -134,7 +135,7 @@ func (m *mixed) tryReadBy(party string) {
 	m.t.Helper()
 	var ok bool
 	if isJava(party) {
-		ok = granted(m.java(javaReadAcquire, party))
+		ok = m.java(javaReadAcquire, party) == nil
 	} else {
 		ok = granted(m.tryRead(party+":r", mixedTTL, 1, party+":w:write"))
 	}
@@ -152,7 +153,7 @@ func (m *mixed) tryWriteBy(party string) {
 	m.t.Helper()
 	free := !m.othersWrite(party) && !m.othersRead(party) && (m.reads[party] == 0 || m.writes[party] > 0)
 	if isJava(party) {
-		ok := granted(m.java(javaWriteAcquire, party))
+		ok := m.java(javaWriteAcquire, party) == nil
 		if ok && !free {
 			m.fail("write by %s: got a grant", party)
 		}

@@ -80,11 +80,7 @@ func (b *bench) want(want any, script string, keys []string, args ...any) {
 // grant runs acquire, which must grant, and returns the token.
 func (b *bench) grant(owner string, ttl, holds, tokens int) int64 {
 	b.t.Helper()
-	list, _ := b.run("acquire", threeKeys, owner, ttl, holds, tokens).([]any)
-	if len(list) != 2 || list[0] != int64(1) {
-		b.t.Fatalf("acquire: got %v, want a grant", list)
-	}
-	return list[1].(int64)
+	return b.token(b.run("acquire", threeKeys, owner, ttl, holds, tokens))
 }
 
 func (b *bench) wantHash(want map[string]string) {
@@ -166,6 +162,52 @@ func TestAcquireTokensSurviveALostOrHigherCounter(t *testing.T) {
 	b.wantHash(map[string]string{})
 }
 
+// A counter that was overwritten may have been ahead of the clock.
+func TestAcquireLeavesABrokenCounter(t *testing.T) {
+	b := newBench(t)
+	for _, text := range []string{"x", "", "nan", "inf", "-nan", "9007199254740991", "1e300"} {
+		b.String("SET", counterKey, text)
+		got, err := eval(t, b.client, "acquire", threeKeys, "a:1", 20000, 1, 1)
+		if err == nil || !strings.Contains(err.Error(), "token counter "+counterKey) {
+			t.Errorf("counter %q: got %v and error %v, want an error that names it", text, got, err)
+		}
+		if stays := b.Do("GET", counterKey); stays != any(text) {
+			t.Errorf("counter %q: is now %v", text, stays)
+		}
+		b.wantHash(map[string]string{})
+	}
+	for _, text := range []string{"-5", "-inf", "007", "12.5", "0x10"} { // behind the clock, however written
+		b.String("SET", counterKey, text)
+		first := b.grant("a:1", 20000, 1, 3)
+		if got := b.Do("GET", counterKey); got != any(fmt.Sprint(first+2)) {
+			t.Errorf("counter %q: is now %v after token %d and two more", text, got, first)
+		}
+		b.Int("DEL", lockKey)
+	}
+	b.String("SET", counterKey, "4000000000000000.5") // ahead of the clock, with a fraction
+	if got := b.grant("a:1", 20000, 1, 3); got != 4000000000000001 || b.Do("GET", counterKey) != any("4000000000000003") {
+		t.Errorf("after a fraction: got token %d and counter %v, want 4000000000000001 and two more", got, b.Do("GET", counterKey))
+	}
+}
+
+// A block of tokens goes on from the one before it, also where that is ahead of
+// the clock, and is written in all its digits.
+func TestAcquireTokensInBlocks(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct{ before, first, tokens, after int64 }{
+		{2000000000000000, 2000000000000001, 1, 2000000000000001},
+		{3000000000000000, 3000000000000001, 1000000, 3000000001000000},
+		{2999999999999999, 3000000000000000, 1, 3000000000000000}, // no exponent
+		{9007199254740989, 9007199254740990, 1, 9007199254740990},
+	} {
+		b.String("SET", counterKey, fmt.Sprint(c.before))
+		if got := b.grant("a:1", 20000, 1, int(c.tokens)); got != c.first || b.Do("GET", counterKey) != any(fmt.Sprint(c.after)) {
+			t.Errorf("%d tokens after %d: got %d and counter %v, want %d and %d", c.tokens, c.before, got, b.Do("GET", counterKey), c.first, c.after)
+		}
+		b.Int("DEL", lockKey)
+	}
+}
+
 func TestAcquireRefuses(t *testing.T) {
 	huge := []string{"HSET", lockKey}
 	for i := range 5 {
@@ -245,12 +287,12 @@ func TestRelease(t *testing.T) {
 	b := newBench(t)
 	heard := b.Listen("*")
 	lock := []string{lockKey}
-	b.want(list(n(0), n(0)), "release", lock, "a:1", channel, "PUBLISH")
+	b.want(n(0), "release", lock, "a:1", channel, "PUBLISH")
 	b.grant("a:1", 20000, 2, 1)
-	b.want(list(n(0), n(0)), "release", lock, "b:1", channel, "PUBLISH")
+	b.want(n(0), "release", lock, "b:1", channel, "PUBLISH")
 	b.wantHash(map[string]string{"a:1": "2"})
-	b.want(list(n(1), n(1)), "release", lock, "a:1", channel, "PUBLISH")
-	b.want(list(n(0), n(0)), "release", lock, "a:1", channel, "PUBLISH")
+	b.want(n(2), "release", lock, "a:1", channel, "PUBLISH")
+	b.want(n(0), "release", lock, "a:1", channel, "PUBLISH")
 	b.wantHash(map[string]string{})
 	b.Int("PUBLISH", "end", "1")
 	want := []redistest.Message{{Channel: channel, Payload: "0"}, {Channel: "end", Payload: "1"}}
@@ -263,7 +305,7 @@ func TestReleasePublishesBothWays(t *testing.T) {
 	b := newBench(t)
 	classic, sharded := b.Listen("*"), b.ListenSharded(channel)
 	b.grant("a:1", 20000, 1, 1)
-	b.want(list(n(1), n(2)), "release", []string{lockKey}, "a:1", channel, "PUBLISH", "SPUBLISH")
+	b.want(n(3), "release", []string{lockKey}, "a:1", channel, "PUBLISH", "SPUBLISH")
 	want := []redistest.Message{{Channel: channel, Payload: "0"}}
 	if got := classic.Wait(1); !slices.Equal(got, want) {
 		t.Fatalf("classic: got %v, want %v", got, want)
@@ -277,16 +319,16 @@ func TestAbandon(t *testing.T) {
 	b := newBench(t)
 	heard := b.Listen("*")
 	keys := []string{lockKey, markKey}
-	b.want(list(n(0), n(0)), "abandon", keys, "a:1", 20000, channel, "PUBLISH") // overtakes the acquire
+	b.want(n(0), "abandon", keys, "a:1", 20000, channel, "PUBLISH") // overtakes the acquire
 	b.want(list(n(-2), "abandoned"), "acquire", threeKeys, "a:1", 20000, 1, 1)
 	b.wantHash(map[string]string{})
 	b.wantTTL(markKey, 20000)
-	b.want(list(n(0), n(0)), "abandon", keys, "a:1", 40000, channel, "PUBLISH")
+	b.want(n(0), "abandon", keys, "a:1", 40000, channel, "PUBLISH")
 	b.wantTTL(markKey, 40000)
 
 	b.Int("DEL", markKey)
 	b.grant("a:1", 20000, 1, 1)
-	b.want(list(n(1), n(1)), "abandon", keys, "a:1", 20000, channel, "PUBLISH")
+	b.want(n(2), "abandon", keys, "a:1", 20000, channel, "PUBLISH")
 	b.wantHash(map[string]string{})
 	if got, want := heard.Wait(1), []redistest.Message{{Channel: channel, Payload: "0"}}; !slices.Equal(got, want) {
 		t.Fatalf("messages: got %v, want %v", got, want)
@@ -294,7 +336,7 @@ func TestAbandon(t *testing.T) {
 
 	b.Int("HSET", lockKey, "b:1", "1")
 	b.Int("PEXPIRE", lockKey, "20000")
-	b.want(list(n(0), n(0)), "abandon", keys, "a:1", 20000, channel, "PUBLISH")
+	b.want(n(0), "abandon", keys, "a:1", 20000, channel, "PUBLISH")
 	b.wantHash(map[string]string{"b:1": "1"})
 	b.wantNothingStays()
 }
@@ -304,10 +346,10 @@ func TestBreak(t *testing.T) {
 	heard := b.Listen("*")
 	keys := []string{lockKey, markKey}
 	b.grant("a:1", 20000, 2, 1)
-	b.want(list(n(0), n(0)), "break", keys, "a:1", 1, "ops", 20000, channel, "PUBLISH")
-	b.want(list(n(0), n(0)), "break", keys, "b:1", 2, "ops", 20000, channel, "PUBLISH")
+	b.want(n(0), "break", keys, "a:1", 1, "ops", 20000, channel, "PUBLISH")
+	b.want(n(0), "break", keys, "b:1", 2, "ops", 20000, channel, "PUBLISH")
 	b.wantHash(map[string]string{"a:1": "2"})
-	b.want(list(n(1), n(1)), "break", keys, "a:1", 2, "ops", 20000, channel, "PUBLISH")
+	b.want(n(2), "break", keys, "a:1", 2, "ops", 20000, channel, "PUBLISH")
 	b.wantHash(map[string]string{})
 	b.wantTTL(markKey, 20000)
 	b.want(list(n(0), "", "forced: ops", n(1)), "explain", threeKeys)
@@ -360,7 +402,7 @@ func TestFullServer(t *testing.T) {
 	if keys := b.Keys(); len(keys) != 0 {
 		t.Fatalf("a refused acquire left %q", keys)
 	}
-	b.want(list(n(0), n(0)), "abandon", threeKeys[:2], "a:1", 20000, channel, "PUBLISH")
+	b.want(n(0), "abandon", threeKeys[:2], "a:1", 20000, channel, "PUBLISH")
 	b.wantTTL(markKey, 20000)
 	b.want(list(n(0)), "probe", threeKeys, channel, "PUBLISH")
 
@@ -373,7 +415,7 @@ func TestFullServer(t *testing.T) {
 	b.want(n(1), "renew", []string{lockKey}, "a:1", 60000, 2)
 	b.wantTTL(lockKey, 60000)
 	b.wantHash(map[string]string{"a:1": "2"})
-	b.want(list(n(1), n(0)), "release", []string{lockKey}, "a:1", channel, "PUBLISH")
+	b.want(n(1), "release", []string{lockKey}, "a:1", channel, "PUBLISH")
 	b.wantHash(map[string]string{})
 }
 
@@ -432,12 +474,40 @@ func TestMissingRights(t *testing.T) {
 					t.Errorf("%s: lock was %v, is %v", where, before, after)
 				}
 				if command == "PUBLISH" && c.script != "acquire" && state == "own" {
-					if want := list(n(1), n(-1)); !reflect.DeepEqual(reply, want) {
+					if want := n(-1); !reflect.DeepEqual(reply, want) {
 						t.Errorf("%s: want %v", where, want)
 					}
 				}
 			}
 		}
+	}
+}
+
+// Where even what would take a lock away again is refused, none is left without
+// a TTL.
+func TestMissingRightsToExpireAndDelete(t *testing.T) {
+	b := newBench(t)
+	b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-pexpire", "-del", "-hdel", "-unlink", "-expire")
+	client := b.login("limited", "secret")
+	for _, c := range []struct {
+		script string
+		keys   []string
+		args   []any
+	}{
+		{"acquire", threeKeys, []any{"a:1", 30000, 1, 1}},
+		{"fair_acquire", fairKeys("a:1"), fairArgs("a:1")},
+		{"rw_write_acquire", rwKeys("a:1"), []any{"a:1", 30000, 1, 1, rwPrefix}},
+		{"rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), []any{"a:1", 30000, 1, 1, ""}},
+	} {
+		b.String("FLUSHALL")
+		reply, err := eval(t, client, c.script, c.keys, c.args...)
+		if err == nil || !strings.Contains(err.Error(), "permission") && !strings.Contains(err.Error(), "can't run this command") {
+			t.Errorf("%s: got %v and error %v, want the server's words", c.script, reply, err)
+		}
+		if got := b.Int("EXISTS", lockKey); got != 0 {
+			t.Errorf("%s: the lock stays", c.script)
+		}
+		b.wantNothingStays()
 	}
 }
 

@@ -33,6 +33,7 @@ type Client interface {
 type Conn struct {
 	client  Client
 	library *library
+	runner  *adapter.Runner
 	refused error // why the client cannot be used at all
 
 	classic, sharded *adapter.Hub
@@ -58,8 +59,13 @@ func (r *refusal) Unwrap() []error {
 // asks the Sentinels for each new one. A cluster client is made to look again
 // where keys live when a node does not answer; one that hangs may keep as many
 // connections of its pool busy as calls were made within ReadTimeout.
+//
+// On a single server, calls that are made at about the same time travel in one
+// pipeline. Hooks of the client see that, with a context that ends when nobody
+// waits for any of the calls and carries no values of theirs.
 func New(client Client) *Conn {
 	c := &Conn{client: client, library: newLibrary(client)}
+	c.runner = adapter.NewRunner(c.library)
 	if _, ring := client.(*redis.Ring); ring {
 		c.refused = &refusal{errRing}
 	}
@@ -91,7 +97,25 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	if err := c.refuse(ctx); err != nil {
 		return adapter.Fail(len(calls), err)
 	}
-	return adapter.Do(ctx, c.library, calls)
+	return c.runner.Do(ctx, calls)
+}
+
+// DoOne runs a call as redishold.Single says. Unless the client is for a cluster
+// or the call asks for replicas, it travels in one pipeline with others that are
+// made at about the same time.
+func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
+	if err := c.refuse(ctx); err != nil {
+		return redishold.Result{Err: err}
+	}
+	return c.runner.DoOne(ctx, call)
+}
+
+// Begin queues a call as redishold.Beginner says.
+func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
+	if err := c.refuse(ctx); err != nil {
+		return adapter.Refused(err)
+	}
+	return c.runner.Begin(ctx, call)
 }
 
 // refuse returns the error of a call that need not be tried.

@@ -43,6 +43,25 @@ func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Resul
 	return result(ctx, cmd)
 }
 
+// Send sends calls together.
+func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
+	if len(calls) == 1 {
+		cmd := evalInPlace(ctx, calls[0])
+		_ = l.client.Process(ctx, once{cmd}) // cmd has the error as well
+		results[0] = result(ctx, cmd)
+		return
+	}
+	pipe := l.client.Pipeline()
+	for _, call := range calls {
+		_ = pipe.Process(ctx, once{evalInPlace(ctx, call)})
+	}
+	cmds, err := pipe.Exec(ctx)
+	stamp(cmds, err) // otherwise each command has its own error
+	for i := range results {
+		results[i] = result(ctx, cmds[i].(once).Cmd)
+	}
+}
+
 // Pipeline sends calls together. In a cluster they go to their node, and package
 // adapter follows redirections: go-redis' own cluster pipeline leaves a command
 // the error of its first attempt where the second breaks off, so that one that
@@ -100,6 +119,26 @@ func stamp(cmds []redis.Cmder, err error) {
 
 // eval builds the command of a call.
 func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
+	args := begin(call)
+	for _, arg := range call.Args {
+		args = append(args, arg)
+	}
+	return evalOf(ctx, call, args)
+}
+
+// evalInPlace is eval without a copy of each argument: the command points to
+// those of the call.
+func evalInPlace(ctx context.Context, call *redishold.Call) *redis.Cmd {
+	args := begin(call)
+	for i := range call.Args {
+		args = append(args, &call.Args[i])
+	}
+	return evalOf(ctx, call, args)
+}
+
+// begin returns the command up to its arguments. The keys are strings, as go-redis
+// looks at them to find their node.
+func begin(call *redishold.Call) []any {
 	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
 	if call.Source {
 		args = append(args, "eval", call.Script.Source(), len(call.Keys))
@@ -109,9 +148,10 @@ func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 	for _, key := range call.Keys {
 		args = append(args, key)
 	}
-	for _, arg := range call.Args {
-		args = append(args, arg)
-	}
+	return args
+}
+
+func evalOf(ctx context.Context, call *redishold.Call, args []any) *redis.Cmd {
 	cmd := command(ctx, args...)
 	if len(call.Keys) > 0 {
 		cmd.SetFirstKeyPos(3)
@@ -132,10 +172,11 @@ func command(ctx context.Context, args ...any) *redis.Cmd {
 // result translates the outcome of a command.
 func result(ctx context.Context, cmd *redis.Cmd) redishold.Result {
 	err := cmd.Err()
-	switch reply, isReply := replyError(err); {
-	case err == nil:
+	if err == nil {
 		v, err := adapter.Value(cmd.Val())
 		return redishold.Result{Value: v, Err: err}
+	}
+	switch reply, isReply := replyError(err); {
 	case errors.Is(err, redis.Nil):
 		return redishold.Result{}
 	case isReply:

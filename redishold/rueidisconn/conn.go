@@ -14,6 +14,7 @@ import (
 type Conn struct {
 	client  rueidis.Client
 	library *library
+	runner  *adapter.Runner
 	own     bool // the client is ours to close
 
 	classic, sharded *adapter.Hub
@@ -43,6 +44,7 @@ var _ redishold.Conn = (*Conn)(nil)
 // leave room for two connections to each node beyond those that the program uses.
 func New(client rueidis.Client) *Conn {
 	c := &Conn{client: client, library: newLibrary(client)}
+	c.runner = adapter.NewRunner(c.library)
 	c.classic = adapter.NewHub(0, c.link(false))
 	c.sharded = adapter.NewHub(0, c.link(true))
 	return c
@@ -81,7 +83,25 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	if err := c.refuse(ctx); err != nil {
 		return adapter.Fail(len(calls), err)
 	}
-	return adapter.Do(ctx, c.library, calls)
+	return c.runner.Do(ctx, calls)
+}
+
+// DoOne runs a call as redishold.Single says. Unless the client is for a cluster
+// or the call asks for replicas, it travels in one pipeline with others that are
+// made at about the same time.
+func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
+	if err := c.refuse(ctx); err != nil {
+		return redishold.Result{Err: err}
+	}
+	return c.runner.DoOne(ctx, call)
+}
+
+// Begin queues a call as redishold.Beginner says.
+func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
+	if err := c.refuse(ctx); err != nil {
+		return adapter.Refused(err)
+	}
+	return c.runner.Begin(ctx, call)
 }
 
 // refuse returns the error of a call that need not be tried.

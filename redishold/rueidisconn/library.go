@@ -3,8 +3,10 @@ package rueidisconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,12 +21,15 @@ type library struct {
 	client rueidis.Client
 	nodes  *nodes      // nil if the client is not for a cluster
 	closed atomic.Bool // the client is closed: nothing is sent any more
+	spare  sync.Pool   // of *[]rueidis.Completed
+
+	endless *endless
 }
 
 var _ adapter.Client = (*library)(nil)
 
 func newLibrary(client rueidis.Client) *library {
-	l := &library{client: client}
+	l := &library{client: client, endless: &endless{context.Background(), make(chan struct{})}}
 	if client.Mode() == rueidis.ClientModeCluster {
 		l.nodes = newNodes(l)
 	}
@@ -44,6 +49,39 @@ func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Resul
 	r := result(ctx, l.client.Do(undated{ctx}, l.eval(call)))
 	l.notice(ctx, r.Err)
 	return r
+}
+
+// Send sends calls together. It has no use for the context: rueidis would take
+// back nothing that was sent, but the making of a connection, for which the calls
+// of others wait too.
+func (l *library) Send(_ context.Context, calls []*redishold.Call, results []redishold.Result) {
+	if len(calls) == 1 {
+		results[0] = result(l.endless, l.client.Do(l.endless, l.eval(calls[0])))
+		l.notice(l.endless, results[0].Err)
+		return
+	}
+	commands := l.commands()
+	for _, call := range calls {
+		*commands = append(*commands, l.eval(call))
+	}
+	done := true
+	for i, answer := range l.client.DoMulti(l.endless, *commands...) {
+		results[i] = result(l.endless, answer)
+		done = done && answer.NonRedisError() == nil
+	}
+	l.notice(l.endless, results[0].Err)
+	if done { // otherwise rueidis may still be about to write them
+		clear(*commands)
+		*commands = (*commands)[:0]
+		l.spare.Put(commands)
+	}
+}
+
+func (l *library) commands() *[]rueidis.Completed {
+	if commands, ok := l.spare.Get().(*[]rueidis.Completed); ok {
+		return commands
+	}
+	return new([]rueidis.Completed)
 }
 
 // Pipeline sends calls together. A cluster client routes each command by itself,
@@ -103,11 +141,10 @@ func (l *library) eval(call *redishold.Call) rueidis.Completed {
 
 // result translates an answer of rueidis.
 func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
-	v, err := answer.ToAny()
+	v, err := value(answer)
 	switch reply, isReply := rueidis.IsRedisErr(err); {
 	case err == nil:
-		v, err = adapter.Value(v)
-		return redishold.Result{Value: v, Err: err}
+		return redishold.Result{Value: v}
 	case rueidis.IsRedisNil(err):
 		return redishold.Result{}
 	case isReply:
@@ -115,6 +152,48 @@ func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
 	default:
 		return redishold.Result{Err: adapter.Classify(ctx, err, unsent(err))}
 	}
+}
+
+// value returns what a script answered. ToAny would do, but makes an error of what
+// is nil, and of an array one more to be looked through.
+func value(answer rueidis.RedisResult) (any, error) {
+	msg, err := answer.ToMessage()
+	if err != nil {
+		return nil, err
+	}
+	return decode(msg)
+}
+
+func decode(msg rueidis.RedisMessage) (any, error) {
+	switch {
+	case msg.IsInt64():
+		return msg.ToInt64()
+	case msg.IsString():
+		return msg.ToString()
+	case msg.IsNil():
+		return nil, nil
+	case msg.IsArray():
+		return decodeArray(msg)
+	}
+	v, err := msg.ToAny()
+	if err != nil {
+		return nil, err
+	}
+	return adapter.Value(v)
+}
+
+func decodeArray(msg rueidis.RedisMessage) (any, error) {
+	elements, err := msg.ToArray()
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, len(elements))
+	for i, element := range elements {
+		if values[i], err = decode(element); err != nil {
+			return nil, fmt.Errorf("script answered with an error inside an array: %w", err)
+		}
+	}
+	return values, nil
 }
 
 // replyError returns what the server said. rueidis' own error leaves out the
@@ -153,3 +232,15 @@ type undated struct{ context.Context }
 
 // Deadline reports none.
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// endless is a context that could end, for all that rueidis knows, and never does.
+// With one that cannot, rueidis reads from a connection that carries one call at a
+// time only while there is a call: it would notice the end of an idle connection
+// by losing the next call.
+type endless struct {
+	context.Context
+	never chan struct{}
+}
+
+// Done returns a channel that is never closed.
+func (e *endless) Done() <-chan struct{} { return e.never }

@@ -137,7 +137,7 @@ func (o Options) apply(t *target) {
 	option.BlockingPoolCleanup = poolIdle
 	option.DisableCache = true
 	option.DisableRetry = true
-	option.AlwaysPipelining = true // otherwise a lone call with a deadline gives up the connection at it
+	option.AlwaysPipelining = true // otherwise the end of a connection before its first call goes unnoticed
 	option.ClusterOption.MaxMovedRedirections = maxRedirections
 	option.ClusterOption.ShardsRefreshInterval = askClusterEvery
 	t.transport.connect = o.Dial

@@ -2,16 +2,23 @@
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve
--- Reply  {1, first token}           granted, now or by an earlier call
+-- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder '' where the hash is too large for a lock
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw
+-- Uses   draw, limit
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
 local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
-local owner, ttl, holds, tokens = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local owner, holds, tokens = ARGV[1], ARGV[3], tonumber(ARGV[4])
+
+if redis.call('EXISTS', lock, mark) == 0 then
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+  redis.call('HSET', lock, owner, holds)
+  limit(lock, ARGV[2])
+  return first
+end
 
 local gone = redis.call('GET', mark)
 if gone then
@@ -20,18 +27,10 @@ end
 
 if redis.call('HGET', lock, owner) then
   -- PEXPIRE first: a full server does not refuse it, nor what follows it.
-  local longest = math.max(redis.call('PTTL', lock), ttl)
+  local longest = math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   redis.call('HSET', lock, owner, holds)
-  return {1, draw(counter, tokens)}
-end
-
-if redis.call('EXISTS', lock) == 0 then
-  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
-  redis.call('PEXPIRE', lock, ARGV[2]) -- no key yet: proves the right to it
-  redis.call('HSET', lock, owner, holds)
-  redis.call('PEXPIRE', lock, ARGV[2])
-  return {1, first}
+  return draw(counter, tokens)
 end
 
 if redis.call('HEXISTS', lock, 'mode') == 1 then

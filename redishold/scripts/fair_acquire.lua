@@ -7,16 +7,29 @@
 --        a waiter counts as alive after a try, in ms, 6 how long a Redisson
 --        waiter may be silent, in ms, 7 what a waiter's channel begins with,
 --        8... the commands to publish with
--- Reply  {1, first token}           granted, now or by an earlier call
+-- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   queued; of a free lock, whose turn is another's: when to look again
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, publish
+-- Uses   draw, limit, publish
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
 local lock, mark, counter, queue, deadlines, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local owner, ttl, holds, tokens = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+
+-- grant gives the free lock to the owner.
+local function grant()
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+  redis.call('HSET', lock, owner, holds)
+  limit(lock, ARGV[2])
+  return first
+end
+
+if redis.call('EXISTS', lock, mark, queue, deadlines, alive) == 0 then
+  return grant()
+end
+
 local presence, silence, channel = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local day = 86400000
 
@@ -120,7 +133,7 @@ if redis.call('HGET', lock, owner) then
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, text(longest))
   redis.call('HSET', lock, owner, holds)
-  return {1, draw(counter, tokens)}
+  return draw(counter, tokens)
 end
 
 if redis.call('EXISTS', lock) == 1 then
@@ -140,14 +153,11 @@ end
 -- nobody's way, and may be alive behind a server or a link that was down.
 local head, ends, dropped = front()
 if not head or head == owner then
-  local token = draw(counter, tokens) -- a full server refuses here, before there is a lock
-  redis.call('PEXPIRE', lock, ARGV[2]) -- no key yet: proves the right to it
-  redis.call('HSET', lock, owner, holds)
-  redis.call('PEXPIRE', lock, ARGV[2])
+  local first = grant()
   redis.call('LREM', queue, '0', owner)
   redis.call('ZREM', deadlines, owner)
   redis.call('ZREM', alive, owner)
-  return {1, token}
+  return first
 end
 
 stay(0)

@@ -9,12 +9,17 @@
 --        waiters count as alive, 5 mark of the owner, if it is to be written
 -- ARGV   1 owner, 2 ttl of the mark in ms, 3 what a waiter's channel begins
 --        with, 4... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           the owner neither held nor waited
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the owner neither held nor waited
+-- Uses   publish, ended
 
 local lock, queue, deadlines, alive, mark = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local owner, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
+
+local held = redis.call('HDEL', lock, owner) == 1
+if held and not mark and redis.call('EXISTS', queue, deadlines, alive) == 0 then
+  return ended(0) -- nobody waits
+end
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
@@ -37,12 +42,8 @@ local function front()
   end
 end
 
-local ended = redis.call('HGET', lock, owner)
-if ended then
-  redis.call('DEL', lock)
-end
 -- All occurrences: a queue that others broke may have several.
-ended = redis.call('LREM', queue, '0', owner) > 0 or ended
+local waited = redis.call('LREM', queue, '0', owner) > 0
 redis.call('ZREM', deadlines, owner)
 redis.call('ZREM', alive, owner)
 
@@ -51,9 +52,9 @@ if mark then
   redis.call('PEXPIRE', mark, ttl)
   redis.call('SET', mark, 'abandoned', 'PX', ttl)
 end
-if not ended then
-  return {0, 0}
+if not held and not waited then
+  return 0
 end
 
 local head = redis.call('EXISTS', lock) == 0 and front()
-return {1, head and publish(4, channel .. head, '0') or 0}
+return ended(head and publish(4, channel .. head, '0') or 0)

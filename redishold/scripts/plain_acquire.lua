@@ -2,7 +2,7 @@
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter
 -- ARGV   1 owner, 2 ttl in ms, 3 how many tokens to reserve
--- Reply  {1, first token}           granted, now or by an earlier call
+-- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, value, '1'}      busy; the value is the holder, or what another
 --                                   library wrote; pttl -1: it never expires
 --        {-2, mark}                 the owner was given up or broken
@@ -12,6 +12,12 @@
 
 local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
 local owner, ttl, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+if redis.call('EXISTS', lock, mark) == 0 then
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+  redis.call('SET', lock, owner, 'PX', ARGV[2])
+  return first
+end
 
 local gone = redis.call('GET', mark)
 if gone then
@@ -23,12 +29,6 @@ if value == owner then
   -- PEXPIRE first: a full server does not refuse it, nor what follows it.
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
-  return {1, draw(counter, tokens)}
+  return draw(counter, tokens)
 end
-if value then
-  return {0, redis.call('PTTL', lock), value, '1'}
-end
-
-local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
-redis.call('SET', lock, owner, 'PX', ARGV[2])
-return {1, first}
+return {0, redis.call('PTTL', lock), value, '1'}

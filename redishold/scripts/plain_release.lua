@@ -5,15 +5,15 @@
 --
 -- KEYS   1 lock
 -- ARGV   1 owner, 2 channel, 3... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           the lock has another value or none
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the lock has another value or none
+-- Uses   publish, ended
 
 local lock, owner, channel = KEYS[1], ARGV[1], ARGV[2]
 
 if redis.call('GET', lock) ~= owner then
-  return {0, 0}
+  return 0
 end
 redis.call('DEL', lock)
 
-return {1, publish(3, channel, '0')}
+return ended(publish(3, channel, '0'))

@@ -4,15 +4,14 @@
 --
 -- KEYS   1 lock
 -- ARGV   1 owner, 2 channel, 3... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           the owner holds nothing
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the owner holds nothing
+-- Uses   publish, ended
 
 local lock, owner, channel = KEYS[1], ARGV[1], ARGV[2]
 
-if not redis.call('HGET', lock, owner) then
-  return {0, 0}
+if redis.call('HDEL', lock, owner) == 0 then -- with its last field the hash goes as well
+  return 0
 end
-redis.call('DEL', lock)
 
-return {1, publish(3, channel, '0')}
+return ended(publish(3, channel, '0'))

@@ -13,7 +13,6 @@
 local lock, timeout, channel = KEYS[1], KEYS[4], ARGV[1]
 
 try('HSCAN', lock, '0', 'COUNT', '1')
-try('HDEL', lock, 'probe')
 try('PTTL', timeout)
 try('DEL', timeout)
 local tidy = refused[1] == 0

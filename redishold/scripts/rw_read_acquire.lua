@@ -7,11 +7,11 @@
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 timeout key of the owner
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve,
 --        5 field of the write hold beside which it is granted, '' if there is none
--- Reply  {1, first token}           granted, now or by an earlier call
+-- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder is the field of the writer, '' if unknown
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw
+-- Uses   draw, limit
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -23,13 +23,14 @@ local function longest(key)
   return string.format('%.0f', math.max(redis.call('PTTL', key), ttl))
 end
 
-local gone = redis.call('GET', mark)
+local found = redis.call('EXISTS', lock, mark) > 0 -- else there is nothing to look at
+local gone = found and redis.call('GET', mark)
 if gone then
   return {-2, gone}
 end
 
-local mode = redis.call('HGET', lock, 'mode')
-if mode ~= 'read' and mode ~= 'write' and redis.call('EXISTS', lock) == 1 then
+local mode = found and redis.call('HGET', lock, 'mode')
+if found and mode ~= 'read' and mode ~= 'write' then
   return {-1}
 end
 
@@ -38,7 +39,7 @@ if mode and redis.call('HGET', lock, owner) then
   redis.call('PEXPIRE', lock, longest(lock))
   redis.call('SET', timeout, '1', 'PX', longest(timeout))
   redis.call('HSET', lock, owner, holds)
-  return {1, draw(counter, tokens)}
+  return draw(counter, tokens)
 end
 
 if mode == 'write' and (ARGV[5] == '' or redis.call('HEXISTS', lock, ARGV[5]) == 0) then
@@ -55,12 +56,12 @@ if mode == 'write' and (ARGV[5] == '' or redis.call('HEXISTS', lock, ARGV[5]) ==
 end
 
 local first = draw(counter, tokens) -- a full server refuses here, before there is a hold
-redis.call('PEXPIRE', lock, longest(lock)) -- where there is no key yet, it proves the right to it
 redis.call('SET', timeout, '1', 'PX', ARGV[2]) -- a field must not be seen without it
 if mode then
+  redis.call('PEXPIRE', lock, longest(lock))
   redis.call('HSET', lock, owner, holds)
 else
   redis.call('HSET', lock, 'mode', 'read', owner, holds)
-  redis.call('PEXPIRE', lock, ARGV[2])
+  limit(lock, ARGV[2])
 end
-return {1, first}
+return first

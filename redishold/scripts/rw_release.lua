@@ -14,9 +14,9 @@
 --        4 '' or what the hold count must be: else nothing is done, nor marked
 --        5 text of the mark, 6 ttl of the mark in ms
 --        7... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           there is no such hold
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               there is no such hold
+-- Uses   publish, ended
 
 local lock, mark, field, prefix, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
@@ -108,7 +108,7 @@ end
 local writes = mode == 'write' and string.find(field .. ':', ':write:', 1, true)
 
 if ARGV[4] ~= '' and ARGV[4] ~= held then
-  return {0, 0}
+  return 0
 end
 
 local payloads = {}
@@ -125,7 +125,7 @@ if mark then
   redis.call('SET', mark, ARGV[5], 'PX', ARGV[6])
 end
 if not held then
-  return {0, 0}
+  return 0
 end
 
 local receivers = 0
@@ -133,4 +133,4 @@ for _, payload in ipairs(payloads) do
   local heard = publish(7, channel, payload)
   receivers = math.min(receivers, heard) < 0 and -1 or receivers + heard
 end
-return {1, receivers}
+return ended(receivers)

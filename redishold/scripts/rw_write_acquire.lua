@@ -11,13 +11,13 @@
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve,
 --        5 what timeout keys begin with
--- Reply  {1, first token}           granted, now or by an earlier call
+-- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder is the field of the writer or of a
 --                                   reader, '' if unknown; pttl of the writer, or of
 --                                   the reader that stays longest
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw
+-- Uses   draw, limit
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -70,13 +70,14 @@ local function survey()
   return longest, holder, dead, false
 end
 
-local gone = redis.call('GET', mark)
+local found = redis.call('EXISTS', lock, mark) > 0 -- else there is nothing to look at
+local gone = found and redis.call('GET', mark)
 if gone then
   return {-2, gone}
 end
 
-local mode = redis.call('HGET', lock, 'mode')
-if mode ~= 'read' and mode ~= 'write' and redis.call('EXISTS', lock) == 1 then
+local mode = found and redis.call('HGET', lock, 'mode')
+if found and mode ~= 'read' and mode ~= 'write' then
   return {-1}
 end
 
@@ -85,7 +86,7 @@ if mode == 'write' and redis.call('HGET', lock, field) then
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   redis.call('HSET', lock, field, holds)
-  return {1, draw(counter, tokens)}
+  return draw(counter, tokens)
 end
 
 if mode == 'write' then
@@ -118,7 +119,6 @@ local first = draw(counter, tokens) -- a full server refuses here, before anythi
 if mode then
   redis.call('DEL', lock) -- only dead readers
 end
-redis.call('PEXPIRE', lock, ARGV[2]) -- no key yet: proves the right to it
 redis.call('HSET', lock, 'mode', 'write', field, holds)
-redis.call('PEXPIRE', lock, ARGV[2])
-return {1, first}
+limit(lock, ARGV[2])
+return first

@@ -5,9 +5,9 @@
 --
 -- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner
 -- ARGV   1 permit id, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           the owner held nothing
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the owner held nothing
+-- Uses   publish, ended
 
 local counter, permits, mark = KEYS[1], KEYS[2], KEYS[3]
 local id, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -29,7 +29,7 @@ redis.call('PEXPIRE', mark, ttl)
 redis.call('SET', mark, 'abandoned', 'PX', ttl)
 
 if not own then
-  return {0, 0}
+  return 0
 end
 
-return {1, free > 0 and publish(4, channel, string.format('%.0f', free)) or 0}
+return ended(free > 0 and publish(4, channel, string.format('%.0f', free)) or 0)

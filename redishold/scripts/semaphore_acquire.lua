@@ -6,7 +6,7 @@
 -- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner, 4 token counter
 -- ARGV   1 permit id, 2 ttl in ms, 3 permits in all if the name is new,
 --        4 how many tokens to reserve, 5 channel, 6... the commands to publish with
--- Reply  {1, first token}    granted, now or by an earlier call
+-- Reply  first token         granted, now or by an earlier call
 --        {0, pttl, '', '0'}  busy; pttl until the first permit ends, -1 if none does
 --        {-1}                the key is something else
 --        {-2, mark}          the owner was given up
@@ -42,7 +42,7 @@ if own and tonumber(own) > now then
   if ends > tonumber(own) then
     redis.call('ZADD', permits, text(ends), id)
   end
-  return {1, draw(drawn_key, tokens)}
+  return draw(drawn_key, tokens)
 end
 if own then -- its own permit has ended: the first to be taken back
   redis.call('ZADD', permits, '0', id)
@@ -83,7 +83,7 @@ if free > 0 and (#expired > 0 or not value) then
   publish(6, channel, text(free))
 end
 if first then
-  return {1, first}
+  return first
 end
 if #expired == chunk then
   return {0, 0, '', '0'} -- there may be more to take back

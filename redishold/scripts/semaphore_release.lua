@@ -2,9 +2,9 @@
 --
 -- KEYS   1 counter of free permits, 2 permits out
 -- ARGV   1 permit id, 2 channel, 3... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           the owner held nothing, or its permit had ended
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the owner held nothing, or its permit had ended
+-- Uses   publish, ended
 
 local counter, permits, id, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
@@ -13,7 +13,7 @@ local now = math.floor(tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000)
 
 local own = redis.call('ZSCORE', permits, id)
 if not own then
-  return {0, 0}
+  return 0
 end
 
 -- ZREM first, of nothing: a full server does not refuse it, nor what follows it,
@@ -27,6 +27,6 @@ redis.call('ZREM', permits, id)
 
 local receivers = free > 0 and publish(3, channel, string.format('%.0f', free)) or 0
 if tonumber(own) <= now then
-  return {0, 0}
+  return 0
 end
-return {1, receivers}
+return ended(receivers)

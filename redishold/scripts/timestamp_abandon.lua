@@ -6,9 +6,9 @@
 --
 -- KEYS   1 lock, 2 record, 3 mark of the owner
 -- ARGV   1 owner, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
--- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
---        {0, 0}           the owner held nothing
--- Uses   publish
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the owner held nothing
+-- Uses   publish, ended
 
 local lock, record, mark = KEYS[1], KEYS[2], KEYS[3]
 local owner, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
@@ -29,7 +29,7 @@ redis.call('PEXPIRE', mark, ttl)
 redis.call('SET', mark, 'abandoned', 'PX', ttl)
 
 if not held then
-  return {0, 0}
+  return 0
 end
 
-return {1, publish(4, channel, '0')}
+return ended(publish(4, channel, '0'))

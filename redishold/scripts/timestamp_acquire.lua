@@ -9,7 +9,7 @@
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 record
 -- ARGV   1 owner, 2 ttl in ms, 3 how many tokens to reserve
--- Reply  {1, first token}           granted, now or by an earlier call
+-- Reply  first token                granted, now or by an earlier call
 --        {0, ms left, holder, '1'}  busy; holder '' for an old client
 --        {-1}                       the value is no time in seconds
 --        {-2, mark}                 the owner was given up or broken
@@ -68,7 +68,7 @@ if holder == owner and stamp and stamp >= wrote then
   local longest = math.max(redis.call('PTTL', record), ttl)
   redis.call('PEXPIRE', record, string.format('%.0f', longest))
   write(longest, wrote)
-  return {1, draw(counter, tokens)}
+  return draw(counter, tokens)
 end
 if holder and holder ~= owner then
   return {0, math.max(left, redis.call('PTTL', record)), holder, '1'}
@@ -79,4 +79,4 @@ end
 
 local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
 write(ttl, 0)
-return {1, first}
+return first

@@ -6,19 +6,19 @@
 -- KEYS   1 lock, 2 record, 3 mark of the owner
 -- ARGV   1 owner or value, 2 why, 3 ttl of the mark in ms, 4 channel,
 --        5... the commands to publish with
--- Reply  {1, receivers}   ended; -1 receivers: the server refused to publish
---        {0, 0}           the hold is gone or has changed
--- Uses   publish
+-- Reply  1 + receivers   ended; -1: the same, but the server refused to publish
+--        0               the hold is gone or has changed
+-- Uses   publish, ended
 
 local lock, record, mark, owner = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local why, ttl, channel = ARGV[2], ARGV[3], ARGV[4]
 
 local holder = string.match(redis.call('GET', record) or '', '^%d+ (.*)$')
 if (holder or redis.call('GET', lock)) ~= owner then
-  return {0, 0}
+  return 0
 end
 redis.call('DEL', lock)
 redis.call('DEL', record)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
-return {1, publish(5, channel, '0')}
+return ended(publish(5, channel, '0'))

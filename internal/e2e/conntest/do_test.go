@@ -135,6 +135,71 @@ func TestManyCallsAreOnePipeline(t *testing.T) {
 	})
 }
 
+// single is what a Conn has for calls that are made one by one.
+type single interface {
+	redishold.Single
+	redishold.Beginner
+}
+
+// Calls of several goroutines may travel together: each is executed once, and its
+// answer is its caller's, whatever happens to the script in between.
+func TestCallsOfManyGoroutines(t *testing.T) {
+	each(t, func(e *env) {
+		const goroutines, calls = 50, 40
+		script := redishold.NewScript("test", "redis.call('INCR', KEYS[1]) if ARGV[1] == 'odd' then return redis.error_reply('ODD ' .. ARGV[2]) end return ARGV[2]")
+		ctx := within(e.T, 20*time.Second)
+		conn := e.conn.(single)
+		var done sync.WaitGroup
+		for i := range goroutines {
+			done.Go(func() {
+				for j := range calls {
+					kind, want := "even", fmt.Sprint(i, "/", j)
+					if j%2 == 1 {
+						kind = "odd"
+					}
+					c := &redishold.Call{Script: script, Keys: []string{"sum"}, Args: []string{kind, want}}
+					var r redishold.Result
+					if j%4 < 2 {
+						r = conn.DoOne(ctx, c)
+					} else {
+						r = conn.Begin(ctx, c)()
+					}
+					if kind == "even" && r.Value != want || kind == "odd" && replyText(r.Err) != "ODD "+want {
+						t.Errorf("%s call: got %v, error %v, want %v", kind, r.Value, r.Err, want)
+					}
+					if i == 0 && j%10 == 5 {
+						e.server.Do("SCRIPT", "FLUSH")
+					}
+				}
+			})
+		}
+		done.Wait()
+		if got := e.server.String("GET", "sum"); got != strconv.Itoa(goroutines*calls) {
+			t.Errorf("the script ran %v times, want %v", got, goroutines*calls)
+		}
+	})
+}
+
+// What was begun earlier is answered though a context is over by then, and the
+// context of a call that hangs ends that call alone.
+func TestBegunCalls(t *testing.T) {
+	each(t, func(e *env) {
+		conn := e.conn.(single)
+		ctx, cancel := context.WithCancel(context.Background())
+		c := call("return ARGV[1]", "first")
+		first := conn.Begin(ctx, &c)
+		c = call("overwritten")
+		time.Sleep(100 * time.Millisecond) // for the answer, which nothing shows
+		cancel()
+		if r := first(); r.Value != "first" {
+			t.Errorf("got %v, error %v, want first", r.Value, r.Err)
+		}
+		if r := conn.Begin(ctx, &c)(); !errors.Is(r.Err, driver.ErrNotSent) || !errors.Is(r.Err, context.Canceled) {
+			t.Errorf("begun when the context was over: got %v, error %v, want not sent", r.Value, r.Err)
+		}
+	})
+}
+
 func TestNoCalls(t *testing.T) {
 	each(t, func(e *env) {
 		if r := e.conn.Do(within(e, time.Second)); len(r) != 0 {

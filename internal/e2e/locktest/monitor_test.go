@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,6 +150,10 @@ func (r *fairReplay) onLock(c command) {
 		}
 		r.granted[owner], r.holder = true, owner
 		r.grants++
+	case "hdel":
+		if slices.Contains(c.args[2:], r.holder) {
+			r.holder = ""
+		}
 	case "del", "unlink":
 		r.holder = ""
 	}
@@ -226,6 +231,7 @@ func TestReplayOfFairLock(t *testing.T) {
 	alive := func(o string, ms int) string {
 		return on("ZADD", fmt.Sprintf(`"holdfast:fair:{a}" "%d" "%s"`, ms, o))
 	}
+	release := func(o string) string { return on("HDEL", `"a" "`+o+`"`) }
 	free, drop := on("DEL", `"a"`), on("LPOP", `"redisson_lock_queue:{a}"`)
 	forget := func(o string) string { return on("ZREM", `"holdfast:fair:{a}" "`+o+`"`) }
 	for name, test := range map[string]struct {
@@ -239,6 +245,8 @@ func TestReplayOfFairLock(t *testing.T) {
 		"overtaken":        {[]string{queue("x"), queue("y"), grant("y")}, "but the queue was"},
 		"no place at all":  {[]string{queue("x"), grant("z")}, "but the queue was"},
 		"twice":            {[]string{queue("x"), queue("x")}, "twice"},
+		"released":         {[]string{grant("x"), release("x"), grant("y"), release("y")}, ""},
+		"not its own":      {[]string{grant("x"), release("y"), grant("y")}, "held it"},
 		"two holders":      {[]string{grant("x"), grant("y")}, "held it"},
 		"a live one":       {[]string{queue("x"), alive("x", 1_790_000_001_000), drop}, "is alive"},
 		"left in the list": {[]string{queue("x")}, "at the end"},

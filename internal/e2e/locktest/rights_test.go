@@ -18,7 +18,7 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 	}
 	const common = "~app:* &redisson_lock__channel:* " +
 		"+evalsha +eval +subscribe +unsubscribe +publish +info +hello +ping +client|setname " +
-		"+exists +del +pexpire +pttl +get +set +hget +hset +hexists +hlen +hkeys +hgetall +time"
+		"+exists +del +pexpire +pttl +get +set +hget +hset +hdel +hexists +hlen +hkeys +hgetall +time"
 	kinds := map[string]struct {
 		rights string
 		opts   redishold.Options
@@ -32,7 +32,7 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 			use:    func(ctx context.Context, l *holdfast.Locker) error { return l.FairMutex("a").Do(ctx, nothing) },
 		},
 		"read-write": {
-			rights: "~{app:* &redisson_rwlock:* +hdel +hscan",
+			rights: "~{app:* &redisson_rwlock:* +hscan",
 			use: func(ctx context.Context, l *holdfast.Locker) error {
 				if err := l.RWMutex("a").Read.Do(ctx, nothing); err != nil {
 					return err

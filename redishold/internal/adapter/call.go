@@ -93,6 +93,9 @@ func isContext(err error) bool {
 // NoScript reports whether err is the server's answer that it does not know a
 // script, so that nothing was executed.
 func NoScript(err error) bool {
+	if err == nil {
+		return false
+	}
 	var reply *redishold.ReplyError
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Text, "NOSCRIPT")
 }

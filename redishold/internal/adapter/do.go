@@ -11,6 +11,9 @@ import (
 // Client is a client library as Do uses it. Its methods may block for longer
 // than their context, and never repeat what may have been executed.
 type Client interface {
+	// Send is what a Combiner needs; it is called only where Cluster returns nil.
+	Sender
+
 	// One runs a call that asks for no replicas, wherever its key lives.
 	One(ctx context.Context, call *redishold.Call) redishold.Result
 

@@ -64,6 +64,13 @@ func (f *fakeCluster) One(ctx context.Context, call *redishold.Call) redishold.R
 	return f.answer(call)
 }
 
+func (f *fakeCluster) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
+	for i, call := range calls {
+		f.note("send", []redishold.Call{*call})
+		results[i] = f.answer(call)
+	}
+}
+
 func (f *fakeCluster) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	f.note("pipeline", calls)
 	return f.answers(calls)

@@ -3,16 +3,27 @@
 --
 -- A full server refuses here: call it before anything else is written.
 --
+-- What is no number, or leaves no room for the block, is put back and is an
+-- error: a counter may be ahead of the clock, so to begin anew is not safe.
+--
 -- Takes  the key of the counter, and how many tokens
 -- Reply  the first of them
 
 local function draw(counter, tokens)
   local now = redis.call('TIME')
-  local drawn = tonumber(redis.call('GET', counter) or 0) or 0
-  local first = math.max(drawn + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
-  if not (first + tokens < 2 ^ 53) then -- also where the counter is nan
-    error('token counter ' .. counter .. ' is beyond 2^53')
+  local first = now[1] * 1000000 + now[2]
+  local before = redis.call('SET', counter, first + tokens - 1, 'GET')
+  local drawn = tonumber(before or 0)
+  if drawn and drawn < first and first + tokens < 2 ^ 53 then
+    return first
   end
-  redis.call('SET', counter, string.format('%.0f', first + tokens - 1))
+
+  -- The counter is ahead: a block just before, or a clock that was set back.
+  first = drawn and math.floor(drawn) + 1
+  if not (drawn and first + tokens < 2 ^ 53) then -- also where it is nan
+    redis.call('SET', counter, before or 0)
+    error('token counter ' .. counter .. ' is no number below 2^53')
+  end
+  redis.call('SET', counter, first + tokens - 1)
   return first
 end

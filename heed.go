@@ -1,0 +1,41 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Heed listens for word that somebody has broken a hold of l, see Break, until ctx
+// ends, and returns ctx's error. On such word the hold's renewal is made at once,
+// so that the holder learns of the loss in a round trip and not in TTL/3. Run it
+// beside long holds that people may end by hand; it costs a subscription.
+//
+// Nothing depends on it: a hold whose word got lost ends with its next renewal.
+// Permits of a semaphore get no word in Redis, where nothing says whose they are.
+// An error other than ctx's says that the store does not listen, at present or,
+// with errors.ErrUnsupported, at all.
+func (l *Locker) Heed(ctx context.Context) error {
+	notifier, ok := l.backend.(driver.Notifier)
+	if !ok {
+		return fmt.Errorf("listen for broken locks: not possible on %s: %w", l.info.Name, errors.ErrUnsupported)
+	}
+	if err := notifier.Notify(ctx, l.id, l.keeper.hint); err != nil {
+		return fmt.Errorf("listen for broken locks: %w", err)
+	}
+	return nil
+}
+
+// hint makes the renewal of the owner's lease due now, if it is held.
+func (k *keeper) hint(owner string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range k.leases {
+		if l.owner == owner {
+			k.renewAt(l, k.locker.elapsed())
+			return
+		}
+	}
+}

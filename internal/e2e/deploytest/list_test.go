@@ -1,0 +1,116 @@
+package deploytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// In a cluster every master is walked, and a name that it cannot place is an error
+// that does not hide the others.
+func TestListCluster(t *testing.T) {
+	d := redistest.StartDeployment(t, redistest.Cluster)
+	for _, adapter := range dial.Adapters() {
+		t.Run(adapter, func(t *testing.T) {
+			conn, shut, err := dial.Open(t.Context(), dial.To(adapter, d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(shut)
+			for _, prefix := range []string{"", "app:", "{app}:"} {
+				l := holdfast.New(redishold.New(conn, &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "me"})
+				listCluster(t, l, adapter)
+				records, err := l.Look(t.Context(), "free", "a}b{c", "x")
+				if prefix != "{app}:" && (err == nil || records[0].Kind != "" || records[1].Kind != driver.KindUnknown || records[2].Kind != "") {
+					t.Errorf("a name that a cluster cannot place: got %+v, %v", records, err)
+				}
+				heedInCluster(t, d, l)
+				if err := l.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// listCluster holds locks in many slots, and wants all of them listed.
+func listCluster(t *testing.T, l *holdfast.Locker, names string) {
+	t.Helper()
+	want, found := map[string]driver.Kind{}, map[string]driver.Kind{}
+	var locks []*holdfast.Lock
+	for i := range 60 {
+		name := fmt.Sprintf("%s:%d", names, i)
+		locks, want[name] = append(locks, mustTake(t, l.Mutex(name).Lock)), driver.KindMutex
+	}
+	locks, want[names+":permits"] = append(locks, mustTake(t, l.Semaphore(names+":permits", 3).Acquire)), driver.KindSemaphore
+
+	for r, err := range l.List(t.Context(), driver.ListOptions{Prefix: names}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[r.Name] = r.Kind
+		if r.Held != 1 || r.Kind == driver.KindMutex && r.Holds[0].Note != "me" {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if !maps.Equal(found, want) {
+		t.Errorf("got %v, want %v", found, want)
+	}
+	for _, k := range locks {
+		if err := k.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func mustTake(t *testing.T, lock func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)) *holdfast.Lock {
+	t.Helper()
+	k, err := lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// heedInCluster breaks locks on several nodes while l listens on one.
+func heedInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	heeded := make(chan error, 1)
+	go func() { heeded <- l.Heed(ctx) }()
+	listens := func(s *redistest.Server) bool { return len(s.Strings("PUBSUB", "CHANNELS", "*holdfast:client:*")) > 0 }
+	for deadline := time.Now().Add(5 * time.Second); !slices.ContainsFunc(d.Servers(), listens); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody listens")
+		}
+	}
+	for i := range 6 {
+		lock := mustTake(t, l.Mutex(fmt.Sprintf("broken:%d", i)).Lock)
+		records, err := l.Look(t.Context(), lock.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if err := l.Break(t.Context(), lock.Name(), records[0].Holds[0].Holder, "test"); err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Context(t.Context()).Done()
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the holder heard after %v, want at once", took)
+		}
+	}
+	cancel()
+	if err := <-heeded; !errors.Is(err, context.Canceled) {
+		t.Errorf("Heed: got %v, want its context's error", err)
+	}
+}

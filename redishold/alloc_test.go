@@ -1,0 +1,115 @@
+package redishold
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// quickConn is a Conn that answers without a slice or a copy.
+type quickConn struct {
+	fakeConn
+}
+
+func (c *quickConn) DoOne(_ context.Context, call *Call) Result { return quick(call) }
+
+func (c *quickConn) Begin(context.Context, *Call) func() Result { return released }
+
+func released() Result { return Result{Value: int64(1)} }
+
+var (
+	_ Single   = (*quickConn)(nil)
+	_ Beginner = (*quickConn)(nil)
+)
+
+func quick(call *Call) Result {
+	if strings.HasSuffix(call.Script.Name(), "release") {
+		return released()
+	}
+	return Result{Value: int64(7)}
+}
+
+// The path of a lock that is free must not allocate: of a whole pair, what this
+// package adds is the name of the owner's mark.
+func TestAllocations(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		claim driver.Claim
+		most  float64
+	}{
+		{"exclusive", testClaim("stock:42"), 1},
+		{"fair", fairTestClaim("stock:42"), 19},
+		{"permit", fuzzClaim(4, "stock:42"), 17},
+		{"write", testWriter("stock:42"), 12},
+	} {
+		b := New(&quickConn{}, nil)
+		mustTry(t, b, c.claim)
+		for _, release := range []struct {
+			name string
+			do   func() error
+		}{
+			{"Release", func() error { return b.Release(t.Context(), c.claim) }},
+			{"BeginRelease", func() error { _, err := b.BeginRelease(t.Context(), c.claim)(); return err }},
+		} {
+			got := testing.AllocsPerRun(1000, func() {
+				if out, err := b.Try(t.Context(), c.claim); err != nil || !out.Granted {
+					t.Fatalf("got %+v and error %v", out, err)
+				}
+				if err := release.do(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if got > c.most && !raceDetector {
+				t.Errorf("%s, Try and %s: got %v allocations, want at most %v", c.name, release.name, got, c.most)
+			}
+		}
+	}
+}
+
+// A renewal of many costs a few slices for all of them together.
+func TestAllocationsOfRenewals(t *testing.T) {
+	b := New(&quickConn{fakeConn: fakeConn{silent: true}}, nil)
+	claims := make([]driver.Claim, 400)
+	for i := range claims {
+		claims[i] = testClaim(fmt.Sprint("stock:", i))
+	}
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := b.Renew(t.Context(), claims); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > 20 && !raceDetector {
+		t.Errorf("400 claims: got %v allocations, want at most 20", got)
+	}
+}
+
+func BenchmarkTryRelease(b *testing.B) {
+	backend, c := New(&quickConn{}, nil), testClaim("stock:42")
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := backend.Try(b.Context(), c); err != nil {
+				b.Fatal(err)
+			}
+			if err := backend.Release(b.Context(), c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkPlace(b *testing.B) {
+	l, names := &layout{}, make([]string, 512)
+	for i := range names {
+		names[i] = fmt.Sprint("stock:", i)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			l.place(names[i%len(names)])
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package redishold
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// BeginRelease is Release in two steps: it returns when the call is on its way,
+// so that a Try of the same name that is made after it arrives later, as far as
+// the client can have it so. finish waits for the answer; it must be called, and
+// only once.
+//
+// others is how many other clients received the message of the release, and may
+// be waiting. It is -1 where that is not known: in a cluster, for fair and
+// read-write locks, where waiters poll, for an unsettled claim, and with a Conn
+// that is no Beginner. Then the release may also be sent by finish only. Backends
+// that share a Conn are one client.
+func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+	info := b.server.known.Load()
+	if b.beginner == nil || info == nil || c.Unsettled {
+		return b.releaseLater(ctx, c)
+	}
+	r, ok := b.releases.Get().(*release)
+	if !ok {
+		r = &release{backend: b}
+		r.finish = r.wait
+	}
+	r.begin(ctx, *info, c)
+	return r.finish
+}
+
+// releaseLater releases c in finish.
+func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
+	return func() (int, error) { return -1, b.Release(ctx, c) }
+}
+
+// release is one on its way.
+type release struct {
+	backend *Backend
+	finish  func() (int, error) // wait, made once for all that r is used for
+
+	ctx    context.Context
+	claim  driver.Claim
+	place  place
+	info   ServerInfo
+	form   form
+	before ears
+	sent   errand
+	answer func() Result
+}
+
+func (r *release) begin(ctx context.Context, info ServerInfo, c driver.Claim) {
+	b := r.backend
+	r.ctx, r.info, r.claim = ctx, info, c
+	r.place, r.form = b.layout.place(c.Name), b.form(c)
+	r.before = b.topics.ears(r.form.channel(r.place, c))
+	r.sent.call = r.form.release(r.sent.room(), r.place, c, b.publishWith(info))
+	r.answer = b.beginner.Begin(ctx, &r.sent.call)
+}
+
+// wait waits for the answer.
+func (r *release) wait() (others int, err error) {
+	b := r.backend
+	result := r.answer()
+	receivers, err := b.released(r.ctx, r.place, r.info, r.claim, result)
+	others = r.others(receivers)
+	r.ctx, r.answer = nil, nil
+	if isAnswer(result) { // else the Conn may still look at r
+		b.releases.Put(r)
+	}
+	return others, err
+}
+
+// others is receivers without this process.
+func (r *release) others(receivers int) int {
+	b := r.backend
+	if receivers < 0 || r.info.Cluster || !r.form.tellsAll() || b.topics.poll > 0 || b.deaf.Load() {
+		return -1
+	}
+	switch after := b.topics.ears(r.form.channel(r.place, r.claim)); {
+	case after != r.before || after == earsUnknown:
+		return -1
+	case after == earsOpen:
+		return max(0, receivers-1)
+	default:
+		return receivers
+	}
+}

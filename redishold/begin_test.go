@@ -1,0 +1,211 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// beginConn is a fakeConn that is a Beginner.
+type beginConn struct {
+	fakeConn
+	begun   int
+	pending []func() // run before the answer
+}
+
+func (c *beginConn) Begin(ctx context.Context, call *Call) func() Result {
+	c.begun++
+	sent := copies([]Call{*call})[0]
+	return func() Result {
+		for _, f := range c.pending {
+			f()
+		}
+		return c.Do(ctx, sent)[0]
+	}
+}
+
+func TestBeginReleaseSendsAtOnce(t *testing.T) {
+	conn := &beginConn{}
+	b := New(conn, nil)
+	c := testClaim("orders")
+	mustTry(t, b, c)
+	finish := b.BeginRelease(t.Context(), c)
+	if conn.begun != 1 {
+		t.Fatalf("got %d calls begun before finish, want 1", conn.begun)
+	}
+	if others, err := finish(); others != 0 || err != nil {
+		t.Fatalf("got %d others and error %v, want 0 and none", others, err)
+	}
+	if got := conn.count("release"); got != 1 {
+		t.Fatalf("got %d releases, want 1", got)
+	}
+}
+
+// Many at once, which share what they are kept in.
+func TestBeginReleaseKeepsThemApart(t *testing.T) {
+	conn := &beginConn{}
+	b := New(conn, nil)
+	names := []string{"a", "b", "c", "d"}
+	for range 3 {
+		conn.sent = nil
+		var finish []func() (int, error)
+		for _, name := range names {
+			c := testClaim(name)
+			mustTry(t, b, c)
+			finish = append(finish, b.BeginRelease(t.Context(), c))
+		}
+		conn.sent = nil
+		for i := range finish {
+			if _, err := finish[i](); err != nil {
+				t.Fatal(err)
+			}
+			if got := conn.sent[i][0].Keys[0]; got != names[i] {
+				t.Fatalf("release %d: got key %q, want %q", i, got, names[i])
+			}
+		}
+	}
+}
+
+func TestBeginReleaseOthers(t *testing.T) {
+	unsettled := testClaim("orders")
+	unsettled.Unsettled = true
+	for _, c := range []struct {
+		name   string
+		reply  int64
+		claim  driver.Claim
+		opts   Options
+		server ServerInfo
+		listen bool
+		deaf   bool
+		want   int
+	}{
+		{name: "nobody", reply: 1, claim: testClaim("orders"), want: 0},
+		{name: "others", reply: 4, claim: testClaim("orders"), want: 3},
+		{name: "others and this one", reply: 4, claim: testClaim("orders"), listen: true, want: 2},
+		{name: "this one is not heard", reply: 1, claim: testClaim("orders"), listen: true, want: 0},
+		{name: "not published", reply: -1, claim: testClaim("orders"), want: -1},
+		{name: "cluster", reply: 4, claim: testClaim("orders"), server: ServerInfo{Cluster: true}, want: -1},
+		{name: "poll", reply: 4, claim: testClaim("orders"), opts: Options{Poll: 1}, want: -1},
+		{name: "fair", reply: 4, claim: fairTestClaim("orders"), want: -1},
+		{name: "write", reply: 4, claim: testWriter("orders"), want: -1},
+		{name: "permit", reply: 4, claim: fuzzClaim(4, "orders"), listen: true, want: 2},
+		{name: "plain", reply: 4, claim: testClaim("orders"), opts: Options{Protocol: Plain}, listen: true, want: 2},
+		{name: "deaf", reply: 4, claim: testClaim("orders"), deaf: true, want: -1},
+		{name: "unsettled", reply: 4, claim: unsettled, want: -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &beginConn{}
+				conn.server = func(context.Context) (ServerInfo, error) { return c.server, nil }
+				b := New(conn, &c.opts)
+				conn.answer = replying(b.form(c.claim).release(room{}, place{}, c.claim, nil).Script.Name(), c.reply)
+				held := c.claim
+				held.Unsettled = false
+				mustTry(t, b, held)
+				b.deaf.Store(c.deaf)
+				if c.listen {
+					w := b.Waiter(c.claim)
+					defer w.Close()
+					if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				others, err := b.BeginRelease(t.Context(), c.claim)()
+				if others != c.want || err != nil {
+					t.Fatalf("got %d and error %v, want %d", others, err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Whether this process is among those who heard it is not known where it began
+// or ceased to listen while the release was under way.
+func TestBeginReleaseOthersWhileListeningBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &beginConn{}
+		conn.answer = replying("release", int64(4))
+		b := New(conn, nil)
+		c := testClaim("orders")
+		mustTry(t, b, c)
+		w := b.Waiter(c)
+		defer w.Close()
+		conn.pending = append(conn.pending, func() {
+			if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+				t.Error(err)
+			}
+		})
+		if others, err := b.BeginRelease(t.Context(), c)(); others != -1 || err != nil {
+			t.Fatalf("got %d and error %v, want -1", others, err)
+		}
+	})
+}
+
+func TestBeginReleaseOfWhatIsGone(t *testing.T) {
+	conn := &beginConn{}
+	conn.answer = replying("release", int64(0))
+	b := New(conn, nil)
+	c := testClaim("orders")
+	mustTry(t, b, c)
+	if others, err := b.BeginRelease(t.Context(), c)(); others != -1 || !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("got %d and error %v, want -1 and ErrGone", others, err)
+	}
+	conn.answer = failing("release", "LOADING Redis is loading the dataset in memory")
+	if others, err := b.BeginRelease(t.Context(), c)(); others != -1 || !errors.Is(err, driver.ErrNotSent) {
+		t.Fatalf("got %d and error %v, want -1 and ErrNotSent", others, err)
+	}
+}
+
+// A Conn may go on to read a call that it did not answer: its slices are not used
+// again.
+func TestUnansweredCallsAreLeftAlone(t *testing.T) {
+	cut := errors.New("reset by peer")
+	var seen []*Call
+	conn := &keepingConn{answer: func(call *Call) Result {
+		seen = append(seen, call)
+		return Result{Err: cut}
+	}}
+	b := New(conn, nil)
+	b.server.known.Store(&ServerInfo{})
+	first, second := testClaim("first"), testClaim("second")
+	b.clients.due(first)
+	b.server.pass(b.scripts.probe)
+	do := []func(driver.Claim) error{
+		func(c driver.Claim) error { _, err := b.Try(t.Context(), c); return err },
+		func(c driver.Claim) error { return b.Release(t.Context(), c) },
+		func(c driver.Claim) error { _, err := b.BeginRelease(t.Context(), c)(); return err },
+	}
+	for _, f := range do {
+		if err := f(first); !errors.Is(err, cut) {
+			t.Fatalf("got error %v, want %v", err, cut)
+		}
+	}
+	for range 3 {
+		for _, f := range do {
+			_ = f(second)
+		}
+	}
+	if len(seen) != 12 {
+		t.Fatalf("got %d calls, want 12", len(seen))
+	}
+	for i, call := range seen[:3] {
+		if call.Keys[0] != "first" {
+			t.Errorf("call %d: its key is now %q", i, call.Keys[0])
+		}
+	}
+}
+
+// keepingConn hands the calls themselves to answer.
+type keepingConn struct {
+	fakeConn
+	answer func(*Call) Result
+}
+
+func (c *keepingConn) DoOne(_ context.Context, call *Call) Result { return c.answer(call) }
+
+func (c *keepingConn) Begin(_ context.Context, call *Call) func() Result {
+	return func() Result { return c.answer(call) }
+}

@@ -1,0 +1,55 @@
+package adapter
+
+import (
+	"context"
+	"time"
+)
+
+// alarm is one timer for the deadlines of all calls. It is set for the earliest
+// deadline that it is told of, not set back when that call ends earlier, and rings
+// at most once when there are no calls any more.
+type alarm struct {
+	timer *time.Timer
+	at    time.Time // zero when it is not set
+}
+
+// set makes the alarm ring at the given time, if it would not ring earlier. The
+// zero time is none.
+func (a *alarm) set(at time.Time, ring func()) {
+	if at.IsZero() || !a.at.IsZero() && !at.Before(a.at) {
+		return
+	}
+	a.at = at
+	if a.timer == nil {
+		a.timer = time.AfterFunc(time.Until(at), ring)
+	} else {
+		a.timer.Reset(time.Until(at))
+	}
+}
+
+// ring ends the calls whose deadline has passed.
+func (c *Combiner) ring() {
+	var late []*ride
+	c.mu.Lock()
+	c.alarm.at = time.Time{}
+	now := time.Now()
+	look := func(rides []*ride) {
+		for _, r := range rides {
+			switch {
+			case r.over:
+			case r.at.IsZero() || r.at.After(now):
+				c.alarm.set(r.at, c.wake)
+			default:
+				r.over, r.late = true, true
+				r.result.Err = r.abandon(context.DeadlineExceeded)
+				late = append(late, r)
+			}
+		}
+	}
+	look(c.queue)
+	for p := c.away; p != nil; p = p.next {
+		look(p.rides)
+	}
+	c.mu.Unlock()
+	wake(late)
+}

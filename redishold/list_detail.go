@@ -1,0 +1,184 @@
+package redishold
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	detailMembers = 64  // of a hash, a list or a sorted set
+	detailBytes   = 512 // of a string, or of one member
+)
+
+// readTimes reads timestamp locks as they are: the record beside the time says
+// who holds one.
+func (l *lister) readTimes(ctx context.Context, records []driver.Record) error {
+	var calls []Call
+	var asked []int
+	for i, r := range records {
+		if r.Kind == driver.KindTimestamp {
+			calls, asked = append(calls, l.own.inspect(l.layout.locate(r.Name))), append(asked, i)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	var failed error
+	for i, result := range l.do(ctx, calls...) {
+		l.spent += 5
+		r := &records[asked[i]]
+		reply, err := parseInspect(result.Value)
+		switch {
+		case result.Err != nil:
+			failed, r.Kind = l.classify(l.layout.locate(r.Name), result.Err), driver.KindUnknown
+		case err != nil:
+			failed, r.Kind = err, driver.KindUnknown
+		case reply.otherKind:
+			r.Kind = driver.KindOther
+		case len(reply.holds) == 0:
+			r.Kind = ""
+		default:
+			r.Held = 1
+			r.Holds = []driver.Hold{{Holder: driver.Holder{
+				Owner: reply.holds[0].owner, Holds: reply.holds[0].count, Remaining: reply.remaining,
+			}}}
+		}
+	}
+	return failed
+}
+
+// Detail returns what Look does of name, and its keys: those of all kinds of lock
+// that the name could be, as far as they are there. Detail.Token is the counter of
+// Redisson's RFencedLock, which Options.SharedTokens uses too; Holdfast's own
+// counters belong to no single name. Rights are as for Look, with TYPE, STRLEN and
+// ZCARD.
+func (b *Backend) Detail(ctx context.Context, name string) (driver.Detail, error) {
+	l, err := b.lister(ctx)
+	if err != nil {
+		return driver.Detail{}, err
+	}
+	records, err := l.look(ctx, []string{name})
+	if err != nil {
+		return driver.Detail{}, err
+	}
+	d := driver.Detail{Record: records[0]}
+	p := l.layout.locate(name)
+	keys := l.detailKeys(p, d.Record)
+	value, err := l.call(ctx, Call{
+		Script: l.scripts.keys,
+		Keys:   keys,
+		Args:   []string{strconv.Itoa(detailMembers), strconv.Itoa(detailBytes)},
+	})
+	if err != nil {
+		return driver.Detail{}, l.classify(p, err)
+	}
+	list := asList(value)
+	if len(list) != len(keys) {
+		return driver.Detail{}, badReply(l.scripts.keys.Name(), value)
+	}
+	for i, element := range list {
+		key, ok := parseKey(element)
+		if !ok {
+			return driver.Detail{}, badReply(l.scripts.keys.Name(), value)
+		}
+		if key.Type == "none" {
+			continue
+		}
+		key.Name = keys[i]
+		d.Keys = append(d.Keys, key)
+		if key.Name == tokenKey(p) {
+			d.Token, _ = strconv.ParseUint(key.Value, 10, 64)
+		}
+	}
+	return d, nil
+}
+
+// tokenKey is Redisson's counter of fencing tokens.
+func tokenKey(p place) string { return "redisson_lock_token:" + tagged(p.lock) }
+
+// detailKeys returns the keys that the lock r, which lives at p, may have.
+func (l *lister) detailKeys(p place, r driver.Record) []string {
+	switch l.options.Protocol {
+	case Plain:
+		return []string{p.lock}
+	case Timestamp:
+		return []string{p.lock, l.layout.record(p)}
+	default:
+		queue, deadlines, alive := fairKeys(l.layout, p)
+		keys := []string{p.lock, queue, deadlines, alive, l.permitsKey(p), tokenKey(p)}
+		for _, h := range r.Holds {
+			for n := 1; h.Mode == driver.Shared && n <= h.Holds && len(keys) < 2*detailMembers; n++ {
+				keys = append(keys, tagged(p.lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))
+			}
+		}
+		return keys
+	}
+}
+
+// parseKey reads one element of what list_keys.lua answers, but for the name.
+func parseKey(value any) (driver.Key, bool) {
+	r := reading{list: asList(value), ok: true}
+	key := driver.Key{Type: r.text(), Remaining: remaining(r.number())}
+	size := int(r.number())
+	switch value := r.take().(type) {
+	case string:
+		key.Value = shown(value)
+		if len(value) < size {
+			key.Value += fmt.Sprintf("… (%d bytes)", size)
+		}
+	case []any:
+		members, ok := texts(value)
+		r.ok = r.ok && ok
+		key.Value = lines(key.Type, members, size)
+	default:
+		return key, false
+	}
+	return key, r.ok && len(r.list) == 0
+}
+
+// lines shows members, one on each line.
+func lines(kind string, members []string, size int) string {
+	var text strings.Builder
+	step := 2 // field and value, or member and score
+	if kind == "list" {
+		step = 1
+	}
+	for i := 0; i+step <= len(members); i += step {
+		text.WriteString(shown(members[i]))
+		if step == 2 {
+			text.WriteString(" → " + shown(members[i+1]))
+		}
+		text.WriteByte('\n')
+	}
+	if n := len(members) / step; n < size {
+		fmt.Fprintf(&text, "… (%d in all)\n", size)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// shown returns s as text: what cannot be printed is escaped as in Go, and what
+// is long is cut.
+func shown(s string) string {
+	cut := ""
+	if len(s) > detailBytes {
+		s, cut = s[:detailBytes], "…"
+	}
+	var text strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) {
+			quoted := strconv.QuoteToGraphic(s[:size])
+			text.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			text.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return text.String() + cut
+}

@@ -1,0 +1,348 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func ints(n int) int64 { return int64(n) }
+
+// looked is an answer of list_look.lua about a mutex of testUUID.
+func looked(thread int) []any {
+	fields := []any{fmt.Sprintf("%s:%d", testUUID, thread), "1"}
+	return []any{"hash", ints(30_000), fields, ints(1), []any{ints(0)}, ints(0), ints(-1)}
+}
+
+// answering answers scripts by their names, and others by default.
+func answering(answers map[string]func(Call) Result) func(Call) Result {
+	return func(c Call) Result {
+		if answer, ok := answers[c.Script.Name()]; ok {
+			return answer(c)
+		}
+		return Result{}
+	}
+}
+
+// lookAll answers a list_look for each name that it asks about.
+func lookAll(c Call) Result {
+	var records []any
+	for i := range len(c.Keys) / 5 {
+		records = append(records, looked(i))
+	}
+	return Result{Value: records}
+}
+
+func unregistered(c Call) Result {
+	return Result{Value: slices.Repeat([]any{""}, len(c.Keys))}
+}
+
+func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
+	for _, value := range []any{
+		nil, int64(1),
+		[]any{},
+		[]any{nil},
+		[]any{[]any{}},
+		[]any{[]any{"what"}},
+		[]any{[]any{int64(1)}},
+		[]any{looked(1), looked(2)},
+		[]any{append(looked(1), "more")},
+		[]any{looked(1)[:5]},
+		[]any{[]any{"hash", "x", []any{}, ints(0), []any{ints(0)}, ints(0), ints(0)}},
+		[]any{[]any{"hash", ints(1), []any{testUUID + ":1"}, ints(1), []any{ints(0)}, ints(0), ints(0)}},
+		[]any{[]any{"hash", ints(1), []any{testUUID + ":1", ints(1)}, ints(1), []any{ints(0)}, ints(0), ints(0)}},
+		[]any{[]any{"hash", ints(1), []any{testUUID + ":1", "1"}, ints(1), []any{}, ints(0), ints(0)}},
+		[]any{[]any{"number", ints(1), "5", ints(1), ints(0), []any{"id"}, ints(0), ints(0)}},
+	} {
+		conn := &fakeConn{answer: replying("list_look", value)}
+		records, err := New(conn, nil).Look(t.Context(), "orders")
+		if err == nil || len(records) != 1 || records[0].Kind != driver.KindUnknown || records[0].Name != "orders" {
+			t.Errorf("%v: got %+v and error %v, want a complaint", value, records, err)
+		}
+	}
+}
+
+// What is no lock is told from one by its layout.
+func TestLookTellsKinds(t *testing.T) {
+	owner := testUUID + ":1"
+	hash := func(fields ...any) []any {
+		return []any{"hash", ints(9), fields, ints(len(fields) / 2), []any{ints(0)}, ints(0), ints(-1)}
+	}
+	for want, values := range map[driver.Kind][][]any{
+		driver.KindMutex: {hash(owner, "1"), hash(owner+":"+testUUID, "1")},
+		driver.KindFair:  {{"free", ints(-2), []any{}, ints(0), []any{ints(1), owner, ints(5)}, ints(0), ints(-1)}},
+		driver.KindMulti: {hash("value", owner, "value:"+owner+":lock_count", "1")},
+		driver.KindOther: {
+			hash("x-y", "1"), hash(owner, "one"), hash(owner, "1", "x-y", "1"),
+			{"other", ints(-1), ints(-1)},
+			{"readers", ints(9), []any{"x", "1", ints(5)}, ints(1), ints(0), ints(-1)},
+			{"number", ints(9), "12-", ints(0), ints(0), []any{}, ints(0), ints(0)},
+		},
+		driver.KindSemaphore: {
+			{"number", ints(-1), "3", ints(1), ints(0), []any{"id", ints(5)}, ints(0), ints(0)},
+			{"number", ints(-1), "3", ints(0), ints(2), []any{}, ints(0), ints(0)},
+			{"number", ints(-2), "", ints(1), ints(0), []any{"id", ints(5)}, ints(0), ints(0)},
+		},
+		driver.KindCounter: {{"number", ints(-1), "3", ints(0), ints(0), []any{}, ints(0), ints(0)}},
+		driver.KindLatch:   {{"number", ints(-1), "3", ints(0), ints(0), []any{}, ints(0), ints(2)}},
+		"":                 {{"free", ints(-2), []any{}, ints(0), []any{ints(0)}, ints(0), ints(-1)}},
+	} {
+		for _, value := range values {
+			conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+				"list_look": func(Call) Result { return Result{Value: []any{value}} }, "list_clients": unregistered,
+			})}
+			records, err := New(conn, nil).Look(t.Context(), "orders")
+			if err != nil || records[0].Kind != want {
+				t.Errorf("%v: got %+v and error %v, want %q", value, records, err, want)
+			}
+		}
+	}
+}
+
+// In a cluster each name is a call of its own, and the trouble of one does not
+// hide the others.
+func TestLookInACluster(t *testing.T) {
+	conn := &fakeConn{
+		server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true, ShardedPS: true}, nil },
+		answer: answering(map[string]func(Call) Result{
+			"list_look": func(c Call) Result {
+				if c.Keys[0] == "b" {
+					return Result{Err: &ReplyError{Text: "CLUSTERDOWN no"}}
+				}
+				if c.Args[1] != "SHARDNUMSUB" {
+					return Result{Err: errors.New("counts " + c.Args[1])}
+				}
+				return lookAll(c)
+			}, "list_clients": unregistered,
+		}),
+	}
+	records, err := New(conn, nil).Look(t.Context(), "a", "b", "c")
+	wantErrors(t, "Look", err, driver.ErrNotSent)
+	var kinds []driver.Kind
+	for _, r := range records {
+		kinds = append(kinds, r.Kind)
+	}
+	if want := []driver.Kind{driver.KindMutex, driver.KindUnknown, driver.KindMutex}; !slices.Equal(kinds, want) {
+		t.Errorf("got %q, want %q", kinds, want)
+	}
+}
+
+// Clients are asked for once in a while, not with every look.
+func TestLookRemembersClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+			"list_look": lookAll,
+			"list_clients": func(Call) Result {
+				return Result{Value: []any{`{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`}}
+			},
+		})}
+		b := New(conn, nil)
+		for range 3 {
+			records, err := b.Look(t.Context(), "a", "b")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := driver.Client{ID: testUUID, Library: "holdfast", Program: "p", Host: "h[1m", PID: 7, Started: time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)}
+			if h := records[1].Holds[0]; h.Client != want || h.Note != "p@h[1m:7" {
+				t.Fatalf("got %+v of %q, want %+v", h.Client, h.Note, want)
+			}
+		}
+		if got := conn.count("list_clients"); got != 1 {
+			t.Errorf("asked for clients %d times, want once", got)
+		}
+		time.Sleep(nameLife)
+		conn.answer = answering(map[string]func(Call) Result{"list_look": lookAll, "list_clients": unregistered})
+		for range 2 {
+			if _, err := b.Look(t.Context(), "a"); err != nil || conn.count("list_clients") != 2 {
+				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("list_clients"), err)
+			}
+		}
+		time.Sleep(strangerLife)
+		if _, err := b.Look(t.Context(), "a"); err != nil || conn.count("list_clients") != 3 {
+			t.Errorf("after %v asked %d times, want three times", strangerLife, conn.count("list_clients"))
+		}
+	})
+}
+
+// pages answers SCANs of hashes with n pages of one name each, of two masters.
+func pages(n int) map[string]func(Call) Result {
+	return map[string]func(Call) Result{
+		"list_masters": func(Call) Result { return Result{Value: []any{"m1", ints(0), "m2", ints(9000)}} },
+		"list_scan": func(c Call) Result {
+			page := 0
+			_, _ = fmt.Sscan(c.Args[0], &page)
+			if c.Args[2] != "hash" || page == n-1 {
+				return Result{Value: []any{"0", []any{}}}
+			}
+			return Result{Value: []any{fmt.Sprint(page + 1), []any{fmt.Sprintf("%s%d", c.Keys[0], page), "a}b{", "redisson_lock_queue:{x}"}}}
+		},
+		"list_look": lookAll, "list_clients": unregistered,
+	}
+}
+
+// Every master of a cluster is walked, and one that fails does not hide another.
+func TestListWalksEveryMaster(t *testing.T) {
+	answers := pages(4)
+	conn := &fakeConn{
+		server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil },
+		answer: answering(answers),
+	}
+	b := New(conn, nil)
+	n := 0
+	for r, err := range b.List(t.Context(), driver.ListOptions{}) {
+		if err != nil || !strings.HasPrefix(r.Name, "holdfast:list:{") {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		n++
+	}
+	if n != 0 {
+		t.Errorf("got %d, want none: Holdfast's own keys are no locks", n)
+	}
+
+	scan := answers["list_scan"]
+	answers["list_scan"] = func(c Call) Result {
+		r := scan(c)
+		if list, ok := r.Value.([]any); ok && len(asList(list[1])) > 0 {
+			list[1].([]any)[0] = fmt.Sprintf("lock%d:%s", slotOf(c.Keys[0]), c.Args[0])
+		}
+		if slotOf(c.Keys[0]) == 0 && c.Args[0] == "2" {
+			return Result{Err: &ReplyError{Text: "LOADING no"}}
+		}
+		return r
+	}
+	var names []string
+	var last error
+	for r, err := range b.List(t.Context(), driver.ListOptions{}) {
+		if last = err; err == nil {
+			names = append(names, r.Name)
+		}
+	}
+	wantErrors(t, "List", last, driver.ErrNotSent)
+	slices.Sort(names)
+	if want := []string{"lock0:0", "lock0:1", "lock9000:0", "lock9000:1", "lock9000:2"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
+}
+
+// Whoever walks may stop at any time, and a budget ends the walk with an error.
+func TestListEnds(t *testing.T) {
+	answers := pages(1000)
+	answers["list_scan"] = func(c Call) Result {
+		var cursor int
+		_, _ = fmt.Sscan(c.Args[0], &cursor)
+		return Result{Value: []any{fmt.Sprint(cursor + 1), []any{c.Args[2] + ":" + c.Args[0]}}} // without end
+	}
+	for what, c := range map[string]struct {
+		limits driver.ListOptions
+		within time.Duration
+		err    error
+	}{
+		"keys":    {driver.ListOptions{Keys: 1000}, time.Hour, driver.ErrIncomplete},
+		"context": {driver.ListOptions{Pace: 100}, 10 * time.Second, context.DeadlineExceeded},
+		"stopped": {driver.ListOptions{}, time.Hour, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &fakeConn{answer: answering(answers)}
+				ctx, cancel := context.WithTimeout(t.Context(), c.within)
+				defer cancel()
+				var last error
+				n := 0
+				for _, err := range New(conn, nil).List(ctx, c.limits) {
+					if last = err; err == nil {
+						n++
+					}
+					if what == "stopped" && n == 7 {
+						break
+					}
+				}
+				if !errors.Is(last, c.err) || n == 0 {
+					t.Errorf("got %d, ended by %v, want %v", n, last, c.err)
+				}
+				scans := conn.count("list_scan")
+				if what == "keys" && scans != 5 {
+					t.Errorf("scanned %d times, want 5 of 200 keys", scans)
+				}
+				if what == "context" && (scans < 50 || scans > 300) {
+					t.Errorf("scanned %d times in 10 s at a pace of 100 commands", scans)
+				}
+			})
+		})
+	}
+}
+
+func TestListRefusesAnswersThatCannotBe(t *testing.T) {
+	for _, value := range []any{nil, []any{}, []any{"0"}, []any{"", []any{}}, []any{int64(0), []any{}}, []any{"0", "x"}, []any{"0", []any{int64(1)}}} {
+		conn := &fakeConn{answer: replying("list_scan", value)}
+		n := 0
+		for _, err := range New(conn, nil).List(t.Context(), driver.ListOptions{}) {
+			if err == nil || err.Error() == "" {
+				t.Errorf("%v: got no error", value)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%v: got %d pairs, want the error alone", value, n)
+		}
+	}
+}
+
+func TestLiteral(t *testing.T) {
+	if got, want := literal(`a*b?[c]\^{}`), `a\*b\?\[c\]\\\^{}`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What a key holds is shown as text, whatever it holds.
+func TestKeysAreShownAsText(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  driver.Key
+		ok    bool
+	}{
+		{[]any{"string", ints(-1), ints(3), "a\nb"}, driver.Key{Type: "string", Remaining: -time.Millisecond, Value: `a\nb`}, true},
+		{[]any{"string", ints(5), ints(900), "\xff\u202e"}, driver.Key{Type: "string", Remaining: 5 * time.Millisecond, Value: `\xff\u202e… (900 bytes)`}, true},
+		{[]any{"hash", ints(5), ints(2), []any{"f", "v", "ü", `"`}}, driver.Key{Type: "hash", Remaining: 5 * time.Millisecond, Value: "f → v\nü → \""}, true},
+		{[]any{"list", ints(5), ints(9), []any{"a", "b"}}, driver.Key{Type: "list", Remaining: 5 * time.Millisecond, Value: "a\nb\n… (9 in all)"}, true},
+		{[]any{"list", ints(5), ints(9), nil}, driver.Key{}, false},
+		{[]any{"list", ints(5), ints(9), []any{int64(1)}}, driver.Key{}, false},
+		{[]any{"list"}, driver.Key{}, false},
+	} {
+		got, ok := parseKey(c.value)
+		if ok != c.ok || ok && got != c.want {
+			t.Errorf("%v: got %+v, %v, want %+v, %v", c.value, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// Notify hears of its own client only, and ends with its context.
+func TestNotify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{}
+		b := New(conn, &Options{Prefix: "app:"})
+		ctx, cancel := context.WithCancel(t.Context())
+		var heard []string
+		done := make(chan error, 1)
+		go func() { done <- b.Notify(ctx, testUUID, func(owner string) { heard = append(heard, owner) }) }()
+		synctest.Wait()
+		sub := conn.subscriptions()[0]
+		if want := (Channel{Name: "app:holdfast:client:" + testUUID}); sub.channel != want {
+			t.Errorf("got %+v, want %+v", sub.channel, want)
+		}
+		sub.notify(Notice{Subscribed: true})
+		sub.notify(Notice{Payload: testUUID + ":5"})
+		cancel()
+		wantErrors(t, "Notify", <-done, context.Canceled)
+		if want := []string{testUUID + ":5"}; !slices.Equal(heard, want) || sub.closes() != 1 {
+			t.Errorf("heard %q and closed %d times, want %q and once", heard, sub.closes(), want)
+		}
+		wantErrors(t, "Notify of one who polls", New(conn, &Options{Poll: time.Second}).Notify(t.Context(), testUUID, nil), errors.ErrUnsupported)
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package redishold
+
+const raceDetector = false

@@ -1,0 +1,78 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var _ driver.Notifier = (*Backend)(nil)
+
+// Break ends exactly the hold h of name and wakes waiters. Its owner is told, and
+// if it does not listen it learns why when it next renews or unlocks; a Redisson
+// client, and whoever holds a permit, only that it is gone.
+func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+	if err := b.breakHold(ctx, name, h, why); err != nil {
+		return err
+	}
+	b.tell(ctx, b.layout.locate(name), strings.TrimSuffix(h.Owner, writeField))
+	return nil
+}
+
+// tell says that owner's hold was broken, to its client and to the first in the
+// queue of a fair lock, who has a channel of its own. The hold is over already:
+// where it cannot be said, they look within their usual time.
+func (b *Backend) tell(ctx context.Context, p place, owner string) {
+	info, err := b.ask(ctx)
+	if err != nil {
+		return
+	}
+	scripts := b.lists.load()
+	var calls []Call
+	if uuid := clientOf(owner); uuid != "" {
+		// Every node of a cluster passes PUBLISH on, whoever listens where.
+		calls = append(calls, Call{Script: scripts.tell, Args: []string{b.clientChannel(uuid), owner, "PUBLISH"}})
+	}
+	if b.own == nil {
+		queue, _, _ := fairKeys(b.layout, p)
+		args := append([]string{p.channel + ":"}, info.publishWith()...)
+		calls = append(calls, Call{Script: scripts.wakeFair, Keys: []string{queue}, Args: args})
+	}
+	if len(calls) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, asideLimit)
+	defer cancel()
+	for _, result := range b.do(ctx, calls...) {
+		if result.Err != nil {
+			b.log.Debug("redis: say that a lock was broken", "name", p.name, "error", result.Err)
+		}
+	}
+}
+
+// clientChannel is where a client hears of its holds.
+func (b *Backend) clientChannel(uuid string) string { return b.layout.client(uuid) }
+
+// Notify listens on the channel holdfast:client:<client>, on which Break says
+// which hold it has ended.
+func (b *Backend) Notify(ctx context.Context, client string, hint func(owner string)) error {
+	if b.options.Poll != 0 {
+		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)
+	}
+	attempt, cancel := context.WithTimeout(ctx, subscribeLimit)
+	defer cancel()
+	sub, err := b.conn.Subscribe(attempt, Channel{Name: b.clientChannel(client)}, func(n Notice) {
+		if !n.Subscribed {
+			hint(n.Payload)
+		}
+	})
+	if err != nil {
+		return classifyLogin(err)
+	}
+	defer sub.Close()
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -1,0 +1,69 @@
+package redishold
+
+import "context"
+
+// room is where a call's keys and arguments go: slices of length 0 that a caller
+// uses again, or none.
+type room struct{ keys, args []string }
+
+// rooms are those of many calls that travel together.
+type rooms struct {
+	keys, args   []string
+	nKeys, nArgs int
+}
+
+func newRooms(n, keys, args int) rooms {
+	return rooms{keys: make([]string, n*keys), args: make([]string, n*args), nKeys: keys, nArgs: args}
+}
+
+// at returns the room of call i. A call that needs more gets slices of its own.
+func (r *rooms) at(i int) room {
+	k, a := i*r.nKeys, i*r.nArgs
+	return room{keys: r.keys[k : k : k+r.nKeys], args: r.args[a : a : a+r.nArgs]}
+}
+
+// errand is one call on its way, and room for what no kind of lock exceeds.
+type errand struct {
+	call Call
+	keys [6]string
+	args [10]string
+}
+
+func (e *errand) room() room { return room{keys: e.keys[:0], args: e.args[:0]} }
+
+// run runs e.call, and gives e back for other calls once the Conn has let go of
+// it. The caller must not touch e afterwards.
+func (b *Backend) run(ctx context.Context, e *errand) Result {
+	var result Result
+	if b.single != nil {
+		result = b.single.DoOne(ctx, &e.call)
+	} else {
+		result = b.do(ctx, e.call)[0]
+	}
+	b.settle(e, result)
+	return result
+}
+
+// settle gives e back if result is the server's answer to it. After any other
+// error the Conn may still look at the keys and arguments.
+func (b *Backend) settle(e *errand, result Result) {
+	if isAnswer(result) {
+		b.errands.Put(e)
+	}
+}
+
+// isAnswer reports that r came from the server. An error that only wraps the
+// server's words does not count: it may be about another call.
+func isAnswer(r Result) bool {
+	_, replied := r.Err.(*ReplyError) //nolint:errorlint // see above
+	return r.Err == nil || replied
+}
+
+// errand returns one whose call is empty.
+func (b *Backend) errand() *errand {
+	if e, ok := b.errands.Get().(*errand); ok {
+		e.call = Call{}
+		return e
+	}
+	return &errand{}
+}
