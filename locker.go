@@ -130,9 +130,8 @@ func (m moment) ahead(before moment) time.Duration {
 
 // nextOwner returns an owner that was never used before.
 func (l *Locker) nextOwner() string {
-	b := make([]byte, 0, len(l.id)+12)
-	b = append(b, l.id...)
-	b = append(b, ':')
+	var room [64]byte // more than a UUID and a number need
+	b := append(append(room[:0], l.id...), ':')
 	return string(strconv.AppendInt(b, l.number.Add(1), 10))
 }
 
