@@ -127,11 +127,27 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 // letOthersGo waits for as long as clients elsewhere are to go first, who wait
 // for a lock that this process had for long.
 func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.place.yield == 0 || sleep(waitCtx, a.place.yield) {
+	if a.place == nil || a.place.yield == 0 || a.yield(waitCtx) {
 		return nil
 	}
 	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
 	return a.outOfTime(ctx)
+}
+
+// yield returns when it is this process's turn again, or false if ctx ends first.
+// The Waiter of the head before has heard of those who go first; without it they
+// have a moment.
+func (a *acquisition) yield(ctx context.Context) bool {
+	a.waiter = a.spareWaiter()
+	if a.waiter == nil {
+		return sleep(ctx, a.place.yield)
+	}
+	nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
+	defer cancel()
+	if err := a.waiter.Wait(nap, driver.Outcome{}); err != nil && nap.Err() == nil {
+		sleep(nap, a.place.yield)
+	}
+	return ctx.Err() == nil
 }
 
 // alone says that the claim waits for nobody of this process: a fair one has its

@@ -65,6 +65,7 @@ func (r *release) wait() (others int, err error) {
 	result := r.answer()
 	receivers, err := b.released(r.ctx, r.place, r.info, r.claim, result)
 	others = r.others(receivers)
+	b.topics.counted(r.place.channel, others)
 	r.ctx, r.answer = nil, nil
 	if isAnswer(result) { // else the Conn may still look at r
 		b.releases.Put(r)

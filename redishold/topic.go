@@ -37,6 +37,7 @@ type topic struct {
 	// the subscription is confirmed: a Try sent before that proves nothing.
 	version uint64
 	changed chan struct{} // closed when version or state changes, and replaced
+	turns
 
 	err   error     // why the last attempt failed
 	again time.Time // when the next may begin
@@ -115,21 +116,22 @@ func (ts *topics) leave(t *topic) {
 	closeAll(subs)
 }
 
-// look answers whether anything changed since a Try that saw version ahead, and
-// if not, a channel that is closed when it may have. It starts a subscription
-// where there is none.
-func (ts *topics) look(t *topic, ahead uint64) (changed <-chan struct{}, done bool, err error) {
+// look answers whether it is worth while to ask since a Try that saw version
+// ahead: since when, or from when on. The zero time is for not yet; then changed
+// is closed when it may be. It starts a subscription where there is none.
+func (ts *topics) look(t *topic, ahead uint64) (changed <-chan struct{}, from time.Time, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	switch {
+	case t.state == topicLive && t.version != ahead && t.version != t.taken:
+		return t.changed, t.until(), nil
 	case t.state == topicLive:
-		return t.changed, t.version != ahead, nil
 	case t.state == topicIdle && time.Now().Before(t.again):
-		return nil, false, t.err
+		return nil, time.Time{}, t.err
 	case t.state == topicIdle:
 		ts.start(t)
 	}
-	return t.changed, false, nil
+	return t.changed, time.Time{}, nil
 }
 
 // start begins to subscribe t. The attempt outlives the Wait that needs it,
@@ -166,17 +168,25 @@ func (ts *topics) subscribed(t *topic, subs []Subscription, err error) bool {
 
 // notice records what a subscription heard. Until all channels are confirmed
 // there is nothing to record: the version that follows is new to everybody.
-func (ts *topics) notice(t *topic, _ Notice) {
+func (ts *topics) notice(t *topic, n Notice) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if t.state == topicLive {
+	switch {
+	case t.state != topicLive:
+	case n.Payload == takenMessage:
+		t.taken = t.version
+		t.wake()
+	case n.Subscribed:
+		ts.advance(t)
+	default:
+		t.heard++
 		ts.advance(t)
 	}
 }
 
 func (ts *topics) advance(t *topic) {
 	ts.last++
-	t.version = ts.last
+	t.version, t.since = ts.last, time.Now()
 	t.wake()
 }
 

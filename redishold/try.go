@@ -61,6 +61,7 @@ type try struct {
 	info  ServerInfo
 	ahead uint64
 	call  Call
+	tells bool // others are told that the name is taken
 }
 
 // prepare does what comes before the call, which it puts into to. Its errors say that nothing was sent.
@@ -70,11 +71,16 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim, to room) (try, er
 	if err != nil {
 		return try{}, err
 	}
-	return try{
+	t := try{
 		claim: c, place: p, info: info,
 		ahead: b.topics.version(f.channel(p, c)), // before the try: what comes after it is a change
 		call:  f.acquire(to, p, c, b.publishWith(info)),
-	}, nil
+	}
+	if f == b.forms.exclusive && t.ahead != 0 && !info.Cluster { // in a cluster messages of two channels may overtake each other
+		t.call.Args = append(append(t.call.Args, p.channel), b.publishWith(info)...)
+		t.tells = true
+	}
+	return t, nil
 }
 
 // outcome reads the server's answer.
@@ -91,6 +97,9 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	case reply.state == tryGranted && short != nil:
 		return driver.Outcome{}, b.giveBack(ctx, t, short)
 	case reply.state == tryGranted:
+		if t.tells {
+			b.topics.holds(t.place.channel)
+		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL}, nil
 	case reply.state == tryOtherKind:
 		return driver.Outcome{}, errOtherKind(t.place)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -36,19 +37,40 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
 	}
 	ahead, _ := last.Ahead.(uint64)
 	for {
-		changed, done, err := w.topics.look(w.topic, ahead)
+		changed, from, err := w.topics.look(w.topic, ahead)
 		if isForbidden(err) {
 			w.naps.most = pollMost
 			return w.naps.Wait(ctx, last)
 		}
-		if done || err != nil {
+		if err != nil {
 			return err
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
+		if done, err := until(ctx, from, changed); done || err != nil {
+			return err
 		}
+	}
+}
+
+// until waits until from, if that is not zero, and returns true, unless changed
+// is closed or ctx ends before that.
+func until(ctx context.Context, from time.Time, changed <-chan struct{}) (bool, error) {
+	var turn <-chan time.Time
+	if !from.IsZero() {
+		left := time.Until(from)
+		if left <= 0 {
+			return true, nil
+		}
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		turn = timer.C
+	}
+	select {
+	case <-turn:
+		return true, nil
+	case <-changed:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
 }
 

@@ -1,12 +1,14 @@
 -- acquire: give the lock to an owner, unless somebody else holds it.
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter
--- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve
+-- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve, 5 channel,
+--        if others may wait for the lock and shall hear that it is taken, 6... the
+--        commands to publish with
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder '' where the hash is too large for a lock
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit
+-- Uses   draw, limit, publish
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -17,6 +19,9 @@ if redis.call('EXISTS', lock, mark) == 0 then
   local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
   redis.call('HSET', lock, owner, holds)
   limit(lock, ARGV[2])
+  if ARGV[5] then
+    publish(6, ARGV[5], '2')
+  end
   return first
 end
 

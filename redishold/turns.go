@@ -1,0 +1,59 @@
+package redishold
+
+import "time"
+
+// Processes that wait for the same lock take turns: a release wakes all of them,
+// and if all asked at once, all but one would ask in vain. Each counts how many
+// releases it has heard since it held the lock itself. Who has heard as many as
+// there are others was not served for longest, and asks at once; the others ask
+// one after the other, unless they hear before that the lock was taken.
+//
+// It is only a matter of manners: who does not know how many others there are
+// asks at once, and nobody waits longer than a moment for somebody who may be
+// dead.
+
+const (
+	// takenMessage says on the channel of a lock that somebody has it now. Redisson
+	// knows 0 and 1, and ignores all other numbers.
+	takenMessage = "2"
+
+	// turnStep is the time between two that ask.
+	turnStep = time.Millisecond
+	// turnMost bounds the wait for one's turn.
+	turnMost = 20 * time.Millisecond
+)
+
+// turns is what a topic knows of those who wait for the same name. The mutex of
+// topics guards it.
+type turns struct {
+	others int       // clients elsewhere that listen, as far as known; 0 if it is not
+	heard  int       // releases since this process held the name
+	since  time.Time // when the last was heard
+	taken  uint64    // the version of the topic at which somebody else took the name
+}
+
+// until returns when it is this process's turn to ask.
+func (t *turns) until() time.Time {
+	if t.heard >= t.others {
+		return t.since
+	}
+	return t.since.Add(min(time.Duration(t.others-t.heard)*turnStep, turnMost))
+}
+
+// holds records that this process has got the name of a channel.
+func (ts *topics) holds(channel string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[channel]; t != nil {
+		t.heard = -1 // its own release will be heard, too
+	}
+}
+
+// counted records how many others heard of a release.
+func (ts *topics) counted(channel string, others int) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[channel]; t != nil {
+		t.others = max(others, 0)
+	}
+}

@@ -1,0 +1,119 @@
+package redishold
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// listening returns a Backend that listens on the channel of "orders", its Waiter
+// and the way to notify it.
+func listening(t *testing.T, conn *fakeConn) (*Backend, driver.Waiter, func(payload string)) {
+	t.Helper()
+	b := New(conn, nil)
+	w := b.Waiter(testClaim("orders"))
+	wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "before any subscription")
+	return b, w, func(payload string) { conn.subscriptions()[0].notify(Notice{Payload: payload}) }
+}
+
+// A lock that was released and taken again is not worth a try.
+func TestTakenMessageIsNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w, hear := listening(t, &fakeConn{answer: replying("acquire", busyReply())})
+		defer w.Close()
+		last := busyTry(t, b)
+		waiting := begin(t.Context(), w, last)
+		hear(takenMessage)
+		wantWaiting(t, waiting, "after a taken message")
+		hear("0")
+		wantReturned(t, waiting, "after a release")
+
+		last = busyTry(t, b)
+		hear("0")
+		hear(takenMessage)
+		waiting = begin(t.Context(), w, last)
+		wantWaiting(t, waiting, "after a release of which somebody else has made use")
+		hear("0")
+		wantReturned(t, waiting, "after another release")
+	})
+}
+
+// Who has been served lately lets the others ask first, each a step later.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: replying("acquire", busyReply())}
+		b, w, hear := listening(t, conn)
+		defer w.Close()
+		channel := b.layout.place("orders").channel
+		b.topics.holds(channel)
+		b.topics.counted(channel, 3)
+		for _, want := range []time.Duration{3 * turnStep, 2 * turnStep, turnStep, 0, 0} {
+			last := busyTry(t, b)
+			waiting := begin(t.Context(), w, last)
+			start := time.Now()
+			hear("0")
+			if err := <-waiting; err != nil || time.Since(start) != want {
+				t.Fatalf("asks after %v (error %v), want %v", time.Since(start), err, want)
+			}
+		}
+
+		b.topics.holds(channel)
+		waiting := begin(t.Context(), w, busyTry(t, b))
+		hear("0")
+		wantWaiting(t, waiting, "for its turn")
+		hear(takenMessage)
+		time.Sleep(time.Second)
+		wantWaiting(t, waiting, "when somebody else was faster")
+
+		b.topics.counted(channel, 1000)
+		start := time.Now()
+		hear("0")
+		if err := <-waiting; err != nil || time.Since(start) != turnMost {
+			t.Errorf("of a thousand: asks after %v (error %v), want at most %v", time.Since(start), err, turnMost)
+		}
+	})
+}
+
+// Only who listens for others, and so may have others listening, tells them.
+func TestTakenIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cluster bool
+		listens bool
+		want    []string // the arguments that follow those of every acquire
+	}{
+		{"alone", false, false, nil},
+		{"among others", false, true, []string{"redisson_lock__channel:{orders}", "PUBLISH"}},
+		{"in a cluster, where the messages of two channels may overtake each other", true, true, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &fakeConn{answer: replying("acquire", busyReply())}
+				conn.server = func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: c.cluster}, nil }
+				b := New(conn, nil)
+				w := b.Waiter(testClaim("orders"))
+				defer w.Close()
+				if c.listens {
+					wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "before any subscription")
+				}
+				busyTry(t, b)
+				conn.mu.Lock()
+				defer conn.mu.Unlock()
+				for _, calls := range slices.Backward(conn.sent) {
+					if calls[0].Script.Name() != "acquire" {
+						continue
+					}
+					if got := calls[0].Args[4:]; !slices.Equal(got, c.want) {
+						t.Errorf("got %q, want %q", got, c.want)
+					}
+					return
+				}
+				t.Fatal("nothing was asked for")
+			})
+		})
+	}
+}
