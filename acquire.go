@@ -94,21 +94,25 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 	if a.alone() || !a.kind.exclusive() && a.tries == 0 && !gates.busy(a.gateKey()) {
 		return nil
 	}
+	if a.req.wait == 0 {
+		place, holder, out := gates.enterFree(a.gateKey(), a.takesHolds())
+		if place == nil {
+			a.busyHere(holder, out)
+			return a.busy()
+		}
+		a.place = place
+		return nil
+	}
 	for {
 		place, head := gates.enter(a.gateKey(), a.takesHolds())
 		if head {
 			a.place = place
 			return nil
 		}
-		if a.req.wait != 0 {
-			a.reportWait(ctx)
-		}
-		if a.req.wait == 0 || !place.wait(waitCtx) {
-			a.busyHere(place.gate)
+		a.reportWait(ctx)
+		if !place.wait(waitCtx) {
+			a.busyHere(place.gate.occupant())
 			place.leave()
-			if a.req.wait == 0 {
-				return a.busy()
-			}
 			return a.outOfTime(ctx)
 		}
 		if place.hold == nil {
@@ -117,7 +121,7 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 		}
 		given := place.hold
 		place.discard()
-		if given.ended() == nil {
+		if given.take() {
 			a.given = given
 			return nil
 		} // lost on the way here: back to the queue
@@ -331,8 +335,7 @@ func (a *acquisition) spareWaiter() driver.Waiter {
 }
 
 // busyHere records who of this process is in the way.
-func (a *acquisition) busyHere(q *gate) {
-	holder, out := q.occupant()
+func (a *acquisition) busyHere(holder *lease, out driver.Outcome) {
 	switch {
 	case holder != nil:
 		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed())}

@@ -111,6 +111,19 @@ func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 	return t, false
 }
 
+// enterFree is enter for one who does not wait. Where others are it gets no place,
+// so that nothing is given to it meanwhile, but learns who is in the way.
+func (g *gates) enterFree(key gateKey, takes bool) (t *ticket, holder *lease, busy driver.Outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if q := g.m[key]; q != nil {
+		return nil, q.holder, q.busy
+	}
+	t = g.newTicket()
+	t.gate, t.turn, t.takes = g.newGate(key), true, takes
+	return t, nil, driver.Outcome{}
+}
+
 // wait returns true when it is the ticket's turn, and false if ctx ends first;
 // then the ticket has to leave.
 func (t *ticket) wait(ctx context.Context) bool {
@@ -134,9 +147,12 @@ func (t *ticket) leave() {
 	q.all.mu.Lock()
 	var idle driver.Waiter
 	switch {
-	case t.hold != nil: // the ticket is left to the garbage: its message may be under way
+	case t.hold != nil:
+		given := t.hold
 		q.all.mu.Unlock()
-		t.hold.decline()
+		<-t.ready // not before the former holder's contexts are over
+		t.discard()
+		given.decline()
 		return
 	case t.turn:
 		idle = q.advance(0)

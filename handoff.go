@@ -15,8 +15,8 @@ import (
 //
 // In the store the lock keeps the owner of the first holder.
 type Handoff struct {
-	// Max is how often a lock is handed on before it goes back. Default 64;
-	// negative to hand on none.
+	// Max is how often a lock is handed on before it goes back. Default 64, at
+	// most 1024; negative to hand on none.
 	Max int
 
 	// For is how long after the store granted it a lock is still handed on. A
@@ -27,6 +27,10 @@ type Handoff struct {
 const (
 	defaultHandoffMax = 64
 	defaultHandoffFor = 50 * time.Millisecond
+
+	// handoffMost bounds Max: so many tokens are drawn with a grant, and they must
+	// not run ahead of the clock that they start from.
+	handoffMost = 1024
 
 	// How long other clients that are known to wait go first when a lock came
 	// back: some round trips, as long as the release took.
@@ -40,6 +44,7 @@ func (o Handoff) withDefaults() Handoff {
 	if o.Max == 0 {
 		o.Max = defaultHandoffMax
 	}
+	o.Max = min(o.Max, handoffMost)
 	if o.For == 0 {
 		o.For = defaultHandoffFor
 	}

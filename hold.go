@@ -16,6 +16,7 @@ type hold struct {
 
 	// Guarded by lease.mu.
 	err      error // nil while held
+	taken    bool  // somebody has, or had, a Lock of it
 	contexts map[*derived]struct{}
 }
 
@@ -86,6 +87,22 @@ func (h *hold) forget(d *derived) {
 	delete(h.contexts, d)
 	h.lease.mu.Unlock()
 	d.cancel(nil)
+}
+
+// take makes the hold that of a Lock, unless it is over by then.
+func (h *hold) take() bool {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	h.taken = h.err == nil
+	return h.taken
+}
+
+// unseen says that nobody ever had a Lock of the hold: who was to have it had given
+// up. No event tells of its end, as none told of its beginning.
+func (h *hold) unseen() bool {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return !h.taken
 }
 
 // held returns for how long it has been held.

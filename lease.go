@@ -54,7 +54,7 @@ func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome
 		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
 	}
 	l.renewing.index = -1
-	l.first = hold{lease: l, token: out.Token, since: a.locker.elapsed()}
+	l.first = hold{lease: l, token: out.Token, since: a.locker.elapsed(), taken: true}
 	l.holder = &l.first
 	return l
 }

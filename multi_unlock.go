@@ -79,6 +79,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 		}
 		l.reportCall(ctx, OpRelease, &claims[j], now, err)
 		if err == nil || isGone(err) {
+			ks[i].hold.lease.vacate(0) // not after what becomes of the others
 			errs[i] = ks[i].hold.released(claims[j], err)
 			continue
 		}

@@ -112,7 +112,7 @@ func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
 
 func (l *Locker) reportRelease(h *hold, err error) {
 	ctx := context.Background()
-	if err == nil && !l.observed(ctx) {
+	if err == nil && !l.observed(ctx) || h.unseen() {
 		return
 	}
 	held := h.held()
@@ -127,6 +127,9 @@ func (l *Locker) reportRelease(h *hold, err error) {
 }
 
 func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
+	if h.unseen() {
+		return
+	}
 	held := h.held()
 	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
 	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Leased: h.lease.fixed, Err: err})

@@ -55,6 +55,7 @@ type Event struct {
 	Err   string `json:",omitempty"` // "busy", "lost" or the error's text
 
 	Watched bool             `json:",omitempty"` // with Granted: each Renewed is written down
+	Given   bool             `json:",omitempty"` // with Granted: the lease may have begun before, with another holder
 	Figures map[string]int64 `json:",omitempty"` // what a worker reports of itself
 
 	Process int `json:",omitempty"` // which run of a worker: set by the parent

@@ -17,6 +17,7 @@ type Operation struct {
 	Fixed   bool
 	Try     bool
 	Token   uint64
+	Kept    int64 // how long the store kept it for certain when it was granted, if not for the Lease; else 0
 
 	Called             int64
 	Granted, Failed    int64
@@ -161,6 +162,9 @@ func (o *Operation) add(e Event) {
 		o.Granted, o.Token, o.Proven = e.At, e.Token, e.At
 		if o.Fixed { // Lock.Err is right at that instant; a context may be told late
 			o.Lost = e.At + e.Left
+		}
+		if e.Given {
+			o.Kept = max(e.Left, 1)
 		}
 		if e.Watched || o.Fixed {
 			o.Due = e.At + e.Left

@@ -102,6 +102,9 @@ func modelOperations(ops []Operation, most int64) []porcupine.Operation {
 			add(o.Called, o.Answered(), modelCall{ghost: true, owner: -owner - n*int64(len(ops)), lease: o.Lease}, modelAnswer{})
 		}
 		acquire := modelCall{owner: owner, lease: o.Lease}
+		if o.Kept > 0 {
+			acquire.lease = o.Kept
+		}
 		switch {
 		case o.Granted != Never:
 			add(o.Called, o.Granted, acquire, modelAnswer{"granted", o.Token})

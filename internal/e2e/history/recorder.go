@@ -19,6 +19,10 @@ type Recorder struct {
 	// each hold is known. It must be set before the first use.
 	Watched bool
 
+	// Given says that locks may be handed on in the process, so that a hold may
+	// begin late in its lease. It must be set before the first use.
+	Given bool
+
 	last atomic.Int64 // operation
 	mu   sync.Mutex
 	out  *json.Encoder
@@ -72,7 +76,7 @@ func (r *Recorder) Answered(op int64, k *holdfast.Lock, err error) {
 		r.Write(Event{At: now, What: Failed, Op: op, Err: ErrorWord(err)})
 		return
 	}
-	r.Write(Event{At: now, What: Granted, Op: op, Token: k.Token(), Left: int64(k.Remaining()), Watched: r.Watched})
+	r.Write(Event{At: now, What: Granted, Op: op, Token: k.Token(), Left: int64(k.Remaining()), Watched: r.Watched, Given: r.Given})
 	held := k.Context(context.Background())
 	context.AfterFunc(held, func() {
 		now := time.Now().UnixNano()

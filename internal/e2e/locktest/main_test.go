@@ -32,6 +32,8 @@ func work(job string) error {
 		return workUntilPaused()
 	case "mutexes":
 		return workInCrew(useMutexes)
+	case "handoff":
+		return workInCrew(useHandoff)
 	case "readwrite":
 		return workInCrew(useReadWrite)
 	case "semaphore":

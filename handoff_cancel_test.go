@@ -1,0 +1,217 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// One who gives up is passed over.
+func TestCancelledInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, nil)
+		held := chain(t, l, 1)[0]
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error)
+		for range 2 {
+			go func() {
+				_, err := l.Lock(ctx, "job")
+				failed <- err
+			}()
+		}
+		go func() {
+			_, err := l.TryLock(t.Context(), "job", holdfast.Wait(10*time.Millisecond))
+			failed <- err
+		}()
+		synctest.Wait()
+		got := standing(t, l, 1)
+		cancel()
+		for range 2 {
+			if err := <-failed; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the context's error", err)
+			}
+		}
+		if err := <-failed; !errors.Is(err, holdfast.ErrBusy) {
+			t.Errorf("after the limit: got %v, want ErrBusy", err)
+		}
+		tries := store.tries.Load()
+		mustUnlock(t, held)
+		next := <-got
+		if next.Token() != held.Token()+1 || store.tries.Load() != tries {
+			t.Errorf("token %d after %d: want the next one, handed on", next.Token(), held.Token())
+		}
+		mustUnlock(t, next)
+		mustBeFree(t, store, "job")
+	})
+}
+
+// occupied fails when two are inside.
+type occupied struct{ atomic.Int32 }
+
+func (o *occupied) visit(t *testing.T) {
+	t.Helper()
+	if o.Add(1) != 1 {
+		t.Error("two hold the lock")
+	}
+	o.Add(-1)
+}
+
+// One who gives up at the very moment when the lock is given to it either has it
+// or has not, and who stands behind gets it, or the store.
+func TestCancelledWhileBeingGiven(t *testing.T) {
+	for _, behind := range []int{0, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memhold.New()
+			l := holdfast.New(store, nil)
+			var inside occupied
+			taken, declined, later := 0, 0, 0 // later is found such that both come about equally often
+			rounds := 1000
+			if testing.Short() {
+				rounds = 100
+			}
+			for round := range rounds {
+				held := chain(t, l, 1)[0]
+				ctx, cancel := context.WithCancel(t.Context())
+				type answer struct {
+					k   *holdfast.Lock
+					err error
+				}
+				first := make(chan answer)
+				go func() {
+					k, err := l.Lock(ctx, "job")
+					first <- answer{k, err}
+				}()
+				synctest.Wait()
+				rest := make(chan uint64, behind)
+				for range behind {
+					go func() {
+						k := mustLock(t, l, "job")
+						inside.visit(t)
+						rest <- k.Token()
+						mustUnlock(t, k)
+					}()
+					synctest.Wait()
+				}
+				if round%2 == 0 { // who gives up has not run yet when the lock comes
+					cancel()
+					mustUnlock(t, held)
+				} else {
+					atOnce(cancel, func() { mustUnlock(t, held) }, later)
+				}
+				a := <-first
+				later = max(later-5, 0)
+				last := held.Token()
+				switch {
+				case a.err == nil:
+					taken++
+					later += 10
+					inside.visit(t)
+					if last = a.k.Token(); last != held.Token()+1 {
+						t.Errorf("handed on token %d after %d", last, held.Token())
+					}
+					mustUnlock(t, a.k)
+				case !errors.Is(a.err, context.Canceled):
+					t.Errorf("got %v, want the context's error", a.err)
+				}
+				for i := range behind {
+					token := <-rest
+					if i == 0 && a.err != nil && token > last+1 {
+						declined++ // a token of the chain is missing: it was given to one who did not want it
+					}
+					if token <= last {
+						t.Errorf("token %d after %d", token, last)
+					}
+					last = token
+				}
+				synctest.Wait()
+				mustBeFree(t, store, "job")
+			}
+			if behind > 0 && declined == 0 {
+				t.Errorf("%d behind: nobody gave the lock up when it was given", behind)
+			}
+			t.Logf("%d behind: of %d, %d had the lock; %d gave it up when it was theirs", behind, rounds, taken, declined)
+		})
+	}
+}
+
+// atOnce runs two functions as much at the same time as it can, the second one
+// some steps later or earlier each time.
+func atOnce(a, b func(), later int) {
+	var ready, start atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ready.Store(true); !start.Load(); {
+			runtime.Gosched()
+		}
+		spin(200)
+		a()
+	}()
+	for !ready.Load() {
+		runtime.Gosched()
+	}
+	start.Store(true)
+	spin(later)
+	b()
+	<-done
+}
+
+// spin takes a little time.
+func spin(steps int) {
+	var x atomic.Int64
+	for range steps {
+		x.Add(1)
+	}
+}
+
+// TryLock does not wait, so nothing can be handed to it: an Unlock with nobody
+// else behind it has told the store when it returns.
+func TestTryLockIsNotHandedALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := unfenced{memhold.New()}
+		l := holdfast.New(store, nil)
+		late := 0
+		rounds := 200
+		if testing.Short() {
+			rounds = 50
+		}
+		for range rounds {
+			held := mustLock(t, l, "job")
+			owner := holders(t, store, "job")[0].Owner
+			refused := make(chan int)
+			var begun atomic.Bool
+			go func() { // tries until it has the lock, which nobody else wants
+				for n := 0; ; n++ {
+					begun.Store(n > 10)
+					k, err := l.TryLock(t.Context(), "job")
+					if err == nil {
+						refused <- n
+						mustUnlock(t, k)
+						return
+					}
+				}
+			}()
+			for !begun.Load() {
+				runtime.Gosched()
+			}
+			mustUnlock(t, held)
+			hs := holders(t, store, "job")
+			if len(hs) == 1 && hs[0].Owner == owner {
+				late++
+			}
+			<-refused
+			synctest.Wait()
+		}
+		if late > 0 {
+			t.Errorf("in %d of %d rounds the name was still held after Unlock had returned, and nobody waited for it", late, rounds)
+		}
+	})
+}

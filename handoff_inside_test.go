@@ -1,0 +1,388 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// crew is goroutines that want "job", and what they got.
+type crew struct {
+	t     *testing.T
+	store *memhold.Backend
+	l     *Locker
+	got   chan *Lock
+}
+
+func newCrew(t *testing.T, o *Options) *crew {
+	store := memhold.New()
+	return &crew{t, store, New(store, o), make(chan *Lock, 10)}
+}
+
+// enter lets one more stand in line, and returns how to call it off.
+func (c *crew) enter() (cancel func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		k, err := c.l.Lock(ctx, "job")
+		if err == nil {
+			c.got <- k
+		} else if !errors.Is(err, context.Canceled) {
+			c.t.Error(err)
+		}
+	}()
+	synctest.Wait()
+	return cancel
+}
+
+// chained returns a lock that can be handed on.
+func (c *crew) chained() *Lock {
+	c.t.Helper()
+	first, err := c.l.Lock(c.t.Context(), "job")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.enter()
+	c.unlock(first)
+	return <-c.got
+}
+
+func (c *crew) unlock(k *Lock) {
+	c.t.Helper()
+	if err := k.Unlock(); err != nil {
+		c.t.Errorf("Unlock: %v", err)
+	}
+}
+
+// owner returns who has it in the store.
+func (c *crew) owner() string {
+	c.t.Helper()
+	hs, err := c.store.Inspect(context.Background(), "job")
+	if err != nil || len(hs) > 1 {
+		c.t.Fatalf("in the store: %+v, %v", hs, err)
+	}
+	if len(hs) == 0 {
+		return ""
+	}
+	return hs[0].Owner
+}
+
+// stuck gives a lock a context whose end takes until release is called.
+func stuck(k *Lock) (release func()) {
+	end := make(chan struct{})
+	d := &derived{cancel: func(error) { <-end }}
+	if err := k.hold.remember(d); err != nil {
+		panic(err)
+	}
+	return func() { close(end) }
+}
+
+// Whoever worked under the former holder's contexts has been told to stop when
+// the next one begins.
+func TestContextsEndBeforeTheHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, nil)
+		former := c.chained()
+		ctx := former.Context(t.Context())
+		release := stuck(former)
+		c.enter()
+		go c.unlock(former)
+		synctest.Wait()
+		if len(c.got) != 0 {
+			t.Error("the next one has the lock while a context of the former holder runs")
+		}
+		release()
+		next := <-c.got
+		if !errors.Is(context.Cause(ctx), ErrUnlocked) {
+			t.Errorf("the former holder's context: got %v, want ErrUnlocked", context.Cause(ctx))
+		}
+		c.unlock(next)
+	})
+}
+
+// So it is when the next one gives up just then, and the lock goes to the one
+// after or to the store.
+func TestContextsEndBeforeADeclinedHandoff(t *testing.T) {
+	for name, behind := range map[string]bool{"to the next": true, "to the store": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, nil)
+				former := c.chained()
+				owner := c.owner()
+				release := stuck(former)
+				cancel := c.enter()
+				if behind {
+					c.enter()
+				}
+				go c.unlock(former)
+				synctest.Wait()
+				cancel()
+				synctest.Wait()
+				if len(c.got) != 0 || c.owner() != owner {
+					t.Error("the lock went on while a context of the former holder runs")
+				}
+				release()
+				if behind {
+					c.unlock(<-c.got)
+				}
+				synctest.Wait()
+				if owner := c.owner(); owner != "" {
+					t.Errorf("still held by %s", owner)
+				}
+			})
+		})
+	}
+}
+
+// What nobody took nobody can give back: to who counts holds by the events, each
+// end has a beginning.
+func TestEventsOfADeclinedHandoff(t *testing.T) {
+	for name, lost := range map[string]bool{"declined": false, "lost on the way": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var held atomic.Int32
+				c := newCrew(t, &Options{Observe: func(_ context.Context, e Event) {
+					switch {
+					case e.Kind == EventAcquire && e.Err == nil:
+						held.Add(1)
+					case e.Kind == EventRelease && !errors.Is(e.Err, ErrLost), e.Kind == EventLoss:
+						held.Add(-1)
+					}
+				}})
+				former := c.chained()
+				release := stuck(former)
+				cancel := c.enter()
+				go c.unlock(former)
+				synctest.Wait()
+				if lost {
+					_ = former.hold.lease.lose(driver.Deleted, nil)
+				}
+				cancel()
+				synctest.Wait()
+				release()
+				synctest.Wait()
+				if n := held.Load(); n != 0 {
+					t.Errorf("by the events %d locks are held at the end", n)
+				}
+			})
+		})
+	}
+}
+
+// A lease that is lost between two holders is nobody's: who was to have it asks
+// the store, as do those behind.
+func TestLossDuringTheHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, nil)
+		former := c.chained()
+		release := stuck(former)
+		for range 3 {
+			c.enter()
+		}
+		go c.unlock(former)
+		synctest.Wait()
+		c.store.Drop("job")
+		_ = former.hold.lease.lose(driver.Deleted, nil)
+		synctest.Wait()
+		release()
+		last := former.Token()
+		for range 3 {
+			k := <-c.got
+			if err := k.Err(); err != nil || k.Token() <= last {
+				t.Errorf("token %d after %d, %v: want a lock of the store", k.Token(), last, err)
+			}
+			last = k.Token()
+			c.unlock(k)
+		}
+		if err := former.Err(); !errors.Is(err, ErrUnlocked) {
+			t.Errorf("the former holder: got %v, want ErrUnlocked", err)
+		}
+		synctest.Wait()
+		if n := len(c.l.gates.m); n != 0 {
+			t.Errorf("%d gates left", n)
+		}
+	})
+}
+
+// A machine that was suspended does not hand on what may be another's by now: the
+// store decides who is next.
+func TestNoHandoffInDoubt(t *testing.T) {
+	for name, lost := range map[string]bool{"still held": false, "lost meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ahead atomic.Int64
+				c := newCrew(t, nil)
+				c.l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				held := c.chained()
+				owner := c.owner()
+				c.enter()
+				other := New(c.store, nil)
+				ahead.Store(int64(time.Hour))
+				if lost {
+					c.store.Drop("job")
+					taken, err := other.TryLock(t.Context(), "job")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := held.Unlock(); !errors.Is(err, ErrLost) {
+						t.Errorf("Unlock of what another has: got %v, want ErrLost", err)
+					}
+					synctest.Wait()
+					if len(c.got) != 0 {
+						t.Error("the next one has a lock that another holds")
+					}
+					c.unlock(taken)
+				} else {
+					c.unlock(held)
+				}
+				next := <-c.got
+				if c.owner() == owner || next.Token() <= held.Token() {
+					t.Errorf("token %d after %d: want a grant of the store", next.Token(), held.Token())
+				}
+				if err := next.Err(); err != nil {
+					t.Errorf("the next one: %v", err)
+				}
+				c.unlock(next)
+			})
+		})
+	}
+}
+
+// A holder whose lease is proven again after the suspension hands on as before.
+func TestHandoffAfterTheDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		c := newCrew(t, &Options{Handoff: Handoff{For: time.Hour}})
+		c.l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		held := c.chained()
+		owner := c.owner()
+		ahead.Store(int64(time.Hour))
+		_ = held.Err() // asks
+		c.enter()
+		synctest.Wait()
+		c.unlock(held)
+		next := <-c.got
+		if c.owner() != owner || next.Err() != nil {
+			t.Errorf("not handed on after the store was asked; %v", next.Err())
+		}
+		c.unlock(next)
+	})
+}
+
+// A Lock of a chain that nobody refers to any more is not renewed, and does not
+// stay in the way of the next.
+func TestDroppedLockInAChain(t *testing.T) {
+	store := memhold.New()
+	l := New(store, &Options{TTL: 300 * time.Millisecond, Handoff: Handoff{For: time.Hour}})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	lock := func() *Lock {
+		k, err := l.Lock(ctx, "job")
+		if err != nil {
+			t.Error(err)
+		}
+		return k
+	}
+	waitingFor := func(n int) {
+		for queued(l, "job") != n && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+	}
+	first := lock()
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = lock().Unlock() }) // from the store, handed on
+	waitingFor(1)
+	given := make(chan uint64)
+	wg.Go(func() { given <- lock().Token() }) // dropped
+	waitingFor(2)
+	next := make(chan *Lock)
+	go func() { next <- lock() }()
+	waitingFor(3)
+	if err := first.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	token := <-given
+	wg.Wait()
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		for queued(l, "job") > 0 && ctx.Err() == nil {
+			runtime.GC()
+		}
+	}()
+	k := <-next
+	if k == nil || k.Err() != nil || k.Token() <= token {
+		t.Fatalf("after a dropped lock with token %d: %+v", token, k)
+	}
+	<-collected
+	if err := k.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// queued returns how many stand in the line for a name.
+func queued(l *Locker, name string) (n int) {
+	l.gates.mu.Lock()
+	defer l.gates.mu.Unlock()
+	q := l.gates.m[gateKey{name, plain}]
+	for t := (*ticket)(nil); q != nil; n++ {
+		if t == nil {
+			t = q.first
+		} else {
+			t = t.next
+		}
+		if t == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// Tickets and gates are used again, and carry nothing over.
+func TestWhatIsUsedAgainIsEmpty(t *testing.T) {
+	for _, most := range []int{64, -1} {
+		synctest.Test(t, func(t *testing.T) { useAgain(t, newCrew(t, &Options{Handoff: Handoff{Max: most}})) })
+	}
+}
+
+func useAgain(t *testing.T, c *crew) {
+	for range 50 {
+		former := c.chained()
+		var cancels []func()
+		for range 4 {
+			cancels = append(cancels, c.enter())
+		}
+		cancels[0]() // has not run yet when its turn comes
+		c.unlock(former)
+		cancels[2]()
+		for done := false; !done; {
+			synctest.Wait()
+			select {
+			case k := <-c.got:
+				c.unlock(k)
+			default:
+				done = true
+			}
+		}
+	}
+	c.l.gates.mu.Lock()
+	defer c.l.gates.mu.Unlock()
+	if len(c.l.gates.m) != 0 || len(c.l.gates.tickets) == 0 || len(c.l.gates.gates) == 0 {
+		t.Errorf("%d gates in use, %d tickets and %d gates to be used again", len(c.l.gates.m), len(c.l.gates.tickets), len(c.l.gates.gates))
+	}
+	for _, ticket := range c.l.gates.tickets {
+		if len(ticket.ready) != 0 || *ticket != ticketOf(ticket) {
+			t.Errorf("a ticket to be used again: %+v", ticket)
+		}
+	}
+}
+
+// ticketOf is a ticket as a new one is.
+func ticketOf(t *ticket) ticket { return ticket{ready: t.ready} }

@@ -1,0 +1,255 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// A chain that breaks: its present holder is told, those before keep their own
+// end, and the next in line asks the store.
+func TestLossInTheMiddleOfAChain(t *testing.T) {
+	tests := []struct {
+		name   string
+		lose   func(s *faulty)
+		reason driver.Reason
+		unlock func(s *faulty) // before the next one can be served
+		within time.Duration
+	}{
+		{"deleted", func(s *faulty) { s.Drop("job") }, driver.Deleted, nil, 10 * time.Second},
+		{"the store is out of reach", func(s *faulty) {
+			s.change(func() {
+				s.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+			})
+		}, driver.Unreachable, nil, 27 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				l := holdfast.New(store, nil)
+				locks := chain(t, l, 3)
+				former, last := locks[1], locks[2]
+				ctx := last.Context(t.Context())
+				got := standing(t, l, 2)
+				tries := store.tries.Load()
+				broken := time.Now()
+				tt.lose(store)
+				<-ctx.Done()
+				between(t, "told after", time.Since(broken), 0, tt.within)
+
+				var lost *holdfast.LostError
+				if cause := context.Cause(ctx); !errors.As(cause, &lost) || lost.Reason != tt.reason {
+					t.Errorf("the context ended with %v, want a loss: %s", cause, tt.reason)
+				}
+				if err := last.Err(); !errors.Is(err, holdfast.ErrLost) {
+					t.Errorf("the present holder: got %v, want ErrLost", err)
+				}
+				for _, k := range []*holdfast.Lock{locks[0], former} {
+					if err := k.Err(); !errors.Is(err, holdfast.ErrUnlocked) {
+						t.Errorf("a former holder: got %v, want ErrUnlocked", err)
+					}
+				}
+				next := <-got
+				if store.tries.Load() == tries || next.Token() <= last.Token() {
+					t.Errorf("the next one has token %d after %d, %d tries: want a grant of the store", next.Token(), last.Token(), store.tries.Load()-tries)
+				}
+				for _, stale := range []struct {
+					k    *holdfast.Lock
+					want error
+				}{{former, holdfast.ErrUnlocked}, {last, holdfast.ErrLost}, {last, holdfast.ErrLost}} {
+					if err := stale.k.Unlock(); !errors.Is(err, stale.want) {
+						t.Errorf("Unlock of what is over: got %v, want %v", err, stale.want)
+					}
+				}
+				synctest.Wait()
+				if next.Err() != nil || len(holders(t, store, "job")) != 1 || len(got) != 0 {
+					t.Errorf("a stale Unlock disturbed the next holder: %v", next.Err())
+				}
+				store.change(func() { store.renew = nil })
+				mustUnlock(t, next)
+				mustUnlock(t, <-got)
+				synctest.Wait()
+				mustBeFree(t, store, "job")
+			})
+		})
+	}
+}
+
+// To unlock twice does not give away what another goroutine has by now.
+func TestSecondUnlockAfterAHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, nil)
+		locks := chain(t, l, 2)
+		got := standing(t, l, 2)
+		former, present := locks[0], locks[1]
+		owner := holders(t, store, "job")[0].Owner
+		for range 3 {
+			if err := former.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
+				t.Errorf("the second Unlock: got %v, want ErrUnlocked", err)
+			}
+		}
+		synctest.Wait()
+		select {
+		case k := <-got:
+			t.Fatalf("the second Unlock let somebody in, with token %d beside %d", k.Token(), present.Token())
+		default:
+		}
+		if hs := holders(t, store, "job"); present.Err() != nil || len(hs) != 1 || hs[0].Owner != owner {
+			t.Errorf("the present holder: %v; in the store %+v", present.Err(), hs)
+		}
+		if former.Remaining() != 0 || former.Context(t.Context()).Err() == nil {
+			t.Error("the former holder's lock is good for something")
+		}
+		mustUnlock(t, present)
+		mustUnlock(t, <-got)
+		mustUnlock(t, <-got)
+		mustBeFree(t, store, "job")
+	})
+}
+
+// Two goroutines that unlock the same lock at the same time give it to one.
+func TestUnlockTwiceAtOnceGivesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdfast.New(memhold.New(), &holdfast.Options{Handoff: holdfast.Handoff{Max: 1 << 16, For: endless}})
+		k := chain(t, l, 1)[0]
+		for range 500 {
+			got := make(chan *holdfast.Lock, 2)
+			for range 2 {
+				go func() { got <- mustLock(t, l, "job") }()
+			}
+			synctest.Wait()
+			var unlocked atomic.Int32
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					switch err := k.Unlock(); {
+					case err == nil:
+						unlocked.Add(1)
+					case !errors.Is(err, holdfast.ErrUnlocked):
+						t.Errorf("Unlock: %v", err)
+					}
+				})
+			}
+			wg.Wait()
+			next := <-got
+			synctest.Wait()
+			if len(got) != 0 || unlocked.Load() != 1 {
+				t.Fatalf("%d of 3 Unlocks at once succeeded, %d more hold the lock", unlocked.Load(), len(got))
+			}
+			mustUnlock(t, next)
+			k = <-got
+		}
+		mustUnlock(t, k)
+	})
+}
+
+// A lock that is over does not speak for the queue that it once kept waiting,
+// which may be that of another name by now.
+func TestStaleUnlockOfAnotherName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second})
+		stale := chain(t, l, 2)
+		store.Drop("job")
+		<-stale[1].Context(t.Context()).Done()
+		synctest.Wait()
+		other := mustLock(t, l, "other")
+		got := make(chan *holdfast.Lock, 1)
+		go func() { got <- mustLock(t, l, "other") }()
+		synctest.Wait()
+		for _, k := range stale {
+			if k.Unlock() == nil {
+				t.Error("Unlock of a lock that is over: got nil")
+			}
+		}
+		synctest.Wait()
+		if len(got) != 0 || other.Err() != nil {
+			t.Fatalf("a stale Unlock let somebody in on another name")
+		}
+		mustUnlock(t, other)
+		mustUnlock(t, <-got)
+	})
+}
+
+// A chain that goes on for many leases is renewed like a lock with one holder.
+func TestChainIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: time.Second, Handoff: holdfast.Handoff{Max: 1000, For: endless}})
+		start := time.Now()
+		turns := line(t, l, store, 300, func(_ int, k *holdfast.Lock) {
+			time.Sleep(100 * time.Millisecond)
+			if err := k.Err(); err != nil {
+				t.Errorf("after %v: %v", time.Since(start), err)
+			}
+			if hs := holders(t, store, "job"); len(hs) != 1 {
+				t.Errorf("in the store: %+v, want one holder", hs)
+			}
+		})
+		if got := lengths(turns); !slices.Equal(got, []int{300}) {
+			t.Errorf("in the store one owner had it for %v turns, want all 300", got)
+		}
+		// One every third of a second, for half a minute.
+		if n := store.renews.Load(); n < 85 || n > 125 {
+			t.Errorf("%d renewals in %v, want about 90", n, time.Since(start))
+		}
+		mustBeFree(t, store, "job")
+	})
+}
+
+// What is left of a lease that is not renewed any more is not handed on when most
+// of it has passed.
+func TestOldLeaseIsNotHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: 10 * time.Second, Handoff: holdfast.Handoff{For: endless}})
+		last := chain(t, l, 2)[1]
+		store.change(func() {
+			store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+				return nil, errors.New("out of reach")
+			}
+		})
+		owner := holders(t, store, "job")[0].Owner
+		got := standing(t, l, 2)
+		time.Sleep(4 * time.Second)
+		mustUnlock(t, last)
+		next := <-got
+		if holders(t, store, "job")[0].Owner != owner {
+			t.Error("a lease with more than half of it left went back to the store")
+		}
+		time.Sleep(time.Second)
+		mustUnlock(t, next)
+		last = <-got
+		if holders(t, store, "job")[0].Owner == owner || last.Remaining() < 8*time.Second {
+			t.Errorf("a lease with less than half of it left was handed on: %v remain", last.Remaining())
+		}
+		mustUnlock(t, last)
+	})
+}
+
+// The last one of a line gives the lock back to the store, whoever unlocks.
+func TestNothingStaysOfAChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, nil)
+		last := chain(t, l, 5)[4]
+		mustUnlock(t, last)
+		mustBeFree(t, store, "job")
+		renews := store.renews.Load()
+		time.Sleep(time.Hour)
+		if got := store.renews.Load(); got != renews {
+			t.Errorf("%d renewals after the end of a chain", got-renews)
+		}
+	})
+}

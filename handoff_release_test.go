@@ -1,0 +1,328 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// twoSteps is a store that releases in two steps, and writes down in which order
+// it was asked, and when.
+type twoSteps struct {
+	*faulty
+	start time.Time
+
+	mu     sync.Mutex
+	log    []step
+	finish func() (others int, err error) // what comes back after the release was made
+	begin  func()                         // before it is made
+}
+
+// step is one thing that a store did, by its name.
+type step struct {
+	what string
+	at   time.Duration
+}
+
+func newTwoSteps(others int) *twoSteps {
+	return &twoSteps{faulty: newFaulty(), start: time.Now(), finish: func() (int, error) { return others, nil }}
+}
+
+func (s *twoSteps) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, step{what, time.Since(s.start)})
+}
+
+// since returns what the store did since the last call, and when it did the last
+// of that, counted from the first.
+func (s *twoSteps) since() (whats []string, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, step := range s.log {
+		whats = append(whats, step.what)
+		took = step.at - s.log[0].at
+	}
+	s.log = nil
+	return whats, took
+}
+
+// answers sets what releases answer from now on, after so long.
+func (s *twoSteps) answers(others int, err error, after time.Duration) {
+	s.set(func() {
+		s.finish = func() (int, error) {
+			time.Sleep(after)
+			return others, err
+		}
+	})
+}
+
+func (s *twoSteps) set(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn()
+}
+
+func (s *twoSteps) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	s.note("try")
+	return s.faulty.Try(ctx, c)
+}
+
+func (s *twoSteps) Release(ctx context.Context, c driver.Claim) error {
+	s.note("release")
+	return s.faulty.Release(ctx, c)
+}
+
+func (s *twoSteps) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+	s.mu.Lock()
+	begin, end := s.begin, s.finish
+	s.mu.Unlock()
+	if begin != nil {
+		begin()
+	}
+	err := s.Backend.Release(ctx, c)
+	s.note("began")
+	return func() (int, error) {
+		others, spoilt := end()
+		s.note("finished")
+		return others, errors.Join(err, spoilt)
+	}
+}
+
+var _ driver.Releaser = (*twoSteps)(nil)
+
+// standing starts n goroutines that lock "job" with l one after the other, and
+// returns where their locks come out.
+func standing(t *testing.T, l *holdfast.Locker, n int) <-chan *holdfast.Lock {
+	t.Helper()
+	got := make(chan *holdfast.Lock)
+	for range n {
+		go func() { got <- mustLock(t, l, "job") }()
+		synctest.Wait()
+	}
+	return got
+}
+
+// Who comes next asks as soon as the release is under way if nobody else waits,
+// after its answer if that is not known, and later still if others wait.
+func TestReleaseInTwoSteps(t *testing.T) {
+	const (
+		ms = time.Millisecond
+		us = time.Microsecond
+	)
+	tests := []struct {
+		name   string
+		others int           // who waited elsewhere at the release before
+		trip   time.Duration // how long the answer takes
+		want   []string
+		took   time.Duration // until the try
+	}{
+		{"it is not known who waits elsewhere", -1, ms, []string{"began", "finished", "try"}, ms},
+		{"nobody waits elsewhere", 0, ms, []string{"began", "try", "finished"}, ms},
+		{"others wait, at once", 3, 0, []string{"began", "finished", "try"}, 200 * us},
+		{"others wait, near", 3, 10 * us, []string{"began", "finished", "try"}, 10*us + 200*us},
+		{"others wait", 1, ms, []string{"began", "finished", "try"}, ms + 3*ms},
+		{"others wait, far away", 1, 100 * ms, []string{"began", "finished", "try"}, 100*ms + 5*ms},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newTwoSteps(-1)
+				l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
+				first := mustLock(t, l, "job")
+				got := standing(t, l, 3)
+				store.answers(tt.others, nil, 0)
+				mustUnlock(t, first)
+				second := <-got
+				store.answers(tt.others, nil, tt.trip)
+				synctest.Wait()
+				store.since()
+				mustUnlock(t, second)
+				third := <-got
+				synctest.Wait()
+				whats, took := store.since()
+				if !slices.Equal(whats, tt.want) || took != tt.took {
+					t.Errorf("got %v within %v, want %v within %v", whats, took, tt.want, tt.took)
+				}
+				mustUnlock(t, third)
+				last := <-got
+				synctest.Wait()
+				store.since()
+				mustUnlock(t, last)
+				if whats, _ := store.since(); !slices.Equal(whats, []string{"release"}) {
+					t.Errorf("with nobody behind: got %v, want a release", whats)
+				}
+			})
+		})
+	}
+}
+
+// Those who wait elsewhere get the lock when it comes back, if they are known to
+// wait.
+func TestOthersGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTwoSteps(1)
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: 2}})
+		elsewhere := holdfast.New(store.Backend, nil)
+		var order []string // the lock guards it
+		var wg sync.WaitGroup
+		first := mustLock(t, l, "job")
+		wg.Go(func() {
+			for range 3 {
+				k := mustLock(t, elsewhere, "job")
+				order = append(order, "elsewhere")
+				mustUnlock(t, k)
+			}
+		})
+		synctest.Wait()
+		for range 9 {
+			wg.Go(func() {
+				k := mustLock(t, l, "job")
+				order = append(order, "here")
+				time.Sleep(time.Microsecond) // so that the next one elsewhere waits again
+				mustUnlock(t, k)
+			})
+			synctest.Wait()
+		}
+		mustUnlock(t, first)
+		wg.Wait()
+		var want []string
+		for range 3 { // the one elsewhere asks again at once, while the next one here still lets it go first
+			want = append(want, "elsewhere")
+		}
+		for range 9 {
+			want = append(want, "here")
+		}
+		if !slices.Equal(order, want) {
+			t.Errorf("got %v, want %v", order, want)
+		}
+	})
+}
+
+// Whatever becomes of the answer, the next one gets its turn.
+func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
+	errLost := errors.New("connection reset")
+	gone := &driver.GoneError{Reason: driver.Deleted}
+	tests := []struct {
+		name   string
+		break_ func(s *twoSteps)
+		unlock func(err error, panicked any) bool
+		within time.Duration // until the next one has the lock
+	}{
+		{
+			"the answer is lost", func(s *twoSteps) { s.answers(0, errLost, 0) },
+			func(err error, p any) bool { return err == nil && p == nil }, time.Second,
+		},
+		{
+			"it was deleted before", func(s *twoSteps) { s.answers(0, gone, 0) },
+			func(err error, p any) bool { return errors.Is(err, holdfast.ErrLost) && p == nil }, 0,
+		},
+		{"nothing is answered any more", func(s *twoSteps) {
+			s.answers(0, errLost, time.Second)
+			s.change(func() { s.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) } })
+		}, func(err error, p any) bool { return err != nil && !errors.Is(err, holdfast.ErrLost) && p == nil }, 4 * time.Second},
+		{
+			"the answer panics", func(s *twoSteps) { s.set(func() { s.finish = func() (int, error) { panic("finish") } }) },
+			func(_ error, p any) bool { return p == "finish" }, 0,
+		},
+		{
+			"the call panics", func(s *twoSteps) { s.set(func() { s.begin = func() { panic("begin") } }) },
+			func(_ error, p any) bool { return p == "begin" }, 31 * time.Second,
+		},
+	}
+	for _, tt := range tests {
+		for _, others := range []int{-1, 0, 1} {
+			t.Run(tt.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newTwoSteps(others)
+					l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
+					first := mustLock(t, l, "job")
+					got := standing(t, l, 2)
+					mustUnlock(t, first)
+					second := <-got
+					tt.break_(store)
+					start := time.Now()
+					err, panicked := unlockOrPanic(second)
+					if !tt.unlock(err, panicked) {
+						t.Errorf("others %d: Unlock: got %v, panic %v", others, err, panicked)
+					}
+					third := <-got
+					between(t, "the next one has the lock after", time.Since(start), 0, tt.within+5*time.Millisecond)
+					if third.Token() <= second.Token() || second.Err() == nil || third.Err() != nil {
+						t.Errorf("token %d after %d; the former %v, the present %v", third.Token(), second.Token(), second.Err(), third.Err())
+					}
+					store.set(func() { store.begin, store.finish = nil, func() (int, error) { return 0, nil } })
+					store.change(func() { store.release = nil })
+					mustUnlock(t, third)
+					if err := l.Drain(t.Context()); err != nil {
+						t.Error(err)
+					}
+					mustBeFree(t, store, "job")
+				})
+			})
+		}
+	}
+}
+
+// slowBatch is a store that answers the release of one name of a batch, and not
+// that of the others.
+type slowBatch struct {
+	*faulty
+	answered string
+}
+
+func (s *slowBatch) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	for i, c := range cs {
+		if errs[i] = s.Backend.Release(ctx, c); c.Name != s.answered {
+			errs[i] = errors.New("connection reset")
+		}
+	}
+	return errs
+}
+
+// Who waits for one of several locks does not wait for what becomes of the others.
+func TestUnlockOfSeveralLetsEachOneIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowBatch{newFaulty(), "job"}
+		store.release = func(ctx context.Context, c driver.Claim) error {
+			if c.Name == "job" {
+				return store.Backend.Release(ctx, c)
+			}
+			return hang(ctx)
+		}
+		l := holdfast.New(store, nil)
+		ks, err := holdfast.LockAll(t.Context(), l.Mutex("job"), l.Mutex("other"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := standing(t, l, 1)
+		start := time.Now()
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- ks.Unlock() }()
+		k := <-got
+		if took := time.Since(start); took > time.Millisecond {
+			t.Errorf("the one behind has the lock after %v, want at once", took)
+		}
+		if err := <-unlocked; err == nil {
+			t.Error("Unlock of what was never answered: got nil")
+		}
+		store.change(func() { store.release = nil })
+		mustUnlock(t, k)
+		if err := l.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func unlockOrPanic(k *holdfast.Lock) (err error, panicked any) { //nolint:staticcheck // the panic comes after the error
+	defer func() { panicked = recover() }()
+	return k.Unlock(), nil
+}

@@ -1,0 +1,637 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// endless lets a lock circulate for as long as the tokens last.
+const endless = 1000 * time.Hour
+
+// turn is what one of a line saw when it had the lock.
+type turn struct {
+	who   int
+	token uint64
+	owner string // in the store
+}
+
+// line queues n goroutines up behind a holder, one after the other, and returns
+// what each of them saw. work is done by each while it holds.
+func line(t *testing.T, l *holdfast.Locker, store driver.Inspector, n int, work func(i int, k *holdfast.Lock), opts ...holdfast.Option) []turn {
+	t.Helper()
+	first := mustLock(t, l, "job")
+	var turns []turn // the lock guards it
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			k := mustLock(t, l, "job", opts...)
+			turns = append(turns, turn{i, k.Token(), holders(t, store, "job")[0].Owner})
+			if work != nil {
+				work(i, k)
+			}
+			mustUnlock(t, k)
+		})
+		synctest.Wait()
+	}
+	mustUnlock(t, first)
+	wg.Wait()
+	return turns
+}
+
+// chain returns the locks of n goroutines that stood in line, of which each had
+// the lock after the one before. The last one still has it.
+func chain(t *testing.T, l *holdfast.Locker, n int) []*holdfast.Lock {
+	t.Helper()
+	before := mustLock(t, l, "job")
+	got := make(chan *holdfast.Lock)
+	for range n {
+		go func() { got <- mustLock(t, l, "job") }()
+		synctest.Wait()
+	}
+	var locks []*holdfast.Lock
+	for range n {
+		mustUnlock(t, before)
+		before = <-got
+		locks = append(locks, before)
+	}
+	return locks
+}
+
+// lengths returns how many turns in a row had the same owner.
+func lengths(turns []turn) (ns []int) {
+	for i, turn := range turns {
+		if i == 0 || turns[i-1].owner != turn.owner {
+			ns = append(ns, 0)
+		}
+		ns[len(ns)-1]++
+	}
+	return ns
+}
+
+// mustRise fails unless each token is larger than the one before.
+func mustRise(t *testing.T, turns []turn) {
+	t.Helper()
+	for i := 1; i < len(turns); i++ {
+		if turns[i].token <= turns[i-1].token {
+			t.Fatalf("turn %d has token %d, the one before had %d", i, turns[i].token, turns[i-1].token)
+		}
+	}
+}
+
+// block is the tokens that a store reserved with one grant.
+type block struct{ first, last uint64 }
+
+// blocks records what a store reserves, by owner.
+type blocks struct {
+	mu sync.Mutex
+	m  map[string]block
+}
+
+func recordBlocks(store *faulty) *blocks {
+	b := &blocks{m: make(map[string]block)}
+	store.change(func() {
+		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			if c.Tokens < 1 {
+				return driver.Outcome{}, fmt.Errorf("%d tokens asked for: %w", c.Tokens, driver.ErrRefused)
+			}
+			out, err := store.Backend.Try(ctx, c)
+			if err == nil && out.Granted {
+				b.mu.Lock()
+				b.m[c.Owner] = block{out.Token, out.Token + uint64(c.Tokens) - 1}
+				b.mu.Unlock()
+			}
+			return out, err
+		}
+	})
+	return b
+}
+
+func (b *blocks) of(owner string) block {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.m[owner]
+}
+
+// mustContain fails unless each holder's token is one of those that were reserved
+// for its chain.
+func (b *blocks) mustContain(t *testing.T, turns []turn) {
+	t.Helper()
+	for i, turn := range turns {
+		if own := b.of(turn.owner); turn.token < own.first || turn.token > own.last {
+			t.Fatalf("turn %d has token %d, reserved were %d to %d", i, turn.token, own.first, own.last)
+		}
+	}
+}
+
+func TestHandoffNeedsNoStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		reserved := recordBlocks(store)
+		l := holdfast.New(store, nil)
+		turns := line(t, l, store, 200, nil)
+		mustRise(t, turns)
+		reserved.mustContain(t, turns)
+		if got, want := lengths(turns), []int{65, 65, 65, 5}; !slices.Equal(got, want) {
+			t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
+		}
+		if got := store.tries.Load(); got != 5 {
+			t.Errorf("the store was asked %d times, want 5", got)
+		}
+		for i, turn := range turns {
+			if turn.who != i {
+				t.Fatalf("turn %d went to number %d, want the order of arrival", i, turn.who)
+			}
+		}
+		for i := 1; i < len(turns); i++ {
+			if turns[i].owner == turns[i-1].owner && turns[i].token != turns[i-1].token+1 {
+				t.Errorf("handed on token %d after %d, want the next one", turns[i].token, turns[i-1].token)
+			}
+		}
+		mustBeFree(t, store, "job")
+	})
+}
+
+// Processes that hand on and compete with each other: nobody sees a token twice,
+// and each sees a larger one than those before, wherever they were.
+func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTwoSteps(3) // those elsewhere go first
+		reserved := recordBlocks(store.faulty)
+		var turns []turn // the lock guards it
+		var wg sync.WaitGroup
+		for process, h := range []holdfast.Handoff{{}, {Max: 3}, {For: 3 * time.Millisecond}, {Max: -1}} {
+			l := holdfast.New(store, &holdfast.Options{Handoff: h})
+			for i := range 20 {
+				wg.Go(func() {
+					for range 10 {
+						k := mustLock(t, l, "job")
+						turns = append(turns, turn{process, k.Token(), holders(t, store, "job")[0].Owner})
+						if i%2 == 0 {
+							time.Sleep(time.Millisecond)
+						}
+						mustUnlock(t, k)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		mustRise(t, turns)
+		reserved.mustContain(t, turns)
+		handed, changes := 0, 0
+		for i := 1; i < len(turns); i++ {
+			if turns[i].owner == turns[i-1].owner {
+				handed++
+			}
+			if turns[i].who != turns[i-1].who {
+				changes++
+			}
+		}
+		if len(turns) != 800 || handed < 100 || changes < 20 {
+			t.Errorf("%d turns, %d handed on, %d from one process to another: want 800, and many of each", len(turns), handed, changes)
+		}
+		t.Logf("%d handed on, %d from one process to another", handed, changes)
+	})
+}
+
+// However a chain ends, who comes next from elsewhere has a larger token than all
+// that were reserved for it, used or not.
+func TestTokenAfterAChain(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, store *faulty, last *holdfast.Lock){
+		"unlocked": func(t *testing.T, _ *faulty, last *holdfast.Lock) { mustUnlock(t, last) },
+		"cut short": func(t *testing.T, _ *faulty, last *holdfast.Lock) {
+			time.Sleep(time.Minute)
+			mustUnlock(t, last)
+		},
+		"deleted": func(_ *testing.T, store *faulty, _ *holdfast.Lock) { store.Drop("job") },
+		"cut off": func(_ *testing.T, store *faulty, last *holdfast.Lock) {
+			store.change(func() {
+				store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+				store.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) }
+			})
+			<-last.Context(context.Background()).Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				reserved := recordBlocks(store)
+				locks := chain(t, holdfast.New(store, nil), 3)
+				own := reserved.of(holders(t, store, "job")[0].Owner)
+				last := locks[len(locks)-1]
+				if own.last-own.first != 64 || last.Token() != own.first+2 {
+					t.Fatalf("the third of a chain has token %d, reserved are %+v: want the third of 65", last.Token(), own)
+				}
+				end(t, store, last)
+				next := mustLock(t, holdfast.New(store.Backend, nil), "job")
+				if next.Token() <= own.last {
+					t.Errorf("the next one has token %d, up to %d were reserved before", next.Token(), own.last)
+				}
+				mustUnlock(t, next)
+				_ = last.Unlock()
+			})
+		})
+	}
+}
+
+func TestHandoffBounds(t *testing.T) {
+	const ms = time.Millisecond
+	tests := []struct {
+		name  string
+		bound holdfast.Handoff
+		hold  time.Duration // by each
+		want  []int         // turns from one grant to the next
+	}{
+		{"once", holdfast.Handoff{Max: 1}, 0, []int{2, 2, 2, 2, 2, 2}},
+		{"three times", holdfast.Handoff{Max: 3, For: endless}, ms, []int{4, 4, 4}},
+		{"for 35ms", holdfast.Handoff{For: 35 * ms}, 10 * ms, []int{4, 4, 4}},
+		{"for 30ms", holdfast.Handoff{For: 30 * ms}, 10 * ms, []int{3, 3, 3, 3}},
+		{"for 50ms by default", holdfast.Handoff{}, 10 * ms, []int{5, 5, 2}},
+		{"never, by number", holdfast.Handoff{Max: -1}, 0, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		{"never, by time", holdfast.Handoff{For: 1}, ms, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				reserved := recordBlocks(store)
+				l := holdfast.New(store, &holdfast.Options{Handoff: tt.bound})
+				turns := line(t, l, store, 12, func(int, *holdfast.Lock) { time.Sleep(tt.hold) })
+				if got := lengths(turns); !slices.Equal(got, tt.want) {
+					t.Errorf("in the store one owner had it for %v turns, want %v", got, tt.want)
+				}
+				if got, want := int(store.tries.Load()), 1+len(tt.want); got != want {
+					t.Errorf("the store was asked %d times, want %d", got, want)
+				}
+				for _, turn := range turns {
+					if own := reserved.of(turn.owner); tt.bound.Max != 0 && own.last-own.first != uint64(max(tt.bound.Max, 0)) {
+						t.Fatalf("reserved the tokens %d to %d to hand on at most %d times", own.first, own.last, tt.bound.Max)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A holder keeps what it was given for as long as it wants: the bound is on
+// handing on.
+func TestHandoffDoesNotHurryTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		last := chain(t, holdfast.New(store, nil), 2)[1]
+		ctx := last.Context(t.Context())
+		time.Sleep(time.Hour)
+		if err := errors.Join(last.Err(), ctx.Err()); err != nil {
+			t.Errorf("after an hour: %v", err)
+		}
+		mustUnlock(t, last)
+	})
+}
+
+func TestHandoffOptions(t *testing.T) {
+	l := holdfast.New(memhold.New(), &holdfast.Options{Handoff: holdfast.Handoff{For: -time.Second}})
+	if _, err := l.TryLock(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "handoff") {
+		t.Errorf("For of -1s: got %v, want an error that names it", err)
+	}
+}
+
+// More tokens than a number can count must not become fewer.
+func TestHandoffWithoutBound(t *testing.T) {
+	for _, most := range []int{math.MaxInt, math.MaxInt - 1, 1 << 31, 1<<32 + 1, 1 << 53} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFaulty()
+			reserved := recordBlocks(store)
+			l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: most, For: endless}})
+			if k, err := l.TryLock(t.Context(), "job"); err != nil {
+				return // refused
+			} else {
+				mustUnlock(t, k)
+			}
+			turns := line(t, l, store, 100, nil)
+			if t.Failed() {
+				return
+			}
+			mustRise(t, turns)
+			reserved.mustContain(t, turns)
+			next := mustLock(t, holdfast.New(store, nil), "job")
+			if last := turns[len(turns)-1]; next.Token() <= last.token {
+				t.Errorf("Max %d: the next one elsewhere has token %d, the last one here had %d", most, next.Token(), last.token)
+			}
+			mustUnlock(t, next)
+		})
+	}
+}
+
+// unfenced is a store without tokens, of which none have to be reserved.
+type unfenced struct{ *memhold.Backend }
+
+func (u unfenced) Info() driver.Info {
+	info := u.Backend.Info()
+	info.Caps.Fencing = false
+	return info
+}
+
+func (u unfenced) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	out, err := u.Backend.Try(ctx, c)
+	out.Token = 0
+	return out, err
+}
+
+func TestHandoffWithoutTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := unfenced{memhold.New()}
+		l := holdfast.New(store, nil)
+		first := mustLock(t, l, "job")
+		owner := holders(t, store, "job")[0].Owner
+		got := standing(t, l, 65)
+		mustUnlock(t, first)
+		for range 64 {
+			k := <-got
+			if now := holders(t, store, "job")[0].Owner; now != owner {
+				t.Fatal("went back to the store before 64 had it")
+			}
+			mustUnlock(t, k)
+		}
+		last := <-got
+		if now := holders(t, store, "job")[0].Owner; now == owner || last.Token() != 0 {
+			t.Errorf("handed on 65 times, token %d; want 64 times and no token", last.Token())
+		}
+		mustUnlock(t, last)
+		mustBeFree(t, store, "job")
+	})
+}
+
+// What another kind of lock means to its holder, or to those who wait elsewhere,
+// does not outlive its Unlock.
+func TestNeverHandedOn(t *testing.T) {
+	take := map[string]func(l *holdfast.Locker) (*holdfast.Lock, error){
+		"fair": func(l *holdfast.Locker) (*holdfast.Lock, error) { return l.FairMutex("job").Lock(context.Background()) },
+		"write side": func(l *holdfast.Locker) (*holdfast.Lock, error) {
+			return l.RWMutex("job").Write.Lock(context.Background())
+		},
+		"read side": func(l *holdfast.Locker) (*holdfast.Lock, error) {
+			return l.RWMutex("job").Read.Lock(context.Background())
+		},
+		"semaphore": func(l *holdfast.Locker) (*holdfast.Lock, error) {
+			return l.Semaphore("job", 1).Acquire(context.Background())
+		},
+		"lease": func(l *holdfast.Locker) (*holdfast.Lock, error) {
+			return l.Lock(context.Background(), "job", holdfast.Lease(time.Minute))
+		},
+	}
+	for name, lock := range take {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := unfenced{memhold.New()} // no tokens have to be reserved to hand on
+				l := holdfast.New(store, nil)
+				owners := make(map[string]int)
+				var mu sync.Mutex // readers are not alone
+				var wg sync.WaitGroup
+				for range 10 {
+					wg.Go(func() {
+						k, err := lock(l)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						for _, h := range holders(t, store, "job") {
+							owners[h.Owner]++
+						}
+						mu.Unlock()
+						time.Sleep(time.Millisecond)
+						mustUnlock(t, k)
+					})
+				}
+				wg.Wait()
+				if len(owners) != 10 {
+					t.Errorf("10 locks had %d owners in the store, want one each", len(owners))
+				}
+			})
+		})
+	}
+}
+
+// One who wants a lease of its own gets it from the store, when its turn comes.
+func TestLeaseInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { mustRise(t, leaseInTheLine(t, memhold.New())) })
+	synctest.Test(t, func(t *testing.T) { leaseInTheLine(t, unfenced{memhold.New()}) })
+}
+
+func leaseInTheLine(t *testing.T, store interface {
+	driver.Backend
+	driver.Inspector
+},
+) []turn {
+	l := holdfast.New(store, nil)
+	first := mustLock(t, l, "job")
+	var turns []turn // the lock guards it
+	var wg sync.WaitGroup
+	for i := range 9 {
+		wg.Go(func() {
+			var opts []holdfast.Option
+			if i == 3 || i == 4 {
+				opts = append(opts, holdfast.Lease(time.Minute))
+			}
+			k := mustLock(t, l, "job", opts...)
+			turns = append(turns, turn{i, k.Token(), holders(t, store, "job")[0].Owner})
+			if left := holders(t, store, "job")[0].Remaining; (left > 30*time.Second) != (len(opts) > 0) {
+				t.Errorf("number %d has a lease of %v", i, left)
+			}
+			mustUnlock(t, k)
+		})
+		synctest.Wait()
+	}
+	mustUnlock(t, first)
+	wg.Wait()
+	if got, want := lengths(turns), []int{3, 1, 1, 4}; !slices.Equal(got, want) {
+		t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
+	}
+	for i, turn := range turns {
+		if turn.who != i {
+			t.Fatalf("turns %v, want the order of arrival", turns)
+		}
+	}
+	return turns
+}
+
+// First come, first served, whether a turn comes with the lock or not.
+func TestHandoffKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		elsewhere := holdfast.New(store, nil)
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: 3}})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 10 {
+				mustUnlock(t, mustLock(t, elsewhere, "job"))
+			}
+		})
+		turns := line(t, l, store, 100, func(int, *holdfast.Lock) { time.Sleep(time.Millisecond) })
+		wg.Wait()
+		for i, turn := range turns {
+			if turn.who != i {
+				t.Fatalf("turn %d went to number %d, want the order of arrival", i, turn.who)
+			}
+		}
+		mustRise(t, turns)
+	})
+}
+
+// Goroutines that want a lock again and again get it equally often.
+func TestHandoffIsFair(t *testing.T) {
+	for _, h := range []holdfast.Handoff{{}, {Max: -1}} {
+		for _, n := range []int{16, 1000} {
+			synctest.Test(t, func(t *testing.T) {
+				l := holdfast.New(memhold.New(), &holdfast.Options{Handoff: h})
+				counts, left := make([]float64, n), 10*n // the lock guards them
+				first := mustLock(t, l, "job")
+				var wg sync.WaitGroup
+				for i := range n {
+					wg.Go(func() {
+						for done := false; !done; {
+							k := mustLock(t, l, "job")
+							if done = left == 0; !done {
+								left--
+								counts[i]++
+							}
+							mustUnlock(t, k)
+						}
+					})
+				}
+				synctest.Wait()
+				mustUnlock(t, first)
+				wg.Wait()
+				if index := jain(counts); index < 0.95 {
+					t.Errorf("%d goroutines, %+v: Jain's index is %.3f, want at least 0.95", n, h, index)
+				}
+			})
+		}
+	}
+}
+
+// jain is 1 if all have the same, and 1/n if one has all.
+func jain(xs []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, x := range xs {
+		sum += x
+		squares += x * x
+	}
+	return sum * sum / (float64(len(xs)) * squares)
+}
+
+// A call tree may be given a lock, and holds it as often as it likes; what it
+// gives back goes to the store.
+func TestHandoffToAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, nil)
+		give := chain(t, l, 1)[0]
+		ctx := holdfast.WithOwner(t.Context())
+		got := make(chan *holdfast.Lock)
+		go func() {
+			k, err := l.Lock(ctx, "job")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- k
+		}()
+		synctest.Wait()
+		owner := holders(t, store, "job")[0].Owner
+		mustUnlock(t, give)
+		k := <-got
+		if k.Token() != give.Token()+1 {
+			t.Errorf("token %d after %d, want the next: handed on", k.Token(), give.Token())
+		}
+		again, err := l.Lock(ctx, "job")
+		if err != nil || again != k {
+			t.Fatalf("the second Lock of the tree: got %p, %v, want the same lock %p", again, err, k)
+		}
+		if hs := holders(t, store, "job"); len(hs) != 1 || hs[0].Owner != owner || hs[0].Holds != 2 {
+			t.Errorf("in the store: %+v, want two holds of %s", hs, owner)
+		}
+		go func() { got <- mustLock(t, l, "job") }()
+		synctest.Wait()
+		mustUnlock(t, again)
+		synctest.Wait()
+		if k.Err() != nil || holders(t, store, "job")[0].Owner != owner {
+			t.Error("the first Unlock of two gave the lock away")
+		}
+		mustUnlock(t, k)
+		next := <-got
+		if holders(t, store, "job")[0].Owner == owner || next.Token() <= k.Token() {
+			t.Errorf("after a tree: token %d after %d, owner %s: want a grant of the store", next.Token(), k.Token(), owner)
+		}
+		mustUnlock(t, next)
+	})
+}
+
+// Taking several locks and taking them one by one, with hand-offs in between,
+// does not wait in a circle.
+func TestHandoffBesideLockAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		var handed atomic.Int32
+		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Kind == holdfast.EventAcquire && e.Err == nil && e.Attempts == 0 {
+				handed.Add(1)
+			}
+		}})
+		names := []string{"a", "b", "c"}
+		inside := map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
+		use := func(k *holdfast.Lock) {
+			if inside[k.Name()].Add(1) != 1 {
+				t.Errorf("two hold %q", k.Name())
+			}
+			time.Sleep(10 * time.Microsecond)
+			inside[k.Name()].Add(-1)
+		}
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				for range 30 {
+					ks, err := holdfast.LockAll(t.Context(), l.Mutex(names[i%3]), l.Mutex(names[(i+1)%3]), l.Mutex(names[(i+2)%3]))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, k := range ks {
+						use(k)
+					}
+					if err := ks.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for i := range 30 {
+			wg.Go(func() {
+				for range 30 {
+					k := mustLock(t, l, names[i%3])
+					use(k)
+					mustUnlock(t, k)
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if handed.Load() < 100 {
+			t.Errorf("of 1800 locks %d were handed on, want many", handed.Load())
+		}
+		for _, name := range names {
+			mustBeFree(t, store, name)
+		}
+	})
+}
