@@ -138,20 +138,17 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 	return a.outOfTime(ctx)
 }
 
-// yield returns when it is this process's turn again, or false if ctx ends first.
-// The Waiter of the head before has heard of those who go first; without it they
-// have a moment.
+// yield returns when it may be this process's turn again, or false if ctx ends
+// first. Those who go first have a moment for it; after that the Waiter of the
+// head before, if there is one, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
-	a.waiter = a.spareWaiter()
-	if a.waiter == nil {
-		return sleep(ctx, a.place.yield)
+	end := a.locker.elapsed() + a.place.yield
+	if a.waiter = a.spareWaiter(); a.waiter != nil {
+		nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
+		defer cancel()
+		_ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
-	defer cancel()
-	if err := a.waiter.Wait(nap, driver.Outcome{}); err != nil && nap.Err() == nil {
-		sleep(nap, a.place.yield)
-	}
-	return ctx.Err() == nil
+	return sleep(ctx, end-a.locker.elapsed())
 }
 
 // alone says that the claim waits for nobody of this process: a fair one has its

@@ -54,8 +54,9 @@ type queue struct {
 	// from here, and may be waiting for it; unknown if that is not known.
 	others int
 
-	// What the head last heard of a holder elsewhere, for those who do not wait.
-	busy driver.Outcome
+	// What the head last heard of a holder elsewhere, for those who do not wait;
+	// nil if nothing.
+	busy *driver.Outcome
 
 	// spare is the previous head's Waiter. It stays open while others are queued,
 	// so that a subscription lives on from head to head.
@@ -117,7 +118,7 @@ func (g *gates) enterFree(key gateKey, takes bool) (t *ticket, holder *lease, bu
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if q := g.m[key]; q != nil {
-		return nil, q.holder, q.busy
+		return nil, q.holder, q.said()
 	}
 	t = g.newTicket()
 	t.gate, t.turn, t.takes = g.newGate(key), true, takes
@@ -173,7 +174,7 @@ func (t *ticket) settle(l *lease, w driver.Waiter) {
 	q := t.gate
 	q.all.mu.Lock()
 	q.holder = l
-	q.busy = driver.Outcome{}
+	q.busy = nil
 	if w != nil && q.first != nil && q.spare == nil {
 		q.spare, w = w, nil
 	}
@@ -246,14 +247,22 @@ func (q *gate) takeSpare() driver.Waiter {
 func (q *gate) heard(out driver.Outcome) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.busy = out
+	q.busy = &out
 }
 
 // occupant says who is in the way of a ticket that is not at the head.
 func (q *gate) occupant() (*lease, driver.Outcome) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	return q.holder, q.busy
+	return q.holder, q.said()
+}
+
+// said is what busy says. The mutex is held.
+func (q *gate) said() driver.Outcome {
+	if q.busy == nil {
+		return driver.Outcome{}
+	}
+	return *q.busy
 }
 
 // advance makes the next ticket the head, or drops the gate when there is none;
