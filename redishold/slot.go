@@ -35,6 +35,14 @@ func crc16(s string) uint16 {
 	return crc
 }
 
+// crcSteps returns the CRC of each byte.
+func crcSteps() (steps [256]uint16) {
+	for i := range steps {
+		steps[i] = crc16(string([]byte{byte(i)}))
+	}
+	return steps
+}
+
 // slotNumbers finds, for every slot, the smallest number whose decimal digits
 // lie in that slot. Such a number in braces makes a key for the slot.
 type slotNumbers struct {
@@ -42,8 +50,8 @@ type slotNumbers struct {
 	numbers [slotCount]uint32
 }
 
-// of returns the number for slot. The first call builds the table, which takes
-// some milliseconds.
+// of returns the number for slot. The first call builds the table, which takes a
+// few milliseconds.
 func (s *slotNumbers) of(slot int) uint32 {
 	s.once.Do(s.build)
 	return s.numbers[slot]
@@ -52,8 +60,13 @@ func (s *slotNumbers) of(slot int) uint32 {
 func (s *slotNumbers) build() {
 	var found [slotCount]bool
 	var digits [10]byte
+	steps := crcSteps() // a byte at a time: every command pays for this when it starts
 	for n, missing := uint32(0), slotCount; missing > 0; n++ {
-		slot := slotOf(string(strconv.AppendUint(digits[:0], uint64(n), 10)))
+		var crc uint16
+		for _, d := range strconv.AppendUint(digits[:0], uint64(n), 10) {
+			crc = crc<<8 ^ steps[byte(crc>>8)^d]
+		}
+		slot := crc % slotCount
 		if !found[slot] {
 			found[slot], s.numbers[slot] = true, n
 			missing--
