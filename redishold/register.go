@@ -131,6 +131,14 @@ func (r *registrar) forgetEnded(now time.Time) {
 	}
 }
 
+// forget makes all registrations due again: the server may have lost them.
+func (r *registrar) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.written)
+	r.latest.Store(nil)
+}
+
 // retry makes the registration of uuid due again soon, after it failed.
 func (r *registrar) retry(uuid string) {
 	r.mu.Lock()

@@ -213,3 +213,24 @@ func TestPersonWithoutAnAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A server that has lost a lock may have lost who the client is, too.
+func TestRegistrationAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{}
+		b := New(conn, nil)
+		mustTry(t, b, testClaim("orders"))
+		mustTry(t, b, testClaim("orders"))
+		if n := len(conn.registrations()); n != 1 {
+			t.Fatalf("%d registrations before the loss, want 1", n)
+		}
+		conn.answer = replying("renew", int64(0))
+		if r := mustRenew(t, b, testClaim("orders")); !errors.Is(r[0].Err, driver.ErrGone) {
+			t.Fatalf("got %v, want a loss", r[0].Err)
+		}
+		mustTry(t, b, testClaim("orders"))
+		if n := len(conn.registrations()); n != 2 {
+			t.Errorf("%d registrations after the loss, want 2", n)
+		}
+	})
+}
