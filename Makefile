@@ -1,6 +1,6 @@
 # Holdfast. `make help` lists the targets.
 GO      ?= go
-MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf promhold otelhold cmd/holdfast internal/e2e
+MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf promhold otelhold cmd/holdfast bench internal/e2e
 FLAGS   ?=
 # Packages that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
 // connectOptions are the flags of every command that connects to a store. Where
@@ -24,6 +27,12 @@ type connectOptions struct {
 	key      string
 	sni      string
 	insecure bool
+
+	configName string
+	protocol   string
+	replicas   string
+	config     *config.File         // nil until it was loaded
+	imported   *importconf.Settings // what the file of a Java program says that the configuration names
 }
 
 // addTo adds the flags; without says what is used without a URL.
@@ -38,23 +47,37 @@ func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
 	f.BoolVar(&o.insecure, "insecure", false, "do not verify certificates")
 }
 
+// addStoreTo adds the flags of every command that looks for its store in the
+// environment and the configuration too.
+func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
+	o.addTo(f, "default $HOLDFAST_URL, then $REDIS_URL, then the configuration")
+	f.StringVar(&o.protocol, "protocol", "redisson", "the layout of the locks: redisson, plain or timestamp")
+	f.StringVar(&o.replicas, "replicas", "0", "how many replicas must confirm each lock and each renewal, or all")
+	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
+}
+
 // access completes what the flags say of the store at address, which came from
 // source. A password on the command line is obeyed, with a warning: everybody on
 // the machine can read it.
 func (o *connectOptions) access(ctx context.Context, address string, env environment, report *reporter) (access.Access, error) {
 	a := access.Access{
 		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
+		DialTimeout: o.config.Duration("redis.dial_timeout"),
+	}
+	password, err := o.fromConfig(&a)
+	if err != nil {
+		return a, err
 	}
 	if _, err := a.TLS(); err != nil {
 		return a, usageError("%w", err)
 	}
 	own, anyPassword := access.Passwords(address)
-	var err error
 	switch {
 	case o.askpass:
 		a.Password, err = askPassword(ctx, env)
 	case !own:
 		a.Password, err = storePassword(env)
+		a.Password = cmp.Or(a.Password, password)
 	}
 	if err != nil {
 		return a, err
@@ -71,19 +94,36 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 // address returns the URL of the store and where it was found.
 func (o *connectOptions) address(env environment) (address, source string, err error) {
 	address, source = o.url, "--url"
-	for _, name := range []string{"HOLDFAST_URL", "REDIS_URL"} {
-		if address == "" {
-			address, _ = env.lookup(name)
-			source = name
+	if address == "" {
+		source, _ = o.named(env)
+		address, _ = env.lookup(source)
+	}
+	if address == "" {
+		if err := o.prepare(env, newReporter(env, false)); err != nil {
+			return "", "", err
 		}
+		address, source = o.configuredURL()
 	}
 	switch {
+	case address == "" && o.imported != nil:
+		return "", source, nil // several servers, of which one is the master
 	case address == "":
 		return "", "", usageError("no store named; use --url redis://host:6379/0, or set HOLDFAST_URL")
 	case !strings.Contains(address, "://"):
 		return "", "", usageError("%s is no URL; use one such as redis://host:6379/0", source)
 	}
 	return address, source, nil
+}
+
+// named returns which variable, if any, names the store; ok says that the command
+// line or the environment does.
+func (o *connectOptions) named(env environment) (variable string, ok bool) {
+	for _, name := range []string{"HOLDFAST_URL", "REDIS_URL"} {
+		if _, set := env.lookup(name); set {
+			return name, true
+		}
+	}
+	return "", o.url != ""
 }
 
 // storePassword returns the password that the environment has for the store.
@@ -95,13 +135,18 @@ func storePassword(env environment) (string, error) {
 	if !ok {
 		return "", nil
 	}
+	return readPassword("HOLDFAST_PASSWORD_FILE", file)
+}
+
+// readPassword returns the password in a file, which source names.
+func readPassword(source, file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", usageError("HOLDFAST_PASSWORD_FILE: %w", err)
+		return "", usageError("%s: %w", source, err)
 	}
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" {
-		return "", usageError("HOLDFAST_PASSWORD_FILE: there is no password in %s", file)
+		return "", usageError("%s: there is no password in %s", source, file)
 	}
 	return password, nil
 }

@@ -18,6 +18,7 @@ import (
 func newDemoCommand(env environment) *cobra.Command {
 	var c connectOptions
 	o := demo.Options{Out: env.stdout, Env: env.environ}
+	var web webOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See what a distributed lock does, in a few seconds",
@@ -30,12 +31,25 @@ installed. With --url it uses that Redis, one server: all its keys begin with
 "holdfast-demo:" and are deleted at the end. HOLDFAST_URL and REDIS_URL are not
 looked at.
 
+With --serve it keeps a web page up until Ctrl-C: two instances that want the same
+lock, to be paused, killed and cut off; workers that race for a lock on several
+Redis; the shop. Then --url may be any deployment, and may be given several times,
+for the race. What the page keeps in Redis begins with "{holdfast-demo}:".
+
 The exit status is 0 if everything that the demo claims has happened, else 1.`,
 		Example: `  holdfast demo
   holdfast demo --buyers 500 --items 20 --processes 8
-  holdfast demo --url redis://localhost:6379 --look 30s`,
+  holdfast demo --url redis://localhost:6379 --look 30s
+  holdfast demo --serve
+  holdfast demo --serve --listen 127.0.0.1:7072 --url redis://localhost:6379`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if web.serve {
+				return serveDemo(cmd, env, c, web)
+			}
+			if len(web.more) > 0 || cmd.Flags().Changed("listen") {
+				return usageError("--listen, and more than one --url, belong to --serve")
+			}
 			if !cmd.Flags().Changed("look") {
 				o.Look = defaultLook(o.Out)
 			}
@@ -44,12 +58,13 @@ The exit status is 0 if everything that the demo claims has happened, else 1.`,
 	}
 	flags := cmd.Flags()
 	c.addTo(flags, "default: an in-process stand-in")
+	web.addTo(flags)
 	flags.IntVar(&o.Buyers, "buyers", 60, "how many want to buy")
 	flags.IntVar(&o.Items, "items", 10, "how many items there are, fewer than buyers")
 	flags.IntVar(&o.Processes, "processes", 3, "how many processes the buyers are spread over")
 	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time; a third of it for each phase")
 	flags.DurationVar(&o.Look, "look", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
-	cmd.AddCommand(newDemoWorkerCommand(env))
+	cmd.AddCommand(newDemoWorkerCommand(env), newDemoInstanceCommand(env))
 	return cmd
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	args := ownArguments()
+	os.Exit(run(context.Background(), args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }
 
 // run is the program without its process: tests call it. It returns the status
@@ -66,7 +67,7 @@ func newRootCommand(env environment) *cobra.Command {
 		Long: `Holdfast runs commands under a lock that all machines share through Redis,
 in the layout of Redisson, so that Go and Java programs exclude each other.
 
-Name the server with --url, HOLDFAST_URL or REDIS_URL.`,
+Name the server with --url, HOLDFAST_URL, REDIS_URL or a configuration file.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
@@ -78,7 +79,21 @@ Name the server with --url, HOLDFAST_URL or REDIS_URL.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newRunCommand(env), newDemoCommand(env), newVersionCommand(env))
+	root.AddCommand(
+		newRunCommand(env),
+		newHoldCommand(env),
+		newElectCommand(env),
+		newListCommand(env),
+		newInspectCommand(env),
+		newTailCommand(env),
+		newStatusCommand(env),
+		newForceUnlockCommand(env),
+		newDoctorCommand(env),
+		newServeCommand(env),
+		newDemoCommand(env),
+		newVersionCommand(env),
+		newConfigurationTopic(),
+	)
 	return root
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 )
 
 // reporter writes what people are to read, to standard error: standard output
@@ -14,7 +15,14 @@ type reporter struct {
 	w       io.Writer
 	json    *slog.Logger // nil: plain text
 	verbose bool
+	drawn   atomic.Bool // the terminal's last line is one that is to be erased
 }
+
+// levelNotice is that of messages that are no warnings.
+const levelNotice = slog.LevelInfo
+
+// eraseLine goes to the beginning of a terminal's line and erases it.
+const eraseLine = "\r\x1b[K"
 
 func newReporter(env environment, verbose bool) *reporter {
 	r := &reporter{w: env.stderr, verbose: verbose}
@@ -44,7 +52,25 @@ func (r *reporter) line(level slog.Level, message string) {
 		r.json.Log(context.Background(), level, message)
 		return
 	}
-	fmt.Fprintf(r.w, "holdfast: %s\n", message)
+	erase := ""
+	if r.drawn.Swap(false) {
+		erase = eraseLine
+	}
+	fmt.Fprintf(r.w, "%sholdfast: %s\n", erase, message)
+}
+
+// draw shows text on the terminal's last line, in place of what it showed there
+// before.
+func (r *reporter) draw(text string) {
+	r.drawn.Store(true)
+	fmt.Fprint(r.w, eraseLine+text)
+}
+
+// erase removes what draw has left.
+func (r *reporter) erase() {
+	if r.drawn.Swap(false) {
+		fmt.Fprint(r.w, eraseLine)
+	}
 }
 
 // libraryLogger returns the logger of the library: nil, which is silent, unless

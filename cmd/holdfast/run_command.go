@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,52 +92,59 @@ func newRunCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-// runner runs one command under a lock.
+// runner runs commands under a lock.
 type runner struct {
 	*runOptions
 	env     environment
 	report  *reporter
 	signals chan os.Signal
 
+	path     string // of the command
 	holder   string // what others see of us
 	backend  string
 	acquired time.Time
+	ended    bool // a signal that ends programs was handed on to the command
 }
 
 func (r *runner) run(ctx context.Context) error {
-	path, err := procgroup.Find(r.command[0])
-	if err != nil {
+	return r.within(ctx, func(locker *holdfast.Locker) error {
+		waiting, done := interruptible(ctx, r.signals)
+		defer done()
+		lock, err := r.acquire(waiting, locker, r.env, r.report)
+		if err != nil {
+			return r.skipped(r.notAcquired(waiting, err))
+		}
+		done()
+		if interrupt := interruptOf(waiting); interrupt != nil {
+			_ = lock.Unlock()
+			return exit(interrupt.status())
+		}
+		return r.hold(ctx, lock)
+	})
+}
+
+// within finds the command, and does work with an open store.
+func (r *runner) within(ctx context.Context, work func(*holdfast.Locker) error) (err error) {
+	if r.path, err = procgroup.Find(r.command[0]); err != nil {
 		return &exitError{code: procgroup.StartCode(err), err: err}
 	}
 	r.signals = make(chan os.Signal, 16)
 	listen(r.signals)
 	defer signal.Stop(r.signals)
+	r.holder = r.note()
+	return r.open(ctx, r.env, r.report, r.signals, r.holder, func(s *store, locker *holdfast.Locker) error {
+		r.backend = s.Info().Name
+		return work(locker)
+	})
+}
 
-	waiting, done := interruptible(ctx, r.signals)
-	defer done()
-	logger, err := libraryLogger(r.env, r.verbose)
-	if err != nil {
+// skipped makes a success of a lock that is held, where the flags say so.
+func (r *runner) skipped(err error) error {
+	if !r.skipOK || !errors.Is(err, holdfast.ErrBusy) {
 		return err
 	}
-	store, err := openStore(waiting, storeOptions{r.connectOptions, r.prefix, logger}, r.env, r.report)
-	if err != nil {
-		return r.notAcquired(waiting, err)
-	}
-	defer store.close()
-	locker := r.newLocker(store, logger)
-	defer drain(locker)
-	lock, err := r.acquire(waiting, locker)
-	if err != nil {
-		return r.notAcquired(waiting, err)
-	}
-	done()
-	r.acquired = time.Now()
-	if interrupt := interruptOf(waiting); interrupt != nil {
-		_ = lock.Unlock()
-		return exit(interrupt.status())
-	}
-	r.report.detail("lock %q acquired, token %d", lock.Name(), lock.Token())
-	return r.hold(ctx, lock, path)
+	r.report.detail("%v; skipped", err)
+	return nil
 }
 
 // listen has the signals delivered that a command is to get, except those that
@@ -156,73 +161,15 @@ func listen(signals chan os.Signal) {
 	}
 }
 
-func (r *runner) newLocker(store *store, logger *slog.Logger) *holdfast.Locker {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	r.holder = r.note(host, os.Getpid())
-	r.backend = store.Info().Name
-	return holdfast.New(store, &holdfast.Options{
-		TTL: r.ttl, Margin: r.margin(), Note: r.holder, Logger: logger,
-	})
-}
-
-// drainWait is how long the program stays to see its claims confirmed as gone.
-const drainWait = 3 * time.Second
-
-// drain lets the library finish its clean-up: a lock that was left behind would
-// block others until its lease ends.
-func drain(locker *holdfast.Locker) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
-	defer cancel()
-	_ = locker.Drain(ctx) // what is not confirmed by then, the lease ends
-}
-
-func (r *runner) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
-	var options []holdfast.Option
-	if r.noRenew {
-		options = append(options, holdfast.Lease(r.ttl))
-	}
-	r.report.detail("asking for lock %q", r.name)
-	switch {
-	case r.nonblock:
-		return locker.TryLock(ctx, r.name, options...)
-	case r.wait > 0:
-		return locker.TryLock(ctx, r.name, append(options, holdfast.Wait(r.wait))...)
-	default:
-		return locker.Lock(ctx, r.name, options...)
-	}
-}
-
-// notAcquired turns the error of an acquire into the end of the program.
-func (r *runner) notAcquired(ctx context.Context, err error) error {
-	var own *exitError
-	if interrupt := interruptOf(ctx); interrupt != nil {
-		return exit(interrupt.status())
-	}
-	switch {
-	case errors.As(err, &own):
-		return err
-	case ctx.Err() != nil:
-		return exit(128 + int(syscall.SIGTERM))
-	case !errors.Is(err, holdfast.ErrBusy):
-		return storeError(err)
-	case r.skipOK:
-		r.report.detail("%v; skipped", err)
-		return nil
-	default:
-		return &exitError{code: r.conflictCode, err: err}
-	}
-}
-
 // hold runs the command and gives the lock back when nothing of it is left.
-func (r *runner) hold(ctx context.Context, lock *holdfast.Lock, path string) error {
+func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
+	r.acquired = time.Now()
+	r.report.detail("lock %q acquired, token %d", lock.Name(), lock.Token())
 	if err := lock.Err(); errors.Is(err, holdfast.ErrLost) {
 		return r.release(lock, exitOK, nil)
 	}
 	group, err := procgroup.Start(procgroup.Command{
-		Path: path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),
+		Path: r.path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
 		StopSignal: r.stop, KillAfter: r.killAfter,
 		KillBy:    time.Now().Add(lock.Remaining()),

@@ -29,7 +29,8 @@ func words(s string) []string {
 }
 
 // harmless reports that a command line neither reaches for another server than
-// the tests' own, nor is one that is not run's: demo starts this binary again.
+// the tests' own, nor is one that starts this binary again or
+// goes on for ever: demo, serve, elect.
 func harmless(args []string) bool {
 	if procgroup.IsGuard(args) {
 		return false
@@ -40,7 +41,7 @@ func harmless(args []string) bool {
 		}
 	}
 	cmd, _, _ := newRootCommand(environment{}).Find(args)
-	return cmd == nil || cmd.Name() != "demo" && cmd.Name() != "worker"
+	return cmd == nil || !slices.Contains([]string{"demo", "worker", "serve", "elect"}, cmd.Name())
 }
 
 // settingsOnly returns the variables that say how, but not where to.
@@ -79,6 +80,9 @@ run|--max-hold|-1s|a|witness
 run|-nvw1s|a|witness
 run|a|run|b|witness
 run|--reason|\t|a|--|witness|--|x
+run|--shared|--fair|a|witness
+run|--config|/dev/zero|a|witness
+run|--config||a|witness
 version
 help|run
 --help

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"syscall"
 	"time"
@@ -12,59 +11,43 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 )
 
-const (
-	defaultTTL       = 30 * time.Second
-	minTTL           = 100 * time.Millisecond // less is no time to start and stop a command
-	defaultKillAfter = 10 * time.Second
-)
+const defaultKillAfter = 10 * time.Second
 
 // runOptions is the command line of run.
 type runOptions struct {
-	connectOptions
-	prefix string
+	lockOptions
 
-	nonblock bool
-	wait     time.Duration
-	ttl      time.Duration
-	noRenew  bool
-	maxHold  time.Duration
-	atLeast  time.Duration
-
-	conflictCode int
-	lostCode     int
-	skipOK       bool
+	maxHold time.Duration
+	atLeast time.Duration
 
 	killAfter time.Duration
 	signal    string
 	stop      syscall.Signal // signal, parsed
+	shell     bool
 
-	reason  string
-	shell   bool
-	verbose bool
-
-	name    string
 	command []string
 }
 
 func (o *runOptions) addTo(f *pflag.FlagSet) {
-	f.SetInterspersed(false) // the command keeps its own flags
-	f.SortFlags = false
-	o.connectOptions.addTo(f, "default $HOLDFAST_URL, then $REDIS_URL")
-	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
-	f.BoolVarP(&o.nonblock, "nonblock", "n", false, "do not wait if the lock is held")
-	f.DurationVarP(&o.wait, "wait", "w", 0, "wait no longer than this; 0 waits for ever")
-	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "how long the lock outlives a machine that fell silent; default also $HOLDFAST_TTL")
+	o.lockOptions.addTo(f)
+	o.addWaitTo(f)
+	o.addKindTo(f)
 	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
-	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command after this; 0 never does")
 	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for at least this, even if the command ends sooner")
 	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitBusy, "status if the lock is held by another")
 	f.IntVar(&o.lostCode, "lost-exit-code", exitLost, "status if the lock was lost, or --max-hold was over")
 	f.BoolVar(&o.skipOK, "skip-ok", false, "a lock that is held is success: status 0 and no message")
+	o.addCommandTo(f)
+}
+
+// addCommandTo adds the flags that are about the command.
+func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
+	f.SetInterspersed(false) // the command keeps its own flags
+	f.SortFlags = false
+	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command after this; 0 never does")
 	f.DurationVar(&o.killAfter, "kill-after", defaultKillAfter, "how long the command may take to end after --signal, before SIGKILL; at most a third of --ttl unless given")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
-	f.StringVar(&o.reason, "reason", "", "shown to those who wait for the lock")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }
 
 // parse takes NAME and the command from args. Flags may stand before and after
@@ -92,19 +75,15 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// complete fills in what comes from the environment, and checks the whole.
+// complete fills in what comes from elsewhere, and checks the whole.
 func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
-	if value, ok := env.lookup("HOLDFAST_TTL"); ok && !f.Changed("ttl") {
-		ttl, err := time.ParseDuration(value)
-		if err != nil {
-			return usageError("HOLDFAST_TTL=%q is no duration; use one such as 30s", value)
-		}
-		o.ttl = ttl
+	if err := o.configure(f, env, newReporter(env, o.verbose), lockSettings()); err != nil {
+		return err
 	}
-	if value, ok := env.lookup("HOLDFAST_PREFIX"); ok && !f.Changed("prefix") {
-		o.prefix = value
+	if err := o.lockOptions.complete(f); err != nil {
+		return err
 	}
-	if !f.Changed("kill-after") {
+	if !o.given(f, "kill-after", "lock.kill_after") {
 		o.killAfter = min(defaultKillAfter, o.ttl/3)
 	}
 	for _, check := range []func(*pflag.FlagSet) error{o.checkCommand, o.checkDurations, o.checkCodes, o.checkLease} {
@@ -121,8 +100,6 @@ func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
 
 func (o *runOptions) checkCommand(*pflag.FlagSet) error {
 	switch {
-	case o.name == "":
-		return usageError("the name of the lock is empty")
 	case len(o.command) == 0 || o.command[0] == "":
 		return usageError("no command to run while %q is held; use: holdfast run NAME -- CMD [ARG...]", o.name)
 	case o.shell && len(o.command) > 1:
@@ -134,24 +111,18 @@ func (o *runOptions) checkCommand(*pflag.FlagSet) error {
 	return nil
 }
 
-func (o *runOptions) checkDurations(f *pflag.FlagSet) error {
-	if o.ttl < minTTL {
-		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
-	}
+func (o *runOptions) checkDurations(*pflag.FlagSet) error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
 	}{
-		{"wait", o.wait}, {"max-hold", o.maxHold}, {"at-least", o.atLeast}, {"kill-after", o.killAfter},
+		{"max-hold", o.maxHold}, {"at-least", o.atLeast}, {"kill-after", o.killAfter},
 	} {
 		if d.value < 0 {
 			return usageError("--%s %s is negative", d.flag, d.value)
 		}
 	}
-	switch {
-	case o.nonblock && f.Changed("wait"):
-		return usageError("--nonblock does not wait and --wait does; give one of them")
-	case o.maxHold > 0 && o.atLeast > o.maxHold:
+	if o.maxHold > 0 && o.atLeast > o.maxHold {
 		return usageError("--at-least %s is longer than --max-hold %s", o.atLeast, o.maxHold)
 	}
 	return nil
@@ -187,19 +158,11 @@ func (o *runOptions) checkLease(f *pflag.FlagSet) error {
 	return nil
 }
 
-// margin is how long before the end of its lease the lock counts as lost.
-func (o *runOptions) margin() time.Duration { return o.ttl / 10 }
-
 // maxKillAfter is what is left of the lease when a renewal is due, after a third
 // of it: sooner there is no reason to stop the command.
 func (o *runOptions) maxKillAfter() time.Duration { return o.ttl*2/3 - o.margin() }
 
 // note is what others see of the holder.
-func (o *runOptions) note(host string, pid int) string {
-	program := o.command[0][strings.LastIndexByte(o.command[0], '/')+1:]
-	note := fmt.Sprintf("%s@%s:%d", program, host, pid)
-	if o.reason != "" {
-		note += " (" + o.reason + ")"
-	}
-	return note
+func (o *runOptions) note() string {
+	return o.noteOf(o.command[0][strings.LastIndexByte(o.command[0], '/')+1:])
 }

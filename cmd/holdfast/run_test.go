@@ -28,14 +28,15 @@ type result struct {
 // site is a store and the environment of programs that use it.
 type site struct {
 	t       *testing.T
-	server  *miniredis.Miniredis
+	server  *miniredis.Miniredis // nil: a real one
+	url     string
 	environ []string
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	server := miniredis.RunT(t)
-	return &site{t: t, server: server, environ: []string{
+	return &site{t: t, server: server, url: "redis://" + server.Addr(), environ: []string{
 		"PATH=" + os.Getenv("PATH"), "HOLDFAST_URL=redis://" + server.Addr(),
 	}}
 }
@@ -111,7 +112,7 @@ func (b *buffer) String() string {
 // locker is another client of the store.
 func (s *site) locker(note string) *holdfast.Locker {
 	s.t.Helper()
-	conn, err := rueidisconn.Open(s.t.Context(), "redis://"+s.server.Addr(), nil)
+	conn, err := rueidisconn.Open(s.t.Context(), s.url, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

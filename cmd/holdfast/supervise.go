@@ -74,6 +74,7 @@ func (s *supervisor) forward(sig os.Signal) {
 	case sig == procgroup.Suspending():
 		s.refuseToStop()
 	case ok:
+		s.ended = s.ended || procgroup.Ends(sig)
 		s.group.Signal(number)
 	}
 }

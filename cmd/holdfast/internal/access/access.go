@@ -4,6 +4,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,7 +13,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/importconf"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
@@ -25,6 +29,12 @@ type Access struct {
 	CACert, Cert, Key string // names of PEM files
 	ServerName        string // what certificates must be for, instead of the host
 	Insecure          bool   // certificates are not verified
+
+	DialTimeout time.Duration // for a connection; 0 is the client's default
+
+	// Imported is what the configuration of a Java program says. It has the URL,
+	// and what the fields above do not say.
+	Imported *importconf.Settings `json:"-"`
 }
 
 // Open connects; errors are those of rueidisconn.Open and of TLS.
@@ -33,12 +43,43 @@ func (a Access) Open(ctx context.Context) (*rueidisconn.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rueidisconn.Open(ctx, a.URL, &rueidisconn.Options{Username: a.Username, Password: a.Password, TLS: config})
+	o := &rueidisconn.Options{Username: a.Username, Password: a.Password, TLS: config, DialTimeout: a.DialTimeout}
+	if i := a.Imported; i != nil {
+		o.Username, o.Password = cmp.Or(o.Username, i.Username), cmp.Or(o.Password, i.Password)
+		o.SentinelUsername, o.SentinelPassword = i.SentinelUsername, i.SentinelPassword
+		o.ClientName, o.DialTimeout = i.ClientName, cmp.Or(o.DialTimeout, i.DialTimeout)
+		if i.Deployment == importconf.Replicated {
+			return openMaster(ctx, i.Nodes, o)
+		}
+	}
+	return rueidisconn.Open(ctx, a.URL, o)
+}
+
+// openMaster connects to the one of several servers that says it is the master.
+func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*rueidisconn.Conn, error) {
+	var failed []error
+	for _, node := range nodes {
+		conn, err := rueidisconn.Open(ctx, node, o)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		info, err := conn.Server(ctx)
+		if err == nil && info.Role == "master" {
+			return conn, nil
+		}
+		conn.Close()
+		failed = append(failed, cmp.Or(err, fmt.Errorf("%s is no master: %w", node, driver.ErrNotSent)))
+	}
+	return nil, errors.Join(failed...)
 }
 
 // TLS returns the settings that the files and the rest make, nil if there are
 // none. An error names the file.
 func (a Access) TLS() (*tls.Config, error) {
+	if a.Imported != nil && a.Imported.TLS.Enabled && a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure {
+		return a.Imported.TLSConfig(os.ReadFile)
+	}
 	if a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure {
 		return nil, nil
 	}

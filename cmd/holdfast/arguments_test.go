@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+)
+
+func TestSecretsInArguments(t *testing.T) {
+	for arg, want := range map[string]string{
+		"redis://app:s3cret@h:1/0":                    "redis://app:***@h:1/0",
+		"--url=redis://:s3cret@h":                     "--url=redis://:***@h",
+		"redis://app@h":                               "redis://app@h",
+		"redis://h:6379":                              "redis://h:6379",
+		"redis://app:s3/cr@et@h/1":                    "redis://app:***@h/1",
+		"redis+sentinel://a:s3cret@h,i/m?x=1":         "redis+sentinel://a:***@h,i/m?x=1",
+		"redis+sentinel://h/m?sentinel_password=s3&x": "redis+sentinel://h/m?sentinel_password=***&x",
+		"postgres://u:p@h and more":                   "postgres://u:***@h and more",
+		"no url: a:b@c":                               "no url: a:b@c",
+		"://":                                         "://",
+		"":                                            "",
+	} {
+		var got strings.Builder
+		last := 0
+		for _, s := range secretsIn(arg) {
+			got.WriteString(arg[last:s.from] + "***")
+			last = s.to
+		}
+		got.WriteString(arg[last:])
+		if got.String() != want {
+			t.Errorf("%s: got %s, want %s", arg, got.String(), want)
+		}
+	}
+}
+
+func TestRedacted(t *testing.T) {
+	for address, want := range map[string]string{
+		"redis://app:s3cret@h:1/0":                           "redis://app@h:1/0",
+		"redis://:s3cret@h":                                  "redis://h",
+		"redis+sentinel://h,i/m?db=1&sentinel_password=s3":   "redis+sentinel://h,i/m?db=1&sentinel_password=%2A%2A%2A",
+		"redis://app:s3?cret@h":                              "redis://…",
+		"redis://app:s%zz@h":                                 "redis://…",
+		"unix:///run/redis.sock?db=1":                        "unix:///run/redis.sock?db=1",
+		"s3cret":                                             "",
+		"redis://u:p@h1:1,h2:2/?master=a&sentinel_password=": "redis://u@h1:1,h2:2/?master=a&sentinel_password=%2A%2A%2A",
+	} {
+		if got := redacted(access.Access{URL: address}); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+}

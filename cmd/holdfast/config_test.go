@@ -1,0 +1,183 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// configure writes a configuration and returns its name.
+func configure(t *testing.T, name, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// environ is that of a program that is told nothing but where programs are.
+func bare(more ...string) []string { return append([]string{"PATH=" + os.Getenv("PATH")}, more...) }
+
+func TestConfigOrder(t *testing.T) {
+	s := newSite(t)
+	file := configure(t, "holdfast.yaml", fmt.Sprintf("url: redis://%s\nprefix: 'file:'\nlock: {ttl: 7s, wait: 500ms}\n", s.server.Addr()))
+	show := []string{"run", "job", "--", "sh", "-c", "echo $HOLDFAST_LEASE_MS"}
+	for _, test := range []struct {
+		environ []string
+		flags   []string
+		want    string
+	}{
+		{[]string{"HOLDFAST_CONFIG=" + file}, nil, "7000"},
+		{[]string{"HOLDFAST_CONFIG=" + file, "HOLDFAST_TTL=8s"}, nil, "8000"},
+		{[]string{"HOLDFAST_CONFIG=" + file, "HOLDFAST_TTL=8s"}, []string{"-t", "9s"}, "9000"},
+		{[]string{"HOLDFAST_CONFIG=/no/such/file"}, []string{"--config", file}, "7000"},
+		{[]string{"HOLDFAST_CONFIG=" + file, "HOLDFAST_URL=redis://127.0.0.1:1"}, []string{"-u", "redis://" + s.server.Addr()}, "7000"},
+	} {
+		got := call(t, bare(test.environ...), append(append([]string{"run"}, test.flags...), show[1:]...)...)
+		if got.code != 0 || strings.TrimSpace(got.stdout) != test.want {
+			t.Errorf("%v %v: got %+v, want %s", test.environ, test.flags, got, test.want)
+		}
+	}
+	call(t, bare("HOLDFAST_CONFIG="+file, "HOLDFAST_URL=redis://127.0.0.1:1"), show...).want(t, 69, "127.0.0.1:1")
+
+	s.environ = bare("HOLDFAST_CONFIG=" + file)
+	s.server.HSet("file:job", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", "1")
+	s.run("run", "job", "true").want(t, 75, "is held by Redisson") // prefix and wait are those of the file
+	if got := names(t, s.run("ls", "--json")); len(got) != 1 || got[0] != "job" {
+		t.Errorf("got %v, want the name without its prefix", got)
+	}
+	if got := s.run("status"); !strings.Contains(got.stdout, file) {
+		t.Errorf("got %s, want the name of the file", got.stdout)
+	}
+}
+
+func TestConfigIsFound(t *testing.T) {
+	s := newSite(t)
+	home := t.TempDir()
+	write := func(dir, prefix string) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("url: redis://%s\nprefix: %s\n", s.server.Addr(), prefix)
+		if err := os.WriteFile(filepath.Join(dir, "holdfast.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prefix := func(environ ...string) any {
+		t.Helper()
+		o := objects(t, call(t, bare(environ...), "status", "--json"))
+		if len(o) == 0 {
+			return nil
+		}
+		return o[0]["prefix"]
+	}
+	here := t.TempDir()
+	t.Chdir(here)
+	write(filepath.Join(home, ".config", "holdfast"), "home")
+	if got := prefix("HOME=" + home); got != "home" {
+		t.Errorf("got %v, want that in the home", got)
+	}
+	write(filepath.Join(home, "xdg", "holdfast"), "xdg")
+	if got := prefix("HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, "xdg")); got != "xdg" {
+		t.Errorf("got %v, want that of XDG_CONFIG_HOME", got)
+	}
+	write(here, "here")
+	if got := prefix("HOME=" + home); got != "here" {
+		t.Errorf("got %v, want that in the folder", got)
+	}
+	if err := os.Chmod(filepath.Join(here, "holdfast.yaml"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	call(t, bare("HOME="+home), "status").want(t, 64, "--config")
+}
+
+// A password of the file goes to the server of the file, and nowhere else.
+func TestConfigPasswords(t *testing.T) {
+	s := newSite(t)
+	s.server.RequireUserAuth("app", "s3/cr@t%:x")
+	addr := s.server.Addr()
+	password := configure(t, "password", "s3/cr@t%:x\n")
+	for name, content := range map[string]string{
+		"in the URL":   "url: redis://app:${SECRET}@" + addr,
+		"beside it":    "url: redis://" + addr + "\nredis: {user: app, password: '${SECRET}'}",
+		"in a file":    "url: redis://app@" + addr + "\nredis: {password_file: " + password + "}",
+		"whole URL":    "url: ${STORE}",
+		"with default": "url: redis://${NOBODY:-app}:${SECRET}@${ADDR}",
+	} {
+		file := configure(t, "holdfast.yaml", content)
+		environ := bare("HOLDFAST_CONFIG="+file, "HOLDFAST_LOG_LEVEL=debug", "SECRET=s3/cr@t%:x", "ADDR="+addr, "STORE=redis://app:s3%2Fcr%40t%25%3Ax@"+addr)
+		for _, args := range [][]string{{"run", "-v", "job", "true"}, {"status", "--json"}, {"status"}, {"ls", "-v"}} {
+			got := call(t, environ, args...)
+			if got.code != 0 || strings.Contains(got.stdout+got.stderr, "cr@t") || strings.Contains(got.stdout+got.stderr, "cr%40t") {
+				t.Errorf("%s: %v: got %+v, want success without the password", name, args, got)
+			}
+		}
+	}
+	file := configure(t, "holdfast.yaml", "url: redis://127.0.0.1:1\nredis: {user: app, password: 's3/cr@t%:x'}")
+	call(t, bare("HOLDFAST_CONFIG="+file, "HOLDFAST_URL=redis://"+addr), "status").want(t, 77, "NOAUTH")
+}
+
+func TestConfigMistakes(t *testing.T) {
+	for content, want := range map[string]string{
+		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; there are lock, prefix, redis`,
+		"lock:\n  tll: 3s":                          `line 2: unknown key "lock.tll"; there are fair, kill_after, margin, max_hold, ttl, wait`,
+		"lock:\n  ttl: s3cret":                      "line 2: lock.ttl: a time is expected",
+		"lock:\n  ttl: 3":                           "line 2: lock.ttl: a time is expected",
+		"lock:\n  fair: s3cret":                     "line 2: lock.fair: true or false",
+		"lock: s3cret":                              "line 1: lock: keys with values",
+		"prefix: [s3cret]":                          "line 1: prefix: one value",
+		"prefix: a\nprefix: b":                      "already",
+		"redis:\n  password: ${NOT_SET}":            "line 2: redis.password: the variable NOT_SET is not set",
+		"redis:\n  password: ${s3cret":              "line 2: redis.password: there is a ${ without its }",
+		"redis:\n  password: ${1s3cret}":            "line 2: redis.password: there is a ${...} that names no variable",
+		"url: redis://h\nredisson: a.yaml":          "line 2: url and redisson",
+		"redisson: a.yaml\nredis: {password: 12}":   "line 2: redis.password",
+		"\turl: s3cret":                             "this is no YAML",
+		"s3cret$: 1":                                "line 1: unknown key (not a name)",
+		"redisson: /no/such/file":                   "/no/such/file",
+		"url: redis://h\n---\nurl: redis://i":       "more than one document",
+		"url: redis://h\nredis: {protocol: simple}": "protocol",
+		"url: redis://h\nlock: {margin: 20s}":       "lock.margin",
+	} {
+		file := configure(t, "holdfast.yaml", content)
+		got := call(t, bare(), "hold", "--config", file, "-n", "job")
+		got.want(t, 64, want)
+		if strings.Contains(got.stderr, "s3cret") {
+			t.Errorf("%q: got a value in %s", content, got.stderr)
+		}
+	}
+}
+
+func TestConfigOfJava(t *testing.T) {
+	s := newSite(t)
+	s.server.RequireAuth("s3cret")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"redisson.yaml":          "singleServerConfig:\n  address: redis://" + s.server.Addr() + "\n  password: ${SECRET}\nlockWatchdogTimeout: 12000\nnettyThreads: 3\nnameMapper: !<com.example.Mapper> {}\n",
+		"application.properties": "spring.data.redis.url=redis://:s3cret@" + s.server.Addr() + "\n",
+		"redisson-holdfast.yaml": "redisson: redisson.yaml\n",
+		"spring-holdfast.yaml":   "spring: application.properties\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := []string{"run", "job", "--", "sh", "-c", "echo $HOLDFAST_LEASE_MS"}
+	got := call(t, bare("SECRET=s3cret", "HOLDFAST_CONFIG="+filepath.Join(dir, "redisson-holdfast.yaml")), command...)
+	got.want(t, 0, "nameMapper", "line 6")
+	if got.stdout != "12000\n" || strings.Contains(got.stderr, "nettyThreads") {
+		t.Errorf("got %+v, want the lease of the watchdog", got)
+	}
+	got = call(t, bare("HOLDFAST_CONFIG="+filepath.Join(dir, "spring-holdfast.yaml")), command...)
+	if got.code != 0 || got.stdout != "30000\n" {
+		t.Errorf("got %+v", got)
+	}
+	// A store that is named otherwise does not need the file.
+	other := newSite(t)
+	call(t, bare("HOLDFAST_URL="+other.url, "HOLDFAST_CONFIG="+filepath.Join(dir, "redisson-holdfast.yaml")), command...).want(t, 0)
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/importconf"
+)
+
+// setting is where the value of a flag comes from when it is not given: from the
+// environment, else from the configuration.
+type setting struct{ flag, variable, key string }
+
+// storeSettings are those of every command that looks for its store.
+func storeSettings() []setting {
+	return []setting{
+		{"prefix", "HOLDFAST_PREFIX", "prefix"},
+		{"protocol", "", "redis.protocol"},
+		{"replicas", "", "redis.replicas"},
+	}
+}
+
+// lockSettings are those of commands that take a lock.
+func lockSettings() []setting {
+	return append(
+		storeSettings(),
+		setting{"ttl", "HOLDFAST_TTL", "lock.ttl"},
+		setting{"wait", "", "lock.wait"},
+		setting{"max-hold", "", "lock.max_hold"},
+		setting{"kill-after", "", "lock.kill_after"},
+		setting{"fair", "", "lock.fair"},
+	)
+}
+
+// configure reads the configuration and fills in the flags that were not given.
+func (o *connectOptions) configure(f *pflag.FlagSet, env environment, report *reporter, settings []setting) error {
+	if err := o.prepare(env, report); err != nil {
+		return err
+	}
+	for _, s := range settings {
+		flag := f.Lookup(s.flag)
+		if flag == nil || f.Changed(s.flag) {
+			continue
+		}
+		source := s.variable
+		text, ok := env.lookup(s.variable)
+		if !ok {
+			if text, ok = o.config.Lookup(s.key); !ok {
+				continue
+			}
+			source = o.config.Where(s.key)
+		}
+		if err := flag.Value.Set(text); err != nil {
+			return usageError("%s=%q: %w; see --%s", source, text, err, s.flag)
+		}
+	}
+	return nil
+}
+
+// given reports that a flag has a value that the user chose: on the command line
+// or in the configuration.
+func (o *connectOptions) given(f *pflag.FlagSet, flag, key string) bool {
+	_, configured := o.config.Lookup(key)
+	return f.Changed(flag) || configured
+}
+
+// prepare reads the configuration file, the first time, and what it names. The
+// file of a Java program is not needed where the store is named otherwise.
+func (o *connectOptions) prepare(env environment, report *reporter) error {
+	if o.config != nil {
+		return nil
+	}
+	if err := o.load(env); err != nil {
+		return err
+	}
+	if _, elsewhere := o.named(env); elsewhere {
+		return nil
+	}
+	return o.importJava(env, report)
+}
+
+// load reads the configuration file.
+func (o *connectOptions) load(env environment) error {
+	name := o.configName
+	if name == "" {
+		name, _ = env.lookup("HOLDFAST_CONFIG")
+	}
+	if name == "" {
+		var err error
+		if name, err = config.Find(env.lookup); err != nil {
+			return usageError("configuration: %w", err)
+		}
+	}
+	if name == "" {
+		o.config = &config.File{}
+		return nil
+	}
+	file, err := config.Read(name, env.lookup)
+	if err != nil {
+		return usageError("configuration: %w", err)
+	}
+	o.config = file
+	return nil
+}
+
+// importJava reads the file of a Java program that the configuration names, if it
+// names one.
+func (o *connectOptions) importJava(env environment, report *reporter) error {
+	var err error
+	for _, read := range []struct {
+		key  string
+		file func(name string, text []byte) (*importconf.Settings, error)
+	}{
+		{"redisson", func(_ string, text []byte) (*importconf.Settings, error) {
+			return importconf.Redisson(text, env.lookup)
+		}},
+		{"spring", func(name string, text []byte) (*importconf.Settings, error) {
+			return importconf.Spring(text, name, env.lookup)
+		}},
+	} {
+		name, ok := o.config.Lookup(read.key)
+		if !ok {
+			continue
+		}
+		var text []byte
+		if text, err = os.ReadFile(name); err != nil {
+			return usageError("%s: %w", o.config.Where(read.key), err)
+		}
+		if o.imported, err = read.file(name, text); err != nil {
+			return usageError("%s: %s, %w", o.config.Where(read.key), name, err)
+		}
+		for _, ignored := range o.imported.Ignored {
+			if ignored.Serious {
+				report.warn("%s, %s", name, ignored)
+			} else {
+				report.detail("%s, %s", name, ignored)
+			}
+		}
+	}
+	return nil
+}
+
+// configuredURL returns the URL that the configuration says, and where.
+func (o *connectOptions) configuredURL() (address, source string) {
+	if o.imported != nil {
+		return o.imported.URL, o.config.Where(cmp.Or(keyIn(o.config, "redisson"), "spring"))
+	}
+	if address, ok := o.config.Lookup("url"); ok {
+		return address, o.config.Where("url")
+	}
+	return "", ""
+}
+
+func keyIn(f *config.File, key string) string {
+	if _, ok := f.Lookup(key); ok {
+		return key
+	}
+	return ""
+}
+
+// usesConfiguredURL reports that the store is the one of the configuration. Of
+// any other it says nothing: no password may go to the wrong server.
+func (o *connectOptions) usesConfiguredURL(address string) bool {
+	configured, _ := o.configuredURL()
+	return o.imported != nil || o.url == "" && configured != "" && address == configured
+}
+
+// fromConfig completes a with what the configuration says of its store, and
+// returns the password that it has.
+func (o *connectOptions) fromConfig(a *access.Access) (password string, err error) {
+	if !o.usesConfiguredURL(a.URL) {
+		return "", nil
+	}
+	a.Imported = o.imported
+	a.Username = cmp.Or(a.Username, o.config.Text("redis.user"))
+	a.CACert = cmp.Or(a.CACert, o.config.Text("redis.tls.ca"))
+	a.Cert = cmp.Or(a.Cert, o.config.Text("redis.tls.cert"))
+	a.Key = cmp.Or(a.Key, o.config.Text("redis.tls.key"))
+	a.ServerName = cmp.Or(a.ServerName, o.config.Text("redis.tls.server_name"))
+	if password = o.config.Text("redis.password"); password != "" {
+		return password, nil
+	}
+	if file, ok := o.config.Lookup("redis.password_file"); ok {
+		return readPassword(o.config.Where("redis.password_file"), file)
+	}
+	return "", nil
+}
+
+// engine returns the settings of the engine.
+func (o *connectOptions) engine() (*redishold.Options, error) {
+	options := &redishold.Options{SharedTokens: o.config.Yes("redis.shared_tokens")}
+	switch o.protocol {
+	case "", "redisson":
+	case "plain":
+		options.Protocol = redishold.Plain
+	case "timestamp":
+		options.Protocol = redishold.Timestamp
+	default:
+		return nil, usageError("--protocol %q: use redisson, plain or timestamp", o.protocol)
+	}
+	switch n, err := strconv.ParseUint(cmp.Or(o.replicas, "0"), 10, 16); {
+	case o.replicas == "all":
+		options.Replicas = redishold.AllReplicas
+	case err != nil:
+		return nil, usageError("--replicas %q: use a number, or all", o.replicas)
+	default:
+		options.Replicas = int(n)
+	}
+	if o.imported != nil {
+		options.FairWait = o.imported.FairWait
+	}
+	return options, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/webdemo"
+)
+
+// webOptions are the flags of demo --serve.
+type webOptions struct {
+	serve  bool
+	listen string
+	more   []string // further --url
+}
+
+// addTo adds the flags, and lets --url be given several times.
+func (o *webOptions) addTo(f *pflag.FlagSet) {
+	f.BoolVar(&o.serve, "serve", false, "keep a web page up instead")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "where the web page is; port 0 for any")
+	url := f.Lookup("url")
+	url.Value = &severalURLs{Value: url.Value, more: &o.more}
+}
+
+// severalURLs is --url, of which the second and later ones go elsewhere.
+type severalURLs struct {
+	pflag.Value
+	more *[]string
+}
+
+// Set takes one URL.
+func (s *severalURLs) Set(text string) error {
+	if s.String() == "" {
+		return s.Value.Set(text)
+	}
+	*s.more = append(*s.more, text)
+	return nil
+}
+
+// newDemoInstanceCommand is one of the web page's processes.
+func newDemoInstanceCommand(env environment) *cobra.Command {
+	return &cobra.Command{
+		Use:    "instance",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return webdemo.Work(cmd.Context(), env.stdin, env.stdout)
+		},
+	}
+}
+
+// serveDemo keeps the web page up until a signal comes, which is how it is meant
+// to end: that is no failure.
+func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOptions) error {
+	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
+		if cmd.Flags().Changed(name) {
+			return usageError("--%s is not for --serve: the page asks for it", name)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, stop := interruptible(cmd.Context(), signals)
+	defer stop()
+
+	o := webdemo.Options{Listen: web.listen, Out: env.stdout, Worker: []string{self, "demo", "instance"}, Env: env.environ}
+	if o.Access, err = demoStores(ctx, c, web.more, env); err != nil {
+		return err
+	}
+	if err := o.Check(); err != nil {
+		return usageError("%w", err)
+	}
+	err = webdemo.Serve(ctx, o)
+	var listening *net.OpError
+	switch {
+	case err == nil, interruptOf(ctx) != nil:
+		return nil
+	case errors.As(err, &listening) && listening.Op == "listen":
+		return err
+	}
+	return openError(ctx, "--url", err)
+}
+
+// demoStores returns how to reach the stores that the flags name; none means
+// stand-ins. All get the same user, password and certificates.
+func demoStores(ctx context.Context, c connectOptions, more []string, env environment) ([]access.Access, error) {
+	if c.url == "" {
+		if (c != connectOptions{}) {
+			return nil, usageError("the stand-in needs no password and no certificates: give --url with them")
+		}
+		return nil, nil
+	}
+	report := newReporter(env, false)
+	var stores []access.Access
+	typed := false
+	for _, raw := range append([]string{c.url}, more...) {
+		c.url = raw
+		address, _, err := c.address(env)
+		if err != nil {
+			return nil, err
+		}
+		a, err := c.access(ctx, address, env, report)
+		if err != nil {
+			return nil, err
+		}
+		if typed {
+			a.Password = stores[0].Password
+		}
+		typed, c.askpass = typed || c.askpass, false // asked once
+		stores = append(stores, a)
+	}
+	return stores, nil
+}

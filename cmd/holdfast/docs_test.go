@@ -1,0 +1,96 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md anew")
+
+const docsFile = "../../docs/cli.md"
+
+// The reference is made from the commands:
+//
+//	go test ./cmd/holdfast -run TestDocs -update
+func TestDocs(t *testing.T) {
+	root := newRootCommand(environment{})
+	root.InitDefaultCompletionCmd()
+	var text strings.Builder
+	text.WriteString("# The command line\n\nMade from the commands by `go test ./cmd/holdfast -run TestDocs -update`; do not edit.\n\n" + root.Long + "\n\n")
+	for _, cmd := range root.Commands() {
+		if documented(cmd) {
+			fmt.Fprintf(&text, "- [`%s`](#holdfast-%[1]s): %s\n", cmd.Name(), cmd.Short)
+		}
+	}
+	for _, cmd := range root.Commands() {
+		if documented(cmd) {
+			describe(&text, cmd)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(docsFile, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	found, err := os.ReadFile(docsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(found) != text.String() {
+		t.Errorf("%s is not what the commands say; run: go test ./cmd/holdfast -run TestDocs -update", docsFile)
+	}
+}
+
+func documented(cmd *cobra.Command) bool {
+	return cmd.Name() != "help" && (cmd.IsAvailableCommand() || cmd.IsAdditionalHelpTopicCommand())
+}
+
+// describe writes what help shows of a command.
+func describe(text *strings.Builder, cmd *cobra.Command) {
+	fmt.Fprintf(text, "\n## holdfast %s\n\n", cmd.Name())
+	if cmd.Runnable() {
+		fmt.Fprintf(text, "```\n%s\n```\n\n", cmd.UseLine())
+	}
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	if cmd.Name() == "completion" { // its own words are not ours, and say it for each shell
+		long = cmd.Short + ": bash, fish, powershell or zsh. See `holdfast completion bash --help`."
+	}
+	paragraphs(text, long)
+	if cmd.Example != "" {
+		fmt.Fprintf(text, "\nExamples:\n\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
+	}
+	cmd.InitDefaultHelpFlag()
+	if flags := cmd.LocalFlags().FlagUsages(); cmd.Runnable() && flags != "" {
+		fmt.Fprintf(text, "\nFlags:\n\n```\n%s```\n", flags)
+	}
+}
+
+// paragraphs writes text as Markdown: what is indented is shown as it is.
+func paragraphs(out *strings.Builder, text string) {
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		begin := 0
+		lines := strings.Split(paragraph, "\n")
+		for begin < len(lines) && !strings.HasPrefix(lines[begin], "  ") {
+			out.WriteString(strings.NewReplacer("*", `\*`, "<", `\<`, "[", `\[`, "$", `\$`).Replace(lines[begin]) + "\n")
+			begin++
+		}
+		if begin < len(lines) {
+			if begin > 0 {
+				out.WriteString("\n")
+			}
+			fmt.Fprintf(out, "```\n%s\n```\n", strings.Join(lines[begin:], "\n"))
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// doctorLimit bounds a whole examination.
+const doctorLimit = time.Minute
+
+// doctorOptions is the command line of doctor.
+type doctorOptions struct {
+	lookOptions
+	name   string
+	ttl    time.Duration
+	margin time.Duration
+	keys   int
+	failOn string
+
+	fails doctor.Severity // failOn, parsed
+}
+
+func newDoctorCommand(env environment) *cobra.Command {
+	o := &doctorOptions{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what endangers the locks of a Redis",
+		Long: `Doctor asks the servers and says what endangers the locks that they keep:
+settings that let a server forget or drop locks, a deployment that cannot fail
+over, rights that are missing, links that are too slow for the lease. Each finding
+has its remedy. It changes no setting; it takes scratch locks called
+holdfast-doctor, and gives them back.
+
+The status is 0 if nothing is as bad as --fail-on, else 1; 69 if the servers
+cannot be reached, 77 if they refuse the user.`,
+		Example: `  holdfast doctor --url redis://localhost:6379
+  holdfast doctor --ttl 10s --json | jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.configure(cmd.Flags(), env, newReporter(env, o.verbose), leaseSettings()); err != nil {
+				return err
+			}
+			if err := o.complete(cmd.Flags()); err != nil {
+				return err
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				return o.examine(ctx, l)
+			})
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+func (o *doctorOptions) addTo(f *pflag.FlagSet) {
+	o.lookOptions.addTo(f, doctorLimit)
+	f.Lookup("json").Usage = "print the report as JSON"
+	f.Lookup("verbose").Usage = "show what is in order as well"
+	f.StringVar(&o.name, "name", "", "what names of locks begin with, if the user has no rights to others")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease that the servers are judged for; default also $HOLDFAST_TTL")
+	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
+	f.IntVar(&o.keys, "keys", 20000, "how many keys to look at for locks without an end; 0 looks at none")
+	f.StringVar(&o.failOn, "fail-on", "warning", "the least severity with status 1: note, warning, danger or never")
+}
+
+// leaseSettings are the settings that say how long a lease is.
+func leaseSettings() []setting {
+	return []setting{{"ttl", "HOLDFAST_TTL", "lock.ttl"}, {"margin", "", "lock.margin"}}
+}
+
+// complete checks the command line.
+func (o *doctorOptions) complete(f *pflag.FlagSet) error {
+	if !o.given(f, "margin", "lock.margin") {
+		o.margin = o.ttl / 10
+	}
+	switch {
+	case o.ttl < minTTL:
+		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
+	case o.margin <= 0 || o.margin >= o.ttl/2:
+		return usageError("--margin %s makes no sense with --ttl %s; use less than half of it", o.margin, o.ttl)
+	case o.keys < 0:
+		return usageError("--keys %d is negative", o.keys)
+	case o.failOn == "never":
+		o.fails = doctor.Danger + 1
+		return nil
+	}
+	var err error
+	if o.fails, err = doctor.ParseSeverity(o.failOn); err != nil || o.fails < doctor.Note {
+		return usageError("--fail-on %q; use note, warning, danger or never", o.failOn)
+	}
+	return nil
+}
+
+// examine looks, prints what was found, and says by the status how bad it is.
+func (o *doctorOptions) examine(ctx context.Context, l *looking) error {
+	options, err := o.options(l.env)
+	if err != nil {
+		return err
+	}
+	report, err := doctor.Examine(ctx, l.store.conn, options)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = printReportJSON(l.env.stdout, report)
+	} else {
+		err = printReport(l.env.stdout, report, o.verbose)
+	}
+	if err == nil && report.Worst >= o.fails {
+		return exit(exitFailure)
+	}
+	return err
+}
+
+// options are what the examination needs to know.
+func (o *doctorOptions) options(env environment) (*doctor.Options, error) {
+	engine, err := o.engine()
+	if err != nil {
+		return nil, err
+	}
+	engine.Prefix = o.prefix
+	options := &doctor.Options{TTL: o.ttl, Margin: o.margin, Redis: *engine, Name: o.name, Keys: o.keys}
+	if o.keys == 0 {
+		options.Keys = -1
+	}
+	sentinels, err := o.sentinels(env)
+	if err == nil && sentinels != nil {
+		options.Sentinels, options.Master = sentinels, sentinels.Master()
+	}
+	return options, err
+}
+
+// sentinels returns those that the URL or the configuration names, nil if there
+// are none. They have passwords of their own.
+func (o *connectOptions) sentinels(env environment) (*rueidisconn.Sentinels, error) {
+	address, source, err := o.address(env)
+	if err != nil || address == "" {
+		return nil, err
+	}
+	a := access.Access{URL: address, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure}
+	if _, err := o.fromConfig(&a); err != nil {
+		return nil, err
+	}
+	tls, err := a.TLS()
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	options := &rueidisconn.Options{TLS: tls, DialTimeout: o.config.Duration("redis.dial_timeout")}
+	if i := a.Imported; i != nil {
+		options.SentinelUsername, options.SentinelPassword = i.SentinelUsername, i.SentinelPassword
+	}
+	sentinels, err := rueidisconn.NewSentinels(address, options)
+	if err != nil {
+		return nil, usageError("%s: %w", source, err)
+	}
+	return sentinels, nil
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+const electLong = `Elect stays a candidate for the lock NAME, and runs CMD for as long as it is the
+leader. When CMD ends, or leadership is lost, it releases the lock and campaigns
+again, until a signal ends it. After each term it waits: first for --backoff, then
+longer and longer, up to a minute, as long as terms are shorter than that.
+
+CMD gets --signal and then SIGKILL, before anybody else can become the leader, when
+leadership is lost. All that "holdfast run --help" says of CMD, its environment and
+of signals holds here as well. A signal that ends CMD ends the campaign too.
+
+With --once there is one term, and the exit status is that of run.
+
+Exit status without --once: that of CMD if a signal ended the leader; 128+n if
+signal n ended a candidate; 69, 77, 125, 126 and 127 as run.`
+
+const electExample = `  # on each machine: one of them works, another takes over when it is gone
+  holdfast elect billing -- ./billing-daemon
+
+  # leadership for a day at most
+  holdfast elect report --max-hold 24h -- ./report-server`
+
+const (
+	maxBackoff = time.Minute
+	longTerm   = time.Minute // a term of that length was no failure
+)
+
+// electOptions is the command line of elect.
+type electOptions struct {
+	runOptions
+	once    bool
+	backoff time.Duration
+}
+
+func newElectCommand(env environment) *cobra.Command {
+	o := &electOptions{}
+	cmd := &cobra.Command{
+		Use:                   "elect [flags] NAME [flags] [--] CMD [ARG...]",
+		Short:                 "Run a command while being the leader, and campaign again",
+		Long:                  electLong,
+		Example:               electExample,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.parse(cmd, args); err != nil {
+				return err
+			}
+			if help, _ := cmd.Flags().GetBool("help"); help {
+				return cmd.Help()
+			}
+			if err := o.complete(cmd.Flags(), env); err != nil {
+				return err
+			}
+			if o.backoff < 0 || o.backoff > maxBackoff {
+				return usageError("--backoff %s: use 0s to %s", o.backoff, maxBackoff)
+			}
+			r := &runner{runOptions: &o.runOptions, env: env, report: newReporter(env, o.verbose)}
+			return r.within(cmd.Context(), func(locker *holdfast.Locker) error {
+				return (&candidate{runner: r, once: o.once, backoff: o.backoff}).campaign(cmd.Context(), locker)
+			})
+		},
+	}
+	f := cmd.Flags()
+	o.addTo(f)
+	f.IntVar(&o.lostCode, "lost-exit-code", exitLost, "with --once: status if leadership was lost, or --max-hold was over")
+	f.BoolVar(&o.once, "once", false, "end after the first term")
+	f.DurationVar(&o.backoff, "backoff", time.Second, "how long to wait after a short term, before it is doubled")
+	return cmd
+}
+
+// addTo adds the flags of elect: those of run that are about leaders.
+func (o *electOptions) addTo(f *pflag.FlagSet) {
+	o.lockOptions.addTo(f)
+	o.addCommandTo(f)
+	o.conflictCode = exitBusy
+}
+
+// candidate campaigns for leadership.
+type candidate struct {
+	*runner
+	once    bool
+	backoff time.Duration
+}
+
+// campaign returns when a signal ends it, or after one term with --once.
+func (c *candidate) campaign(ctx context.Context, locker *holdfast.Locker) error {
+	pause := c.backoff
+	for {
+		waiting, done := interruptible(ctx, c.signals)
+		lock, err := c.acquire(waiting, locker, c.env, c.report)
+		done()
+		if err != nil {
+			return c.notAcquired(waiting, err)
+		}
+		if interrupt := interruptOf(waiting); interrupt != nil {
+			_ = lock.Unlock()
+			return exit(interrupt.status())
+		}
+		begun := time.Now()
+		err = c.hold(ctx, lock)
+		if c.once || c.ended || ctx.Err() != nil {
+			return err
+		}
+		if fatal := c.account(err, time.Since(begun)); fatal != nil {
+			return fatal
+		}
+		if time.Since(begun) >= longTerm {
+			pause = c.backoff
+		}
+		if err := c.rest(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(max(2*pause, c.backoff), maxBackoff)
+	}
+}
+
+// account says how a term ended. What would end the next one in the same way is
+// returned: a command that cannot be started.
+func (c *candidate) account(err error, lasted time.Duration) error {
+	var ended *exitError
+	switch {
+	case err == nil:
+		c.report.line(levelNotice, "the command ended with status 0 after "+coarse(lasted).String()+"; campaigning again")
+	case !errors.As(err, &ended):
+		return err
+	case ended.err != nil && ended.code != c.lostCode:
+		return err
+	case ended.err != nil:
+		c.report.warn("%v; campaigning again", ended.err)
+	case ended.code == c.lostCode:
+		c.report.warn("the term is over after %s; campaigning again", coarse(lasted))
+	default:
+		c.report.warn("the command ended with status %d after %s; campaigning again", ended.code, coarse(lasted))
+	}
+	return nil
+}
+
+// rest lets others lead, for pause or up to half more. A signal ends it.
+func (c *candidate) rest(ctx context.Context, pause time.Duration) error {
+	if pause == 0 {
+		return nil
+	}
+	pause += rand.N(pause/2 + 1) //nolint:gosec // so that candidates do not all come at the same time
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return nil // the next campaign says so
+		case sig := <-c.signals:
+			if sig != procgroup.Suspending() && procgroup.Ends(sig) {
+				return exit((&interruption{signal: sig}).status())
+			}
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const forceLong = `Force-unlock ends a hold of the lock NAME although its holder has not given it
+back, and wakes those who wait.
+
+The holder is not stopped: it learns of it at its next renewal, until then it goes
+on. Only fencing tokens protect the data meanwhile. Where the holder is dead, its
+lease ends by itself: waiting for that is safer.
+
+On a terminal it shows the holder and asks for the name of the lock. Elsewhere, and
+with --yes, it wants to be told whom: --holder takes an id as inspect shows it
+(owner), --token a fencing token where the store keeps one per hold.
+
+Only the hold that was shown is ended. If it is over or has changed meanwhile,
+nothing happens, and the exit status is 1; so it is if nobody holds the lock, or if
+the question is answered otherwise. The reason and who you are is told to the
+holder. Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
+
+const forceExample = `  holdfast force-unlock deploy/prod --reason "runner 7 is gone, INC-1234"
+  holdfast force-unlock deploy/prod --reason INC-1234 --yes \
+    --holder 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:42`
+
+// forceOptions is the command line of force-unlock.
+type forceOptions struct {
+	lookOptions
+	holder string
+	token  uint64
+	reason string
+	yes    bool
+}
+
+func newForceUnlockCommand(env environment) *cobra.Command {
+	o := &forceOptions{}
+	cmd := &cobra.Command{
+		Use:                   "force-unlock [flags] NAME",
+		Short:                 "End somebody else's hold of a lock",
+		Long:                  forceLong,
+		Example:               forceExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, &o.lookOptions),
+		Args:                  oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(cmd.Flags(), env); err != nil {
+				return err
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				return (&forcing{forceOptions: o, looking: l, name: args[0]}).run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	o.addTo(f, 0)
+	f.StringVar(&o.reason, "reason", "", "why, told to the holder; required")
+	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
+	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask; with --holder or --token")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "owner" {
+			name = "holder"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return cmd
+}
+
+func (o *forceOptions) complete(f *pflag.FlagSet, env environment) error {
+	o.reason = strings.TrimSpace(o.reason)
+	chosen := f.Changed("holder") || f.Changed("token")
+	switch {
+	case o.reason == "":
+		return usageError("--reason is missing: the holder, and whoever asks later, will want to know")
+	case o.yes && !chosen:
+		return usageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
+	case !o.yes && !isTerminalInput(env.stdin):
+		return usageError("standard input is no terminal to ask on: give --yes, with --holder or --token")
+	}
+	return nil
+}
+
+func isTerminalInput(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// forcing is a force-unlock under way.
+type forcing struct {
+	*forceOptions
+	*looking
+	name string
+}
+
+func (c *forcing) run(ctx context.Context) error {
+	record, hold, err := c.choose(ctx)
+	if err != nil {
+		return err
+	}
+	seen := time.Now()
+	if !c.yes {
+		if err := c.ask(ctx, record, hold); err != nil {
+			return err
+		}
+	}
+	if err := c.breakHold(ctx, hold, seen); err != nil {
+		return err
+	}
+	return c.say(record, hold)
+}
+
+// breakHold ends the hold, within a limit that does not count the time for the
+// answer of a person.
+func (c *forcing) breakHold(ctx context.Context, hold driver.Hold, seen time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	h := hold.Holder
+	if h.Remaining > 0 {
+		h.Remaining = max(h.Remaining-time.Since(seen), time.Second)
+	}
+	err := c.locker.Break(ctx, c.name, h, c.reason+c.signature())
+	if errors.Is(err, driver.ErrGone) {
+		return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: %w", err)}
+	}
+	return err
+}
+
+// signature says who forces the lock.
+func (c *forcing) signature() string {
+	who, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	if name, err := os.Hostname(); err == nil {
+		host = name
+	}
+	return fmt.Sprintf(" (%s@%s)", who, host)
+}
+
+// choose finds the hold that is meant.
+func (c *forcing) choose(ctx context.Context) (driver.Record, driver.Hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	records, err := c.locker.Look(ctx, c.name)
+	if err != nil {
+		return driver.Record{}, driver.Hold{}, err
+	}
+	r := records[0]
+	if len(r.Holds) == 0 {
+		return r, driver.Hold{}, c.no("nobody holds %q", c.name)
+	}
+	if c.token != 0 && !tellsTokens(r) {
+		return r, driver.Hold{}, usageError("this store does not keep the token of a hold: give --holder, as inspect shows it")
+	}
+	var found []driver.Hold
+	for _, h := range r.Holds {
+		if (c.holder == "" || h.Owner == c.holder) && (c.token == 0 || h.Token == c.token) {
+			found = append(found, h)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return r, found[0], nil
+	case 0:
+		return r, driver.Hold{}, c.no("that holder has no hold of %q any more; it is held by %s", c.name, people(r))
+	default:
+		return r, driver.Hold{}, usageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Held)
+	}
+}
+
+func tellsTokens(r driver.Record) bool {
+	for _, h := range r.Holds {
+		if h.Token != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// no is the end without success.
+func (c *forcing) no(format string, args ...any) error {
+	return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: "+format, args...)}
+}
+
+// ask shows what is to be ended, and wants the name of the lock typed.
+func (c *forcing) ask(ctx context.Context, r driver.Record, h driver.Hold) error {
+	var p page
+	p.line("name", "%s", clean(r.Name))
+	p.line("kind", "%s", r.Kind)
+	shown := r
+	shown.Holds, shown.Held = []driver.Hold{h}, 1
+	p.holds(shown)
+	p.waiters(r)
+	p.line("", "")
+	fmt.Fprintln(&p, "The holder is not stopped by this. Only fencing tokens protect the data until it notices.")
+	if h.Remaining >= 0 && h.Remaining < 10*time.Second {
+		fmt.Fprintf(&p, "Its lease ends in %s unless it is renewed: if the holder is dead, waiting is safer.\n", coarse(h.Remaining))
+	}
+	fmt.Fprint(&p, "Type the name of the lock to end this hold: ")
+	if _, err := io.WriteString(c.env.stderr, p.String()); err != nil {
+		return err
+	}
+	answer, err := readLine(ctx, c.env.stdin)
+	if err != nil {
+		fmt.Fprintln(c.env.stderr)
+		return err
+	}
+	if answer != c.name && answer != clean(c.name) {
+		return c.no("that is not %q", c.name)
+	}
+	return nil
+}
+
+// readLine reads a line that a person types. If ctx ends, so does the reading;
+// what is typed then, the program has no use for.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	type typed struct {
+		text string
+		err  error
+	}
+	answer := make(chan typed, 1)
+	go func() { // a read of a terminal cannot be ended: it stays until a line is typed, or the program ends
+		text, err := bufio.NewReader(in).ReadString('\n')
+		answer <- typed{text, err}
+	}()
+	select {
+	case a := <-answer:
+		if a.err != nil && !errors.Is(a.err, io.EOF) {
+			return "", a.err
+		}
+		return strings.TrimRight(a.text, "\r\n"), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// forcedJSON is what force-unlock --json prints.
+type forcedJSON struct {
+	Version int       `json:"v"`
+	Event   string    `json:"event"` // forced
+	Name    string    `json:"name"`
+	Reason  string    `json:"reason"`
+	At      time.Time `json:"at"`
+	Hold    holdJSON  `json:"hold"`
+}
+
+func (c *forcing) say(r driver.Record, h driver.Hold) error {
+	if c.json {
+		return json.NewEncoder(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
+	}
+	_, err := fmt.Fprintf(c.env.stdout, "ended the hold of %s on %q\n", person(h.Owner, h.Note, h.Client), r.Name)
+	return err
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+const holdLong = `Hold takes the lock NAME, says so on standard output, and keeps it: until Ctrl-C
+or another signal, until --for is over, or, where standard input is a pipe, until
+that is closed. Then it releases the lock. Nothing is read from a terminal, so
+hold may run in the background.
+
+It is for maintenance by hand, and for programs that have no library: start it,
+wait for the line on its standard output, work, and close its standard input. If
+it ends by itself meanwhile, the lock is lost.
+
+Exit status: 0 if the lock was held to the end; 79 if it was lost; 75 if another
+holds it and waiting was over; 128+n if signal n ended the waiting; else as run.`
+
+const holdExample = `  # nobody deploys for the next two hours
+  holdfast hold deploy/prod --for 2h --reason "database maintenance"
+
+  # in a script of bash
+  coproc holdfast hold stock -w 1m; read -r line <&"${COPROC[0]}" || exit
+  ./work.sh; exec {COPROC[1]}>&-`
+
+// holdOptions is the command line of hold.
+type holdOptions struct {
+	lockOptions
+	period      time.Duration
+	ignoreInput bool
+	json        bool
+}
+
+func newHoldCommand(env environment) *cobra.Command {
+	o := &holdOptions{}
+	cmd := &cobra.Command{
+		Use:                   "hold [flags] NAME",
+		Short:                 "Hold a lock by hand",
+		Long:                  holdLong,
+		Example:               holdExample,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			report := newReporter(env, o.verbose)
+			f := cmd.Flags()
+			if err := o.configure(f, env, report, lockSettings()); err != nil {
+				return err
+			}
+			if err := o.complete(f); err != nil {
+				return err
+			}
+			if o.period < 0 {
+				return usageError("--for %s is negative", o.period)
+			}
+			return (&holding{holdOptions: o, env: env, report: report}).run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.addTo(f)
+	o.addWaitTo(f)
+	o.addKindTo(f)
+	f.DurationVar(&o.period, "for", 0, "release the lock after this; 0 never does")
+	f.BoolVar(&o.ignoreInput, "ignore-stdin", false, "go on when standard input is closed")
+	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitBusy, "status if the lock is held by another")
+	f.BoolVar(&o.json, "json", false, "print JSON: an object when the lock is held, and one at the end")
+	return cmd
+}
+
+// oneName wants the name of a lock, and nothing else.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return usageError("one name of a lock is expected; use: %s", cmd.UseLine())
+	}
+	return nil
+}
+
+// holding is a hold by hand.
+type holding struct {
+	*holdOptions
+	env     environment
+	report  *reporter
+	signals chan os.Signal
+	holder  string
+}
+
+func (h *holding) run(ctx context.Context) error {
+	h.signals = make(chan os.Signal, 16)
+	listen(h.signals)
+	defer signal.Stop(h.signals)
+	h.holder = h.noteOf("holdfast")
+	return h.open(ctx, h.env, h.report, h.signals, h.holder, func(_ *store, locker *holdfast.Locker) error {
+		waiting, done := interruptible(ctx, h.signals)
+		defer done()
+		lock, err := h.acquire(waiting, locker, h.env, h.report)
+		if err != nil {
+			return h.notAcquired(waiting, err)
+		}
+		done()
+		why := "interrupted"
+		if interruptOf(waiting) == nil {
+			if err := h.say("held", lock, ""); err != nil {
+				_ = lock.Unlock()
+				return fmt.Errorf("standard output: %w", err)
+			}
+			why = h.keep(ctx, lock)
+		}
+		return h.release(lock, why)
+	})
+}
+
+// keep returns when the lock is to be released, or was lost: why.
+func (h *holding) keep(ctx context.Context, lock *holdfast.Lock) string {
+	var over <-chan time.Time
+	if h.period > 0 {
+		timer := time.NewTimer(h.period)
+		defer timer.Stop()
+		over = timer.C
+	}
+	held := lock.Context(ctx)
+	input := h.inputEnds()
+	for {
+		select {
+		case <-over:
+			return "--for is over"
+		case <-input:
+			return "standard input was closed"
+		case <-held.Done():
+			return "lost"
+		case sig := <-h.signals:
+			switch {
+			case sig == procgroup.Suspending():
+				h.report.warn("a lock cannot be held by a program that is suspended; it goes on")
+			case procgroup.Ends(sig):
+				return "interrupted"
+			}
+		}
+	}
+}
+
+// inputEnds returns a channel that is closed when standard input is, nil if that
+// means nothing: a terminal is not read, and /dev/null is always at its end. What
+// reads it ends with the program: a read of a pipe cannot be given up.
+func (h *holding) inputEnds() <-chan struct{} {
+	if file, ok := h.env.stdin.(*os.File); ok {
+		info, err := file.Stat()
+		if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+			return nil
+		}
+	}
+	if h.ignoreInput {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, h.env.stdin)
+	}()
+	return ended
+}
+
+func (h *holding) release(lock *holdfast.Lock, why string) error {
+	err := lock.Unlock()
+	if errors.Is(err, holdfast.ErrLost) {
+		return &exitError{code: exitLost, err: errors.Join(err, h.say("lost", lock, err.Error()))}
+	}
+	if err != nil {
+		h.report.warn("%v", err)
+	}
+	return h.say("released", lock, why)
+}
+
+// heldLine is a line of hold --json.
+type heldLine struct {
+	Version int       `json:"v"`
+	Event   string    `json:"event"` // held, released or lost
+	Name    string    `json:"name"`
+	Token   uint64    `json:"token"`
+	Holder  string    `json:"holder"`
+	At      time.Time `json:"at"`
+	Why     string    `json:"why,omitempty"`
+}
+
+func (h *holding) say(event string, lock *holdfast.Lock, why string) error {
+	if h.json {
+		return json.NewEncoder(h.env.stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %q", event, lock.Name())
+	switch event {
+	case "held":
+		fmt.Fprintf(&text, ", token %d, as %s", lock.Token(), clean(h.holder))
+		if isTerminal(h.env.stdout) {
+			text.WriteString("; Ctrl-C releases it")
+		}
+	case "released":
+		text.WriteString(": " + why)
+	default:
+		return nil // an error says so
+	}
+	_, err := fmt.Fprintln(h.env.stdout, text.String())
+	return err
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// sort is what a value has to be.
+type sort uint8
+
+const (
+	text sort = iota
+	path      // of a file, relative to the folder of the configuration
+	duration
+	number
+	yes // true or false
+)
+
+// keys are those that a file may have, with what their values have to be.
+func keys() map[string]sort {
+	return map[string]sort{
+		"url": text, "prefix": text, "redisson": path, "spring": path,
+
+		"lock.ttl": duration, "lock.margin": duration, "lock.wait": duration, "lock.max_hold": duration,
+		"lock.kill_after": duration, "lock.fair": yes,
+
+		"redis.user": text, "redis.password": text, "redis.password_file": path,
+		"redis.protocol": text, "redis.replicas": text, "redis.dial_timeout": duration, "redis.shared_tokens": yes,
+		"redis.tls.ca": path, "redis.tls.cert": path, "redis.tls.key": path, "redis.tls.server_name": text,
+
+		"serve.listen": text, "serve.base_path": text, "serve.allow_unlock": yes,
+		"serve.auth.basic_file": path, "serve.auth.token_file": path,
+		"serve.auth.header": text, "serve.auth.trusted": text,
+	}
+}
+
+// File is what a configuration file says. The zero File says nothing. It must not
+// be printed: values may be passwords.
+type File struct {
+	name   string
+	values map[string]value
+}
+
+type value struct {
+	text string
+	line int
+}
+
+// Lookup returns the value of a key such as "lock.ttl", and whether the file has
+// it. Files that it names are with their folder.
+func (f *File) Lookup(key string) (string, bool) {
+	if f == nil {
+		return "", false
+	}
+	v, ok := f.values[key]
+	return v.text, ok
+}
+
+// Text returns the value of a key, "" if the file does not have it.
+func (f *File) Text(key string) string {
+	v, _ := f.Lookup(key)
+	return v
+}
+
+// Duration returns the value of a key, 0 if the file does not have it.
+func (f *File) Duration(key string) time.Duration {
+	d, _ := time.ParseDuration(f.Text(key)) // checked when the file was read
+	return d
+}
+
+// Yes reports whether the value of a key is true.
+func (f *File) Yes(key string) bool {
+	ok, _ := strconv.ParseBool(f.Text(key)) // checked when the file was read
+	return ok
+}
+
+// Name returns the name of the file, "" if there is none.
+func (f *File) Name() string {
+	if f == nil {
+		return ""
+	}
+	return f.name
+}
+
+// Where says where a key stands, for messages.
+func (f *File) Where(key string) string {
+	return fmt.Sprintf("%s, line %d: %s", f.name, f.values[key].line, key)
+}
+
+// String returns the name of the file, and nothing of what it says.
+func (f *File) String() string { return "configuration " + f.Name() }
+
+// GoString is String: values may be passwords.
+func (f *File) GoString() string { return f.String() }
+
+// maxFile is how many bytes a configuration has at most.
+const maxFile = 1 << 20
+
+// Read reads the file called name. Environment variables are looked up with env.
+func Read(name string, env func(string) (string, bool)) (*File, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxFile {
+		return nil, fmt.Errorf("%s: this is too long for a configuration", name)
+	}
+	return parse(name, content, env)
+}
+
+// Find returns the name of the first of these files that exists, "" if none does:
+// holdfast.yaml in the current folder, the same in the folder holdfast of the
+// user's configuration, and /etc/holdfast/holdfast.yaml.
+//
+// A file in the current folder that belongs to somebody else, other than root, is
+// an error: it could send the user's passwords anywhere.
+func Find(env func(string) (string, bool)) (string, error) {
+	const file = "holdfast.yaml"
+	candidates := []string{file}
+	home, ok := env("XDG_CONFIG_HOME")
+	if user, set := env("HOME"); set && !ok {
+		home, ok = filepath.Join(user, ".config"), true
+	}
+	if ok {
+		candidates = append(candidates, filepath.Join(home, "holdfast", file))
+	}
+	candidates = append(candidates, filepath.Join("/etc/holdfast", file))
+	at := slices.IndexFunc(candidates, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.Mode().IsRegular()
+	})
+	if at < 0 {
+		return "", nil
+	}
+	if at == 0 {
+		return file, trusted(file)
+	}
+	return candidates[at], nil
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func environment(values map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+func TestParse(t *testing.T) {
+	env := environment(map[string]string{"USER": "a@b", "SECRET": "p/w d%", "HOST": "h:1", "EMPTY": ""})
+	f, err := parse("/etc/holdfast/holdfast.yaml", []byte(`
+url: redis://${USER}:${SECRET}@${HOST}/${EMPTY:-2}
+prefix: "$$x${EMPTY:-}:"
+redis:
+  password_file: secret
+  tls: {ca: /pki/ca.pem}
+  protocol:
+lock: {ttl: 1m30s, fair: true}
+serve:
+`), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"url": "redis://a%40b:p%2Fw%20d%25@h:1/2", "prefix": "$x:",
+		"redis.password_file": "/etc/holdfast/secret", "redis.tls.ca": "/pki/ca.pem",
+		"lock.ttl": "1m30s", "lock.fair": "true",
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys())) {
+		got, ok := f.Lookup(key)
+		if _, given := want[key]; got != want[key] || ok != given {
+			t.Errorf("%s: got %q, %v, want %q, %v", key, got, ok, want[key], given)
+		}
+	}
+	if f.Duration("lock.ttl") != 90*time.Second || !f.Yes("lock.fair") || f.Yes("serve.allow_unlock") {
+		t.Errorf("got %v, %v", f.Duration("lock.ttl"), f.Yes("lock.fair"))
+	}
+	if got, want := f.Where("lock.fair"), "/etc/holdfast/holdfast.yaml, line 8: lock.fair"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestNoFile(t *testing.T) {
+	for _, f := range []*File{nil, {}} {
+		if text, ok := f.Lookup("url"); text != "" || ok || f.Name() != "" || f.Duration("lock.ttl") != 0 {
+			t.Errorf("got %q, %v, %q", text, ok, f.Name())
+		}
+	}
+	for _, content := range []string{"", "# nothing\n", "---\n", "null\n"} {
+		if f, err := parse("x", []byte(content), environment(nil)); err != nil || len(f.values) != 0 {
+			t.Errorf("%q: got %v, %v", content, f, err)
+		}
+	}
+}
+
+func TestUserinfo(t *testing.T) {
+	for text, want := range map[string]string{
+		"redis://u:p@h":               "u:p",
+		"redis://h/x@y":               "",
+		"redis://u:${A:-x/y}@h/1":     "u:${A:-x/y}",
+		"${STORE}":                    "",
+		"redis://a@b@h?addr=x@y":      "a@b",
+		"redis+sentinel://u:p@a,b/m":  "u:p",
+		"unix:///run/s?db=${DB}@":     "",
+		"redis://${USER}:${P}@${H}/0": "${USER}:${P}",
+	} {
+		from, to := userinfo(text)
+		if got := text[from:to]; got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Whatever a file says, reading it ends, and an error shows nothing of a value.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"url: redis://u:${V}@h\nlock: {ttl: 3s}", "lock: &a {ttl: *a}", "redis: {tls: {ca: x}}", "? [a]: b", "${V}: ${V}",
+		"url: |\n  ${V}\n", "lock:\n  ttl: ${V}\n", "- a", "\xff: \x00", "url: *a", "redis.password: x",
+	} {
+		f.Add(seed)
+	}
+	const secret = "zqsecretqz"
+	f.Fuzz(func(t *testing.T, content string) {
+		if strings.Contains(content, secret) {
+			return
+		}
+		file, err := parse("f", []byte(content), environment(map[string]string{"V": secret}))
+		if err != nil {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%q: the error shows a value: %v", content, err)
+			}
+			return
+		}
+		for key, v := range file.values {
+			if _, known := keys()[key]; !known || v.line < 1 {
+				t.Errorf("%q: got key %q of line %d", content, key, v.line)
+			}
+		}
+	})
+}

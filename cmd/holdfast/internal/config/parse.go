@@ -1,0 +1,197 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// reader reads one file.
+type reader struct {
+	file  File
+	known map[string]sort
+	env   func(string) (string, bool)
+}
+
+func parse(name string, content []byte, env func(string) (string, bool)) (*File, error) {
+	r := reader{file: File{name: name, values: map[string]value{}}, known: keys(), env: env}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var document, second yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return &r.file, nil
+	case err != nil:
+		return nil, r.badYAML(err)
+	case !errors.Is(decoder.Decode(&second), io.EOF):
+		return nil, fmt.Errorf("%s: there is more than one document in it", name)
+	case len(document.Content) != 1:
+		return &r.file, nil
+	}
+	if err := r.mapping("", document.Content[0]); err != nil {
+		return nil, err
+	}
+	return &r.file, r.contradiction()
+}
+
+// badYAML does not wrap the parser's error, which may quote the file.
+func (r *reader) badYAML(err error) error {
+	where := ""
+	if line := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); line != nil {
+		where = ", at or near line " + line[1]
+	}
+	return fmt.Errorf("%s%s: this is no YAML: look at the indentation, and put values with special characters in quotes", r.file.name, where)
+}
+
+func (r *reader) fault(line int, format string, args ...any) error {
+	return fmt.Errorf("%s, line %d: %s", r.file.name, line, fmt.Sprintf(format, args...))
+}
+
+// mapping reads the keys of a section; in is its name, with a dot at the end.
+func (r *reader) mapping(in string, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return r.fault(n.Line, "%skeys with values are expected here", label(in))
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, content := n.Content[i], n.Content[i+1]
+		name := in + key.Value
+		kind, known := r.known[name]
+		switch {
+		case r.isSection(name):
+			if err := r.mapping(name+".", content); err != nil {
+				return err
+			}
+			continue
+		case !known:
+			return r.fault(key.Line, "unknown key %s%s", shown(name), r.meant(name))
+		}
+		if before, twice := r.file.values[name]; twice {
+			return r.fault(key.Line, "%s is given in line %d already", name, before.line)
+		}
+		if err := r.scalar(name, kind, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func label(in string) string {
+	if in == "" {
+		return ""
+	}
+	return strings.TrimSuffix(in, ".") + ": "
+}
+
+// shown returns a key for people. What is no name may be a piece of a value that
+// lost its quotes.
+func shown(key string) string {
+	if regexp.MustCompile(`^[\w.-]{1,60}$`).MatchString(key) {
+		return strconv.Quote(key)
+	}
+	return "(not a name)"
+}
+
+// isSection reports that name is what keys stand in.
+func (r *reader) isSection(name string) bool {
+	for key := range r.known {
+		if strings.HasPrefix(key, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// meant names the keys that stand beside an unknown one.
+func (r *reader) meant(name string) string {
+	in := name[:strings.LastIndexByte(name, '.')+1]
+	var beside []string
+	for key := range r.known {
+		rest, ok := strings.CutPrefix(key, in)
+		if !ok {
+			continue
+		}
+		rest, _, _ = strings.Cut(rest, ".")
+		if !slices.Contains(beside, rest) {
+			beside = append(beside, rest)
+		}
+	}
+	slices.Sort(beside)
+	return "; there are " + strings.Join(beside, ", ")
+}
+
+// scalar reads one value.
+func (r *reader) scalar(name string, kind sort, n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		n = n.Alias
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+		return nil
+	}
+	if n.Kind != yaml.ScalarNode {
+		return r.fault(n.Line, "%s: one value is expected here", name)
+	}
+	expanded, err := r.expand(n, name == "url")
+	if err != nil {
+		return r.fault(n.Line, "%s: %v", name, err)
+	}
+	if kind == path && expanded != "" && !filepath.IsAbs(expanded) {
+		expanded = filepath.Join(filepath.Dir(r.file.name), expanded)
+	}
+	if err := check(kind, expanded); err != nil {
+		return r.fault(n.Line, "%s: %v", name, err)
+	}
+	r.file.values[name] = value{expanded, n.Line}
+	return nil
+}
+
+// check says what is wrong with a value, without quoting it.
+func check(kind sort, text string) error {
+	var err error
+	switch kind {
+	case duration:
+		if _, err = time.ParseDuration(text); err != nil {
+			return errors.New("a time is expected here, such as 30s or 1m30s")
+		}
+	case number:
+		if _, err = strconv.ParseUint(text, 10, 31); err != nil {
+			return errors.New("a number is expected here, 0 or more")
+		}
+	case yes:
+		if text != "true" && text != "false" {
+			return errors.New("true or false is expected here")
+		}
+	}
+	return nil
+}
+
+// contradiction refuses keys that say different things of the same.
+func (r *reader) contradiction() error {
+	var sources []string
+	for _, key := range []string{"url", "redisson", "spring"} {
+		if _, ok := r.file.Lookup(key); ok {
+			sources = append(sources, key)
+		}
+	}
+	if len(sources) > 1 {
+		return r.fault(r.file.values[sources[1]].line, "%s and %s both say where the locks are kept; keep one of them", sources[0], sources[1])
+	}
+	if len(sources) == 1 && sources[0] != "url" {
+		for _, key := range []string{"redis.user", "redis.password", "redis.password_file", "redis.tls.ca", "redis.tls.cert", "redis.tls.key", "redis.tls.server_name"} {
+			if v, ok := r.file.values[key]; ok {
+				return r.fault(v.line, "%s: the file that %s names says it; keep one of them", key, sources[0])
+			}
+		}
+	}
+	return nil
+}

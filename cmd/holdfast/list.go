@@ -1,0 +1,388 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const listLong = `Ls lists what is locked, by whichever program: Redisson's locks of all kinds too,
+held by Java or by Go. It walks over the keys with SCAN, a little at a time, and
+looks at those that can be locks; nothing is changed.
+
+PATTERN is the beginning of names, or a pattern with *, ? and [...]. Only names that
+begin with what stands before the first of these are looked for.
+
+In a store with much other data, --keys bounds how many keys are looked at, --pace
+how many commands per second the store is asked to run, and --timeout how long it
+may take. Where one of them ended the list early, a message says so and the exit
+status is 1: what was printed stands, but there may be more.
+
+Latches and plain semaphores are bare numbers in the store: --counters lists every
+bare number.
+
+Exit status: 0 if everything was seen, locks or none; 1 if not; 64, 69, 77 as run.`
+
+const listExample = `  holdfast ls
+  holdfast ls 'deploy/*' --waiting
+  holdfast ls --sort lease --limit 20 --watch 2s
+  holdfast ls --json | jq -r 'select(.lease_ms < 5000) | .name'`
+
+const listTimeout = 30 * time.Second
+
+// listOptions is the command line of ls.
+type listOptions struct {
+	lookOptions
+	pattern  string
+	held     bool
+	waiting  bool
+	counters bool
+	wide     bool
+	sort     string
+	limit    int
+	keys     int
+	pace     int
+	patience time.Duration
+	watch    time.Duration
+}
+
+func newListCommand(env environment) *cobra.Command {
+	o := &listOptions{}
+	cmd := &cobra.Command{
+		Use:                   "ls [flags] [PATTERN]",
+		Aliases:               []string{"list"},
+		Short:                 "List what is locked",
+		Long:                  listLong,
+		Example:               listExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, &o.lookOptions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(cmd, args); err != nil {
+				return err
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				if o.watch > 0 {
+					return o.again(ctx, l)
+				}
+				return (&listing{listOptions: o, looking: l, out: env.stdout}).run(ctx)
+			})
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+func (o *listOptions) addTo(f *pflag.FlagSet) {
+	o.lookOptions.addTo(f, 0)
+	f.DurationVar(&o.patience, "timeout", listTimeout, "end the list after this; 0 never does")
+	f.DurationVar(&o.watch, "watch", 0, "print the list again and again, so long after it was complete")
+	f.BoolVar(&o.held, "held", false, "only what is held")
+	f.BoolVar(&o.waiting, "waiting", false, "only what somebody waits for")
+	f.BoolVar(&o.counters, "counters", false, "bare numbers too, which may be latches and plain semaphores")
+	f.BoolVar(&o.wide, "wide", false, "every holder on a line of its own, with its id")
+	f.StringVar(&o.sort, "sort", "", "by name, kind, holder, lease or waiters; with --json in no order unless given")
+	f.IntVar(&o.limit, "limit", 0, "print no more than this; 0 prints all")
+	f.IntVar(&o.keys, "keys", 0, "look at no more than so many keys; 0 looks at all")
+	f.IntVar(&o.pace, "pace", 0, "ask the store for no more than so many commands per second; 0 is as fast as it answers")
+}
+
+func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
+	}
+	if len(args) == 1 {
+		o.pattern = args[0]
+	}
+	if _, err := path.Match(o.pattern, ""); err != nil {
+		return usageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
+	}
+	if o.limit < 0 || o.keys < 0 || o.pace < 0 || o.patience < 0 {
+		return usageError("--limit, --keys, --pace and --timeout cannot be negative")
+	}
+	if cmd.Flags().Changed("watch") && (o.watch < 100*time.Millisecond || o.json) {
+		return usageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
+	}
+	if o.sort == "" && !o.json {
+		o.sort = "name"
+	}
+	if _, ok := orders()[o.sort]; !ok && o.sort != "" {
+		return usageError("--sort %q: use name, kind, holder, lease or waiters", o.sort)
+	}
+	return nil
+}
+
+// orders are the ways to sort a list.
+func orders() map[string]func(a, b driver.Record) int {
+	return map[string]func(a, b driver.Record) int{
+		"name":    func(driver.Record, driver.Record) int { return 0 },
+		"kind":    func(a, b driver.Record) int { return cmp.Compare(a.Kind, b.Kind) },
+		"holder":  func(a, b driver.Record) int { return cmp.Compare(people(a), people(b)) },
+		"lease":   func(a, b driver.Record) int { return cmp.Compare(uint64(a.Remaining), uint64(b.Remaining)) }, // negative is for ever
+		"waiters": func(a, b driver.Record) int { return cmp.Compare(waiters(b), waiters(a)) },
+	}
+}
+
+// waiters is how many wait, as far as the store tells.
+func waiters(r driver.Record) int { return max(r.Waiting, r.Listeners, 0) }
+
+// beginning returns what all names that match a pattern begin with. A pattern
+// without special characters is a beginning itself.
+func beginning(pattern string) string {
+	end := strings.IndexAny(pattern, `*?[\`)
+	if end < 0 {
+		return pattern
+	}
+	return pattern[:end]
+}
+
+// matches reports that a name is one of those that a pattern means. Unlike in
+// names of files, a * stands for slashes too.
+func matches(pattern, name string) bool {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return strings.HasPrefix(name, pattern)
+	}
+	const slash = "\x00" // path.Match keeps stars from slashes, and from nothing else
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(name, "/", slash))
+	return ok && err == nil
+}
+
+// listing is a list that is being made.
+type listing struct {
+	*listOptions
+	*looking
+	out    io.Writer
+	shown  int
+	kept   []driver.Record // to be sorted
+	failed error
+}
+
+// again prints the list until ctx ends. A store that does not answer is waited
+// for: the message stands in place of the list.
+func (o *listOptions) again(ctx context.Context, l *looking) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var text bytes.Buffer
+		err := (&listing{listOptions: o, looking: l, out: &text}).run(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(&text, "%s: %v\n", time.Now().Format(time.TimeOnly), err)
+		} else {
+			fmt.Fprintf(&text, "as of %s\n", time.Now().Format(time.TimeOnly))
+		}
+		home := ""
+		if isTerminal(l.env.stdout) {
+			home = "\x1b[H\x1b[J"
+		}
+		if _, err := io.WriteString(l.env.stdout, home+text.String()); err != nil {
+			return err
+		}
+		timer.Reset(o.watch)
+	}
+}
+
+func (l *listing) run(ctx context.Context) error {
+	if l.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.patience)
+		defer cancel()
+	}
+	for record, err := range l.locker.List(ctx, driver.ListOptions{
+		Prefix: beginning(l.pattern), Keys: l.keys, Pace: l.pace, Counters: l.counters,
+	}) {
+		if err != nil {
+			l.failed = err
+			break
+		}
+		if !l.wanted(record) {
+			continue
+		}
+		if l.sort != "" {
+			l.kept = append(l.kept, record)
+			continue
+		}
+		if l.limit > 0 && l.shown == l.limit {
+			l.report.line(levelNotice, fmt.Sprintf("there are more; --limit is %d", l.limit))
+			break
+		}
+		l.shown++
+		if err := l.print(record); err != nil {
+			return err
+		}
+	}
+	if l.sort != "" {
+		if err := l.printSorted(); err != nil {
+			return err
+		}
+	}
+	return l.incomplete(ctx)
+}
+
+func (l *listing) wanted(r driver.Record) bool {
+	return matches(l.pattern, r.Name) && (!l.held || r.Held > 0) && (!l.waiting || waiters(r) > 0)
+}
+
+// incomplete says why there may be more than was printed.
+func (l *listing) incomplete(ctx context.Context) error {
+	err := l.failed
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrIncomplete):
+		err = fmt.Errorf("incomplete: %d keys were looked at, and there are more (--keys)", l.keys)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("incomplete: it took longer than --timeout %s", l.patience)
+	case l.shown+len(l.kept) == 0, ctx.Err() != nil:
+		return err
+	default:
+		err = fmt.Errorf("incomplete: %w", err)
+	}
+	return &exitError{code: exitFailure, err: err}
+}
+
+func (l *listing) print(r driver.Record) error {
+	return json.NewEncoder(l.out).Encode(recordOf(r))
+}
+
+func (l *listing) printSorted() error {
+	order := orders()[l.sort]
+	slices.SortFunc(l.kept, func(a, b driver.Record) int {
+		return cmp.Or(order(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	shown := l.kept
+	if l.limit > 0 && len(shown) > l.limit {
+		if l.watch == 0 {
+			l.report.line(levelNotice, fmt.Sprintf("there are %d more; --limit is %d", len(shown)-l.limit, l.limit))
+		}
+		shown = shown[:l.limit]
+	}
+	if l.json {
+		for _, r := range shown {
+			if err := l.print(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(shown) == 0 && l.failed == nil {
+		if l.watch > 0 {
+			_, err := fmt.Fprintln(l.out, "nothing is locked")
+			return err
+		}
+		l.report.line(levelNotice, "nothing is locked")
+		return nil
+	}
+	return l.table(shown)
+}
+
+// table prints records for people.
+func (l *listing) table(records []driver.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(l.out, 0, 0, 2, ' ', 0)
+	header := "NAME\tKIND\tHOLDER\tCOUNT\tLEASE\tWAITERS"
+	if l.wide {
+		header += "\tOWNER"
+	}
+	_, _ = fmt.Fprintln(w, header) // Flush returns the error
+	width := 0
+	if !l.wide && isTerminal(l.env.stdout) {
+		width = 48
+	}
+	for _, r := range records {
+		l.rows(w, r, width)
+	}
+	return w.Flush()
+}
+
+func (l *listing) rows(w io.Writer, r driver.Record, width int) {
+	row := func(name, holder, count, lease, waiters, owner string) {
+		cells := []string{name, kindOf(r), holder, count, lease, waiters}
+		if l.wide {
+			cells = append(cells, owner)
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	name, holder := clean(r.Name), people(r)
+	if width > 0 {
+		name, holder = cut(name, width), cut(holder, width+16)
+	}
+	if !l.wide || len(r.Holds) == 0 {
+		row(name, cmp.Or(holder, "-"), countOf(r), leaseText(r.Remaining), waitersOf(r), "-")
+		return
+	}
+	for _, h := range r.Holds {
+		row(name, person(h.Owner, h.Note, h.Client), strconv.Itoa(h.Holds), leaseText(h.Remaining), waitersOf(r), clean(h.Owner))
+	}
+}
+
+// kindOf is the kind, with the side of a read-write lock that is held.
+func kindOf(r driver.Record) string {
+	if r.Kind == driver.KindReadWrite && len(r.Holds) > 0 {
+		if r.Holds[0].Mode == driver.Shared {
+			return "read"
+		}
+		return "write"
+	}
+	return string(r.Kind)
+}
+
+// countOf is how often a lock is held, or what else there is to count.
+func countOf(r driver.Record) string {
+	switch {
+	case r.Kind == driver.KindSemaphore:
+		return fmt.Sprintf("%d of %d", r.Held, r.Permits)
+	case r.Kind == driver.KindCounter, r.Kind == driver.KindLatch:
+		return strconv.FormatInt(r.Count, 10)
+	case len(r.Holds) == 1:
+		return strconv.Itoa(r.Holds[0].Holds)
+	default:
+		return strconv.Itoa(r.Held)
+	}
+}
+
+// leaseText is a lease for people.
+func leaseText(d time.Duration) string {
+	if d < 0 {
+		return "for ever"
+	}
+	return coarse(d).String()
+}
+
+// waitersOf says how many wait: those in a queue are known, others only by the
+// processes that listen.
+func waitersOf(r driver.Record) string {
+	switch {
+	case r.Waiting > 0:
+		return strconv.Itoa(r.Waiting)
+	case r.Listeners > 0:
+		return "~" + strconv.Itoa(r.Listeners)
+	case r.Listeners < 0:
+		return "?"
+	default:
+		return "0"
+	}
+}

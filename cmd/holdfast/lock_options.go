@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	defaultTTL = 30 * time.Second
+	minTTL     = 100 * time.Millisecond // less is no time to start and stop a command
+)
+
+// lockOptions are the flags of commands that take a lock.
+type lockOptions struct {
+	connectOptions
+	prefix string
+
+	nonblock bool
+	wait     time.Duration
+	ttl      time.Duration
+	noRenew  bool
+
+	fair      bool
+	shared    bool
+	exclusive bool
+	permits   int
+
+	conflictCode int
+	lostCode     int
+	skipOK       bool
+
+	reason  string
+	labels  []string
+	verbose bool
+
+	name string
+}
+
+// addTo adds the flags that say which lock, and what holding it means.
+func (o *lockOptions) addTo(f *pflag.FlagSet) {
+	o.addStoreTo(f)
+	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "how long the lock outlives a machine that fell silent; default also $HOLDFAST_TTL")
+	f.StringVar(&o.reason, "reason", "", "shown to those who wait for the lock")
+	f.StringArrayVar(&o.labels, "label", nil, "key=value, shown beside the reason; may be repeated")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+}
+
+// addWaitTo adds the flags that say how to wait.
+func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
+	f.BoolVarP(&o.nonblock, "nonblock", "n", false, "do not wait if the lock is held")
+	f.DurationVarP(&o.wait, "wait", "w", 0, "wait no longer than this; 0 waits for ever")
+}
+
+// addKindTo adds the flags that say what kind of lock it is. All who use a name
+// have to agree on that.
+func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
+	f.BoolVar(&o.fair, "fair", false, "first come, first served; all who take the lock have to say so")
+	f.BoolVar(&o.shared, "shared", false, "the read side of a read-write lock: many may hold it at a time")
+	f.BoolVar(&o.exclusive, "exclusive", false, "the write side of a read-write lock, which keeps --shared out")
+	f.IntVar(&o.permits, "permits", 0, "so many may hold the lock at a time: a semaphore, of this size if it is new")
+}
+
+// complete checks what is common, after the flags were filled in.
+func (o *lockOptions) complete(f *pflag.FlagSet) error {
+	if !o.given(f, "ttl", "lock.ttl") && o.imported != nil && o.imported.TTL > 0 {
+		o.ttl = o.imported.TTL
+	}
+	if o.name == "" {
+		return usageError("the name of the lock is empty")
+	}
+	if o.ttl < minTTL {
+		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
+	}
+	if o.wait < 0 {
+		return usageError("--wait %s is negative", o.wait)
+	}
+	if o.nonblock && f.Changed("wait") {
+		return usageError("--nonblock does not wait and --wait does; give one of them")
+	}
+	if m := o.config.Duration("lock.margin"); m < 0 || m >= o.ttl/2 {
+		return usageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.config.Where("lock.margin"), m, o.ttl)
+	}
+	for _, label := range o.labels {
+		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
+			return usageError("--label %q: use key=value", label)
+		}
+	}
+	return o.checkKind(f)
+}
+
+func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
+	if (o.shared || o.exclusive || o.permits != 0) && !f.Changed("fair") {
+		o.fair = false // of the configuration: it is about plain locks
+	}
+	kinds := 0
+	for _, chosen := range []bool{o.fair, o.shared, o.exclusive, o.permits != 0} {
+		if chosen {
+			kinds++
+		}
+	}
+	switch {
+	case kinds > 1:
+		return usageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
+	case o.permits < 0:
+		return usageError("--permits %d makes no semaphore; use 1 or more", o.permits)
+	}
+	return nil
+}
+
+// margin is how long before the end of its lease the lock counts as lost.
+func (o *lockOptions) margin() time.Duration {
+	if m := o.config.Duration("lock.margin"); m > 0 {
+		return m
+	}
+	return o.ttl / 10
+}
+
+// noteOf is what others see of a holder.
+func (o *lockOptions) noteOf(program string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	note := fmt.Sprintf("%s@%s:%d", program, host, os.Getpid())
+	if o.reason != "" {
+		note += " (" + o.reason + ")"
+	}
+	for _, label := range o.labels {
+		note += " " + label
+	}
+	return note
+}

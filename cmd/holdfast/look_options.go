@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// lookOptions are the flags of commands that look at locks.
+type lookOptions struct {
+	connectOptions
+	prefix  string
+	json    bool
+	verbose bool
+	timeout time.Duration
+}
+
+func (o *lookOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
+	f.SortFlags = false
+	o.addStoreTo(f)
+	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
+	f.BoolVar(&o.json, "json", false, "print JSON, an object on each line")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+	if timeout > 0 {
+		f.DurationVar(&o.timeout, "timeout", timeout, "give up after this; 0 never does")
+	}
+}
+
+// looking is an open store that is only looked at.
+type looking struct {
+	options *lookOptions
+	env     environment
+	report  *reporter
+	store   *store
+	locker  *holdfast.Locker
+}
+
+// look opens the store and does work. A signal ends its context.
+func (o *lookOptions) look(ctx context.Context, f *pflag.FlagSet, env environment, work func(context.Context, *looking) error) error {
+	report := newReporter(env, o.verbose)
+	if err := o.configure(f, env, report, storeSettings()); err != nil {
+		return err
+	}
+	if o.timeout < 0 {
+		return usageError("--timeout %s is negative", o.timeout)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	interruptible, done := interruptible(ctx, signals)
+	defer done()
+
+	err := o.within(interruptible, env, report, work)
+	if i := interruptOf(interruptible); i != nil && errors.Is(err, context.Canceled) {
+		return exit(i.status())
+	}
+	return storeFailure(err)
+}
+
+func (o *lookOptions) within(ctx context.Context, env environment, report *reporter, work func(context.Context, *looking) error) error {
+	logger, err := libraryLogger(env, o.verbose)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, logger}, env, report)
+	if err != nil {
+		return err
+	}
+	defer store.close()
+	locker := holdfast.New(store, &holdfast.Options{Logger: logger})
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	return work(ctx, &looking{options: o, env: env, report: report, store: store, locker: locker})
+}
+
+// storeFailure gives an error of the store its status; what is no error of the
+// store has one, or is a pipe that nobody reads any more.
+func storeFailure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EPIPE):
+		return exit(128 + int(syscall.SIGPIPE)) // as of "| head"
+	default:
+		return storeError(err)
+	}
+}

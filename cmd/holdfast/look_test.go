@@ -1,0 +1,358 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// server is a real Redis, on a socket in a folder of its own.
+type server struct{ socket string }
+
+// startServer starts redis-server. Without it a test is skipped, but not in CI.
+func startServer(t *testing.T) server {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("redis-server is missing: %v", err)
+	}
+	if err != nil {
+		t.Skipf("redis-server is missing: %v", err)
+	}
+	dir, err := os.MkdirTemp("", "holdfast") // short: a socket's path has about a hundred bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := server{socket: filepath.Join(dir, "s")}
+	cmd := exec.Command(binary, "--port", "0", "--unixsocket", s.socket, "--dir", dir, "--save", "", "--appendonly", "no")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("unix", s.socket)
+		if err == nil {
+			conn.Close()
+			return s
+		}
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("redis-server does not answer: %v", err)
+		}
+	}
+}
+
+func (s server) url() string { return "unix://" + s.socket }
+
+// realSite is a site with a real Redis.
+func realSite(t *testing.T) *site {
+	t.Helper()
+	return &site{t: t, url: startServer(t).url(), environ: nil}
+}
+
+// onBoth runs a test on the stand-in and on a real server.
+func onBoth(t *testing.T, test func(*testing.T, *site)) {
+	t.Run("StandIn", func(t *testing.T) { test(t, newSite(t)) })
+	t.Run("Redis", func(t *testing.T) {
+		s := realSite(t)
+		s.environ = []string{"PATH=" + os.Getenv("PATH"), "HOLDFAST_URL=" + s.url}
+		test(t, s)
+	})
+}
+
+// objects returns what a command has printed as JSON, one object for each line.
+func objects(t *testing.T, r result) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	decoder := json.NewDecoder(strings.NewReader(r.stdout))
+	for {
+		var one map[string]any
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%v in %q; stderr: %s", err, r.stdout, r.stderr)
+		}
+		all = append(all, one)
+	}
+}
+
+func (s *site) take(take func() (*holdfast.Lock, error)) *holdfast.Lock {
+	s.t.Helper()
+	lock, err := take()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = lock.Unlock() })
+	return lock
+}
+
+// holdOfEachKind takes a lock of each kind.
+func (s *site) holdOfEachKind() {
+	ctx, l := s.t.Context(), s.locker("billing@build:4121")
+	s.take(func() (*holdfast.Lock, error) { return l.TryLock(ctx, "a/mutex") })
+	s.take(func() (*holdfast.Lock, error) { return l.RWMutex("b/read").Read.TryLock(ctx) })
+	s.take(func() (*holdfast.Lock, error) { return l.RWMutex("b/write").Write.TryLock(ctx) })
+	s.take(func() (*holdfast.Lock, error) { return l.Semaphore("c/permits", 3).TryAcquire(ctx) })
+}
+
+func TestListShowsEveryKind(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.holdOfEachKind()
+		got := s.run("ls")
+		got.want(t, 0)
+		for _, want := range []string{"NAME", "a/mutex", "mutex", "billing@build:4121", "b/read", "read", "b/write", "write", "1 of 3"} {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("got %s, want it to contain %q", got.stdout, want)
+			}
+		}
+		if got := names(t, s.run("ls", "--json")); len(got) != 4 {
+			t.Errorf("got %v, want 4 names", got)
+		}
+		if got := fmt.Sprint(names(t, s.run("ls", "--json", "--sort", "name", "b/"))); got != "[b/read b/write]" {
+			t.Errorf("got %s", got)
+		}
+		if got := fmt.Sprint(names(t, s.run("ls", "--json", "*/[mw]*"))); got != "[a/mutex b/write]" && got != "[b/write a/mutex]" {
+			t.Errorf("got %s", got)
+		}
+		if got := fmt.Sprint(names(t, s.run("ls", "--json", "--sort", "name", "--limit", "1"))); got != "[a/mutex]" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func names(t *testing.T, r result) []any {
+	var all []any
+	for _, o := range objects(t, r) {
+		all = append(all, o["name"])
+	}
+	return all
+}
+
+func TestListSaysThatItIsIncomplete(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		l := s.locker("x")
+		for i := range 30 {
+			s.take(func() (*holdfast.Lock, error) { return l.TryLock(t.Context(), fmt.Sprint("lock-", i)) })
+		}
+		s.run("ls", "--keys", "10").want(t, 1, "incomplete", "--keys")
+		s.run("ls", "--timeout", "1ns").want(t, 1, "incomplete", "--timeout")
+		s.run("ls", "--limit", "3").want(t, 0, "27 more")
+		if got := names(t, s.run("ls", "--json", "--limit", "3")); len(got) != 3 {
+			t.Errorf("got %v, want 3 names", got)
+		}
+	})
+}
+
+func TestListOfNothing(t *testing.T) {
+	s := newSite(t)
+	s.run("ls").want(t, 0, "nothing is locked")
+	if got := s.run("ls", "--json"); got != (result{}) {
+		t.Errorf("got %+v, want nothing", got)
+	}
+}
+
+// Names and notes are anybody's: a terminal must not obey them.
+func TestListQuotesWhatIsHostile(t *testing.T) {
+	s := newSite(t)
+	name := "evil\x1b[2J\nname\t\xff"
+	l := s.locker("note\x1b]0;title\a")
+	s.take(func() (*holdfast.Lock, error) { return l.TryLock(t.Context(), name) })
+	for _, args := range [][]string{{"ls"}, {"ls", "--wide"}, {"inspect", name}, {"status", name}, {"tail", "--count", "1"}} {
+		got := s.run(args...)
+		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\a\t") || !strings.Contains(got.stdout, `evil\x1b[2J\nname`) {
+			t.Errorf("%q: got %q %q", args, got.stdout, got.stderr)
+		}
+	}
+	o := objects(t, s.run("ls", "--json"))
+	if len(o) != 1 || o[0]["name_base64"] == nil {
+		t.Errorf("got %v, want the bytes of the name", o)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.run("inspect", "job").want(t, 0)
+		if got := s.run("inspect", "job"); !strings.Contains(got.stdout, "free") {
+			t.Errorf("got %s", got.stdout)
+		}
+		s.hold("job")
+		got := s.run("inspect", "job")
+		for _, want := range []string{"mutex", "ci-runner-7@build:4121", "owner", "count       1", "key         job (hash"} {
+			if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), strings.Join(strings.Fields(want), " ")) {
+				t.Errorf("got %s, want it to contain %q", got.stdout, want)
+			}
+		}
+		o := objects(t, s.run("inspect", "--json", "job"))
+		if len(o) != 1 || o[0]["kind"] != "mutex" || len(o[0]["keys"].([]any)) != 1 || o[0]["v"] != 1.0 {
+			t.Errorf("got %v", o)
+		}
+	})
+}
+
+// A lock as Redisson for Java writes it.
+func TestRedissonsLockIsShownAsSuch(t *testing.T) {
+	s := newSite(t)
+	const client = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
+	s.server.HSet("job", client+":42", "2")
+	s.server.SetTTL("job", 30*time.Second)
+	for _, command := range []string{"ls", "inspect"} {
+		args := []string{command}
+		if command == "inspect" {
+			args = append(args, "job")
+		}
+		if got := s.run(args...); !strings.Contains(got.stdout, "Redisson "+client+" thread 42") {
+			t.Errorf("%s: got %s", command, got.stdout)
+		}
+	}
+	s.run("force-unlock", "job", "--reason", "test", "--yes", "--holder", client+":42").want(t, 0)
+	s.mustBeFree("job")
+}
+
+func TestStatus(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		got := s.run("status")
+		got.want(t, 0)
+		if !strings.Contains(got.stdout, "protocol    redisson") {
+			t.Errorf("got %s", got.stdout)
+		}
+		o := objects(t, s.run("status", "--json", "--prefix", "app:"))
+		if len(o) != 1 || o[0]["prefix"] != "app:" || o[0]["latency_ms"] == nil {
+			t.Errorf("got %v", o)
+		}
+		s.run("status", "job").want(t, 0)
+		s.hold("job")
+		if got := s.run("status", "job"); got.code != 75 || !strings.Contains(got.stdout, "(ci-runner-7@build:4121), lease ends in") {
+			t.Errorf("got %+v", got)
+		}
+		if got := s.run("status", "-q", "job"); got != (result{code: 75}) {
+			t.Errorf("got %+v, want status 75 and no word", got)
+		}
+	})
+}
+
+func TestForceUnlock(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.run("force-unlock", "job").want(t, 64, "--reason")
+		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "no terminal")
+		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "--holder")
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "nobody holds")
+		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "no hold of")
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 64, "--holder")
+		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+
+		got := s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner)
+		got.want(t, 0)
+		if !strings.Contains(got.stdout, "(x) on \"job\"") {
+			t.Errorf("got %s", got.stdout)
+		}
+		err := lock.Unlock()
+		if !errors.Is(err, holdfast.ErrLost) || !strings.Contains(err.Error(), "INC-1") || !strings.Contains(err.Error(), string(driver.Forced)) {
+			t.Errorf("the holder got %v, want the reason", err)
+		}
+		s.run("status", "job").want(t, 0)
+	})
+}
+
+func TestTail(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		first := s.take(func() (*holdfast.Lock, error) { return s.locker("first").TryLock(t.Context(), "jobs/1") })
+		c := begin(t, t.Context(), strings.NewReader(""), s.environ, "tail", "--json", "--every", "100ms", "--scan", "0s", "--count", "3", "jobs/")
+		c.ready()
+		if err := first.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		for !strings.Contains(c.stdout.String(), "released") {
+			time.Sleep(10 * time.Millisecond)
+		}
+		s.take(func() (*holdfast.Lock, error) { return s.locker("second").TryLock(t.Context(), "jobs/1") })
+		got := c.wait()
+		got.want(t, 0)
+		var said []string
+		for _, o := range objects(t, got) {
+			_, note, _ := strings.Cut(fmt.Sprint(o["who"]), " ")
+			said = append(said, fmt.Sprint(o["event"], " ", o["name"], " ", note))
+		}
+		if want := "held jobs/1 (first), released jobs/1 (first), acquired jobs/1 (second)"; strings.Join(said, ", ") != want {
+			t.Errorf("got %v, want %s", said, want)
+		}
+	})
+}
+
+func TestLookStatuses(t *testing.T) {
+	path := "PATH=" + os.Getenv("PATH")
+	s := newSite(t)
+	for _, args := range []string{"ls", "inspect job", "status", "status job", "tail", "force-unlock job --reason x --yes --holder a:1"} {
+		words := strings.Fields(args)
+		call(t, []string{path, "HOLDFAST_URL=redis://127.0.0.1:1"}, words...).want(t, 69, "127.0.0.1:1")
+		call(t, []string{path}, words...).want(t, 64, "no store named")
+		s.run(append(words, "--no-such-flag")...).want(t, 64, "--no-such-flag")
+	}
+	s.server.RequireAuth("right")
+	for _, args := range []string{"ls", "inspect job", "status", "tail"} {
+		s.run(strings.Fields(args)...).want(t, 77, "NOAUTH")
+	}
+	s.server.RequireAuth("")
+	if err := s.server.Set("data", "some text that is no lock"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.run("status", "data"); got.code != 1 || !strings.Contains(got.stdout, "no lock") {
+		t.Errorf("got %+v", got)
+	}
+	s.run("inspect").want(t, 64, "one name")
+	s.run("ls", "a", "b").want(t, 64, "one pattern")
+	s.run("ls", "[").want(t, 64, "pattern")
+	s.run("ls", "--sort", "age").want(t, 64, "age")
+}
+
+func TestCompleteNames(t *testing.T) {
+	s := newSite(t)
+	s.hold("deploy/prod")
+	s.hold("other")
+	for _, command := range []string{"ls", "inspect", "status", "tail", "force-unlock"} {
+		got := s.run("__complete", command, "dep")
+		if !strings.HasPrefix(got.stdout, "deploy/prod\n:") {
+			t.Errorf("%s: got %q", command, got.stdout)
+		}
+	}
+	if got := call(t, bare("HOLDFAST_URL=redis://127.0.0.1:1"), "__complete", "inspect", "d"); got.code != 0 || !strings.HasPrefix(got.stdout, ":") {
+		t.Errorf("without a store: got %+v, want no names and no error", got)
+	}
+}
+
+func TestListWatch(t *testing.T) {
+	s := newSite(t)
+	p := s.start(nil, "ls", "--watch", "100ms", "job")
+	p.await("nothing is locked")
+	s.hold("job")
+	p.await("ci-runner-7@build:4121")
+	s.server.SetError("LOADING soon")
+	p.await("LOADING soon")
+	s.server.SetError("")
+	p.await("ci-runner-7@build:4121")
+	p.signal(syscall.SIGINT)
+	if got := p.status(); got != 130 {
+		t.Errorf("got status %d, want 130", got)
+	}
+	s.run("ls", "--watch", "1ms").want(t, 64, "--watch")
+	s.run("ls", "--watch", "1s", "--json").want(t, 64, "tail")
+}

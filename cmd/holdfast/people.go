@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// people says in a few words who holds what r is about.
+func people(r driver.Record) string {
+	switch {
+	case len(r.Holds) == 0:
+		return ""
+	case r.Held > 1:
+		return fmt.Sprintf("%s and %d more", person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client), r.Held-1)
+	default:
+		return person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client)
+	}
+}
+
+// person says who an owner is: "program@host:pid" with what it has to say, or the
+// client and the thread of a Redisson program.
+func person(owner, note string, c driver.Client) string {
+	if c.Library == "redisson" {
+		thread := strings.TrimPrefix(owner, c.ID+":")
+		return "Redisson " + clean(c.ID) + " thread " + clean(thread)
+	}
+	if c.Program == "" {
+		if note != "" {
+			return clean(note)
+		}
+		return clean(owner)
+	}
+	process := fmt.Sprintf("%s@%s:%d", c.Program, c.Host, c.PID)
+	said := c.Note
+	if said == "" {
+		said = note
+	}
+	switch {
+	case said == "" || said == process:
+		return clean(process)
+	case strings.Contains(said, fmt.Sprintf("@%s:%d", c.Host, c.PID)):
+		return clean(said) // it names the process already
+	default:
+		return clean(process + " (" + said + ")")
+	}
+}
+
+// clean makes what others wrote harmless for a terminal: one line, and nothing
+// that moves the cursor.
+func clean(s string) string {
+	for _, r := range s {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			quoted := strconv.Quote(s)
+			return quoted[1 : len(quoted)-1]
+		}
+	}
+	return s
+}

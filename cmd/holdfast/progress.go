@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	progressEvery = time.Second
+	progressLimit = 2 * time.Second // for the store to say who holds the lock
+	// A wait that is over sooner is not worth a word: on a terminal, and elsewhere.
+	terminalGrace = 300 * time.Millisecond
+	pipeGrace     = time.Second
+)
+
+// progress tells people what a lock is waited for: on a terminal with one line
+// that is drawn anew each second and erased at the end, elsewhere with a message
+// at the beginning and one at the end.
+type progress struct {
+	locker  *holdfast.Locker
+	name    string
+	report  *reporter
+	screen  *os.File // nil: no terminal
+	begun   time.Time
+	stop    context.CancelFunc
+	done    chan struct{}
+	said    bool
+	holder  string    // as seen last
+	holding time.Time // since when it is the same
+}
+
+func startProgress(ctx context.Context, locker *holdfast.Locker, name string, env environment, report *reporter) *progress {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &progress{
+		locker: locker, name: name, report: report, begun: time.Now(),
+		stop: cancel, done: make(chan struct{}),
+	}
+	if kind, _ := env.lookup("TERM"); kind != "dumb" && isTerminal(env.stderr) && report.json == nil {
+		p.screen, _ = env.stderr.(*os.File)
+	}
+	go p.run(ctx)
+	return p
+}
+
+// end erases the line. Where there was none it says that the waiting is over; if
+// it was for nothing, an error says so.
+func (p *progress) end(acquired bool) {
+	p.stop()
+	<-p.done
+	p.report.erase()
+	if p.said && acquired {
+		p.report.line(levelNotice, fmt.Sprintf("got lock %q after %s", p.name, coarse(time.Since(p.begun))))
+	}
+}
+
+func (p *progress) run(ctx context.Context) {
+	defer close(p.done)
+	grace := pipeGrace
+	if p.screen != nil {
+		grace = terminalGrace
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			timer.Reset(progressEvery)
+		case <-ctx.Done():
+			return
+		}
+		text := p.look(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if p.screen == nil {
+			p.said = true
+			p.report.line(levelNotice, text)
+			return
+		}
+		p.report.draw(fit(text, p.screen))
+	}
+}
+
+// look says what is waited for. A store that does not answer costs only the
+// details.
+func (p *progress) look(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, progressLimit)
+	defer cancel()
+	text := fmt.Sprintf("waiting for lock %q", p.name)
+	if waited := time.Since(p.begun); waited >= 2*time.Second {
+		text += " for " + waited.Truncate(time.Second).String()
+	}
+	records, err := p.locker.Look(ctx, p.name)
+	if err != nil || len(records) != 1 {
+		return text
+	}
+	return text + p.describe(records[0])
+}
+
+// describe says who holds the lock, since when as far as it was seen, and who
+// else waits.
+func (p *progress) describe(r driver.Record) string {
+	if len(r.Holds) == 0 {
+		return ""
+	}
+	first := r.Holds[0]
+	if owner := first.Owner; owner != p.holder {
+		p.holder, p.holding = owner, time.Now().Add(-first.Since)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, ", held by %s", people(r))
+	if held := time.Since(p.holding); held >= 2*time.Second {
+		fmt.Fprintf(&text, " for %s or longer", held.Truncate(time.Second))
+	}
+	if first.Remaining >= 0 {
+		fmt.Fprintf(&text, ", lease ends in %s", coarse(first.Remaining))
+	}
+	switch ahead, queued := p.ahead(r); {
+	case queued && ahead > 0:
+		fmt.Fprintf(&text, "; %d ahead of you", ahead)
+	case queued:
+		text.WriteString("; you are next")
+	case r.Waiting == 0 && r.Listeners > 1:
+		fmt.Fprintf(&text, "; %d others wait too", r.Listeners-1)
+	}
+	return text.String()
+}
+
+// ahead returns how many stand in the queue before this process.
+func (p *progress) ahead(r driver.Record) (ahead int, queued bool) {
+	host, _ := os.Hostname()
+	for i, w := range r.Waiters {
+		if w.Client.PID == os.Getpid() && w.Client.Host == host {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// fit cuts text to one line of the terminal.
+func fit(text string, screen *os.File) string {
+	width, _, err := term.GetSize(int(screen.Fd()))
+	if err != nil || width < 2 {
+		width = 80
+	}
+	return cut(text, width-1)
+}
+
+// cut shortens text to so many characters.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:max(0, most-1)]) + "…"
+}
+
+// coarse rounds a duration to what a person wants to read.
+func coarse(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	default:
+		return d.Round(time.Millisecond)
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// jsonVersion is raised when a field changes its meaning or goes away, not when
+// one is added.
+const jsonVersion = 1
+
+// recordJSON is a driver.Record as programs read it. Times are milliseconds; a
+// lease that does not end is -1.
+type recordJSON struct {
+	Version   int          `json:"v"`
+	Name      string       `json:"name"`
+	NameBytes []byte       `json:"name_base64,omitempty"` // where it is no UTF-8
+	Kind      string       `json:"kind"`                  // "" for a name that is free
+	Held      int          `json:"held"`
+	Holds     []holdJSON   `json:"holds"`
+	Waiting   int          `json:"waiting"`
+	Waiters   []waiterJSON `json:"waiters"`
+	Listeners *int         `json:"listeners,omitempty"` // absent if the store does not tell
+	Permits   *int         `json:"permits,omitempty"`
+	Free      *int         `json:"free,omitempty"`
+	Count     *int64       `json:"count,omitempty"`
+	LeaseMS   int64        `json:"lease_ms"`
+}
+
+type holdJSON struct {
+	Owner   string     `json:"owner"`
+	Who     string     `json:"who"` // for people
+	Note    string     `json:"note,omitempty"`
+	Mode    string     `json:"mode"`
+	Count   int        `json:"count"`
+	Token   uint64     `json:"token,omitempty"`
+	LeaseMS int64      `json:"lease_ms"`
+	HeldMS  int64      `json:"held_ms,omitempty"`
+	Client  clientJSON `json:"client"`
+}
+
+type waiterJSON struct {
+	Owner   string     `json:"owner"`
+	Who     string     `json:"who"`
+	Mode    string     `json:"mode"`
+	LeaseMS int64      `json:"lease_ms"`
+	Client  clientJSON `json:"client"`
+}
+
+type clientJSON struct {
+	ID      string     `json:"id,omitempty"`
+	Library string     `json:"library,omitempty"`
+	Program string     `json:"program,omitempty"`
+	Host    string     `json:"host,omitempty"`
+	PID     int        `json:"pid,omitempty"`
+	Note    string     `json:"note,omitempty"`
+	Started *time.Time `json:"started,omitempty"`
+}
+
+func recordOf(r driver.Record) recordJSON {
+	j := recordJSON{
+		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Held: r.Held, Waiting: r.Waiting,
+		Holds: []holdJSON{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(r.Remaining),
+	}
+	if !utf8.ValidString(r.Name) {
+		j.NameBytes = []byte(r.Name)
+	}
+	if r.Listeners >= 0 {
+		j.Listeners = &r.Listeners
+	}
+	switch r.Kind {
+	case driver.KindSemaphore:
+		j.Permits, j.Free = &r.Permits, &r.Free
+	case driver.KindCounter, driver.KindLatch:
+		j.Count = &r.Count
+	}
+	for _, h := range r.Holds {
+		j.Holds = append(j.Holds, holdOf(h))
+	}
+	for _, w := range r.Waiters {
+		j.Waiters = append(j.Waiters, waiterJSON{
+			Owner: w.Owner, Who: person(w.Owner, w.Note, w.Client), Mode: w.Mode.String(),
+			LeaseMS: leaseOf(w.Remaining), Client: clientOf(w.Client),
+		})
+	}
+	return j
+}
+
+func holdOf(h driver.Hold) holdJSON {
+	return holdJSON{
+		Owner: h.Owner, Who: person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
+		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.Since.Milliseconds(),
+		Client: clientOf(h.Client),
+	}
+}
+
+func clientOf(c driver.Client) clientJSON {
+	j := clientJSON{ID: c.ID, Library: c.Library, Program: c.Program, Host: c.Host, PID: c.PID, Note: c.Note}
+	if !c.Started.IsZero() {
+		j.Started = &c.Started
+	}
+	return j
+}
+
+// leaseOf returns d in milliseconds, -1 if it does not end.
+func leaseOf(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return d.Milliseconds()
+}

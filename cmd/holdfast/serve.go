@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const serveLong = `Serve shows in a browser what is locked: who holds what, since when, until when,
+and who waits; a page for each lock with what happened to it; what doctor finds.
+
+It listens on this machine only, and changes nothing, unless told otherwise. To be
+reached from elsewhere it wants to know who may look:
+  --basic-file    users and passwords, as htpasswd -B writes them: name:$2y$...
+  --token-file    lines of a name and a token, for "Authorization: Bearer" of
+                  programs; a browser gives both as user and password
+  --auth-header   a header in which a proxy names the user, such as
+                  X-Forwarded-User; believed only if it comes from --trusted
+Several may be given. Passwords are worth what the connection is: give a certificate
+with --tls-cert and --tls-key, or put a proxy with TLS in front.
+
+With --allow-unlock the users of --operator may end the hold of somebody else: they
+type the name of the lock and a reason, and a lock that has changed since it was
+shown is left alone. Every attempt is a line on standard error.
+
+It watches all the time, for the history, with less than 200 commands per second;
+with --only-while-viewed just while somebody looks. /healthz answers "ok" to
+everybody; /metrics has numbers for Prometheus, to those who may look, or to
+everybody at --metrics-listen.
+
+The configuration has these as listen, base_path, allow_unlock and auth.basic_file,
+auth.token_file, auth.header, auth.trusted, below "serve".
+
+SIGTERM and SIGINT end it, with status 0.`
+
+const serveExample = `  holdfast serve --url redis://localhost:6379
+  holdfast serve --listen :7070 --basic-file users --tls-cert cert.pem --tls-key key.pem
+  holdfast serve --listen :7070 --auth-header X-Forwarded-User --trusted 10.0.0.0/8 \
+    --base-path /locks/ --allow-unlock --operator ada --operator grace`
+
+// serveOptions is the command line of serve.
+type serveOptions struct {
+	lookOptions
+	listen        string
+	metricsListen string
+	basePath      string
+	tlsCert       string
+	tlsKey        string
+
+	basicFile string
+	tokenFile string
+	header    string
+	trusted   []string
+	noAuth    bool
+
+	allowUnlock bool
+	operators   []string
+	names       string
+	counters    bool
+	onlyViewed  bool
+}
+
+func newServeCommand(env environment) *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Show what is locked in a browser",
+		Long:    serveLong,
+		Example: serveExample,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := o.complete(cmd.Context(), cmd.Flags(), env, newReporter(env, o.verbose))
+			if err != nil {
+				return err
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				return serve(ctx, o, g, l)
+			})
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+func (o *serveOptions) addTo(f *pflag.FlagSet) {
+	f.SortFlags = false
+	o.addStoreTo(f)
+	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
+	f.StringVarP(&o.listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
+	f.StringVar(&o.basePath, "base-path", "/", "path below which the pages are")
+	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate that browsers see")
+	f.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
+	f.StringVar(&o.basicFile, "basic-file", "", "file of users and their passwords")
+	f.StringVar(&o.tokenFile, "token-file", "", "file of names and tokens")
+	f.StringVar(&o.header, "auth-header", "", "header in which a proxy names the user")
+	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of proxies whose --auth-header is believed, as 10.0.0.0/8")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
+	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end the hold of somebody else")
+	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
+	f.StringVar(&o.names, "names", "", "show only names that begin with this")
+	f.BoolVar(&o.counters, "counters", false, "show bare numbers too, which may be latches")
+	f.BoolVar(&o.onlyViewed, "only-while-viewed", false, "watch only while somebody looks: less history")
+	f.StringVar(&o.metricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+}
+
+// serveSettings are where values come from that were not given.
+func serveSettings() []setting {
+	return []setting{
+		{"listen", "", "serve.listen"},
+		{"base-path", "", "serve.base_path"},
+		{"allow-unlock", "", "serve.allow_unlock"},
+		{"basic-file", "", "serve.auth.basic_file"},
+		{"token-file", "", "serve.auth.token_file"},
+		{"auth-header", "", "serve.auth.header"},
+		{"trusted", "", "serve.auth.trusted"},
+	}
+}
+
+// complete fills in what the configuration says, and refuses what would let
+// somebody in whom nobody has thought of.
+func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env environment, report *reporter) (*gate, error) {
+	if err := o.configure(f, env, report, serveSettings()); err != nil {
+		return nil, err
+	}
+	g, err := o.gate()
+	if err != nil {
+		return nil, err
+	}
+	private, err := loopback(ctx, o.listen)
+	if err != nil {
+		return nil, usageError("--listen %s: %w", o.listen, err)
+	}
+	g.hosts = g.open() && private
+	switch {
+	case (o.tlsCert == "") != (o.tlsKey == ""):
+		return nil, usageError("--tls-cert and --tls-key belong together")
+	case strings.ContainsAny(o.basePath, "?#\\") || strings.Contains(o.basePath, ".."):
+		return nil, usageError("--base-path %q is no path", o.basePath)
+	case g.open() && !private && !o.noAuth:
+		return nil, usageError("--listen %s can be reached from elsewhere, and everybody could look: "+
+			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.listen)
+	case o.allowUnlock && !g.open() && len(o.operators) == 0:
+		return nil, usageError("--allow-unlock: name those who may with --operator")
+	case o.allowUnlock && g.open() && !private:
+		return nil, usageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
+	case len(o.operators) > 0 && !o.allowUnlock:
+		return nil, usageError("--operator means nothing without --allow-unlock")
+	}
+	if !private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {
+		report.warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.listen)
+	}
+	return g, nil
+}
+
+// loopback reports that an address can be reached from this machine only.
+func loopback(ctx context.Context, address string) (bool, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, err
+	}
+	if host == "" {
+		return false, nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback(), nil
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return false, err
+	}
+	for _, ip := range addresses {
+		if !ip.Unmap().IsLoopback() {
+			return false, nil
+		}
+	}
+	return true, nil
+}

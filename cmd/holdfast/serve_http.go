@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dash"
+	"github.com/holdfast-go/holdfast/promhold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+const stopLimit = 5 * time.Second // for requests that are under way when a signal comes
+
+// serve answers browsers until ctx ends.
+func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
+	metrics := promhold.New(nil)
+	locker := holdfast.New(l.store, &holdfast.Options{Observe: metrics.Observe})
+	dashboard := dash.Handler(locker, &dash.Options{
+		BasePath: o.basePath, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock,
+		Findings: l.findings, Prefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),
+	})
+	defer dashboard.Close()
+
+	numbers := metricsHandler(metrics, dashboard)
+	pages := http.NewServeMux()
+	pages.Handle("/", g.guard(dashboard))
+	pages.Handle("/metrics", g.guard(numbers))
+	pages.HandleFunc("/healthz", healthy)
+	front := &webServer{address: o.listen, handler: pages, cert: o.tlsCert, key: o.tlsKey}
+	front.ready = func(address string) { o.announce(g, address, l) }
+	servers := []*webServer{front}
+	if o.metricsListen != "" {
+		apart := http.NewServeMux()
+		apart.Handle("/metrics", numbers)
+		apart.HandleFunc("/healthz", healthy)
+		servers = append(servers, &webServer{address: o.metricsListen, handler: apart, ready: func(address string) {
+			l.report.warn("metrics at http://%s/metrics", address)
+		}})
+	}
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if !o.onlyViewed {
+			_ = dashboard.Watch(watching)
+		}
+	}()
+	defer func() { stop(); <-watched }()
+	return runServers(ctx, servers, dashboard.Close)
+}
+
+// announce says where the pages are.
+func (o *serveOptions) announce(g *gate, address string, l *looking) {
+	scheme := "http"
+	if o.tlsCert != "" {
+		scheme = "https"
+	}
+	what := "read-only"
+	if o.allowUnlock {
+		what = "operators may end locks"
+	}
+	if g.open() && !g.hosts {
+		what += ", open to everybody"
+	}
+	path := strings.Trim(o.basePath, "/")
+	if path != "" {
+		path += "/"
+	}
+	l.report.line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", l.store.where, scheme, address, path, what))
+}
+
+// findings examines the store as the command doctor does, but does not look for
+// locks without an end: that is a walk over all keys.
+func (l *looking) findings(ctx context.Context) []dash.Finding {
+	report, err := l.examine(ctx)
+	if err != nil {
+		return []dash.Finding{{Severity: dash.Danger, Title: "examination", Text: err.Error()}}
+	}
+	var list []dash.Finding
+	for _, f := range report.Findings {
+		title := f.ID
+		if len(f.Servers) > 0 && len(report.Servers) > 1 {
+			title += " (" + strings.Join(f.Servers, ", ") + ")"
+		}
+		text := f.Saw
+		if f.Why != "" {
+			text += ". " + f.Why
+		}
+		list = append(list, dash.Finding{Severity: severity(f.Severity), Title: title, Text: text, Remedy: f.Remedy})
+	}
+	return list
+}
+
+func severity(s doctor.Severity) dash.Severity {
+	switch s {
+	case doctor.OK:
+		return dash.Good
+	case doctor.Unknown:
+		return dash.Unknown
+	case doctor.Note:
+		return dash.Note
+	case doctor.Warning:
+		return dash.Warning
+	default:
+		return dash.Danger
+	}
+}
+
+// auditLogger writes down who forced what, always.
+func auditLogger(env environment) *slog.Logger {
+	if format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format == "json" {
+		return slog.New(slog.NewJSONHandler(env.stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(env.stderr, nil))
+}
+
+// metricsHandler has what this process does, and what the dashboard sees.
+func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	gauge := func(name, help string, value func(dash.Stats) float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdfast_serve_" + name, Help: help}, func() float64 {
+			return value(d.Stats())
+		}))
+	}
+	gauge("store_up", "Whether the store answered last.", func(s dash.Stats) float64 {
+		if s.Answered.IsZero() || !s.Failing.IsZero() {
+			return 0
+		}
+		return 1
+	})
+	gauge("store_answer_seconds", "Median time of an answer of the store.", func(s dash.Stats) float64 { return s.Answer.Seconds() })
+	gauge("names", "Names in use, as seen.", func(s dash.Stats) float64 { return float64(s.Names) })
+	gauge("held", "Holds of all programs, as seen.", func(s dash.Stats) float64 { return float64(s.Held) })
+	gauge("waiting", "Those who wait, of all programs, as seen.", func(s dash.Stats) float64 { return float64(s.Waiting) })
+	gauge("viewers", "Browsers that look now.", func(s dash.Stats) float64 { return float64(s.Viewers) })
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// healthy says that this process answers. It says nothing of the store: starting
+// this process again would not mend that.
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// webServer is one address that is listened on.
+type webServer struct {
+	address   string
+	handler   http.Handler
+	cert, key string
+	ready     func(address string)
+}
+
+// runServers answers until ctx ends or a server fails. Then it lets the requests
+// that are under way end; those that go on for ever are ended by closing.
+func runServers(ctx context.Context, list []*webServer, closing func()) error {
+	failed := make(chan error, len(list))
+	var running []*http.Server
+	var first error
+	for _, s := range list {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+		if err != nil {
+			first = usageError("listen on %s: %w", s.address, err)
+			break
+		}
+		server := &http.Server{
+			Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+			MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		}
+		running = append(running, server)
+		s.ready(listener.Addr().String())
+		go func() { failed <- s.serve(server, listener) }()
+	}
+	if first == nil {
+		select {
+		case <-ctx.Done():
+		case first = <-failed:
+			failed <- nil
+		}
+	}
+	closing()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	for _, server := range running {
+		if server.Shutdown(limited) != nil {
+			_ = server.Close()
+		}
+	}
+	for range running {
+		<-failed
+	}
+	if errors.Is(first, http.ErrServerClosed) {
+		return nil
+	}
+	return first
+}
+
+func (s *webServer) serve(server *http.Server, listener net.Listener) error {
+	var err error
+	if s.cert != "" {
+		err = server.ServeTLS(listener, s.cert, s.key)
+	} else {
+		err = server.Serve(listener)
+	}
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		listener.Close()
+		return usageError("serve on %s: %w", s.address, err)
+	}
+	return err
+}
+
+func (l *looking) examine(ctx context.Context) (*doctor.Report, error) {
+	engine, err := l.options.engine()
+	if err != nil {
+		return nil, err
+	}
+	engine.Prefix = l.options.prefix
+	options := &doctor.Options{Redis: *engine, Keys: -1}
+	sentinels, err := l.options.sentinels(l.env)
+	if err != nil {
+		return nil, err
+	}
+	if sentinels != nil {
+		options.Sentinels, options.Master = sentinels, sentinels.Master()
+	}
+	return doctor.Examine(ctx, l.store.conn, options)
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// screenText is what a command that goes on has written so far.
+type screenText struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{}
+}
+
+func (s *screenText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+	return s.text.Write(p)
+}
+
+func (s *screenText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// served is a running "holdfast serve".
+type served struct {
+	*testing.T
+	url    string // with a slash at the end
+	stderr *screenText
+	client *http.Client
+	stop   func() int // ends it and returns its status
+}
+
+// serve starts the command, and stops it at the end of the test.
+func (s *site) serve(args ...string) *served {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &served{T: s.t, stderr: &screenText{more: make(chan struct{}, 1)}}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"serve", "--url", s.url, "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), io.Discard, v.stderr, nil)
+	}()
+	transport := &http.Transport{}
+	v.client = &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	v.stop = sync.OnceValue(func() int {
+		cancel()
+		transport.CloseIdleConnections()
+		select {
+		case code := <-ended:
+			return code
+		case <-time.After(10 * time.Second):
+			return -1
+		}
+	})
+	s.t.Cleanup(func() { v.stop() })
+	limit := time.After(10 * time.Second)
+	for {
+		if m := regexp.MustCompile(`the locks of .* are at (http://\S+/) `).FindStringSubmatch(v.stderr.String()); m != nil {
+			v.url = m[1]
+			return v
+		}
+		select {
+		case <-v.stderr.more:
+		case code := <-ended:
+			s.t.Fatalf("serve ended with status %d: %s", code, v.stderr)
+		case <-limit:
+			s.t.Fatalf("serve does not say where it is: %s", v.stderr)
+		}
+	}
+}
+
+// get returns the status and the body of a page.
+func (v *served) get(path string, prepare ...func(*http.Request)) (int, string) {
+	v.Helper()
+	r, err := http.NewRequest(http.MethodGet, v.url+path, nil)
+	if err != nil {
+		v.Fatal(err)
+	}
+	for _, p := range prepare {
+		p(r)
+	}
+	response, err := v.client.Do(r)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func TestServe(t *testing.T) {
+	s := newSite(t)
+	s.take(func() (*holdfast.Lock, error) { return s.locker("app@host:1").TryLock(t.Context(), "deploy/prod") })
+	v := s.serve("--metrics-listen", "127.0.0.1:0")
+	if code, body := v.get(""); code != 200 || !strings.Contains(body, "deploy/prod") {
+		t.Errorf("got %d: %s", code, body)
+	}
+	if code, body := v.get("healthz"); code != 200 || body != "ok\n" {
+		t.Errorf("healthz: got %d: %q", code, body)
+	}
+	apart := regexp.MustCompile(`metrics at (\S+)`).FindStringSubmatch(v.stderr.String())
+	if apart == nil {
+		t.Fatalf("no address for metrics: %s", v.stderr)
+	}
+	for _, url := range []string{v.url + "metrics", apart[1]} {
+		response, err := v.client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		for _, want := range []string{"holdfast_serve_store_up 1", "holdfast_serve_names 1", "holdfast_serve_held 1", "holdfast_build_info", "go_goroutines"} {
+			if !strings.Contains(string(body), want) {
+				t.Errorf("%s: no %q in %s", url, want, body)
+			}
+		}
+		if strings.Contains(string(body), "deploy") {
+			t.Errorf("%s has the name of a lock", url)
+		}
+	}
+	// A site elsewhere whose name leads here reads nothing.
+	if code, body := v.get("", func(r *http.Request) { r.Host = "evil.example:7070" }); code != http.StatusForbidden || strings.Contains(body, "deploy") {
+		t.Errorf("another host: got %d: %s", code, body)
+	}
+	stream, err := v.client.Get(v.url + "events?view=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	began := time.Now()
+	if code := v.stop(); code != 0 {
+		t.Errorf("got status %d at the end, want 0: %s", code, v.stderr)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it ended after %v, with an open stream", took)
+	}
+}
+
+func TestServeRefusesToBeOpen(t *testing.T) {
+	s := newSite(t)
+	users := configure(t, "users", "ada:"+hash(t, "lovelace")+"\n")
+	for _, test := range []struct{ args, want string }{
+		{"--listen :7070", "can be reached from elsewhere"},
+		{"--listen 0.0.0.0:7070", "can be reached from elsewhere"},
+		{"--listen [::]:7070", "can be reached from elsewhere"},
+		{"--listen 0.0.0.0:7070 --insecure-no-auth --allow-unlock", "would let everybody end locks"},
+		{"--listen here", "missing port"},
+		{"--auth-header X-User", "belong together"},
+		{"--auth-header X-User --trusted everybody", "is no address"},
+		{"--trusted 10.0.0.0/8", "belong together"},
+		{"--allow-unlock --basic-file " + users, "--operator"},
+		{"--operator ada", "--allow-unlock"},
+		{"--basic-file /no/such/file", "no such file"},
+		{"--basic-file " + configure(t, "plain", "ada:lovelace\n"), "line 1: the password is not hashed"},
+		{"--basic-file " + configure(t, "none", "# nobody\n"), "there is nobody"},
+		{"--token-file " + configure(t, "tokens", "ci short\n"), "line 1: the token is short"},
+		{"--tls-cert cert.pem", "belong together"},
+		{"--base-path /a/../b", "is no path"},
+	} {
+		r := call(t, bare("HOLDFAST_URL="+s.url), append([]string{"serve"}, strings.Fields(test.args)...)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, test.want) {
+			t.Errorf("%s: got status %d: %s; want %d with %q", test.args, r.code, r.stderr, exitUsage, test.want)
+		}
+		if strings.Contains(r.stderr, "lovelace") || strings.Contains(r.stderr, "short\n") {
+			t.Errorf("%s: the message shows a secret: %s", test.args, r.stderr)
+		}
+	}
+}
+
+func hash(t *testing.T, password string) string {
+	t.Helper()
+	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(h)
+}
+
+func TestServeAuthentication(t *testing.T) {
+	s := newSite(t)
+	const token = "0123456789abcdef0123"
+	users := configure(t, "users", "# people\nada:"+hash(t, "lovelace")+"\ngrace:"+hash(t, "hopper")+"\n")
+	tokens := configure(t, "tokens", "ci "+token+"\n")
+	v := s.serve("--basic-file", users, "--token-file", tokens, "--allow-unlock", "--operator", "ada", "--operator", "ci")
+	s.take(func() (*holdfast.Lock, error) { return s.locker("app@host:1").TryLock(t.Context(), "deploy") })
+	basic := func(user, password string) func(*http.Request) {
+		return func(r *http.Request) { r.SetBasicAuth(user, password) }
+	}
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for title, test := range map[string]struct {
+		prepare  func(*http.Request)
+		look     int
+		operates bool
+	}{
+		"operator":           {basic("ada", "lovelace"), 200, true},
+		"viewer":             {basic("grace", "hopper"), 200, false},
+		"wrong password":     {basic("ada", "hopper"), 401, false},
+		"nobody":             {basic("eve", "lovelace"), 401, false},
+		"no password":        {basic("ada", ""), 401, false},
+		"hash as password":   {basic("ada", hash(t, "lovelace")), 401, false},
+		"nothing":            {func(*http.Request) {}, 401, false},
+		"token":              {header("Authorization", "Bearer "+token), 200, true},
+		"wrong token":        {header("Authorization", "Bearer "+token+"x"), 401, false},
+		"empty token":        {header("Authorization", "Bearer "), 401, false},
+		"token in a browser": {basic("ci", token), 200, true},
+		"another's token":    {basic("ada", token), 401, false},
+		"a header of nobody": {header("X-Forwarded-User", "ada"), 401, false},
+	} {
+		for range 2 { // the second time it is remembered
+			for _, path := range []string{"", "metrics", "lock?name=deploy", "frame?view="} {
+				code, body := v.get(path, test.prepare)
+				if code != test.look {
+					t.Errorf("%s: %q: got status %d, want %d", title, path, code, test.look)
+				}
+				if code == 401 && strings.Contains(body, "deploy") {
+					t.Errorf("%s: %q tells %s", title, path, body)
+				}
+			}
+			want := test.look
+			if test.look == 200 && !test.operates {
+				want = 403
+			}
+			if code, _ := v.get("unlock?name=deploy", test.prepare); code != want {
+				t.Errorf("%s: unlock: got status %d, want %d", title, code, want)
+			}
+		}
+	}
+	if code, _ := v.get("healthz"); code != 200 {
+		t.Errorf("healthz: got status %d, want 200 without a password", code)
+	}
+}
+
+func TestServeBehindAProxy(t *testing.T) {
+	s := newSite(t)
+	believed := s.serve("--auth-header", "X-Forwarded-User", "--trusted", "10.0.0.0/8,127.0.0.1", "--base-path", "/locks/")
+	user := func(names ...string) func(*http.Request) {
+		return func(r *http.Request) { r.Header["X-Forwarded-User"] = names }
+	}
+	if code, _ := believed.get("", user("ada")); code != 200 {
+		t.Errorf("got status %d through a trusted proxy, want 200", code)
+	}
+	for title, names := range map[string][]string{"no header": nil, "two headers": {"ada", "eve"}, "empty header": {""}} {
+		if code, _ := believed.get("", user(names...)); code != 401 {
+			t.Errorf("%s: got status %d, want 401", title, code)
+		}
+	}
+	ignored := s.serve("--auth-header", "X-Forwarded-User", "--trusted", "10.0.0.1")
+	if code, _ := ignored.get("", user("ada")); code != 401 {
+		t.Errorf("got status %d with the header of somebody else, want 401", code)
+	}
+}
+
+func TestServeFromConfiguration(t *testing.T) {
+	s := newSite(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"users":         "ada:" + hash(t, "lovelace") + "\n",
+		"holdfast.yaml": "url: " + s.url + "\nserve: {base_path: /locks/, auth: {basic_file: users}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := s.serve("--config", filepath.Join(dir, "holdfast.yaml"))
+	if !strings.HasSuffix(v.url, "/locks/") {
+		t.Errorf("got address %s, want the path of the configuration", v.url)
+	}
+	if code, _ := v.get(""); code != 401 {
+		t.Errorf("got status %d without a password, want 401", code)
+	}
+	if code, _ := v.get("", func(r *http.Request) { r.SetBasicAuth("ada", "lovelace") }); code != 200 {
+		t.Errorf("got status %d with a password, want 200", code)
+	}
+}
+
+func TestServePortInUse(t *testing.T) {
+	s := newSite(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	r := call(t, bare("HOLDFAST_URL="+s.url), "serve", "--listen", taken.Addr().String())
+	if r.code != exitUsage || !strings.Contains(r.stderr, "in use") {
+		t.Errorf("got status %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestOwnHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LOCALHOST:7070": true, "127.0.0.1:80": true, "[::1]:7070": true, "::1": true, "127.8.8.8": true,
+		"app.localhost:1": true, "evil.example": false, "localhost.evil.example": false, "10.0.0.1": false, "": false, "127.0.0.1.nip.io": false,
+	} {
+		if got := ownHost(host); got != want {
+			t.Errorf("%q: got %v, want %v", host, got, want)
+		}
+	}
+}
+
+// Passwords cost the same whether the user exists or not, and are asked for again
+// only when they were wrong.
+func TestPasswordsAreRemembered(t *testing.T) {
+	g, err := (&serveOptions{basicFile: configure(t, "users", "ada:"+hash(t, "lovelace")+"\n")}).gate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.SetBasicAuth("ada", "lovelace")
+	for range 3 {
+		if _, ok := g.identify(r); !ok {
+			t.Fatal("the right password was refused")
+		}
+	}
+	r.SetBasicAuth("ada", "wrong")
+	if _, ok := g.identify(r); ok {
+		t.Fatal("a wrong password was taken")
+	}
+	if len(g.proved) != 1 {
+		t.Errorf("got %d passwords that are remembered, want the right one", len(g.proved))
+	}
+	for proof := range g.proved {
+		g.proved[proof] = time.Now().Add(-time.Second)
+	}
+	g.users["ada"] = []byte(hash(t, "changed"))
+	r.SetBasicAuth("ada", "lovelace")
+	if _, ok := g.identify(r); ok {
+		t.Error("a password is believed for longer than it is remembered")
+	}
+}

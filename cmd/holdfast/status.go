@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+const statusLong = `Status without NAME shows in a few lines which server the locks are kept on, how
+quickly it answers, and how locks are kept there. What endangers locks is another
+question.
+
+Status NAME tells whether the lock is held, for scripts too: exit status 0 if it is
+free, 75 if somebody holds it, 1 if the name is in use for something that is no lock.
+With --quiet it prints nothing.
+
+Otherwise the exit status is 0; 64, 69, 77 as run.`
+
+const statusExample = `  holdfast status
+  holdfast status deploy/prod --quiet || echo "somebody deploys"`
+
+func newStatusCommand(env environment) *cobra.Command {
+	o := &lookOptions{}
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:                   "status [flags] [NAME]",
+		Short:                 "Show the server, or whether a lock is held",
+		Long:                  statusLong,
+		Example:               statusExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, o),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && args[0] == "" {
+				return usageError("one name of a lock at most is expected; use: %s", cmd.UseLine())
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				if quiet {
+					l.env.stdout = io.Discard
+				}
+				if len(args) == 1 {
+					return l.lockStatus(ctx, args[0])
+				}
+				return l.serverStatus(ctx)
+			})
+		},
+	}
+	o.addTo(cmd.Flags(), lookLimit)
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing")
+	return cmd
+}
+
+func (l *looking) lockStatus(ctx context.Context, name string) error {
+	records, err := l.locker.Look(ctx, name)
+	if err != nil {
+		return err
+	}
+	r := records[0]
+	if err := l.printStatus(r); err != nil {
+		return err
+	}
+	switch {
+	case r.Kind == driver.KindOther:
+		return exit(exitFailure)
+	case isHeld(r):
+		return exit(exitBusy)
+	default:
+		return nil
+	}
+}
+
+// isHeld reports that a name cannot be taken at once: of a semaphore, that no
+// permit is free.
+func isHeld(r driver.Record) bool {
+	switch r.Kind {
+	case driver.KindSemaphore:
+		return r.Free <= 0
+	case driver.KindMulti:
+		return true
+	case driver.KindCounter, driver.KindLatch:
+		return r.Count <= 0
+	default:
+		return r.Held > 0
+	}
+}
+
+func (l *looking) printStatus(r driver.Record) error {
+	if l.options.json {
+		return json.NewEncoder(l.env.stdout).Encode(recordOf(r))
+	}
+	text := "free"
+	switch {
+	case r.Kind == driver.KindOther:
+		text = "in use for something that is no lock"
+	case r.Held > 0:
+		text = fmt.Sprintf("held by %s, lease ends in %s", people(r), leaseText(r.Remaining))
+	case r.Kind != "":
+		text = string(r.Kind) + ", held by nobody"
+	}
+	if r.Waiting > 0 {
+		text += fmt.Sprintf("; %d waiting", r.Waiting)
+	}
+	_, err := fmt.Fprintf(l.env.stdout, "%s: %s\n", clean(r.Name), text)
+	return err
+}
+
+// statusJSON is the status of a server as programs read it.
+type statusJSON struct {
+	Version   int     `json:"v"`
+	URL       string  `json:"url"` // without passwords
+	Config    string  `json:"config,omitempty"`
+	Server    string  `json:"server"`
+	Mode      string  `json:"mode"`
+	Role      string  `json:"role,omitempty"`
+	Replicas  int     `json:"replicas"`
+	UptimeS   int64   `json:"uptime_s,omitempty"`
+	Eviction  string  `json:"eviction,omitempty"`
+	Evicted   int64   `json:"evicted_keys"`
+	LatencyMS float64 `json:"latency_ms"`
+	Protocol  string  `json:"protocol"`
+	Prefix    string  `json:"prefix"`
+	Confirms  string  `json:"confirmed_by"` // how many replicas confirm each lock
+}
+
+func (l *looking) serverStatus(ctx context.Context) error {
+	info, err := l.store.conn.Server(ctx)
+	if err != nil {
+		return err
+	}
+	latency, err := l.latency(ctx)
+	if err != nil {
+		return err
+	}
+	s := statusJSON{
+		Version: jsonVersion, URL: l.store.where, Config: l.options.config.Name(),
+		Server: info.Version, Mode: modeOf(info), Role: info.Role, Replicas: info.Replicas,
+		UptimeS: int64(info.Uptime.Seconds()), Eviction: info.EvictionPolicy, Evicted: info.EvictedKeys,
+		LatencyMS: float64(latency.Microseconds()) / 1000,
+		Protocol:  l.store.protocol, Prefix: l.options.prefix, Confirms: l.options.replicas,
+	}
+	if l.options.json {
+		return json.NewEncoder(l.env.stdout).Encode(s)
+	}
+	return s.print(l.env.stdout)
+}
+
+func modeOf(info redishold.ServerInfo) string {
+	if info.Cluster {
+		return "cluster"
+	}
+	return "standalone"
+}
+
+// latency is the median of a few questions about a name that nobody has.
+func (l *looking) latency(ctx context.Context) (time.Duration, error) {
+	var took [5]time.Duration
+	for i := range took {
+		begun := time.Now()
+		if _, err := l.locker.Look(ctx, "holdfast:status"); err != nil {
+			return 0, err
+		}
+		took[i] = time.Since(begun)
+	}
+	return median(took[:]), nil
+}
+
+func (s statusJSON) print(w io.Writer) error {
+	var p page
+	p.line("store", "%s", clean(s.URL))
+	if s.Config != "" {
+		p.line("config", "%s", s.Config)
+	}
+	p.line("server", "%s, %s%s", orUnknown(s.Server), s.Mode, upText(s.UptimeS))
+	if s.Role != "" {
+		p.line("role", "%s, %d replicas connected", s.Role, s.Replicas)
+	}
+	if s.Eviction != "" {
+		warning := ""
+		if s.Eviction != "noeviction" {
+			warning = ": held locks may be dropped to free memory"
+		}
+		p.line("eviction", "%s, %d keys so far%s", s.Eviction, s.Evicted, warning)
+	}
+	p.line("latency", "%.2f ms", s.LatencyMS)
+	p.line("protocol", "%s", s.Protocol)
+	if s.Prefix != "" {
+		p.line("prefix", "%s", clean(s.Prefix))
+	}
+	if s.Confirms != "0" {
+		p.line("confirmed", "by %s replicas", s.Confirms)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "unknown version"
+	}
+	return "version " + version
+}
+
+func upText(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return ", up for " + (time.Duration(seconds) * time.Second).String()
+}
+
+func median(took []time.Duration) time.Duration {
+	slices.Sort(took)
+	return took[len(took)/2]
+}

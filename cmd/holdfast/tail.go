@@ -1,0 +1,407 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const tailLong = `Tail prints what changes: who takes and releases locks, and who waits. It begins
+with what is held now.
+
+It looks at the locks that it knows every --every, and for new ones every --scan,
+each with at most --pace commands per second; where there are more locks than that
+allows, it looks at them in turn. What comes and goes between two looks is not seen,
+and the time is that of the look. A hold that is over was released, or
+removed by force; it counts as expired if its lease was about to end.
+
+PATTERN is as for ls. It ends with a signal, with --for, or after --count changes;
+while the store does not answer it says so and goes on.
+
+Exit status: 0; 128+n if signal n ended it; 64, 69, 77 as run.`
+
+const tailExample = `  holdfast tail 'deploy/*'
+  holdfast tail --json | jq -r 'select(.event == "expired")'`
+
+// tailOptions is the command line of tail.
+type tailOptions struct {
+	lookOptions
+	pattern string
+	every   time.Duration
+	scan    time.Duration
+	period  time.Duration
+	count   int
+	pace    int
+}
+
+func newTailCommand(env environment) *cobra.Command {
+	o := &tailOptions{}
+	cmd := &cobra.Command{
+		Use:                   "tail [flags] [PATTERN]",
+		Short:                 "Print what changes",
+		Long:                  tailLong,
+		Example:               tailExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, &o.lookOptions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.complete(cmd, args); err != nil {
+				return err
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				return newTailing(o, l).run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	o.addTo(f, 0)
+	f.DurationVar(&o.every, "every", time.Second, "how often to look at the locks that are known")
+	f.DurationVar(&o.scan, "scan", 2*time.Second, "how long to wait after a look for new locks until the next")
+	f.DurationVar(&o.period, "for", 0, "end after this; 0 never does")
+	f.IntVar(&o.count, "count", 0, "end after so many lines; 0 never does")
+	f.IntVar(&o.pace, "pace", 200, "commands per second that each of the two looks may take; 0 is as fast as the store answers")
+	return cmd
+}
+
+func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
+	}
+	if len(args) == 1 {
+		o.pattern = args[0]
+	}
+	if _, err := path.Match(o.pattern, ""); err != nil {
+		return usageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
+	}
+	if o.every < 100*time.Millisecond || o.scan < 0 || o.period < 0 || o.count < 0 || o.pace < 0 {
+		return usageError("--every is at least 100ms, and --scan, --for, --count and --pace cannot be negative")
+	}
+	return nil
+}
+
+// change is a line of tail.
+type change struct {
+	Version int       `json:"v"`
+	At      time.Time `json:"at"`
+	Event   string    `json:"event"` // held, acquired, released, expired, count, waiting, unreachable, back
+	Name    string    `json:"name,omitempty"`
+	Kind    string    `json:"kind,omitempty"`
+	Who     string    `json:"who,omitempty"`
+	Owner   string    `json:"owner,omitempty"`
+	Mode    string    `json:"mode,omitempty"`
+	Count   int       `json:"count,omitempty"`
+	Waiting *int      `json:"waiting,omitempty"`
+	HeldMS  int64     `json:"held_ms,omitempty"` // released, expired: for how long it was seen
+	Error   string    `json:"error,omitempty"`
+}
+
+// errEnough ends a tail that was asked for so many lines.
+var errEnough = errors.New("enough")
+
+// tailing is a tail at work. Only its run uses it; the look for new locks has a
+// goroutine of its own and hands over what it finds.
+type tailing struct {
+	*tailOptions
+	*looking
+	known   map[string]*seen
+	first   bool   // the first look for locks is not over: they were there before
+	next    string // the first name to look at again, where not all can be
+	lines   int
+	failing time.Time // since when the store does not answer
+}
+
+// seen is what was last seen of a name.
+type seen struct {
+	driver.Record
+	at    time.Time
+	since map[string]time.Time // when each owner was first seen
+}
+
+func newTailing(o *tailOptions, l *looking) *tailing {
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, first: true}
+}
+
+// found is what the look for new locks hands over: a record, or at its end how it
+// ended.
+type found struct {
+	record driver.Record
+	over   bool
+	err    error
+}
+
+func (t *tailing) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	discoveries, done := make(chan found), make(chan struct{})
+	go func() {
+		defer close(done)
+		t.discover(ctx, discoveries)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	err := t.follow(ctx, discoveries)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// discover looks for locks again and again until ctx ends.
+func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
+	for ctx.Err() == nil {
+		var failed error
+		for record, err := range t.locker.List(ctx, driver.ListOptions{Prefix: beginning(t.pattern), Pace: t.pace}) {
+			if failed = err; err != nil {
+				break
+			}
+			select {
+			case discoveries <- found{record: record}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case discoveries <- found{over: true, err: failed}:
+		case <-ctx.Done():
+			return
+		}
+		timer := time.NewTimer(max(t.scan, t.every))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// follow prints changes until it ends.
+func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
+	tick := time.NewTicker(t.every)
+	defer tick.Stop()
+	var over <-chan time.Time
+	if t.period > 0 {
+		timer := time.NewTimer(t.period)
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		var err error
+		select {
+		case f := <-discoveries:
+			err = t.discovered(f)
+		case <-tick.C:
+			err = t.lookAgain(ctx)
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (t *tailing) discovered(f found) error {
+	switch {
+	case f.over && f.err != nil:
+		return t.trouble(f.err)
+	case f.over:
+		t.first = false
+		return t.answered()
+	case !matches(t.pattern, f.record.Name):
+		return nil
+	}
+	return t.compare(f.record)
+}
+
+// lookAgain looks at what is known.
+func (t *tailing) lookAgain(ctx context.Context) error {
+	names := make([]string, 0, len(t.known))
+	for name := range t.known {
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	names = t.turn(names)
+	ctx, cancel := context.WithTimeout(ctx, max(t.every, progressLimit))
+	defer cancel()
+	records, err := t.locker.Look(ctx, names...)
+	if err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return t.trouble(err)
+	}
+	for _, r := range records {
+		if r.Kind == driver.KindUnknown {
+			continue
+		}
+		if err := t.compare(r); err != nil {
+			return err
+		}
+	}
+	return t.answered()
+}
+
+// lookCost is how many commands the store runs for a look at one name, about.
+const lookCost = 4
+
+// turn returns those of names whose turn it is: as many as the pace allows, and
+// each time the next ones.
+func (t *tailing) turn(names []string) []string {
+	most := len(names)
+	if t.pace > 0 {
+		most = min(most, max(1, int(float64(t.pace)*t.every.Seconds())/lookCost))
+	}
+	begin, _ := slices.BinarySearch(names, t.next)
+	turn := slices.Concat(names[begin:], names[:begin])
+	if most < len(turn) {
+		t.next = turn[most]
+	}
+	return turn[:most]
+}
+
+// trouble says once that the store does not answer.
+func (t *tailing) trouble(err error) error {
+	if !t.failing.IsZero() || err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if storeErr := (*exitError)(nil); errors.As(storeError(err), &storeErr) && storeErr.code != exitUnreachable {
+		return err // it will not get better
+	}
+	t.failing = time.Now()
+	return t.print(change{Event: "unreachable", Error: err.Error()})
+}
+
+func (t *tailing) answered() error {
+	if t.failing.IsZero() {
+		return nil
+	}
+	t.failing = time.Time{}
+	return t.print(change{Event: "back"})
+}
+
+// compare prints how r differs from what was known, and remembers it.
+func (t *tailing) compare(r driver.Record) error {
+	before := t.known[r.Name]
+	if before == nil {
+		before = &seen{at: time.Now(), since: map[string]time.Time{}}
+	}
+	now := &seen{Record: r, at: time.Now(), since: map[string]time.Time{}}
+	changes := now.differences(before, t.first)
+	if r.Held > 0 || r.Waiting > 0 {
+		t.known[r.Name] = now
+	} else {
+		delete(t.known, r.Name)
+	}
+	for _, c := range changes {
+		if err := t.print(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differences returns what happened between two looks: first who is gone, then
+// who came. present says that what is new has been there before.
+func (s *seen) differences(before *seen, present bool) []change {
+	var changes []change
+	held := map[string]driver.Hold{}
+	for _, h := range s.Holds {
+		held[h.Owner] = h
+	}
+	had := map[string]driver.Hold{}
+	for _, h := range before.Holds {
+		had[h.Owner] = h
+		if _, still := held[h.Owner]; !still && s.Held <= len(s.Holds) {
+			changes = append(changes, before.over(h, s.at))
+		}
+	}
+	for _, h := range s.Holds {
+		old, known := had[h.Owner]
+		since, seenBefore := before.since[h.Owner]
+		if !seenBefore {
+			since = s.at.Add(-h.Since)
+		}
+		s.since[h.Owner] = since
+		switch {
+		case !known && before.Held <= len(before.Holds):
+			event := "acquired"
+			if present {
+				event = "held"
+			}
+			changes = append(changes, s.change(event, h))
+		case known && old.Holds != h.Holds:
+			changes = append(changes, s.change("count", h))
+		}
+	}
+	if s.Waiting != before.Waiting {
+		changes = append(changes, change{At: s.at, Event: "waiting", Name: s.Name, Kind: string(s.Kind), Waiting: &s.Waiting})
+	}
+	return changes
+}
+
+func (s *seen) change(event string, h driver.Hold) change {
+	return change{
+		At: s.at, Event: event, Name: s.Name, Kind: string(s.Kind), Who: person(h.Owner, h.Note, h.Client),
+		Owner: h.Owner, Mode: h.Mode.String(), Count: h.Holds,
+	}
+}
+
+// over says how a hold ended that is not there any more at the time now.
+func (s *seen) over(h driver.Hold, now time.Time) change {
+	c := s.change("released", h)
+	c.At = now
+	if h.Remaining >= 0 && s.at.Add(h.Remaining).Before(now) {
+		c.Event = "expired"
+	}
+	c.HeldMS = now.Sub(s.since[h.Owner]).Milliseconds()
+	return c
+}
+
+func (t *tailing) print(c change) error {
+	c.Version = jsonVersion
+	if c.At.IsZero() {
+		c.At = time.Now()
+	}
+	var err error
+	if t.json {
+		err = json.NewEncoder(t.env.stdout).Encode(c)
+	} else {
+		_, err = fmt.Fprintln(t.env.stdout, c)
+	}
+	if t.lines++; err == nil && t.lines == t.count {
+		return errEnough
+	}
+	return err
+}
+
+// String is the line for people.
+func (c change) String() string {
+	text := fmt.Sprintf("%s  %-11s", c.At.Local().Format("15:04:05.0"), c.Event)
+	if c.Name != "" {
+		text += " " + clean(c.Name)
+	}
+	switch c.Event {
+	case "held", "acquired":
+		text += "  by " + c.Who
+	case "count":
+		text += fmt.Sprintf("  %d times by %s", c.Count, c.Who)
+	case "released", "expired":
+		text += fmt.Sprintf("  by %s, seen for %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond))
+	case "waiting":
+		text += fmt.Sprintf("  %d in the queue", *c.Waiting)
+	case "unreachable":
+		text += " " + c.Error
+	}
+	return text
+}

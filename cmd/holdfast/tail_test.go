@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// said is what tail makes of two looks, the second of which is a second later.
+func said(before, after driver.Record) string {
+	begun := time.Now()
+	first := &seen{at: begun, since: map[string]time.Time{}}
+	was := &seen{Record: before, at: begun, since: map[string]time.Time{}}
+	was.differences(first, true)
+	is := &seen{Record: after, at: begun.Add(time.Second), since: map[string]time.Time{}}
+	var all []string
+	for _, c := range is.differences(was, false) {
+		text := c.Event + " " + c.Owner
+		if c.Waiting != nil {
+			text += fmt.Sprint(*c.Waiting)
+		}
+		if c.HeldMS > 0 {
+			text += fmt.Sprint(" ", c.HeldMS)
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+func held(lease time.Duration, owners ...string) driver.Record {
+	r := driver.Record{Name: "job", Kind: driver.KindMutex, Held: len(owners)}
+	for _, o := range owners {
+		r.Holds = append(r.Holds, driver.Hold{Holder: driver.Holder{Owner: o, Holds: 1, Remaining: lease}})
+	}
+	return r
+}
+
+func TestTailTellsChangesApart(t *testing.T) {
+	again := held(time.Minute, "a")
+	again.Holds[0].Holds = 2
+	queued := held(time.Minute, "a")
+	queued.Waiting = 3
+	many := held(time.Minute, "a")
+	many.Held = 40 // of which the store shows one
+	others := held(time.Minute, "b")
+	others.Held = 40
+	for _, test := range []struct {
+		name          string
+		before, after driver.Record
+		want          string
+	}{
+		{"nothing", held(time.Minute, "a"), held(time.Minute, "a"), ""},
+		{"released", held(time.Minute, "a"), held(0), "released a 1000"},
+		{"expired", held(900*time.Millisecond, "a"), held(0), "expired a 1000"},
+		{"never ends", held(-1, "a"), held(0), "released a 1000"},
+		{"handed on", held(time.Minute, "a"), held(time.Minute, "b"), "released a 1000, acquired b"},
+		{"one more", held(time.Minute, "a"), held(time.Minute, "a", "b"), "acquired b"},
+		{"again", held(time.Minute, "a"), again, "count a"},
+		{"queue", held(time.Minute, "a"), queued, "waiting 3"},
+		{"some of many", many, others, ""},
+	} {
+		if got := said(test.before, test.after); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestTailLooksInTurn(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e"}
+	tail := &tailing{tailOptions: &tailOptions{pace: 8, every: time.Second}}
+	for _, want := range []string{"[a b]", "[c d]", "[e a]", "[b c]"} {
+		if got := fmt.Sprint(tail.turn(names)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	tail.pace = 0
+	if got := tail.turn(names); len(got) != 5 {
+		t.Errorf("got %v, want all", got)
+	}
+}

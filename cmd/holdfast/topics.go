@@ -1,0 +1,61 @@
+package main
+
+import "github.com/spf13/cobra"
+
+const configurationLong = `What is not given on the command line comes from the environment, else from the
+configuration file, else it has its default.
+
+The file is named by --config or HOLDFAST_CONFIG; otherwise it is the first that is
+there of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without
+the variable) and /etc/holdfast/holdfast.yaml. One in the current folder must belong
+to the user or to root and must not be writable for everybody.
+
+  url: redis+sentinel://app:${REDIS_PASSWORD}@s1,s2,s3/mymaster
+  prefix: "prod:"              # before the keys in the store
+  redis:
+    user: app                  # instead of the URL's
+    password: ${PASSWORD}      # or password_file
+    protocol: redisson         # redisson, plain or timestamp
+    replicas: 0                # how many must confirm, or all
+    shared_tokens: false       # tokens of Redisson's RFencedLock
+    dial_timeout: 2s
+    tls: {ca: ca.pem, cert: own.pem, key: own-key.pem, server_name: redis.example}
+  lock:
+    ttl: 30s
+    margin: 3s                 # how long before the end of its lease a lock counts as lost
+    wait: 0s
+    max_hold: 0s
+    kill_after: 10s
+    fair: false
+
+Instead of url, "redisson: redisson.yaml" or "spring: application.yaml" names the file
+of a Java program: its servers, passwords, certificates and times are used. What of
+it matters and cannot be done is warned of; the rest is said with --verbose.
+
+${NAME} and ${NAME:-default} are replaced by what the environment has; $$ is a
+dollar. In the user and the password of a URL the value is encoded. Names of files
+are relative to the folder of the configuration. An unknown key is an error, and so
+is a variable without a value.
+
+User, password and certificates in the file are for the store that the file names.
+A store that --url, HOLDFAST_URL or REDIS_URL names does not get them.
+
+Variables:
+  HOLDFAST_URL            the store; else REDIS_URL
+  REDISCLI_AUTH           the password of the store, if the URL has none
+  HOLDFAST_PASSWORD_FILE  a file with it
+  HOLDFAST_CONFIG         the configuration file
+  HOLDFAST_PREFIX         as --prefix
+  HOLDFAST_TTL            as --ttl
+  HOLDFAST_LOG_LEVEL      debug, info, warn or error: what the library says
+  HOLDFAST_LOG_FORMAT     json: messages are lines of JSON
+  NO_COLOR                no colours`
+
+// newConfigurationTopic is no command, but something to read with help.
+func newConfigurationTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "configuration",
+		Short: "The configuration file and the environment",
+		Long:  configurationLong,
+	}
+}

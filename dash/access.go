@@ -1,0 +1,70 @@
+package dash
+
+import (
+	"net"
+	"net/http"
+)
+
+// Role is what somebody may do.
+type Role int
+
+const (
+	// None may do nothing: the answer is 403.
+	None Role = iota
+	// Viewer may look.
+	Viewer
+	// Operator may look, and force locks where Options.AllowUnlock is set.
+	Operator
+)
+
+// contentPolicy lets a page use what the dashboard itself serves, from files, and
+// keeps it out of frames.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// role says what r may do.
+func (d *Dashboard) role(r *http.Request) Role {
+	if d.options.Authorize == nil {
+		return Viewer
+	}
+	return d.options.Authorize(r)
+}
+
+// mayUnlock reports that r may force locks.
+func (d *Dashboard) mayUnlock(r *http.Request) bool {
+	return d.options.AllowUnlock && d.role(r) >= Operator
+}
+
+// user returns who made r, or "".
+func (d *Dashboard) user(r *http.Request) string {
+	if d.options.User == nil {
+		return ""
+	}
+	return printable(d.options.User(r))
+}
+
+// protectHeaders sets what keeps browsers from being used against the dashboard.
+func protectHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// crossSite answers a write that another site has made a browser send.
+func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
+	d.log.WarnContext(r.Context(), "force-unlock refused", "reason", "cross-site request",
+		"user", d.user(r), "address", address(r))
+	d.fail(w, r, http.StatusForbidden, "This request came from another site.")
+}
+
+// address returns where r came from, without the port.
+func address(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
+}

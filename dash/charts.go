@@ -1,0 +1,152 @@
+package dash
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// chartsData are the charts of the last hour.
+type chartsData struct{ Charts []chart }
+
+// chart has a bar for each minute of the last hour, drawn on 600 x 120 units.
+type chart struct {
+	ID, Title, Summary string
+	Top                string // what the highest bar is worth
+	Bars               []bar
+}
+
+// bar is what happened within a minute. Tall is behind Bar.
+type bar struct {
+	X             int
+	Tall, TallTop int
+	Low, LowTop   int
+	Title         string
+}
+
+const chartHeight = 120
+
+// value is one minute of a chart: a lower value before a higher one.
+type value struct{ low, high float64 }
+
+// draw makes a chart of what each minute is worth. Say tells a worth to people.
+func draw(id, title string, now time.Time, values [chartMinutes]value, summary string, say func(float64) string) chart {
+	var most float64
+	for _, v := range values {
+		most = max(most, v.high)
+	}
+	c := chart{ID: id, Title: title, Summary: summary, Top: say(most)}
+	if most == 0 {
+		c.Top = ""
+		return c
+	}
+	for i, v := range values {
+		if v.high == 0 {
+			continue
+		}
+		tall, low := max(2, int(v.high/most*chartHeight)), int(v.low/most*chartHeight)
+		at := now.Add(time.Duration(i-chartMinutes+1) * time.Minute).Format("15:04")
+		b := bar{X: i * 10, Tall: tall, TallTop: chartHeight - tall, Low: low, LowTop: chartHeight - low}
+		b.Title = at + ": " + say(v.high)
+		if v.low > 0 && v.low != v.high {
+			b.Title = at + ": " + say(v.low) + ", at most " + say(v.high)
+		}
+		c.Bars = append(c.Bars, b)
+	}
+	return c
+}
+
+// slot returns the bar to which at belongs, -1 if it is over an hour ago.
+func slot(now, at time.Time) int {
+	i := chartMinutes - 1 - int(now.Unix()/60-at.Unix()/60)
+	return min(max(i, -1), chartMinutes-1)
+}
+
+// holdTimes draws for how long locks were held that were given up in the last
+// hour.
+func holdTimes(now time.Time, list []happening) chart {
+	var times [chartMinutes][]time.Duration
+	var all []time.Duration
+	for _, s := range list {
+		switch s.Kind {
+		case happenedRelease, happenedExpire, happenedForce, happenedLose:
+		default:
+			continue
+		}
+		if i := slot(now, s.At); i >= 0 {
+			times[i] = append(times[i], s.Held)
+			all = append(all, s.Held)
+		}
+	}
+	var values [chartMinutes]value
+	for i, t := range times {
+		if len(t) > 0 {
+			slices.Sort(t)
+			values[i] = value{t[len(t)/2].Seconds(), t[len(t)-1].Seconds()}
+		}
+	}
+	summary := "No hold has ended in the last hour."
+	if len(all) > 0 {
+		slices.Sort(all)
+		count := fmt.Sprintf("%d holds", len(all))
+		if len(all) == 1 {
+			count = "1 hold"
+		}
+		summary = fmt.Sprintf("%s ended in the last hour: half within %s, the longest %s.",
+			count, span(all[len(all)/2]), span(all[len(all)-1]))
+	}
+	return draw("chart-held", "How long locks were held", now, values, summary, func(v float64) string {
+		return span(time.Duration(v * float64(time.Second)))
+	})
+}
+
+// waits draws how many waited.
+func waits(now time.Time, values [chartMinutes]value) chart {
+	most := 0
+	for _, v := range values {
+		most = max(most, int(v.high))
+	}
+	summary := "Nobody was seen waiting in the last hour."
+	if most > 0 {
+		summary = fmt.Sprintf("At most %d waited at once in the last hour.", most)
+	}
+	return draw("chart-waiting", "How many waited", now, values, summary, func(v float64) string {
+		return fmt.Sprintf("%d waiting", int(v))
+	})
+}
+
+// lockCharts draws what was seen of one lock.
+func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
+	list := d.history.of(name, now.Add(-time.Hour), mostHappenings, nil)
+	var values [chartMinutes]value
+	count, last := 0, 0
+	for _, s := range slices.Backward(list) {
+		if s.Kind != happenedWait {
+			continue
+		}
+		at := max(slot(now, s.At), 0)
+		for i := last; i <= at; i++ {
+			values[i].high = max(values[i].high, float64(count))
+		}
+		count, last = s.Count, at
+		values[at].high = max(values[at].high, float64(count))
+	}
+	if e, ok := d.table.get(name); ok {
+		if now := waiting(e.Record); count == 0 {
+			count, last = now, chartMinutes-1
+		}
+	}
+	for i := last; i < chartMinutes; i++ {
+		values[i].high = max(values[i].high, float64(count))
+	}
+	return chartsData{[]chart{waits(now, values), holdTimes(now, list)}}
+}
+
+// allCharts draws what was seen of all locks.
+func (d *Dashboard) allCharts(now time.Time) chartsData {
+	var values [chartMinutes]value
+	for i, m := range d.history.samples(now) {
+		values[i].high = float64(m.waiting)
+	}
+	return chartsData{[]chart{waits(now, values), holdTimes(now, d.history.of("", now.Add(-time.Hour), mostHappenings, nil))}}
+}

@@ -1,0 +1,179 @@
+package dash
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+)
+
+const (
+	firstWait  = 600 * time.Millisecond // for the first page of locks
+	noJSReload = 5                      // seconds
+)
+
+// content is a page, apart from the frame that all pages have.
+type content struct {
+	title string
+	page  string // the template
+	data  any
+	parts []part   // the pieces of it that may change
+	rows  []part   // the rows of its table
+	names []string // that it shows, to be looked at
+}
+
+// part is an element of a page that may change.
+type part struct {
+	ID, Template string
+	Data         any
+}
+
+// frameData is what all pages show around their content.
+type frameData struct {
+	Title   string
+	Page    string
+	Body    any // rendered content, or the message of an error
+	Feed    string
+	Refresh int // seconds after which a browser without JavaScript loads the page again; 0 if never
+	Status  statusData
+	Home    string // of an error: where the pages are
+	Frozen  string // the address of the page that does not reload, for them
+}
+
+// statusData is how the store does.
+type statusData struct {
+	AsOf    stamp
+	Trouble string
+	Bad     bool
+}
+
+// showPage answers with a whole page.
+func (d *Dashboard) showPage(w http.ResponseWriter, r *http.Request) {
+	leave, ok := d.join()
+	if !ok {
+		http.Error(w, "closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	q := parseQuery(r.URL.Path[len(d.base):], r.URL.Query())
+	if q.page == "lock" && !d.shown(q.name) {
+		d.fail(w, r, http.StatusNotFound, "No lock can have that name here.")
+		return
+	}
+	d.prepare(r.Context(), q)
+	c := d.compose(r, q)
+	f := frameData{Title: c.title, Page: q.page, Feed: q.feed(), Status: d.status(false)}
+	if r.URL.Query().Get("still") == "" {
+		f.Refresh, f.Frozen = noJSReload, still(q)
+	}
+	d.writeFramed(w, r, http.StatusOK, c, f)
+}
+
+// writeStill sends a page that does not change while it is shown.
+func (d *Dashboard) writeStill(w http.ResponseWriter, r *http.Request, status int, c content) {
+	d.writeFramed(w, r, status, c, frameData{Title: c.title, Page: c.page, Status: d.status(false)})
+}
+
+func (d *Dashboard) writeFramed(w http.ResponseWriter, r *http.Request, status int, c content, f frameData) {
+	var body bytes.Buffer
+	if err := d.pages.ExecuteTemplate(&body, c.page, c.data); err != nil {
+		panic(err) // a template that does not fit its data
+	}
+	f.Body = trusted(body.String())
+	d.write(w, r, status, "page", f)
+}
+
+// compose makes the content of a page and has it kept up to date for a while: a
+// browser without JavaScript will ask again.
+func (d *Dashboard) compose(r *http.Request, q query) content {
+	v := d.views.open(q, false)
+	if q.page == "lock" {
+		if v == nil {
+			v = &view{query: q}
+		}
+		if d.views.stale(v) && d.budget.takeAll(time.Now(), looksPerDetail) {
+			v.refresh(r.Context(), d)
+		}
+		c := d.content(q, d.views.detailOf(v), false)
+		c.data = d.lockData(q.name, d.views.detailOf(v), false, d.mayUnlock(r))
+		return c
+	}
+	c := d.content(q, detail{}, false)
+	if len(d.table.stale(c.names, time.Now().Add(-time.Second))) > 0 {
+		d.freshen(r.Context(), c.names)
+		c = d.content(q, detail{}, false)
+	}
+	if v != nil {
+		d.views.show(v, c.names)
+	}
+	if q.page == "health" {
+		c.data = d.healthPage(r.Context())
+	}
+	return c
+}
+
+// prepare waits until there is something to show, but not for long.
+func (d *Dashboard) prepare(ctx context.Context, q query) {
+	if q.page == "lock" {
+		return
+	}
+	timer := time.NewTimer(firstWait)
+	defer timer.Stop()
+	select {
+	case <-d.table.ready():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// content makes the content of a page. Live leaves out what a browser counts by
+// itself, so that it is the same for as long as nothing happens.
+func (d *Dashboard) content(q query, told detail, live bool) content {
+	var c content
+	switch q.page {
+	case "lock":
+		c = d.lockContent(q, told, live)
+	case "holders":
+		c = d.holdersContent(live)
+	case "history":
+		c = d.historyContent(q, live)
+	case "health":
+		c = d.healthContent(live)
+	default:
+		c = d.locksContent(q, live)
+	}
+	c.parts = append(c.parts, part{"trouble", "trouble", d.status(live)})
+	return c
+}
+
+// status says how the store does.
+func (d *Dashboard) status(live bool) statusData {
+	c := d.store.now()
+	s := statusData{AsOf: stamped(c.answered, live)}
+	switch {
+	case c.silent():
+		s.Trouble, s.Bad = "This store does not tell what is locked.", true
+	case !c.failing.IsZero():
+		s.Bad = true
+		s.Trouble = "No answer since " + clock(c.failing) + ": " + short(printable(c.err.Error()), 300)
+		if !c.answered.IsZero() {
+			s.Trouble = "As of " + clock(c.answered) + ", no answer since " + clock(c.failing) + ": " + short(printable(c.err.Error()), 300)
+		}
+	case c.err != nil:
+		s.Trouble = "Some locks could not be read: " + short(printable(c.err.Error()), 300)
+	}
+	return s
+}
+
+// write sends a page.
+func (d *Dashboard) write(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+	var b bytes.Buffer
+	if err := d.pages.ExecuteTemplate(&b, name, data); err != nil {
+		panic(err) // a template that does not fit its data
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes())
+	}
+}

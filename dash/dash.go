@@ -1,0 +1,115 @@
+package dash
+
+import (
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Options are the settings of a Dashboard. The zero value is read-only, and open
+// to everybody who reaches it.
+type Options struct {
+	// BasePath is the path below which requests arrive, as "/locks/". The default
+	// is "/". Links between the pages are relative, so a proxy may map them to
+	// another path.
+	BasePath string
+
+	// Authorize says what a request may do. If it is nil everybody may look, and
+	// nobody may force a lock. It is called for each request, from several
+	// goroutines; a stream of updates asks again every ten minutes.
+	Authorize func(*http.Request) Role
+
+	// User names who made a request, for the log and the history. If it is nil,
+	// nobody is named.
+	User func(*http.Request) string
+
+	// AllowUnlock lets operators end the hold of somebody else.
+	AllowUnlock bool
+
+	// Findings examines the store and returns what endangers its locks, for the
+	// page Health. It is called when somebody opens the page, at most every 30 s,
+	// and has 10 s.
+	Findings func(context.Context) []Finding
+
+	// History keeps what happened; see NewHistory. If it is nil the Dashboard
+	// has one of its own.
+	History *History
+
+	// Prefix limits what is shown, and what can be forced, to names that begin
+	// with it.
+	Prefix string
+
+	// Counters shows bare numbers as well, where the store cannot tell a latch
+	// from any other number.
+	Counters bool
+
+	// Logger gets a line at level WARN for each forced unlock, done or refused. If
+	// it is nil nothing is logged.
+	Logger *slog.Logger
+}
+
+// Dashboard is an http.Handler; Handler makes it.
+type Dashboard struct {
+	options  Options
+	locker   *holdfast.Locker
+	base     string // begins and ends with a slash
+	pages    *template.Template
+	static   map[string]asset
+	protect  *http.CrossOriginProtection
+	log      *slog.Logger
+	history  *History
+	table    table
+	store    store
+	views    views
+	budget   budget
+	findings findings
+
+	mu       sync.Mutex
+	viewers  int
+	watching bool
+	watcher  chan struct{} // closed when the last watcher has ended; nil if there was none
+	left     time.Time     // when the last viewer left
+	closed   bool
+	turn     int           // of the watcher only
+	done     chan struct{} // closed by Close
+}
+
+// Handler returns the dashboard of what is locked in locker's store. It does
+// nothing until the first request, and nothing again some seconds after the last
+// browser has left. On a store that does not tell what is locked, such as a
+// quorum, the pages say so.
+//
+// It panics if locker is nil.
+func Handler(locker *holdfast.Locker, opts *Options) *Dashboard {
+	if locker == nil {
+		panic("dash: Handler called with a nil Locker")
+	}
+	d := &Dashboard{locker: locker, base: "/", done: make(chan struct{})}
+	if opts != nil {
+		d.options = *opts
+	}
+	if trimmed := strings.Trim(d.options.BasePath, "/"); trimmed != "" {
+		d.base = "/" + trimmed + "/"
+	}
+	d.log = d.options.Logger
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	d.history = d.options.History
+	if d.history == nil {
+		d.history = NewHistory()
+	}
+	d.table.init(d.history)
+	d.views.init()
+	d.static = loadAssets()
+	d.pages = loadTemplates(d.static)
+	d.protect = http.NewCrossOriginProtection()
+	d.protect.SetDenyHandler(http.HandlerFunc(d.crossSite))
+	return d
+}

@@ -1,0 +1,527 @@
+package dash_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dash"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+func TestPagesShowWhatIsLocked(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("deploy/prod")
+		time.Sleep(65 * time.Second)
+		for path, want := range map[string][]string{
+			"/":                        {"deploy/prod", "app@host:1", "1m 05s", "<progress", "1 name · 1 held"},
+			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect deploy/prod", "Token"},
+			"/holders":                 {"app@host:1", `href="lock?name=deploy%2Fprod"`},
+			"/history":                 {"What happened"},
+			"/health":                  {"Names in use", "holdfast doctor"},
+			"/lock?name=other":         {"Free: nobody holds it."},
+			"/?q=nothing":              {"Nothing that is locked matches the search.", "0 of 1 name"},
+		} {
+			a := s.get(path)
+			if a.status != http.StatusOK {
+				t.Errorf("%s: got status %d, want 200", path, a.status)
+			}
+			for _, text := range want {
+				if !strings.Contains(a.body, text) {
+					t.Errorf("%s: no %q in\n%s", path, text, a.body)
+				}
+			}
+			if strings.Contains(a.body, "<script>") || strings.Contains(a.body, " style=") || regexp.MustCompile(` on\w+=`).MatchString(a.body) {
+				t.Errorf("%s: the page has something inline, which its policy forbids", path)
+			}
+		}
+	})
+}
+
+func TestHeaders(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for _, path := range []string{"/", "/lock?name=x", "/static/dash.js", "/none", "/unlock", "/frame?view=none"} {
+			h := s.get(path).header
+			policy := h.Get("Content-Security-Policy")
+			for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
+				if !strings.Contains(policy, want) {
+					t.Errorf("%s: the policy %q lacks %q", path, policy, want)
+				}
+			}
+			if strings.Contains(policy, "unsafe") {
+				t.Errorf("%s: the policy %q allows what is inline", path, policy)
+			}
+			if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+				t.Errorf("%s: got headers %v", path, h)
+			}
+		}
+	})
+}
+
+func TestStreamTellsWhatChanges(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("first", holdfast.Lease(time.Hour))
+		time.Sleep(time.Second)
+		st := s.follow("view=", "")
+		defer st.close()
+		if f, ok := st.next(); !ok || !f.Full || f.ID == 0 || f.AsOf == 0 || f.HTML["summary"] == "" {
+			t.Fatalf("got first frame %+v, want everything", f)
+		}
+		f, _ := st.until(2*time.Second, "1 held")
+
+		second := s.lock("second")
+		seen, _ := st.until(3*time.Second, "second")
+		if seen.Full || strings.Contains(seen.all(), "first") || len(seen.Order) != 2 || seen.ID <= f.ID {
+			t.Fatalf("got frame %+v, want only what is new", seen)
+		}
+
+		if err := second.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		freed := time.Now()
+		for gone := seen; len(gone.Order) != 1; {
+			var ok bool
+			if gone, ok = st.next(); !ok {
+				t.Fatal("the stream ended")
+			}
+		}
+		if took := time.Since(freed); took > time.Second {
+			t.Fatalf("a row that was shown was seen to be free after %v, want within 1s", took)
+		}
+	})
+}
+
+func TestNothingIsSentWhileNothingHappens(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("quiet", holdfast.Lease(time.Hour))
+		time.Sleep(time.Second)
+		st := s.follow("view=", "")
+		defer st.close()
+		st.until(2*time.Second, "quiet")
+		began, frames := time.Now(), 0
+		for time.Since(began) < 30*time.Second {
+			f, ok := st.next()
+			if !ok {
+				t.Fatal("the stream ended")
+			}
+			if frames++; strings.Contains(f.all(), "quiet<") {
+				t.Fatalf("the row was sent again: %s", f.all())
+			}
+		}
+		if frames > 34 {
+			t.Fatalf("got %d frames in 30s, want about one a second", frames)
+		}
+	})
+}
+
+func TestStreamResumes(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("first", holdfast.Lease(time.Hour))
+		time.Sleep(time.Second)
+		st := s.follow("view=", "")
+		f, _ := st.until(2*time.Second, "first")
+		st.close()
+
+		s.lock("second")
+		time.Sleep(5 * time.Second)
+		other := s.follow("view=", "") // keeps the page up to date for both
+		defer other.close()
+		other.until(3*time.Second, "second")
+
+		st = s.follow("view=", fmt.Sprint(f.ID))
+		missed, _ := st.until(2*time.Second, "second")
+		st.close()
+		if missed.Full || strings.Contains(missed.all(), "first<") || len(missed.Order) != 2 {
+			t.Errorf("got frame %+v after %d, want what was missed", missed, f.ID)
+		}
+
+		st = s.follow("view=", "17") // of another time
+		defer st.close()
+		if all, _ := st.until(2*time.Second, "second"); !all.Full || !strings.Contains(all.all(), "first") {
+			t.Errorf("got frame %+v after an unknown one, want everything", all)
+		}
+	})
+}
+
+func TestPolling(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("first", holdfast.Lease(time.Hour))
+		time.Sleep(time.Second)
+		s.get("/") // finds it
+		time.Sleep(time.Second)
+		body := s.get("/frame?view=").body
+		if !strings.Contains(body, `"full":true`) || !strings.Contains(body, "first") {
+			t.Fatalf("got frame %s, want everything", body)
+		}
+		id := regexp.MustCompile(`"id":(\d+)`).FindStringSubmatch(body)[1]
+		if next := s.get("/frame?view=&since=" + id).body; strings.Contains(next, "first<") || strings.Contains(next, `"full"`) {
+			t.Fatalf("got frame %s after %s, want what has changed", next, id)
+		}
+	})
+}
+
+// Many browsers cost the store no more than one, and none costs nothing.
+func TestOneWatcherForAll(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for i := range 10 {
+			s.lock(fmt.Sprint("lock", i), holdfast.Lease(time.Hour))
+		}
+		var streams []*stream
+		for range 20 {
+			st := s.follow("view=", "")
+			st.next()
+			streams = append(streams, st)
+		}
+		before := s.store.count()
+		began := time.Now()
+		for time.Since(began) < 9*time.Second {
+			for _, st := range streams {
+				st.next()
+			}
+		}
+		if looked := s.store.count() - before; looked > 11*10 {
+			t.Errorf("20 browsers made %d looks in 9s, want 10 a round", looked)
+		}
+		if got := s.d.Stats().Viewers; got != 20 {
+			t.Errorf("got %d viewers, want 20", got)
+		}
+		for _, st := range streams {
+			st.close()
+		}
+		time.Sleep(15 * time.Second) // the watcher lingers
+		before = s.store.count()
+		time.Sleep(time.Minute)
+		if looked := s.store.count() - before; looked != 0 {
+			t.Errorf("the store was asked %d times while nobody looked", looked)
+		}
+	})
+}
+
+// Whatever is on the pages, the store is not asked more than the budget allows.
+func TestBudget(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for i := range 300 {
+			s.lock(fmt.Sprintf("lock%03d", i), holdfast.Lease(time.Hour))
+		}
+		for page := 1; page <= 6; page++ {
+			st := s.follow(fmt.Sprintf("view=&page=%d", page), "")
+			defer st.close()
+			go func() {
+				for _, ok := st.next(); ok; {
+					_, ok = st.next()
+				}
+			}()
+		}
+		time.Sleep(5 * time.Second)
+		before := s.store.count()
+		time.Sleep(60 * time.Second)
+		if looked := s.store.count() - before; looked > 60*32+32 || looked < 60*28 {
+			t.Errorf("got %d looks in a minute, want about 32 a second", looked)
+		}
+	})
+}
+
+func TestStoreThatFails(t *testing.T) {
+	for name, fail := range map[string]func(*store, bool){
+		"refuses": func(s *store, down bool) {
+			if down {
+				s.set(errDown, false)
+			} else {
+				s.set(nil, false)
+			}
+		},
+		"is mute": func(s *store, down bool) { s.set(nil, down) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, s *site) {
+				s.lock("held", holdfast.Lease(time.Hour))
+				time.Sleep(time.Second)
+				st := s.follow("view=", "")
+				defer st.close()
+				st.until(2*time.Second, "held")
+				fail(s.store, true)
+				f, took := st.until(5*time.Second, "no answer since")
+				if took > 2*time.Second {
+					t.Errorf("shown after %v, want within 2s", took)
+				}
+				if len(f.Order) != 1 {
+					t.Errorf("got rows %v while the store is silent, want the last known", f.Order)
+				}
+				if body := s.get("/").body; !strings.Contains(body, "As of ") || !strings.Contains(body, "held") {
+					t.Errorf("the page says\n%s", body)
+				}
+				if s.d.Stats().Failing.IsZero() {
+					t.Error("Stats say that the store answers")
+				}
+				fail(s.store, false)
+				if _, took := st.until(5*time.Second, `id="trouble" class="trouble" hidden`); took > 2*time.Second {
+					t.Errorf("recovered after %v, want within 2s", took)
+				}
+			})
+		})
+	}
+}
+
+// deaf is a store that does not tell what is locked.
+type deaf struct{ driver.Backend }
+
+func TestStoreThatDoesNotTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dash.Handler(holdfast.New(deaf{memhold.New()}, nil), nil)
+		defer d.Close()
+		for range 2 {
+			w := httptest.NewRecorder()
+			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "does not tell what is locked") {
+				t.Fatalf("got %d: %s", w.Code, w.Body)
+			}
+		}
+	})
+}
+
+func TestCloseEndsStreams(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		st := s.follow("view=", "")
+		defer st.close()
+		st.next()
+		s.d.Close()
+		s.d.Close()
+		for ok := true; ok; {
+			_, ok = st.next()
+		}
+		if a := s.get("/"); a.status != http.StatusServiceUnavailable {
+			t.Errorf("got status %d after Close, want 503", a.status)
+		}
+		if err := s.d.Watch(t.Context()); err != nil {
+			t.Errorf("Watch after Close: %v", err)
+		}
+	})
+}
+
+func TestWatchKeepsHistory(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		ctx, cancel := context.WithCancel(t.Context())
+		watched := make(chan error)
+		go func() { watched <- s.d.Watch(ctx) }()
+		time.Sleep(3 * time.Second)
+		lock := s.lock("nightly")
+		time.Sleep(time.Minute)
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		body := s.get("/lock?name=nightly").body
+		for _, want := range []string{"acquired", "released", "renewed", "held for 1m", "Free: nobody holds it."} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %q in\n%s", want, body)
+			}
+		}
+		s.lock("leased", holdfast.Lease(20*time.Second))
+		time.Sleep(30 * time.Second)
+		if body := s.get("/lock?name=leased").body; !strings.Contains(body, "not renewed by app@host:1") {
+			t.Errorf("the end of a lease is not told:\n%s", body)
+		}
+		cancel()
+		if err := <-watched; err != context.Canceled {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+	})
+}
+
+func TestPagesOfRows(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for i := range 60 {
+			s.lock(fmt.Sprintf("lock%03d", i), holdfast.Lease(time.Duration(100-i)*time.Minute))
+		}
+		s.get("/") // finds the first of them
+		time.Sleep(time.Second)
+		for path, want := range map[string]struct {
+			first, text string
+			rows        int
+		}{
+			"/":                     {"lock000", "page 1 of 3", 25},
+			"/?page=3":              {"lock050", "page 3 of 3", 10},
+			"/?page=99":             {"lock050", "page 3 of 3", 10},
+			"/?page=-4":             {"lock000", "page 1 of 3", 25},
+			"/?sort=-name":          {"lock059", `aria-sort="descending"`, 25},
+			"/?sort=lease":          {"lock059", `aria-sort="ascending"`, 25},
+			"/?q=LOCK01":            {"lock010", "10 of 60", 10},
+			"/?q=app%40host&page=2": {"lock025", "page 2 of 3", 25},
+			"/?sort=bogus":          {"lock000", "page 1 of 3", 25},
+		} {
+			body := s.get(path).body
+			names := regexp.MustCompile(`<bdi>(lock\d+)</bdi>`).FindAllStringSubmatch(body, -1)
+			if len(names) != want.rows || names[0][1] != want.first || !strings.Contains(body, want.text) {
+				t.Errorf("%s: got %d rows %v, want %d from %s with %q", path, len(names), names, want.rows, want.first, want.text)
+			}
+		}
+	})
+}
+
+func TestKindsOfLocks(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		ctx := t.Context()
+		reader, err := s.locker.RWMutex("doc").Read.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Unlock()
+		permit, err := s.locker.Semaphore("pool", 5).Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer permit.Unlock()
+		if _, err := s.locker.CountDownLatch("gate").Set(ctx, 3); err != nil {
+			t.Fatal(err)
+		}
+		fair, err := s.locker.FairMutex("line").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := holdfast.New(s.store.Backend, &holdfast.Options{Note: "waiter@host:2"})
+		waiting, cancel := context.WithCancel(ctx)
+		waited := make(chan error)
+		go func() {
+			_, err := other.FairMutex("line").Lock(waiting)
+			waited <- err
+		}()
+		time.Sleep(3 * time.Second)
+		body := s.get("/").body
+		for _, want := range []string{"reads", "1 of 5", "3 left", "in line", "read-write", "semaphore", "latch", "fair"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %q in\n%s", want, body)
+			}
+		}
+		if body := s.get("/lock?name=line").body; !strings.Contains(body, "waiter@host:2") {
+			t.Errorf("the waiter is not shown:\n%s", body)
+		}
+		cancel()
+		<-waited
+		if err := fair.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestBasePath(t *testing.T) {
+	inBubble(t, &dash.Options{BasePath: "locks"}, func(t *testing.T, s *site) {
+		for path, want := range map[string]int{
+			"/locks/": 200, "/locks/health": 200, "/locks/static/dash.css": 200,
+			"/": 404, "/health": 404, "/locksmith": 404, "/locks//": 404, "/locks/../health": 404,
+			"/locks/static/../dash.go": 404, "/locks/static/": 404, "/locks/%2e%2e/": 404, "/locks/lock/": 404,
+		} {
+			if got := s.get(path).status; got != want {
+				t.Errorf("%s: got status %d, want %d", path, got, want)
+			}
+		}
+		if a := s.get("/locks"); a.status != http.StatusMovedPermanently || a.header.Get("Location") != "/locks/" {
+			t.Errorf("got %d to %q, want a redirect to /locks/", a.status, a.header.Get("Location"))
+		}
+	})
+}
+
+func TestPrefixLimits(t *testing.T) {
+	options := &dash.Options{Prefix: "mine:", AllowUnlock: true, Authorize: func(*http.Request) dash.Role { return dash.Operator }}
+	inBubble(t, options, func(t *testing.T, s *site) {
+		s.lock("mine:a")
+		s.lock("other:b")
+		body := s.get("/").body
+		if !strings.Contains(body, "mine:a") || strings.Contains(body, "other:b") {
+			t.Errorf("got\n%s\nwant mine:a only", body)
+		}
+		for _, path := range []string{"/lock?name=other:b", "/lock?name=", "/unlock?name=other:b", "/events?view=lock&name=other:b"} {
+			if got := s.get(path).status; got != http.StatusNotFound {
+				t.Errorf("%s: got status %d, want 404", path, got)
+			}
+		}
+	})
+}
+
+func TestFindings(t *testing.T) {
+	calls := 0
+	options := &dash.Options{Findings: func(context.Context) []dash.Finding {
+		calls++
+		return []dash.Finding{{Severity: dash.Good, Title: "version"}, {Severity: dash.Danger, Title: "eviction", Text: "<b>", Remedy: "noeviction"}}
+	}}
+	inBubble(t, options, func(t *testing.T, s *site) {
+		for range 3 {
+			body := s.get("/health").body
+			if strings.Index(body, "eviction") > strings.Index(body, "version") || !strings.Contains(body, "&lt;b&gt;") {
+				t.Errorf("got\n%s\nwant the worst first, as text", body)
+			}
+		}
+		if calls != 1 {
+			t.Errorf("got %d examinations, want 1", calls)
+		}
+		time.Sleep(31 * time.Second)
+		if s.get("/health"); calls != 2 {
+			t.Errorf("got %d examinations half a minute later, want 2", calls)
+		}
+	})
+}
+
+func TestAuthorize(t *testing.T) {
+	options := &dash.Options{Authorize: func(*http.Request) dash.Role { return dash.None }}
+	inBubble(t, options, func(t *testing.T, s *site) {
+		s.lock("secret")
+		for _, path := range []string{"/", "/lock?name=secret", "/events?view=", "/frame?view=", "/static/dash.js", "/unlock?name=secret"} {
+			if a := s.get(path); a.status != http.StatusForbidden || strings.Contains(a.body, "secret") {
+				t.Errorf("%s: got %d: %s", path, a.status, a.body)
+			}
+		}
+	})
+}
+
+func TestMethods(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch} {
+			if got := s.send(s.request(method, "/", url.Values{})).status; got != http.StatusMethodNotAllowed {
+				t.Errorf("%s: got status %d, want 405", method, got)
+			}
+		}
+		if a := s.send(s.request(http.MethodHead, "/", nil)); a.status != http.StatusOK || a.body != "" {
+			t.Errorf("HEAD: got %d with %d bytes", a.status, len(a.body))
+		}
+	})
+}
+
+func TestTooManyStreams(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		var streams []*stream
+		for range 256 {
+			streams = append(streams, s.follow("view=", ""))
+		}
+		if got := s.get("/events?view=").status; got != http.StatusServiceUnavailable {
+			t.Errorf("got status %d for one more, want 503", got)
+		}
+		if got := s.get("/").status; got != http.StatusOK {
+			t.Errorf("got status %d for a page, want 200", got)
+		}
+		for _, st := range streams {
+			st.close()
+		}
+	})
+}
+
+// A name that is on nobody's page is gone after the next walk.
+func TestForgetsWhatIsFree(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for i := range 40 {
+			s.lock(fmt.Sprintf("lock%03d", i))
+		}
+		st := s.follow("view=", "")
+		defer st.close()
+		st.until(3*time.Second, "40 names")
+		s.store.Drop("lock039")
+		st.until(5*time.Second, "39 names")
+	})
+}

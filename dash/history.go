@@ -1,0 +1,194 @@
+package dash
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	mostHappenings = 20_000
+	chartMinutes   = 60
+	sameThing      = 3 * time.Second // between what a process reports and what is seen of it
+)
+
+// Kinds of happenings.
+const (
+	happenedAcquire = "acquired"
+	happenedRelease = "released"
+	happenedExpire  = "expired"
+	happenedRenew   = "renewed"
+	happenedWait    = "waiting"
+	happenedForce   = "forced"
+	happenedLose    = "lost"
+	happenedBusy    = "gave up"
+)
+
+// happening is something that happened to a lock.
+type happening struct {
+	number uint64 // counts them
+	before uint64 // the one before of the same name
+	told   bool   // by a Locker; others were seen
+	At     time.Time
+	Kind   string
+	Name   string
+	Who    string        // for people
+	Held   time.Duration // released, expired, lost, forced
+	Left   time.Duration // renewed: what was left of the lease at most
+	Mode   driver.Mode   // acquired
+	Token  uint64        // acquired
+	Count  int           // waiting: how many; renewed: how often
+	Why    string        // forced, lost
+}
+
+// History keeps what happened to locks: what a Dashboard sees while it watches,
+// and what a Locker reports to Observe. It is kept in memory, and limited: the
+// last 20,000 steps.
+type History struct {
+	mu      sync.Mutex
+	ring    []happening
+	number  uint64            // of the last
+	last    map[string]uint64 // by name: its last happening
+	minutes [chartMinutes]minute
+}
+
+// minute is what was seen within a minute.
+type minute struct {
+	number  int64 // since 1970
+	held    int   // the most that were held at once
+	waiting int
+}
+
+// NewHistory returns an empty history. A Dashboard makes its own; one that a
+// Locker reports to as well knows what that Locker did to the millisecond, and why
+// it lost a lock:
+//
+//	history := dash.NewHistory()
+//	locker := holdfast.New(backend, &holdfast.Options{Observe: history.Observe})
+//	handler := dash.Handler(locker, &dash.Options{History: history})
+func NewHistory() *History { return &History{last: map[string]uint64{}} }
+
+// Observe notes what a Locker reports. It is made for holdfast.Options.Observe,
+// and does not block.
+func (h *History) Observe(_ context.Context, e holdfast.Event) {
+	s := happening{At: time.Now(), Name: e.Name, Who: "this process", told: true, Token: e.Token, Held: e.Held}
+	switch {
+	case e.Kind == holdfast.EventAcquire && e.Err == nil:
+		s.Kind = happenedAcquire
+	case e.Kind == holdfast.EventAcquire && errors.Is(e.Err, holdfast.ErrBusy):
+		s.Kind = happenedBusy
+	case e.Kind == holdfast.EventRenew && e.Err == nil:
+		s.Kind, s.Left = happenedRenew, e.Margin
+	case e.Kind == holdfast.EventRelease && e.Err == nil:
+		s.Kind = happenedRelease
+	case e.Kind == holdfast.EventLoss:
+		s.Kind, s.Why = happenedLose, printable(string(e.Reason))
+	default:
+		return
+	}
+	h.add(s)
+}
+
+// saw notes what was found out by looking, unless it was reported just now.
+func (h *History) saw(s happening) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for o := h.at(h.last[s.Name]); o != nil && s.At.Sub(o.At) < sameThing; o = h.at(o.before) {
+		same := o.Kind == s.Kind || s.Kind == happenedRelease && (o.Kind == happenedForce || o.Kind == happenedLose)
+		if o.told && same {
+			return
+		}
+	}
+	h.push(s)
+}
+
+func (h *History) add(s happening) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.push(s)
+}
+
+// push adds s. Renewals that follow each other are one.
+func (h *History) push(s happening) {
+	if s.Kind == happenedRenew {
+		s.Count = 1
+		if o := h.at(h.last[s.Name]); o != nil && o.Name == s.Name && o.Kind == happenedRenew && o.Who == s.Who {
+			o.Count, o.At, o.Left = o.Count+1, s.At, min(o.Left, s.Left)
+			return
+		}
+	}
+	h.number++
+	s.number, s.before = h.number, h.last[s.Name]
+	if len(h.ring) < mostHappenings {
+		h.ring = append(h.ring, s)
+	} else {
+		lost := &h.ring[(h.number-1)%mostHappenings]
+		if h.last[lost.Name] == lost.number {
+			delete(h.last, lost.Name)
+		}
+		*lost = s
+	}
+	h.last[s.Name] = s.number
+}
+
+// at returns happening number n if it is still there.
+func (h *History) at(n uint64) *happening {
+	if n == 0 || n > h.number || h.number-n >= uint64(len(h.ring)) {
+		return nil
+	}
+	return &h.ring[(n-1)%mostHappenings]
+}
+
+// sample notes how much is held at now.
+func (h *History) sample(now time.Time, held, waiting int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	number := now.Unix() / 60
+	m := &h.minutes[number%chartMinutes]
+	if m.number != number {
+		*m = minute{number: number}
+	}
+	m.held, m.waiting = max(m.held, held), max(m.waiting, waiting)
+}
+
+// samples returns the minutes of the last hour, the oldest first.
+func (h *History) samples(now time.Time) []minute {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := make([]minute, chartMinutes)
+	this := now.Unix() / 60
+	for i := range list {
+		number := this - chartMinutes + 1 + int64(i)
+		if m := h.minutes[number%chartMinutes]; m.number == number {
+			list[i] = m
+		}
+	}
+	return list
+}
+
+// of returns the happenings of name since a time, or of all names if name is "",
+// the latest first, up to most of those that want says yes to.
+func (h *History) of(name string, since time.Time, most int, want func(*happening) bool) []happening {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	number := h.number
+	if name != "" {
+		number = h.last[name]
+	}
+	var list []happening
+	for s := h.at(number); s != nil && len(list) < most; s = h.at(number) {
+		if number--; name != "" {
+			number = s.before
+		}
+		if !s.At.Before(since) && (want == nil || want(s)) {
+			list = append(list, *s)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b happening) int { return b.At.Compare(a.At) })
+	return list
+}

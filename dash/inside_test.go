@@ -1,0 +1,198 @@
+package dash
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", -time.Second: "0s", 120 * time.Millisecond: "120ms", 59 * time.Second: "59s", 65 * time.Second: "1m 05s",
+		3*time.Hour + 4*time.Minute: "3h 04m", 50 * time.Hour: "2d 02h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: got %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"", 3, ""}} {
+		if got := short(test.text, test.n); got != test.want {
+			t.Errorf("short(%q, %d): got %q, want %q", test.text, test.n, got, test.want)
+		}
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for name, want := range map[string]string{
+		"deploy/prod": "deploy/prod", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'",
+		"a\nb'": `$'a\nb\''`, "\xff\\": `$'\xff\\'`,
+	} {
+		if got := quoted(name); got != want {
+			t.Errorf("%q: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	const id = "8743c9c0-0795-4907-87fd-6c719a6b4586"
+	for _, test := range []struct {
+		client      driver.Client
+		owner, note string
+		want        string
+	}{
+		{driver.Client{ID: id, Library: "redisson"}, id + ":42", "Redisson client 8743c9c0… thread 42", "Redisson client 8743c9c0… thread 42"},
+		{driver.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "app@web-1:7"}, id + ":1", "app@web-1:7", "web-1 · app · pid 7"},
+		{driver.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "nightly"}, id + ":1", "nightly", "web-1 · app · pid 7 (nightly)"},
+		{driver.Client{Note: "me"}, "x", "me", "me"},
+		{driver.Client{}, "owner\x00", "", `owner\x00`},
+	} {
+		if got := describe(test.client, test.owner, test.note).text(); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.client, got, test.want)
+		}
+	}
+}
+
+func TestHistoryIsLimited(t *testing.T) {
+	h := NewHistory()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for i := range 3 * mostHappenings / 2 {
+		h.add(happening{At: at.Add(time.Duration(i) * time.Millisecond), Kind: happenedAcquire, Name: fmt.Sprint("lock", i%3000)})
+	}
+	all := h.of("", time.Time{}, 10*mostHappenings, nil)
+	if len(all) != mostHappenings || all[0].number != 3*mostHappenings/2 {
+		t.Fatalf("got %d happenings, the last is %d; want %d and %d", len(all), all[0].number, mostHappenings, 3*mostHappenings/2)
+	}
+	one := h.of("lock7", time.Time{}, 1000, nil)
+	if want := mostHappenings/3000 + 1; len(one) < want-1 || len(one) > want {
+		t.Errorf("got %d happenings of one name, want about %d", len(one), want)
+	}
+	for _, s := range one {
+		if s.Name != "lock7" {
+			t.Fatalf("got %q among those of lock7", s.Name)
+		}
+	}
+	for i := range mostHappenings {
+		h.add(happening{At: at.Add(time.Hour), Kind: happenedAcquire, Name: fmt.Sprint("other", i)})
+	}
+	if got := len(h.last); got != mostHappenings {
+		t.Errorf("got %d names that are remembered, want %d", got, mostHappenings)
+	}
+}
+
+func TestHistoryJoinsWhatBelongsTogether(t *testing.T) {
+	h := NewHistory()
+	at := time.Now()
+	for i := range 10 {
+		h.add(happening{At: at.Add(time.Duration(i) * 10 * time.Second), Kind: happenedRenew, Name: "a", Who: "me"})
+	}
+	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "a", Held: time.Minute})
+	h.saw(happening{At: time.Now(), Kind: happenedRelease, Name: "a"})
+	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "b", Reason: driver.Forced})
+	h.saw(happening{At: time.Now().Add(time.Second), Kind: happenedRelease, Name: "b"})
+	h.saw(happening{At: time.Now().Add(time.Minute), Kind: happenedRelease, Name: "b"})
+	var got []string
+	for _, s := range h.of("", time.Time{}, 100, nil) {
+		got = append(got, fmt.Sprint(s.Name, " ", s.Kind, " ", s.Count))
+	}
+	for _, want := range []string{"a renewed 10", "a released 0", "b lost 0", "b released 0"} {
+		if n := strings.Count(strings.Join(got, "\n")+"\n", want+"\n"); n != 1 {
+			t.Errorf("got %d of %q in %q, want one", n, want, got)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("got %q, want 4", got)
+	}
+}
+
+func TestCharts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Handler(holdfast.New(memhold.New(), nil), nil)
+		now := time.Now()
+		d.history.add(happening{At: now.Add(-90 * time.Minute), Kind: happenedRelease, Name: "a", Held: time.Hour})
+		d.history.add(happening{At: now.Add(-30 * time.Minute), Kind: happenedWait, Name: "a", Count: 4})
+		d.history.add(happening{At: now.Add(-20 * time.Minute), Kind: happenedWait, Name: "a", Count: 0})
+		d.history.add(happening{At: now.Add(-10 * time.Minute), Kind: happenedRelease, Name: "a", Held: 3 * time.Second})
+		d.history.add(happening{At: now.Add(-10 * time.Minute), Kind: happenedExpire, Name: "a", Held: 9 * time.Second})
+		charts := d.lockCharts(now, "a").Charts
+		if got := len(charts[0].Bars); got != 11 {
+			t.Errorf("got %d minutes with waiters, want 11", got)
+		}
+		if b := charts[1].Bars; len(b) != 1 || b[0].Tall != chartHeight || charts[1].Top != "9s" || !strings.Contains(charts[1].Summary, "2 holds") {
+			t.Errorf("got %+v, want one bar of 9s", charts[1])
+		}
+		if got := len(d.lockCharts(now, "none").Charts[0].Bars); got != 0 {
+			t.Errorf("got %d bars of a name of which nothing is known", got)
+		}
+	})
+}
+
+// A stream in which nothing happens is kept alive, for proxies.
+func TestComments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Handler(holdfast.New(memhold.New(), nil), nil)
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/events", nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			d.follow(r, &view{changed: make(chan struct{})}, 0, newSender(w))
+		}()
+		time.Sleep(50 * time.Second)
+		d.Close()
+		<-done
+		if got := strings.Count(w.Body.String(), ": still here\n\n"); got != 3 {
+			t.Errorf("got %d comments in 50s, want 3", got)
+		}
+	})
+}
+
+// A stream ends after a while, so that who looks is asked again who he is.
+func TestStreamsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Handler(holdfast.New(memhold.New(), nil), nil)
+		defer d.Close()
+		began := time.Now()
+		d.stream(httptest.NewRecorder(), httptest.NewRequest("GET", "/events?view=", nil))
+		if took := time.Since(began); took != streamLife {
+			t.Errorf("the stream ended after %v, want %v", took, streamLife)
+		}
+	})
+}
+
+func TestLateRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h held
+		told := func(left time.Duration, had bool) {
+			h = h.next(time.Now(), 0, driver.Hold{Holder: driver.Holder{Remaining: left}}, had)
+		}
+		told(30*time.Second, false)
+		time.Sleep(16 * time.Second)
+		told(14*time.Second, true)
+		if l := leaseOf(h, false); l.IsLate || l.Late != 0 {
+			t.Errorf("got %+v of a lease that was never renewed, want no renewal expected", l)
+		}
+		told(30*time.Second, true)
+		if l := leaseOf(h, false); l.IsLate || l.Late == 0 || h.renews != 1 {
+			t.Errorf("got %+v after a renewal", l)
+		}
+		time.Sleep(16 * time.Second)
+		told(14*time.Second, true)
+		if l := leaseOf(h, false); !l.IsLate {
+			t.Errorf("got %+v 16s after a renewal of 30s, want late", l)
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package dash
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	findingsLife = 30 * time.Second
+	findingsTime = 10 * time.Second
+)
+
+// Severity is how much a Finding matters.
+type Severity int
+
+// From harmless to dangerous.
+const (
+	Good    Severity = iota // looked at, and in order
+	Unknown                 // the store did not tell
+	Note                    // good to know
+	Warning                 // locks may be lost, or out of reach
+	Danger                  // locks are not safe
+)
+
+// String returns the severity in lower case.
+func (s Severity) String() string {
+	switch s {
+	case Good:
+		return "good"
+	case Unknown:
+		return "unknown"
+	case Note:
+		return "note"
+	case Warning:
+		return "warning"
+	default:
+		return "danger"
+	}
+}
+
+// Finding is something that was found out about the store.
+type Finding struct {
+	Severity Severity
+	Title    string // what was looked at: "eviction"
+	Text     string // what was found
+	Remedy   string // what to do about it; "" if nothing
+}
+
+// healthData is the page Health.
+type healthData struct {
+	Store    []factData
+	Checked  stamp
+	Findings []Finding
+	Examines bool // somebody examines the store
+}
+
+type factData struct{ Name, Text string }
+
+// findings remembers what was found out, for a while.
+type findings struct {
+	mu      sync.Mutex
+	list    []Finding
+	checked time.Time
+	busy    chan struct{} // closed when the examination that runs has ended
+}
+
+// get returns what was found out lately. If nothing was, it examines the store, or
+// waits for whoever does.
+func (f *findings) get(ctx context.Context, examine func(context.Context) []Finding) ([]Finding, time.Time) {
+	for ctx.Err() == nil {
+		f.mu.Lock()
+		fresh, busy := !f.checked.IsZero() && time.Since(f.checked) < findingsLife, f.busy
+		mine := !fresh && busy == nil
+		if mine {
+			f.busy = make(chan struct{})
+		}
+		f.mu.Unlock()
+		switch {
+		case fresh:
+			return f.last()
+		case mine:
+			f.run(ctx, examine)
+			return f.last()
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+		}
+	}
+	return f.last()
+}
+
+func (f *findings) last() ([]Finding, time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.list, f.checked
+}
+
+func (f *findings) run(ctx context.Context, examine func(context.Context) []Finding) {
+	limited, cancel := context.WithTimeout(ctx, findingsTime)
+	defer cancel()
+	var list []Finding
+	whole := false
+	defer func() { // also when examine panics: others wait
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if whole {
+			f.list, f.checked = list, time.Now()
+		}
+		close(f.busy)
+		f.busy = nil
+	}()
+	list = examine(limited)
+	whole = ctx.Err() == nil // else whoever asked has left in the middle of it
+}
+
+// healthPage makes the page Health, with an examination of the store.
+func (d *Dashboard) healthPage(ctx context.Context) healthData {
+	data := healthData{Store: d.facts(), Examines: d.options.Findings != nil}
+	if data.Examines {
+		list, checked := d.findings.get(ctx, d.options.Findings)
+		data.Findings, data.Checked = slices.Clone(list), stamped(checked, false)
+	}
+	slices.SortStableFunc(data.Findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	return data
+}
+
+func (d *Dashboard) healthContent(bool) content {
+	facts := d.facts()
+	return content{title: "Health", page: "health", data: healthData{Store: facts}, parts: []part{{"facts", "facts", facts}}}
+}
+
+// facts tells how the store does and what the dashboard does to it.
+func (d *Dashboard) facts() []factData {
+	c := d.store.now()
+	_, names, p := d.table.all(func(*entry) bool { return false })
+	answer := "not yet"
+	if !c.answered.IsZero() {
+		answer = "yes"
+	}
+	if !c.failing.IsZero() {
+		answer = "not since " + clock(c.failing)
+	}
+	facts := []factData{{"Answers", answer}}
+	if c.median > 0 {
+		facts = append(facts, factData{"Time for an answer", fmt.Sprintf("%s, at most %s, over the last two minutes", fine(c.median), fine(c.worst))})
+	}
+	walk := "the first one is under way"
+	if !p.ended.IsZero() {
+		walk = "the last one took " + fine(p.lasted)
+	}
+	if p.partial != nil {
+		walk += "; the one before this did not see everything: " + short(printable(p.partial.Error()), 200)
+	}
+	return append(facts,
+		factData{"Names in use", fmt.Sprint(names)},
+		factData{"Walk over all names", walk},
+	)
+}
+
+// fine returns d with two digits that count.
+func fine(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return span(d)
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	default:
+		return d.Round(10 * time.Microsecond).String()
+	}
+}

@@ -1,0 +1,108 @@
+package dash
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const historyRows = 200
+
+// historyData is the page History.
+type historyData struct {
+	Find   string
+	Charts chartsData
+	Busy   []busyData
+	Rows   []eventData
+	Empty  emptyData
+}
+
+// busyData is a lock for which many wait.
+type busyData struct {
+	Name, Link string
+	Waiting    int
+}
+
+// eventData is one step in the life of a lock.
+type eventData struct {
+	ID, Kind, Name, Link, Text string
+	At                         stamp
+}
+
+func (d *Dashboard) historyContent(q query, live bool) content {
+	find := strings.ToLower(q.find)
+	now := time.Now()
+	list := d.history.of("", time.Time{}, historyRows, func(s *happening) bool {
+		return find == "" || strings.Contains(strings.ToLower(printable(s.Name)), find) || strings.Contains(strings.ToLower(s.Who), find)
+	})
+	data := historyData{Find: q.find, Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live)}
+	data.Empty = emptyData{Empty: len(list) == 0, Find: find != ""}
+	c := content{title: "History", page: "history", data: data}
+	c.parts = []part{{"charts", "charts", data.Charts}, {"busy", "busy", data.Busy}, {"empty", "noevents", data.Empty}}
+	for _, row := range data.Rows {
+		c.rows = append(c.rows, part{row.ID, "event", row})
+	}
+	return c
+}
+
+// busiest returns the locks for which the most have waited at once in the last
+// hour.
+func (d *Dashboard) busiest(now time.Time) []busyData {
+	most := map[string]int{}
+	for _, s := range d.history.of("", now.Add(-time.Hour), mostHappenings, func(s *happening) bool { return s.Kind == happenedWait }) {
+		most[s.Name] = max(most[s.Name], s.Count)
+	}
+	var list []busyData
+	for name, n := range most {
+		list = append(list, busyData{Name: short(printable(name), longName), Link: lockLink(name), Waiting: n})
+	}
+	slices.SortFunc(list, func(a, b busyData) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Name, b.Name))
+	})
+	return list[:min(8, len(list))]
+}
+
+func eventRows(list []happening, live bool) []eventData {
+	rows := make([]eventData, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, eventData{
+			ID: "h-" + strconv.FormatUint(s.number, 10), Kind: s.Kind, Name: short(printable(s.Name), longName),
+			Link: lockLink(s.Name), At: stamped(s.At, live), Text: s.text(),
+		})
+	}
+	return rows
+}
+
+// text tells what happened.
+func (s happening) text() string {
+	switch s.Kind {
+	case happenedAcquire:
+		text := "by " + s.Who
+		if s.Token != 0 {
+			text += fmt.Sprintf(", token %d", s.Token)
+		}
+		return text
+	case happenedRenew:
+		if s.Count > 1 {
+			return fmt.Sprintf("%d times by %s", s.Count, s.Who)
+		}
+		return "by " + s.Who
+	case happenedWait:
+		if s.Count == 0 {
+			return "nobody waits any more"
+		}
+		return fmt.Sprintf("%d waiting", s.Count)
+	case happenedExpire:
+		return fmt.Sprintf("not renewed by %s, held for %s", s.Who, span(s.Held))
+	case happenedForce:
+		return fmt.Sprintf("%s, held for %s: %s", s.Who, span(s.Held), s.Why)
+	case happenedLose:
+		return fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
+	case happenedBusy:
+		return "by " + s.Who + ": still held by another"
+	}
+	return fmt.Sprintf("by %s, held for %s", s.Who, span(s.Held))
+}

@@ -1,0 +1,139 @@
+package dash
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const timelineRows = 100
+
+// lockData is the page of one lock.
+type lockData struct {
+	Name, Title string
+	Unlock      string // where operators force it
+	State       stateData
+	Keys        keysData
+	Events      []eventData
+	Charts      chartsData
+}
+
+// stateData is who holds a lock, and who waits for it.
+type stateData struct {
+	Free      bool
+	Trouble   string
+	Kind      string
+	Count     string
+	Token     uint64
+	Holds     []holdData
+	More      int
+	Waiters   []waiterData
+	MoreWait  int
+	Listeners int // -1 if nobody knows
+	CLI       []string
+}
+
+type waiterData struct {
+	person
+	Place int
+	Mode  string
+	Since ago
+}
+
+type keysData struct{ Keys []keyData }
+
+type keyData struct {
+	Name, Type, Value string
+	Forever           bool
+	Ends              int64
+	Text              string
+}
+
+// lockData makes the page of name.
+func (d *Dashboard) lockData(name string, told detail, live, mayUnlock bool) lockData {
+	text := printable(name)
+	data := lockData{Name: short(text, 2*longName), Title: short(text, 2000), State: d.state(name, told, live), Keys: keys(told, live)}
+	now := time.Now()
+	happened := d.history.of(name, time.Time{}, timelineRows, nil)
+	data.Events = eventRows(happened, live)
+	data.Charts = d.lockCharts(now, name)
+	if mayUnlock && len(data.State.Holds) > 0 {
+		data.Unlock = "unlock?name=" + url.QueryEscape(name)
+	}
+	data.State.CLI = d.commands(name)
+	return data
+}
+
+// commands returns what does the same on a command line.
+func (d *Dashboard) commands(name string) []string {
+	if len(name) > 1000 || strings.Contains(name, "\x00") {
+		return nil
+	}
+	list := []string{"holdfast inspect " + quoted(name)}
+	if e, ok := d.table.get(name); ok && len(e.Holds) > 0 && e.Holds[0].Owner != "" {
+		list = append(list, "holdfast force-unlock "+quoted(name)+" --holder "+quoted(e.Holds[0].Owner))
+	}
+	return list
+}
+
+func (d *Dashboard) lockContent(q query, told detail, live bool) content {
+	data := d.lockData(q.name, told, live, false)
+	return content{
+		title: short(data.Name, 60), page: "lock", data: data,
+		parts: []part{
+			{"state", "state", data.State},
+			{"keys", "keys", data.Keys},
+			{"timeline", "timeline", data.Events},
+			{"charts", "charts", data.Charts},
+		},
+	}
+}
+
+// state describes who holds name now.
+func (d *Dashboard) state(name string, told detail, live bool) stateData {
+	e, ok := d.table.get(name)
+	s := stateData{Free: !ok, Listeners: -1, Token: told.Token}
+	if told.err != nil {
+		s.Trouble = short(printable(told.err.Error()), 300)
+	}
+	if !ok {
+		if told.Kind == driver.KindOther {
+			s.Kind = "no lock: something else has this name"
+		}
+		return s
+	}
+	s.Kind, s.Count, s.Listeners = string(e.Kind), countOf(e.Record), e.Listeners
+	for i := range e.Holds {
+		s.Holds = append(s.Holds, holdOf(e, i, live))
+	}
+	s.More = max(0, e.Held-len(e.Holds))
+	for i, q := range e.Waiters {
+		w := waiterData{person: queued(q), Place: i + 1, Since: since(e.waits[q.Owner], true, live)}
+		if e.Kind == driver.KindReadWrite || q.Mode == driver.Shared {
+			w.Mode = q.Mode.String()
+		}
+		s.Waiters = append(s.Waiters, w)
+	}
+	s.MoreWait = max(0, e.Waiting-len(e.Waiters))
+	return s
+}
+
+// keys shows what the store keeps, key by key.
+func keys(told detail, live bool) (data keysData) {
+	for _, k := range told.Keys {
+		row := keyData{
+			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0,
+		}
+		if !row.Forever {
+			ends := told.seen.Add(k.Remaining).Round(time.Second)
+			row.Ends = ends.UnixMilli()
+			if !live {
+				row.Text = span(k.Remaining)
+			}
+		}
+		data.Keys = append(data.Keys, row)
+	}
+	return data
+}

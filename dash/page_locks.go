@@ -1,0 +1,237 @@
+package dash
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// locksData is the page Locks.
+type locksData struct {
+	Find    string
+	Sort    string // what is not the default
+	Columns []column
+	Summary summaryData
+	Rows    []rowData
+	Empty   emptyData
+	Pager   pagerData
+}
+
+// column is a head of the table.
+type column struct {
+	By, Name, Link string
+	Sorted         string // as aria-sort says it; "" if it is not sorted by it
+}
+
+type summaryData struct {
+	Names, Shown, Held, Waiting int
+	Find                        string
+	Looking                     string // what the walk does
+}
+
+type emptyData struct{ Empty, Find, Looking bool }
+
+type pagerData struct {
+	At, Pages      int
+	Previous, Next string
+}
+
+// rowData is one lock in a table.
+type rowData struct {
+	ID, Link, Name, Title, Kind string
+	Holds                       []holdData
+	More                        int
+	Waiting                     int
+	Line                        bool // those who wait stand in line
+	Count                       string
+}
+
+// holdData is one hold.
+type holdData struct {
+	person
+	Mode   string
+	Count  int
+	Token  uint64
+	Since  ago
+	Lease  lease
+	Unlock string // where it can be forced, "" if it cannot
+	CLI    string
+}
+
+func (d *Dashboard) locksContent(q query, live bool) content {
+	list, total, p := d.table.all(matches(q.find))
+	arrange(list, q)
+	pages := max(1, (len(list)+pageRows-1)/pageRows)
+	q.at = min(max(q.at, 1), pages)
+	page := list[min((q.at-1)*pageRows, len(list)):min(q.at*pageRows, len(list))]
+
+	data := locksData{Find: q.find, Sort: q.values().Get("sort"), Columns: columns(q), Pager: pagerData{At: q.at, Pages: pages}}
+	if q.at > 1 {
+		data.Pager.Previous = q.turned(q.at - 1).link()
+	}
+	if q.at < pages {
+		data.Pager.Next = q.turned(q.at + 1).link()
+	}
+	data.Summary = summaryData{Names: total, Shown: len(list), Find: q.find, Looking: p.progress()}
+	for _, e := range list {
+		data.Summary.Held += e.Held
+		data.Summary.Waiting += waiting(e.Record)
+	}
+	data.Empty = emptyData{Empty: len(list) == 0, Find: q.find != "", Looking: p.ended.IsZero()}
+	c := content{title: "Locks", page: "locks"}
+	for _, e := range page {
+		row := rowOf(e, live)
+		data.Rows = append(data.Rows, row)
+		c.rows = append(c.rows, part{row.ID, "row", row})
+		c.names = append(c.names, e.Name)
+	}
+	c.data = data
+	c.parts = []part{{"summary", "summary", data.Summary}, {"empty", "empty", data.Empty}, {"pager", "pager", data.Pager}}
+	return c
+}
+
+// progress says what the walk does, where it is worth saying.
+func (p pass) progress() string {
+	switch {
+	case p.ended.IsZero() && p.number <= 1:
+		return "still looking for more"
+	case p.partial != nil:
+		return "not everything could be looked at"
+	case p.lasted > 10*time.Second:
+		return "new names appear within " + span((p.lasted + p.lasted/4).Round(10*time.Second))
+	}
+	return ""
+}
+
+// matches returns what a search finds: names, kinds and holders that contain it.
+func matches(find string) func(*entry) bool {
+	if find == "" {
+		return nil
+	}
+	find = strings.ToLower(find)
+	return func(e *entry) bool {
+		if strings.Contains(strings.ToLower(printable(e.Name)), find) || strings.Contains(string(e.Kind), find) {
+			return true
+		}
+		return slices.ContainsFunc(e.Holds, func(h driver.Hold) bool {
+			return strings.Contains(strings.ToLower(people(h).text()), find) || strings.Contains(h.Owner, find)
+		})
+	}
+}
+
+// arrange sorts list as q wants it; what is equal is sorted by name.
+func arrange(list []entry, q query) {
+	first := func(e entry) held {
+		if len(e.holds) > 0 {
+			return e.holds[0]
+		}
+		return held{}
+	}
+	who := map[string]string{}
+	if q.sort == "holder" {
+		for _, e := range list {
+			if who[e.id] = "\uffff"; len(e.Holds) > 0 {
+				who[e.id] = people(e.Holds[0]).text()
+			}
+		}
+	}
+	by := map[string]func(a, b entry) int{
+		"kind":    func(a, b entry) int { return cmp.Compare(a.Kind, b.Kind) },
+		"holder":  func(a, b entry) int { return cmp.Compare(who[a.id], who[b.id]) },
+		"held":    func(a, b entry) int { return first(b).since.Compare(first(a).since) },
+		"lease":   func(a, b entry) int { return first(a).ends.Compare(first(b).ends) },
+		"count":   func(a, b entry) int { return cmp.Compare(a.Held, b.Held) },
+		"waiting": func(a, b entry) int { return cmp.Compare(waiting(a.Record), waiting(b.Record)) },
+	}[q.sort]
+	slices.SortFunc(list, func(a, b entry) int {
+		order := 0
+		if by != nil {
+			order = by(a, b)
+		}
+		order = cmp.Or(order, cmp.Compare(a.Name, b.Name))
+		if q.down {
+			return -order
+		}
+		return order
+	})
+}
+
+func columns(q query) []column {
+	var list []column
+	for _, c := range [][2]string{
+		{"name", "Name"},
+		{"kind", "Kind"},
+		{"holder", "Holder"},
+		{"held", "Held for"},
+		{"lease", "Lease left"},
+		{"count", "Count"},
+		{"waiting", "Waiting"},
+	} {
+		head := column{By: c[0], Name: c[1], Link: q.sorted(c[0]).link()}
+		if q.sort == c[0] {
+			head.Sorted = "ascending"
+			if q.down {
+				head.Sorted = "descending"
+			}
+		}
+		list = append(list, head)
+	}
+	return list
+}
+
+// rowOf describes e in one row.
+func rowOf(e entry, live bool) rowData {
+	const few = 2 // holders that a row shows
+	text := printable(e.Name)
+	row := rowData{
+		ID: e.id, Link: lockLink(e.Name), Name: short(text, longName), Kind: string(e.Kind),
+		Waiting: waiting(e.Record), Line: e.Waiting > 0, Count: countOf(e.Record),
+	}
+	if row.Name != text {
+		row.Title = fmt.Sprintf("%d bytes: %s", len(e.Name), short(text, 1000))
+	}
+	for i := range e.Holds[:min(few, len(e.Holds))] {
+		row.Holds = append(row.Holds, holdOf(e, i, live))
+	}
+	row.More = max(0, e.Held-len(row.Holds))
+	return row
+}
+
+// holdOf describes hold i of e.
+func holdOf(e entry, i int, live bool) holdData {
+	h := e.Holds[i]
+	data := holdData{
+		person: people(h), Count: h.Holds, Token: h.Token,
+		Since: since(e.holds[i].since, !e.holds[i].exact, live), Lease: leaseOf(e.holds[i], live),
+	}
+	if e.Kind == driver.KindReadWrite {
+		data.Mode = "write"
+		if h.Mode == driver.Shared {
+			data.Mode = "read"
+		}
+	}
+	return data
+}
+
+// countOf says how often a name is held, or what it counts.
+func countOf(r driver.Record) string {
+	switch r.Kind {
+	case driver.KindSemaphore:
+		if r.Permits > 0 {
+			return fmt.Sprintf("%d of %d", r.Held, r.Permits)
+		}
+		return fmt.Sprintf("%d out, %d free", r.Held, r.Free)
+	case driver.KindLatch, driver.KindCounter:
+		return fmt.Sprintf("%d left", r.Count)
+	case driver.KindReadWrite:
+		return fmt.Sprint(r.Held)
+	}
+	if len(r.Holds) == 1 {
+		return fmt.Sprint(r.Holds[0].Holds)
+	}
+	return fmt.Sprint(r.Held)
+}

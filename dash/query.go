@@ -1,0 +1,110 @@
+package dash
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const (
+	pageRows = 25
+	longFind = 256 // bytes of a search
+)
+
+// query says what a page shows.
+type query struct {
+	page string // "", "lock", "holders", "history", "health"
+	find string
+	sort string
+	down bool
+	at   int // which page of rows, from 1
+	name string
+}
+
+// parseQuery reads what a request asks for; what makes no sense is left out.
+func parseQuery(page string, v url.Values) query {
+	q := query{page: page, at: 1}
+	if page == "lock" {
+		q.name = v.Get("name")
+		return q
+	}
+	if page == "health" {
+		return q
+	}
+	q.find = v.Get("q")
+	q.find = printable(strings.TrimSpace(q.find[:min(len(q.find), longFind)])) // as names are shown
+	q.sort, q.down = strings.CutPrefix(v.Get("sort"), "-")
+	switch q.sort {
+	case "name", "kind", "holder", "held", "lease", "count", "waiting":
+	default:
+		q.sort, q.down = "name", false
+	}
+	if at, err := strconv.Atoi(v.Get("page")); err == nil && at > 1 && at < mostNames {
+		q.at = at
+	}
+	return q
+}
+
+// values returns q as the parameters of an address, without what is the default.
+func (q query) values() url.Values {
+	v := url.Values{}
+	set := func(key, value, without string) {
+		if value != without {
+			v.Set(key, value)
+		}
+	}
+	sort := q.sort
+	if q.down {
+		sort = "-" + sort
+	}
+	set("name", q.name, "")
+	set("q", q.find, "")
+	set("page", strconv.Itoa(max(q.at, 1)), "1")
+	if sort != "name" {
+		set("sort", sort, "")
+	}
+	return v
+}
+
+// link returns the relative address of the page.
+func (q query) link() string {
+	path := q.page
+	if path == "" {
+		path = "./"
+	}
+	if v := q.values().Encode(); v != "" {
+		return path + "?" + v
+	}
+	return path
+}
+
+// feed returns the parameters with which a browser asks for updates of the page.
+func (q query) feed() string {
+	v := q.values()
+	v.Set("view", q.page)
+	return v.Encode()
+}
+
+// sorted returns the same page, sorted by a column; the other way round if it is
+// already.
+func (q query) sorted(by string) query {
+	q.down = q.sort == by && !q.down
+	q.sort, q.at = by, 1
+	return q
+}
+
+func (q query) turned(to int) query {
+	q.at = to
+	return q
+}
+
+// still returns the address of the page that does not load itself again.
+func still(q query) string {
+	v := q.values()
+	v.Set("still", "1")
+	path := q.page
+	if path == "" {
+		path = "./"
+	}
+	return path + "?" + v.Encode()
+}

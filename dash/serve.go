@@ -1,0 +1,65 @@
+package dash
+
+import (
+	"net/http"
+	"strings"
+)
+
+// ServeHTTP answers one request. Its context ends a stream of updates; so does
+// Close.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	protectHeaders(w.Header())
+	if d.role(r) < Viewer {
+		http.Error(w, "You may not look at this.", http.StatusForbidden)
+		return
+	}
+	if r.URL.Path+"/" == d.base {
+		http.Redirect(w, r, d.base, http.StatusMovedPermanently)
+		return
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, d.base)
+	serve := d.route(path)
+	if !ok || serve == nil {
+		d.fail(w, r, http.StatusNotFound, "There is no such page.")
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Method != http.MethodPost || path != "unlock") {
+		w.Header().Set("Allow", "GET, HEAD")
+		d.fail(w, r, http.StatusMethodNotAllowed, "This page can only be read.")
+		return
+	}
+	d.protect.Handler(serve).ServeHTTP(w, r)
+}
+
+// route returns what serves the path below the base, nil if nothing does. Paths
+// are compared as they are: nothing is looked up in a file system.
+func (d *Dashboard) route(path string) http.Handler {
+	switch path {
+	case "", "lock", "holders", "history", "health":
+		return http.HandlerFunc(d.showPage)
+	case "unlock":
+		return http.HandlerFunc(d.unlock)
+	case "events":
+		return http.HandlerFunc(d.stream)
+	case "frame":
+		return http.HandlerFunc(d.poll)
+	}
+	if path == "favicon.ico" {
+		return d.static["icon.svg"]
+	}
+	if name, ok := strings.CutPrefix(path, "static/"); ok {
+		if file, ok := d.static[name]; ok {
+			return file
+		}
+	}
+	return nil
+}
+
+// fail shows an error, as a page of its own.
+func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
+	f := frameData{Title: http.StatusText(status), Body: message, Home: d.base}
+	if path, ok := strings.CutPrefix(r.URL.Path, d.base); ok && !strings.Contains(path, "/") {
+		f.Home = "./" // a proxy may have mapped the base to another path
+	}
+	d.write(w, r, status, "error", f)
+}

@@ -1,0 +1,87 @@
+package dash
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	lookTimeout = 800 * time.Millisecond
+	keptTimes   = 120 // answers whose times are kept
+)
+
+// store is how the store does.
+type store struct {
+	mu       sync.Mutex
+	answered time.Time // when it last answered
+	failing  time.Time // since when it does not; zero while it does
+	err      error     // why; while it answers, what it could not tell
+	times    []time.Duration
+}
+
+// condition is how the store does at one moment.
+type condition struct {
+	answered, failing time.Time
+	err               error
+	median, worst     time.Duration // of the last answers
+}
+
+// note takes down how a look ended that began at began.
+func (s *store) note(began, now time.Time, records []driver.Record, err error) {
+	some := slices.ContainsFunc(records, func(r driver.Record) bool { return r.Kind != driver.KindUnknown })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	if err != nil && !some {
+		if s.failing.IsZero() {
+			s.failing = began
+		}
+		return
+	}
+	s.answered, s.failing = now, time.Time{}
+	s.times = append(s.times, now.Sub(began))
+	s.times = s.times[max(0, len(s.times)-keptTimes):]
+}
+
+func (s *store) now() condition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := condition{answered: s.answered, failing: s.failing, err: s.err}
+	if sorted := slices.Sorted(slices.Values(s.times)); len(sorted) > 0 {
+		c.median, c.worst = sorted[len(sorted)/2], sorted[len(sorted)-1]
+	}
+	return c
+}
+
+// silent reports that a store does not tell what is locked, ever.
+func (c condition) silent() bool { return errors.Is(c.err, errors.ErrUnsupported) }
+
+// look asks the store about names, and notes what it tells.
+func (d *Dashboard) look(ctx context.Context, names []string) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	began := time.Now()
+	records, err := d.locker.Look(ctx, names...)
+	now := time.Now()
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return // whoever asked has left
+	}
+	d.store.note(began, now, records, err)
+	d.table.found(now, records, false)
+}
+
+// detail asks the store for all that it keeps of name.
+func (d *Dashboard) detail(ctx context.Context, name string) (driver.Detail, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	detail, err := d.locker.Detail(ctx, name)
+	if err == nil {
+		d.table.found(time.Now(), []driver.Record{detail.Record}, false)
+	}
+	return detail, err
+}

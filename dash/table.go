@@ -1,0 +1,257 @@
+package dash
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	mostNames = 50_000                 // names that are remembered; a store with more is shown in part
+	jitter    = 400 * time.Millisecond // by which two answers about the same lease may differ
+)
+
+// table is what is known of all names. What it tells is copied; nothing outside
+// changes it.
+type table struct {
+	mu      sync.Mutex
+	entries map[string]entry
+	history *History
+	first   chan struct{} // closed when a page of names, or all, were found once
+	pass    pass
+}
+
+// entry is what is known of one name. It is replaced, not changed.
+type entry struct {
+	driver.Record
+	id    string    // of its row
+	seen  time.Time // when the store told it
+	holds []held    // one for each of Record.Holds
+	waits map[string]time.Time
+}
+
+// held is what is known of a hold beyond what the store tells.
+type held struct {
+	since  time.Time     // when it was granted, or first seen
+	exact  bool          // the store told since
+	ends   time.Time     // when the lease ends unless it is renewed; zero if never
+	span   time.Duration // the longest lease that was seen
+	renews int           // how many renewals were seen
+}
+
+// pass is a walk over all names.
+type pass struct {
+	number  int
+	began   time.Time
+	found   int
+	lasted  time.Duration // the last that came to its end
+	ended   time.Time
+	partial error // why the last one did not see everything
+}
+
+func (t *table) init(h *History) {
+	t.entries, t.history, t.first = map[string]entry{}, h, make(chan struct{})
+}
+
+// ready reports that there is something to show.
+func (t *table) ready() <-chan struct{} { return t.first }
+
+// found notes records that the store told at now.
+func (t *table) found(now time.Time, records []driver.Record, walking bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range records {
+		if walking {
+			t.pass.found++
+		}
+		t.put(now, r)
+	}
+	if t.pass.found >= pageRows {
+		t.open()
+	}
+}
+
+// open says that there is something to show.
+func (t *table) open() {
+	select {
+	case <-t.first:
+	default:
+		close(t.first)
+	}
+}
+
+// put replaces what is known of r.Name, and tells the history of what changed.
+func (t *table) put(now time.Time, r driver.Record) {
+	if r.Kind == driver.KindUnknown {
+		return
+	}
+	old, known := t.entries[r.Name]
+	if r.Kind == "" || r.Kind == driver.KindOther {
+		r.Holds, r.Held, r.Waiters, r.Waiting, r.Listeners = nil, 0, nil, 0, 0
+		if known {
+			delete(t.entries, r.Name)
+			t.compare(now, old, entry{Record: r})
+		}
+		return
+	}
+	if !known && len(t.entries) >= mostNames {
+		return
+	}
+	e := entry{Record: r, id: old.id, seen: now, holds: make([]held, len(r.Holds))}
+	if !known {
+		e.id = identity("r-", r.Name)
+	}
+	for i, h := range r.Holds {
+		before, had := old.hold(h)
+		e.holds[i] = before.next(now, now.Sub(old.seen), h, had)
+	}
+	e.waits = map[string]time.Time{}
+	for _, q := range r.Waiters {
+		since, had := old.waits[q.Owner]
+		if !had {
+			since = now
+		}
+		e.waits[q.Owner] = since
+	}
+	t.entries[r.Name] = e
+	// What the first walk finds was locked before: nobody saw it happen.
+	if known || t.pass.number > 1 {
+		t.compare(now, old, e)
+	}
+}
+
+// hold returns what is known of h, if it is the same grant as before.
+func (e entry) hold(h driver.Hold) (held, bool) {
+	for i, o := range e.Holds {
+		if o.Owner == h.Owner && o.Mode == h.Mode && (o.Token == h.Token || o.Token == 0) {
+			return e.holds[i], true
+		}
+	}
+	return held{}, false
+}
+
+// next returns what is known of a hold after the store told h at now.
+func (o held) next(now time.Time, since time.Duration, h driver.Hold, had bool) held {
+	n := o
+	if !had {
+		n = held{since: now}
+	}
+	if h.Since > 0 && !n.exact {
+		n.since, n.exact = now.Add(-h.Since), true
+	}
+	if h.Remaining < 0 {
+		n.ends, n.span = time.Time{}, 0
+		return n
+	}
+	ends := now.Add(h.Remaining)
+	if had = had && !o.ends.IsZero(); had && ends.Sub(o.ends).Abs() <= jitter {
+		ends = o.ends // the same lease: what is shown of it shall not change
+	} else if had && ends.After(o.ends) {
+		n.renews++
+	}
+	n.ends, n.span = ends, max(n.span, h.Remaining)
+	return n
+}
+
+// compare tells the history how a name got from old to e.
+func (t *table) compare(now time.Time, old, e entry) {
+	for i, h := range old.Holds {
+		if _, still := e.hold(h); still {
+			continue
+		}
+		kind, o := happenedRelease, old.holds[i]
+		if !o.ends.IsZero() && !now.Before(o.ends.Add(-jitter)) {
+			kind = happenedExpire
+		}
+		t.history.saw(happening{At: now, Kind: kind, Name: e.Name, Who: people(h).text(), Held: now.Sub(o.since)})
+	}
+	for i, h := range e.Holds {
+		who := people(h).text()
+		before, had := old.hold(h)
+		switch {
+		case !had:
+			t.history.saw(happening{At: e.holds[i].since, Kind: happenedAcquire, Name: e.Name, Who: who, Mode: h.Mode, Token: h.Token})
+		case e.holds[i].renews > before.renews:
+			t.history.saw(happening{At: now, Kind: happenedRenew, Name: e.Name, Who: who, Left: before.ends.Sub(now)})
+		}
+	}
+	if was, is := waiting(old.Record), waiting(e.Record); was != is {
+		t.history.saw(happening{At: now, Kind: happenedWait, Name: e.Name, Count: is})
+	}
+}
+
+// waiting returns how many wait for r, as far as the store tells: those in line,
+// and the clients that listen for a release.
+func waiting(r driver.Record) int { return r.Waiting + max(r.Listeners, 0) }
+
+// begin starts a pass.
+func (t *table) begin(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass.number++
+	t.pass.began, t.pass.found = now, 0
+}
+
+// end ends a pass. If it saw everything, what it did not find is gone.
+func (t *table) end(now time.Time, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass.partial = err
+	if err != nil {
+		return
+	}
+	t.pass.lasted, t.pass.ended = now.Sub(t.pass.began), now
+	for name, e := range t.entries {
+		if e.seen.Before(t.pass.began) {
+			delete(t.entries, name)
+			t.compare(now, e, entry{Record: driver.Record{Name: name}})
+		}
+	}
+	t.open()
+}
+
+// get returns what is known of name.
+func (t *table) get(name string) (entry, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.entries[name]
+	return e, ok
+}
+
+// all returns what is known of all names that want says yes to, in no order, and
+// how many there are without it.
+func (t *table) all(want func(*entry) bool) (list []entry, total int, p pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.entries {
+		if want == nil || want(&e) {
+			list = append(list, e)
+		}
+	}
+	return list, len(t.entries), t.pass
+}
+
+// totals returns how many holds there are, and how many wait.
+func (t *table) totals() (held, waits int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.entries {
+		held += e.Held
+		waits += waiting(e.Record)
+	}
+	return held, waits
+}
+
+// stale returns those of names that were not looked at since.
+func (t *table) stale(names []string, since time.Time) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var old []string
+	for _, name := range names {
+		if e, ok := t.entries[name]; ok && e.seen.Before(since) {
+			old = append(old, name)
+		}
+	}
+	return old
+}

@@ -1,0 +1,128 @@
+package dash
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	longName  = 96   // characters of a name that a table shows
+	longWord  = 40   // characters of a name that has to be typed
+	longPlace = 4096 // bytes of a name that a link can hold
+)
+
+// printable returns s as text that shows what it consists of: control characters,
+// bytes that are no UTF-8 and characters that change how others are shown are
+// escaped.
+func printable(s string) string {
+	plain := true
+	for _, r := range s {
+		plain = plain && r != utf8.RuneError && shows(r)
+	}
+	if plain {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case shows(r):
+			b.WriteRune(r)
+		default:
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// shows reports that r stands for itself. unicode.IsPrint leaves out the marks
+// that turn the direction of text around.
+func shows(r rune) bool { return r == ' ' || unicode.IsPrint(r) }
+
+// lines returns s printable, except for the ends of lines.
+func lines(s string) string {
+	parts := strings.Split(s, "\n")
+	for i, p := range parts {
+		parts[i] = printable(p)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// short returns text cut to n characters.
+func short(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	count := 0
+	for i := range text {
+		if count == n-1 && utf8.RuneCountInString(text[i:]) > 1 {
+			return text[:i] + "…"
+		}
+		count++
+	}
+	return text
+}
+
+// word returns what must be typed to confirm that name is meant.
+func word(name string) string {
+	text := []rune(printable(name))
+	return strings.TrimSpace(string(text[:min(len(text), longWord)]))
+}
+
+// identity returns an identifier of an element that stands for s.
+func identity(prefix, s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return prefix + hex.EncodeToString(sum[:8])
+}
+
+// lockLink returns the relative address of the page of name, or "" if there is
+// none. Any byte may be in name.
+func lockLink(name string) string {
+	if name == "" || len(name) > longPlace {
+		return ""
+	}
+	return "lock?name=" + url.QueryEscape(name)
+}
+
+// span returns d as people read it, in two units at most. The browser does the
+// same, in dash.js.
+func span(d time.Duration) string {
+	s := int64(max(d, 0).Round(time.Second) / time.Second)
+	switch {
+	case d > 0 && d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm %02ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh %02dm", s/3600, s/60%60)
+	default:
+		return fmt.Sprintf("%dd %02dh", s/86400, s/3600%24)
+	}
+}
+
+// quoted returns s as one word of a shell.
+func quoted(s string) string {
+	plain := s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:@%+,=", r)
+	}) < 0
+	switch {
+	case plain:
+		return s
+	case printable(s) != s:
+		return "$'" + strings.ReplaceAll(printable(strings.ReplaceAll(s, `\`, `\\`)), `'`, `\'`) + "'"
+	default:
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+}

@@ -1,0 +1,76 @@
+package dash
+
+import (
+	"html/template"
+	"time"
+)
+
+// stamp is a moment on a page. The browser shows it in its own time zone.
+type stamp struct {
+	Ms   int64 // since 1970; 0 for never
+	ISO  string
+	Text string
+}
+
+func stamped(t time.Time, live bool) stamp {
+	if t.IsZero() {
+		return stamp{}
+	}
+	s := stamp{Ms: t.UnixMilli(), ISO: t.UTC().Format("2006-01-02T15:04:05.000Z")}
+	if !live {
+		s.Text = clock(t)
+	}
+	return s
+}
+
+// clock returns t as people read it, in the server's time zone.
+func clock(t time.Time) string { return t.Format("15:04:05") }
+
+// ago is a time that grows: for how long something has been so.
+type ago struct {
+	Ms      int64
+	Text    string
+	AtLeast bool // it may have been so for longer
+}
+
+func since(t time.Time, atLeast, live bool) ago {
+	a := ago{Ms: t.UnixMilli(), AtLeast: atLeast}
+	if !live {
+		a.Text = span(time.Since(t))
+	}
+	return a
+}
+
+// lease is what is left of a hold.
+type lease struct {
+	Forever bool
+	Ends    int64 // in ms since 1970
+	Span    int64 // the longest that was seen, in ms
+	Late    int64 // the moment at which a renewal is late, in ms; 0 if none is expected
+	Left    int64 // now, in ms; not for browsers that count by themselves
+	IsLate  bool
+	Text    string
+}
+
+// leaseOf describes what is left of h. Clients renew after a third of the lease:
+// when less than half is left, one is late.
+func leaseOf(h held, live bool) lease {
+	if h.ends.IsZero() {
+		return lease{Forever: true}
+	}
+	l := lease{Ends: h.ends.UnixMilli(), Span: max(h.span.Milliseconds(), 1)}
+	if h.renews > 0 {
+		l.Late = h.ends.Add(-h.span / 2).UnixMilli()
+	}
+	if !live {
+		left := max(time.Until(h.ends), 0)
+		l.Left, l.Text = left.Milliseconds(), span(left)
+		l.IsLate = l.Late != 0 && time.Now().UnixMilli() > l.Late
+	}
+	return l
+}
+
+// trusted marks what a template has made.
+func trusted(html string) template.HTML {
+	return template.HTML(html) //nolint:gosec // every byte of it comes from html/template
+}

@@ -1,0 +1,184 @@
+package dash
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	longReason = 500
+	longForm   = 64 << 10
+	soon       = 10 * time.Second // a lease that ends so soon is better waited for
+)
+
+// unlockData is the page on which a lock is forced.
+type unlockData struct {
+	Name, Word, Back string
+	Holds            []forceData
+	Trouble          string
+}
+
+// forceData is a hold, as it was when the page was made.
+type forceData struct {
+	holdData
+	Name64, Owner64 string
+	Renewing        string
+	Soon            bool
+}
+
+// unlock shows the page on which a lock is forced, and forces it.
+func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
+	if !d.mayUnlock(r) {
+		d.refuse(w, r, http.StatusForbidden, "Forcing locks is not allowed here.", "")
+		return
+	}
+	leave, ok := d.join()
+	if !ok {
+		http.Error(w, "closing", http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	if r.Method != http.MethodPost {
+		d.askUnlock(w, r, r.URL.Query().Get("name"), http.StatusOK, "")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, longForm)
+	f, err := parseForce(r)
+	switch {
+	case err != nil:
+		d.refuse(w, r, http.StatusBadRequest, err.Error(), "")
+	case !d.shown(f.name):
+		d.refuse(w, r, http.StatusNotFound, "No lock can have that name here.", "")
+	case f.typed != word(f.name):
+		d.askUnlock(w, r, f.name, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was changed.")
+	case f.reason == "":
+		d.askUnlock(w, r, f.name, http.StatusUnprocessableEntity, "A reason is needed. Nothing was changed.")
+	default:
+		d.force(w, r, f)
+	}
+}
+
+// force is what somebody asks for: the end of exactly one hold.
+type force struct {
+	name, owner, typed, reason string
+	holds                      int
+	token                      uint64
+}
+
+func parseForce(r *http.Request) (f force, err error) {
+	if err := r.ParseForm(); err != nil {
+		return f, errors.New("the form is too large or broken")
+	}
+	name, nameErr := base64.RawURLEncoding.DecodeString(r.PostForm.Get("name"))
+	owner, ownerErr := base64.RawURLEncoding.DecodeString(r.PostForm.Get("owner"))
+	holds, holdsErr := strconv.Atoi(r.PostForm.Get("holds"))
+	token, tokenErr := strconv.ParseUint(r.PostForm.Get("token"), 10, 64)
+	if err := errors.Join(nameErr, ownerErr, holdsErr, tokenErr); err != nil {
+		return f, errors.New("the form is broken")
+	}
+	reason := printable(strings.TrimSpace(r.PostForm.Get("reason")))
+	return force{
+		name: string(name), owner: string(owner), holds: holds, token: token,
+		typed: strings.TrimSpace(r.PostForm.Get("confirm")), reason: short(reason, longReason),
+	}, nil
+}
+
+// askUnlock shows who holds name now, with a form for each.
+func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name string, status int, trouble string) {
+	if !d.shown(name) {
+		d.fail(w, r, http.StatusNotFound, "No lock can have that name here.")
+		return
+	}
+	_, err := d.detail(r.Context(), name)
+	if err != nil {
+		d.fail(w, r, http.StatusServiceUnavailable, "The store does not answer: "+short(printable(err.Error()), 300))
+		return
+	}
+	data := unlockData{Name: short(printable(name), 2*longName), Word: word(name), Back: lockLink(name), Trouble: trouble}
+	if e, ok := d.table.get(name); ok {
+		for i, h := range e.Holds {
+			hold := forceData{
+				holdData: holdOf(e, i, false), Name64: base64.RawURLEncoding.EncodeToString([]byte(name)),
+				Owner64: base64.RawURLEncoding.EncodeToString([]byte(h.Owner)), Soon: h.Remaining >= 0 && h.Remaining < soon,
+				Renewing: "no renewal was seen yet",
+			}
+			if n := e.holds[i].renews; n > 0 {
+				hold.Renewing = fmt.Sprintf("yes, %d renewals were seen: it is alive", n)
+			}
+			data.Holds = append(data.Holds, hold)
+		}
+	}
+	c := content{title: "Force unlock", page: "unlock", data: data}
+	d.writeStill(w, r, status, c)
+}
+
+// force ends the hold that f describes, if it is still as it was shown.
+func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
+	told, err := d.detail(r.Context(), f.name)
+	if err != nil {
+		d.refuse(w, r, http.StatusServiceUnavailable, "The store does not answer: "+short(printable(err.Error()), 300), f.name)
+		return
+	}
+	const changed = "The lock has changed since it was shown. Nothing was done: look again."
+	for _, h := range told.Holds {
+		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token {
+			continue
+		}
+		e, _ := d.table.get(f.name)
+		before, _ := e.hold(h)
+		err := d.locker.Break(r.Context(), f.name, h.Holder, d.why(r, f))
+		switch {
+		case errors.Is(err, driver.ErrGone):
+			d.refuse(w, r, http.StatusConflict, changed, f.name)
+		case err != nil:
+			d.refuse(w, r, http.StatusBadGateway, "It is not certain that it was done: "+short(printable(err.Error()), 300), f.name)
+		default:
+			d.forced(r, f, h, before)
+			http.Redirect(w, r, lockLink(f.name), http.StatusSeeOther)
+		}
+		return
+	}
+	d.refuse(w, r, http.StatusConflict, changed, f.name)
+}
+
+// why is what the holder is told.
+func (d *Dashboard) why(r *http.Request, f force) string {
+	if user := d.user(r); user != "" {
+		return f.reason + " (" + user + ", on the dashboard)"
+	}
+	return f.reason + " (on the dashboard)"
+}
+
+// forced writes down that a lock was forced.
+func (d *Dashboard) forced(r *http.Request, f force, h driver.Hold, before held) {
+	d.log.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
+		"reason", f.reason, "user", d.user(r), "address", address(r))
+	who := d.user(r)
+	if who == "" {
+		who = "somebody"
+	}
+	s := happening{
+		At: time.Now(), Kind: happenedForce, Name: f.name, told: true,
+		Who: "taken from " + people(h).text() + " by " + who + " at " + printable(address(r)), Why: f.reason,
+	}
+	if !before.since.IsZero() {
+		s.Held = time.Since(before.since)
+	}
+	d.history.add(s)
+	d.freshenNow(r.Context(), f.name)
+}
+
+// refuse answers an attempt that was not carried out, and logs it.
+func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, message, name string) {
+	if r.Method == http.MethodPost {
+		d.log.WarnContext(r.Context(), "force-unlock refused", "lock", name, "reason", message, "user", d.user(r), "address", address(r))
+	}
+	d.fail(w, r, status, message)
+}

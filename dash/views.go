@@ -1,0 +1,255 @@
+package dash
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	mostViews   = 64  // different pages that are kept up to date at once
+	mostStreams = 256 // browsers that are told of changes at once
+	keptFrames  = 64  // updates after which a browser that was away gets everything anew
+)
+
+// views are the pages that somebody looks at. Browsers that look at the same page
+// share a view.
+type views struct {
+	mu      sync.Mutex
+	byQuery map[query]*view
+	streams int
+	number  int64 // of the last frame
+}
+
+// view is one page that is kept up to date.
+type view struct {
+	query query
+
+	// Under views.mu:
+	readers int       // browsers that are told of changes
+	asked   time.Time // when somebody last asked for it
+	names   []string  // of its rows
+	frames  []frame   // the last ones
+	shown   map[string]string
+	order   []string
+	changed chan struct{} // closed with the next frame
+
+	// detail is what the page of a lock shows, under views.mu.
+	detail detail
+}
+
+// detail is what the store told of one name.
+type detail struct {
+	driver.Detail
+	err  error
+	seen time.Time
+}
+
+// frame is an update of a page. HTML has elements by their identifiers; Order has
+// the rows of the table, if it has one.
+type frame struct {
+	ID    int64             `json:"id"`
+	Now   int64             `json:"now"`  // the server's time, in ms since 1970
+	AsOf  int64             `json:"asOf"` // when the store last answered
+	Full  bool              `json:"full,omitempty"`
+	Order []string          `json:"order,omitempty"`
+	HTML  map[string]string `json:"html,omitempty"`
+}
+
+func (v *views) init() {
+	v.byQuery = map[query]*view{}
+	v.number = time.Now().UnixMilli() // above those of a process before this one
+}
+
+// open returns the view of q, and counts a reader if streaming. It returns nil if
+// there are too many.
+func (v *views) open(q query, streaming bool) *view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if streaming && v.streams >= mostStreams {
+		return nil
+	}
+	w := v.byQuery[q]
+	if w == nil {
+		if len(v.byQuery) >= mostViews {
+			return nil
+		}
+		w = &view{query: q, changed: make(chan struct{})}
+		v.byQuery[q] = w
+	}
+	w.asked = time.Now()
+	if streaming {
+		w.readers++
+		v.streams++
+	}
+	return w
+}
+
+// leave takes back what open counted.
+func (v *views) leave(w *view) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w.readers--
+	v.streams--
+	w.asked = time.Now()
+}
+
+// wanted returns the names that are on the pages, and the pages of one lock. It
+// forgets the pages at which nobody has looked for a while.
+func (v *views) wanted(now time.Time) (names []string, details []*view) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for q, w := range v.byQuery {
+		switch {
+		case w.readers == 0 && now.Sub(w.asked) > lingerTime:
+			delete(v.byQuery, q)
+		case q.page == "lock":
+			details = append(details, w)
+		default:
+			names = append(names, w.names...)
+		}
+	}
+	slices.Sort(names)
+	slices.SortFunc(details, func(a, b *view) int { return a.detail.seen.Compare(b.detail.seen) })
+	return slices.Compact(names), details
+}
+
+// refresh asks the store anew for what the page of a lock shows.
+func (w *view) refresh(ctx context.Context, d *Dashboard) {
+	told, err := d.detail(ctx, w.query.name)
+	if ctx.Err() != nil {
+		return
+	}
+	d.views.mu.Lock()
+	defer d.views.mu.Unlock()
+	if err == nil {
+		w.detail.Detail = told
+	}
+	w.detail.err, w.detail.seen = err, time.Now()
+}
+
+// detailOf returns what w shows of its lock.
+func (v *views) detailOf(w *view) detail {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return w.detail
+}
+
+// read returns the pages that browsers are told about, and counts the round.
+func (v *views) read() []*view {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.number++
+	var list []*view
+	for _, w := range v.byQuery {
+		if w.readers > 0 {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// publish tells all browsers what has changed on their pages.
+func (d *Dashboard) publish() {
+	for _, w := range d.views.read() {
+		d.update(w)
+	}
+}
+
+// update makes the next frame of w.
+func (d *Dashboard) update(w *view) {
+	c := d.content(w.query, d.views.detailOf(w), true)
+	html, order := d.parts(c)
+	v := &d.views
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w.put(v.number, html, order, c.names, d.store.now().answered)
+}
+
+// put makes a frame of what differs from the last. The caller holds views.mu.
+func (w *view) put(number int64, html map[string]string, order, names []string, asOf time.Time) {
+	f := frame{ID: number, Now: time.Now().UnixMilli(), Order: order, HTML: map[string]string{}}
+	if !asOf.IsZero() {
+		f.AsOf = asOf.UnixMilli()
+	}
+	for id, text := range html {
+		if w.shown[id] != text {
+			f.HTML[id] = text
+		}
+	}
+	w.shown, w.order, w.names = html, order, names
+	w.frames = append(w.frames[max(0, len(w.frames)-keptFrames+1):len(w.frames):len(w.frames)], f)
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// since returns what has changed after frame id, and the channel that is closed
+// with the next frame. If that is not known any more, or there was none, it is all
+// there is; nothing if w has not been made yet.
+func (v *views) since(w *view, id int64) (frame, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := len(w.frames)
+	if n == 0 {
+		return frame{}, w.changed
+	}
+	all := w.frames[n-1]
+	all.Now = time.Now().UnixMilli()
+	if all.ID == id {
+		return frame{}, w.changed
+	}
+	first := slices.IndexFunc(w.frames, func(f frame) bool { return f.ID == id })
+	if first < 0 {
+		all.Full, all.HTML = true, w.shown
+		return all, w.changed
+	}
+	all.HTML = map[string]string{}
+	for _, f := range w.frames[first+1:] {
+		for key, text := range f.HTML {
+			all.HTML[key] = text
+		}
+	}
+	return all, w.changed
+}
+
+// parts renders the pieces of a page that may change: by identifier, and the
+// identifiers of its rows in order.
+func (d *Dashboard) parts(c content) (html map[string]string, order []string) {
+	html = map[string]string{}
+	var b bytes.Buffer
+	add := func(p part) {
+		b.Reset()
+		if err := d.pages.ExecuteTemplate(&b, p.Template, p.Data); err != nil {
+			panic(err) // a template that does not fit its data
+		}
+		html[p.ID] = b.String()
+	}
+	for _, p := range c.parts {
+		add(p)
+	}
+	for _, p := range c.rows {
+		add(p)
+		order = append(order, p.ID)
+	}
+	return html, order
+}
+
+// stale reports that what v shows of its lock is not of just now.
+func (v *views) stale(w *view) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return time.Since(w.detail.seen) > time.Second
+}
+
+// show notes which names a page has that nobody is told about yet.
+func (v *views) show(w *view, names []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if w.readers == 0 {
+		w.names = names
+	}
+}

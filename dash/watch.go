@@ -1,0 +1,215 @@
+package dash
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	lookEvery  = 900 * time.Millisecond // so that what is shown is less than 1 s old
+	lingerTime = 12 * time.Second       // longer than a browser without JavaScript takes to come back
+	walkEvery  = time.Second
+	walkRetry  = 2 * time.Second
+
+	// probeName is looked at while no lock is shown, to know that the store
+	// answers. It need not exist.
+	probeName = "holdfast-dashboard"
+)
+
+// Watch keeps the dashboard watching while nobody looks, so that its history and
+// charts have no holes. It returns when ctx ends, with its cause, or after Close.
+func (d *Dashboard) Watch(ctx context.Context) error {
+	leave, ok := d.join()
+	if !ok {
+		return nil
+	}
+	defer leave()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-d.done:
+		return nil
+	}
+}
+
+// Close ends all streams of updates, and waits until nothing of the dashboard
+// runs any more; what comes later is answered with 503. http.Server.Shutdown does
+// not end streams: pass Close to its RegisterOnShutdown. A Dashboard that is used
+// until its program ends need not be closed.
+func (d *Dashboard) Close() {
+	d.mu.Lock()
+	if !d.closed {
+		d.closed = true
+		close(d.done)
+	}
+	watcher := d.watcher
+	d.mu.Unlock()
+	if watcher != nil {
+		<-watcher
+	}
+}
+
+// join says that somebody looks, until leave is called. It starts the watcher if
+// there is none.
+func (d *Dashboard) join() (leave func(), ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, false
+	}
+	d.viewers++
+	if !d.watching {
+		before, ended := d.watcher, make(chan struct{})
+		d.watching, d.watcher = true, ended
+		go d.watch(before, ended)
+	}
+	return d.leave, true
+}
+
+func (d *Dashboard) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.viewers--
+	d.left = time.Now()
+}
+
+// idle reports, at the end of a round, that nobody has looked for a while. The
+// watcher that asks must then end: the next viewer starts another.
+func (d *Dashboard) idle(now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed && (d.viewers > 0 || now.Sub(d.left) < lingerTime) {
+		return false
+	}
+	d.watching = false
+	return true
+}
+
+// watch is the watcher: it looks at what is on the pages, and hands it out. At its
+// side another goroutine walks over all names. The watcher before it may be about
+// to end.
+func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
+	defer close(ended)
+	if before != nil {
+		<-before
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	walked := make(chan struct{})
+	go func() {
+		defer close(walked)
+		d.walk(ctx)
+	}()
+	defer func() { cancel(); <-walked }()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		d.round(ctx)
+		if d.idle(time.Now()) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-d.done:
+		}
+	}
+}
+
+// round looks once at all that is shown somewhere, and tells the browsers.
+func (d *Dashboard) round(ctx context.Context) {
+	names, details := d.views.wanted(time.Now())
+	granted := d.budget.take(time.Now(), max(1, len(names)))
+	if names = turn(names, granted, &d.turn); len(names) == 0 {
+		names = []string{d.options.Prefix + probeName}
+	}
+	d.look(ctx, names)
+	for _, v := range details {
+		if d.store.now().failing.IsZero() && d.budget.takeAll(time.Now(), looksPerDetail) {
+			v.refresh(ctx, d)
+		}
+	}
+	held, waits := d.table.totals()
+	d.history.sample(time.Now(), held, waits)
+	d.publish()
+}
+
+// turn returns n of names: others each time, if n is less than there are.
+func turn(names []string, n int, next *int) []string {
+	if n >= len(names) {
+		*next = 0
+		return names
+	}
+	some := make([]string, 0, n)
+	for i := range n {
+		some = append(some, names[(*next+i)%len(names)])
+	}
+	*next = (*next + n) % len(names)
+	return some
+}
+
+// walk finds the names that are locked, again and again, at a pace that the store
+// does not feel.
+func (d *Dashboard) walk(ctx context.Context) {
+	for {
+		began := time.Now()
+		found, err := d.pass(ctx)
+		rest := max(walkEvery, time.Duration(found)*4*time.Second/walkPace-time.Since(began))
+		if err != nil {
+			rest = walkRetry
+		}
+		timer := time.NewTimer(rest)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// pass walks over all names once.
+func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
+	d.table.begin(time.Now())
+	options := driver.ListOptions{Prefix: d.options.Prefix, Pace: walkPace, Counters: d.options.Counters}
+	for record, failed := range d.locker.List(ctx, options) {
+		if failed != nil {
+			err = failed
+			break
+		}
+		if found++; found > mostNames {
+			err = driver.ErrIncomplete
+			break
+		}
+		d.table.found(time.Now(), []driver.Record{record}, true)
+	}
+	if ctx.Err() == nil {
+		d.table.end(time.Now(), err)
+	}
+	return found, err
+}
+
+// freshen looks at those of names that were not looked at just now, as far as the
+// budget goes.
+func (d *Dashboard) freshen(ctx context.Context, names []string) {
+	old := d.table.stale(names, time.Now().Add(-time.Second))
+	if len(old) == 0 {
+		return
+	}
+	if old = old[:d.budget.take(time.Now(), len(old))]; len(old) > 0 {
+		d.look(ctx, old)
+	}
+}
+
+// shown reports that a page may tell of name.
+func (d *Dashboard) shown(name string) bool {
+	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.Prefix)
+}
+
+// freshenNow looks at a name that was just changed.
+func (d *Dashboard) freshenNow(ctx context.Context, name string) {
+	if d.budget.take(time.Now(), 1) == 1 {
+		d.look(ctx, []string{name})
+	}
+}

@@ -1,0 +1,111 @@
+package dashtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/dash"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+func (s *site) backend() driver.Backend { return redishold.New(s.connect(), nil) }
+
+func findings(context.Context) []dash.Finding {
+	return []dash.Finding{
+		{Severity: dash.Danger, Title: "eviction", Text: "maxmemory-policy is allkeys-lru: a server that is full drops locks.", Remedy: "CONFIG SET maxmemory-policy noeviction"},
+		{Severity: dash.Warning, Title: "replicas", Text: "The server has no replica.", Remedy: "Add one, and set min-replicas-to-write 1."},
+		{Severity: dash.Note, Title: "persistence", Text: "appendonly is off.", Remedy: "Think about what a restart may forget."},
+		{Severity: dash.Unknown, Title: "clock", Text: "The user may not ask."},
+		{Severity: dash.Good, Title: "version", Text: "Redis 7.0.15."},
+	}
+}
+
+const fill = `for i = 1, tonumber(ARGV[2]) do
+  local key = string.format('lock:%05d', i)
+  redis.call('HSET', key, ARGV[1] .. ':' .. (i % 50), 1)
+  redis.call('PEXPIRE', key, 3600000)
+end`
+
+// With 10,000 locks the first row is there at once, what is shown is not old, the
+// tab answers, and Redis hardly notices.
+func TestTenThousandLocks(t *testing.T) {
+	s := start(t, nil)
+	s.redis.Do("EVAL", fill, "0", java, "10000")
+	p := open(t, desktop())
+	// What a page without anything costs here and now: other programs may be busy.
+	p.visit(s.url("static/icon.svg"))
+	began := time.Now()
+	p.visit(s.url("static/icon.svg"))
+	bare := time.Since(began)
+	pause := pauses(p, 3*time.Second)
+
+	began = time.Now()
+	p.visit(s.url(""))
+	p.until(2*time.Second, "the first row", "document.querySelector('#rows tr')")
+	took := time.Since(began)
+	t.Logf("first row after %v; a bare page takes %v and pauses for %v", took, bare, pause)
+	if took > time.Second+bare {
+		t.Errorf("the first row was there after %v, want within 1s", took)
+	}
+	p.until(10*time.Second, "a full page", "document.querySelectorAll('#rows tr').length === 25")
+	time.Sleep(2 * time.Second)
+
+	before := commands(s)
+	watchPauses(p)
+	measured := time.Now()
+	var worst time.Duration
+	for i := range 8 {
+		name := eval[string](p, fmt.Sprintf("document.querySelectorAll('#rows tr')[%d].querySelector('th').innerText", i))
+		s.redis.Do("HSET", name, java+":777", "1")
+		worst = max(worst, p.until(3*time.Second, "the change of "+name, row(name)+" && "+row(name)+".innerText.includes('thread 777')"))
+		time.Sleep(time.Duration(137*(i+1)) * time.Millisecond)
+	}
+	if worst > 1150*time.Millisecond { // the browser is asked every 15 ms
+		t.Errorf("a change was shown after %v, want at most 1s", worst)
+	}
+	time.Sleep(max(0, 15*time.Second-time.Since(measured)))
+	rate := float64(commands(s)-before) / time.Since(measured).Seconds()
+	gap := longestPause(p)
+	t.Logf("changes within %v, %.0f commands per second, longest pause of the tab %v", worst, rate, gap)
+	if rate >= 200 {
+		t.Errorf("Redis ran %.0f commands per second, want less than 200", rate)
+	}
+	if gap > 200*time.Millisecond+2*pause {
+		t.Errorf("the tab did not answer for %v, want at most 200ms", gap)
+	}
+}
+
+// watchPauses begins to measure for how long the tab does nothing.
+func watchPauses(p *tab) {
+	p.Helper()
+	eval[bool](p, `(() => { window.longest = 0; let last = performance.now();
+		setInterval(() => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now; }, 10);
+		return true; })()`)
+}
+
+func longestPause(p *tab) time.Duration {
+	p.Helper()
+	return time.Duration(eval[float64](p, "window.longest") * float64(time.Millisecond))
+}
+
+// pauses returns for how long the tab does nothing with the page that it shows.
+func pauses(p *tab, during time.Duration) time.Duration {
+	p.Helper()
+	watchPauses(p)
+	time.Sleep(during)
+	return longestPause(p)
+}
+
+// commands returns how many commands the server has run, inside of scripts too.
+func commands(s *site) (n int64) {
+	for name, calls := range s.redis.CommandStats() {
+		if !strings.HasPrefix(name, "info") {
+			n += calls
+		}
+	}
+	return n
+}

@@ -1,0 +1,112 @@
+package dashtest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dash"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// Two clients of Redisson, as they name themselves.
+const (
+	java    = "8743c9c0-0795-4907-87fd-6c719a6b4586"
+	another = "1b9f7a4e-5a0c-4be4-9c67-2f4f7b1a9d10"
+)
+
+// site is a dashboard of a real Redis.
+type site struct {
+	*testing.T
+	redis  *redistest.Server
+	server *httptest.Server
+	dash   *dash.Dashboard
+	client *holdfast.Locker // of programs that take locks
+}
+
+func start(t *testing.T, opts *dash.Options) *site {
+	t.Helper()
+	s := &site{T: t, redis: redistest.Start(t)}
+	s.client = holdfast.New(redishold.New(s.connect(), nil), nil)
+	s.dash = dash.Handler(holdfast.New(redishold.New(s.connect(), nil), nil), opts)
+	s.server = httptest.NewServer(s.dash)
+	t.Cleanup(func() {
+		s.dash.Close()
+		s.server.Close()
+	})
+	return s
+}
+
+func (s *site) connect() *rueidisconn.Conn {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := rueidisconn.Open(ctx, s.redis.URL(), nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(conn.Close)
+	return conn
+}
+
+func (s *site) url(path string) string { return s.server.URL + "/" + path }
+
+func (s *site) lock(name string, opts ...holdfast.Option) *holdfast.Lock {
+	s.Helper()
+	lock, err := s.client.TryLock(s.Context(), name, opts...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = lock.Unlock() })
+	return lock
+}
+
+// javaLock takes a lock as Redisson does.
+func (s *site) javaLock(name, owner string, ttl time.Duration) {
+	s.redis.Do("HSET", name, owner, "1")
+	s.redis.Do("PEXPIRE", name, itoa(ttl.Milliseconds()))
+}
+
+func everybodyOperates(*http.Request) dash.Role { return dash.Operator }
+
+// furnish takes locks of many kinds.
+func (s *site) furnish() {
+	s.Helper()
+	ctx := s.Context()
+	s.lock("deploy/prod")
+	s.lock("stock:42", holdfast.Lease(10*time.Minute))
+	s.lock("backup of <db> & \"all\"\n\x00", holdfast.Lease(5*time.Minute))
+	s.javaLock("orders:7", java+":42", 30*time.Second)
+	s.javaLock("anyLock", another+":1", time.Hour)
+	s.redis.Do("HSET", "prices", "mode", "read", java+":51", "1", another+":8", "1")
+	s.redis.Do("PEXPIRE", "prices", "60000")
+	for _, reader := range []string{java + ":51", another + ":8"} {
+		s.redis.Do("SET", "{prices}:"+reader+":rwlock_timeout:1", "1", "PX", "60000")
+	}
+	s.hold(s.client.Semaphore("pool", 5).Acquire(ctx))
+	s.hold(s.client.FairMutex("billing").Lock(ctx))
+	for range 2 {
+		waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if lock, err := s.client.FairMutex("billing").Lock(waiting); err == nil {
+				_ = lock.Unlock()
+			}
+		}()
+		s.Cleanup(func() { cancel(); <-done })
+	}
+}
+
+func (s *site) hold(lock *holdfast.Lock, err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = lock.Unlock() })
+}

@@ -1,0 +1,122 @@
+// Package doctor looks at the Redis servers that keep locks, and says what
+// endangers the locks: settings that let a server forget or drop them, a
+// deployment that cannot fail over, rights that are missing, links that are too
+// slow for the lease.
+//
+// It asks, and changes no setting. What it writes are scratch locks of its own,
+// which end with the examination: only so it can tell whether the user may lock.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Ask sends one command to one server, at most once, and returns the answer. Its
+// Value may also be a map.
+type Ask = func(ctx context.Context, command ...string) redishold.Result
+
+// Asker is a redishold.Conn that lets each server be asked by itself. Those of
+// rueidisconn and goredisconn are, and so are rueidisconn.Sentinels. Of any other
+// Conn little is learnt.
+type Asker interface {
+	// Servers returns how to ask each server that is known, by its address. It
+	// does not say whether they answer.
+	Servers(ctx context.Context) (map[string]Ask, error)
+}
+
+// Options say how the locks are used. The zero value is that of a program that
+// leaves everything at its default.
+type Options struct {
+	TTL    time.Duration // holdfast.Options.TTL; default 30s
+	Margin time.Duration // holdfast.Options.Margin; default TTL/10
+
+	// Redis is what the programs pass to redishold.New: Prefix, Protocol and
+	// Replicas matter here.
+	Redis redishold.Options
+
+	// Name is what the names of locks begin with, where the rights of the user
+	// depend on it. The scratch locks are called Name + "holdfast-doctor".
+	Name string
+
+	Sentinels Asker  // the Sentinels, if there are any
+	Master    string // what they call the master
+
+	Keys  int // how many keys may be looked at for locks without an end; default 20000, negative none
+	Trips int // how many round trips are timed, for 3 s at most; default 50
+}
+
+func (o Options) withDefaults() Options {
+	o.TTL = cmp.Or(o.TTL, 30*time.Second)
+	o.Margin = cmp.Or(o.Margin, o.TTL/10)
+	o.Keys = cmp.Or(o.Keys, 20000)
+	o.Trips = cmp.Or(o.Trips, 50)
+	return o
+}
+
+// spare is how long a renewal may be late at the worst: it is due when a third
+// of the lease has passed.
+func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
+
+// Examine asks all servers and returns what it found. It takes a few seconds at
+// most, more if servers are mute. What a server does not tell, for want of rights
+// or because it does not know the question, is a finding of Unknown, not an error.
+//
+// An error says that nothing could be learnt: ctx has ended, or the server cannot
+// be reached or refuses the client.
+func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	e := &exam{options: o.withDefaults(), conn: conn}
+	if err := e.visit(ctx); err != nil {
+		return nil, err
+	}
+	e.sentinels = e.visitSentinels(ctx)
+	for _, s := range e.servers {
+		e.add(s.addr, checkServer(e, s)...)
+	}
+	e.add("", checkDeployment(e)...)
+	e.add("", e.tryOut(ctx)...)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.report(), nil
+}
+
+// exam is one examination.
+type exam struct {
+	options   Options
+	conn      redishold.Conn
+	servers   []*server
+	sentinels []*sentinel
+	findings  []Finding
+}
+
+// add records findings about the server at addr, or about all together.
+func (e *exam) add(addr string, findings ...Finding) {
+	for _, f := range findings {
+		if addr != "" && f.Servers == nil {
+			f.Servers = []string{addr}
+		}
+		f.Saw = plain(f.Saw)
+		e.findings = append(e.findings, f)
+	}
+}
+
+// cluster reports that the servers form a cluster.
+func (e *exam) cluster() bool { return slices.ContainsFunc(e.servers, (*server).isCluster) }
+
+// watched reports that Sentinels look after the servers.
+func (e *exam) watched() bool {
+	return e.options.Sentinels != nil ||
+		slices.ContainsFunc(e.servers, func(s *server) bool { return s.watchers > 0 })
+}
+
+// failsOver reports that a replica may take over by itself.
+func (e *exam) failsOver() bool { return e.cluster() || e.watched() }

@@ -1,0 +1,7 @@
+-- doctor_publish: sends a message as the scripts of the locks do.
+--
+-- KEYS   1 any key in the slot of the channel
+-- ARGV   1 PUBLISH or SPUBLISH, 2 channel, 3 message
+-- Reply  how many received it, of those that this server knows of
+
+return redis.call(ARGV[1], ARGV[2], ARGV[3])

@@ -1,0 +1,6 @@
+package doctor
+
+import _ "embed" // publish.lua
+
+//go:embed publish.lua
+var publishSource string
