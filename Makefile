@@ -4,6 +4,8 @@ MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf pr
 FLAGS   ?=
 # Packages that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
+# Packages that take longest, and so begin first.
+LONG    := internal/e2e/(locktest|conntest|dashtest)$$
 # Packages that need programs in other languages, and where those are kept.
 FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
 INTEROP ?= $(or $(HOLDFAST_INTEROP),$(HOME)/.cache/holdfast-interop)
@@ -18,7 +20,9 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 
 .PHONY: test
 test: redis databases ## all tests but the random histories of make e2e, with the race detector, against real servers
-	@set -e; for m in $(MODULES); do echo "== $$m"; $(GO) test -race $(FLAGS) $$($(GO) list ./$$m/... | grep -vE '$(ALONE)|$(FOREIGN)'); done
+	@set -e; for m in $(MODULES); do echo "== $$m"; \
+		all=$$($(GO) list ./$$m/... | grep -vE '$(ALONE)|$(FOREIGN)'); \
+		$(GO) test -race $(FLAGS) $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)'); done
 	$(GO) test -race $(FLAGS) ./internal/e2e/matrix
 
 .PHONY: race

@@ -76,7 +76,7 @@ func TestStreamTellsWhatChanges(t *testing.T) {
 		if f, ok := st.next(); !ok || !f.Full || f.ID == 0 || f.AsOf == 0 || f.HTML["summary"] == "" {
 			t.Fatalf("got first frame %+v, want everything", f)
 		}
-		f, _ := st.until(2*time.Second, "1 held")
+		f, _ := st.until(3*time.Second, "1 held")
 
 		second := s.lock("second")
 		seen, _ := st.until(3*time.Second, "second")
