@@ -24,6 +24,7 @@ type acquisition struct {
 	place  *ticket // nil while the claim stands in no queue of this process
 	given  *hold   // what another goroutine of this process handed on; nil if nothing
 	waiter driver.Waiter
+	asked  moment // the start of the last try
 
 	tries    int
 	failures int            // in a row, without an answer
@@ -173,7 +174,7 @@ func (a *acquisition) giveUp() {
 // again; busy, wait.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
-		start := a.locker.now()
+		a.asked = a.locker.now()
 		tryCtx := waitCtx
 		if a.tries == 0 {
 			tryCtx = ctx
@@ -181,12 +182,15 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		out, err := a.try(tryCtx)
 		switch {
 		case err == nil && out.Granted:
-			if lock := a.granted(start, out); lock != nil {
+			if lock := a.granted(a.asked, out); lock != nil {
 				return lock, nil
 			}
 		case err == nil:
 			if err := a.wait(ctx, waitCtx, out); err != nil {
 				return nil, err
+			}
+			if lock := a.grantedMeanwhile(); lock != nil {
+				return lock, nil
 			}
 			continue
 		}
@@ -216,15 +220,41 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
 func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
-	deadline := start.mono + out.ValidFor - a.margin
-	if deadline-a.locker.elapsed() < (out.ValidFor-a.margin)/2 {
+	if a.tooLate(start, out, a.margin) {
 		a.claim.Unsettled = true
 		return nil
 	}
 	if a.claim.Unsettled {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
-	l := newLease(a, start, deadline, out)
+	return a.hold(start, out, a.margin)
+}
+
+// grantedMeanwhile makes a hold of what the store granted on its own while the
+// claim waited. It returns nil if that is not so, or if the next try is to say:
+// where that would extend the lease, or see to an earlier try without an answer.
+func (a *acquisition) grantedMeanwhile() *Lock {
+	store, ok := a.waiter.(driver.Granter)
+	if !ok || a.req.leased || a.claim.Unsettled {
+		return nil
+	}
+	out, ok := store.Granted()
+	margin := min(a.margin, out.ValidFor/10)
+	if !ok || a.tooLate(a.asked, out, margin) {
+		return nil
+	}
+	return a.hold(a.asked, out, margin)
+}
+
+// tooLate says that so much of a lease that began at start has passed that a hold
+// of it would be over soon.
+func (a *acquisition) tooLate(start moment, out driver.Outcome, margin time.Duration) bool {
+	return start.mono+out.ValidFor-margin-a.locker.elapsed() < (out.ValidFor-margin)/2
+}
+
+// hold makes a hold of a lease that began at start.
+func (a *acquisition) hold(start moment, out driver.Outcome, margin time.Duration) *Lock {
+	l := newLease(a, start, start.mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)
 	a.settleIn(l)
 	a.locker.keeper.add(l)

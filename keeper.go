@@ -54,12 +54,17 @@ func (k *keeper) onGrid(t instant) instant {
 
 // add takes on a lease. Its first renewal comes at a random moment between one
 // third of a period and the whole of it, so that locks taken together are not
-// renewed together ever after.
+// renewed together ever after. One that is still short, see driver.Granter, is
+// renewed when a third of what is left has passed.
 func (k *keeper) add(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !l.fixed {
 		l.renewing.renewAt = k.onGrid(l.proven.mono + k.period() - rand.N(k.period()*2/3+1)) //nolint:gosec // spreads load
+		if l.ends-l.proven.mono < l.ttl/2 {
+			now := k.locker.elapsed()
+			l.renewing.renewAt = min(l.renewing.renewAt, now+(l.deadline-now)/3)
+		}
 	}
 	if len(k.leases) == 0 {
 		k.clock.last = l.proven

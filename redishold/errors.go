@@ -186,5 +186,5 @@ func (b *Backend) grants(p place, channel, command, text string) string {
 
 // allCommands are the commands that a user of the engine needs, as ACL rules.
 const allCommands = "+eval +evalsha +subscribe +unsubscribe +publish +spublish " +
-	"+exists +del +pexpire +pttl +get +set +hget +hset +hexists +hdel +hscan +hlen +hkeys +hgetall +time +incrby " +
-	"+lindex +lpop +lrange +lrem +rpush +zadd +zcard +zcount +zrange +zrangebyscore +zrem +zremrangebyscore +zscore"
+	"+exists +del +pexpire +pttl +get +set +hget +hmget +hset +hexists +hdel +hscan +hlen +hkeys +hgetall +time +incrby " +
+	"+lindex +llen +lpop +lpos +lrange +lrem +rpush +zadd +zcard +zcount +zmscore +zrange +zrangebyscore +zrem +zremrangebyscore +zscore"

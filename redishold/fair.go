@@ -11,6 +11,9 @@ const (
 	// fairPresence is how long a waiter in the queue counts as alive after its
 	// last try. The core tries at least once a second, so one that died delays the
 	// next by no more than this.
+	//
+	// It is also for how long a release gives the lock to a waiter, and counted from
+	// that waiter's last try. All clients of a lock must agree on it.
 	fairPresence = 4 * time.Second
 
 	// fairWait is how long Redisson waits for its own silent waiters, if nobody
@@ -30,18 +33,23 @@ func loadFairScripts() fairScripts {
 }
 
 // fair is Redisson's fair lock: the hash of an RLock, and beside it a list of
-// waiting owners with a sorted set of their deadlines. Each waiter has a channel
-// of its own. What tells a live waiter of Holdfast from a dead one is a sorted
+// waiting owners with a sorted set of their deadlines. Each waiter of Redisson's
+// has a channel of its own. What tells a live waiter of Holdfast from a dead one is a sorted
 // set more, of which Redisson knows nothing.
 type fair struct {
 	rlock
 	scripts *fairScripts
 	wait    time.Duration // of Redisson's waiters
+	gives   string        // for how long a release gives the lock to the next, in ms; 0: it only wakes
 }
 
 // fairLock returns how a fair lock is kept.
 func (b *Backend) fairLock() form {
-	return fair{rlock: rlock{b.layout, &b.scripts}, scripts: &b.fair, wait: b.fairWait}
+	f := fair{rlock: rlock{b.layout, &b.scripts}, scripts: &b.fair, wait: b.fairWait, gives: "0"}
+	if b.options.Replicas == 0 { // else replicas have to acknowledge what the next one gets
+		f.gives = ms(fairPresence)
+	}
+	return f
 }
 
 // queue returns the keys of p's queue, of its deadlines, and of Holdfast's living.
@@ -72,8 +80,8 @@ func (f fair) release(to room, p place, c driver.Claim, publish []string) Call {
 	queue, deadlines, alive := f.queue(p)
 	return Call{
 		Script: f.scripts.release,
-		Keys:   append(to.keys, p.lock, queue, deadlines, alive),
-		Args:   append(append(to.args, c.Owner, "0", p.channel+":"), publish...),
+		Keys:   append(to.keys, p.lock, queue, deadlines, alive, p.counter),
+		Args:   append(append(to.args, c.Owner, "0", p.channel+":", f.gives), publish...),
 	}
 }
 
@@ -85,7 +93,8 @@ func (f fair) abandon(p place, c driver.Claim, publish []string, markTTL time.Du
 	return call
 }
 
-// channel is the waiter's own: a release wakes only the one whose turn it is.
+// channel is the waiter's own, where Redisson wakes the one whose turn it is. See
+// sharedChannel.
 func (f fair) channel(p place, c driver.Claim) string { return p.channel + ":" + c.Owner }
 
 // tellsAll: a release tells only the next.

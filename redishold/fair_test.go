@@ -47,14 +47,14 @@ func TestFairSaysWhatItWants(t *testing.T) {
 		if err := b.Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		want("KEYS of a release", sent().Keys, append([]string{p.lock}, f.queue...))
-		want("ARGV of a release", sent().Args, []string{c.Owner, "0", f.channel, "PUBLISH"})
+		want("KEYS of a release", sent().Keys, append(append([]string{p.lock}, f.queue...), p.counter))
+		want("ARGV of a release", sent().Args, []string{c.Owner, "0", f.channel, "4000", "PUBLISH"})
 		c.Unsettled = true
 		if err := b.Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.lock}, f.queue...), mark))
-		want("ARGV of a clean-up", sent().Args, []string{c.Owner, "30000", f.channel, "PUBLISH"})
+		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.lock}, f.queue...), p.counter, mark))
+		want("ARGV of a clean-up", sent().Args, []string{c.Owner, "30000", f.channel, "4000", "PUBLISH"})
 		want("renewal", append(b.form(c).renew(room{}, p, c).Keys, b.form(c).renew(room{}, p, c).Script.Name()), []string{p.lock, "renew"})
 		want("channel", []string{b.form(c).channel(p, c)}, []string{f.channel + c.Owner})
 	}

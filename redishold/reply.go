@@ -13,6 +13,8 @@ type tryReply struct {
 	token     uint64        // granted
 	remaining time.Duration // busy; negative if the lock never expires
 	owner     string        // busy; "" if unknown
+	alive     int64         // queued: until when the owner counts as alive; 0 if there is no queue
+	strangers int64         // queued: how many before it are not Holdfast's
 	mark      string        // gone
 }
 
@@ -42,11 +44,19 @@ func parseTry(value any) (tryReply, error) {
 	code, ok := list[0].(int64)
 	switch {
 	case !ok:
-	case code == 0 && len(list) == 4:
+	case code == 0 && (len(list) == 4 || len(list) == 6):
 		pttl, okTTL := list[1].(int64)
 		owner, okOwner := list[2].(string)
-		if okTTL && okOwner {
-			return tryReply{state: tryBusy, remaining: remaining(pttl), owner: owner}, nil
+		reply := tryReply{state: tryBusy, remaining: remaining(pttl), owner: owner}
+		okQueue := true
+		if len(list) == 6 {
+			var okStrangers bool
+			reply.alive, okQueue = list[4].(int64)
+			reply.strangers, okStrangers = list[5].(int64)
+			okQueue = okQueue && okStrangers && reply.alive > 0 && reply.strangers >= 0
+		}
+		if okTTL && okOwner && okQueue {
+			return reply, nil
 		}
 	case code == -1 && len(list) == 1:
 		return tryReply{state: tryOtherKind}, nil

@@ -39,6 +39,9 @@ type topic struct {
 	changed chan struct{} // closed when version or state changes, and replaced
 	turns
 
+	shared bool // by owners who are told one by one
+	mail   mail // for them
+
 	err   error     // why the last attempt failed
 	again time.Time // when the next may begin
 }
@@ -168,11 +171,17 @@ func (ts *topics) subscribed(t *topic, subs []Subscription, err error) bool {
 
 // notice records what a subscription heard. Until all channels are confirmed
 // there is nothing to record: the version that follows is new to everybody.
+//
+// A message for one of the owners that share the channel is for that one alone.
 func (ts *topics) notice(t *topic, n Notice) {
+	owner, grant, personal := parseFairMessage(n.Payload)
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	switch {
 	case t.state != topicLive:
+	case personal && t.shared:
+		ts.last++
+		t.mail.deliver(owner, ts.last, grant)
 	case n.Payload == takenMessage:
 		t.taken = t.version
 		t.wake()

@@ -16,6 +16,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add("orders", "0", []byte{0, 1, 2, 3})
 	f.Add("{a}\x00", "\xff\x00", []byte{1, 1, 0, 3, 2, 2})
 	f.Add("a", "-1", []byte{4, 0, 3, 1, 5, 0})
+	f.Add("a", "5:7:somebody", []byte{0, 4, 0, 5})
 	f.Add("b", "9999999999999999999999", []byte{2, 3, 0, 0, 0, 4})
 	slots := slotTable()
 	f.Fuzz(func(t *testing.T, name, payload string, steps []byte) {

@@ -62,6 +62,8 @@ type try struct {
 	ahead uint64
 	call  Call
 	tells bool // others are told that the name is taken
+
+	shared uint64 // of a fair claim, see fairAhead
 }
 
 // prepare does what comes before the call, which it puts into to. Its errors say that nothing was sent.
@@ -71,14 +73,18 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim, to room) (try, er
 	if err != nil {
 		return try{}, err
 	}
+	channel := f.channel(p, c)
 	t := try{
 		claim: c, place: p, info: info,
-		ahead: b.topics.version(f.channel(p, c)), // before the try: what comes after it is a change
+		ahead: b.topics.version(channel), // before the try: what comes after it is a change
 		call:  f.acquire(to, p, c, b.publishWith(info)),
 	}
 	if f == b.forms.exclusive && t.ahead != 0 && !info.Cluster { // in a cluster messages of two channels may overtake each other
 		t.call.Args = append(append(t.call.Args, p.channel), b.publishWith(info)...)
 		t.tells = true
+	}
+	if _, ok := f.(fair); ok {
+		t.shared = b.topics.stamp(sharedChannel(channel, c.Owner)) // before the try, too
 	}
 	return t, nil
 }
@@ -106,11 +112,13 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	case reply.state == tryGone:
 		return driver.Outcome{}, lost(reply.mark)
 	default:
-		return driver.Outcome{
-			RetryAfter: retryAfter(reply.remaining),
-			Holder:     b.person(ctx, reply.owner),
-			Ahead:      t.ahead,
-		}, nil
+		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining), Holder: b.person(ctx, reply.owner)}
+		if reply.alive > 0 {
+			out.Ahead = b.queued(t, reply)
+		} else {
+			out.Ahead = t.ahead
+		}
+		return out, nil
 	}
 }
 

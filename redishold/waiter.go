@@ -12,6 +12,9 @@ import (
 // Waiter returns a Waiter for c. All Waiters for one name share a subscription,
 // which ends with the last of them.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
+	if f, ok := b.form(c).(fair); ok && b.topics.poll == 0 {
+		return b.fairWaiter(f, c)
+	}
 	return &waiter{topics: &b.topics, channel: b.form(c).channel(b.layout.place(c.Name), c)}
 }
 

@@ -23,7 +23,7 @@ const (
 	silence  = 300000 // ms that one of Redisson does
 )
 
-var fairReleaseKeys = []string{lockKey, queueKey, deadlineKey, aliveKey}
+var fairReleaseKeys = []string{lockKey, queueKey, deadlineKey, aliveKey, counterKey}
 
 func fairMark(owner string) string { return "holdfast:gone:{stock:42}:" + owner }
 
@@ -54,19 +54,50 @@ func (b *bench) fairBusy(owners ...string) (reply []any) {
 	b.t.Helper()
 	for _, owner := range owners {
 		_, answer := b.fairTry(owner)
-		if reply, _ = answer.([]any); len(reply) != 4 || reply[0] != int64(0) {
+		if reply, _ = answer.([]any); len(reply) != 6 || reply[0] != int64(0) {
 			b.t.Fatalf("fair_acquire for %s: got %v, want busy", owner, answer)
+		}
+		if alive := b.String("ZSCORE", aliveKey, owner); fmt.Sprint(reply[4]) != alive {
+			b.t.Fatalf("fair_acquire for %s: got %v, want it alive until %s", owner, reply, alive)
 		}
 	}
 	return reply
 }
 
+// fairRelease runs fair_release, which gives the lock to the next.
 func (b *bench) fairRelease(owner string) {
 	b.t.Helper()
-	got := b.run("fair_release", fairReleaseKeys, owner, 0, channel+":", "PUBLISH")
+	b.fairReleaseFor(owner, presence)
+}
+
+// fairReleaseFor gives the lock to the next for so many ms at most, or only wakes
+// it.
+func (b *bench) fairReleaseFor(owner string, most int) {
+	b.t.Helper()
+	got := b.run("fair_release", fairReleaseKeys, owner, 0, channel+":", most, "PUBLISH")
 	if code, ok := got.(int64); !ok || code < 1 {
 		b.t.Fatalf("fair_release for %s: got %v, want released", owner, got)
 	}
+}
+
+// fairGiven reads what was heard: that owner, which had tried with that reply, was
+// given the lock. It returns the token.
+func (b *bench) fairGiven(heard []redistest.Message, owner string, reply []any) int64 {
+	b.t.Helper()
+	client, _, _ := strings.Cut(owner, ":")
+	if len(heard) != 1 || heard[0].Channel != channel+":"+client {
+		b.t.Fatalf("messages: got %v, want one for %s", heard, owner)
+	}
+	parts := strings.SplitN(heard[0].Payload, ":", 3)
+	token, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil || len(parts) != 3 || parts[1] != fmt.Sprint(reply[4]) || parts[2] != owner {
+		b.t.Fatalf("message: got %q, want a token, and %v of %s", heard[0].Payload, reply[4], owner)
+	}
+	b.wantHash(map[string]string{owner: "1"})
+	if ttl := b.Int("PTTL", lockKey); ttl <= 0 || ttl > presence {
+		b.t.Fatalf("lock given to %s: got a TTL of %d ms, want up to %d", owner, ttl, presence)
+	}
+	return token
 }
 
 func (b *bench) queue() []string {
@@ -249,19 +280,26 @@ func TestFairFirstComeFirstServed(t *testing.T) {
 	b.fairBusy("b:1", "c:1", "d:1", "c:1", "b:1", "b:1")
 	b.wantQueue("b:1", "c:1", "d:1")
 	b.wantFairTTLs()
-	for _, owner := range []string{"a:1", "b:1", "c:1"} {
-		b.fairRelease(owner)
+	for i, owner := range []string{"a:1", "b:1", "c:1"} {
 		next := string(owner[0]+1) + ":1"
-		if want := []redistest.Message{{Channel: channel + ":" + next, Payload: "0"}}; !slices.Equal(b.heardBefore(heard), want) {
-			t.Fatalf("messages: got %v, want %v alone", heard.Messages(), want)
+		most := presence * (i % 2) // the next is woken, or has the lock
+		last := b.fairBusy(next)
+		b.fairReleaseFor(owner, most)
+		messages := b.heardBefore(heard)
+		if want := []redistest.Message{{Channel: channel + ":" + next[:1], Payload: "0:0:" + next}}; most == 0 && !slices.Equal(messages, want) {
+			t.Fatalf("messages: got %v, want %v alone", messages, want)
+		}
+		if most > 0 {
+			b.fairGiven(messages, next, last)
 		}
 		heard = b.Listen("*")
 		if next != "d:1" {
 			b.fairBusy("d:1", "e:1")
-			b.run("fair_release", fairReleaseKeys, "e:1", 0, channel+":")
+			b.run("fair_release", fairReleaseKeys, "e:1", 0, channel+":", presence)
 		}
 		b.fairGrant(next)
 		b.wantHash(map[string]string{next: "1"})
+		b.wantTTL(lockKey, 20000)
 	}
 	b.wantQueue()
 	b.fairRelease("d:1")
@@ -316,7 +354,7 @@ func TestFairFreeLockIsTheHeads(t *testing.T) {
 	b.fairBusy("b:1", "c:1")
 	b.Int("DEL", lockKey) // expires unseen
 	for range 2 {
-		if reply := b.fairBusy("c:1"); !reflect.DeepEqual(reply, list(n(0), n(100), "", "0")) {
+		if reply := b.fairBusy("c:1"); !reflect.DeepEqual(reply[:4], list(n(0), n(100), "", "0")) {
 			t.Fatalf("got %v, want busy with a back-off of 100 ms", reply)
 		}
 	}
@@ -337,7 +375,7 @@ func TestFairDeadHeadsAreDroppedTogether(t *testing.T) {
 	b.fairBusy(dead...)
 	b.fairBusy("alive:1")
 	b.vanish(dead...)
-	b.fairRelease("a:1")
+	b.fairReleaseFor("a:1", 0)
 	b.wantQueue("alive:1")
 	b.fairGrant("alive:1")
 }
@@ -364,8 +402,9 @@ func TestFairAnyPollRepairsTheQueue(t *testing.T) {
 	b.vanish("b:1")
 	heard := b.Listen("*")
 	b.fairBusy("d:1")
-	if want := []redistest.Message{{Channel: channel + ":c:1", Payload: "0"}}; !slices.Equal(b.heardBefore(heard), want) {
-		t.Fatalf("messages: got %v, want %v", heard.Messages(), want)
+	want := []redistest.Message{{Channel: channel + ":c:1", Payload: "0"}, {Channel: channel + ":c", Payload: "0:0:c:1"}}
+	if got := b.heardBefore(heard); !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v", got, want)
 	}
 	b.wantQueue("c:1", "d:1")
 	b.fairGrant("c:1")
@@ -385,7 +424,7 @@ func TestFairGivingUp(t *testing.T) {
 	if after := b.score("j:1"); after < before-1000 {
 		t.Fatalf("deadline of the Java waiter: was %d ms from now, is %d", before, after)
 	}
-	b.want(n(0), "fair_release", fairReleaseKeys, "c:1", 0, channel+":", "PUBLISH")
+	b.want(n(0), "fair_release", fairReleaseKeys, "c:1", 0, channel+":", presence, "PUBLISH")
 	if got := b.heardBefore(heard); len(got) != 0 {
 		t.Fatalf("messages while the lock is held: %v", got)
 	}
@@ -403,7 +442,7 @@ func TestFairAbandon(t *testing.T) {
 	b := newBench(t)
 	abandon := func(want any, owner string) {
 		t.Helper()
-		b.want(want, "fair_release", append(slices.Clone(fairReleaseKeys), fairMark(owner)), owner, 20000, channel+":", "PUBLISH")
+		b.want(want, "fair_release", append(slices.Clone(fairReleaseKeys), fairMark(owner)), owner, 20000, channel+":", presence, "PUBLISH")
 		b.wantTTL(fairMark(owner), 20000)
 		b.want(list(n(-2), "abandoned"), "fair_acquire", fairKeys(owner), fairArgs(owner)...)
 	}
@@ -452,7 +491,7 @@ func TestFairTrustsPresenceNotTheScore(t *testing.T) {
 	for _, owner := range []string{"b:1", "c:1"} {
 		b.Int("ZADD", deadlineKey, fmt.Sprint(b.now()-200000), owner)
 	}
-	b.fairRelease("a:1")
+	b.fairReleaseFor("a:1", 0)
 	b.fairBusy("c:1")
 	b.wantScore("c:1", presence)
 	b.wantQueue("b:1", "c:1")
@@ -539,12 +578,24 @@ func TestFairOnAFullServer(t *testing.T) {
 	b.fairBusy("b:1") // who is queued stays queued
 	b.wantQueue("b:1")
 	b.fairGrant("a:1")
-	b.fairRelease("a:1")
+	b.fairReleaseFor("a:1", 0)
 	refused("b:1")
 	b.wantQueue("b:1")
 	b.fairRelease("b:1")
 	b.wantQueue()
-	b.want(list(n(0)), "fair_probe", fairReleaseKeys[1:], channel, "PUBLISH")
+
+	b.String("CONFIG", "SET", "maxmemory", "0")
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	b.fill()
+	b.fairRelease("a:1") // room for the next's hold was made by this one's
+	b.wantHash(map[string]string{"b:1": "1"})
+	b.fairGrant("b:1")
+	b.wantQueue("c:1")
+	b.wantFairTTLs()
+	b.fairRelease("b:1")
+	b.fairRelease("c:1")
+	b.want(list(n(0)), "fair_probe", fairReleaseKeys[1:4], channel, "PUBLISH")
 }
 
 // TestFairMissingRights takes every command from every script in turn. Whatever
@@ -565,7 +616,7 @@ func TestFairMissingRights(t *testing.T) {
 		args   []any
 	}{
 		{"fair_acquire", fairKeys("a:1"), fairArgs("a:1")},
-		{"fair_release", append(slices.Clone(fairReleaseKeys), fairMark("a:1")), []any{"a:1", 30000, channel + ":", "PUBLISH"}},
+		{"fair_release", append(slices.Clone(fairReleaseKeys), fairMark("a:1")), []any{"a:1", 30000, channel + ":", presence, "PUBLISH"}},
 	}
 	for _, c := range cases {
 		for _, command := range append(commandsOf(t, c.script), "PUBLISH") {
@@ -583,6 +634,7 @@ func TestFairMissingRights(t *testing.T) {
 				after := b.Map("HGETALL", lockKey)
 				switch {
 				case maps.Equal(before, after), c.script == "fair_release" && state == "own" && len(after) == 0:
+				case c.script == "fair_release" && state == "own" && maps.Equal(after, map[string]string{"c:1": "1"}):
 				case c.script == "fair_acquire" && (state == "free" || state == "turn") && maps.Equal(after, map[string]string{"a:1": "1"}):
 				default:
 					t.Errorf("%s: lock was %v, is %v", where, before, after)
@@ -599,7 +651,7 @@ func TestFairMissingRights(t *testing.T) {
 // try every command that the scripts use.
 func TestFairProbeFindsEveryMissingRight(t *testing.T) {
 	b := newBench(t)
-	probeKeys := fairReleaseKeys[1:]
+	probeKeys := fairReleaseKeys[1:4]
 	used := map[string]bool{}
 	for _, script := range []string{"fair_acquire", "fair_release"} {
 		for _, command := range commandsOf(t, script) {
@@ -629,4 +681,117 @@ func TestFairProbeFindsEveryMissingRight(t *testing.T) {
 	if keys := b.Keys(); len(keys) != 0 {
 		t.Fatalf("the probe left %q", keys)
 	}
+}
+
+// Whatever is lost of a queue, or about to end, the next try mends.
+func TestFairQueueNeverStaysNorEndsEarly(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	for _, owner := range []string{"c:1", "d:1"} { // one that remains, one that comes
+		for _, key := range []string{queueKey, deadlineKey, aliveKey} {
+			b.Int("PEXPIRE", key, "3000")
+		}
+		b.fairBusy(owner)
+		b.wantFairTTLs()
+	}
+	for _, key := range []string{queueKey, deadlineKey, aliveKey} { // as Redisson makes them
+		b.Int("PERSIST", key)
+	}
+	b.fairBusy("b:1")
+	b.wantFairTTLs()
+	for _, key := range []string{aliveKey, deadlineKey} { // evicted
+		for _, owner := range []string{"c:1", "d:1", "e:1"} {
+			b.Int("DEL", key)
+			b.fairBusy(owner)
+			b.wantNothingStays()
+		}
+	}
+}
+
+// The keys that are left when the dead were dropped have a TTL, too.
+func TestFairQueueAfterTheDead(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("dead:1")
+	b.java("acquire", "j:1")
+	b.vanish("dead:1")
+	b.Int("DEL", lockKey)
+	b.fairBusy("g:1") // drops it, and with it the last that was Holdfast's
+	b.wantQueue("j:1", "g:1")
+	b.wantFairTTLs()
+	b.wantScore("g:1", presence+silence)
+}
+
+// Those who are not Holdfast's are counted, wherever they stand, and not more
+// than once; one that is no longer in the queue counts for nobody.
+func TestFairCountsStrangers(t *testing.T) {
+	b := newBench(t)
+	b.wantJava("granted", "acquire", "j:0")
+	b.java("acquire", "j:1")
+	b.Int("ZADD", aliveKey, fmt.Sprint(b.now()-1), "dropped:1")
+	wantStrangers := func(owner string, want int64) {
+		t.Helper()
+		b.Int("PEXPIRE", lockKey, "30000")
+		if reply := b.fairBusy(owner); reply[5] != want {
+			t.Fatalf("%s: got %v, want %d strangers before it", owner, reply, want)
+		}
+		b.wantScore(owner, 30000+presence+want*silence)
+	}
+	wantStrangers("g:1", 1)
+	var many []string
+	for i := range 1100 {
+		many = append(many, fmt.Sprint("m:", i))
+	}
+	b.fairBusy(many...)
+	b.java("acquire", "j:2")
+	wantStrangers("g:2", 2)
+	wantStrangers("g:2", 2)
+	wantStrangers("g:1", 1)
+	b.wantJava("released", "release", "j:0")
+	b.wantJava("granted", "acquire", "j:1")
+	wantStrangers("m:7", 0)
+}
+
+// Who breaks a lock does not know whose turn it is.
+func TestFairWakeTellsWhoeverIsFirst(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	wake := func(receivers int64) {
+		t.Helper()
+		b.want(n(receivers), "fair_wake", []string{queueKey}, channel+":", "PUBLISH")
+	}
+	wake(0)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	wake(2)
+	want := []redistest.Message{{Channel: channel + ":b:1", Payload: "0"}, {Channel: channel + ":b", Payload: "0:0:b:1"}}
+	if got := b.heardBefore(heard); !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v", got, want)
+	}
+}
+
+// A release that cannot give the lock, for the counter is no number, is one.
+func TestFairReleaseWithABrokenCounter(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1")
+	b.String("SET", counterKey, "x")
+	heard := b.Listen("*")
+	b.fairRelease("a:1")
+	if want := []redistest.Message{{Channel: channel + ":b", Payload: "0:0:b:1"}}; !slices.Equal(b.heardBefore(heard), want) {
+		t.Fatalf("messages: got %v, want %v", heard.Messages(), want)
+	}
+	b.wantHash(map[string]string{})
+	b.wantQueue("b:1")
+}
+
+// A lock that somebody else holds is not given away, whoever leaves the queue.
+func TestFairLeavingTheQueueGivesNothing(t *testing.T) {
+	b := newBench(t)
+	b.fairGrant("a:1")
+	b.fairBusy("b:1", "c:1")
+	b.fairRelease("b:1")
+	b.wantHash(map[string]string{"a:1": "1"})
+	b.wantQueue("c:1")
 }

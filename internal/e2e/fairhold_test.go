@@ -118,18 +118,22 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	if err := w.Wait(bounded(t), last); err != nil { // subscribes
 		t.Fatalf("Wait: %v", err)
 	}
-	last = mustTry(t, b, third)
+	mustTry(t, b, third)
 	if err := b.Release(bounded(t), first); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
-	if o := mustTry(t, b, third); o.Granted || o.RetryAfter != 100*time.Millisecond {
-		t.Fatalf("got %+v, want to come back in 100ms: it is another's turn", o)
+	last = mustTry(t, b, third)
+	if last.Granted || last.RetryAfter <= 0 || last.RetryAfter > 4*time.Second {
+		t.Fatalf("got %+v, want to come back within 4s: it is another's turn", last)
 	}
 	if err := b.Release(bounded(t), second); err != nil {
-		t.Fatalf("Release of a queued claim: %v", err)
+		t.Fatalf("Release of a claim that was given the lock: %v", err)
 	}
 	if err := w.Wait(bounded(t), last); err != nil {
 		t.Fatalf("Wait: %v", err)
+	}
+	if o, ok := w.(driver.Granter).Granted(); !ok || !o.Granted || o.Token == 0 || o.ValidFor != 4*time.Second {
+		t.Fatalf("got %+v and %v, want the grant", o, ok)
 	}
 	if o := mustTry(t, b, third); !o.Granted {
 		t.Fatalf("got %+v, want a grant", o)
@@ -199,7 +203,7 @@ func TestFairLeastRightsAreEnough(t *testing.T) {
 		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "&redisson_lock__channel:*",
 		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
 		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hdel", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time",
-		"+lindex", "+lpop", "+lrange", "+lrem", "+rpush", "+zadd", "+zrange", "+zrem", "+zremrangebyscore", "+zscore")
+		"+hmget", "+lindex", "+llen", "+lpop", "+lpos", "+lrange", "+lrem", "+rpush", "+zadd", "+zcard", "+zcount", "+zmscore", "+zrange", "+zrem", "+zremrangebyscore", "+zscore")
 	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
 	first, second := fairClaim("1"), fairClaim("2")
 	mustTry(t, b, first)
@@ -244,5 +248,97 @@ func TestFairInACluster(t *testing.T) {
 	queues := slices.DeleteFunc(server.Keys(), func(key string) bool { return !strings.Contains(key, "queue") && !strings.Contains(key, "fair") })
 	if len(queues) > 0 {
 		t.Fatalf("keys that stay: %q", queues)
+	}
+}
+
+// hear waits for c, whose last Try was refused with last, until it is granted
+// without another one.
+func hear(t *testing.T, w driver.Waiter, last driver.Outcome) driver.Outcome {
+	t.Helper()
+	ctx := bounded(t)
+	for {
+		if err := w.Wait(ctx, last); err != nil {
+			t.Fatalf("Wait: %v, and no grant", err)
+		}
+		if o, ok := w.(driver.Granter).Granted(); ok {
+			return o
+		}
+	}
+}
+
+// listening returns a Waiter of c that is subscribed, and the Outcome of a Try
+// since then.
+func listening(t *testing.T, b *redishold.Backend, c driver.Claim) (driver.Waiter, driver.Outcome) {
+	t.Helper()
+	w := b.Waiter(c)
+	t.Cleanup(w.Close)
+	if err := w.Wait(bounded(t), mustTry(t, b, c)); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	last := mustTry(t, b, c)
+	if last.Granted {
+		t.Fatalf("got %+v, want busy", last)
+	}
+	return w, last
+}
+
+// Tokens rise over grants that releases make, and those that a Try makes.
+func TestFairGrantsOnReleaseHaveRisingTokens(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	holder := fairClaim("0")
+	token := mustTry(t, b, holder).Token
+	for i := range 6 {
+		next := fairClaim(fmt.Sprint(i + 1))
+		w, last := listening(t, b, next)
+		if err := b.Release(bounded(t), holder); err != nil {
+			t.Fatal(err)
+		}
+		granted := hear(t, w, last)
+		if granted.Token <= token {
+			t.Fatalf("grant %d: got token %d after %d", i, granted.Token, token)
+		}
+		token = granted.Token
+		w.Close()
+		if i%2 == 0 { // asks all the same, as one that did not hear
+			again := mustTry(t, b, next)
+			if !again.Granted || again.Token <= token {
+				t.Fatalf("Try after the grant: got %+v, want a token above %d", again, token)
+			}
+			token = again.Token
+		}
+		holder = next
+	}
+}
+
+// One that was told of a grant only after it had come to its end, and queued up
+// anew, does not take it for one of now.
+func TestFairGrantThatComesLateIsNone(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	holder, next, third := fairClaim("1"), fairClaim("2"), fairClaim("3")
+	mustTry(t, b, holder)
+	w, last := listening(t, b, next)
+	heard := server.Bind(t).Listen("*")
+	if err := b.Release(bounded(t), holder); err != nil {
+		t.Fatal(err)
+	}
+	hear(t, w, last)
+	message := heard.Wait(1)[0]
+	server.Int("DEL", lockKey) // it comes to its end
+	for end := time.Now().Add(2 * time.Millisecond); time.Now().Before(end); {
+		server.String("PING") // that would take seconds: let the tries be in different milliseconds
+	}
+	mustTry(t, b, third)
+	last = mustTry(t, b, next)
+	if last.Granted {
+		t.Fatalf("got %+v, want busy", last)
+	}
+	server.Int("PUBLISH", message.Channel, message.Payload)
+	if err := w.Wait(bounded(t), last); err != nil {
+		t.Fatal(err)
+	}
+	if o, ok := w.(driver.Granter).Granted(); ok {
+		t.Fatalf("got the old grant %+v for a Try that was refused later", o)
 	}
 }

@@ -8,10 +8,13 @@
 --        waiter may be silent, in ms, 7 what a waiter's channel begins with,
 --        8... the commands to publish with
 -- Reply  first token                granted, now or by an earlier call
---        {0, pttl, holder, holds}   queued; of a free lock, whose turn is another's: when to look again
+--        {0, pttl, holder, holds, alive, strangers}
+--                                   queued. Of a free lock, whose turn is another's: when to look again.
+--                                   Until when the owner counts as alive; how many before it are not
+--                                   Holdfast's
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit, publish
+-- Uses   draw, limit, publish, whose
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -26,8 +29,26 @@ local function grant()
   return first
 end
 
-if redis.call('EXISTS', lock, mark, queue, deadlines, alive) == 0 then
+local keys = redis.call('EXISTS', lock, mark, queue, deadlines, alive)
+if keys == 0 then
   return grant()
+end
+
+local gone = redis.call('GET', mark)
+if gone then
+  return {-2, gone}
+end
+
+local found = redis.call('HMGET', lock, owner, 'mode')
+local pttl = redis.call('PTTL', lock)
+if found[1] then -- also where a release gave it the lock
+  -- PEXPIRE first: a full server does not refuse it, nor what follows it.
+  redis.call('PEXPIRE', lock, string.format('%.0f', math.max(pttl, ttl)))
+  redis.call('HSET', lock, owner, holds)
+  return draw(counter, tokens)
+end
+if found[2] then
+  return {-1}
 end
 
 local presence, silence, channel = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
@@ -38,11 +59,16 @@ local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 
 local function text(number) return string.format('%.0f', number) end
 
--- expire lets the queue end a day after the last of its deadlines. Redisson
--- gives it no TTL, and extends none: by then it has long become empty.
-local function expire()
+-- lasting returns for how long the queue is to be kept: a day after the last of
+-- its deadlines, or after one that is about to be added. Redisson gives it no
+-- TTL, and extends none: by then it has long become empty.
+local function lasting(score)
   local last = tonumber(redis.call('ZRANGE', deadlines, '-1', '-1', 'WITHSCORES')[2] or 0)
-  local left = text(math.max(last - now, 0) + day)
+  return text(math.max(last, score) - now + day)
+end
+
+local function expire()
+  local left = lasting(now)
   redis.call('PEXPIRE', queue, left)
   redis.call('PEXPIRE', deadlines, left)
   redis.call('PEXPIRE', alive, left)
@@ -78,75 +104,112 @@ local function front()
     redis.call('LPOP', queue)
     redis.call('ZREM', deadlines, head)
     redis.call('ZREM', alive, head)
-    dropped = true
+    dropped, keys = true, 0 -- who knows which are left
   end
 end
 
--- find returns the owner's place in the queue, nil if it has none, and how many
--- of those before it are not Holdfast's.
-local function find()
-  local strangers = 0
-  for place, waiter in ipairs(redis.call('LRANGE', queue, '0', '-1')) do
-    if waiter == owner then
-      return place, strangers
-    elseif not redis.call('ZSCORE', alive, waiter) then
-      strangers = strangers + 1
+-- strangers returns how many of the first waiters are not Holdfast's. None is
+-- where as many live as wait: that is wrong for as long as one counts as alive
+-- who is not in the queue, because Redisson dropped it.
+local function strangers(first, size)
+  local count = 0
+  if first == 0 or redis.call('ZCARD', alive) - redis.call('ZCOUNT', alive, '-inf', text(now)) >= size then
+    return count
+  end
+  for from = 0, first - 1, 1000 do -- Lua can pass on a few thousand
+    local some = redis.call('LRANGE', queue, text(from), text(math.min(from + 1000, first) - 1))
+    local scores = redis.call('ZMSCORE', alive, unpack(some))
+    for i = 1, #some do
+      count = count + (scores[i] and 0 or 1)
     end
   end
-  return nil, strangers
+  return count
 end
 
--- stay queues the owner up, once, or shows that it is still there. Each Redisson
--- waiter before it will take its own silence off the owner's score when it goes;
--- Holdfast's take nothing off. The first has nobody before it, and needs nothing
--- of what others left it; all others never lower their score.
-local function stay(left)
-  local place, strangers = find()
-  if not place then
-    draw(counter, tokens) -- a full server refuses here, before anything is queued
+-- score is the deadline of the owner. Each Redisson waiter before it will take
+-- its own silence off it when it goes; Holdfast's take nothing off.
+local function score(left, others)
+  return now + math.max(left, 0) + presence + others * silence
+end
+
+-- note writes until when the owner counts as alive, and its deadline. The first
+-- has nobody before it, and needs nothing of what others left it; all others
+-- never lower it. It returns how many entries it added.
+local function note(before, ends)
+  local added = redis.call('ZADD', alive, text(now + presence), owner)
+  if before == 0 then
+    return added + redis.call('ZADD', deadlines, text(ends), owner)
   end
-  expire() -- proves the right to it; and what follows is not refused for want of room
-  if not place then
-    redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day)) -- of those that Redisson dropped
-  end
-  redis.call('ZADD', alive, text(now + presence), owner)
-  local score = text(now + math.max(left, 0) + presence + strangers * silence)
-  if place == 1 then
-    redis.call('ZADD', deadlines, score, owner)
-  else
-    redis.call('ZADD', deadlines, 'GT', score, owner)
-  end
-  expire()
-  if not place then
-    redis.call('RPUSH', queue, owner)
+  return added + redis.call('ZADD', deadlines, 'GT', text(ends), owner)
+end
+
+-- keep extends the TTLs of the queue, if they would end soon after a deadline.
+local function keep(ends)
+  if redis.call('PTTL', queue) < ends - now + day / 2 then
     expire()
   end
 end
 
-local gone = redis.call('GET', mark)
-if gone then
-  return {-2, gone}
-end
-
-if redis.call('HGET', lock, owner) then
-  -- PEXPIRE first: a full server does not refuse it, nor what follows it.
-  local longest = math.max(redis.call('PTTL', lock), ttl)
-  redis.call('PEXPIRE', lock, text(longest))
-  redis.call('HSET', lock, owner, holds)
-  return draw(counter, tokens)
-end
-
-if redis.call('EXISTS', lock) == 1 then
-  if redis.call('HEXISTS', lock, 'mode') == 1 then
-    return {-1}
+-- establish queues the owner up where keys are missing.
+local function establish(before, ends)
+  local lasts = lasting(ends)
+  redis.call('ZADD', alive, text(now + presence), owner) -- a full server refuses here, before anything is queued
+  if redis.pcall('PEXPIRE', alive, lasts) ~= 1 then
+    redis.call('ZREM', alive, owner)
+    redis.call('PEXPIRE', alive, lasts) -- refused again: it brings the server's words
   end
-  local pttl = redis.call('PTTL', lock)
-  stay(pttl)
+  note(before, ends)
+  redis.call('PEXPIRE', deadlines, lasts)
+  redis.call('RPUSH', queue, owner)
+  redis.call('PEXPIRE', queue, lasts)
+end
+
+-- enqueue queues the owner up. A full server refuses the first thing it writes.
+local function enqueue(left)
+  local before = redis.call('LLEN', queue)
+  local others = strangers(before, before)
+  local ends = score(left, others)
+  if keys < (pttl == -2 and 3 or 4) then
+    establish(before, ends)
+  else
+    note(before, ends)
+    redis.call('RPUSH', queue, owner)
+    keep(ends)
+  end
+  return others
+end
+
+-- remain shows that the owner is still there, with so many before it.
+local function remain(left, before)
+  local others = strangers(before, redis.call('LLEN', queue))
+  local ends = score(left, others)
+  -- This comes first: a full server does not refuse it, nor what follows it.
+  redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day)) -- of those that Redisson dropped
+  if note(before, ends) > 0 then
+    expire()
+  else
+    keep(ends)
+  end
+  return others
+end
+
+-- stay lets the owner have a place in the queue, and returns how many of those
+-- before it are not Holdfast's.
+local function stay(left)
+  local before = redis.call('LPOS', queue, owner)
+  if before then
+    return remain(left, before)
+  end
+  return enqueue(left)
+end
+
+if pttl ~= -2 then
+  local others = stay(pttl)
   if redis.call('HLEN', lock) > 4 then
-    return {0, pttl, '', '0'}
+    return {0, pttl, '', '0', now + presence, others}
   end
   local holder = redis.call('HGETALL', lock)
-  return {0, pttl, holder[1], holder[2]}
+  return {0, pttl, holder[1], holder[2], now + presence, others}
 end
 
 -- The dead are dropped only when the lock is free. Before that they are in
@@ -160,8 +223,10 @@ if not head or head == owner then
   return first
 end
 
-stay(0)
+local others = stay(0)
 if dropped then
+  -- It may be Redisson's, which listens on its own channel, or Holdfast's.
   publish(8, channel .. head, '0')
+  publish(8, channel .. whose(head), '0:0:' .. head)
 end
-return {0, math.max(10, math.min(100, ends - now)), '', '0'}
+return {0, math.max(10, math.min(100, ends - now)), '', '0', now + presence, others}

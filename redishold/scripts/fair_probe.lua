@@ -15,6 +15,9 @@ local channel, ttl = ARGV[1], '1000'
 
 try('LRANGE', queue, '0', '-1')
 try('LINDEX', queue, '0')
+try('LLEN', queue)
+try('LPOS', queue, 'probe')
+try('HMGET', queue, 'probe', 'mode')
 for i = 1, 3 do
   try('PEXPIRE', KEYS[i], ttl)
   try('DEL', KEYS[i])
@@ -23,6 +26,9 @@ try('LPOP', queue)
 try('LREM', queue, '0', 'probe')
 for i = 2, 3 do
   try('ZSCORE', KEYS[i], 'probe')
+  try('ZMSCORE', KEYS[i], 'probe')
+  try('ZCOUNT', KEYS[i], '-inf', '0')
+  try('ZCARD', KEYS[i])
   try('ZRANGE', KEYS[i], '-1', '-1', 'WITHSCORES')
   try('ZREM', KEYS[i], 'probe')
   try('ZREMRANGEBYSCORE', KEYS[i], '-inf', '0')

@@ -3,6 +3,7 @@ package ordertest
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,17 +33,50 @@ func (q *queue) channel(owner string) string {
 // owners returns who waits, the next one first.
 func (q *queue) owners() []string { return q.admin.Strings("LRANGE", q.list(), "0", "-1") }
 
-// joined waits until n wait, each listening on its channel, and returns the last.
+// joined waits until n wait, each listening where it will be told, and returns
+// the last.
 func (q *queue) joined(n int) string {
 	q.t.Helper()
 	var owners []string
 	redisson.Await(q.t, strconv.Itoa(n)+" waiters that listen", func() bool {
 		owners = q.owners()
-		return len(owners) == n && !slices.ContainsFunc(owners, func(owner string) bool {
-			return redisson.Listeners(q.admin, q.channel(owner)) != 1
-		})
+		if len(owners) != n {
+			return false
+		}
+		for i := range owners {
+			if !q.listens(owners[:i], owners[i]) {
+				return false
+			}
+		}
+		return true
 	})
 	return owners[n-1]
+}
+
+// listens reports whether owner listens where those may tell it who have the lock
+// before it: Redisson on a channel of its own, Holdfast on that of its client.
+func (q *queue) listens(before []string, owner string) bool {
+	own := redisson.Listeners(q.admin, q.channel(owner)) == 1
+	if !q.isOurs(owner) {
+		return own
+	}
+	if redisson.Listeners(q.admin, q.channel(clientOf(owner))) != 1 {
+		return false
+	}
+	holder := q.admin.Strings("HKEYS", q.name)
+	near := len(holder) == 1 && q.admin.Int("EXISTS", "holdfast:client:"+clientOf(holder[0])) == 1
+	return own || near && !slices.ContainsFunc(before, func(o string) bool { return !q.isOurs(o) })
+}
+
+// isOurs reports whether a waiter is Holdfast's.
+func (q *queue) isOurs(owner string) bool {
+	return slices.Contains(q.admin.Strings("ZRANGE", q.alive(), "0", "-1"), owner)
+}
+
+// clientOf is the first half of an owner.
+func clientOf(owner string) string {
+	uuid, _, _ := strings.Cut(owner, ":")
+	return uuid
 }
 
 // want fails the test unless these wait, in that order, each with a deadline.

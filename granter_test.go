@@ -1,0 +1,180 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// giving is a store whose first try is refused, and that grants the claim on its
+// own, after a time.
+type giving struct {
+	*faulty
+	after    time.Duration // since the try
+	validFor time.Duration // what it grants; 0: it only wakes
+	woken    func()        // just before a Wait returns
+	released atomic.Int64
+}
+
+func newGiving(after, validFor time.Duration) *giving {
+	g := &giving{faulty: newFaulty(), after: after, validFor: validFor}
+	g.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+		if g.tries.Load() == 1 {
+			return driver.Outcome{RetryAfter: time.Minute}, nil
+		}
+		return driver.Outcome{Granted: true, Token: 9, ValidFor: c.TTL}, nil
+	}
+	g.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		return []driver.Renewal{{ValidFor: cs[0].TTL}}, nil
+	}
+	g.release = func(context.Context, driver.Claim) error {
+		g.released.Add(1)
+		return nil
+	}
+	return g
+}
+
+func (g *giving) Waiter(driver.Claim) driver.Waiter { return givingWaiter{g} }
+
+type givingWaiter struct{ store *giving }
+
+func (w givingWaiter) Wait(context.Context, driver.Outcome) error {
+	time.Sleep(w.store.after)
+	if w.store.woken != nil {
+		w.store.woken()
+	}
+	return nil
+}
+
+func (w givingWaiter) Granted() (driver.Outcome, bool) {
+	return driver.Outcome{Granted: true, Token: 7, ValidFor: w.store.validFor}, w.store.validFor > 0
+}
+
+func (w givingWaiter) Close() {}
+
+func TestGrantWhileWaiting(t *testing.T) {
+	for name, test := range map[string]struct {
+		after, validFor time.Duration
+		opts            []holdfast.Option
+		tries           int64
+		token           uint64
+		least, most     time.Duration // left of the lease
+	}{
+		// It counts from the try, and a tenth of it is the margin.
+		"a short lease":          {500 * time.Millisecond, 4 * time.Second, nil, 1, 7, 3100 * time.Millisecond, 3100 * time.Millisecond},
+		"little is left of it":   {500 * time.Millisecond, 800 * time.Millisecond, nil, 2, 9, 27 * time.Second, 27 * time.Second},
+		"it was over long ago":   {900 * time.Millisecond, 500 * time.Millisecond, nil, 2, 9, 27 * time.Second, 27 * time.Second},
+		"no grant, just a hint":  {500 * time.Millisecond, 0, nil, 2, 9, 27 * time.Second, 27 * time.Second},
+		"the end is to be fixed": {500 * time.Millisecond, 4 * time.Second, []holdfast.Option{holdfast.Lease(time.Minute)}, 2, 9, 57 * time.Second, 57 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newGiving(test.after, test.validFor)
+				lock, err := holdfast.New(store, nil).FairMutex("a").Lock(t.Context(), test.opts...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := store.tries.Load(); got != test.tries || lock.Token() != test.token {
+					t.Errorf("got token %d after %d tries, want %d after %d", lock.Token(), got, test.token, test.tries)
+				}
+				between(t, "left of the lease", lock.Remaining(), test.least, test.most)
+				mustUnlock(t, lock)
+			})
+		})
+	}
+}
+
+// After a try without an answer, which may still arrive, only another one tells.
+func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newGiving(500*time.Millisecond, 4*time.Second)
+		store.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+			switch store.tries.Load() {
+			case 1:
+				return driver.Outcome{}, errors.New("the reply is lost")
+			case 2:
+				return driver.Outcome{RetryAfter: time.Minute}, nil
+			}
+			return driver.Outcome{Granted: true, Token: 9, ValidFor: c.TTL}, nil
+		}
+		lock, err := holdfast.New(store, nil).FairMutex("a").Lock(t.Context())
+		if err != nil || lock.Token() != 9 {
+			t.Fatalf("got %v and error %v, want the token of the third try", lock, err)
+		}
+		mustUnlock(t, lock)
+	})
+}
+
+// A lease that is still short gets its whole length soon, and is lost in time if
+// it does not.
+func TestShortGrantIsRenewedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newGiving(500*time.Millisecond, 4*time.Second)
+		l := holdfast.New(store, nil)
+		lock, err := l.FairMutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3100*time.Millisecond/3 - time.Millisecond)
+		if got := store.renews.Load(); got != 0 {
+			t.Errorf("%d renewals within a third of the lease, want none: most locks are unlocked by then", got)
+		}
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if got := store.renews.Load(); got != 1 || lock.Remaining() < 26*time.Second {
+			t.Errorf("after a third of the lease: %d renewals, %v left, want one", got, lock.Remaining())
+		}
+		time.Sleep(3 * time.Second)
+		if got := store.renews.Load(); got != 1 {
+			t.Errorf("%d renewals, want no more for now", got)
+		}
+		mustUnlock(t, lock)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		store := newGiving(500*time.Millisecond, 4*time.Second)
+		store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+			return nil, errors.New("unreachable")
+		}
+		began := time.Now()
+		l := holdfast.New(store, nil)
+		lock, err := l.FairMutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Context(t.Context()).Done()
+		between(t, "the lock was held", time.Since(began), 3600*time.Millisecond, 3600*time.Millisecond)
+		_ = lock.Unlock()
+		drainNow(t, l)
+	})
+}
+
+// Whoever gave up just when it was granted gives the lock back.
+func TestGrantToOneThatGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newGiving(500*time.Millisecond, 4*time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		store.woken = cancel
+		l := holdfast.New(store, nil)
+		lock, err := l.FairMutex("a").Lock(ctx)
+		if lock != nil || !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v and error %v, want the context's error", lock, err)
+		}
+		drainNow(t, l)
+		if got := store.released.Load(); got != 1 {
+			t.Errorf("released %d times, want once", got)
+		}
+	})
+}
+
+func drainNow(t *testing.T, l *holdfast.Locker) {
+	t.Helper()
+	if err := l.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

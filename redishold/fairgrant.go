@@ -1,0 +1,157 @@
+package redishold
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// fairAhead is Outcome.Ahead of a fair claim that is queued.
+type fairAhead struct {
+	shared, own uint64 // versions of the two topics before the Try
+	near        bool   // only Holdfast's clients can have the lock before it
+	alive       int64  // until when that Try lets the claim count as alive, by the server's clock
+}
+
+// fairGrant is what fair_release tells an owner to which it gave the lock.
+type fairGrant struct {
+	token uint64
+	alive int64 // until when it counted as alive, by its last Try before that
+}
+
+// parseFairMessage reads what scripts say on the channel of a client, to one of
+// its owners: token:alive:owner, or 0:0:owner if it is worth while to try again.
+func parseFairMessage(payload string) (owner string, grant fairGrant, ok bool) {
+	first, rest, found := strings.Cut(payload, ":")
+	second, owner, found2 := strings.Cut(rest, ":")
+	if !found || !found2 || owner == "" {
+		return "", fairGrant{}, false
+	}
+	token, err := strconv.ParseUint(first, 10, 64)
+	alive, err2 := strconv.ParseInt(second, 10, 64)
+	if err != nil || err2 != nil || token >= 1<<53 || alive < 0 || (token == 0) != (alive == 0) {
+		return "", fairGrant{}, false
+	}
+	return owner, fairGrant{token, alive}, true
+}
+
+// sharedChannel is where all fair claims of owner's client for one name hear of
+// Holdfast's releases. Redisson tells each owner on its own channel.
+func sharedChannel(own, owner string) string {
+	if i := strings.LastIndexByte(owner, ':'); i > 0 {
+		return own[:len(own)-len(owner)+i]
+	}
+	return own
+}
+
+// grantable is for how long a release may give the lock to c, which waits for it;
+// 0 if c has to try again in any case, for the release would not do all that c
+// asks for.
+func (b *Backend) grantable(c driver.Claim) time.Duration {
+	if b.options.Replicas != 0 || c.Tokens > 1 || c.Holds > 1 || c.Unsettled {
+		return 0
+	}
+	return min(fairPresence, c.TTL)
+}
+
+// queued is fairAhead after the answer to t.
+func (b *Backend) queued(t *try, reply tryReply) fairAhead {
+	near := reply.strangers == 0
+	if near && reply.owner != "" {
+		name, _ := b.names.get(uuidOf(reply.owner))
+		near = name != ""
+	}
+	return fairAhead{shared: t.shared, own: t.ahead, near: near, alive: reply.alive}
+}
+
+// fairWaiter waits for the turn of one fair claim: on the channel of its client,
+// and where others than Holdfast may have the lock before it, also on the one on
+// which Redisson would tell it.
+type fairWaiter struct {
+	topics      *topics
+	owner       string
+	channel     string // of the client
+	ownChannel  string
+	grantable   time.Duration // see Backend.grantable
+	alive       int64         // of the Outcome that the last Wait was given
+	shared, own *topic        // nil before they are needed and after Close
+	naps        poller        // instead of messages
+}
+
+var _ driver.Granter = (*fairWaiter)(nil)
+
+func (b *Backend) fairWaiter(f fair, c driver.Claim) driver.Waiter {
+	own := f.channel(b.layout.place(c.Name), c)
+	return &fairWaiter{
+		topics: &b.topics, owner: c.Owner, grantable: b.grantable(c),
+		channel: sharedChannel(own, c.Owner), ownChannel: own,
+	}
+}
+
+// Wait is as that of waiter.
+func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
+	seen, _ := last.Ahead.(fairAhead)
+	w.alive = seen.alive
+	if w.shared == nil {
+		w.shared = w.topics.joinFor(w.channel, w.owner)
+	}
+	if w.own == nil && !seen.near && w.ownChannel != w.channel {
+		w.own = w.topics.join(w.ownChannel)
+	}
+	for {
+		all, mine, done, err := w.topics.lookFor(w.shared, w.owner, seen.shared)
+		var own <-chan struct{}
+		if w.own != nil && err == nil && !done {
+			var since time.Time
+			own, since, err = w.topics.look(w.own, seen.own)
+			done = !since.IsZero()
+		}
+		if isForbidden(err) {
+			w.naps.most = pollMost
+			return w.naps.Wait(ctx, last)
+		}
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-all:
+		case <-mine:
+		case <-own:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Granted returns the grant that a release made of the waiting claim since the
+// Try that the last Wait was given.
+//
+// A message of an earlier grant may come late, after the lock went to others: it
+// names the time until which an earlier Try let the claim count as alive. No Try
+// that comes after a grant is answered "queued" while that lasts, so a message
+// that names the time of the last one was sent after it. Redis keeps the lock
+// until that time, unless it is given back or extended before.
+func (w *fairWaiter) Granted() (driver.Outcome, bool) {
+	if w.shared == nil || w.grantable <= 0 || w.alive <= 0 {
+		return driver.Outcome{}, false
+	}
+	grant := w.topics.grantOf(w.shared, w.owner)
+	if grant.token == 0 || grant.alive != w.alive {
+		return driver.Outcome{}, false
+	}
+	return driver.Outcome{Granted: true, Token: grant.token, ValidFor: w.grantable}, true
+}
+
+// Close gives up the waiter's shares of the subscriptions.
+func (w *fairWaiter) Close() {
+	if w.shared != nil {
+		w.topics.leaveFor(w.shared, w.owner)
+	}
+	if w.own != nil {
+		w.topics.leave(w.own)
+	}
+	w.shared, w.own = nil, nil
+}

@@ -1,0 +1,269 @@
+package redishold
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	fairShared = "redisson_lock__channel:{orders}:" + testUUID
+	fairAlive  = int64(1795220382903)
+)
+
+func fairNumber(n int) driver.Claim {
+	c := fairTestClaim("orders")
+	c.Owner = fmt.Sprint(testUUID, ":", n)
+	return c
+}
+
+// queueConn answers each fair try with "queued", so many strangers before it, and
+// knows the holder as a client of Holdfast's, or not.
+func queueConn(strangers int64, known bool) *fakeConn {
+	conn := &fakeConn{}
+	conn.answer = func(c Call) Result {
+		switch {
+		case c.Script.Name() == "fair_acquire":
+			return Result{Value: []any{int64(0), int64(20000), "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57", "1", fairAlive, strangers}}
+		case c.Script.Name() == "client" && known:
+			return Result{Value: `{"note":"somebody"}`}
+		}
+		return Result{}
+	}
+	return conn
+}
+
+func queuedTry(t *testing.T, b *Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	o, err := b.Try(t.Context(), c)
+	if err != nil || o.Granted {
+		t.Fatalf("Try: got %+v and error %v, want busy", o, err)
+	}
+	return o
+}
+
+func wantGranted(t *testing.T, w driver.Waiter, token uint64) {
+	t.Helper()
+	o, ok := w.(driver.Granter).Granted()
+	if ok != (token > 0) || o.Token != token && ok {
+		t.Fatalf("Granted: got %+v and %v, want token %d", o, ok, token)
+	}
+	if ok && (!o.Granted || o.ValidFor != fairPresence) {
+		t.Fatalf("Granted: got %+v, want it for %v", o, fairPresence)
+	}
+}
+
+func granted(token uint64, alive int64, c driver.Claim) Notice {
+	return Notice{Payload: fmt.Sprintf("%d:%d:%s", token, alive, c.Owner)}
+}
+
+// channelsOf are the channels that were subscribed, in no order.
+func channelsOf(conn *fakeConn) map[string]int {
+	channels := map[string]int{}
+	for _, s := range conn.subscriptions() {
+		channels[s.channel.Name]++
+	}
+	return channels
+}
+
+func TestFairWaitersShareAChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := queueConn(0, true)
+		b := New(conn, nil)
+		one, two := fairNumber(1), fairNumber(2)
+		w1, w2 := b.Waiter(one), b.Waiter(two)
+		defer w1.Close()
+		wantReturned(t, begin(t.Context(), w1, queuedTry(t, b, one)), "before any subscription")
+		wait1 := begin(t.Context(), w1, queuedTry(t, b, one))
+		wantWaiting(t, wait1, "with a fresh outcome")
+
+		// The second needs no second Try: the channel was there before its first.
+		wait2 := begin(t.Context(), w2, queuedTry(t, b, two))
+		wantWaiting(t, wait2, "of another owner")
+		if got := channelsOf(conn); len(got) != 1 || got[fairShared] != 1 {
+			t.Fatalf("subscribed %v, want %s once", got, fairShared)
+		}
+		sub := conn.subscriptions()[0]
+		sub.notify(granted(5, fairAlive, two))
+		wantReturned(t, wait2, "after its message")
+		wantGranted(t, w2, 5)
+		wantWaiting(t, wait1, "after the message of another")
+		wantGranted(t, w1, 0)
+		w2.Close()
+		w2.Close()
+		wantGranted(t, w2, 0)
+		if sub.closes() != 0 {
+			t.Fatal("closed while a waiter was left")
+		}
+		sub.notify(Notice{Payload: "0:0:" + one.Owner})
+		wantReturned(t, wait1, "after a wake-up")
+		wantGranted(t, w1, 0)
+		for _, all := range []Notice{{Subscribed: true}, {Payload: "0"}, {Payload: "5:0:" + two.Owner}} {
+			wait1 = begin(t.Context(), w1, queuedTry(t, b, one))
+			wantWaiting(t, wait1, "with a fresh outcome")
+			sub.notify(all)
+			wantReturned(t, wait1, "after "+all.Payload)
+			wantGranted(t, w1, 0)
+		}
+		w1.Close()
+		if sub.closes() != 1 {
+			t.Fatal("not closed after the last waiter")
+		}
+	})
+}
+
+// A message may arrive before the answer to the Try that it follows, and twice.
+func TestFairGrantBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := queueConn(0, true)
+		b := New(conn, nil)
+		other, c := fairNumber(1), fairNumber(2)
+		first := b.Waiter(other)
+		defer first.Close()
+		wantReturned(t, begin(t.Context(), first, queuedTry(t, b, other)), "before any subscription")
+		sub := conn.subscriptions()[0]
+		answer := conn.answer
+		conn.answer = func(call Call) Result {
+			if call.Script.Name() == "fair_acquire" {
+				sub.notify(granted(5, fairAlive, c))
+				sub.notify(granted(5, fairAlive, c))
+			}
+			return answer(call)
+		}
+		last := queuedTry(t, b, c)
+		w := b.Waiter(c)
+		defer w.Close()
+		wantReturned(t, begin(t.Context(), w, last), "after a message since the Try")
+		wantGranted(t, w, 5)
+	})
+}
+
+// A grant that names another time was made before the last Try, or not of it.
+func TestFairGrantOfAnEarlierTryIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := queueConn(0, true)
+		b := New(conn, nil)
+		c := fairNumber(1)
+		w := b.Waiter(c)
+		defer w.Close()
+		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
+		last := queuedTry(t, b, c)
+		for i, alive := range []int64{fairAlive - 1, fairAlive + 1, 1} {
+			conn.subscriptions()[0].notify(granted(uint64(i+1), alive, c))
+			wantReturned(t, begin(t.Context(), w, last), "after a message since the Try")
+			wantGranted(t, w, 0)
+		}
+		conn.subscriptions()[0].notify(granted(7, fairAlive, c))
+		wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "with no outcome")
+		wantGranted(t, w, 0)
+	})
+}
+
+// Where Redisson may be before it, a waiter listens where Redisson would tell it.
+func TestFairWaiterHearsRedisson(t *testing.T) {
+	for name, conn := range map[string]*fakeConn{"in the queue": queueConn(1, true), "as the holder": queueConn(0, false)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := New(conn, nil)
+				c := fairNumber(1)
+				w := b.Waiter(c)
+				wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
+				wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "subscribed")
+				own := "redisson_lock__channel:{orders}:" + c.Owner
+				if got := channelsOf(conn); len(got) != 2 || got[fairShared] != 1 || got[own] != 1 {
+					t.Fatalf("subscribed %v, want %s and %s", got, fairShared, own)
+				}
+				for _, s := range conn.subscriptions() {
+					waiting := begin(t.Context(), w, queuedTry(t, b, c))
+					wantWaiting(t, waiting, "with a fresh outcome")
+					payload := "0"
+					if s.channel.Name == fairShared {
+						payload = granted(5, fairAlive, c).Payload
+					}
+					s.notify(Notice{Payload: payload})
+					wantReturned(t, waiting, "after a message on "+s.channel.Name)
+				}
+				w.Close()
+				for _, s := range conn.subscriptions() {
+					if s.closes() != 1 {
+						t.Errorf("%s: closed %d times, want once", s.channel.Name, s.closes())
+					}
+				}
+			})
+		})
+	}
+}
+
+// A release would not do all that these ask for.
+func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
+	with := func(change func(*driver.Claim)) driver.Claim {
+		c := fairNumber(1)
+		change(&c)
+		return c
+	}
+	for name, test := range map[string]struct {
+		opts *Options
+		c    driver.Claim
+		want time.Duration
+	}{
+		"the usual":   {nil, fairNumber(1), fairPresence},
+		"a short TTL": {nil, with(func(c *driver.Claim) { c.TTL = time.Second }), time.Second},
+		"replicas":    {&Options{Replicas: 1}, fairNumber(1), 0},
+		"tokens":      {nil, with(func(c *driver.Claim) { c.Tokens = 2 }), 0},
+		"holds":       {nil, with(func(c *driver.Claim) { c.Holds = 2 }), 0},
+		"unsettled":   {nil, with(func(c *driver.Claim) { c.Unsettled = true }), 0},
+	} {
+		b := New(queueConn(0, true), test.opts)
+		if got := b.grantable(test.c); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+	for replicas, want := range map[int]string{0: "4000", 1: "0", AllReplicas: "0"} {
+		b := New(&fakeConn{}, &Options{Replicas: replicas})
+		c := fairNumber(1)
+		if got := b.form(c).release(room{}, b.layout.place(c.Name), c, nil).Args[3]; got != want {
+			t.Errorf("%d replicas: a release gives the lock for %s ms, want %s", replicas, got, want)
+		}
+	}
+}
+
+// Messages for those who never wait are forgotten.
+func TestFairStraysAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := queueConn(0, true)
+		b := New(conn, nil)
+		c := fairNumber(0)
+		w := b.Waiter(c)
+		defer w.Close()
+		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
+		for i := range 3 * straysMost {
+			conn.subscriptions()[0].notify(granted(1, fairAlive, fairNumber(i/2)))
+		}
+		mail := &w.(*fairWaiter).shared.mail
+		if len(mail.boxes) > straysMost+1 || len(mail.strays) > straysMost || mail.boxes[c.Owner] == nil {
+			t.Fatalf("%d mailboxes and %d strays are kept, and %v", len(mail.boxes), len(mail.strays), mail.boxes[c.Owner])
+		}
+	})
+}
+
+func TestParseFairMessage(t *testing.T) {
+	for payload, want := range map[string]fairGrant{
+		"5:7:a:1":              {5, 7},
+		"9007199254740991:7:a": {1<<53 - 1, 7},
+		"0:0:a:1":              {},
+	} {
+		if owner, grant, ok := parseFairMessage(payload); !ok || owner[0] != 'a' || grant != want {
+			t.Errorf("%q: got %q, %v and %v", payload, owner, grant, ok)
+		}
+	}
+	for _, payload := range []string{
+		"", "0", "1", "5:7", "5:7:", ":7:a", "5::a", "0:7:a", "5:0:a", "-5:7:a", "5:-7:a", "9007199254740992:7:a", "5.5:7:a", "5:7.0:a", "x:y:z",
+	} {
+		if owner, grant, ok := parseFairMessage(payload); ok {
+			t.Errorf("%q: got %q and %v, want nothing", payload, owner, grant)
+		}
+	}
+}
