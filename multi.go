@@ -33,12 +33,8 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 		}
 		return int(a.kind) - int(b.kind)
 	})
-	seen := make(map[Mutex]bool, len(ms))
-	for _, m := range sorted {
-		if seen[m.key()] {
-			return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
-		}
-		seen[m.key()] = true
+	if m := namedTwice(sorted); m != nil {
+		return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
 	}
 	locks := make(Locks, 0, len(ms))
 	for len(locks) < len(sorted) {
@@ -58,6 +54,19 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	return locks, nil
 }
 
+// namedTwice returns a mutex that a list, sorted by name, has twice, nil if there is
+// none.
+func namedTwice(sorted []*Mutex) *Mutex {
+	for i, m := range sorted {
+		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
+			if sorted[j].key() == m.key() {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
 // batchMost bounds the claims in one TryAll.
 const batchMost = 1000
 
@@ -69,48 +78,45 @@ func atOnce(ctx context.Context, ms []*Mutex) Locks {
 	if ownerOf(ctx) != nil {
 		return nil
 	}
-	var as []*acquisition
-	for _, m := range ms[:min(len(ms), batchMost)] {
-		a := m.ready(ctx)
-		if a == nil {
-			break
-		}
-		as = append(as, a)
+	ms = ms[:min(len(ms), batchMost)]
+	as, n := make([]acquisition, len(ms)), 0
+	for n < len(ms) && ms[n].ready(ctx, &as[n]) {
+		n++
 	}
-	if len(as) < 2 {
-		for _, a := range as {
-			a.giveUp()
+	if n < 2 {
+		for i := range n {
+			as[i].giveUp()
 		}
 		return nil
 	}
+	as = as[:n]
 	b := &batch{as: as, starts: make([]moment, len(as)), answers: make([]driver.Attempt, len(as))}
 	b.ask(ctx)
 	return b.take(ctx)
 }
 
-// ready returns an acquisition of m at the head of its queue, or nil if m has to
-// be locked by itself.
-func (m *Mutex) ready(ctx context.Context) *acquisition {
+// ready makes a an acquisition of m at the head of its queue. It returns false if m
+// has to be locked by itself.
+func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
-		return nil
+		return false
 	}
 	r, err := m.prepare(ctx, forever, nil)
 	if err != nil {
-		return nil
+		return false
 	}
 	r.wait = 0 // whoever is in the way is waited for one by one
-	a := new(acquisition)
 	a.init(m.locker, m.name, m.kind, r)
 	if a.queue(ctx, ctx) != nil {
-		return nil
+		return false
 	}
 	a.makeClaim()
-	return a
+	return true
 }
 
 // batch is one try of several claims, in order.
 type batch struct {
-	as      []*acquisition
+	as      []acquisition
 	starts  []moment
 	answers []driver.Attempt
 }
@@ -118,8 +124,9 @@ type batch struct {
 // ask makes one call for each Locker, all at the same time.
 func (b *batch) ask(ctx context.Context) {
 	of := make(map[*Locker][]int)
-	for i, a := range b.as {
-		of[a.locker] = append(of[a.locker], i)
+	for i := range b.as {
+		l := b.as[i].locker
+		of[l] = append(of[l], i)
 	}
 	var wg sync.WaitGroup
 	for l, at := range of {
@@ -148,9 +155,9 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 // take keeps what was granted before the first that was not, and gives the
 // others back.
 func (b *batch) take(ctx context.Context) Locks {
-	var locks Locks
-	for i, a := range b.as {
-		answer := b.answers[i]
+	locks := make(Locks, 0, len(b.as))
+	for i := range b.as {
+		a, answer := &b.as[i], &b.answers[i]
 		if len(locks) == i && answer.Err == nil && answer.Outcome.Granted {
 			if lock := a.granted(b.starts[i], answer.Outcome); lock != nil {
 				locks = append(locks, lock)

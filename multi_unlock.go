@@ -46,8 +46,7 @@ func (k *Lock) inBatch() bool {
 // unlockAll gives back the locks of l that ks has at the given places, and leaves
 // the errors there.
 func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
-	var claims []driver.Claim
-	var ended []int
+	claims, ended := make([]driver.Claim, 0, len(at)), make([]int, 0, len(at))
 	now := l.elapsed()
 	for _, i := range at {
 		k := ks[i]

@@ -38,22 +38,20 @@ func (b *Backend) classifyHeld(p place, err error) error {
 	return err
 }
 
-// explainLost puts the reason into the renewals of claims that are gone, for as
-// many as is reasonable. They are gone with or without it.
-func (b *Backend) explainLost(ctx context.Context, info ServerInfo, cs []driver.Claim, renewals []driver.Renewal) {
-	var claims []driver.Claim
-	var at []int
-	for i := range renewals {
-		if errors.Is(renewals[i].Err, driver.ErrGone) && !isUnreplicated(renewals[i].Err) && len(at) < explainMost {
-			claims, at = append(claims, cs[i]), append(at, i)
-		}
-	}
-	if len(at) == 0 {
+// explainLost puts the reason into the errors of the claims of cs that are lost, for
+// as many as is reasonable. They are gone with or without it.
+func (b *Backend) explainLost(ctx context.Context, info ServerInfo, cs []driver.Claim, lost []int, err func(i int) *error) {
+	lost = lost[:min(len(lost), explainMost)]
+	if len(lost) == 0 {
 		return
 	}
-	for i, reason := range b.explain(ctx, info, claims) {
+	claims := make([]driver.Claim, len(lost))
+	for j, i := range lost {
+		claims[j] = cs[i]
+	}
+	for j, reason := range b.explain(ctx, info, claims) {
 		if reason != nil {
-			renewals[at[i]].Err = reason
+			*err(lost[j]) = reason
 		}
 	}
 }

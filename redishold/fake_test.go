@@ -32,12 +32,7 @@ func (c *fakeConn) Do(_ context.Context, calls ...Call) []Result {
 	c.mu.Unlock()
 	results := make([]Result, len(calls))
 	for i, call := range calls {
-		if c.answer != nil {
-			results[i] = c.answer(call)
-		}
-		if results[i] == (Result{}) {
-			results[i] = granting(call)
-		}
+		results[i] = c.reply(call)
 	}
 	return results
 }
@@ -54,6 +49,13 @@ func copies(calls []Call) []Call {
 
 func granting(call Call) Result {
 	name := call.Script.Name()
+	if strings.HasSuffix(name, "_all") {
+		var list []any
+		for _, one := range unbundled(call) {
+			list = append(list, granting(one).Value)
+		}
+		return Result{Value: list}
+	}
 	switch name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
 	case "acquire":
 		return Result{Value: int64(7)}
@@ -68,6 +70,60 @@ func granting(call Call) Result {
 	default:
 		return Result{Value: ""}
 	}
+}
+
+// reply answers one call; one for several locks as if each were alone.
+func (c *fakeConn) reply(call Call) (r Result) {
+	if strings.HasSuffix(call.Script.Name(), "_all") {
+		return c.replyAll(call)
+	}
+	if c.answer != nil {
+		r = c.answer(call)
+	}
+	if r == (Result{}) {
+		r = granting(call)
+	}
+	return r
+}
+
+func (c *fakeConn) replyAll(call Call) Result {
+	var list []any
+	for _, one := range unbundled(call) {
+		r := c.reply(one)
+		if reply, ok := r.Err.(*ReplyError); ok {
+			r.Value = []any{int64(codeRefused), reply.Text}
+		} else if r.Err != nil {
+			return r
+		}
+		list = append(list, r.Value)
+	}
+	return Result{Value: list}
+}
+
+// unbundled returns a call of its own for each lock of a call for several.
+func unbundled(call Call) (ones []Call) {
+	name, _ := strings.CutSuffix(call.Script.Name(), "_all")
+	script, keys, args := NewScript(name, ""), call.Keys, call.Args
+	switch name {
+	case "acquire":
+		for i := range len(keys) / 3 {
+			ones = append(ones, Call{Script: script, Keys: keys[3*i : 3*i+3], Args: append([]string{args[3+i]}, args[:3]...)})
+		}
+	case "renew":
+		for i := range keys {
+			ones = append(ones, Call{Script: script, Keys: keys[i : i+1], Args: append([]string{args[2+i]}, args[:2]...)})
+		}
+	case "release":
+		for i := range keys {
+			ones = append(ones, Call{Script: script, Keys: keys[i : i+1], Args: append(args[2*i:2*i+2:2*i+2], args[2*len(keys):]...)})
+		}
+	default:
+		return []Call{call}
+	}
+	for i := range ones {
+		ones[i].Replicas = call.Replicas
+	}
+	return ones
 }
 
 func (c *fakeConn) Server(ctx context.Context) (ServerInfo, error) {
@@ -96,14 +152,17 @@ func (c *fakeConn) Subscribe(ctx context.Context, ch Channel, notify func(Notice
 	return s, nil
 }
 
-// scripts returns the names of the scripts sent so far, in order.
+// scripts returns the names of the scripts sent so far, in order; a script of
+// several locks counts as one for each.
 func (c *fakeConn) scripts() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var names []string
 	for _, calls := range c.sent {
 		for _, call := range calls {
-			names = append(names, call.Script.Name())
+			for _, one := range unbundled(call) {
+				names = append(names, one.Script.Name())
+			}
 		}
 	}
 	return names

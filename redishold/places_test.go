@@ -99,10 +99,10 @@ func TestLeaseText(t *testing.T) {
 }
 
 func TestRoomsAreApart(t *testing.T) {
-	rooms := newRooms(3, 1, 2)
+	all := room{keys: make([]string, 3), args: make([]string, 6)}
 	var calls []Call
 	for i := range 3 {
-		to := rooms.at(i)
+		to := all.cut(1, 2)
 		calls = append(calls, Call{
 			Keys: append(to.keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
 			Args: append(to.args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -33,10 +34,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 // released reads the server's answer to a release, and returns how many received
 // the message of it, -1 if that is not known.
 func (b *Backend) released(ctx context.Context, p place, info ServerInfo, c driver.Claim, result Result) (int, error) {
-	if result.Err != nil {
-		return -1, b.classifyHeld(p, result.Err)
-	}
-	released, receivers, err := b.ended(b.scripts.release, result.Value)
+	released, receivers, err := b.releaseAnswer(p, result)
 	if err != nil || released {
 		return receivers, err
 	}
@@ -44,6 +42,83 @@ func (b *Backend) released(ctx context.Context, p place, info ServerInfo, c driv
 		return -1, reason
 	}
 	return -1, unexplained()
+}
+
+// releaseAnswer reads the server's answer to a release: whether it ended a hold, and
+// how many received the message of it, -1 if that is not known.
+func (b *Backend) releaseAnswer(p place, result Result) (bool, int, error) {
+	if result.Err != nil {
+		return false, -1, b.classifyHeld(p, result.Err)
+	}
+	return b.ended(b.scripts.release, result.Value)
+}
+
+// ReleaseAll releases each of cs, in one round trip per server. Those that are
+// unsettled travel by themselves.
+func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	errs, at := make([]error, len(cs)), make([]int, 0, len(cs))
+	var unsettled sync.WaitGroup
+	for i, c := range cs {
+		if c.Unsettled {
+			unsettled.Go(func() { errs[i] = b.Release(ctx, c) })
+		} else {
+			at = append(at, i)
+		}
+	}
+	b.releaseAll(ctx, cs, at, errs)
+	unsettled.Wait()
+	return errs
+}
+
+// releaseAll releases the claims of cs at the given places, and puts what came of it
+// into errs.
+func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, errs []error) {
+	if len(at) == 0 {
+		return
+	}
+	info, err := b.ask(ctx)
+	if err != nil {
+		for _, i := range at {
+			errs[i] = err
+		}
+		return
+	}
+	results := b.doAll(ctx, info, cs, at, &releasing{b, info, cs})
+	var lost []int
+	for _, i := range at {
+		released, _, err := b.releaseAnswer(b.layout.place(cs[i].Name), results[i])
+		if err == nil && !released {
+			err, lost = unexplained(), append(lost, i)
+		}
+		errs[i] = err
+	}
+	b.explainLost(ctx, info, cs, lost, func(i int) *error { return &errs[i] })
+}
+
+// releasing gives many claims back.
+type releasing struct {
+	backend *Backend
+	info    ServerInfo
+	claims  []driver.Claim
+}
+
+func (o *releasing) shares(int) bool { return true }
+
+func (o *releasing) room(n int) (keys, args int) { return n, 2*n + len(o.backend.publish) }
+
+func (o *releasing) alone(to room, i int) Call {
+	b, c := o.backend, o.claims[i]
+	return b.form(c).release(to, b.layout.place(c.Name), c, b.publishWith(o.info))
+}
+
+func (o *releasing) together(to room, at []int) Call {
+	b := o.backend
+	keys, args := to.keys, to.args
+	for _, i := range at {
+		p := b.layout.place(o.claims[i].Name)
+		keys, args = append(keys, p.lock), append(args, o.claims[i].Owner, p.channel)
+	}
+	return Call{Script: b.scripts.releaseAll, Keys: keys, Args: append(args, b.publishWith(o.info)...)}
 }
 
 // abandon ends a claim and marks its owner. Until the mark is written nothing is

@@ -32,21 +32,51 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 		}
 		renewals = append(renewals, b.renewChunk(ctx, info, chunk)...)
 	}
-	b.explainLost(ctx, info, cs, renewals)
+	var lost []int
+	for i := range renewals {
+		if err := renewals[i].Err; errors.Is(err, driver.ErrGone) && !isUnreplicated(err) {
+			lost = append(lost, i)
+		}
+	}
+	b.explainLost(ctx, info, cs, lost, func(i int) *error { return &renewals[i].Err })
 	return renewals, nil
 }
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
-	calls := make([]Call, len(cs), len(cs)+1)
-	rooms := newRooms(len(cs), renewKeys, renewArgs)
-	for i, c := range cs {
-		calls[i] = b.form(c).renew(rooms.at(i), b.layout.key(c.Name), c)
-	}
 	renewals := make([]driver.Renewal, len(cs))
-	for i, result := range b.doReplicated(ctx, info, calls, cs...) {
+	for i, result := range b.doAll(ctx, info, cs, upTo(len(cs)), &renewing{b, cs}, cs...) {
 		renewals[i] = b.renewal(cs[i], result)
 	}
 	return renewals
+}
+
+// renewing extends many claims.
+type renewing struct {
+	backend *Backend
+	claims  []driver.Claim
+}
+
+func (o *renewing) shares(int) bool { return true }
+
+func (o *renewing) room(n int) (keys, args int) {
+	if n == 1 {
+		return renewKeys, renewArgs
+	}
+	return n, 2 + n
+}
+
+func (o *renewing) alone(to room, i int) Call {
+	c := o.claims[i]
+	return o.backend.form(c).renew(to, o.backend.layout.key(c.Name), c)
+}
+
+func (o *renewing) together(to room, at []int) Call {
+	l, first := o.backend.layout, &o.claims[at[0]]
+	keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds))
+	for _, i := range at {
+		keys, args = append(keys, l.prefix+o.claims[i].Name), append(args, o.claims[i].Owner)
+	}
+	return Call{Script: o.backend.scripts.renewAll, Keys: keys, Args: args}
 }
 
 func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {

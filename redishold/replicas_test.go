@@ -30,8 +30,10 @@ func asked(conn *fakeConn, script string) (replicas []int) {
 	defer conn.mu.Unlock()
 	for _, calls := range conn.sent {
 		for _, c := range calls {
-			if c.Script.Name() == script {
-				replicas = append(replicas, c.Replicas)
+			for _, one := range unbundled(c) {
+				if one.Script.Name() == script {
+					replicas = append(replicas, one.Replicas)
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package redishold
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -150,11 +151,27 @@ func (c *wildConn) since(start int, script string) (all []answered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.log[start:] {
-		if strings.HasSuffix(a.call.Script.Name(), script) {
-			all = append(all, a)
+		for _, one := range a.each() {
+			if strings.HasSuffix(one.call.Script.Name(), script) {
+				all = append(all, one)
+			}
 		}
 	}
 	return all
+}
+
+// each returns what a script of several locks answered for each of them, and any
+// other answer as it is.
+func (a answered) each() (ones []answered) {
+	calls := unbundled(a.call)
+	list, _ := a.Value.([]any)
+	if !strings.HasSuffix(a.call.Script.Name(), "_all") || a.Err != nil || len(list) != len(calls) {
+		return []answered{a}
+	}
+	for i, call := range calls {
+		ones = append(ones, answered{call: call, Result: Result{Value: list[i]}})
+	}
+	return ones
 }
 
 func (c *wildConn) seen() int {
@@ -248,6 +265,12 @@ func (w *wild) claims() {
 		start = w.conn.seen()
 		if err := w.Release(w.within(), c); err == nil {
 			w.ended("Release", start, unsettled)
+		}
+	}
+	start = w.conn.seen()
+	for i, err := range w.ReleaseAll(w.within(), []driver.Claim{w.claim, other}) {
+		if err == nil {
+			w.ended("ReleaseAll "+strconv.Itoa(i), start, false)
 		}
 	}
 }

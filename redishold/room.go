@@ -6,20 +6,12 @@ import "context"
 // uses again, or none.
 type room struct{ keys, args []string }
 
-// rooms are those of many calls that travel together.
-type rooms struct {
-	keys, args   []string
-	nKeys, nArgs int
-}
-
-func newRooms(n, keys, args int) rooms {
-	return rooms{keys: make([]string, n*keys), args: make([]string, n*args), nKeys: keys, nArgs: args}
-}
-
-// at returns the room of call i. A call that needs more gets slices of its own.
-func (r *rooms) at(i int) room {
-	k, a := i*r.nKeys, i*r.nArgs
-	return room{keys: r.keys[k : k : k+r.nKeys], args: r.args[a : a : a+r.nArgs]}
+// cut takes off room for one of many calls that travel together. A call that needs
+// more gets slices of its own.
+func (r *room) cut(keys, args int) room {
+	to := room{keys: r.keys[:0:keys], args: r.args[:0:args]}
+	r.keys, r.args = r.keys[keys:], r.args[args:]
+	return to
 }
 
 // errand is one call on its way, and room for what no kind of lock exceeds.

@@ -11,22 +11,21 @@ import (
 // Try makes one attempt to hold c.Name for c.Owner. The first one of a Backend
 // also asks the server what it is and proves the user's rights.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-	e := b.errand()
-	t, err := b.prepare(ctx, c, e.room())
+	t, err := b.prepare(ctx, c)
 	if err != nil {
-		b.errands.Put(e)
 		return driver.Outcome{}, err
 	}
-	return b.outcome(ctx, &t, b.tryOnce(ctx, &t, e))
+	return b.outcome(ctx, &t, b.tryOnce(ctx, &t))
 }
 
-// tryOnce sends t, whose call lies in e.
-func (b *Backend) tryOnce(ctx context.Context, t *try, e *errand) Result {
+// tryOnce sends t.
+func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
+	e := b.errand()
+	e.call = b.acquire(t, e.room())
 	if b.options.Replicas == 0 && b.clients.isWritten(t.claim) {
-		e.call = t.call
 		return b.run(ctx, e)
 	}
-	result := b.doReplicated(ctx, t.info, []Call{t.call}, t.claim)[0]
+	result := b.doReplicated(ctx, t.info, []Call{e.call}, t.claim)[0]
 	b.settle(e, result)
 	return result
 }
@@ -34,24 +33,61 @@ func (b *Backend) tryOnce(ctx context.Context, t *try, e *errand) Result {
 // TryAll makes one attempt for each of cs, in one round trip per server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
-	tries, calls, at := make([]try, 0, len(cs)), make([]Call, 0, len(cs)), make([]int, 0, len(cs))
-	rooms := newRooms(len(cs), 3, 4) // enough for mutexes
-	for i, c := range cs {
-		t, err := b.prepare(ctx, c, rooms.at(i))
+	o := acquiring{backend: b, claims: cs, places: make([]place, len(cs)), seen: make([]seen, len(cs))}
+	at := make([]int, 0, len(cs))
+	for i := range cs {
+		t, err := b.prepare(ctx, cs[i])
 		if err != nil {
 			attempts[i].Err = err
 			continue
 		}
-		tries, calls, at = append(tries, t), append(calls, t.call), append(at, i)
+		o.info, o.places[i], o.seen[i] = t.info, t.place, t.seen
+		at = append(at, i)
 	}
-	if len(calls) == 0 {
+	if len(at) == 0 {
 		return attempts
 	}
-	for j, result := range b.doReplicated(ctx, tries[0].info, calls, cs[at[0]]) {
-		i := at[j]
-		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, &tries[j], result)
+	results := b.doAll(ctx, o.info, cs, at, &o, cs[at[0]])
+	for _, i := range at {
+		t := o.try(i)
+		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, &t, results[i])
 	}
 	return attempts
+}
+
+// acquiring asks for many claims. What it has of each is in place of a try, which
+// is large.
+type acquiring struct {
+	backend *Backend
+	info    ServerInfo
+	claims  []driver.Claim
+	places  []place
+	seen    []seen
+}
+
+func (o *acquiring) try(i int) try {
+	return try{claim: o.claims[i], place: o.places[i], info: o.info, seen: o.seen[i]}
+}
+
+// shares keeps apart what has more to say than that it asks.
+func (o *acquiring) shares(i int) bool { return o.seen[i].ahead == 0 }
+
+func (o *acquiring) room(n int) (keys, args int) { return 3 * n, 3 + n }
+
+func (o *acquiring) alone(to room, i int) Call {
+	t := o.try(i)
+	return o.backend.acquire(&t, to)
+}
+
+func (o *acquiring) together(to room, at []int) Call {
+	l, first := o.backend.layout, &o.claims[at[0]]
+	keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds), count(first.Tokens))
+	for _, i := range at {
+		p, owner := &o.places[i], o.claims[i].Owner
+		keys = append(keys, p.lock, p.marks+owner, p.counter)
+		args = append(args, owner)
+	}
+	return Call{Script: o.backend.scripts.acquireAll, Keys: keys, Args: args}
 }
 
 // try is a claim on its way to the server.
@@ -59,34 +95,44 @@ type try struct {
 	claim driver.Claim
 	place place
 	info  ServerInfo
-	ahead uint64
-	call  Call
-	tells bool // others are told that the name is taken
+	seen
+}
 
+// seen is what was heard of a claim before the try: what comes after it is a change.
+type seen struct {
+	ahead  uint64
 	shared uint64 // of a fair claim, see fairAhead
 }
 
-// prepare does what comes before the call, which it puts into to. Its errors say that nothing was sent.
-func (b *Backend) prepare(ctx context.Context, c driver.Claim, to room) (try, error) {
+// prepare does what comes before the call. Its errors say that nothing was sent.
+func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	f := b.form(c)
 	p, info, err := b.ready(ctx, c.Name, f)
 	if err != nil {
 		return try{}, err
 	}
 	channel := f.channel(p, c)
-	t := try{
-		claim: c, place: p, info: info,
-		ahead: b.topics.version(channel), // before the try: what comes after it is a change
-		call:  f.acquire(to, p, c, b.publishWith(info)),
-	}
-	if f == b.forms.exclusive && t.ahead != 0 && !info.Cluster { // in a cluster messages of two channels may overtake each other
-		t.call.Args = append(append(t.call.Args, p.channel), b.publishWith(info)...)
-		t.tells = true
-	}
+	t := try{claim: c, place: p, info: info, seen: seen{ahead: b.topics.version(channel)}}
 	if _, ok := f.(fair); ok {
-		t.shared = b.topics.stamp(sharedChannel(channel, c.Owner)) // before the try, too
+		t.shared = b.topics.stamp(sharedChannel(channel, c.Owner))
 	}
 	return t, nil
+}
+
+// acquire returns t's call, which lies in to.
+func (b *Backend) acquire(t *try, to room) Call {
+	publish := b.publishWith(t.info)
+	call := b.form(t.claim).acquire(to, t.place, t.claim, publish)
+	if b.tells(t) {
+		call.Args = append(append(call.Args, t.place.channel), publish...)
+	}
+	return call
+}
+
+// tells reports that others are told when t is granted. In a cluster messages of two
+// channels may overtake each other.
+func (b *Backend) tells(t *try) bool {
+	return t.ahead != 0 && !t.info.Cluster && b.form(t.claim) == b.forms.exclusive
 }
 
 // outcome reads the server's answer.
@@ -103,7 +149,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	case reply.state == tryGranted && short != nil:
 		return driver.Outcome{}, b.giveBack(ctx, t, short)
 	case reply.state == tryGranted:
-		if t.tells {
+		if b.tells(t) {
 			b.topics.holds(t.place.channel)
 		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL}, nil

@@ -1,7 +1,9 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -111,5 +113,212 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	p.Helper()
 	if a.Outcome.Granted != granted || granted && (a.Err != nil || a.Outcome.ValidFor <= 0) {
 		p.Fatalf("TryAll, claim on %q: got %+v, want granted: %v", c.Name, a, granted)
+	}
+}
+
+// releaseAllAnswersAsRelease gives back claims that Release answers differently, in
+// one batch.
+func releaseAllAnswersAsRelease(p *probe) {
+	if got := p.b.(driver.Batcher).ReleaseAll(p.ctx, nil); len(got) != 0 {
+		p.Errorf("ReleaseAll of no claims: got %v, want nothing", got)
+	}
+	on := func(suffix string) driver.Claim {
+		c := p.claim()
+		c.Name += suffix
+		return c
+	}
+	held, unsure, never, late, stranger, last := on(" held"), on(" unsure"), on(" never"), on(" late"), on(" other's"), on(" last")
+	other := on(" other's")
+	for _, c := range []driver.Claim{held, unsure, other, last} {
+		p.mustGrant(c, "of a free name")
+	}
+	batch := []driver.Claim{stranger, held, never, unsettled(unsure), unsettled(late), last}
+	got := p.releaseAll(p.ctx, batch)
+	for i, gone := range []bool{true, false, true, false, true, false} {
+		p.mustEnd(batch[i], got[i], gone)
+	}
+	p.mustRenew(other, "after a batch of releases with a stranger's")
+	p.mustRelease(other, "after a batch of releases with a stranger's")
+	for _, c := range []driver.Claim{late, unsure} {
+		if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {
+			p.remember(c)
+			p.Fatalf("Try after an unsettled release in a batch: granted with token %d, want no grant", o.Token)
+		}
+	}
+	for _, c := range batch {
+		next := p.claim()
+		next.Name = c.Name
+		p.mustGrant(next, "after a batch of releases")
+	}
+}
+
+func releaseAllIsIdempotent(p *probe) {
+	batch, next := make([]driver.Claim, 3), make([]driver.Claim, 3)
+	for i := range batch {
+		batch[i], next[i] = p.claim(), p.claim()
+		batch[i].Name += string(rune('a' + i))
+		next[i].Name = batch[i].Name
+	}
+	for i, a := range p.tryAll(batch) {
+		p.mustAnswer(batch[i], a, true)
+	}
+	for _, gone := range []bool{false, true} {
+		for i, err := range p.releaseAll(p.ctx, batch) {
+			p.mustEnd(batch[i], err, gone)
+		}
+	}
+	for i, a := range p.tryAll(next) {
+		p.mustAnswer(next[i], a, true)
+	}
+	for i, err := range p.releaseAll(p.ctx, batch) {
+		p.mustEnd(batch[i], err, true)
+	}
+	for _, c := range next {
+		p.mustRelease(c, "after another's releases were repeated")
+	}
+}
+
+// releaseAllFailsOneByOne has a claim in its batch whose name is in use for
+// something else.
+func releaseAllFailsOneByOne(p *probe) {
+	mutex, r, reader, free := p.claim(), p.reader(), p.reader(), p.claim()
+	r.Name += " mutex"
+	mutex.Name = r.Name
+	reader.Name += " read"
+	for _, c := range []driver.Claim{mutex, reader, free} {
+		p.mustGrant(c, "of a free name")
+	}
+	got := p.releaseAll(p.ctx, []driver.Claim{reader, r, free})
+	p.mustEnd(reader, got[0], false)
+	if got[1] == nil {
+		p.Errorf("ReleaseAll with a mutex as a read lock: got no error")
+	}
+	p.mustEnd(free, got[2], false)
+	p.mustRenew(mutex, "after a batch that took it for a read lock")
+}
+
+func releaseAllWakesWaiters(p *probe) {
+	batch := make([]driver.Claim, 3)
+	for i := range batch {
+		batch[i] = p.claim()
+		batch[i].Name += string(rune('a' + i))
+	}
+	p.tryAll(batch)
+	w := p.claim()
+	w.Name = batch[1].Name
+	last := p.mustRefuse(w, "of a held name")
+	waiter := p.b.Waiter(w)
+	defer waiter.Close()
+	_ = p.wait(waiter, last) // the first may return early
+	last = p.mustRefuse(w, "of a held name")
+	for i, err := range p.releaseAll(p.ctx, batch) {
+		p.mustEnd(batch[i], err, false)
+	}
+	if err := p.wait(waiter, last); err != nil {
+		p.Fatalf("Wait during a batch of releases: %v", err)
+	}
+	p.mustGrant(w, "after a batch of releases")
+}
+
+func releaseAllHonoursContext(p *probe) {
+	batch := []driver.Claim{p.claim(), p.claim()}
+	batch[1].Name += " other"
+	p.tryAll(batch)
+	p.promptly("ReleaseAll with a cancelled context", func() {
+		for _, err := range p.releaseAll(p.cancelled(), batch) {
+			if errors.Is(err, driver.ErrGone) {
+				p.Errorf("ReleaseAll of held claims with a cancelled context: got %v, want none that is ErrGone", err)
+			}
+			if err != nil {
+				p.mustBeCancelled(err, "ReleaseAll with a cancelled context")
+			}
+		}
+	})
+	for _, c := range batch {
+		p.withdraw(c)
+		next := p.claim()
+		next.Name = c.Name
+		p.mustGrant(next, "after a cancelled ReleaseAll was repeated")
+	}
+}
+
+// batchesOfManyNames has more names than a store may take at once, and some of them
+// in the way of others.
+func batchesOfManyNames(p *probe) {
+	batch := make([]driver.Claim, 250)
+	for i := range batch {
+		batch[i] = p.claim()
+		batch[i].Name += fmt.Sprintf(" %d", i)
+	}
+	busy := func(i int) bool { return i%49 == 0 }
+	for i := range batch {
+		if busy(i) {
+			other := p.claim()
+			other.Name = batch[i].Name
+			p.mustGrant(other, "of a free name")
+		}
+	}
+	for i, a := range p.tryAll(batch) {
+		p.mustAnswer(batch[i], a, !busy(i))
+	}
+	renewals, err := p.b.Renew(p.ctx, batch)
+	if err != nil || len(renewals) != len(batch) {
+		p.Fatalf("Renew: got %d answers to %d claims, error %v", len(renewals), len(batch), err)
+	}
+	for i, r := range renewals {
+		if gone := errors.Is(r.Err, driver.ErrGone); gone != busy(i) || !gone && r.Err != nil {
+			p.Errorf("Renew, claim %d: got error %v, is it held by another: %v", i, r.Err, busy(i))
+		}
+	}
+	for i, err := range p.releaseAll(p.ctx, batch) {
+		p.mustEnd(batch[i], err, busy(i))
+	}
+}
+
+func batchesOfMixedKinds(p *probe) {
+	batch := make([]driver.Claim, 12)
+	for i := range batch {
+		c := p.claim()
+		switch i % 4 {
+		case 1:
+			c.ReadWrite = true
+		case 2:
+			c = p.reader()
+		case 3:
+			c.Fair = true
+		}
+		c.Name += fmt.Sprintf(" %d", i)
+		batch[i] = c
+	}
+	for range 2 {
+		for i, a := range p.tryAll(batch) {
+			p.mustAnswer(batch[i], a, true)
+		}
+	}
+	for _, c := range batch {
+		p.mustRenew(c, "after a batch of several kinds")
+	}
+	for _, gone := range []bool{false, true} {
+		for i, err := range p.releaseAll(p.ctx, batch) {
+			p.mustEnd(batch[i], err, gone)
+		}
+	}
+}
+
+func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
+	p.Helper()
+	got := p.b.(driver.Batcher).ReleaseAll(ctx, cs)
+	if len(got) != len(cs) {
+		p.Fatalf("ReleaseAll: got %d answers to %d claims", len(got), len(cs))
+	}
+	return got
+}
+
+// mustEnd checks the answer to the release of c, of which there was nothing if it is
+// to be gone.
+func (p *probe) mustEnd(c driver.Claim, err error, gone bool) {
+	p.Helper()
+	if errors.Is(err, driver.ErrGone) != gone || !gone && err != nil {
+		p.Fatalf("ReleaseAll, claim on %q: got error %v, want gone: %v", c.Name, err, gone)
 	}
 }

@@ -215,6 +215,13 @@ func batchChecks() []check {
 		{"TryAll/IsIdempotent", needs(batcher), tryAllIsIdempotent},
 		{"TryAll/FailsOneByOne", needs(batcher, shared), tryAllFailsOneByOne},
 		{"TryAll/HonoursContext", needs(batcher), tryAllHonoursContext},
+		{"ReleaseAll/AnswersAsRelease", needs(batcher), releaseAllAnswersAsRelease},
+		{"ReleaseAll/IsIdempotent", needs(batcher), releaseAllIsIdempotent},
+		{"ReleaseAll/FailsOneByOne", needs(batcher, shared), releaseAllFailsOneByOne},
+		{"ReleaseAll/WakesWaiters", needs(batcher, wakes), releaseAllWakesWaiters},
+		{"ReleaseAll/HonoursContext", needs(batcher), releaseAllHonoursContext},
+		{"Batches/OfManyNames", needs(batcher), batchesOfManyNames},
+		{"Batches/OfMixedKinds", needs(batcher, shared, fair), batchesOfMixedKinds},
 	}
 }
 

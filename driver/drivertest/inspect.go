@@ -13,6 +13,7 @@ func inspectShowsTheHolder(p *probe) {
 		p.Errorf("Inspect of a free name: got %+v, want nobody", hs)
 	}
 	a, b := p.claim(), p.claim()
+	b.Owner = uuid() + ":1" // another client: a store may keep one note for all claims of a client
 	p.mustGrant(a, "of a free name")
 	p.mustRefuse(b, "of a held name")
 	h := p.mustShow(a, "of a held name")

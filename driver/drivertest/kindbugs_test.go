@@ -294,6 +294,99 @@ func batchBugs() []bug {
 				return m.Backend.TryAll(context.WithoutCancel(ctx), cs)
 			}
 		}},
+		{"answers releases in another order", []string{"ReleaseAll/AnswersAsRelease", "Batches/OfManyNames"}, func(m *mutant) {
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				got := m.Backend.ReleaseAll(ctx, cs)
+				if len(got) > 1 {
+					got[0], got[1] = got[1], got[0]
+				}
+				return got
+			}
+		}},
+		{"takes a batch of claims for settled", []string{"ReleaseAll/AnswersAsRelease"}, func(m *mutant) {
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				settled := append([]driver.Claim(nil), cs...)
+				for i := range settled {
+					settled[i].Unsettled = false
+				}
+				return m.Backend.ReleaseAll(ctx, settled)
+			}
+		}},
+		{"forgets what did not fit into a batch", []string{"Batches/OfManyNames"}, func(m *mutant) {
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				return append(m.Backend.ReleaseAll(ctx, cs[:min(len(cs), 100)]), make([]error, max(len(cs)-100, 0))...)
+			}
+			m.tryAll = func(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+				return append(m.Backend.TryAll(ctx, cs[:min(len(cs), 100)]), make([]driver.Attempt, max(len(cs)-100, 0))...)
+			}
+		}},
+		{"ends whatever a batch names", []string{"ReleaseAll/AnswersAsRelease", "ReleaseAll/IsIdempotent"}, func(m *mutant) {
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				for _, c := range cs {
+					_ = m.Backend.Release(ctx, m.asHolder(ctx, c))
+				}
+				return m.Backend.ReleaseAll(ctx, cs)
+			}
+		}},
+		{"stops a batch of releases at the first failure", []string{"ReleaseAll/FailsOneByOne", "ReleaseAll/AnswersAsRelease"}, func(m *mutant) {
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				got := make([]error, len(cs))
+				var failed error
+				for i, c := range cs {
+					if failed == nil {
+						failed = m.Backend.Release(ctx, c)
+					}
+					got[i] = failed
+				}
+				return got
+			}
+		}},
+		{"takes plain locks for granted in a batch", []string{"Batches/OfMixedKinds", "TryAll/AnswersAsTry"}, func(m *mutant) {
+			m.tryAll = func(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+				got := m.Backend.TryAll(ctx, cs)
+				for i, c := range cs {
+					if !c.Fair && !c.ReadWrite {
+						_ = m.Backend.Release(ctx, c)
+						got[i].Outcome.Granted, got[i].Err = true, nil
+					}
+				}
+				return got
+			}
+		}},
+		{"wakes nobody after a batch", []string{"ReleaseAll/WakesWaiters"}, func(m *mutant) {
+			var mu sync.Mutex
+			batched := map[string]bool{}
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				mu.Lock()
+				for _, c := range cs {
+					batched[c.Name] = true
+				}
+				mu.Unlock()
+				return m.Backend.ReleaseAll(ctx, cs)
+			}
+			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
+				w := m.Backend.Waiter(c)
+				defer w.Close()
+				err := w.Wait(ctx, last)
+				mu.Lock()
+				slept := batched[c.Name]
+				mu.Unlock()
+				if slept {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return err
+			}
+		}},
+		{"ignores the context of a batch of releases", []string{"ReleaseAll/HonoursContext"}, func(m *mutant) {
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				got := m.Backend.ReleaseAll(ctx, cs)
+				if ctx.Err() != nil {
+					pause(context.WithoutCancel(ctx), 2*prompt)
+				}
+				return got
+			}
+		}},
 	}
 }
 

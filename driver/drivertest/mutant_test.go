@@ -19,6 +19,7 @@ type mutant struct {
 	inspect func(context.Context, string) ([]driver.Holder, error)
 	force   func(context.Context, string, driver.Holder, string) error
 	tryAll  func(context.Context, []driver.Claim) []driver.Attempt
+	endAll  func(context.Context, []driver.Claim) []error
 	resize  func(context.Context, string, int) error
 	permits func(context.Context, string) (int, int, error)
 	latch   driver.Latcher
@@ -78,6 +79,13 @@ func (m *mutant) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 		return m.tryAll(ctx, cs)
 	}
 	return m.Backend.TryAll(ctx, cs)
+}
+
+func (m *mutant) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	if m.endAll != nil {
+		return m.endAll(ctx, cs)
+	}
+	return m.Backend.ReleaseAll(ctx, cs)
 }
 
 func (m *mutant) Resize(ctx context.Context, name string, permits int) error {

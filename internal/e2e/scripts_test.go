@@ -452,6 +452,9 @@ func TestMissingRights(t *testing.T) {
 		{"release", threeKeys[:1], []any{"a:1", channel, "PUBLISH"}},
 		{"abandon", threeKeys[:2], []any{"a:1", 30000, channel, "PUBLISH"}},
 		{"break", threeKeys[:2], []any{"a:1", 1, "ops", 30000, channel, "PUBLISH"}},
+		{"acquire_all", threeKeys, []any{30000, 2, 1, "a:1"}},
+		{"renew_all", threeKeys[:1], []any{30000, 2, "a:1"}},
+		{"release_all", threeKeys[:1], []any{"a:1", channel, "PUBLISH"}},
 	}
 	for _, c := range cases {
 		for _, command := range commandsOf(t, c.script) {
@@ -462,18 +465,26 @@ func TestMissingRights(t *testing.T) {
 				before := b.Map("HGETALL", lockKey)
 				reply, err := eval(t, b.login("limited", "secret"), c.script, c.keys, c.args...)
 				where := fmt.Sprintf("%s without %s, lock %s: reply %v, error %v", c.script, command, state, reply, err)
+				script, all := strings.CutSuffix(c.script, "_all")
+				if all {
+					if err != nil {
+						t.Errorf("%s: what is refused of one lock must not be an error of all", where)
+						continue
+					}
+					reply = reply.([]any)[0]
+				}
 				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
 					t.Errorf("%s: keys without TTL %q", where, stay)
 				}
 				after := b.Map("HGETALL", lockKey)
 				switch {
-				case maps.Equal(before, after), len(after) == 0 && state == "own" && c.script != "acquire" && c.script != "renew":
+				case maps.Equal(before, after), len(after) == 0 && state == "own" && script != "acquire" && script != "renew":
 				case err == nil && state != "another's" && maps.Equal(after, map[string]string{"a:1": "2"}):
 				case state == "own" && maps.Equal(after, map[string]string{"a:1": "2"}): // its own, counted, no new tokens
 				default:
 					t.Errorf("%s: lock was %v, is %v", where, before, after)
 				}
-				if command == "PUBLISH" && c.script != "acquire" && state == "own" {
+				if command == "PUBLISH" && script != "acquire" && state == "own" {
 					if want := n(-1); !reflect.DeepEqual(reply, want) {
 						t.Errorf("%s: want %v", where, want)
 					}
@@ -520,7 +531,10 @@ func TestProbeFindsEveryMissingRight(t *testing.T) {
 		t.Fatalf("the probe left %q", keys)
 	}
 	used := map[string]bool{}
-	for _, script := range []string{"acquire", "renew", "release", "abandon", "break", "inspect", "explain", "register", "client"} {
+	for _, script := range []string{
+		"acquire", "renew", "release", "acquire_all", "renew_all", "release_all",
+		"abandon", "break", "inspect", "explain", "register", "client",
+	} {
 		for _, command := range commandsOf(t, script) {
 			used[command] = true
 		}

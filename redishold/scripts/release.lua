@@ -6,12 +6,6 @@
 -- ARGV   1 owner, 2 channel, 3... the commands to publish with
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner holds nothing
--- Uses   publish, ended
+-- Uses   release
 
-local lock, owner, channel = KEYS[1], ARGV[1], ARGV[2]
-
-if redis.call('HDEL', lock, owner) == 0 then -- with its last field the hash goes as well
-  return 0
-end
-
-return ended(publish(3, channel, '0'))
+return release(KEYS[1], ARGV[1], ARGV[2], 3)

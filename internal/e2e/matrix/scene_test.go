@@ -242,12 +242,15 @@ func (s *scene) until(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// script matches runs of the engine's scripts.
+// script matches runs of the engine's scripts, each also for several locks.
 func (s *scene) script(names ...string) faultproxy.Match {
 	s.Helper()
 	var any []faultproxy.Match
 	for _, name := range names {
 		any = append(any, faultproxy.Script(redistest.ScriptSHA(s, name)))
+		if name == "acquire" || name == "renew" || name == "release" {
+			any = append(any, faultproxy.Script(redistest.ScriptSHA(s, name+"_all")))
+		}
 	}
 	return func(cmd []string) bool {
 		return slices.ContainsFunc(any, func(m faultproxy.Match) bool { return m(cmd) })

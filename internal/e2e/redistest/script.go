@@ -10,19 +10,33 @@ import (
 )
 
 // ScriptSource returns the text of one of package redishold's scripts as servers
-// are sent it: with the shared functions that its header names.
+// are sent it: with the shared functions that its header names, and those that they
+// name.
 func ScriptSource(t testing.TB, name string) string {
 	t.Helper()
 	header, body, _ := strings.Cut(scriptFile(t, name), "\n\n")
-	source := header + "\n\n"
+	return header + "\n\n" + shared(t, header, map[string]bool{}) + body
+}
+
+// shared returns the functions that a header names, but for those of had.
+func shared(t testing.TB, header string, had map[string]bool) (source string) {
+	t.Helper()
 	for line := range strings.Lines(header) {
-		if used, ok := strings.CutPrefix(line, "-- Uses   "); ok {
-			for _, shared := range strings.Split(strings.TrimSpace(used), ", ") {
-				source += scriptFile(t, "shared/"+shared) + "\n"
+		used, ok := strings.CutPrefix(line, "-- Uses   ")
+		if !ok {
+			continue
+		}
+		for _, name := range strings.Split(strings.TrimSpace(used), ", ") {
+			if had[name] {
+				continue
 			}
+			had[name] = true
+			text := scriptFile(t, "shared/"+name)
+			header, _, _ := strings.Cut(text, "\n\n")
+			source += shared(t, header, had) + text + "\n"
 		}
 	}
-	return source + body
+	return source
 }
 
 // ScriptSHA returns the digest by which a script is called.

@@ -6,20 +6,25 @@
 -- What is no number, or leaves no room for the block, is put back and is an
 -- error: a counter may be ahead of the clock, so to begin anew is not safe.
 --
--- Takes  the key of the counter, and how many tokens
+-- Takes  the key of the counter, and how many tokens: always the same number
 -- Reply  the first of them
 
+local clock, block -- the server's, in microseconds; and the end of a block that begins then
+
 local function draw(counter, tokens)
-  local now = redis.call('TIME')
-  local first = now[1] * 1000000 + now[2]
-  local before = redis.call('SET', counter, first + tokens - 1, 'GET')
+  if not clock then
+    local now = redis.call('TIME')
+    clock = now[1] * 1000000 + now[2]
+    block = string.format('%.0f', clock + tokens - 1)
+  end
+  local before = redis.call('SET', counter, block, 'GET')
   local drawn = tonumber(before or 0)
-  if drawn and drawn < first and first + tokens < 2 ^ 53 then
-    return first
+  if drawn and drawn < clock and clock + tokens < 2 ^ 53 then
+    return clock
   end
 
   -- The counter is ahead: a block just before, or a clock that was set back.
-  first = drawn and math.floor(drawn) + 1
+  local first = drawn and math.floor(drawn) + 1
   if not (drawn and first + tokens < 2 ^ 53) then -- also where it is nan
     redis.call('SET', counter, before or 0)
     error('token counter ' .. counter .. ' is no number below 2^53')

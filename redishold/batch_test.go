@@ -1,0 +1,267 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// several returns claims of n plain locks.
+func several(n int) []driver.Claim {
+	cs := make([]driver.Claim, n)
+	for i := range cs {
+		cs[i] = testClaim(fmt.Sprint("stock:", i))
+		cs[i].Owner = testUUID + ":" + fmt.Sprint(i)
+	}
+	return cs
+}
+
+// sizes returns for how many locks the calls of a script were, in order.
+func sizes(conn *fakeConn, script string) (all []int) {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	for _, calls := range conn.sent {
+		for _, c := range calls {
+			if ones := unbundled(c); ones[0].Script.Name() == script {
+				all = append(all, len(ones))
+			}
+		}
+	}
+	return all
+}
+
+func TestWhichClaimsShareACall(t *testing.T) {
+	in := func(change func(cs []driver.Claim)) []driver.Claim {
+		cs := several(5)
+		change(cs)
+		return cs
+	}
+	for name, c := range map[string]struct {
+		claims  []driver.Claim
+		options *Options
+		cluster bool
+		want    []int
+	}{
+		"plain":          {claims: several(5), want: []int{5}},
+		"one":            {claims: several(1), want: []int{1}},
+		"many":           {claims: several(2*togetherMost + 1), want: []int{togetherMost, togetherMost, 1}},
+		"other TTLs":     {claims: in(func(cs []driver.Claim) { cs[1].TTL++; cs[2].TTL++ }), want: []int{1, 2, 2}},
+		"other holds":    {claims: in(func(cs []driver.Claim) { cs[4].Holds = 2 }), want: []int{4, 1}},
+		"other tokens":   {claims: in(func(cs []driver.Claim) { cs[0].Tokens = 64 }), want: []int{1, 4}},
+		"other kinds":    {claims: in(func(cs []driver.Claim) { cs[1].Fair = true; cs[3].ReadWrite = true }), want: []int{3}},
+		"cluster":        {claims: several(3), cluster: true, want: []int{1, 1, 1}},
+		"replicas":       {claims: several(3), options: &Options{Replicas: 1}, want: []int{1, 1, 1}},
+		"another layout": {claims: several(3), options: &Options{Protocol: Plain}},
+	} {
+		conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: c.cluster}, nil }}
+		b := New(conn, c.options)
+		for i, a := range b.TryAll(t.Context(), c.claims) {
+			if a.Err != nil || !a.Outcome.Granted {
+				t.Errorf("%s: claim %d: got %+v", name, i, a)
+			}
+		}
+		if got := sizes(conn, "acquire"); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: tried %v, want %v", name, got, c.want)
+		}
+		for i, err := range b.ReleaseAll(t.Context(), c.claims) {
+			if err != nil {
+				t.Errorf("%s: claim %d: got error %v", name, i, err)
+			}
+		}
+		if got := sizes(conn, "release"); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: released %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A lock gets in company what it would get alone.
+func TestTogetherAsAlone(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, &Options{Prefix: "app:"})
+	cs := several(3)
+	b.TryAll(t.Context(), cs)
+	mustRenew(t, b, cs...)
+	b.ReleaseAll(t.Context(), cs)
+	together := map[string]Call{}
+	for _, calls := range conn.sent {
+		for _, c := range calls {
+			for i, one := range unbundled(c) {
+				together[fmt.Sprint(one.Script.Name(), i)] = one
+			}
+		}
+	}
+	for i, c := range cs {
+		f, p := b.form(c), b.layout.place(c.Name)
+		for _, want := range []Call{
+			f.acquire(room{}, p, c, nil),
+			f.renew(room{}, p, c),
+			f.release(room{}, p, c, []string{"PUBLISH"}),
+		} {
+			got := together[fmt.Sprint(want.Script.Name(), i)]
+			if !reflect.DeepEqual(got.Keys, want.Keys) || !reflect.DeepEqual(got.Args, want.Args) {
+				t.Errorf("%s: got %q %q, want %q %q", want.Script.Name(), got.Keys, got.Args, want.Keys, want.Args)
+			}
+		}
+	}
+}
+
+// What is refused of one of several locks is an error of that one.
+func TestSeveralFailOneByOne(t *testing.T) {
+	conn := &fakeConn{answer: func(c Call) Result {
+		switch {
+		case c.Keys[0] == "stock:1":
+			return Result{Err: &ReplyError{Text: "OOM no room\r\n"}}
+		case c.Keys[0] == "stock:2":
+			return Result{Value: "nonsense"}
+		case c.Keys[0] == "stock:3" && c.Script.Name() == "acquire":
+			return Result{Value: busyReply()}
+		}
+		return Result{}
+	}}
+	b := New(conn, nil)
+	cs := several(5)
+	attempts := b.TryAll(t.Context(), cs)
+	renewals := mustRenew(t, b, cs...)
+	errs := b.ReleaseAll(t.Context(), cs)
+	for i := range cs {
+		switch i {
+		case 1:
+			wantErrors(t, "TryAll, refused", attempts[i].Err, driver.ErrRefused, driver.ErrNotSent)
+			wantErrors(t, "Renew, refused", renewals[i].Err, driver.ErrRefused)
+			wantErrors(t, "ReleaseAll, refused", errs[i], driver.ErrRefused)
+			if text := errs[i].Error(); strings.ContainsAny(text, "\r\n") {
+				t.Errorf("got the error %q, want one line", text)
+			}
+		case 2:
+			wantErrors(t, "TryAll, nonsense", attempts[i].Err)
+			wantErrors(t, "Renew, nonsense", renewals[i].Err)
+			wantErrors(t, "ReleaseAll, nonsense", errs[i])
+		default:
+			if granted := i != 3; attempts[i].Err != nil || attempts[i].Outcome.Granted != granted {
+				t.Errorf("TryAll, claim %d: got %+v", i, attempts[i])
+			}
+			if renewals[i].Err != nil || errs[i] != nil {
+				t.Errorf("claim %d: Renew: got %v, ReleaseAll: got %v", i, renewals[i].Err, errs[i])
+			}
+		}
+	}
+}
+
+// rawConn answers calls for several locks with one value.
+type rawConn struct {
+	fakeConn
+	raw  Result
+	runs int
+}
+
+func (c *rawConn) Do(ctx context.Context, calls ...Call) []Result {
+	if name := calls[0].Script.Name(); name != "acquire_all" && name != "renew_all" && name != "release_all" {
+		return c.fakeConn.Do(ctx, calls...)
+	}
+	c.runs++
+	results := make([]Result, len(calls))
+	results[0] = c.raw
+	return results
+}
+
+// An answer that does not fit is nobody's.
+func TestSeveralWithoutAnAnswerForEach(t *testing.T) {
+	for name, r := range map[string]Result{
+		"none":     {Value: []any{}},
+		"few":      {Value: []any{int64(1), int64(1)}},
+		"many":     {Value: []any{int64(1), int64(1), int64(1), int64(1)}},
+		"a number": {Value: int64(1)},
+		"nil":      {},
+		"lost":     {Err: errors.New("cut")},
+		"both":     {Value: []any{int64(1), int64(1), int64(1)}, Err: errors.New("cut")},
+	} {
+		conn := &rawConn{raw: r}
+		b := New(conn, nil)
+		cs := several(3)
+		for i, a := range b.TryAll(t.Context(), cs) {
+			if a.Outcome.Granted || a.Err == nil {
+				t.Errorf("%s: TryAll, claim %d: got %+v", name, i, a)
+			}
+			wantErrors(t, name, a.Err)
+		}
+		for i, renewal := range mustRenew(t, b, cs...) {
+			if renewal.ValidFor != 0 {
+				t.Errorf("%s: Renew, claim %d: got %+v", name, i, renewal)
+			}
+			wantErrors(t, name, renewal.Err)
+		}
+		for _, err := range b.ReleaseAll(t.Context(), cs) {
+			wantErrors(t, name, err)
+		}
+		if conn.runs != 3 {
+			t.Errorf("%s: %d calls, want that none is repeated", name, conn.runs)
+		}
+	}
+}
+
+// A server refuses a call as a whole for one key that the user must not use. Then
+// nothing of it was executed, and the others are asked for one by one.
+func TestSeveralOfWhichOneKeyIsForbidden(t *testing.T) {
+	noKey := Result{Err: &ReplyError{Text: "NOPERM this user has no permissions to access one of the keys used as arguments"}}
+	conn := &rawConn{raw: noKey}
+	conn.answer = func(c Call) Result {
+		if c.Keys[0] == "stock:1" {
+			return noKey
+		}
+		return Result{}
+	}
+	b := New(conn, nil)
+	cs := several(3)
+	for i, a := range b.TryAll(t.Context(), cs) {
+		if i == 1 {
+			wantErrors(t, "TryAll", a.Err, driver.ErrRefused, driver.ErrNotSent)
+		} else if !a.Outcome.Granted {
+			t.Errorf("TryAll, claim %d: got %+v", i, a)
+		}
+	}
+	conn.raw.Err = &ReplyError{Text: "NOPERM this user has no permissions to run the 'evalsha' command"}
+	before := len(conn.scripts())
+	for _, r := range mustRenew(t, b, cs...) {
+		wantErrors(t, "Renew", r.Err, driver.ErrRefused, driver.ErrNotSent)
+	}
+	if again := conn.scripts()[before:]; len(again) > 0 {
+		t.Errorf("asked %q again: that would not help", again)
+	}
+}
+
+// Who has to tell others that a lock is taken does so, and travels alone.
+func TestTellingTravelsAlone(t *testing.T) {
+	conn := &fakeConn{answer: func(c Call) Result {
+		if c.Script.Name() == "acquire" && c.Args[0] == testUUID+":99" {
+			return Result{Value: busyReply()}
+		}
+		return Result{}
+	}}
+	b := New(conn, nil)
+	waiting := testClaim("stock:1")
+	waiting.Owner = testUUID + ":99"
+	w := b.Waiter(waiting)
+	defer w.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := w.Wait(ctx, mustTry(t, b, waiting)); err != nil {
+		t.Fatal(err)
+	}
+	before := len(sizes(conn, "acquire"))
+	b.TryAll(t.Context(), several(4))
+	if got, want := sizes(conn, "acquire")[before:], []int{3, 1}; !reflect.DeepEqual(got, want) {
+		t.Errorf("tried %v, want %v", got, want)
+	}
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	calls := conn.sent[len(conn.sent)-1]
+	if last := calls[1]; last.Keys[0] != "stock:1" || len(last.Args) != 6 {
+		t.Errorf("got %q %q, want the channel and the command", last.Keys, last.Args)
+	}
+}

@@ -1,0 +1,12 @@
+-- acquire_all: acquire for several locks, each as if it were alone.
+--
+-- KEYS   for each: lock, mark of the owner, token counter
+-- ARGV   1 ttl in ms, 2 holds, 3 how many tokens to reserve; then for each: owner
+-- Reply  for each what acquire.lua answers; {-3, words} where the server refused it
+-- Uses   acquire, each
+
+local ttl, holds, tokens = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+return each(#KEYS / 3, function(i)
+  return acquire(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[3 + i], ttl, holds, tokens)
+end)
