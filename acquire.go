@@ -110,7 +110,7 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 			a.place = place
 			return nil
 		}
-		a.reportWait(ctx)
+		a.waitsAt(ctx, place)
 		if !place.wait(waitCtx) {
 			a.busyHere(place.gate.occupant())
 			place.leave()
@@ -127,6 +127,19 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 			return nil
 		} // lost on the way here: back to the queue
 	}
+}
+
+// waitsAt says that the claim waits in the queue. An observer that panics must not
+// leave a place there that nobody takes.
+func (a *acquisition) waitsAt(ctx context.Context, place *ticket) {
+	said := false
+	defer func() {
+		if !said {
+			place.leave()
+		}
+	}()
+	a.reportWait(ctx)
+	said = true
 }
 
 // letOthersGo waits for as long as clients elsewhere are to go first, who wait
@@ -240,7 +253,12 @@ func (a *acquisition) grantedMeanwhile() *Lock {
 	}
 	out, ok := store.Granted()
 	margin := min(a.margin, out.ValidFor/10)
-	if !ok || a.tooLate(a.asked, out, margin) {
+	switch {
+	case !ok, a.tooLate(a.asked, out, margin):
+		return nil
+	case margin < a.margin && a.locker.marginChosen: // the holder needs so long to stop
+		return nil
+	case a.locker.now().ahead(a.asked) > margin/2: // suspended while it waited: only the store knows
 		return nil
 	}
 	return a.hold(a.asked, out, margin)

@@ -71,7 +71,7 @@ func (k *keeper) add(l *lease) {
 	}
 	l.plan()
 	heap.Push(&k.leases, l)
-	k.arm(l.proven.mono)
+	k.arm(k.locker.elapsed()) // not proven, which may be a second ago: the timer would fire as much later
 }
 
 // remove drops a lease. A call that carries it may still be under way.

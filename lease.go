@@ -25,6 +25,9 @@ type lease struct {
 	fixed  bool // its end is fixed: proven, not extended
 	fenced bool // the store draws tokens
 
+	// unsettled says that a try of the claim had no answer, and may still arrive.
+	unsettled bool
+
 	// What follows is guarded by mu, but for renewing, which is the keeper's.
 	over    bool // it is lost or given back
 	vacated bool
@@ -48,7 +51,7 @@ type lease struct {
 func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome) *lease {
 	c := &a.claim
 	l := &lease{
-		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing,
+		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, unsettled: c.Unsettled,
 		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		holds: int32(c.Holds), tokens: int32(c.Tokens - 1),
 		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
@@ -66,7 +69,7 @@ func (l *lease) claim(now instant) driver.Claim {
 	c := driver.Claim{
 		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
-		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note,
+		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Unsettled: l.unsettled,
 	}
 	if l.fixed {
 		c.TTL = max(l.ends-now, time.Millisecond)

@@ -26,7 +26,9 @@ type Options struct {
 
 	// Margin is how long before the end of its lease a lock counts as lost. It
 	// covers the difference between two clocks' rates and the time that a holder
-	// needs to stop. Default TTL/10; less than TTL/2.
+	// needs to stop. Default TTL/10; less than TTL/2. Where the default is used, a
+	// lease that the store granted for a short time, as the release of a fair lock
+	// does on Redis, has a tenth of that until its first renewal.
 	Margin time.Duration
 
 	// Note is shown to people beside the lock. Default "program@host:pid".
@@ -103,13 +105,15 @@ type settings struct {
 	log         *slog.Logger
 	observe     func(context.Context, Event)
 	handoff     Handoff
+
+	marginChosen bool
 }
 
 func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults()}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(), marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
 		s.ttl = max(defaultTTL, info.MinTTL)
 	}

@@ -24,6 +24,10 @@ type order interface {
 	// shares reports that claim i, of a plain lock, may travel together with others.
 	shares(i int) bool
 
+	// replicated reports that replicas have to acknowledge it, where the options ask
+	// for that.
+	replicated() bool
+
 	// room returns how many keys and arguments a call for n claims has, at most but
 	// for rare kinds.
 	room(n int) (keys, args int)
@@ -38,7 +42,13 @@ func (b *Backend) doAll(
 	results := make([]Result, len(cs))
 	groups := b.groups(info, cs, at, o)
 	var again [][]int
-	for i, r := range b.doReplicated(ctx, info, callsOf(o, groups), register...) {
+	do := b.doReplicated
+	if !o.replicated() {
+		do = func(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
+			return b.doRegistering(ctx, info.Cluster, calls, cs...)
+		}
+	}
+	for i, r := range do(ctx, info, callsOf(o, groups), register...) {
 		if len(groups[i]) > 1 && refusesAKey(r) {
 			again = append(again, singly(groups[i])...)
 			continue
@@ -46,7 +56,7 @@ func (b *Backend) doAll(
 		hand(results, groups[i], r)
 	}
 	if len(again) > 0 {
-		for i, r := range b.doReplicated(ctx, info, callsOf(o, again)) {
+		for i, r := range do(ctx, info, callsOf(o, again)) {
 			hand(results, again[i], r)
 		}
 	}

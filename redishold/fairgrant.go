@@ -20,10 +20,12 @@ type fairAhead struct {
 type fairGrant struct {
 	token uint64
 	alive int64 // until when it counted as alive, by its last Try before that
+	lasts time.Duration
 }
 
 // parseFairMessage reads what scripts say on the channel of a client, to one of
-// its owners: token:alive:owner, or 0:0:owner if it is worth while to try again.
+// its owners: token:alive:lasts:owner, the third in milliseconds, or 0:0:owner if
+// it is worth while to try again.
 func parseFairMessage(payload string) (owner string, grant fairGrant, ok bool) {
 	first, rest, found := strings.Cut(payload, ":")
 	second, owner, found2 := strings.Cut(rest, ":")
@@ -35,7 +37,17 @@ func parseFairMessage(payload string) (owner string, grant fairGrant, ok bool) {
 	if err != nil || err2 != nil || token >= 1<<53 || alive < 0 || (token == 0) != (alive == 0) {
 		return "", fairGrant{}, false
 	}
-	return owner, fairGrant{token, alive}, true
+	grant = fairGrant{token: token, alive: alive}
+	if token == 0 {
+		return owner, grant, true
+	}
+	third, owner, found := strings.Cut(owner, ":")
+	lasts, err := strconv.ParseUint(third, 10, 31)
+	if !found || owner == "" || err != nil {
+		return "", fairGrant{}, false
+	}
+	grant.lasts = time.Duration(lasts) * time.Millisecond
+	return owner, grant, true
 }
 
 // sharedChannel is where all fair claims of owner's client for one name hear of
@@ -133,7 +145,8 @@ func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
 // names the time until which an earlier Try let the claim count as alive. No Try
 // that comes after a grant is answered "queued" while that lasts, so a message
 // that names the time of the last one was sent after it. Redis keeps the lock
-// until that time, unless it is given back or extended before.
+// until that time, unless it is given back or extended before; if the server's
+// clock was set forward meanwhile, for as long as the message says.
 func (w *fairWaiter) Granted() (driver.Outcome, bool) {
 	if w.shared == nil || w.grantable <= 0 || w.alive <= 0 {
 		return driver.Outcome{}, false
@@ -142,7 +155,7 @@ func (w *fairWaiter) Granted() (driver.Outcome, bool) {
 	if grant.token == 0 || grant.alive != w.alive {
 		return driver.Outcome{}, false
 	}
-	return driver.Outcome{Granted: true, Token: grant.token, ValidFor: w.grantable}, true
+	return driver.Outcome{Granted: true, Token: grant.token, ValidFor: min(w.grantable, grant.lasts)}, true
 }
 
 // Close gives up the waiter's shares of the subscriptions.

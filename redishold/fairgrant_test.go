@@ -57,7 +57,7 @@ func wantGranted(t *testing.T, w driver.Waiter, token uint64) {
 }
 
 func granted(token uint64, alive int64, c driver.Claim) Notice {
-	return Notice{Payload: fmt.Sprintf("%d:%d:%s", token, alive, c.Owner)}
+	return Notice{Payload: fmt.Sprintf("%d:%d:%d:%s", token, alive, fairPresence.Milliseconds(), c.Owner)}
 }
 
 // channelsOf are the channels that were subscribed, in no order.
@@ -251,16 +251,16 @@ func TestFairStraysAreBounded(t *testing.T) {
 
 func TestParseFairMessage(t *testing.T) {
 	for payload, want := range map[string]fairGrant{
-		"5:7:a:1":              {5, 7},
-		"9007199254740991:7:a": {1<<53 - 1, 7},
-		"0:0:a:1":              {},
+		"5:7:40:a:1":             {5, 7, 40 * time.Millisecond},
+		"9007199254740991:7:0:a": {1<<53 - 1, 7, 0},
+		"0:0:a:1":                {},
 	} {
 		if owner, grant, ok := parseFairMessage(payload); !ok || owner[0] != 'a' || grant != want {
 			t.Errorf("%q: got %q, %v and %v", payload, owner, grant, ok)
 		}
 	}
 	for _, payload := range []string{
-		"", "0", "1", "5:7", "5:7:", ":7:a", "5::a", "0:7:a", "5:0:a", "-5:7:a", "5:-7:a", "9007199254740992:7:a", "5.5:7:a", "5:7.0:a", "x:y:z",
+		"", "0", "1", "5:7", "5:7:", ":7:a", "5::a", "0:7:a", "5:0:a", "5:7:a:1", "5:7:-4:a", "5:7:4:", "-5:7:4:a", "5:-7:4:a", "9007199254740992:7:4:a", "5.5:7:4:a", "5:7.0:4:a", "x:y:z",
 	} {
 		if owner, grant, ok := parseFairMessage(payload); ok {
 			t.Errorf("%q: got %q and %v, want nothing", payload, owner, grant)

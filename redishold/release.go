@@ -104,6 +104,9 @@ type releasing struct {
 
 func (o *releasing) shares(int) bool { return true }
 
+// replicated: a release that a fail-over forgets is a lease that ends by itself.
+func (o *releasing) replicated() bool { return false }
+
 func (o *releasing) room(n int) (keys, args int) { return n, 2*n + len(o.backend.publish) }
 
 func (o *releasing) alone(to room, i int) Call {

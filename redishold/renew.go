@@ -58,6 +58,8 @@ type renewing struct {
 
 func (o *renewing) shares(int) bool { return true }
 
+func (o *renewing) replicated() bool { return true }
+
 func (o *renewing) room(n int) (keys, args int) {
 	if n == 1 {
 		return renewKeys, renewArgs

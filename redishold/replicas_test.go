@@ -208,3 +208,25 @@ func TestReplicasOfAClusterAreThoseOfEachNode(t *testing.T) {
 }
 
 func clusterServer(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }
+
+// A release asks no replicas, by itself or with others: one that a fail-over
+// forgets is a lease that ends.
+func TestReleasesAskNoReplicas(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, &Options{Replicas: 2})
+	claims := []driver.Claim{testClaim("a"), testClaim("b")}
+	mustTry(t, b, claims[0])
+	for i, err := range b.ReleaseAll(t.Context(), claims) {
+		if err != nil {
+			t.Errorf("release %d: %v", i, err)
+		}
+	}
+	for _, replicas := range append(asked(conn, "release"), asked(conn, "release_all")...) {
+		if replicas != 0 {
+			t.Errorf("a release asks for %d replicas", replicas)
+		}
+	}
+	if n := len(asked(conn, "release")) + len(asked(conn, "release_all")); n == 0 {
+		t.Error("nothing was released")
+	}
+}

@@ -72,6 +72,8 @@ func (o *acquiring) try(i int) try {
 // shares keeps apart what has more to say than that it asks.
 func (o *acquiring) shares(i int) bool { return o.seen[i].ahead == 0 }
 
+func (o *acquiring) replicated() bool { return true }
+
 func (o *acquiring) room(n int) (keys, args int) { return 3 * n, 3 + n }
 
 func (o *acquiring) alone(to room, i int) Call {

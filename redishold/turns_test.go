@@ -117,3 +117,25 @@ func TestTakenIsTold(t *testing.T) {
 		})
 	}
 }
+
+// What says of a lock that it is taken is a number of free permits on the channel
+// of a semaphore.
+func TestTakenMessageOfASemaphoreIsARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: replying("semaphore_acquire", busyReply())}
+		b := New(conn, nil)
+		c := testClaim("pool")
+		c.Mode, c.Permits = driver.Permit, 2
+		w := b.Waiter(c)
+		defer w.Close()
+		wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "before any subscription")
+		last, err := b.Try(t.Context(), c)
+		if err != nil || last.Granted {
+			t.Fatalf("Try: got %+v and error %v, want busy", last, err)
+		}
+		waiting := begin(t.Context(), w, last)
+		wantWaiting(t, waiting, "with a fresh outcome")
+		conn.subscriptions()[0].notify(Notice{Payload: takenMessage})
+		wantReturned(t, waiting, "after two permits have come back")
+	})
+}

@@ -88,14 +88,15 @@ func (b *bench) fairGiven(heard []redistest.Message, owner string, reply []any) 
 	if len(heard) != 1 || heard[0].Channel != channel+":"+client {
 		b.t.Fatalf("messages: got %v, want one for %s", heard, owner)
 	}
-	parts := strings.SplitN(heard[0].Payload, ":", 3)
+	parts := strings.SplitN(heard[0].Payload, ":", 4)
 	token, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) != 3 || parts[1] != fmt.Sprint(reply[4]) || parts[2] != owner {
+	if err != nil || len(parts) != 4 || parts[1] != fmt.Sprint(reply[4]) || parts[3] != owner {
 		b.t.Fatalf("message: got %q, want a token, and %v of %s", heard[0].Payload, reply[4], owner)
 	}
 	b.wantHash(map[string]string{owner: "1"})
-	if ttl := b.Int("PTTL", lockKey); ttl <= 0 || ttl > presence {
-		b.t.Fatalf("lock given to %s: got a TTL of %d ms, want up to %d", owner, ttl, presence)
+	lasts, err := strconv.ParseInt(parts[2], 10, 64)
+	if ttl := b.Int("PTTL", lockKey); ttl <= 0 || ttl > presence || err != nil || int64(ttl) > lasts {
+		b.t.Fatalf("lock given to %s: got a TTL of %d ms, want up to %d and to the %s that it was told", owner, ttl, presence, parts[2])
 	}
 	return token
 }

@@ -132,7 +132,7 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	if err := w.Wait(bounded(t), last); err != nil {
 		t.Fatalf("Wait: %v", err)
 	}
-	if o, ok := w.(driver.Granter).Granted(); !ok || !o.Granted || o.Token == 0 || o.ValidFor != 4*time.Second {
+	if o, ok := w.(driver.Granter).Granted(); !ok || !o.Granted || o.Token == 0 || o.ValidFor > 4*time.Second || o.ValidFor < 3*time.Second {
 		t.Fatalf("got %+v and %v, want the grant", o, ok)
 	}
 	if o := mustTry(t, b, third); !o.Granted {

@@ -72,7 +72,7 @@ local function leave()
 end
 
 -- give gives the free lock to the head, which is alive until then, and returns
--- the message for it: the token, that time, and whom it is for. What is refused here must not
+-- the message for it: the token, that time, for how long in ms, and whom it is for. What is refused here must not
 -- make the release fail; without a lock to give, the message is a wake-up.
 local function give(lives)
   local drawn, token = pcall(function() return draw(counter, 1) end)
@@ -85,7 +85,7 @@ local function give(lives)
     return '0:0:' .. head
   end
   pcall(leave)
-  return string.format('%.0f:%s:%s', token, lives, head)
+  return string.format('%.0f:%s:%s:%s', token, lives, left, head)
 end
 
 local lives = front()

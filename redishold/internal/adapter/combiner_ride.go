@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -84,7 +85,21 @@ func (r *ride) leave() error {
 		return nil
 	}
 	r.over, r.left = true, true
-	return r.abandon(r.ctx.Err())
+	return r.abandon(endOf(r.ctx))
+}
+
+// endOf returns why ctx has ended, never nil: that would mean that there is an
+// outcome. The parent of a deadline.Context says so a moment before the Context
+// that was made of it does.
+func endOf(ctx context.Context) error {
+	err := ctx.Err()
+	if d, ok := ctx.(*deadline.Context); ok && err == nil {
+		err = d.Parent().Err()
+	}
+	if err == nil {
+		err = context.Canceled
+	}
+	return err
 }
 
 // abandon notes that nobody waits for the ride any more, and returns what to tell
