@@ -61,6 +61,19 @@ func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
 	d.fail(w, r, http.StatusForbidden, "This request came from another site.")
 }
 
+// ownSite refuses what another site has made a browser ask for. It could not read
+// the answer, but it would take one of the places for those who look.
+func ownSite(serve http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "cross-site", "same-site":
+			http.Error(w, "This request came from another site.", http.StatusForbidden)
+		default: // "none", and browsers and programs that do not say
+			serve(w, r)
+		}
+	})
+}
+
 // address returns where r came from, without the port.
 func address(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

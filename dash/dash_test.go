@@ -24,7 +24,7 @@ func TestPagesShowWhatIsLocked(t *testing.T) {
 		time.Sleep(65 * time.Second)
 		for path, want := range map[string][]string{
 			"/":                        {"deploy/prod", "app@host:1", "1m 05s", "<progress", "1 name · 1 held"},
-			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect deploy/prod", "Token"},
+			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect -- deploy/prod", "Token"},
 			"/holders":                 {"app@host:1", `href="lock?name=deploy%2Fprod"`},
 			"/history":                 {"What happened"},
 			"/health":                  {"Names in use", "holdfast doctor"},

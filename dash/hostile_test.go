@@ -2,6 +2,7 @@ package dash_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -160,6 +161,40 @@ func TestWordsToType(t *testing.T) {
 		}
 		if got := fmt.Sprint(s.get("/unlock?name=" + strings.Repeat("x", 5000)).status); got != "404" {
 			t.Errorf("a name that is too long for a page: got status %s, want 404", got)
+		}
+	})
+}
+
+// Another site could make a browser take all places of those who look.
+func TestUpdatesAreForOwnPages(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for _, path := range []string{"/events?view=", "/frame?view="} {
+			for from, want := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200, "": 200} {
+				r := s.request(http.MethodGet, path, nil)
+				if from != "" {
+					r.Header.Set("Sec-Fetch-Site", from)
+				}
+				response, err := s.client.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response.Body.Close()
+				if response.StatusCode != want {
+					t.Errorf("%s from %q: got status %d, want %d", path, from, response.StatusCode, want)
+				}
+			}
+		}
+	})
+}
+
+// What a page shows to be copied does not take a name for a flag.
+func TestCommandsTakeAnyName(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("--help")
+		body := html.UnescapeString(s.get("/lock?name=--help").body)
+		if !strings.Contains(body, "holdfast inspect -- --help<") ||
+			!regexp.MustCompile(`holdfast force-unlock --holder \S+ --reason '…' -- --help<`).MatchString(body) {
+			t.Errorf("the commands are not there:\n%s", body)
 		}
 	})
 }

@@ -71,9 +71,9 @@ func (d *Dashboard) commands(name string) []string {
 	if len(name) > 1000 || strings.Contains(name, "\x00") {
 		return nil
 	}
-	list := []string{"holdfast inspect " + quoted(name)}
+	list := []string{"holdfast inspect -- " + quoted(name)}
 	if e, ok := d.table.get(name); ok && len(e.Holds) > 0 && e.Holds[0].Owner != "" {
-		list = append(list, "holdfast force-unlock "+quoted(name)+" --holder "+quoted(e.Holds[0].Owner))
+		list = append(list, "holdfast force-unlock --holder "+quoted(e.Holds[0].Owner)+" --reason '…' -- "+quoted(name))
 	}
 	return list
 }

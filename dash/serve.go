@@ -40,9 +40,9 @@ func (d *Dashboard) route(path string) http.Handler {
 	case "unlock":
 		return http.HandlerFunc(d.unlock)
 	case "events":
-		return http.HandlerFunc(d.stream)
+		return ownSite(d.stream)
 	case "frame":
-		return http.HandlerFunc(d.poll)
+		return ownSite(d.poll)
 	}
 	if path == "favicon.ico" {
 		return d.static["icon.svg"]

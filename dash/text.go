@@ -76,7 +76,16 @@ func short(text string, n int) string {
 // word returns what must be typed to confirm that name is meant.
 func word(name string) string {
 	text := []rune(printable(name))
-	return strings.TrimSpace(string(text[:min(len(text), longWord)]))
+	return trimmed(string(text[:min(len(text), longWord)]))
+}
+
+// trimmed returns s without the spaces around it. Where there is nothing but
+// spaces they stay: a name may consist of them.
+func trimmed(s string) string {
+	if text := strings.TrimSpace(s); text != "" {
+		return text
+	}
+	return s
 }
 
 // identity returns an identifier of an element that stands for s.

@@ -86,7 +86,7 @@ func parseForce(r *http.Request) (f force, err error) {
 	reason := printable(strings.TrimSpace(r.PostForm.Get("reason")))
 	return force{
 		name: string(name), owner: string(owner), holds: holds, token: token,
-		typed: strings.TrimSpace(r.PostForm.Get("confirm")), reason: short(reason, longReason),
+		typed: trimmed(r.PostForm.Get("confirm")), reason: short(reason, longReason),
 	}, nil
 }
 
@@ -141,7 +141,10 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 			d.refuse(w, r, http.StatusBadGateway, "It is not certain that it was done: "+short(printable(err.Error()), 300), f.name)
 		default:
 			d.forced(r, f, h, before)
-			http.Redirect(w, r, lockLink(f.name), http.StatusSeeOther)
+			// Not http.Redirect, which makes it absolute: a proxy may have mapped the
+			// base to another path.
+			w.Header().Set("Location", lockLink(f.name))
+			w.WriteHeader(http.StatusSeeOther)
 		}
 		return
 	}

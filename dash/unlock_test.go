@@ -62,7 +62,7 @@ func TestUnlock(t *testing.T) {
 			t.Fatalf("got\n%s", body)
 		}
 		a := s.force(s.form(name, `deploy/<prod>\x00`, "host is gone"))
-		if a.status != http.StatusSeeOther || a.header.Get("Location") != "/lock?name=deploy%2F%3Cprod%3E%00" {
+		if a.status != http.StatusSeeOther || a.header.Get("Location") != "lock?name=deploy%2F%3Cprod%3E%00" {
 			t.Fatalf("got status %d to %q: %s", a.status, a.header.Get("Location"), a.body)
 		}
 		time.Sleep(15 * time.Second) // a renewal
@@ -177,6 +177,26 @@ func TestUnlockTwice(t *testing.T) {
 		}
 		if err := next.Unlock(); err != nil {
 			t.Errorf("the next holder has lost it: %v", err)
+		}
+	})
+}
+
+// A name of nothing but spaces has to be typed as well.
+func TestUnlockSpaces(t *testing.T) {
+	options, _ := operators(dash.Operator)
+	inBubble(t, options, func(t *testing.T, s *site) {
+		lock := s.lock("  ")
+		for _, typed := range []string{"", " "} {
+			if got := s.force(s.form("  ", typed, "why")).status; got != http.StatusUnprocessableEntity {
+				t.Errorf("%q: got status %d, want 422", typed, got)
+			}
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Errorf("the holder got %v", err)
+		}
+		s.lock("  ")
+		if a := s.force(s.form("  ", "  ", "why")); a.status != http.StatusSeeOther || a.header.Get("Location") != "lock?name=++" {
+			t.Errorf("got status %d to %q, want 303", a.status, a.header.Get("Location"))
 		}
 	})
 }

@@ -90,10 +90,12 @@ func TestConfigIsFound(t *testing.T) {
 	if got := prefix("HOME=" + home); got != "here" {
 		t.Errorf("got %v, want that in the folder", got)
 	}
-	if err := os.Chmod(filepath.Join(here, "holdfast.yaml"), 0o666); err != nil {
-		t.Fatal(err)
+	for _, mode := range []os.FileMode{0o666, 0o620} {
+		if err := os.Chmod(filepath.Join(here, "holdfast.yaml"), mode); err != nil {
+			t.Fatal(err)
+		}
+		call(t, bare("HOME="+home), "status").want(t, 64, "--config")
 	}
-	call(t, bare("HOME="+home), "status").want(t, 64, "--config")
 }
 
 // A password of the file goes to the server of the file, and nowhere else.

@@ -91,17 +91,11 @@ func (o *connectOptions) load(env environment) error {
 	if name == "" {
 		name, _ = env.lookup("HOLDFAST_CONFIG")
 	}
-	if name == "" {
-		var err error
-		if name, err = config.Find(env.lookup); err != nil {
-			return usageError("configuration: %w", err)
-		}
+	find := config.Find
+	if name != "" {
+		find = func(env func(string) (string, bool)) (*config.File, error) { return config.Read(name, env) }
 	}
-	if name == "" {
-		o.config = &config.File{}
-		return nil
-	}
-	file, err := config.Read(name, env.lookup)
+	file, err := find(env.lookup)
 	if err != nil {
 		return usageError("configuration: %w", err)
 	}

@@ -88,6 +88,8 @@ func (o *forceOptions) complete(f *pflag.FlagSet, env environment) error {
 	switch {
 	case o.reason == "":
 		return usageError("--reason is missing: the holder, and whoever asks later, will want to know")
+	case f.Changed("holder") && o.holder == "", f.Changed("token") && o.token == 0: // such as of a variable that is not set
+		return usageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
 	case o.yes && !chosen:
 		return usageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
 	case !o.yes && !isTerminalInput(env.stdin):

@@ -111,16 +111,21 @@ func (h *holding) run(ctx context.Context) error {
 			return h.notAcquired(waiting, err)
 		}
 		done()
-		why := "interrupted"
-		if interruptOf(waiting) == nil {
-			if err := h.say("held", lock, ""); err != nil {
-				_ = lock.Unlock()
-				return fmt.Errorf("standard output: %w", err)
-			}
-			why = h.keep(ctx, lock)
-		}
-		return h.release(lock, why)
+		return h.granted(ctx, lock, interruptOf(waiting))
 	})
+}
+
+// granted keeps the lock, unless a signal came while it was granted.
+func (h *holding) granted(ctx context.Context, lock *holdfast.Lock, interrupt *interruption) error {
+	if interrupt != nil {
+		_ = lock.Unlock()
+		return exit(interrupt.status())
+	}
+	if err := h.say("held", lock, ""); err != nil {
+		_ = lock.Unlock()
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return h.release(lock, h.keep(ctx, lock))
 }
 
 // keep returns when the lock is to be released, or was lost: why.

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memhold"
 )
 
 func TestHoldUntilInputEnds(t *testing.T) {
@@ -66,6 +71,24 @@ func TestHoldEndsWithASignal(t *testing.T) {
 		t.Errorf("got status %d, want 0", got)
 	}
 	s.mustBeFree("job")
+}
+
+// A signal that comes as the lock is granted ends it before anybody is told.
+func TestHoldInterruptedByTheGrant(t *testing.T) {
+	locker := holdfast.New(memhold.New(), nil)
+	lock, err := locker.TryLock(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	h := &holding{holdOptions: &holdOptions{}, env: environment{stdout: &out}}
+	var ended *exitError
+	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.code != 143 || out.Len() != 0 {
+		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
+	}
+	if holders, err := locker.Inspect(t.Context(), "job"); err != nil || len(holders) != 0 {
+		t.Errorf("got holders %v, %v", holders, err)
+	}
 }
 
 func TestHoldUsage(t *testing.T) {

@@ -258,6 +258,14 @@ func TestForceUnlock(t *testing.T) {
 		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "no hold of")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 64, "--holder")
+		for _, nobody := range []string{"--holder=", "--owner=", "--token=0"} { // as of a variable that is not set
+			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody).want(t, 64, "names nobody")
+			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody, "--holder=").want(t, 64, "names nobody")
+			if err := lock.Err(); err != nil {
+				t.Fatalf("%s: the holder got %v", nobody, err)
+			}
+			s.run("status", "-q", "job").want(t, 75)
+		}
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 
 		got := s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner)

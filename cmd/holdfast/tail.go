@@ -235,13 +235,10 @@ func (t *tailing) lookAgain(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	names = t.turn(names)
-	ctx, cancel := context.WithTimeout(ctx, max(t.every, progressLimit))
+	limited, cancel := context.WithTimeout(ctx, max(t.every, progressLimit))
 	defer cancel()
-	records, err := t.locker.Look(ctx, names...)
-	if err != nil && ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return t.trouble(err)
-	}
-	for _, r := range records {
+	records, failed := t.locker.Look(limited, names...)
+	for _, r := range records { // those that were read stand, whatever became of the others
 		if r.Kind == driver.KindUnknown {
 			continue
 		}
@@ -249,7 +246,14 @@ func (t *tailing) lookAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.answered()
+	switch {
+	case ctx.Err() != nil:
+		return nil // the end of the tail tells nothing of the store
+	case failed != nil:
+		return t.trouble(failed)
+	default:
+		return t.answered()
+	}
 }
 
 // lookCost is how many commands the store runs for a look at one name, about.

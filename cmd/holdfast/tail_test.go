@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
 )
 
 // said is what tail makes of two looks, the second of which is a second later.
@@ -79,5 +84,56 @@ func TestTailLooksInTurn(t *testing.T) {
 	tail.pace = 0
 	if got := tail.turn(names); len(got) != 5 {
 		t.Errorf("got %v, want all", got)
+	}
+}
+
+// partly is a store of which a look reads only some names, or none.
+type partly struct {
+	*memhold.Backend
+	records []driver.Record
+	err     error
+}
+
+func (p *partly) Look(context.Context, ...string) ([]driver.Record, error) { return p.records, p.err }
+
+func TestTailUsesWhatWasRead(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	unread := driver.Record{Name: "other", Kind: driver.KindUnknown}
+	for _, test := range []struct {
+		name    string
+		ctx     context.Context
+		store   partly
+		failing bool
+		want    string
+	}{
+		{"partly", t.Context(), partly{records: []driver.Record{held(0), unread}, err: errors.New("down")}, false, "released unreachable"},
+		{"still", t.Context(), partly{records: []driver.Record{held(0), unread}, err: errors.New("down")}, true, "released"},
+		{"all again", t.Context(), partly{records: []driver.Record{held(0)}}, true, "released back"},
+		{"the end", ended, partly{err: context.Canceled}, true, ""},
+		{"the end of the connection", ended, partly{err: errors.New("closed")}, false, ""},
+	} {
+		var out bytes.Buffer
+		test.store.Backend = memhold.New()
+		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, locker: holdfast.New(&test.store, nil)}
+		tail := newTailing(&tailOptions{every: time.Second}, l)
+		for _, name := range []string{"job", "other"} {
+			r := held(time.Minute, "a")
+			r.Name = name
+			tail.known[name] = &seen{Record: r, at: time.Now(), since: map[string]time.Time{}}
+		}
+		if test.failing {
+			tail.failing = time.Now()
+		}
+		if err := tail.lookAgain(test.ctx); err != nil {
+			t.Errorf("%s: got %v", test.name, err)
+		}
+		var events []string
+		for line := range strings.Lines(out.String()) {
+			events = append(events, strings.Fields(line)[1])
+		}
+		if got := strings.Join(events, " "); got != test.want || tail.known["other"] == nil {
+			t.Errorf("%s: got %q, want %q; known are %v", test.name, got, test.want, tail.known)
+		}
 	}
 }

@@ -8,7 +8,7 @@ configuration file, else it has its default.
 The file is named by --config or HOLDFAST_CONFIG; otherwise it is the first that is
 there of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without
 the variable) and /etc/holdfast/holdfast.yaml. One in the current folder must belong
-to the user or to root and must not be writable for everybody.
+to the user or to root and must not be writable for others.
 
   url: redis+sentinel://app:${REDIS_PASSWORD}@s1,s2,s3/mymaster
   prefix: "prod:"              # before the keys in the store

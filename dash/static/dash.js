@@ -13,6 +13,7 @@
   let waiting = null; // what came while paused: everything comes anew afterwards
   let source = null;
   let failures = 0;
+  let retry = null; // the timer of the next attempt
 
   const two = (n) => String(n).padStart(2, "0");
   const clock = (ms) => {
@@ -129,20 +130,22 @@
   // connect listens to the stream. A browser comes back by itself after a stream
   // that breaks, with the number of the last frame; not after an error status.
   const connect = () => {
+    clearTimeout(retry);
+    if (source) source.close();
     source = new EventSource("events?" + feed + "&since=" + last);
     source.onmessage = (m) => take(JSON.parse(m.data));
     source.onerror = () => {
       if (source.readyState !== EventSource.CLOSED) return;
       failures++;
       if (Date.now() - heard > 1500) cut();
-      setTimeout(failures > 2 ? poll : reconnect, 2000);
+      clearTimeout(retry);
+      retry = setTimeout(failures > 2 ? poll : reconnect, 2000);
     };
   };
   const reconnect = () => { if (!document.hidden) connect(); };
   const restart = () => {
     last = 0;
-    if (source) source.close();
-    connect();
+    if (source) connect(); // without one, poll asks for everything next
   };
 
   // A browser keeps six connections to a server, for all its tabs together: those

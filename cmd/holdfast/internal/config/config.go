@@ -108,6 +108,10 @@ func Read(name string, env func(string) (string, bool)) (*File, error) {
 		return nil, err
 	}
 	defer file.Close()
+	return read(file, name, env)
+}
+
+func read(file io.Reader, name string, env func(string) (string, bool)) (*File, error) {
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
 		return nil, err
@@ -118,13 +122,13 @@ func Read(name string, env func(string) (string, bool)) (*File, error) {
 	return parse(name, content, env)
 }
 
-// Find returns the name of the first of these files that exists, "" if none does:
-// holdfast.yaml in the current folder, the same in the folder holdfast of the
+// Find reads the first of these files that exists, and returns the zero File if none
+// does: holdfast.yaml in the current folder, the same in the folder holdfast of the
 // user's configuration, and /etc/holdfast/holdfast.yaml.
 //
-// A file in the current folder that belongs to somebody else, other than root, is
-// an error: it could send the user's passwords anywhere.
-func Find(env func(string) (string, bool)) (string, error) {
+// A file in the current folder that somebody else, other than root, owns or may
+// write to is an error: it could send the user's passwords anywhere.
+func Find(env func(string) (string, bool)) (*File, error) {
 	const file = "holdfast.yaml"
 	candidates := []string{file}
 	home, ok := env("XDG_CONFIG_HOME")
@@ -140,10 +144,28 @@ func Find(env func(string) (string, bool)) (string, error) {
 		return err == nil && info.Mode().IsRegular()
 	})
 	if at < 0 {
-		return "", nil
+		return &File{}, nil
 	}
-	if at == 0 {
-		return file, trusted(file)
+	if at > 0 {
+		return Read(candidates[at], env)
 	}
-	return candidates[at], nil
+	return readTrusted(file, env)
+}
+
+// readTrusted reads the file called name if nobody else could have written it. What
+// is open is examined: behind the name there may be another file by then.
+func readTrusted(name string, env func(string) (string, bool)) (*File, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !trusted(info) {
+		return nil, fmt.Errorf("%s in this folder is somebody else's, or others may write to it; name it with --config to use it all the same", name)
+	}
+	return read(file, name, env)
 }

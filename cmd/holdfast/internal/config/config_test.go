@@ -80,6 +80,28 @@ func TestUserinfo(t *testing.T) {
 	}
 }
 
+// What a password has in it can end neither a parameter nor the URL.
+func TestParameterIsEncoded(t *testing.T) {
+	env := environment(map[string]string{"P": "a&b+c#d=e?f g%", "URL": "redis://h?db=1&x=y", "Q": "db=1&x=y"})
+	for text, want := range map[string]string{
+		"redis+sentinel://h/m?db=1&sentinel_password=${P}": "redis+sentinel://h/m?db=1&sentinel_password=a%26b%2Bc%23d%3De%3Ff%20g%25",
+		"redis://h?a=x${P}${P:-}&db=1":                     "redis://h?a=xa%26b%2Bc%23d%3De%3Ff%20g%25a%26b%2Bc%23d%3De%3Ff%20g%25&db=1",
+		"redis://h?a=${NONE:-?&}&b=2":                      "redis://h?a=%3F%26&b=2",
+		"${URL}":                                           "redis://h?db=1&x=y",
+		"redis://h?${Q}":                                   "redis://h?db=1&x=y",
+		"redis://h?a=1&${Q}":                               "redis://h?a=1&db=1&x=y",
+		"unix:///a=${Q}":                                   "unix:///a=db=1&x=y",
+	} {
+		f, err := parse("f", []byte("url: '"+text+"'\n"), env)
+		if err != nil || f.Text("url") != want {
+			t.Errorf("%s: got %q, %v, want %q", text, f.Text("url"), err, want)
+		}
+	}
+	if f, err := parse("f", []byte("prefix: '?a=${P}'"), env); err != nil || f.Text("prefix") != "?a=a&b+c#d=e?f g%" {
+		t.Errorf("got %q, %v, want what is no URL as it is", f.Text("prefix"), err)
+	}
+}
+
 // Whatever a file says, reading it ends, and an error shows nothing of a value.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{

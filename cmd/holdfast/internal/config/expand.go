@@ -14,8 +14,8 @@ import (
 // $$ is a dollar. It happens after YAML was read, so that a value cannot become
 // anything else than a value.
 //
-// In the user and the password of a URL the value is encoded: a password may have
-// any characters there.
+// In the user and the password of a URL the value is encoded, and so it is in the
+// value of a parameter: a password may have any characters there.
 func (r *reader) expand(n *yaml.Node, isURL bool) (string, error) {
 	from, to := 0, 0 // where the user and the password are
 	if isURL {
@@ -38,7 +38,7 @@ func (r *reader) expand(n *yaml.Node, isURL bool) (string, error) {
 		if err != nil && failed == nil {
 			failed = err
 		}
-		if at[0] >= from && at[1] <= to {
+		if at[0] >= from && at[1] <= to || isURL && inParameter(n.Value, at[0]) {
 			value = url.QueryEscape(value)
 			value = strings.ReplaceAll(value, "+", "%20")
 		}
@@ -82,6 +82,13 @@ func userinfo(text string) (from, to int) {
 		return 0, 0
 	}
 	return from, from + at
+}
+
+// inParameter reports whether text at that place belongs to the value of one of a
+// URL's parameters.
+func inParameter(text string, place int) bool {
+	_, query, ok := strings.Cut(mask(text)[:place], "?")
+	return ok && strings.LastIndexByte(query, '=') > strings.LastIndexByte(query, '&')
 }
 
 // mask hides what stands in braces, such as a default with a slash.

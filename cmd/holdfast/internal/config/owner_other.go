@@ -2,5 +2,7 @@
 
 package config
 
-// trusted returns nil: there is no owner to compare.
-func trusted(string) error { return nil }
+import "os"
+
+// trusted reports true: there is no owner to compare.
+func trusted(os.FileInfo) bool { return true }

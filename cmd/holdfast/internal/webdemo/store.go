@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
@@ -98,11 +99,22 @@ func (p places) flags() string {
 	return text
 }
 
-// redacted shows a URL without its password.
+// redacted shows a URL without its passwords: the one before the hosts, and those
+// of sentinels, which are parameters.
 func redacted(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return fmt.Sprintf("a Redis (%d characters of URL)", len(raw))
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	for name := range values {
+		if strings.Contains(strings.ToLower(name), "password") {
+			values.Set(name, "xxxxx")
+			u.RawQuery = values.Encode()
+		}
+	}
+	if err != nil {
+		u.RawQuery = "" // who knows where the password is
 	}
 	return u.Redacted()
 }
