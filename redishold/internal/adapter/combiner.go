@@ -21,8 +21,14 @@ type Sender interface {
 	Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result)
 }
 
-// most is how many calls travel together at most.
-const most = 256
+const (
+	// most is how many calls travel together at most.
+	most = 256
+
+	// fewRiders is how many calls, waiting and under way, are sent as they come. If so
+	// few gathered, client and server would take turns in having nothing to do.
+	fewRiders = 16
+)
 
 // Combiner makes one pipeline of the calls that several goroutines make at about
 // the same time. Each pipeline is sent by a goroutine of its own, its leader, so
@@ -110,7 +116,7 @@ func (c *Combiner) run() {
 func (c *Combiner) crowded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue) != 1 || c.riding > 0
+	return len(c.queue)+c.riding > fewRiders
 }
 
 // take moves calls from the front of the queue into p, and reports whether some
