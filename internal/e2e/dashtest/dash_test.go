@@ -80,7 +80,7 @@ func TestLockPage(t *testing.T) {
 	// What is unfolded stays so, although times on the page change all the time.
 	p.do(chromedp.Click("summary"))
 	time.Sleep(2500 * time.Millisecond)
-	if !eval[bool](p, "document.querySelector('details.cli').open && document.querySelector('details.cli').innerText.includes('holdfast inspect billing')") {
+	if !eval[bool](p, "document.querySelector('details.cli').open && document.querySelector('details.cli').innerText.includes('holdfast inspect -- billing')") {
 		t.Error("the command line was folded away")
 	}
 }
