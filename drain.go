@@ -88,8 +88,13 @@ func releaseLimit(ttl time.Duration, failures int) time.Duration {
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
 	attempt := l.bound(ctx, releaseLimit(c.TTL, failures))
 	defer attempt.End()
+	return l.releaseOnce(attempt, c)
+}
+
+// releaseOnce makes one call of Release.
+func (l *Locker) releaseOnce(ctx context.Context, c driver.Claim) error {
 	began := l.watch()
-	err := l.backend.Release(attempt, c)
+	err := l.backend.Release(ctx, c)
 	l.reportCall(ctx, OpRelease, &c, began, err)
 	return err
 }

@@ -98,9 +98,7 @@ func (l *lease) tellOnce(bound *deadline.Context, c driver.Claim) error {
 			return l.inTwoSteps(bound, store, c, others, began)
 		}
 	}
-	err := l.locker.backend.Release(bound, c)
-	l.locker.reportCall(bound, OpRelease, &c, began, err)
-	return err
+	return l.locker.releaseOnce(bound, c)
 }
 
 // inTwoSteps releases a name that others of this process wait for.

@@ -17,24 +17,11 @@ const (
 // stream sends server-sent events: all of a page, then what changes. A browser that
 // comes back with Last-Event-ID gets what it has missed.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
-	leave, ok := d.join()
-	if !ok {
-		http.Error(w, "closing", http.StatusServiceUnavailable)
+	v, leave := d.enter(w, r, "30")
+	if v == nil {
 		return
 	}
 	defer leave()
-	q, ok := d.viewed(r)
-	if !ok {
-		http.Error(w, "no such view", http.StatusNotFound)
-		return
-	}
-	v := d.views.open(q, true)
-	if v == nil {
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, "too many browsers look at once", http.StatusServiceUnavailable)
-		return
-	}
-	defer d.views.leave(v)
 
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -86,23 +73,11 @@ func (d *Dashboard) follow(r *http.Request, v *view, id int64, s *sender) {
 // poll answers with one frame, for browsers that cannot use a stream: what has
 // changed after the frame that since names, within some seconds.
 func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
-	leave, ok := d.join()
-	if !ok {
-		http.Error(w, "closing", http.StatusServiceUnavailable)
+	v, leave := d.enter(w, r, "")
+	if v == nil {
 		return
 	}
 	defer leave()
-	q, ok := d.viewed(r)
-	if !ok {
-		http.Error(w, "no such view", http.StatusNotFound)
-		return
-	}
-	v := d.views.open(q, true)
-	if v == nil {
-		http.Error(w, "too many browsers look at once", http.StatusServiceUnavailable)
-		return
-	}
-	defer d.views.leave(v)
 	since, _ := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
 	f, changed := d.views.since(v, since)
 	if f.ID == 0 {
@@ -118,6 +93,34 @@ func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(f)
+}
+
+// enter returns the view that a browser asks for, to be left at the end, or answers
+// why it gets none; with retry, also when to come back if there are too many.
+func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) (v *view, leave func()) {
+	end, ok := d.join()
+	if !ok {
+		http.Error(w, "closing", http.StatusServiceUnavailable)
+		return nil, nil
+	}
+	q, ok := d.viewed(r)
+	if !ok {
+		end()
+		http.Error(w, "no such view", http.StatusNotFound)
+		return nil, nil
+	}
+	if v = d.views.open(q, true); v == nil {
+		end()
+		if retry != "" {
+			w.Header().Set("Retry-After", retry)
+		}
+		http.Error(w, "too many browsers look at once", http.StatusServiceUnavailable)
+		return nil, nil
+	}
+	return v, func() {
+		d.views.leave(v)
+		end()
+	}
 }
 
 // viewed returns the page that a browser wants to be told about.

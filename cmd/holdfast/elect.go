@@ -54,13 +54,7 @@ func newElectCommand(env environment) *cobra.Command {
 		Example:               electExample,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(cmd, args); err != nil {
-				return err
-			}
-			if help, _ := cmd.Flags().GetBool("help"); help {
-				return cmd.Help()
-			}
-			if err := o.complete(cmd.Flags(), env); err != nil {
+			if helped, err := o.read(cmd, args, env); helped || err != nil {
 				return err
 			}
 			if o.backoff < 0 || o.backoff > maxBackoff {

@@ -75,13 +75,7 @@ func newRunCommand(env environment) *cobra.Command {
 		Example:               runExample,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.parse(cmd, args); err != nil {
-				return err
-			}
-			if help, _ := cmd.Flags().GetBool("help"); help {
-				return cmd.Help()
-			}
-			if err := o.complete(cmd.Flags(), env); err != nil {
+			if helped, err := o.read(cmd, args, env); helped || err != nil {
 				return err
 			}
 			r := &runner{runOptions: o, env: env, report: newReporter(env, o.verbose)}

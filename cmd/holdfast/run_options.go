@@ -50,6 +50,18 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }
 
+// read reads the command line, the environment and the configuration. It reports
+// whether help was all that was asked for, which it has given.
+func (o *runOptions) read(cmd *cobra.Command, args []string, env environment) (helped bool, err error) {
+	if err := o.parse(cmd, args); err != nil {
+		return false, err
+	}
+	if help, _ := cmd.Flags().GetBool("help"); help {
+		return true, cmd.Help()
+	}
+	return false, o.complete(cmd.Flags(), env)
+}
+
 // parse takes NAME and the command from args. Flags may stand before and after
 // NAME; the first word after it that is no flag starts the command, and so does
 // one "--".
