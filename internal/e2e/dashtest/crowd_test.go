@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -37,21 +38,21 @@ func TestTenThousandLocks(t *testing.T) {
 	s.redis.Do("EVAL", fill, "0", java, "10000")
 	p := open(t, desktop())
 	// What a page without anything costs here and now: other programs may be busy.
-	p.visit(s.url("static/icon.svg"))
+	p.Visit(s.url("static/icon.svg"))
 	began := time.Now()
-	p.visit(s.url("static/icon.svg"))
+	p.Visit(s.url("static/icon.svg"))
 	bare := time.Since(began)
 	pause := pauses(p, 3*time.Second)
 
 	began = time.Now()
-	p.visit(s.url(""))
-	p.until(2*time.Second, "the first row", "document.querySelector('#rows tr')")
+	p.Visit(s.url(""))
+	p.Until(2*time.Second, "the first row", "document.querySelector('#rows tr')")
 	took := time.Since(began)
 	t.Logf("first row after %v; a bare page takes %v and pauses for %v", took, bare, pause)
 	if took > time.Second+bare {
 		t.Errorf("the first row was there after %v, want within 1s", took)
 	}
-	p.until(10*time.Second, "a full page", "document.querySelectorAll('#rows tr').length === 25")
+	p.Until(10*time.Second, "a full page", "document.querySelectorAll('#rows tr').length === 25")
 	time.Sleep(2 * time.Second)
 
 	before := commands(s)
@@ -59,9 +60,9 @@ func TestTenThousandLocks(t *testing.T) {
 	measured := time.Now()
 	var worst time.Duration
 	for i := range 8 {
-		name := eval[string](p, fmt.Sprintf("document.querySelectorAll('#rows tr')[%d].querySelector('th').innerText", i))
+		name := browser.Eval[string](p, fmt.Sprintf("document.querySelectorAll('#rows tr')[%d].querySelector('th').innerText", i))
 		s.redis.Do("HSET", name, java+":777", "1")
-		worst = max(worst, p.until(3*time.Second, "the change of "+name, row(name)+" && "+row(name)+".innerText.includes('thread 777')"))
+		worst = max(worst, p.Until(3*time.Second, "the change of "+name, row(name)+" && "+row(name)+".innerText.includes('thread 777')"))
 		time.Sleep(time.Duration(137*(i+1)) * time.Millisecond)
 	}
 	if worst > 1150*time.Millisecond { // the browser is asked every 15 ms
@@ -80,20 +81,20 @@ func TestTenThousandLocks(t *testing.T) {
 }
 
 // watchPauses begins to measure for how long the tab does nothing.
-func watchPauses(p *tab) {
+func watchPauses(p *browser.Tab) {
 	p.Helper()
-	eval[bool](p, `(() => { window.longest = 0; let last = performance.now();
+	browser.Eval[bool](p, `(() => { window.longest = 0; let last = performance.now();
 		setInterval(() => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now; }, 10);
 		return true; })()`)
 }
 
-func longestPause(p *tab) time.Duration {
+func longestPause(p *browser.Tab) time.Duration {
 	p.Helper()
-	return time.Duration(eval[float64](p, "window.longest") * float64(time.Millisecond))
+	return time.Duration(browser.Eval[float64](p, "window.longest") * float64(time.Millisecond))
 }
 
 // pauses returns for how long the tab does nothing with the page that it shows.
-func pauses(p *tab, during time.Duration) time.Duration {
+func pauses(p *browser.Tab, during time.Duration) time.Duration {
 	p.Helper()
 	watchPauses(p)
 	time.Sleep(during)

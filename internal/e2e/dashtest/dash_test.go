@@ -1,7 +1,6 @@
 package dashtest
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,10 +13,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dash"
+	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 )
-
-//go:embed audit.js
-var audit string
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
@@ -26,32 +23,32 @@ func row(name string) string {
 	return fmt.Sprintf("[...document.querySelectorAll('#rows tr')].find((r) => r.querySelector('th').textContent.trim() === %q)", name)
 }
 
-func screens() map[string]screen {
-	return map[string]screen{
+func screens() map[string]browser.Screen {
+	return map[string]browser.Screen{
 		"Desktop": desktop(), "Phone": phone(),
-		"DesktopDark": {width: 1280, height: 900, dark: true}, "PhoneDark": {width: 390, height: 844, dark: true},
+		"DesktopDark": {Width: 1280, Height: 900, Dark: true}, "PhoneDark": {Width: 390, Height: 844, Dark: true},
 	}
 }
 
 func TestRowsAppearAndChange(t *testing.T) {
-	for name, size := range map[string]screen{"Desktop": desktop(), "Phone": phone()} {
+	for name, size := range map[string]browser.Screen{"Desktop": desktop(), "Phone": phone()} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, nil)
 			p := open(t, size)
-			p.visit(s.url(""))
-			p.until(3*time.Second, "an empty store", "document.querySelector('#empty').innerText.includes('Nothing is locked')")
+			p.Visit(s.url(""))
+			p.Until(3*time.Second, "an empty store", "document.querySelector('#empty').innerText.includes('Nothing is locked')")
 			lock := s.lock("deploy/prod")
-			p.until(3*time.Second, "the row of a new lock", row("deploy/prod"))
-			if text := eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") || !strings.Contains(text, "dashtest") {
+			p.Until(3*time.Second, "the row of a new lock", row("deploy/prod"))
+			if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") || !strings.Contains(text, "dashtest") {
 				t.Errorf("the row says %q, want who holds it", text)
 			}
-			left := eval[float64](p, row("deploy/prod")+".querySelector('progress').value")
-			p.until(2*time.Second, "the lease draining", fmt.Sprintf("%s.querySelector('progress').value < %f - 500", row("deploy/prod"), left))
-			p.until(12*time.Second, "a renewal", fmt.Sprintf("%s.querySelector('progress').value > %f - 500", row("deploy/prod"), left))
+			left := browser.Eval[float64](p, row("deploy/prod")+".querySelector('progress').value")
+			p.Until(2*time.Second, "the lease draining", fmt.Sprintf("%s.querySelector('progress').value < %f - 500", row("deploy/prod"), left))
+			p.Until(12*time.Second, "a renewal", fmt.Sprintf("%s.querySelector('progress').value > %f - 500", row("deploy/prod"), left))
 			if err := lock.Unlock(); err != nil {
 				t.Fatal(err)
 			}
-			took := p.until(3*time.Second, "the row gone", "!"+row("deploy/prod"))
+			took := p.Until(3*time.Second, "the row gone", "!"+row("deploy/prod"))
 			if took > 1150*time.Millisecond { // the browser is asked every 15 ms
 				t.Errorf("a lock that was released was shown for %v, want at most 1s", took)
 			}
@@ -63,24 +60,24 @@ func TestLockPage(t *testing.T) {
 	s := start(t, nil)
 	s.furnish()
 	p := open(t, desktop())
-	p.visit(s.url(""))
-	p.until(3*time.Second, "rows", row("billing"))
-	p.do(chromedp.Click("#rows a[href='lock?name=billing']"))
-	p.until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'billing'")
-	p.until(3*time.Second, "keys", "document.querySelector('#keys table')")
-	text := p.text("main")
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "rows", row("billing"))
+	p.Do(chromedp.Click("#rows a[href='lock?name=billing']"))
+	p.Until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'billing'")
+	p.Until(3*time.Second, "keys", "document.querySelector('#keys table')")
+	text := p.Text("main")
 	for _, want := range []string{"Held by", "Waiting", "Timeline", "redisson_lock_queue:{billing}", "hash", "How many waited", "dashtest"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q on the page:\n%s", want, text)
 		}
 	}
-	if n := eval[int](p, "document.querySelectorAll('#state table')[1].tBodies[0].rows.length"); n != 2 {
+	if n := browser.Eval[int](p, "document.querySelectorAll('#state table')[1].tBodies[0].rows.length"); n != 2 {
 		t.Errorf("got %d waiters, want 2", n)
 	}
 	// What is unfolded stays so, although times on the page change all the time.
-	p.do(chromedp.Click("summary"))
+	p.Do(chromedp.Click("summary"))
 	time.Sleep(2500 * time.Millisecond)
-	if !eval[bool](p, "document.querySelector('details.cli').open && document.querySelector('details.cli').innerText.includes('holdfast inspect -- billing')") {
+	if !browser.Eval[bool](p, "document.querySelector('details.cli').open && document.querySelector('details.cli').innerText.includes('holdfast inspect -- billing')") {
 		t.Error("the command line was folded away")
 	}
 }
@@ -89,30 +86,30 @@ func TestJavaLocksAreShownAsSuch(t *testing.T) {
 	s := start(t, nil)
 	s.javaLock("orders:7", java+":42", 30*time.Second)
 	p := open(t, desktop())
-	p.visit(s.url(""))
-	p.until(3*time.Second, "the row", row("orders:7"))
-	if text := eval[string](p, row("orders:7")+".querySelector('.holder').innerText"); text != "Redisson client 8743c9c0… thread 42" {
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "the row", row("orders:7"))
+	if text := browser.Eval[string](p, row("orders:7")+".querySelector('.holder').innerText"); text != "Redisson client 8743c9c0… thread 42" {
 		t.Errorf("got holder %q", text)
 	}
-	p.visit(s.url("holders"))
-	p.until(3*time.Second, "the process", "document.querySelector('#rows').innerText.includes('"+java+"')")
+	p.Visit(s.url("holders"))
+	p.Until(3*time.Second, "the process", "document.querySelector('#rows').innerText.includes('"+java+"')")
 }
 
 func TestSearchAndSort(t *testing.T) {
 	s := start(t, nil)
 	s.furnish()
 	p := open(t, desktop())
-	p.visit(s.url(""))
-	p.until(3*time.Second, "rows", row("orders:7"))
-	p.do(chromedp.Focus("#q"), chromedp.KeyEvent("REDISSON"+kb.Enter))
-	p.until(3*time.Second, "what was found", "location.search === '?q=REDISSON' && document.querySelectorAll('#rows tr').length === 3")
-	p.do(chromedp.Click("thead .lease a"))
-	p.until(3*time.Second, "sorted", "document.querySelector('th.lease').ariaSort === 'ascending'")
-	names := eval[string](p, "[...document.querySelectorAll('#rows th')].map((e) => e.innerText).join()")
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "rows", row("orders:7"))
+	p.Do(chromedp.Focus("#q"), chromedp.KeyEvent("REDISSON"+kb.Enter))
+	p.Until(3*time.Second, "what was found", "location.search === '?q=REDISSON' && document.querySelectorAll('#rows tr').length === 3")
+	p.Do(chromedp.Click("thead .lease a"))
+	p.Until(3*time.Second, "sorted", "document.querySelector('th.lease').ariaSort === 'ascending'")
+	names := browser.Eval[string](p, "[...document.querySelectorAll('#rows th')].map((e) => e.innerText).join()")
 	if names != "orders:7,prices,anyLock" {
 		t.Errorf("got %s by lease, want orders:7,prices,anyLock", names)
 	}
-	if eval[string](p, "document.querySelector('#q').value") != "REDISSON" {
+	if browser.Eval[string](p, "document.querySelector('#q').value") != "REDISSON" {
 		t.Error("the search is gone after sorting")
 	}
 }
@@ -123,17 +120,17 @@ func TestKeyboardOnly(t *testing.T) {
 	s := start(t, nil)
 	s.lock("deploy/prod")
 	p := open(t, desktop())
-	p.visit(s.url(""))
-	p.until(3*time.Second, "the row", row("deploy/prod"))
-	p.do(chromedp.KeyEvent(kb.Tab))
-	if text := eval[string](p, "document.activeElement.innerText"); text != "Skip to the content" {
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "the row", row("deploy/prod"))
+	p.Do(chromedp.KeyEvent(kb.Tab))
+	if text := browser.Eval[string](p, "document.activeElement.innerText"); text != "Skip to the content" {
 		t.Errorf("the first stop is %q, want the link to the content", text)
 	}
 	var stops []string
 	for range 30 {
-		p.do(chromedp.KeyEvent(kb.Tab))
-		stops = append(stops, eval[string](p, "document.activeElement.innerText || document.activeElement.id"))
-		if eval[string](p, "getComputedStyle(document.activeElement).outlineStyle") == "none" {
+		p.Do(chromedp.KeyEvent(kb.Tab))
+		stops = append(stops, browser.Eval[string](p, "document.activeElement.innerText || document.activeElement.id"))
+		if browser.Eval[string](p, "getComputedStyle(document.activeElement).outlineStyle") == "none" {
 			t.Errorf("the focus on %q cannot be seen", stops[len(stops)-1])
 		}
 		if stops[len(stops)-1] == "deploy/prod" {
@@ -144,53 +141,53 @@ func TestKeyboardOnly(t *testing.T) {
 		t.Fatalf("got stops %s", got)
 	}
 	s.redis.Do("HINCRBY", "deploy/prod", s.redis.Strings("HKEYS", "deploy/prod")[0], "1")
-	p.until(3*time.Second, "the count", row("deploy/prod")+".querySelector('.count').innerText === '2'")
-	if text := eval[string](p, "document.activeElement.innerText"); text != "deploy/prod" {
+	p.Until(3*time.Second, "the count", row("deploy/prod")+".querySelector('.count').innerText === '2'")
+	if text := browser.Eval[string](p, "document.activeElement.innerText"); text != "deploy/prod" {
 		t.Errorf("the focus went to %q when the row changed", text)
 	}
 	s.redis.Do("HINCRBY", "deploy/prod", s.redis.Strings("HKEYS", "deploy/prod")[0], "-1")
-	p.do(chromedp.KeyEvent(kb.Enter))
-	p.until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'deploy/prod'")
+	p.Do(chromedp.KeyEvent(kb.Enter))
+	p.Until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'deploy/prod'")
 }
 
 func TestPause(t *testing.T) {
 	s := start(t, nil)
 	s.lock("first")
 	p := open(t, desktop())
-	p.visit(s.url(""))
-	p.until(3*time.Second, "the row", row("first"))
-	p.do(chromedp.Click("#pause"))
-	frozen := eval[string](p, row("first")+".querySelector('.left').innerText")
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "the row", row("first"))
+	p.Do(chromedp.Click("#pause"))
+	frozen := browser.Eval[string](p, row("first")+".querySelector('.left').innerText")
 	s.lock("second")
 	time.Sleep(3 * time.Second)
-	if eval[bool](p, "Boolean("+row("second")+")") || eval[string](p, row("first")+".querySelector('.left').innerText") != frozen {
+	if browser.Eval[bool](p, "Boolean("+row("second")+")") || browser.Eval[string](p, row("first")+".querySelector('.left').innerText") != frozen {
 		t.Error("the page changed while paused")
 	}
-	p.do(chromedp.Click("#pause"))
-	p.until(3*time.Second, "what came meanwhile", row("second"))
+	p.Do(chromedp.Click("#pause"))
+	p.Until(3*time.Second, "what came meanwhile", row("second"))
 }
 
 func TestWithoutJavaScript(t *testing.T) {
 	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates})
 	s.furnish()
 	size := desktop()
-	size.noJS = true
+	size.NoJS = true
 	p := open(t, size)
-	p.visit(s.url(""))
-	if text := eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") {
+	p.Visit(s.url(""))
+	if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") {
 		t.Errorf("the row says %q", text)
 	}
-	if eval[float64](p, row("deploy/prod")+".querySelector('progress').value") == 0 {
+	if browser.Eval[float64](p, row("deploy/prod")+".querySelector('progress').value") == 0 {
 		t.Error("the bar of the lease is empty")
 	}
 	s.lock("later")
-	p.until(8*time.Second, "the page loading itself again", row("later"))
-	p.do(chromedp.Click("#rows a[href='lock?name=deploy%2Fprod']"))
-	p.until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'deploy/prod'")
-	p.do(chromedp.Click("a.danger"))
-	p.until(3*time.Second, "the form", "document.querySelector('form[method=post]')")
-	p.do(chromedp.SetValue("#confirm0", "deploy/prod"), chromedp.SetValue("#reason0", "no script"), chromedp.Click("form[method=post] button"))
-	p.until(3*time.Second, "the lock free", "document.querySelector('#state').innerText.includes('Free')")
+	p.Until(8*time.Second, "the page loading itself again", row("later"))
+	p.Do(chromedp.Click("#rows a[href='lock?name=deploy%2Fprod']"))
+	p.Until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'deploy/prod'")
+	p.Do(chromedp.Click("a.danger"))
+	p.Until(3*time.Second, "the form", "document.querySelector('form[method=post]')")
+	p.Do(chromedp.SetValue("#confirm0", "deploy/prod"), chromedp.SetValue("#reason0", "no script"), chromedp.Click("form[method=post] button"))
+	p.Until(3*time.Second, "the lock free", "document.querySelector('#state').innerText.includes('Free')")
 }
 
 func TestRedisDiesAndComesBack(t *testing.T) {
@@ -202,20 +199,20 @@ func TestRedisDiesAndComesBack(t *testing.T) {
 			s := start(t, nil)
 			s.javaLock("orders:7", java+":42", time.Hour)
 			p := open(t, desktop())
-			p.visit(s.url(""))
-			p.until(3*time.Second, "the row", row("orders:7"))
+			p.Visit(s.url(""))
+			p.Until(3*time.Second, "the row", row("orders:7"))
 			fault.down(s)
-			took := p.until(5*time.Second, "the failure", "!document.querySelector('#trouble').hidden && document.querySelector('#trouble').innerText.includes('no answer since')")
+			took := p.Until(5*time.Second, "the failure", "!document.querySelector('#trouble').hidden && document.querySelector('#trouble').innerText.includes('no answer since')")
 			t.Logf("shown after %v", took)
 			if took > 2*time.Second {
 				t.Errorf("the failure was shown after %v, want within 2s", took)
 			}
-			p.shot("down-" + name)
+			p.Shot("down-" + name)
 			time.Sleep(2 * time.Second)
 			fault.up(s)
 			s.javaLock("after", java+":1", time.Hour)
-			p.until(10*time.Second, "recovery", "document.querySelector('#trouble').hidden")
-			p.until(10*time.Second, "what is locked now", row("after"))
+			p.Until(10*time.Second, "recovery", "document.querySelector('#trouble').hidden")
+			p.Until(10*time.Second, "what is locked now", row("after"))
 		})
 	}
 }
@@ -224,30 +221,30 @@ func TestDashboardComesBack(t *testing.T) {
 	s := start(t, nil)
 	s.lock("deploy/prod")
 	p := open(t, desktop(), "ERR_CONNECTION", "Failed to load", "ERR_INCOMPLETE", "ERR_EMPTY")
-	p.visit(s.url(""))
-	p.until(3*time.Second, "the row", row("deploy/prod"))
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "the row", row("deploy/prod"))
 	s.dash.Close() // as at the end of the program
-	p.until(6*time.Second, "that nobody answers", "!document.querySelector('#cut').hidden")
+	p.Until(6*time.Second, "that nobody answers", "!document.querySelector('#cut').hidden")
 	s.dash = dash.Handler(holdfast.New(s.backend(), nil), nil)
 	s.server.Config.Handler = s.dash
 	s.lock("later")
-	p.until(12*time.Second, "recovery", "document.querySelector('#cut').hidden")
-	p.until(5*time.Second, "what is locked now", row("later"))
+	p.Until(12*time.Second, "recovery", "document.querySelector('#cut').hidden")
+	p.Until(5*time.Second, "what is locked now", row("later"))
 }
 
 func TestForceUnlock(t *testing.T) {
 	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates})
 	lock := s.lock("deploy/prod")
 	p := open(t, phone(), "409", "422")
-	p.visit(s.url("lock?name=deploy%2Fprod"))
-	p.do(chromedp.Click("a.danger"))
-	p.until(3*time.Second, "the form", "document.querySelector('#confirm0')")
-	p.shot("unlock-phone")
+	p.Visit(s.url("lock?name=deploy%2Fprod"))
+	p.Do(chromedp.Click("a.danger"))
+	p.Until(3*time.Second, "the form", "document.querySelector('#confirm0')")
+	p.Shot("unlock-phone")
 	try := func(typed string) {
-		p.do(chromedp.SetValue("#confirm0", typed), chromedp.SetValue("#reason0", "host is gone"), chromedp.Click("button.danger"))
+		p.Do(chromedp.SetValue("#confirm0", typed), chromedp.SetValue("#reason0", "host is gone"), chromedp.Click("button.danger"))
 	}
 	try("deploy/pro")
-	p.until(3*time.Second, "the refusal", "document.querySelector('.trouble[role=alert]')")
+	p.Until(3*time.Second, "the refusal", "document.querySelector('.trouble[role=alert]')")
 	if err := lock.Err(); err != nil {
 		t.Fatalf("the lock was lost with a wrong name: %v", err)
 	}
@@ -255,13 +252,13 @@ func TestForceUnlock(t *testing.T) {
 	holder := s.redis.Strings("HKEYS", "deploy/prod")[0]
 	s.redis.Do("HINCRBY", "deploy/prod", holder, "1") // it was taken once more
 	try("deploy/prod")
-	p.until(3*time.Second, "the conflict", "document.body.innerText.includes('has changed since it was shown')")
+	p.Until(3*time.Second, "the conflict", "document.body.innerText.includes('has changed since it was shown')")
 	s.redis.Do("HINCRBY", "deploy/prod", holder, "-1")
 
-	p.visit(s.url("unlock?name=deploy%2Fprod"))
+	p.Visit(s.url("unlock?name=deploy%2Fprod"))
 	try("deploy/prod")
-	p.until(3*time.Second, "the lock free", "document.querySelector('#state') && document.querySelector('#state').innerText.includes('Free')")
-	p.until(3*time.Second, "the timeline", "document.querySelector('#timeline').innerText.includes('host is gone')")
+	p.Until(3*time.Second, "the lock free", "document.querySelector('#state') && document.querySelector('#state').innerText.includes('Free')")
+	p.Until(3*time.Second, "the timeline", "document.querySelector('#timeline').innerText.includes('host is gone')")
 	deadline := time.After(15 * time.Second)
 	select {
 	case <-lock.Context(t.Context()).Done():
@@ -279,14 +276,14 @@ func TestScriptInNames(t *testing.T) {
 	}
 	p := open(t, desktop())
 	for _, path := range []string{"", "holders", "history", "lock?name=%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E", "?q=%3Csvg%20onload%3Dwindow.hit%3D1%3E"} {
-		p.visit(s.url(path))
+		p.Visit(s.url(path))
 		time.Sleep(1500 * time.Millisecond)
-		if eval[bool](p, "'hit' in window || document.querySelector('main img, main script, main [onload]') !== null") {
+		if browser.Eval[bool](p, "'hit' in window || document.querySelector('main img, main script, main [onload]') !== null") {
 			t.Errorf("%s: something in a name came to life", path)
 		}
 	}
-	p.visit(s.url(""))
-	p.until(3*time.Second, "the name as text", row("<script>window.hit=1</script>"))
+	p.Visit(s.url(""))
+	p.Until(3*time.Second, "the name as text", row("<script>window.hit=1</script>"))
 }
 
 // Every page, on every screen, can be used by everybody.
@@ -301,12 +298,12 @@ func TestAccessible(t *testing.T) {
 				"locks": "", "search": "?q=none", "lock": "lock?name=billing", "java": "lock?name=orders%3A7", "free": "lock?name=free",
 				"holders": "holders", "history": "history", "health": "health", "unlock": "unlock?name=pool",
 			} {
-				p.visit(s.url(path))
+				p.Visit(s.url(path))
 				time.Sleep(1200 * time.Millisecond) // the first update
-				for _, problem := range eval[[]string](p, audit) {
+				for _, problem := range p.Audit() {
 					t.Errorf("%s: %s", title, problem)
 				}
-				p.shot(strings.ToLower(name) + "-" + title)
+				p.Shot(strings.ToLower(name) + "-" + title)
 			}
 		})
 	}

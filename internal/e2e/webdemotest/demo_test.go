@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -259,59 +259,55 @@ func onACluster(t *testing.T, binary string) {
 }
 
 // browse plays everything in a browser, on the stand-in.
-func browse(t *testing.T, binary string, s screen, name string) {
+func browse(t *testing.T, binary string, s browser.Screen, name string) {
 	d := serve(t, binary)
 	p := open(t, s)
-	p.do(chromedp.Navigate(d.url))
-	p.until(5*time.Second, "ready", `document.querySelector("#instance1[data-status=idle]")`)
-	p.audit(name + ", at rest")
+	p.Do(chromedp.Navigate(d.url))
+	p.Until(5*time.Second, "ready", `document.querySelector("#instance1[data-status=idle]")`)
+	mustServeAll(p, name+", at rest")
 
-	eval[string](p, `document.getElementById("work1").value = "2s"`)
-	p.click("start1")
-	p.until(2*time.Second, "1 holds", `document.querySelector("#instance1[data-status=holds]")`)
-	p.click("start2")
-	p.until(2*time.Second, "2 waits", `document.querySelector("#instance2[data-status=waits]")`)
-	p.until(2*time.Second, "the keys", `document.getElementById("keys").innerText.includes("{holdfast-demo}:lock")`)
-	freed := p.until(4*time.Second, "1 is done", `document.querySelector("#instance1[data-status=idle]")`)
-	taken := p.until(2*time.Second, "2 holds", `document.querySelector("#instance2[data-status=holds]")`)
-	if gap := taken.Sub(freed); gap > time.Second {
+	browser.Eval[string](p, `document.getElementById("work1").value = "2s"`)
+	p.Click("start1")
+	p.Until(2*time.Second, "1 holds", `document.querySelector("#instance1[data-status=holds]")`)
+	p.Click("start2")
+	p.Until(2*time.Second, "2 waits", `document.querySelector("#instance2[data-status=waits]")`)
+	p.Until(2*time.Second, "the keys", `document.getElementById("keys").innerText.includes("{holdfast-demo}:lock")`)
+	p.Until(4*time.Second, "1 is done", `document.querySelector("#instance1[data-status=idle]")`)
+	gap := p.Until(2*time.Second, "2 holds", `document.querySelector("#instance2[data-status=holds]")`)
+	if gap > time.Second {
 		t.Errorf("the hand-over took %s on the page", gap)
 	}
-	p.until(2*time.Second, "the store says so", `document.getElementById("lock").innerText.includes("instance 2 holds the lock")`)
+	p.Until(2*time.Second, "the store says so", `document.getElementById("lock").innerText.includes("instance 2 holds the lock")`)
 
-	p.click("sell0")
-	p.until(10*time.Second, "oversold", `document.getElementById("sale0").innerText.includes("Oversold by ")`)
-	p.click("sell1")
-	p.until(10*time.Second, "exact", `document.getElementById("sale1").innerText.includes("Exact.")`)
-	p.click("wire2")
-	p.until(2*time.Second, "node 2 is cut off", `document.querySelector("#node2.down")`)
-	p.click("race-start")
-	p.until(10*time.Second, "the race", `document.querySelector("#race[data-running=false] tbody tr:nth-child(5)")`)
+	p.Click("sell0")
+	p.Until(10*time.Second, "oversold", `document.getElementById("sale0").innerText.includes("Oversold by ")`)
+	p.Click("sell1")
+	p.Until(10*time.Second, "exact", `document.getElementById("sale1").innerText.includes("Exact.")`)
+	p.Click("wire2")
+	p.Until(2*time.Second, "node 2 is cut off", `document.querySelector("#node2.down")`)
+	p.Click("race-start")
+	p.Until(10*time.Second, "the race", `document.querySelector("#race[data-running=false] tbody tr:nth-child(5)")`)
 
-	p.click("pause2")
-	p.until(2*time.Second, "2 is paused", `document.querySelector("#instance2[data-status=paused]")`)
-	p.click("start1")
-	p.until(8*time.Second, "1 takes over", `document.querySelector("#instance1[data-status=holds]")`)
-	p.audit(name + ", at work")
-	p.shot(name)
-	p.click("pause2") // resumes
-	p.until(4*time.Second, "2 is refused", `document.getElementById("log").innerText.includes("and refuses")`)
-	p.click("kill1")
-	p.until(5*time.Second, "another process", `document.getElementById("log").innerText.includes("A new process takes its place")`)
-	p.shot(name + "-end")
-	if wide := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
+	p.Click("pause2")
+	p.Until(2*time.Second, "2 is paused", `document.querySelector("#instance2[data-status=paused]")`)
+	p.Click("start1")
+	p.Until(8*time.Second, "1 takes over", `document.querySelector("#instance1[data-status=holds]")`)
+	mustServeAll(p, name+", at work")
+	p.Shot(name)
+	p.Click("pause2") // resumes
+	p.Until(4*time.Second, "2 is refused", `document.getElementById("log").innerText.includes("and refuses")`)
+	p.Click("kill1")
+	p.Until(5*time.Second, "another process", `document.getElementById("log").innerText.includes("A new process takes its place")`)
+	p.Shot(name + "-end")
+	if wide := browser.Eval[int](p, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 		t.Errorf("the page is %d pixels too wide", wide)
 	}
 }
 
-// audit looks for what would keep people from using the page.
-func (p *tab) audit(when string) {
+// mustServeAll fails for what would keep people from using the page.
+func mustServeAll(p *browser.Tab, when string) {
 	p.Helper()
-	script, err := os.ReadFile("../dashtest/audit.js")
-	if err != nil {
-		p.Fatal(err)
-	}
-	for _, problem := range eval[[]string](p, string(script)) {
+	for _, problem := range p.Audit() {
 		p.Errorf("%s: %s", when, problem)
 	}
 }
@@ -320,13 +316,13 @@ func (p *tab) audit(when string) {
 func withoutScript(t *testing.T, binary string) {
 	d := serve(t, binary)
 	s := desktop()
-	s.noJS = true
+	s.NoJS = true
 	p := open(t, s)
-	p.do(chromedp.Navigate(d.url))
-	p.click("start1")
-	p.until(6*time.Second, "1 holds", `document.querySelector("#instance1[data-status=holds]")`)
-	p.click("sell0")
-	p.until(6*time.Second, "oversold", `document.getElementById("sale0").innerText.includes("Oversold by ")`)
+	p.Do(chromedp.Navigate(d.url))
+	p.Click("start1")
+	p.Until(6*time.Second, "1 holds", `document.querySelector("#instance1[data-status=holds]")`)
+	p.Click("sell0")
+	p.Until(6*time.Second, "oversold", `document.getElementById("sale0").innerText.includes("Oversold by ")`)
 }
 
 // redisGone kills Redis under the page and starts it again.
@@ -334,13 +330,13 @@ func redisGone(t *testing.T, binary string) {
 	redis := redistest.Start(t)
 	d := serve(t, binary, "--url", redis.URL())
 	p := open(t, desktop())
-	p.do(chromedp.Navigate(d.url))
-	p.until(5*time.Second, "ready", `document.querySelector("#instance1[data-status=idle]")`)
+	p.Do(chromedp.Navigate(d.url))
+	p.Until(5*time.Second, "ready", `document.querySelector("#instance1[data-status=idle]")`)
 	redis.Kill()
-	p.until(3*time.Second, "the page says so", `document.querySelector("#lock .trouble")`)
-	p.shot("redis-gone")
+	p.Until(3*time.Second, "the page says so", `document.querySelector("#lock .trouble")`)
+	p.Shot("redis-gone")
 	redis.Restart()
-	p.until(10*time.Second, "it is over", `!document.querySelector("#lock .trouble")`)
+	p.Until(10*time.Second, "it is over", `!document.querySelector("#lock .trouble")`)
 	if r := <-d.post("/lock1", "work", "10ms"); r.Outcome != "done" {
 		t.Errorf("afterwards: got %+v", r)
 	}
@@ -350,15 +346,11 @@ func redisGone(t *testing.T, binary string) {
 func serverGone(t *testing.T, binary string) {
 	d := serve(t, binary)
 	p := open(t, desktop())
-	p.do(chromedp.Navigate(d.url))
-	p.until(5*time.Second, "ready", `document.querySelector("#instance1[data-status=idle]")`)
+	p.Do(chromedp.Navigate(d.url))
+	p.Until(5*time.Second, "ready", `document.querySelector("#instance1[data-status=idle]")`)
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.until(5*time.Second, "the page says so", `!document.getElementById("cut").hidden`)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.problems = slices.DeleteFunc(p.problems, func(s string) bool {
-		return strings.Contains(s, "ERR_CONNECTION_REFUSED") || strings.Contains(s, "ERR_INCOMPLETE_CHUNKED_ENCODING")
-	})
+	p.Until(5*time.Second, "the page says so", `!document.getElementById("cut").hidden`)
+	p.Forgive("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 }
