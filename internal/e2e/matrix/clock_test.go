@@ -52,6 +52,7 @@ func clockForwardAtOverlap(s *scene) {
 	c.reach(0, 1, 2)
 	o.reach(2, 3, 4)
 	k := c.take()
+	c.renewed(k, 3) // there is time until the next
 	s.alone[2].ShiftClock(time.Minute)
 	shifted := time.Now()
 	next := o.take()

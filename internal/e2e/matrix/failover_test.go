@@ -90,6 +90,9 @@ func hungMaster(s *scene) {
 // gracefulFailOver: nobody notices.
 func gracefulFailOver(s *scene) {
 	s.ttl = 6 * time.Second
+	if s.on == strict {
+		s.ttl = 18 * time.Second // the first renewal comes later than the moment in which a master has no replicas
+	}
 	s.forgotten = s.ttl // Sentinel lets the old master take an unlock for some seconds more, and drops it
 	c, o := s.client(), s.client()
 	k := c.take()
@@ -122,8 +125,7 @@ func (s *scene) worksAgain(c, o *client, k *grip) {
 	if err := other.Unlock(); err != nil {
 		s.Errorf("Unlock of another: %v", err)
 	}
-	renewed := c.on(s.script("renew"), unchanged)
-	s.wait(renewed, 1)
+	c.renewed(k, 1)
 	k.mustBeHeld()
 	s.wantHeld()
 	o.wantBusyWithin(afterFailOver)
@@ -202,7 +204,7 @@ func crashAcknowledged(s *scene) {
 // emptyMaster: the master dies and is back, empty, before anybody replaces it;
 // its replicas forget with it.
 func emptyMaster(s *scene) {
-	s.ttl = 6 * time.Second
+	s.ttl = 9 * time.Second
 	if s.on == cluster {
 		s.ttl = 15 * time.Second // a node takes no writes in its first two seconds
 	}
@@ -210,6 +212,7 @@ func emptyMaster(s *scene) {
 	s.broke()
 	k := c.take()
 	s.replicated()
+	c.renewed(k, 1) // there is time until the next
 	killed := time.Now()
 	master := s.deployed.Master(s.name)
 	master.Kill()

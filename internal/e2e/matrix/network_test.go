@@ -175,18 +175,12 @@ func brokenConnections(s *scene) {
 func shortOutage(s *scene) {
 	c := s.client()
 	k := c.take()
-	renewed := c.on(s.script("renew"), unchanged)
-	s.wait(renewed, 1)
+	c.renewed(k, 1)
 	c.mesh.Blackhole(true)
 	time.Sleep(s.ttl / 2)
 	c.mesh.Blackhole(false)
 	k.stays(s.ttl)
 	k.mustUnlock()
-}
-
-// unchanged only counts.
-func unchanged() faultproxy.Action {
-	return faultproxy.Rewrite(func(reply string) string { return reply })
 }
 
 // longOutage: the holder is cut off for longer than a lease, and another waits.

@@ -56,8 +56,7 @@ func loading(s *scene) {
 	if told.Load() == 0 {
 		s.Error("no acquire was answered LOADING")
 	}
-	renewed := c.on(s.script("renew"), unchanged)
-	s.wait(renewed, 1)
+	c.renewed(k, 1)
 	k.mustBeHeld()
 	s.wantHeld()
 	k.mustUnlock()

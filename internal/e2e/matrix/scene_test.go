@@ -230,6 +230,17 @@ func (s *scene) wait(rs rules, n int) {
 	}
 }
 
+// renewed waits until n renewals of k were answered, by all servers together. It
+// counts answers, not requests: one may not have been run yet.
+func (c *client) renewed(k *grip, n int) {
+	c.Helper()
+	answered := c.onReply(c.script(c.kind.scripts().renew), "")
+	c.until(patience, func() bool { return int(answered.Load()) >= n || k.err() != nil })
+	if got := int(answered.Load()); got < n || k.err() != nil {
+		c.Fatalf("%d renewals were answered, want %d; the lock: %v", got, n, k.err())
+	}
+}
+
 // until polls until cond holds or d has passed.
 func (s *scene) until(d time.Duration, cond func() bool) bool {
 	deadline := time.Now().Add(d)

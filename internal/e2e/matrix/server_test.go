@@ -50,12 +50,10 @@ func (s *scene) minority(begin, end func(*redistest.Server)) {
 	k := c.take()
 	// A majority counts what it had when it was proved the last time: at first
 	// those who were quickest.
-	renewed := c.on(s.script("renew"), unchanged, faultproxy.Always())
-	s.wait(renewed, 2*len(s.alone)+1)
+	c.renewed(k, 2*len(s.alone)+1)
 	if !s.everywhere() {
 		s.Fatal("not all servers have the lock")
 	}
-	renewed.release()
 	for _, server := range s.alone[:2] {
 		begin(server)
 	}
@@ -196,8 +194,7 @@ func (s *scene) goneLock(remove func(c *client)) {
 	s.Helper()
 	c, o := s.client(), s.other()
 	k := c.take()
-	renewed := c.on(s.script(s.kind.scripts().renew), unchanged)
-	s.wait(renewed, 1) // there is time until the next
+	c.renewed(k, 1) // there is time until the next
 	remove(o)
 	removed := time.Now()
 	next := o.take()
