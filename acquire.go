@@ -54,7 +54,7 @@ func (a *acquisition) makeClaim() {
 		TTL: a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
 	}
 	if a.place != nil && a.place.crowd && a.place.takes {
-		a.claim.Tokens = 1 + a.locker.handoff.Max
+		a.claim.Tokens = 1 + max(a.place.turns, a.locker.handoff.turnsNext(0, 1))
 	}
 }
 

@@ -48,7 +48,7 @@ type queue struct {
 	key         gateKey
 	first, last *ticket
 	holder      *lease // nil while the head is asking
-	crowd       bool   // somebody had to wait here
+	turns       int    // how often the next lease may be handed on; 0 if nothing is known
 
 	// others is how many clients elsewhere heard of the last release of the name
 	// from here, and may be waiting for it; unknown if that is not known.
@@ -76,7 +76,8 @@ type ticket struct {
 	takes      bool // may be given a hold instead of the turn to ask
 
 	hold  *hold         // what it was given
-	crowd bool          // others wait behind it, or did
+	crowd bool          // it had to wait, so that others may behind it
+	turns int           // how often its lease may be handed on; 0 if nothing is known
 	yield time.Duration // how long clients elsewhere go first
 }
 
@@ -101,7 +102,6 @@ func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 		t.gate, t.turn = q, true
 		return t, true
 	}
-	q.crowd = true
 	t.gate, t.prev = q, q.last
 	if q.last != nil {
 		q.last.next = t
@@ -224,10 +224,11 @@ func (g *gates) counted(key gateKey, others int) {
 }
 
 // vacate lets the next one in when l is over, which is called once for each
-// lease. Clients elsewhere go first for as long as yield.
-func (q *gate) vacate(yield time.Duration) {
+// lease, and which may be handed on so often. Clients elsewhere go first for as
+// long as yield.
+func (q *gate) vacate(yield time.Duration, turns int) {
 	q.all.mu.Lock()
-	q.holder = nil
+	q.holder, q.turns = nil, turns
 	idle := q.advance(yield)
 	q.all.mu.Unlock()
 	closeWaiter(idle)
@@ -276,7 +277,7 @@ func (q *gate) advance(yield time.Duration) driver.Waiter {
 		return w
 	}
 	q.remove(t)
-	t.turn, t.crowd, t.yield = true, q.crowd, yield
+	t.turn, t.crowd, t.turns, t.yield = true, true, q.turns, yield
 	t.ready <- struct{}{} // has room
 	return nil
 }

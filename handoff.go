@@ -15,8 +15,9 @@ import (
 //
 // In the store the lock keeps the owner of the first holder.
 type Handoff struct {
-	// Max is how often a lock is handed on before it goes back. Default 64, at
-	// most 1024; negative to hand on none.
+	// Max is how often a lock is handed on before it goes back. Default and most is
+	// 1024; negative to hand on none. A queue begins with 64, and twice as many each
+	// time that they are used up: tokens that nobody needs are not reserved.
 	Max int
 
 	// For is how long after the store granted it a lock is still handed on. A
@@ -25,12 +26,16 @@ type Handoff struct {
 }
 
 const (
-	defaultHandoffMax = 64
+	defaultHandoffMax = 1024
 	defaultHandoffFor = 50 * time.Millisecond
 
 	// handoffMost bounds Max: so many tokens are drawn with a grant, and they must
 	// not run ahead of the clock that they start from.
 	handoffMost = 1024
+
+	// handoffFirst is how often a lock is handed on where nothing is known of the
+	// queue yet.
+	handoffFirst = 64
 
 	// How long other clients that are known to wait go first when a lock came
 	// back: some round trips, as long as the release took.
@@ -73,21 +78,32 @@ func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	defer l.mu.Unlock()
 	switch left := l.deadline - now.mono; {
 	case h.err != nil || l.holds != 1,
-		int(l.turns) >= bounds.Max || now.mono-l.first.since >= bounds.For,
-		l.fenced && l.tokens == 0,
+		l.turnsLeft == 0 || now.mono-l.first.since >= bounds.For,
 		left < (l.ttl-l.locker.margin)/2 || l.suspended(now): // as a grant that comes so late is not kept
 		return nil, nil
 	}
 	l.turns++
+	l.turnsLeft--
 	next = &hold{lease: l, since: now.mono}
 	if l.fenced {
-		l.tokens--
 		next.token = h.token + 1
 	}
 	h.err = ErrUnlocked
 	contexts, h.contexts = h.contexts, nil
 	l.holder = next
 	return next, contexts
+}
+
+// turnsNext is for how many turns to reserve tokens where the last block served
+// used of them, and left were left. Tokens come from the server's clock in µs, and
+// a turn takes longer than that: those that are used cannot run ahead of it, but
+// those that are not used could.
+func (o Handoff) turnsNext(used, left int32) int {
+	want := int(used)
+	if left == 0 {
+		want *= 2
+	}
+	return min(max(want, handoffFirst), o.Max)
 }
 
 // decline gives back a hold that nobody wants any more, to the next in the queue

@@ -144,11 +144,11 @@ func TestHandoffNeedsNoStore(t *testing.T) {
 		turns := line(t, l, store, 200, nil)
 		mustRise(t, turns)
 		reserved.mustContain(t, turns)
-		if got, want := lengths(turns), []int{65, 65, 65, 5}; !slices.Equal(got, want) {
+		if got, want := lengths(turns), []int{65, 129, 6}; !slices.Equal(got, want) {
 			t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
 		}
-		if got := store.tries.Load(); got != 5 {
-			t.Errorf("the store was asked %d times, want 5", got)
+		if got := store.tries.Load(); got != 4 {
+			t.Errorf("the store was asked %d times, want 4", got)
 		}
 		for i, turn := range turns {
 			if turn.who != i {
@@ -275,11 +275,48 @@ func TestHandoffBounds(t *testing.T) {
 				if got, want := int(store.tries.Load()), 1+len(tt.want); got != want {
 					t.Errorf("the store was asked %d times, want %d", got, want)
 				}
+				block := uint64(max(tt.bound.Max, 0))
+				if tt.bound.Max == 0 {
+					block = 64
+				}
 				for _, turn := range turns {
-					if own := reserved.of(turn.owner); tt.bound.Max != 0 && own.last-own.first != uint64(max(tt.bound.Max, 0)) {
-						t.Fatalf("reserved the tokens %d to %d to hand on at most %d times", own.first, own.last, tt.bound.Max)
+					if own := reserved.of(turn.owner); own.last-own.first != block {
+						t.Fatalf("reserved the tokens %d to %d, want %d beside the first", own.first, own.last, block)
 					}
 				}
+			})
+		})
+	}
+}
+
+// A block of tokens that was used up is followed by one twice as large, up to the
+// bound; one that was not, by as many as were used.
+func TestBlockFollowsTheQueue(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bound int
+		slow  []int // the turns in which the holder keeps the lock past Handoff.For
+		want  []int
+	}{
+		"by default":     {0, nil, []int{65, 129, 257, 513, 1025, 1025, 86}},
+		"up to 200":      {200, nil, []int{65, 129, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 92}},
+		"fewer than 64":  {1000, []int{300}, []int{65, 129, 107, 107, 213, 425, 849, 1001, 204}},
+		"none, and late": {0, []int{0}, []int{1, 65, 129, 257, 513, 1025, 1025, 85}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				reserved := recordBlocks(store)
+				l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: tt.bound, For: time.Minute}})
+				turns := line(t, l, store, 3100, func(n int, _ *holdfast.Lock) {
+					if slices.Contains(tt.slow, n) {
+						time.Sleep(time.Minute)
+					}
+				})
+				if got := lengths(turns); !slices.Equal(got, tt.want) {
+					t.Errorf("in the store one owner had it for %v turns, want %v", got, tt.want)
+				}
+				reserved.mustContain(t, turns)
+				mustRise(t, turns)
 			})
 		})
 	}
@@ -352,7 +389,7 @@ func (u unfenced) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 func TestHandoffWithoutTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := unfenced{memhold.New()}
-		l := holdfast.New(store, nil)
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: 64}})
 		first := mustLock(t, l, "job")
 		owner := holders(t, store, "job")[0].Owner
 		got := standing(t, l, 65)

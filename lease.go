@@ -34,9 +34,10 @@ type lease struct {
 	cleaned bool // the clean-up after a loss was started
 	mu      sync.Mutex
 
-	holds  int32 // the count that renewals record
-	turns  int32 // how often it was handed on
-	tokens int32 // how many are left of the block that was reserved with it
+	holds int32 // the count that renewals record
+
+	turns     int32 // how often it was handed on
+	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
 	proven   moment  // start of the last call that proved the lease
 	ends     instant // until then the store keeps it for certain
@@ -53,8 +54,11 @@ func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome
 	l := &lease{
 		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, unsettled: c.Unsettled,
 		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
-		holds: int32(c.Holds), tokens: int32(c.Tokens - 1),
+		holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
+	}
+	if !l.fenced {
+		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.renewing.index = -1
 	l.first = hold{lease: l, token: out.Token, since: a.locker.elapsed(), taken: true}
@@ -164,9 +168,10 @@ func (l *lease) vacate(yield time.Duration) {
 	l.mu.Lock()
 	done := l.vacated
 	l.vacated = true
+	turns := l.locker.handoff.turnsNext(l.turns, l.turnsLeft)
 	l.mu.Unlock()
 	if !done && l.gate != nil {
-		l.gate.vacate(yield)
+		l.gate.vacate(yield, turns)
 	}
 }
 

@@ -68,8 +68,8 @@ func table() string {
 		"in a run that may happen to %d cells. Tokens that do not rise, keys without a TTL, a fence that answers wrongly and a wrong hold count "+
 		"are final: no machine explains them.\n", call, callAfterFailOver, standstill, attempts, replays)
 	b.WriteString(onOneAdapter())
-	b.WriteString("\nStrict is `redishold.Options.Replicas` as `AllReplicas`, and `min-replicas-to-write 1` at the servers. "+
-		"There a renewal that finds no replica ends its lock at once: also in the moment of a fail-over in which the replicas have left the old master "+
+	b.WriteString("\nStrict is `redishold.Options.Replicas` as `AllReplicas`, and `min-replicas-to-write 1` at the servers. " +
+		"There a renewal that finds no replica ends its lock at once: also in the moment of a fail-over in which the replicas have left the old master " +
 		"and clients have not.\n\n")
 	b.WriteString("The other kinds, where they differ in what has to be done; the last but one column is on Sentinel, the others on one server.\n\n")
 	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|\n")
