@@ -14,7 +14,7 @@
 --                                   Holdfast's
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit, publish, whose
+-- Uses   draw, limit, publish, tick, whose
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -54,8 +54,7 @@ end
 local presence, silence, channel = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 local day = 86400000
 
-local clock = redis.call('TIME')
-local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+local now = math.floor(tick() / 1000)
 
 local function text(number) return string.format('%.0f', number) end
 
@@ -113,7 +112,7 @@ end
 -- who is not in the queue, because Redisson dropped it.
 local function strangers(first, size)
   local count = 0
-  if first == 0 or redis.call('ZCARD', alive) - redis.call('ZCOUNT', alive, '-inf', text(now)) >= size then
+  if first == 0 or redis.call('ZCOUNT', alive, '(' .. text(now), '+inf') >= size then
     return count
   end
   for from = 0, first - 1, 1000 do -- Lua can pass on a few thousand

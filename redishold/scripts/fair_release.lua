@@ -18,7 +18,7 @@
 --        only woken, 5... the commands to publish with
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner neither held nor waited
--- Uses   draw, publish, whose, ended
+-- Uses   draw, publish, tick, whose, ended
 
 local lock, queue, deadlines, alive, counter, mark = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local owner, ttl, channel, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -44,8 +44,7 @@ if not head or redis.call('EXISTS', lock) == 1 then
   return ended(0)
 end
 
-local clock = redis.call('TIME')
-local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+local now = math.floor(tick() / 1000)
 
 -- front drops the dead at the head of the queue, so that the next is head. It
 -- returns until when that one is alive, if it is Holdfast's. One without a

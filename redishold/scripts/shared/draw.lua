@@ -8,19 +8,17 @@
 --
 -- Takes  the key of the counter, and how many tokens: always the same number
 -- Reply  the first of them
+-- Uses   tick
 
-local clock, block -- the server's, in microseconds; and the end of a block that begins then
+local block -- the end of a block that begins now
 
 local function draw(counter, tokens)
-  if not clock then
-    local now = redis.call('TIME')
-    clock = now[1] * 1000000 + now[2]
-    block = string.format('%.0f', clock + tokens - 1)
-  end
+  local now = tick()
+  block = block or string.format('%.0f', now + tokens - 1)
   local before = redis.call('SET', counter, block, 'GET')
   local drawn = tonumber(before or 0)
-  if drawn and drawn < clock and clock + tokens < 2 ^ 53 then
-    return clock
+  if drawn and drawn < now and now + tokens < 2 ^ 53 then
+    return now
   end
 
   -- The counter is ahead: a block just before, or a clock that was set back.
