@@ -169,27 +169,13 @@ func TestFairUserWithoutRights(t *testing.T) {
 		{"no queue", "~stock:* ~holdfast:* &* +@all", []string{"SETUSER <user> ~redisson_lock_queue:* ~redisson_lock_timeout:*"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(c.rules)...)
-			if err, failed := server.Do(args...).(error); failed {
-				t.Fatal(err)
-			}
+			b := limited(t, server, c.rules)
 			server.String("FLUSHALL")
-			b := redishold.New(connect(t, server.Addr(), "limited", "secret"), nil)
 			for range 2 {
 				_, err := b.Try(bounded(t), fairClaim("1"))
-				var reply *redishold.ReplyError
-				if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !errors.As(err, &reply) {
-					t.Fatalf("got error %v, want ErrRefused and ErrNotSent with the server's words", err)
-				}
-				for _, want := range c.want {
-					if !strings.Contains(err.Error(), want) {
-						t.Errorf("got error %q, want it to name %q", err, want)
-					}
-				}
+				wantRefused(t, err, c.want)
 			}
-			if keys := server.Bind(t).Keys(); len(keys) != 0 {
-				t.Errorf("the probes left %q", keys)
-			}
+			wantNothingLeft(t, server)
 			if o := mustTry(t, b, claim("stock:42", "1")); !o.Granted {
 				t.Errorf("a plain lock: got %+v, want a grant", o)
 			}
@@ -199,26 +185,9 @@ func TestFairUserWithoutRights(t *testing.T) {
 
 func TestFairLeastRightsAreEnough(t *testing.T) {
 	server := redistest.Start(t)
-	server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*",
-		"~redisson_lock_queue:*", "~redisson_lock_timeout:*", "&redisson_lock__channel:*",
-		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hdel", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time",
-		"+hmget", "+lindex", "+llen", "+lpop", "+lpos", "+lrange", "+lrem", "+rpush", "+zadd", "+zcard", "+zcount", "+zmscore", "+zrange", "+zrem", "+zremrangebyscore", "+zscore")
-	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
-	first, second := fairClaim("1"), fairClaim("2")
-	mustTry(t, b, first)
-	last := mustTry(t, b, second)
-	w := b.Waiter(second)
-	defer w.Close()
-	if err := w.Wait(bounded(t), last); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	if err := b.Release(bounded(t), first); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	if o := mustTry(t, b, second); !o.Granted {
-		t.Fatalf("got %+v, want a grant", o)
-	}
+	b := limited(t, server, "~stock:* ~holdfast:* ~redisson_lock_queue:* ~redisson_lock_timeout:* &redisson_lock__channel:* "+leastRights+
+		" +hmget +lindex +llen +lpop +lpos +lrange +lrem +rpush +zadd +zcount +zmscore +zrange +zrem +zremrangebyscore +zscore")
+	takeTurns(t, b, fairClaim("1"), fairClaim("2"))
 }
 
 func TestFairInACluster(t *testing.T) {

@@ -211,49 +211,17 @@ func TestRedisholdUserWithoutRights(t *testing.T) {
 		{"no keys", "&* +@all", []string{"SETUSER <user> ~stock:42* ~holdfast:*"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(c.rules)...)
-			if err, failed := server.Do(args...).(error); failed {
-				t.Fatal(err)
-			}
-			b := redishold.New(connect(t, server.Addr(), "limited", "secret"), nil)
-			_, err := b.Try(bounded(t), claim("stock:42", "1"))
-			var reply *redishold.ReplyError
-			if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !errors.As(err, &reply) {
-				t.Fatalf("got error %v, want ErrRefused and ErrNotSent with the server's words", err)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got error %q, want it to name %q", err, want)
-				}
-			}
-			t.Log(err)
-			if keys := server.Bind(t).Keys(); len(keys) != 0 {
-				t.Errorf("the probe left %q", keys)
-			}
+			_, err := limited(t, server, c.rules).Try(bounded(t), claim("stock:42", "1"))
+			wantRefused(t, err, c.want)
+			wantNothingLeft(t, server)
 		})
 	}
 }
 
 func TestRedisholdLeastRightsAreEnough(t *testing.T) {
 	server := redistest.Start(t)
-	server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "&redisson_lock__channel:*",
-		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hdel", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time")
-	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
-	first, second := claim("stock:42", "1"), claim("stock:42", "2")
-	mustTry(t, b, first)
-	last := mustTry(t, b, second)
-	w := b.Waiter(second)
-	defer w.Close()
-	if err := w.Wait(bounded(t), last); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	if err := b.Release(bounded(t), first); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	if o := mustTry(t, b, second); !o.Granted {
-		t.Fatalf("got %+v, want a grant", o)
-	}
+	b := limited(t, server, "~stock:* ~holdfast:* &redisson_lock__channel:* "+leastRights)
+	takeTurns(t, b, claim("stock:42", "1"), claim("stock:42", "2"))
 }
 
 func TestRedisholdWaitsWithoutTheRightToListen(t *testing.T) {

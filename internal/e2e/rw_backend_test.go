@@ -268,36 +268,16 @@ func TestReadWriteUserWithoutRights(t *testing.T) {
 		{"no channel", "~* resetchannels &redisson_lock__channel:* +@all", []string{"&redisson_rwlock:*"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(c.rules)...)
-			if err, failed := server.Do(args...).(error); failed {
-				t.Fatal(err)
-			}
-			b := redishold.New(connect(t, server.Addr(), "limited", "secret"), nil)
-			_, err := b.Try(bounded(t), reader("stock:42", "1"))
-			if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) {
-				t.Fatalf("got error %v, want ErrRefused and ErrNotSent", err)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got error %q, want it to name %q", err, want)
-				}
-			}
-			t.Log(err)
-			if keys := server.Bind(t).Keys(); len(keys) != 0 {
-				t.Errorf("the probe left %q", keys)
-			}
+			_, err := limited(t, server, c.rules).Try(bounded(t), reader("stock:42", "1"))
+			wantRefused(t, err, c.want)
+			wantNothingLeft(t, server)
 		})
 	}
 }
 
 func TestReadWriteLeastRightsAreEnough(t *testing.T) {
 	server := redistest.Start(t)
-	server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~{stock:*", "~holdfast:*",
-		"&redisson_lock__channel:*", "&redisson_rwlock:*",
-		"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-		"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+hget", "+hset", "+hdel", "+hexists", "+hlen", "+hkeys", "+hgetall", "+time",
-		"+hscan")
-	b := redishold.New(connect(t, server.Addr(), "least", "secret"), nil)
+	b := limited(t, server, "~stock:* ~{stock:* ~holdfast:* &redisson_lock__channel:* &redisson_rwlock:* +hscan "+leastRights)
 	w, r, other := writer("stock:42", "1"), reader("stock:42", "2"), reader("stock:42", "3")
 	r.Beside = w.Owner
 	mustGrant(t, b, w)

@@ -28,7 +28,6 @@ for i = 2, 3 do
   try('ZSCORE', KEYS[i], 'probe')
   try('ZMSCORE', KEYS[i], 'probe')
   try('ZCOUNT', KEYS[i], '-inf', '0')
-  try('ZCARD', KEYS[i])
   try('ZRANGE', KEYS[i], '-1', '-1', 'WITHSCORES')
   try('ZREM', KEYS[i], 'probe')
   try('ZREMRANGEBYSCORE', KEYS[i], '-inf', '0')

@@ -28,7 +28,7 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 			return l.Mutex("a").Do(ctx, nothing)
 		}},
 		"fair": {
-			rights: "~redisson_lock_queue:* ~redisson_lock_timeout:* +hmget +lindex +llen +lpop +lpos +lrange +lrem +rpush +zadd +zcard +zcount +zmscore +zrange +zrem +zremrangebyscore +zscore",
+			rights: "~redisson_lock_queue:* ~redisson_lock_timeout:* +hmget +lindex +llen +lpop +lpos +lrange +lrem +rpush +zadd +zcount +zmscore +zrange +zrem +zremrangebyscore +zscore",
 			use:    func(ctx context.Context, l *holdfast.Locker) error { return l.FairMutex("a").Do(ctx, nothing) },
 		},
 		"read-write": {
