@@ -109,6 +109,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "//static//", "name=%00", "")
 	f.Add("GET", "/frame", "view=lock&name=%ff&since=-1", "")
 	f.Add("GET", "/static/", "", "")
+	f.Add("A", "", "0", "0")
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		if !regexp.MustCompile(`^[A-Z]+$`).MatchString(method) || path == "/events" {
 			return
@@ -129,6 +130,12 @@ func FuzzRequest(f *testing.F) {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			w := httptest.NewRecorder()
 			d.ServeHTTP(w, r)
+			if path == "" { // as of a request for the host alone
+				if to := w.Header().Get("Location"); w.Code != http.StatusMovedPermanently || to != "/" {
+					t.Errorf("%s without a path: got status %d and %q, want 301 and the first page", method, w.Code, to)
+				}
+				return
+			}
 			if !slices.Contains([]int{200, 303, 304, 400, 403, 404, 405, 409, 422}, w.Code) {
 				t.Errorf("%s %q?%q: got status %d", method, path, query, w.Code)
 			}
