@@ -100,6 +100,8 @@ type Backend struct {
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
 
+	holders holders // who takes permits
+
 	deaf, mute atomic.Bool // already warned that the user may not listen, publish
 }
 
@@ -147,6 +149,7 @@ func New(conn Conn, opts *Options) *Backend {
 	b.single, _ = conn.(Single)
 	b.beginner, _ = conn.(Beginner)
 	b.own, b.forms = opts.Protocol.newForm(b.layout), b.newForms()
+	b.holders.written = map[string]registration{}
 	b.topics = topics{open: map[string]*topic{}, subscribe: b.subscribe, poll: opts.Poll}
 	return b
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // Inspect returns who holds name, at one instant of the server: nobody, one, or
-// the holders of a read-write lock or a semaphore. Redisson's layout does not tell
-// who holds a permit: its Owner is its id in hex. Data that is no lock is
-// driver.ErrMismatch.
+// the holders of a read-write lock or a semaphore. Who holds a permit is known if
+// it is a client of Holdfast; otherwise its Owner is its id in hex, as Redisson's
+// layout does not tell. Data that is no lock is driver.ErrMismatch.
 func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
 	p := b.layout.place(name)
 	value, err := b.call(ctx, b.inspectCall(p))
@@ -60,7 +60,7 @@ func (b *Backend) breakHold(ctx context.Context, name string, h driver.Holder, w
 		Args:   append([]string{h.Owner, strconv.Itoa(h.Holds), why, ttl, p.channel}, info.publishWith()...),
 	})
 	if isWrongType(err) {
-		return b.breakPermit(ctx, p, h, info)
+		return b.breakPermit(ctx, p, h, why, ttl, info)
 	}
 	if err != nil {
 		return b.classify(p, err)

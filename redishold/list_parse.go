@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -165,10 +164,7 @@ func (r *reading) counter(record *driver.Record) {
 	}
 	for permits.more() {
 		id, left := permits.text(), permits.number()
-		record.Holds = append(record.Holds, driver.Hold{
-			Holder: driver.Holder{Owner: hex.EncodeToString([]byte(id)), Note: "a permit", Holds: 1, Remaining: remaining(left)},
-			Mode:   driver.Permit,
-		})
+		record.Holds = append(record.Holds, anonymous(id, left))
 	}
 	r.ok = r.ok && permits.ok
 }

@@ -70,7 +70,7 @@ func (l *lister) introduce(ctx context.Context, records []driver.Record) {
 	for i := range records {
 		for j := range records[i].Holds {
 			h := &records[i].Holds[j]
-			if h.Mode != driver.Permit {
+			if h.Mode != driver.Permit || clientOf(h.Owner) != "" {
 				h.Client, h.Note = l.describe(h.Owner, clients)
 			}
 		}

@@ -1,6 +1,7 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,11 @@ var _ driver.Notifier = (*Backend)(nil)
 
 // Break ends exactly the hold h of name and wakes waiters. Its owner is told, and
 // if it does not listen it learns why when it next renews or unlocks; a Redisson
-// client, and whoever holds a permit, only that it is gone.
+// client, and the holder of a permit that is not known, only that it is gone.
 func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+	if id, ok := shownPermit(h.Owner); ok && b.own == nil { // its holder may have come to be known
+		h.Owner = cmp.Or(b.permitOwner(ctx, id), h.Owner)
+	}
 	if err := b.breakHold(ctx, name, h, why); err != nil {
 		return err
 	}

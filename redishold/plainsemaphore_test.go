@@ -338,11 +338,3 @@ func TestKeysOfCounters(t *testing.T) {
 		}
 	}
 }
-
-func TestPermitIDs(t *testing.T) {
-	a, b := testClaim("jobs"), testClaim("jobs")
-	b.Owner = testUUID + ":2"
-	if one, two := permitID(a), permitID(b); len(one) != 16 || one == two || one != permitID(a) {
-		t.Fatalf("got %q and %q, want 16 bytes for each owner", one, two)
-	}
-}

@@ -183,6 +183,7 @@ func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []strin
 // node, whose trouble must not hold up the answers.
 func (b *Backend) doRegistering(ctx context.Context, cluster bool, calls []Call, cs ...driver.Claim) []Result {
 	extra, uuids := b.registrations(cs...)
+	extra, uuids = b.addHolders(extra, uuids, cs)
 	if !cluster {
 		results := b.do(ctx, append(calls, extra...)...)
 		b.registered(uuids, results[len(calls):])
@@ -201,6 +202,7 @@ func (b *Backend) registered(uuids []string, results []Result) {
 	for i, uuid := range uuids {
 		if err := results[i].Err; err != nil {
 			b.clients.retry(uuid)
+			b.holders.retry(uuid)
 			b.log.Debug("redis: register this client for people to see", "error", err)
 		}
 	}

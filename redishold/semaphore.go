@@ -3,7 +3,6 @@ package redishold
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 // semaphoreScripts are the scripts of semaphores with leased permits.
 type semaphoreScripts struct {
 	acquireOne, renewOne, releaseOne, abandonOne *Script
-	resize, count, inspect                       *Script
+	resize, count, inspect, breakOne, whose      *Script
 	probeAll                                     *Script
 }
 
@@ -27,6 +26,8 @@ func loadSemaphoreScripts() semaphoreScripts {
 		resize:     loadScript("semaphore_resize"),
 		count:      loadScript("semaphore_count"),
 		inspect:    loadScript("semaphore_inspect"),
+		breakOne:   loadScript("semaphore_break"),
+		whose:      loadScript("semaphore_whose"),
 		probeAll:   loadScript("semaphore_probe"),
 	}
 }
@@ -45,19 +46,19 @@ func (f semaphore) acquire(to room, p place, c driver.Claim, publish []string) C
 	return Call{
 		Script: f.acquireOne,
 		Keys:   append(to.keys, p.lock, f.permits(p), f.mark(p, c.Owner), p.counter),
-		Args:   append(append(to.args, permitID(c), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c)), publish...),
+		Args:   append(append(to.args, permitID(c.Owner), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c)), publish...),
 	}
 }
 
 func (f semaphore) renew(to room, p place, c driver.Claim) Call {
-	return Call{Script: f.renewOne, Keys: append(to.keys, f.permits(p)), Args: append(to.args, permitID(c), f.lease(c.TTL))}
+	return Call{Script: f.renewOne, Keys: append(to.keys, f.permits(p)), Args: append(to.args, permitID(c.Owner), f.lease(c.TTL))}
 }
 
 func (f semaphore) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.releaseOne,
 		Keys:   append(to.keys, p.lock, f.permits(p)),
-		Args:   append(append(to.args, permitID(c), f.channel(p, c)), publish...),
+		Args:   append(append(to.args, permitID(c.Owner), f.channel(p, c)), publish...),
 	}
 }
 
@@ -66,7 +67,7 @@ func (f semaphore) abandon(p place, c driver.Claim, publish []string, markTTL ti
 		Script: f.abandonOne,
 		Source: true, // as for rlock
 		Keys:   []string{p.lock, f.permits(p), f.mark(p, c.Owner)},
-		Args:   append([]string{permitID(c), ms(markTTL), f.channel(p, c)}, publish...),
+		Args:   append([]string{permitID(c.Owner), ms(markTTL), f.channel(p, c)}, publish...),
 	}
 }
 
@@ -93,13 +94,6 @@ func (f semaphore) permits(p place) string {
 }
 
 func semaphoreChannel(p place) string { return "redisson_sc:" + tagged(p.lock) }
-
-// permitID is what stands for c in the layout: 16 bytes, as Redisson's ids are,
-// and the same for every try of the claim.
-func permitID(c driver.Claim) string {
-	sum := sha256.Sum256([]byte(c.Owner))
-	return string(sum[:16])
-}
 
 // Resize sets how many permits the semaphore name has in all, held ones
 // included, and wakes waiters. Below what is held nothing is taken away: no new

@@ -15,8 +15,8 @@ func isWrongType(err error) bool {
 	return errors.As(err, &reply) && meaningOf(reply.Text) == meansWrongType
 }
 
-// inspectSemaphore is Inspect for a semaphore. Its layout says nothing of who
-// holds a permit, so the owner is the permit's id in hex, as Java shows it.
+// inspectSemaphore is Inspect for a semaphore. The owner of a permit is its id in
+// hex, as Java shows it, unless a client is registered for it.
 func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holder, error) {
 	f := semaphore{b.layout, &b.semaphores}
 	value, err := b.call(ctx, Call{Script: f.inspect, Keys: []string{p.lock, f.permits(p)}})
@@ -34,40 +34,56 @@ func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holde
 	if !ok || len(permits)%2 != 0 {
 		return nil, badReply(f.inspect.Name(), value)
 	}
-	var holders []driver.Holder
+	var record driver.Record
 	for i := 0; i < len(permits); i += 2 {
 		id, okID := permits[i].(string)
 		left, okLeft := permits[i+1].(int64)
 		if !okID || !okLeft {
 			return nil, badReply(f.inspect.Name(), value)
 		}
-		holders = append(holders, driver.Holder{
-			Owner: hex.EncodeToString([]byte(id)), Note: "a permit", Holds: 1, Remaining: remaining(left),
-		})
+		record.Holds = append(record.Holds, anonymous(id, left))
+	}
+	records := []driver.Record{record}
+	if l, err := b.lister(ctx); err == nil {
+		l.identify(ctx, l.info.Cluster, records)
+		l.introduce(ctx, records)
+	}
+	var holders []driver.Holder
+	for _, h := range records[0].Holds {
+		holders = append(holders, h.Holder)
 	}
 	return holders, nil
 }
 
-// breakPermit is Break for a permit. The layout has no place for the reason: its
-// owner only learns that it is gone.
-func (b *Backend) breakPermit(ctx context.Context, p place, h driver.Holder, info ServerInfo) error {
-	gone := &driver.GoneError{Reason: driver.Deleted, Detail: "that permit is gone"}
-	id, err := hex.DecodeString(h.Owner)
-	if err != nil {
-		return gone
+// anonymous is a permit of which no more is known than its id and the milliseconds
+// that it has left.
+func anonymous(id string, left int64) driver.Hold {
+	return driver.Hold{
+		Holder: driver.Holder{Owner: hex.EncodeToString([]byte(id)), Note: "a permit", Holds: 1, Remaining: remaining(left)},
+		Mode:   driver.Permit,
 	}
+}
+
+// breakPermit is Break for a permit. An owner who is not known has no mark, and
+// only learns that it is gone.
+func (b *Backend) breakPermit(ctx context.Context, p place, h driver.Holder, why, markTTL string, info ServerInfo) error {
 	f := semaphore{b.layout, &b.semaphores}
+	keys := []string{p.lock, f.permits(p)}
+	id, hidden := shownPermit(h.Owner)
+	if !hidden {
+		id, keys = permitID(h.Owner), append(keys, f.mark(p, h.Owner))
+	}
 	value, err := b.call(ctx, Call{
-		Script: f.releaseOne,
-		Keys:   []string{p.lock, f.permits(p)},
-		Args:   append([]string{string(id), semaphoreChannel(p)}, info.publishWith()...),
+		Script: f.breakOne,
+		Keys:   keys,
+		Args:   append([]string{id, why, markTTL, semaphoreChannel(p)}, info.publishWith()...),
 	})
 	if err != nil {
 		return b.classify(p, err)
 	}
-	ended, _, err := b.ended(f.releaseOne, value)
+	ended, _, err := b.ended(f.breakOne, value)
 	if err != nil || ended {
 		return err
 	}
-	return gone
+	return &driver.GoneError{Reason: driver.Deleted, Detail: "that permit is gone"}
 }

@@ -22,7 +22,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	e := b.errand()
 	e.call = b.acquire(t, e.room())
-	if b.options.Replicas == 0 && b.clients.isWritten(t.claim) {
+	if b.options.Replicas == 0 && b.isRegistered(t.claim) {
 		return b.run(ctx, e)
 	}
 	result := b.doReplicated(ctx, t.info, []Call{e.call}, t.claim)[0]
@@ -146,6 +146,9 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	reply, err := parseTry(result.Value)
 	if err != nil {
 		return driver.Outcome{}, err
+	}
+	if t.claim.Mode == driver.Permit { // the script can only tell the id
+		reply.owner = b.permitOwner(ctx, reply.owner)
 	}
 	switch {
 	case reply.state == tryGranted && short != nil:

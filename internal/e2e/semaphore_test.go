@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -116,8 +115,8 @@ func TestSemaphoreAcquireGrants(t *testing.T) {
 	}
 	b.wantPermits("0", idA, idB)
 	reply := b.permit(idC, 20000, 2).([]any)
-	if reply[0] != int64(0) || reply[1].(int64) < 15000 || reply[1].(int64) > 20001 || reply[2] != "" {
-		t.Fatalf("got %v, want busy until the first lease ends, held by nobody known", reply)
+	if reply[0] != int64(0) || reply[1].(int64) < 15000 || reply[1].(int64) > 20001 || reply[2] != idA || reply[3] != "1" {
+		t.Fatalf("got %v, want busy until the first lease ends, and whose", reply)
 	}
 	b.wantPermits("0", idA, idB)
 	if got, want := b.heardOn(heard, jobsChannel), []string{"1"}; !slices.Equal(got, want) {
@@ -150,10 +149,11 @@ func TestSemaphoreAcquireRefuses(t *testing.T) {
 		want  any // nil: an error that has words
 		words string
 	}{
-		{"none left", [][]string{{"SET", jobs, "0"}}, list(n(0), n(-1), "", "0"), ""},
-		{"fewer than none", [][]string{{"SET", jobs, "-2"}}, list(n(0), n(-1), "", "0"), ""},
-		{"a permit of Java's that never ends", [][]string{{"SET", jobs, "0"}, {"ZADD", jobsPermits, neverEnds, idB}}, list(n(0), n(-1), "", "0"), ""},
+		{"none left", [][]string{{"SET", jobs, "0"}}, list(n(0), n(-1), "", "1"), ""},
+		{"fewer than none", [][]string{{"SET", jobs, "-2"}}, list(n(0), n(-1), "", "1"), ""},
+		{"a permit of Java's that never ends", [][]string{{"SET", jobs, "0"}, {"ZADD", jobsPermits, neverEnds, idB}}, list(n(0), n(-1), idB, "1"), ""},
 		{"an owner given up", [][]string{{"SET", jobs, "1"}, {"SET", jobsMark, "abandoned"}}, list(n(-2), "abandoned"), ""},
+		{"an owner broken", [][]string{{"SET", jobs, "1"}, {"SET", jobsMark, "forced: x"}}, list(n(-2), "forced: x"), ""},
 		{"text", [][]string{{"SET", jobs, "text"}}, list(n(-1)), ""},
 		{"a fraction", [][]string{{"SET", jobs, "1.5"}}, list(n(-1)), ""},
 		{"a lock", [][]string{{"HSET", jobs, "a:1", "1"}}, nil, "WRONGTYPE"},
@@ -347,6 +347,60 @@ func TestSemaphoreAbandon(t *testing.T) {
 	}
 }
 
+func TestSemaphoreBreak(t *testing.T) {
+	b := newBench(t)
+	keys := jobsKeys[:3]
+	b.want(n(0), "semaphore_break", keys, idA, "why", 20000, jobsChannel, "PUBLISH")
+	b.grantPermit(idA, 20000, 3)
+	b.grantPermit(idB, 20000, 3)
+	b.grantPermit(idC, 20000, 3)
+	b.out(idC, -1) // what has ended is left to the next acquire
+	heard := b.Listen("*")
+	b.want(n(0), "semaphore_break", keys, idC, "why", 20000, jobsChannel, "PUBLISH")
+	b.wantPermits("0", idA, idB, idC)
+	if got := b.Do("EXISTS", jobsMark); got != any(int64(0)) {
+		t.Fatal("a permit that had ended, or never was, left a mark")
+	}
+	b.want(n(2), "semaphore_break", keys, idA, "INC-7", 20000, jobsChannel, "PUBLISH")
+	b.wantPermits("1", idB, idC)
+	b.wantTTL(jobsMark, 20000)
+	b.want(list(n(1), "", "forced: INC-7", n(1)), "explain", []string{jobs, jobsMark, counterKey})
+	if got := b.permit(idA, 20000, 3); !reflect.DeepEqual(got, list(n(-2), "forced: INC-7")) {
+		t.Fatalf("got %v, want a late acquire refused", got)
+	}
+	b.want(n(0), "semaphore_break", keys, idA, "again", 20000, jobsChannel, "PUBLISH")
+
+	b.Int("ZADD", jobsPermits, neverEnds, idB)
+	b.Int("DEL", jobsMark)
+	b.want(n(2), "semaphore_break", keys[:2], idB, "why", 20000, jobsChannel, "PUBLISH") // an owner who is not known
+	b.wantPermits("2", idC)
+	if left := b.Keys(); len(left) != 3 {
+		t.Fatalf("got the keys %q, want no mark", left)
+	}
+	if got, want := b.heardOn(heard, jobsChannel), []string{"1", "2"}; !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v: the permits that are free", got, want)
+	}
+}
+
+// Below what is held nothing becomes free, and a lost counter is not made up.
+func TestSemaphoreBreakWithoutStock(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.String("SET", jobs, "-1")
+	b.out(idA, 20000)
+	b.out(idB, 20000)
+	b.want(n(1), "semaphore_break", jobsKeys[:3], idA, "why", 20000, jobsChannel, "PUBLISH")
+	b.wantPermits("0", idB)
+	b.Int("DEL", jobs)
+	b.want(n(1), "semaphore_break", jobsKeys[:3], idB, "why", 20000, jobsChannel, "PUBLISH")
+	if left := b.Keys(); !slices.Equal(left, []string{jobsMark}) {
+		t.Fatalf("got the keys %q, want the mark alone", left)
+	}
+	if got := b.heardOn(heard, jobsChannel); len(got) != 0 {
+		t.Fatalf("messages: got %v, want none", got)
+	}
+}
+
 func TestSemaphoreResizeAndCount(t *testing.T) {
 	b := newBench(t)
 	heard := b.Listen("*")
@@ -406,6 +460,14 @@ func TestSemaphoreOnAFullServer(t *testing.T) {
 	b.wantPermits("1", idB)
 	b.want(n(1), "semaphore_abandon", jobsKeys[:3], idB, 20000, jobsChannel, "PUBLISH")
 	b.wantPermits("2")
+
+	b.String("CONFIG", "SET", "maxmemory", "0")
+	b.Int("DEL", jobsMark)
+	b.grantPermit(idC, 20000, 2)
+	b.fill()
+	b.want(n(1), "semaphore_break", jobsKeys[:3], idC, "why", 20000, jobsChannel, "PUBLISH")
+	b.wantPermits("2")
+	b.wantTTL(jobsMark, 20000)
 }
 
 // TestSemaphoreMissingRights takes every command from every script in turn.
@@ -429,6 +491,7 @@ func TestSemaphoreMissingRights(t *testing.T) {
 		{"semaphore_renew", keys[1:], []any{idA, 30000}},
 		{"semaphore_release", keys, []any{idA, jobsChannel, "PUBLISH"}},
 		{"semaphore_abandon", jobsKeys[:3], []any{idA, 30000, jobsChannel, "PUBLISH"}},
+		{"semaphore_break", jobsKeys[:3], []any{idA, "why", 30000, jobsChannel, "PUBLISH"}},
 		{"semaphore_resize", keys, []any{2, jobsChannel, "PUBLISH"}},
 	}
 	for _, c := range cases {
@@ -454,7 +517,7 @@ func TestSemaphoreMissingRights(t *testing.T) {
 func TestCounterProbesFindEveryMissingRight(t *testing.T) {
 	b := newBench(t)
 	for probe, scripts := range map[string][]string{
-		"semaphore_probe": {"semaphore_acquire", "semaphore_renew", "semaphore_release", "semaphore_abandon", "semaphore_resize", "semaphore_count"},
+		"semaphore_probe": {"semaphore_acquire", "semaphore_renew", "semaphore_release", "semaphore_abandon", "semaphore_break", "semaphore_resize", "semaphore_count"},
 		"counter_probe": {
 			"permits_set", "permits_take", "permits_undo", "permits_give", "permits_drain", "permits_count",
 			"latch_set", "latch_down", "latch_count",
@@ -629,9 +692,20 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
 		t.Fatalf("got %+v, want a grant with a token", o)
 	}
-	sum := sha256.Sum256([]byte(c.Owner))
-	if got, want := server.Strings("ZRANGE", "{app:jobs}:timeout", "0", "-1"), []string{string(sum[:16])}; !slices.Equal(got, want) {
+	uuid, _, _ := strings.Cut(c.Owner, ":")
+	stem := strings.ReplaceAll(uuid[:23], "-", "")
+	id, err := hex.DecodeString(stem + "000000000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := server.Strings("ZRANGE", "{app:jobs}:timeout", "0", "-1"), []string{string(id)}; !slices.Equal(got, want) {
 		t.Fatalf("permits out: got %q, want %q", got, want)
+	}
+	if got := server.String("GET", "app:holdfast:client:"+stem); got != uuid {
+		t.Fatalf("registration of the stem: got %s, want %s", got, uuid)
+	}
+	if got := server.Int("PTTL", "app:holdfast:client:"+stem); got < 85_000 || got > 90_000 {
+		t.Fatalf("registration of the stem: got %d ms, want 90 s", got)
 	}
 	if got := server.String("GET", "app:jobs"); got != "2" {
 		t.Fatalf("counter: got %s, want 2", got)
@@ -640,16 +714,17 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 		t.Fatalf("Permits: got %d, %d and error %v", total, free, err)
 	}
 	holders, err := b.Inspect(bounded(t), jobs)
-	if err != nil || len(holders) != 1 || holders[0].Owner != hex.EncodeToString(sum[:16]) || holders[0].Remaining <= 0 {
-		t.Fatalf("Inspect: got %+v and error %v, want one permit", holders, err)
+	if err != nil || len(holders) != 1 || holders[0].Owner != c.Owner || holders[0].Note != c.Note || holders[0].Remaining <= 0 {
+		t.Fatalf("Inspect: got %+v and error %v, want one permit of %q", holders, err, c.Note)
 	}
 	for i, want := range []error{nil, driver.ErrGone} {
 		if err := b.Break(bounded(t), jobs, holders[0], "why"); !errors.Is(err, want) {
 			t.Fatalf("Break number %d: got %v, want %v", i+1, err, want)
 		}
 	}
-	if r, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil || !errors.Is(r[0].Err, driver.ErrGone) {
-		t.Fatalf("Renew of a broken permit: got %+v and error %v, want ErrGone", r, err)
+	var lost *driver.GoneError
+	if r, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil || !errors.As(r[0].Err, &lost) || lost.Reason != driver.Forced || !strings.Contains(lost.Detail, "why") {
+		t.Fatalf("Renew of a broken permit: got %+v and error %v, want it forced, and why", r, err)
 	}
 	if _, free, err := b.Permits(bounded(t), jobs); err != nil || free != 3 {
 		t.Fatalf("Permits: got %d free and error %v, want 3", free, err)

@@ -7,9 +7,10 @@
 -- ARGV   1 permit id, 2 ttl in ms, 3 permits in all if the name is new,
 --        4 how many tokens to reserve, 5 channel, 6... the commands to publish with
 -- Reply  first token         granted, now or by an earlier call
---        {0, pttl, '', '0'}  busy; pttl until the first permit ends, -1 if none does
+--        {0, pttl, id, '1'}  busy; the id of the permit that ends first, and its
+--                            pttl, -1 if it never ends; '' if none is out
 --        {-1}                the key is something else
---        {-2, mark}          the owner was given up
+--        {-2, mark}          the owner was given up or broken
 -- Uses   draw, publish
 --
 -- Whatever right is missing, counter and set agree when the script stops.
@@ -86,10 +87,10 @@ if first then
   return first
 end
 if #expired == chunk then
-  return {0, 0, '', '0'} -- there may be more to take back
+  return {0, 0, '', '1'} -- there may be more to take back
 end
-local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
-if not nearest or tonumber(nearest) >= never then
-  return {0, -1, '', '0'}
+local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+if not nearest[1] or tonumber(nearest[2]) >= never then
+  return {0, -1, nearest[1] or '', '1'}
 end
-return {0, math.ceil(tonumber(nearest)) - now, '', '0'}
+return {0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'}

@@ -59,7 +59,7 @@ func listCluster(t *testing.T, l *holdfast.Locker, names string) {
 			t.Fatal(err)
 		}
 		found[r.Name] = r.Kind
-		if r.Held != 1 || r.Kind == driver.KindMutex && r.Holds[0].Note != "me" {
+		if r.Held != 1 || r.Holds[0].Note != "me" || r.Holds[0].Client.Library != "holdfast" {
 			t.Errorf("got %+v", r)
 		}
 	}
@@ -95,7 +95,12 @@ func heedInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker) {
 		}
 	}
 	for i := range 6 {
-		lock := mustTake(t, l.Mutex(fmt.Sprintf("broken:%d", i)).Lock)
+		name := fmt.Sprintf("broken:%d", i)
+		take := l.Mutex(name).Lock
+		if i%2 == 1 {
+			take = l.Semaphore(name, 2).Acquire
+		}
+		lock := mustTake(t, take)
 		records, err := l.Look(t.Context(), lock.Name())
 		if err != nil {
 			t.Fatal(err)
@@ -107,6 +112,10 @@ func heedInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker) {
 		<-lock.Context(t.Context()).Done()
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("the holder heard after %v, want at once", took)
+		}
+		var lost *driver.GoneError
+		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced {
+			t.Errorf("%s: got %v, want it forced", lock.Name(), err)
 		}
 	}
 	cancel()

@@ -145,7 +145,7 @@ func (s *subject) checkAllKinds(found map[string]driver.Record) {
 			if h.Mode != modes[name] || h.Holds != 1 || h.Remaining < 10*time.Second || h.Remaining > 21*time.Second {
 				s.Errorf("%s: got hold %+v", name, h)
 			}
-			if h.Mode != driver.Permit && (h.Note != "nightly" || h.Client.Library != "holdfast" || h.Client.PID == 0 || h.Client.Started.IsZero()) {
+			if h.Note != "nightly" || h.Client.Library != "holdfast" || h.Client.PID == 0 || h.Client.Started.IsZero() {
 				s.Errorf("%s: got client %+v of %q", name, h.Client, h.Note)
 			}
 		}
@@ -233,7 +233,7 @@ func TestListHeldByJava(t *testing.T) {
 		if r := found["both"]; r.Held != 2 || r.Holds[0].Mode == r.Holds[1].Mode {
 			s.Errorf("both: got %+v", r)
 		}
-		if r := found["sem"]; r.Held != 2 || r.Free != 3 || r.Permits != 5 || len(r.Holds) != 2 || r.Holds[0].Owner != fmt.Sprintf("%x", "0123456789abcdef") || r.Holds[1].Remaining >= 0 {
+		if r := found["sem"]; r.Held != 2 || r.Free != 3 || r.Permits != 5 || len(r.Holds) != 2 || r.Holds[0].Owner != fmt.Sprintf("%x", "0123456789abcdef") || r.Holds[1].Remaining >= 0 || r.Holds[0].Note != "a permit" || r.Holds[0].Client != (driver.Client{}) {
 			s.Errorf("sem: got %+v", r)
 		}
 		s.checkDetail(l)

@@ -152,7 +152,7 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 	if !regexp.MustCompile("^[0-9a-f]{32}$").MatchString(id) {
 		t.Fatalf("id of Java's permit: got %q, want 32 hex digits", id)
 	}
-	holder := wantHolder(t, b, l, id)
+	holder := wantHolder(t, b, l, id, id)
 	must(t, l.Break(t.Context(), b.Name, holder, "test"))
 	j.want(t, j.permit("tryRelease", id, 0), false)
 	if r := j.Try(j.permit("release", id, 0)); r.Err() == nil {
@@ -164,7 +164,9 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 
 	lock := acquire(t, s)
 	goes := hex.EncodeToString([]byte(b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1")[0]))
-	wantHolder(t, b, l, goes)
+	number, err := strconv.ParseUint(goes[20:], 16, 64)
+	must(t, err)
+	wantHolder(t, b, l, goes, fmt.Sprintf("%s:%d", b.Admin().String("GET", "holdfast:client:"+goes[:20]), number))
 	began := time.Now()
 	j.Do(j.permit("release", goes, 0))
 	select {
@@ -182,16 +184,16 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 	drop(t, b)
 }
 
-// wantHolder wants the one permit to be known by that id on both sides: 16 bytes
-// in Redis, their hex in Java and in Inspect.
-func wantHolder(t *testing.T, b *redisson.Bench, l *holdfast.Locker, id string) driver.Holder {
+// wantHolder wants the one permit to be known by that id: 16 bytes in Redis, their
+// hex in Java. Inspect tells the owner, which of a permit of Java's is the same hex.
+func wantHolder(t *testing.T, b *redisson.Bench, l *holdfast.Locker, id, owner string) driver.Holder {
 	t.Helper()
 	if raw := b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1"); len(raw) != 1 || len(raw[0]) != 16 || hex.EncodeToString([]byte(raw[0])) != id {
 		t.Fatalf("ids in Redis: got %q, want the 16 bytes of %s", raw, id)
 	}
 	holders, err := l.Inspect(t.Context(), b.Name)
-	if err != nil || len(holders) != 1 || holders[0].Owner != id {
-		t.Fatalf("Inspect: got %+v and %v, want one permit %s", holders, err, id)
+	if err != nil || len(holders) != 1 || holders[0].Owner != owner {
+		t.Fatalf("Inspect: got %+v and %v, want one permit of %s", holders, err, owner)
 	}
 	return holders[0]
 }

@@ -1,0 +1,139 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// heed lets l hear of its broken locks until the test ends, and returns when the
+// server has its subscription.
+func (s *subject) heed(l *holdfast.Locker) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	heeded := make(chan error, 1)
+	go func() { heeded <- l.Heed(ctx) }()
+	s.Cleanup(func() {
+		cancel()
+		if err := <-heeded; !errors.Is(err, context.Canceled) {
+			s.Errorf("Heed: got %v, want its context's error", err)
+		}
+	})
+	if !eventually(5*time.Second, func() bool {
+		return len(s.server.Strings("PUBSUB", "CHANNELS", "holdfast:client:*")) > 0
+	}) {
+		s.Fatal("nobody listens")
+	}
+}
+
+func mustAcquire(t testing.TB, sem *holdfast.Semaphore) *holdfast.Lock {
+	t.Helper()
+	lock, err := sem.Acquire(t.Context())
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return lock
+}
+
+// wantForced checks that err says that somebody ended the hold, and why.
+func wantForced(t testing.TB, what string, err error, why string) {
+	t.Helper()
+	var lost *driver.GoneError
+	if !errors.Is(err, holdfast.ErrLost) || !errors.As(err, &lost) || lost.Reason != driver.Forced || !strings.Contains(err.Error(), why) {
+		t.Errorf("%s: got %v, want it forced because of %s", what, err, why)
+	}
+}
+
+// The holders of permits are known by name, as those of other locks are. A permit
+// that is broken by what was shown of it is the only one to end: its holder hears
+// of it at once, and why, and whoever waits has it.
+func TestBreakPermit(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		const limit = 200 * time.Millisecond
+		holder := s.other(&holdfast.Options{TTL: 30 * time.Second, Note: "nightly"})
+		ops, next := s.other(&holdfast.Options{Note: "ops"}), s.other(&holdfast.Options{Note: "next"})
+		s.heed(holder)
+		first, kept := mustAcquire(s, holder.Semaphore("pool", 3)), mustAcquire(s, holder.Semaphore("pool", 3))
+		java := "012345\x4a7\x8b9abcdef" // as random as any; that it looks like Holdfast's happens
+		s.server.Int("ZADD", "{pool}:timeout", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10), java)
+		s.server.Int("DECR", "pool")
+		defer s.server.Do("FLUSHALL") // a semaphore has no TTL
+
+		var busy *holdfast.BusyError
+		if _, err := ops.Semaphore("pool", 3).TryAcquire(s.Context()); !errors.As(err, &busy) || busy.Holder != "nightly" {
+			s.Errorf("TryAcquire: got %v, want it held by nightly", err)
+		}
+		record := lookAt(s, ops, "pool")
+		holders, err := ops.Inspect(s.Context(), "pool")
+		if err != nil || len(holders) != 3 || len(record.Holds) != 3 {
+			s.Fatalf("got %+v, and by Inspect %+v and error %v, want three holders", record, holders, err)
+		}
+		for i, h := range record.Holds {
+			named := h.Note == "nightly" && h.Client.Library == "holdfast" && h.Client.PID != 0 && strings.HasPrefix(h.Owner, h.Client.ID+":")
+			if java := i == 2; java && (h.Note != "a permit" || h.Client != driver.Client{}) || !java && !named {
+				s.Errorf("got %+v", h)
+			}
+			if holders[i].Owner != h.Owner || holders[i].Note != h.Note {
+				s.Errorf("Inspect: got %+v, want %+v", holders[i], h.Holder)
+			}
+		}
+
+		got := make(chan time.Time, 1)
+		go func() {
+			if k, err := next.Semaphore("pool", 3).Acquire(s.Context()); err == nil {
+				got <- time.Now()
+				_ = k.Unlock()
+			}
+		}()
+		if !eventually(5*time.Second, func() bool { return lookAt(s, ops, "pool").Listeners > 0 }) {
+			s.Fatal("nobody waits")
+		}
+		begun := time.Now()
+		if err := ops.Break(s.Context(), "pool", record.Holds[0].Holder, "INC-7"); err != nil {
+			s.Fatal(err)
+		}
+		select {
+		case <-first.Context(s.Context()).Done():
+			within(s, "the holder hears", time.Since(begun), limit)
+		case <-time.After(5 * time.Second):
+			s.Fatal("the holder has heard nothing")
+		}
+		within(s, "the next", (<-got).Sub(begun), limit)
+		wantForced(s, "the holder", first.Err(), "INC-7")
+		if err := kept.Err(); err != nil {
+			s.Errorf("the other permit: got %v, want it held", err)
+		}
+		if err := ops.Break(s.Context(), "pool", record.Holds[0].Holder, "again"); !errors.Is(err, driver.ErrGone) {
+			s.Errorf("Break again: got %v, want it gone", err)
+		}
+		if err := ops.Break(s.Context(), "pool", record.Holds[2].Holder, "Java's"); err != nil {
+			s.Errorf("Break of Java's: %v", err)
+		}
+		if r := lookAt(s, ops, "pool"); r.Held != 1 || r.Free != 2 || r.Holds[0].Owner != record.Holds[1].Owner {
+			s.Errorf("got %+v, want one permit left, the one that nobody broke", r)
+		}
+		mustUnlock(s, kept)
+	})
+}
+
+// A holder that does not listen learns the reason when it unlocks.
+func TestBreakPermitUnheard(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		holder, ops := s.other(&holdfast.Options{TTL: 30 * time.Second}), s.other(nil)
+		lock := mustAcquire(s, holder.Semaphore("pool", 1))
+		defer s.server.Do("FLUSHALL") // a semaphore has no TTL
+		if err := ops.Break(s.Context(), "pool", lookAt(s, ops, "pool").Holds[0].Holder, "INC-8"); err != nil {
+			s.Fatal(err)
+		}
+		wantForced(s, "Unlock", lock.Unlock(), "INC-8")
+		if got := s.server.String("GET", "pool"); got != "1" {
+			s.Errorf("free: got %s, want 1: it is given back once", got)
+		}
+	})
+}

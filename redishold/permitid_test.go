@@ -1,0 +1,377 @@
+package redishold
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const testStem = "71b96ce827464f0e9d4a" // of testUUID
+
+// permitClaim is a claim for one of two permits.
+func permitClaim(number string) driver.Claim {
+	c := testClaim("pool")
+	c.Owner, c.Mode, c.Permits = testUUID+":"+number, driver.Permit, 2
+	return c
+}
+
+// The id of a permit tells the client and the number of its owner, and nothing
+// else: what cannot be told is hashed, and no two owners share an id.
+func TestPermitIDs(t *testing.T) {
+	seen := map[string]string{}
+	for _, c := range []struct{ owner, want string }{
+		{testUUID + ":1", testStem + "000000000001"},
+		{testUUID + ":258", testStem + "000000000102"},
+		{testUUID + ":281474976710655", testStem + "ffffffffffff"},
+		{"00000000-0000-4000-8000-000000000001:7", "00000000000040008000000000000007"},
+		{testUUID + ":281474976710656", ""},
+		{testUUID + ":0", ""},
+		{testUUID + ":01", ""},
+		{testUUID + ":-1", ""},
+		{testUUID + ":", ""},
+		{testUUID, ""},
+		{"71b96ce8-2746-1f0e-9d4a-0f6f0b7f2c11:1", ""}, // another version
+		{"71b96ce8-2746-4f0e-cd4a-0f6f0b7f2c11:1", ""}, // another variant
+		{"71B96CE8-2746-4f0e-9d4a-0f6f0b7f2c11:1", ""},
+		{"a:1", ""},
+		{"", ""},
+	} {
+		id := permitID(c.owner)
+		if len(id) != 16 || id != permitID(c.owner) {
+			t.Errorf("%q: got %x, want 16 bytes, always the same", c.owner, id)
+		}
+		if other, taken := seen[id]; taken {
+			t.Errorf("%q and %q share the id %x", c.owner, other, id)
+		}
+		seen[id] = c.owner
+		want := c.want
+		if sum := sha256.Sum256([]byte(c.owner)); want == "" {
+			want = hex.EncodeToString(sum[:16])
+		}
+		if got := hex.EncodeToString([]byte(id)); got != want {
+			t.Errorf("%q: got %s, want %s", c.owner, got, want)
+		}
+		stem, number, ok := cutPermit(id)
+		uuid, owned, _ := cutOwner(c.owner)
+		switch {
+		case c.want != "" && (!ok || number != owned || stem != stemOf(uuid)):
+			t.Errorf("%q: read back as %q, %q, %v", c.owner, stem, number, ok)
+		case c.want == "" && fits(stem, uuid):
+			t.Errorf("%q: hashed, and read back as the client's", c.owner)
+		}
+	}
+	for _, id := range []string{
+		"", "short", "0123456789abcdef", "012345\x5a7\x8b9abcdef", "012345\x4a7\xcb9abcdef", "012345\x4a7\x8b9abcdefg",
+	} {
+		if stem, number, ok := cutPermit(id); ok {
+			t.Errorf("%q: got %q and %q, want nobody", id, stem, number)
+		}
+	}
+}
+
+// A registration that does not fit a stem says nothing of it.
+func TestStems(t *testing.T) {
+	for text, want := range map[string]bool{
+		testUUID: true, "": false, "x": false, `{"note":"x"}`: false,
+		"00000000-0000-4000-8000-000000000001": false, testUUID + " ": false,
+		"71b96ce8-2746-4f0e-9d4a-ffffffffffff": true, // the stem is all that is known
+	} {
+		if got := fits(testStem, text); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// Whose many permits are is asked for in few calls, and in a cluster with one for
+// each client; the answers are kept for a while.
+func TestManyPermitsAreIdentified(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, cluster := range []bool{false, true} {
+			const clients = 300
+			conn := &fakeConn{answer: func(c Call) Result {
+				var found []any
+				for _, key := range c.Keys {
+					stem := strings.TrimPrefix(key, "holdfast:client:")
+					found = append(found, strings.Join([]string{stem[:8], stem[8:12], stem[12:16], stem[16:], "000000000001"}, "-"))
+				}
+				return Result{Value: found}
+			}}
+			b := New(conn, nil)
+			look := func() {
+				t.Helper()
+				var records []driver.Record
+				for i := range 2 * clients {
+					owner := fmt.Sprintf("%08x-0000-4000-8000-000000000001:%d", i%clients, i+1)
+					records = append(records, driver.Record{Holds: []driver.Hold{anonymous(permitID(owner), 1)}})
+				}
+				b.identify(t.Context(), cluster, records)
+				for i, r := range records {
+					if got, want := r.Holds[0].Owner, fmt.Sprintf("%08x-0000-4000-8000-000000000001:%d", i%clients, i+1); got != want {
+						t.Fatalf("got %s, want %s", got, want)
+					}
+				}
+			}
+			look()
+			look()
+			want := 2
+			if cluster {
+				want = clients
+			}
+			if got := conn.count("semaphore_whose"); got != want || len(conn.sent) != 1 {
+				t.Errorf("in a cluster: %v: asked with %d calls in %d trips, want %d in 1", cluster, got, len(conn.sent), want)
+			}
+			time.Sleep(nameLife)
+			look()
+			if got := conn.count("semaphore_whose"); got != 2*want {
+				t.Errorf("in a cluster: %v: asked with %d calls after %v, want as many again", cluster, got, nameLife)
+			}
+		}
+	})
+}
+
+// A client that takes permits is registered under its stem too: in the same round
+// trip as before, as seldom, and not for other locks.
+func TestHolderRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{}
+		b := New(conn, &Options{Prefix: "app:"})
+		mustTry(t, b, testClaim("orders"))
+		wantKeys := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, call := range conn.registrations() {
+				got = append(got, call.Keys[0])
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("registered: got %q, want %q", got, want)
+			}
+		}
+		client, stem := "app:holdfast:client:"+testUUID, "app:holdfast:client:"+testStem
+		wantKeys(client)
+
+		mustTry(t, b, permitClaim("2"))
+		wantKeys(client, stem)
+		last := conn.sent[len(conn.sent)-1]
+		if len(last) != 2 || last[0].Script.Name() != "semaphore_acquire" || !slices.Equal(last[1].Args, []string{testUUID, "90000"}) {
+			t.Fatalf("got %+v, want the stem's registration with the try", last)
+		}
+		trips := len(conn.sent)
+		for i := range 20 {
+			mustTry(t, b, permitClaim("3"))
+			mustTry(t, b, testClaim("orders"))
+			mustRenew(t, b, permitClaim("2"), testClaim("orders"))
+			if got := len(conn.sent) - trips; got != 3*(i+1) {
+				t.Fatalf("got %d round trips for %d calls", got, 3*(i+1))
+			}
+			time.Sleep(time.Second)
+		}
+		wantKeys(client, stem)
+		time.Sleep(10 * time.Second)
+		mustRenew(t, b, testClaim("orders"))
+		wantKeys(client, stem, client)
+		mustRenew(t, b, permitClaim("2"))
+		wantKeys(client, stem, client, stem)
+
+		hashed := permitClaim("4")
+		hashed.Owner = "me:4" // no UUID: there is no stem
+		mustTry(t, b, hashed)
+		mustTry(t, b, hashed)
+		wantKeys(client, stem, client, stem, "app:holdfast:client:me")
+	})
+}
+
+// A registration that failed, or that the server may have lost, is made again.
+func TestHolderRegistrationAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: failing("register", "NOPERM no")}
+		b := New(conn, nil)
+		mustTry(t, b, permitClaim("1"))
+		mustTry(t, b, permitClaim("1"))
+		if got := len(conn.registrations()); got != 2 {
+			t.Fatalf("got %d at once, want 2", got)
+		}
+		time.Sleep(2 * time.Second)
+		conn.answer = nil
+		mustTry(t, b, permitClaim("1"))
+		mustTry(t, b, permitClaim("1"))
+		if got := len(conn.registrations()); got != 4 {
+			t.Fatalf("got %d after a failure, want 4", got)
+		}
+		conn.answer = replying("semaphore_renew", int64(0))
+		mustRenew(t, b, permitClaim("1"))
+		mustTry(t, b, permitClaim("1"))
+		if got := len(conn.registrations()); got != 6 {
+			t.Fatalf("got %d after a loss, want 6", got)
+		}
+	})
+}
+
+// registered answers for one client whose stem is registered, and for no other that
+// fits.
+func registered(answers map[string]func(Call) Result) func(Call) Result {
+	read := func(key string) any {
+		switch key {
+		case "holdfast:client:" + testStem, "holdfast:client:00000000000040008000": // the other one is a lie
+			return testUUID
+		case "holdfast:client:" + testUUID:
+			return `{"note":"nightly\u001b","host":"h","pid":7}`
+		default:
+			return ""
+		}
+	}
+	all := func(c Call) Result {
+		var found []any
+		for _, key := range c.Keys {
+			found = append(found, read(key))
+		}
+		return Result{Value: found}
+	}
+	answers["client"] = func(c Call) Result { return Result{Value: read(c.Keys[0])} }
+	answers["list_clients"], answers["semaphore_whose"] = all, all
+	return answering(answers)
+}
+
+// A busy semaphore says who holds the permit that ends first, and asks for it once
+// in a while, not with every try.
+func TestBusyPermitNamesAHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := permitID(testUUID + ":5")
+		conn := &fakeConn{answer: registered(map[string]func(Call) Result{
+			"semaphore_acquire": func(Call) Result { return Result{Value: []any{int64(0), int64(20000), id, "1"}} },
+		})}
+		b := New(conn, nil)
+		for range 5 {
+			if out := mustTry(t, b, permitClaim("9")); out.Holder != "nightly" || out.RetryAfter != 20*time.Second {
+				t.Fatalf("got %+v, want busy, held by nightly", out)
+			}
+		}
+		if who, what := conn.count("semaphore_whose"), conn.count("client"); who != 1 || what != 1 {
+			t.Errorf("asked %d times for the client and %d for what it says, want once each", who, what)
+		}
+		for _, other := range []string{"0123456789abcdef", "", permitID("a:1"), permitID("00000000-0000-4000-8000-000000000001:7")} {
+			id = other
+			for range 3 {
+				if out := mustTry(t, b, permitClaim("9")); out.Holder != "" {
+					t.Fatalf("%x: got %+v, want nobody known", other, out)
+				}
+			}
+		}
+		if got := conn.count("semaphore_whose"); got != 2 {
+			t.Errorf("asked %d times, want once more: most ids of others show that they are", got)
+		}
+	})
+}
+
+func permitsOut(ids ...string) []any {
+	out := []any{}
+	for _, id := range ids {
+		out = append(out, id, ints(5000))
+	}
+	return out
+}
+
+// Who looks at a semaphore sees the clients that are registered for its permits.
+func TestPermitsHaveNames(t *testing.T) {
+	mine, java, stranger := permitID(testUUID+":5"), "0123456789abcdef", permitID("00000000-0000-4000-8000-000000000001:7")
+	conn := &fakeConn{answer: registered(map[string]func(Call) Result{
+		"inspect":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
+		"semaphore_inspect": func(Call) Result { return Result{Value: []any{ints(1), permitsOut(mine, java, stranger)}} },
+		"list_look": func(Call) Result {
+			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(3), ints(0), permitsOut(mine, java, stranger), ints(0), ints(0)}}}
+		},
+	})}
+	b := New(conn, nil)
+	want := []driver.Holder{
+		{Owner: testUUID + ":5", Note: "nightly", Holds: 1, Remaining: 5 * time.Second},
+		{Owner: hex.EncodeToString([]byte(java)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
+		{Owner: hex.EncodeToString([]byte(stranger)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
+	}
+	if got, err := b.Inspect(t.Context(), "pool"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("Inspect: got %+v and error %v, want %+v", got, err, want)
+	}
+	records, err := b.Look(t.Context(), "pool")
+	if err != nil || len(records[0].Holds) != 3 {
+		t.Fatalf("Look: got %+v and error %v", records, err)
+	}
+	clients := []driver.Client{{ID: testUUID, Library: "holdfast", Host: "h", PID: 7, Note: "nightly"}, {}, {}}
+	for i, h := range records[0].Holds {
+		if h.Holder != want[i] || h.Client != clients[i] || h.Mode != driver.Permit {
+			t.Errorf("Look: got %+v, want %+v of %+v", h, want[i], clients[i])
+		}
+	}
+}
+
+// What is not registered costs no more than the name.
+func TestPermitsWithoutAnAnswer(t *testing.T) {
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+		"inspect":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
+		"semaphore_inspect": func(Call) Result { return Result{Value: []any{ints(1), permitsOut(permitID(testUUID + ":5"))}} },
+		"semaphore_whose":   func(Call) Result { return Result{Err: errors.New("reset")} },
+	})}
+	holders, err := New(conn, nil).Inspect(t.Context(), "pool")
+	if err != nil || len(holders) != 1 || holders[0].Owner != testStem+"000000000005" || holders[0].Note != "a permit" {
+		t.Errorf("got %+v and error %v, want a permit without a name", holders, err)
+	}
+}
+
+// Break ends the permit that was shown. A holder that is known is left the reason
+// and told; so it is if it was shown by its id, before it was known.
+func TestBreakPermit(t *testing.T) {
+	mine, java := permitID(testUUID+":5"), "0123456789abcdef"
+	for _, c := range []struct{ shown, id, mark, told string }{
+		{testUUID + ":5", mine, "holdfast:gone:{pool}:" + testUUID + ":5", testUUID + ":5"},
+		{hex.EncodeToString([]byte(mine)), mine, "holdfast:gone:{pool}:" + testUUID + ":5", testUUID + ":5"},
+		{hex.EncodeToString([]byte(java)), java, "", ""},
+		{"a:1", permitID("a:1"), "holdfast:gone:{pool}:a:1", ""},
+	} {
+		conn := &fakeConn{answer: registered(map[string]func(Call) Result{
+			"break": func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
+		})}
+		err := New(conn, nil).Break(t.Context(), "pool", driver.Holder{Owner: c.shown, Holds: 1, Remaining: time.Minute}, "INC-7")
+		if err != nil {
+			t.Fatalf("%s: %v", c.shown, err)
+		}
+		var ended, told []Call
+		for _, calls := range conn.sent {
+			for _, call := range calls {
+				switch call.Script.Name() {
+				case "semaphore_break":
+					ended = append(ended, call)
+				case "tell":
+					told = append(told, call)
+				}
+			}
+		}
+		keys := []string{"pool", "{pool}:timeout"}
+		if c.mark != "" {
+			keys = append(keys, c.mark)
+		}
+		if len(ended) != 1 || !slices.Equal(ended[0].Keys, keys) || !slices.Equal(ended[0].Args[:4], []string{c.id, "INC-7", "60000", "redisson_sc:{pool}"}) {
+			t.Errorf("%s: got %+v, want %q for %x", c.shown, ended, keys, c.id)
+		}
+		if c.told == "" && len(told) != 0 || c.told != "" && (len(told) != 1 || !slices.Equal(told[0].Args[:2], []string{"holdfast:client:" + testUUID, c.told})) {
+			t.Errorf("%s: told %+v, want %q", c.shown, told, c.told)
+		}
+	}
+}
+
+// A permit that is gone is no success, and nobody is told.
+func TestBreakPermitThatIsGone(t *testing.T) {
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+		"break":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
+		"semaphore_break": func(Call) Result { return Result{Value: int64(0)} },
+	})}
+	err := New(conn, nil).Break(context.Background(), "pool", driver.Holder{Owner: testUUID + ":5", Holds: 1}, "why")
+	if !errors.Is(err, driver.ErrGone) || conn.count("tell") != 0 {
+		t.Errorf("got %v, and told %d, want it gone", err, conn.count("tell"))
+	}
+}

@@ -1,0 +1,132 @@
+package redishold
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// holders are the clients that take permits, by their stems.
+type holders struct {
+	registrar // of those of this process
+
+	seen  sync.Mutex
+	known map[string]knownStem
+}
+
+// knownStem is the answer to whose a stem is, remembered as names are.
+type knownStem struct {
+	uuid string // "" if nobody is registered
+	ends time.Time
+}
+
+// get returns whose a stem is that was asked for lately.
+func (h *holders) get(stem string) (uuid string, ok bool) {
+	h.seen.Lock()
+	defer h.seen.Unlock()
+	known, ok := h.known[stem]
+	return known.uuid, ok && time.Now().Before(known.ends)
+}
+
+// put remembers whose a stem is.
+func (h *holders) put(stem, uuid string) {
+	life := nameLife
+	if uuid == "" {
+		life = strangerLife
+	}
+	h.seen.Lock()
+	defer h.seen.Unlock()
+	if h.known == nil || len(h.known) >= maxPeople {
+		h.known = map[string]knownStem{}
+	}
+	h.known[stem] = knownStem{uuid, time.Now().Add(life)}
+}
+
+// permitOwner returns whose permit id is, "" if nobody is registered for it. It
+// asks the server at most once in a while.
+func (b *Backend) permitOwner(ctx context.Context, id string) string {
+	stem, number, ok := cutPermit(id)
+	if !ok {
+		return ""
+	}
+	if uuid := b.whose(ctx, false, map[string]bool{stem: true})[stem]; uuid != "" {
+		return uuid + ":" + number
+	}
+	return ""
+}
+
+// identify puts owners in place of the ids of permits, as far as clients are
+// registered for them. A failure costs nothing but the names.
+func (b *Backend) identify(ctx context.Context, cluster bool, records []driver.Record) {
+	type permit struct {
+		hold         *driver.Hold
+		stem, number string
+	}
+	var permits []permit
+	stems := map[string]bool{}
+	for i := range records {
+		for j := range records[i].Holds {
+			h := &records[i].Holds[j]
+			if h.Mode != driver.Permit {
+				continue
+			}
+			id, _ := shownPermit(h.Owner)
+			if stem, number, ok := cutPermit(id); ok {
+				permits, stems[stem] = append(permits, permit{h, stem, number}), true
+			}
+		}
+	}
+	if len(permits) == 0 {
+		return
+	}
+	uuids := b.whose(ctx, cluster, stems)
+	for _, p := range permits {
+		if uuid := uuids[p.stem]; uuid != "" {
+			p.hold.Owner = uuid + ":" + p.number
+		}
+	}
+}
+
+// whose returns the UUIDs of the clients that are registered for stems. In a
+// cluster each stem is a call of its own.
+func (b *Backend) whose(ctx context.Context, cluster bool, stems map[string]bool) map[string]string {
+	uuids := make(map[string]string, len(stems))
+	var calls []Call
+	var asked [][]string
+	for stem := range stems {
+		if uuid, ok := b.holders.get(stem); ok {
+			uuids[stem] = uuid
+			continue
+		}
+		last := len(calls) - 1
+		if last < 0 || cluster || len(asked[last]) == listPage {
+			calls, asked = append(calls, Call{Script: b.semaphores.whose}), append(asked, nil)
+			last++
+		}
+		calls[last].Keys = append(calls[last].Keys, b.layout.client(stem))
+		asked[last] = append(asked[last], stem)
+	}
+	if len(calls) == 0 {
+		return uuids
+	}
+	ctx, cancel := context.WithTimeout(ctx, asideLimit)
+	defer cancel()
+	for i, result := range b.do(ctx, calls...) {
+		found, ok := texts(result.Value)
+		if ok = ok && result.Err == nil && len(found) == len(asked[i]); !ok {
+			b.log.Debug("redis: read whose permits are", "error", result.Err)
+		}
+		for j, stem := range asked[i] {
+			if ok && fits(stem, found[j]) {
+				uuids[stem] = found[j]
+			}
+			b.holders.put(stem, uuids[stem])
+		}
+	}
+	return uuids
+}
+
+// fits reports that uuid may be registered for stem.
+func fits(stem, uuid string) bool { return hasStem(uuid) && stemOf(uuid) == stem }
