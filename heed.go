@@ -14,7 +14,6 @@ import (
 // beside long holds that people may end by hand; it costs a subscription.
 //
 // Nothing depends on it: a hold whose word got lost ends with its next renewal.
-// Permits of a semaphore get no word in Redis, where nothing says whose they are.
 // An error other than ctx's says that the store does not listen, at present or,
 // with errors.ErrUnsupported, at all.
 func (l *Locker) Heed(ctx context.Context) error {

@@ -76,13 +76,14 @@ func TestManyAcquisitions(t *testing.T) {
 const connectionBound = 256 << 10
 
 // poolBound is how many connections programs may have. Each pipeline of go-redis
-// has one of its pool, and how many are under way at once is chance; rueidis needs
-// no more than after the warm-up.
+// has one of its pool, how many are under way at once is chance, and as many again
+// may be being dialed for those who have given up meanwhile (MaxConcurrentDials);
+// rueidis needs no more than after the warm-up.
 func poolBound(adapter string, programs int) int {
 	if adapter == "rueidis" {
 		return 0
 	}
-	return programs*(10*runtime.GOMAXPROCS(0)+2) + 1
+	return programs*(2*10*runtime.GOMAXPROCS(0)+2) + 1
 }
 
 func countClients(s *redistest.Server) int {
