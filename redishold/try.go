@@ -173,9 +173,9 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	}
 }
 
-// errOtherKind says that p's key belongs to another kind of lock.
+// errOtherKind says that p's key belongs to another kind of lock, or is none.
 func errOtherKind(p place) error {
-	return fmt.Errorf("redis key %q belongs to another kind of lock: %w", p.lock, driver.ErrMismatch)
+	return fmt.Errorf("redis key %q belongs to another kind of lock, or to none: %w", p.lock, driver.ErrMismatch)
 }
 
 // retryAfter is when a lease with so much left is over. A negative rest says that

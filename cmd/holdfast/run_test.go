@@ -270,6 +270,15 @@ func TestRunBusy(t *testing.T) {
 	}
 }
 
+// A hash that is no lock is not waited for: nothing would end that.
+func TestRunOnDataThatIsNoLock(t *testing.T) {
+	s := newSite(t)
+	s.server.HSet("other", "a", "b")
+	for _, flags := range [][]string{nil, {"-n"}, {"--fair"}, {"--shared"}} {
+		s.run(append(append([]string{"run", "other"}, flags...), "--", "true")...).want(t, 125, `"other"`, "another kind of lock, or to none")
+	}
+}
+
 func TestRunWaits(t *testing.T) {
 	s := newSite(t)
 	lock, err := s.locker("first").TryLock(t.Context(), "job")

@@ -341,6 +341,12 @@ func TestFairAndPlainExcludeEachOther(t *testing.T) {
 	b.Int("HSET", lockKey, "mode", "read", "x:9", "1")
 	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
 	b.String("FLUSHALL")
+	b.Int("HSET", lockKey, "a", "b") // data, which nobody gives back
+	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
+	if keys := b.Keys(); len(keys) != 1 {
+		t.Fatalf("a try for what is no lock left %q", keys)
+	}
+	b.String("FLUSHALL")
 	b.String("SET", fairMark("a:1"), "abandoned")
 	b.want(list(n(-2), "abandoned"), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
 	if keys := b.Keys(); len(keys) != 1 {

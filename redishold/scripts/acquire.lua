@@ -6,7 +6,7 @@
 --        commands to publish with
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder '' where the hash is too large for a lock
---        {-1}                       the key is another kind of lock
+--        {-1}                       the key is another kind of lock, or none
 --        {-2, mark}                 the owner was given up or broken
 -- Uses   acquire, publish
 

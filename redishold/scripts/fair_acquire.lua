@@ -12,9 +12,9 @@
 --                                   queued. Of a free lock, whose turn is another's: when to look again.
 --                                   Until when the owner counts as alive; how many before it are not
 --                                   Holdfast's
---        {-1}                       the key is another kind of lock
+--        {-1}                       the key is another kind of lock, or none
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit, publish, tick, whose
+-- Uses   draw, limit, publish, tick, whose, holder
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -203,12 +203,12 @@ local function stay(left)
 end
 
 if pttl ~= -2 then
-  local others = stay(pttl)
-  if redis.call('HLEN', lock) > 4 then
-    return {0, pttl, '', '0', now + presence, others}
+  local busy = holder(lock, pttl)
+  if busy[1] == 0 then -- else there is nothing to queue up for
+    busy[6] = stay(pttl)
+    busy[5] = now + presence
   end
-  local holder = redis.call('HGETALL', lock)
-  return {0, pttl, holder[1], holder[2], now + presence, others}
+  return busy
 end
 
 -- The dead are dropped only when the lock is free. Before that they are in

@@ -4,7 +4,7 @@
 -- Takes  lock, mark of the owner, token counter; owner, ttl in ms, holds, how many
 --        tokens to reserve
 -- Reply  as acquire.lua's; and true if the lock was free
--- Uses   draw, limit
+-- Uses   draw, limit, holder
 
 local function acquire(lock, mark, counter, owner, ttl, holds, tokens)
   if redis.call('EXISTS', lock, mark) == 0 then
@@ -30,10 +30,5 @@ local function acquire(lock, mark, counter, owner, ttl, holds, tokens)
   if redis.call('HEXISTS', lock, 'mode') == 1 then
     return {-1}
   end
-  local pttl = redis.call('PTTL', lock)
-  if redis.call('HLEN', lock) > 4 then
-    return {0, pttl, '', '0'}
-  end
-  local holder = redis.call('HGETALL', lock)
-  return {0, pttl, holder[1], holder[2]}
+  return holder(lock, redis.call('PTTL', lock))
 end

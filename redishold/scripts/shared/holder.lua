@@ -1,0 +1,20 @@
+-- holder: who holds a lock that is not free.
+--
+-- A hash that never ends and whose field names no client is somebody's data: to
+-- wait for it would be to wait for ever. Every owner has a colon in it, and
+-- Redisson's lock on several values, whose fields need none, a TTL.
+--
+-- Takes  the lock, a hash without a mode, and its PTTL
+-- Reply  {0, pttl, holder, holds}   holder '' where the hash is too large for a lock
+--        {-1}                       it is no lock
+
+local function holder(lock, pttl)
+  if redis.call('HLEN', lock) > 4 then
+    return pttl == -1 and {-1} or {0, pttl, '', '0'}
+  end
+  local found = redis.call('HGETALL', lock)
+  if pttl == -1 and not string.find(found[1], ':', 1, true) then
+    return {-1}
+  end
+  return {0, pttl, found[1], found[2]}
+end
