@@ -525,3 +525,55 @@ func TestForgetsWhatIsFree(t *testing.T) {
 		st.until(5*time.Second, "39 names")
 	})
 }
+
+// A walk that never sees everything does not keep names that are free.
+func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		for i := range 60 {
+			s.lock(fmt.Sprintf("lock%03d", i))
+		}
+		st := s.follow("view=&q=lock000", "")
+		defer st.close()
+		time.Sleep(3 * time.Second)
+		s.store.breakOff(errDown)
+		for i := 30; i < 60; i++ {
+			s.store.Drop(fmt.Sprintf("lock%03d", i))
+		}
+		time.Sleep(20 * time.Second)
+		if body := s.get("/").body; !strings.Contains(body, "30 names") {
+			t.Errorf("names that are free are still there:\n%s", body)
+		}
+	})
+}
+
+// A hold that was ended elsewhere by force is told as such, with the reason, once.
+func TestHistoryTellsOfForce(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		leave := s.follow("view=", "")
+		defer leave.close()
+		time.Sleep(3 * time.Second)
+		for _, name := range []string{"shown", "zzz"} {
+			s.lock(name)
+		}
+		time.Sleep(5 * time.Second)
+		for _, name := range []string{"shown", "zzz"} {
+			holders, err := s.locker.Inspect(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.locker.Break(t.Context(), name, holders[0], "host <is> gone (ann@host)"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for _, name := range []string{"shown", "zzz"} {
+			body := s.get("/lock?name=" + name).body
+			if n := strings.Count(body, "taken from app@host:1, held for 5s: host &lt;is&gt; gone (ann@host)"); n != 1 || strings.Contains(body, "released") {
+				t.Errorf("%s: the timeline tells it %d times, want once:\n%s", name, n, body)
+			}
+		}
+		if body := s.get("/history").body; strings.Count(body, "gone (ann@host)") != 2 {
+			t.Errorf("the history does not tell:\n%s", body)
+		}
+	})
+}

@@ -196,3 +196,33 @@ func TestLateRenewal(t *testing.T) {
 		}
 	})
 }
+
+// The store remembers for a while that a hold was forced. A thread of Redisson's
+// that takes the lock again meanwhile, and gives it back, was not forced twice.
+func TestForceIsToldOnce(t *testing.T) {
+	var tb table
+	h := NewHistory()
+	tb.init(h)
+	now := time.Now()
+	owner := driver.Ended{Name: "a", Owner: "o:1"}
+	held := driver.Record{Name: "a", Kind: driver.KindMutex, Held: 1, Holds: []driver.Hold{
+		{Holder: driver.Holder{Owner: "o:1", Holds: 1, Remaining: time.Minute}},
+	}}
+	free := []driver.Record{{Name: "a"}}
+	for i, why := range []string{"", "stuck", "stuck", "stuck again"} {
+		at := now.Add(time.Duration(i) * 10 * time.Second)
+		tb.found(at, []driver.Record{held}, false, nil)
+		at = at.Add(5 * time.Second)
+		if over := tb.over(at, free); len(over) != 1 || over[0] != owner {
+			t.Errorf("got %v, want %v", over, owner)
+		}
+		tb.found(at, free, false, reasons{owner: why})
+	}
+	var got []string
+	for _, s := range h.of("a", time.Time{}, 100, nil) {
+		got = append(got, s.Kind+" "+s.Why)
+	}
+	if got, want := strings.Join(got, ", "), "forced stuck again, released , forced stuck, released "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

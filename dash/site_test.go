@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/url"
@@ -92,7 +93,8 @@ type store struct {
 	mu     sync.Mutex
 	fails  error
 	mute   bool
-	looked int // names
+	walks  error // how each walk ends, after three names
+	looked int   // names
 }
 
 var errDown = errors.New("connection refused")
@@ -101,6 +103,30 @@ func (s *store) set(fails error, mute bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fails, s.mute = fails, mute
+}
+
+func (s *store) breakOff(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.walks = err
+}
+
+func (s *store) List(ctx context.Context, o driver.ListOptions) iter.Seq2[driver.Record, error] {
+	return func(yield func(driver.Record, error) bool) {
+		s.mu.Lock()
+		walks := s.walks
+		s.mu.Unlock()
+		n := 0
+		for r, err := range s.Backend.List(ctx, o) {
+			if n++; walks != nil && n > 3 {
+				yield(driver.Record{}, walks)
+				return
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 func (s *store) count() int {

@@ -63,25 +63,48 @@ func (c condition) silent() bool { return errors.Is(c.err, errors.ErrUnsupported
 
 // look asks the store about names, and notes what it tells.
 func (d *Dashboard) look(ctx context.Context, names []string) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	began := time.Now()
-	records, err := d.locker.Look(ctx, names...)
+	records, err := d.locker.Look(limited, names...)
 	now := time.Now()
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // whoever asked has left
 	}
 	d.store.note(began, now, records, err)
-	d.table.found(now, records, false)
+	d.found(ctx, now, records, false)
+}
+
+// found notes what the store told at now, and why holds are over that this shows.
+func (d *Dashboard) found(ctx context.Context, now time.Time, records []driver.Record, walking bool) {
+	d.table.found(now, records, walking, d.reasons(ctx, d.table.over(now, records)))
+}
+
+// reasons asks the store which of the holds in ended were forced, as far as the
+// budget goes; the others count as released.
+func (d *Dashboard) reasons(ctx context.Context, ended []driver.Ended) reasons {
+	const looked = 3 // commands that a look is counted as; this is one
+	ended = ended[:min(len(ended), looked*d.budget.take(time.Now(), (len(ended)+looked-1)/looked))]
+	if len(ended) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	told, _ := d.locker.Forced(ctx, ended) // what cannot be learnt is left out
+	why := make(reasons, len(ended))
+	for i, e := range ended {
+		why[e] = told[i]
+	}
+	return why
 }
 
 // detail asks the store for all that it keeps of name.
 func (d *Dashboard) detail(ctx context.Context, name string) (driver.Detail, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	detail, err := d.locker.Detail(ctx, name)
+	detail, err := d.locker.Detail(limited, name)
 	if err == nil {
-		d.table.found(time.Now(), []driver.Record{detail.Record}, false)
+		d.found(ctx, time.Now(), []driver.Record{detail.Record}, false)
 	}
 	return detail, err
 }

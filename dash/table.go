@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 const (
 	mostNames = 50_000                 // names that are remembered; a store with more is shown in part
 	jitter    = 400 * time.Millisecond // by which two answers about the same lease may differ
+
+	mostBlamed = 1000 // forced holds that are remembered, to be told once
 )
 
 // table is what is known of all names. What it tells is copied; nothing outside
@@ -20,7 +23,11 @@ type table struct {
 	history *History
 	first   chan struct{} // closed when a page of names, or all, were found once
 	pass    pass
+	blamed  map[driver.Ended]string // why the last forced hold of an owner was, as told
 }
+
+// reasons says why holds were ended by force.
+type reasons map[driver.Ended]string
 
 // entry is what is known of one name. It is replaced, not changed.
 type entry struct {
@@ -51,21 +58,22 @@ type pass struct {
 }
 
 func (t *table) init(h *History) {
-	t.entries, t.history, t.first = map[string]entry{}, h, make(chan struct{})
+	t.entries, t.history, t.first, t.blamed = map[string]entry{}, h, make(chan struct{}), map[driver.Ended]string{}
 }
 
 // ready reports that there is something to show.
 func (t *table) ready() <-chan struct{} { return t.first }
 
-// found notes records that the store told at now.
-func (t *table) found(now time.Time, records []driver.Record, walking bool) {
+// found notes records that the store told at now. why is about holds that they do
+// not have any more.
+func (t *table) found(now time.Time, records []driver.Record, walking bool, why reasons) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range records {
 		if walking {
 			t.pass.found++
 		}
-		t.put(now, r)
+		t.put(now, r, why)
 	}
 	if t.pass.found >= pageRows {
 		t.open()
@@ -82,7 +90,7 @@ func (t *table) open() {
 }
 
 // put replaces what is known of r.Name, and tells the history of what changed.
-func (t *table) put(now time.Time, r driver.Record) {
+func (t *table) put(now time.Time, r driver.Record, why reasons) {
 	if r.Kind == driver.KindUnknown {
 		return
 	}
@@ -91,7 +99,7 @@ func (t *table) put(now time.Time, r driver.Record) {
 		r.Holds, r.Held, r.Waiters, r.Waiting, r.Listeners = nil, 0, nil, 0, 0
 		if known {
 			delete(t.entries, r.Name)
-			t.compare(now, old, entry{Record: r})
+			t.compare(now, old, entry{Record: r}, why)
 		}
 		return
 	}
@@ -117,7 +125,7 @@ func (t *table) put(now time.Time, r driver.Record) {
 	t.entries[r.Name] = e
 	// What the first walk finds was locked before: nobody saw it happen.
 	if known || t.pass.number > 1 {
-		t.compare(now, old, e)
+		t.compare(now, old, e, why)
 	}
 }
 
@@ -154,17 +162,38 @@ func (o held) next(now time.Time, since time.Duration, h driver.Hold, had bool) 
 	return n
 }
 
-// compare tells the history how a name got from old to e.
-func (t *table) compare(now time.Time, old, e entry) {
-	for i, h := range old.Holds {
-		if _, still := e.hold(h); still {
+// over returns the holds that records, which the store told at now, show to be
+// over though their leases were not: it is worth to ask why.
+func (t *table) over(now time.Time, records []driver.Record) []driver.Ended {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var ended []driver.Ended
+	for _, r := range records {
+		old, known := t.entries[r.Name]
+		if !known || r.Kind == driver.KindUnknown {
 			continue
 		}
-		kind, o := happenedRelease, old.holds[i]
-		if !o.ends.IsZero() && !now.Before(o.ends.Add(-jitter)) {
-			kind = happenedExpire
+		is := entry{Record: r, holds: make([]held, len(r.Holds))}
+		for i, h := range old.Holds {
+			if _, still := is.hold(h); !still && h.Mode != driver.Permit && !old.holds[i].lapsed(now) {
+				ended = append(ended, driver.Ended{Name: r.Name, Owner: h.Owner})
+			}
 		}
-		t.history.saw(happening{At: now, Kind: kind, Name: e.Name, Who: people(h).text(), Held: now.Sub(o.since)})
+	}
+	return ended
+}
+
+// lapsed reports that the lease is over at now, as far as was seen.
+func (o held) lapsed(now time.Time) bool {
+	return !o.ends.IsZero() && !now.Before(o.ends.Add(-jitter))
+}
+
+// compare tells the history how a name got from old to e.
+func (t *table) compare(now time.Time, old, e entry, why reasons) {
+	for i, h := range old.Holds {
+		if _, still := e.hold(h); !still {
+			t.history.saw(t.ending(now, e.Name, h, old.holds[i], why))
+		}
 	}
 	for i, h := range e.Holds {
 		who := people(h).text()
@@ -181,6 +210,25 @@ func (t *table) compare(now time.Time, old, e entry) {
 	}
 }
 
+// ending tells how the hold h of name ended, which is over at now.
+func (t *table) ending(now time.Time, name string, h driver.Hold, o held, why reasons) happening {
+	s := happening{At: now, Kind: happenedRelease, Name: name, Who: people(h).text(), Held: now.Sub(o.since)}
+	owner := driver.Ended{Name: name, Owner: h.Owner}
+	switch reason := why[owner]; {
+	case o.lapsed(now):
+		s.Kind = happenedExpire
+	case reason != "" && t.blamed[owner] != reason:
+		// Told once: a thread of Redisson's may take the lock again, and give it back,
+		// while the store remembers.
+		if len(t.blamed) >= mostBlamed {
+			clear(t.blamed)
+		}
+		t.blamed[owner] = reason
+		s.Kind, s.Who, s.Why = happenedForce, "taken from "+s.Who, short(printable(reason), longReason)
+	}
+	return s
+}
+
 // waiting returns how many wait for r, as far as the store tells: those in line,
 // and the clients that listen for a release.
 func waiting(r driver.Record) int { return r.Waiting + max(r.Listeners, 0) }
@@ -193,8 +241,28 @@ func (t *table) begin(now time.Time) {
 	t.pass.began, t.pass.found = now, 0
 }
 
-// end ends a pass. If it saw everything, what it did not find is gone.
-func (t *table) end(now time.Time, err error) {
+// missing returns the names that the pass which is about to end has not found, as
+// free, those first that were not heard of for the longest time.
+func (t *table) missing() []driver.Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var gone []entry
+	for _, e := range t.entries {
+		if e.seen.Before(t.pass.began) {
+			gone = append(gone, e)
+		}
+	}
+	slices.SortFunc(gone, func(a, b entry) int { return a.seen.Compare(b.seen) })
+	records := make([]driver.Record, len(gone))
+	for i, e := range gone {
+		records[i].Name = e.Name
+	}
+	return records
+}
+
+// end ends a pass. If it saw everything, what it did not find is gone; why is about
+// the holds of that.
+func (t *table) end(now time.Time, err error, why reasons) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pass.partial = err
@@ -205,7 +273,7 @@ func (t *table) end(now time.Time, err error) {
 	for name, e := range t.entries {
 		if e.seen.Before(t.pass.began) {
 			delete(t.entries, name)
-			t.compare(now, e, entry{Record: driver.Record{Name: name}})
+			t.compare(now, e, entry{Record: driver.Record{Name: name}}, why)
 		}
 	}
 	t.open()

@@ -14,6 +14,8 @@ const (
 	walkEvery  = time.Second
 	walkRetry  = 2 * time.Second
 
+	missingLooks = 16 // names that a walk which broke off has not found are looked at, each time
+
 	// probeName is looked at while no lock is shown, to know that the store
 	// answers. It need not exist.
 	probeName = "holdfast-dashboard"
@@ -182,12 +184,34 @@ func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
 			err = driver.ErrIncomplete
 			break
 		}
-		d.table.found(time.Now(), []driver.Record{record}, true)
+		d.found(ctx, time.Now(), []driver.Record{record}, true)
 	}
 	if ctx.Err() == nil {
-		d.table.end(time.Now(), err)
+		d.endPass(ctx, err)
 	}
 	return found, err
+}
+
+// endPass ends a pass. What it has not found is gone if it saw everything; else
+// only the store can tell, and some of it is asked about each time.
+func (d *Dashboard) endPass(ctx context.Context, err error) {
+	missing := d.table.missing()
+	now := time.Now()
+	if err == nil {
+		d.table.end(now, nil, d.reasons(ctx, d.table.over(now, missing)))
+		return
+	}
+	d.table.end(now, err, nil)
+	if len(missing) == 0 || !d.store.now().failing.IsZero() {
+		return
+	}
+	names := make([]string, d.budget.take(now, min(len(missing), missingLooks)))
+	for i := range names {
+		names[i] = missing[i].Name
+	}
+	if len(names) > 0 {
+		d.look(ctx, names)
+	}
 }
 
 // freshen looks at those of names that were not looked at just now, as far as the

@@ -30,6 +30,24 @@ type Lister interface {
 	Detail(ctx context.Context, name string) (Detail, error)
 }
 
+// Witness is implemented by a Lister that remembers for a while which holds were
+// ended by Break. It is for people who watch: that a hold is over is all that they
+// see of it.
+type Witness interface {
+	// Forced returns for each of ended what was given to Break as the reason: "" of
+	// one that ended otherwise, or so long ago that the store does not know any more.
+	// It may cost the store a command for each; where it fails there may be answers
+	// to some. That of an owner whom the store lets hold the name again may be about
+	// its hold before.
+	Forced(ctx context.Context, ended []Ended) (why []string, err error)
+}
+
+// Ended is a hold that is over.
+type Ended struct {
+	Name  string
+	Owner string // as Holder.Owner
+}
+
 // ErrIncomplete says that a List has used up its budget before it saw everything.
 var ErrIncomplete = errors.New("not everything was looked at")
 

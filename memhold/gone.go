@@ -21,6 +21,7 @@ type mark struct {
 	abandoned bool          // later tries of it are refused
 	reason    driver.Reason // why it ended, if not by its own release
 	detail    string
+	why       string // given to Break
 	until     time.Time
 }
 

@@ -48,11 +48,32 @@ func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why s
 	if e := b.live(name, now); e != nil {
 		if g := e.held(h.Owner); g != nil {
 			b.revoke(name, e, g, now, driver.Forced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
+			m := b.marks[claimID{name, h.Owner}]
+			m.why = why
+			b.marks[claimID{name, h.Owner}] = m
 			b.tidy(name, e)
 			return nil
 		}
 	}
 	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
+}
+
+// Forced returns with which reasons Break has ended holds, for as long as their
+// owners are told.
+func (b *Backend) Forced(ctx context.Context, over []driver.Ended) ([]string, error) {
+	why := make([]string, len(over))
+	if err := ended(ctx); err != nil {
+		return why, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.begin()
+	for i, e := range over {
+		if m := b.marks[claimID{e.Name, e.Owner}]; now.Before(m.until) {
+			why[i] = m.why
+		}
+	}
+	return why, nil
 }
 
 // Drop removes all that is kept of name, as if somebody had deleted it from a

@@ -145,9 +145,17 @@ func TestLookAndDetail(t *testing.T) {
 		if _, err := l.Look(t.Context(), "held", ""); err == nil {
 			t.Error("an empty name: got no error")
 		}
+		over := []driver.Ended{{Name: "free", Owner: "a"}, {Name: "held", Owner: d.Holds[0].Owner}}
 		if err := l.Break(t.Context(), "held", d.Holds[0].Holder, "test"); err != nil {
 			t.Error(err)
 		}
+		if why, err := l.Forced(t.Context(), over); err != nil || !slices.Equal(why, []string{"", "test"}) {
+			t.Errorf("got %q and error %v, want the reason of the second", why, err)
+		}
 		_ = k.Unlock()
+		time.Sleep(time.Minute)
+		if why, err := l.Forced(t.Context(), over); err != nil || !slices.Equal(why, []string{"", ""}) {
+			t.Errorf("a minute later: got %q and error %v, want nothing", why, err)
+		}
 	})
 }

@@ -14,6 +14,9 @@ const (
 	explainLimit = time.Second // how long that may take
 )
 
+// forcedMark is what the mark of a broken owner begins with; the reason follows.
+const forcedMark = "forced: "
+
 // unexplained is a loss of which no more is known: the server cannot tell a key
 // that expired from one that was deleted.
 func unexplained() *driver.GoneError {
@@ -22,7 +25,7 @@ func unexplained() *driver.GoneError {
 
 // lost says why a claim is gone that an earlier call had marked.
 func lost(mark string) *driver.GoneError {
-	if why, ok := strings.CutPrefix(mark, "forced: "); ok {
+	if why, ok := strings.CutPrefix(mark, forcedMark); ok {
 		return &driver.GoneError{Reason: driver.Forced, Detail: "broken on purpose: " + printable(why)}
 	}
 	return &driver.GoneError{Reason: driver.Deleted, Detail: "given up before it was granted"}

@@ -23,8 +23,8 @@ const (
 
 // listScripts are the scripts that look, and change nothing.
 type listScripts struct {
-	scan, masters, clients, look, plain, keys *Script
-	tell, wakeFair                            *Script
+	scan, masters, clients, look, plain, keys, marks *Script
+	tell, wakeFair                                   *Script
 }
 
 func loadListScripts() listScripts {
@@ -35,6 +35,7 @@ func loadListScripts() listScripts {
 		look:    loadScript("list_look"),
 		plain:   loadScript("list_plain"),
 		keys:    loadScript("list_keys"),
+		marks:   loadScript("list_marks"),
 
 		tell:     loadScript("tell"),
 		wakeFair: loadScript("fair_wake"),

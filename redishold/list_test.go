@@ -346,3 +346,47 @@ func TestNotify(t *testing.T) {
 		wantErrors(t, "Notify of one who polls", New(conn, &Options{Poll: time.Second}).Notify(t.Context(), testUUID, nil), errors.ErrUnsupported)
 	})
 }
+
+// A mark tells of force only where Break left it, and the trouble of some does not
+// hide the others.
+func TestForced(t *testing.T) {
+	ended := []driver.Ended{{Name: "a", Owner: testUUID + ":1"}, {Name: "b", Owner: testUUID + ":2:write"}, {Name: "c", Owner: testUUID + ":3"}}
+	marks := map[string]string{
+		"holdfast:gone:{a}:" + testUUID + ":1": "forced: stuck (me@host)",
+		"holdfast:gone:{b}:" + testUUID + ":2": "forced: ",
+		"holdfast:gone:{c}:" + testUUID + ":3": "abandoned",
+	}
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{"list_marks": func(c Call) Result {
+		var found []any
+		for _, key := range c.Keys {
+			mark, ok := marks[key]
+			if !ok {
+				t.Errorf("asked for %q", key)
+			}
+			found = append(found, mark)
+		}
+		return Result{Value: found}
+	}})}
+	why, err := New(conn, nil).Forced(t.Context(), ended)
+	if want := []string{"stuck (me@host)", "", ""}; err != nil || !slices.Equal(why, want) || conn.count("list_marks") != 1 {
+		t.Errorf("got %q and error %v with %d calls, want %q", why, err, conn.count("list_marks"), want)
+	}
+	conn.server = func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }
+	answer := conn.answer
+	conn.answer = func(c Call) Result {
+		if c.Script.Name() == "list_marks" && strings.Contains(c.Keys[0], "{b}") {
+			return Result{Err: &ReplyError{Text: "CLUSTERDOWN no"}}
+		}
+		return answer(c)
+	}
+	why, err = New(conn, nil).Forced(t.Context(), ended)
+	if wantErrors(t, "Forced", err, driver.ErrNotSent); why[0] != "stuck (me@host)" || len(why) != 3 {
+		t.Errorf("got %q, want the first", why)
+	}
+	for _, value := range []any{nil, int64(1), []any{"forced: x"}, []any{"", int64(1), ""}} {
+		why, err := New(&fakeConn{answer: replying("list_marks", value)}, nil).Forced(t.Context(), ended)
+		if err == nil || !slices.Equal(why, []string{"", "", ""}) {
+			t.Errorf("%v: got %q and error %v, want a complaint", value, why, err)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (f readWrite) abandon(p place, c driver.Claim, publish []string, markTTL ti
 // breakHold ends exactly the hold h, as inspection showed it, and leaves others.
 func (f readWrite) breakHold(p place, h driver.Holder, why string, publish []string) Call {
 	owner := strings.TrimSuffix(h.Owner, writeField)
-	args := []string{h.Owner, tagged(p.lock), rwChannel(p), strconv.Itoa(h.Holds), "forced: " + why, ms(max(h.Remaining, minMark))}
+	args := []string{h.Owner, tagged(p.lock), rwChannel(p), strconv.Itoa(h.Holds), forcedMark + why, ms(max(h.Remaining, minMark))}
 	return Call{
 		Script: f.leave,
 		Keys:   []string{p.lock, f.mark(p, owner)},

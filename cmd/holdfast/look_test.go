@@ -306,6 +306,23 @@ func TestTail(t *testing.T) {
 	})
 }
 
+func TestTailTellsOfForceUnlock(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.take(func() (*holdfast.Lock, error) { return s.locker("first").TryLock(t.Context(), "jobs/1") })
+		c := begin(t, t.Context(), strings.NewReader(""), s.environ, "tail", "--every", "100ms", "--scan", "0s", "--count", "2", "jobs/")
+		c.ready()
+		owner := objects(t, s.run("inspect", "jobs/1", "--json"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+		s.run("force-unlock", "jobs/1", "--reason", "runner 7 is gone", "--yes", "--holder", owner).want(t, 0)
+		got := c.wait()
+		got.want(t, 0)
+		for _, want := range []string{"forced", "taken from", "(first)", ": runner 7 is gone (", "@"} {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("got %s, want it to contain %q", got.stdout, want)
+			}
+		}
+	})
+}
+
 func TestLookStatuses(t *testing.T) {
 	path := "PATH=" + os.Getenv("PATH")
 	s := newSite(t)

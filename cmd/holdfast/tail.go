@@ -20,8 +20,9 @@ with what is held now.
 It looks at the locks that it knows every --every, and for new ones every --scan,
 each with at most --pace commands per second; where there are more locks than that
 allows, it looks at them in turn. What comes and goes between two looks is not seen,
-and the time is that of the look. A hold that is over was released, or
-removed by force; it counts as expired if its lease was about to end.
+and the time is that of the look. A hold that is over was forced where the store
+still knows the reason, expired if its lease was about to end, else released.
+Renewed-late is a lease of which less than a third was left when it was renewed.
 
 PATTERN is as for ls. It ends with a signal, with --for, or after --count changes;
 while the store does not answer it says so and goes on.
@@ -90,7 +91,7 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 type change struct {
 	Version int       `json:"v"`
 	At      time.Time `json:"at"`
-	Event   string    `json:"event"` // held, acquired, released, expired, count, waiting, unreachable, back
+	Event   string    `json:"event"` // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back
 	Name    string    `json:"name,omitempty"`
 	Kind    string    `json:"kind,omitempty"`
 	Who     string    `json:"who,omitempty"`
@@ -98,7 +99,9 @@ type change struct {
 	Mode    string    `json:"mode,omitempty"`
 	Count   int       `json:"count,omitempty"`
 	Waiting *int      `json:"waiting,omitempty"`
-	HeldMS  int64     `json:"held_ms,omitempty"` // released, expired: for how long it was seen
+	HeldMS  int64     `json:"held_ms,omitempty"`  // released, expired, forced: for how long it was seen
+	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it
+	LeaseMS int64     `json:"lease_ms,omitempty"` // renewed-late: what was left when it was seen before
 	Error   string    `json:"error,omitempty"`
 }
 
@@ -111,8 +114,9 @@ type tailing struct {
 	*tailOptions
 	*looking
 	known   map[string]*seen
-	first   bool   // the first look for locks is not over: they were there before
-	next    string // the first name to look at again, where not all can be
+	first   bool                    // the first look for locks is not over: they were there before
+	next    string                  // the first name to look at again, where not all can be
+	told    map[driver.Ended]string // of owners whose hold was forced: why, as printed
 	lines   int
 	failing time.Time // since when the store does not answer
 }
@@ -121,11 +125,12 @@ type tailing struct {
 type seen struct {
 	driver.Record
 	at    time.Time
-	since map[string]time.Time // when each owner was first seen
+	since map[string]time.Time     // when each owner was first seen
+	span  map[string]time.Duration // the longest lease of each owner that was seen
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, first: true}
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, first: true}
 }
 
 // found is what the look for new locks hands over: a record, or at its end how it
@@ -197,7 +202,7 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 		var err error
 		select {
 		case f := <-discoveries:
-			err = t.discovered(f)
+			err = t.discovered(ctx, f)
 		case <-tick.C:
 			err = t.lookAgain(ctx)
 		case <-over:
@@ -211,7 +216,7 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 	}
 }
 
-func (t *tailing) discovered(f found) error {
+func (t *tailing) discovered(ctx context.Context, f found) error {
 	switch {
 	case f.over && f.err != nil:
 		return t.trouble(f.err)
@@ -221,7 +226,7 @@ func (t *tailing) discovered(f found) error {
 	case !matches(t.pattern, f.record.Name):
 		return nil
 	}
-	return t.compare(f.record)
+	return t.compare(f.record, t.forced(ctx, f.record))
 }
 
 // lookAgain looks at what is known.
@@ -238,11 +243,12 @@ func (t *tailing) lookAgain(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, max(t.every, progressLimit))
 	defer cancel()
 	records, failed := t.locker.Look(limited, names...)
+	why := t.forced(ctx, records...)
 	for _, r := range records { // those that were read stand, whatever became of the others
 		if r.Kind == driver.KindUnknown {
 			continue
 		}
-		if err := t.compare(r); err != nil {
+		if err := t.compare(r, why); err != nil {
 			return err
 		}
 	}
@@ -294,8 +300,43 @@ func (t *tailing) answered() error {
 	return t.print(change{Event: "back"})
 }
 
-// compare prints how r differs from what was known, and remembers it.
-func (t *tailing) compare(r driver.Record) error {
+// mostForced is of how many holds that are over one look asks why: each is a
+// command. The others count as released.
+const mostForced = 64
+
+// forced asks the store which of the holds that records show to be over, though
+// their leases were not, were ended by force, and why. It costs nothing but the
+// reason if that cannot be learnt.
+func (t *tailing) forced(ctx context.Context, records ...driver.Record) map[driver.Ended]string {
+	var ended []driver.Ended
+	now := time.Now()
+	for _, r := range records {
+		before := t.known[r.Name]
+		if before == nil || r.Kind == driver.KindUnknown {
+			continue
+		}
+		for _, h := range before.ended(r) {
+			if len(ended) < mostForced && !before.lapsed(h, now) {
+				ended = append(ended, driver.Ended{Name: r.Name, Owner: h.Owner})
+			}
+		}
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, progressLimit)
+	defer cancel()
+	reasons, _ := t.locker.Forced(ctx, ended)
+	why := make(map[driver.Ended]string, len(ended))
+	for i, e := range ended {
+		why[e] = reasons[i]
+	}
+	return why
+}
+
+// compare prints how r differs from what was known, and remembers it. why tells of
+// holds that were forced.
+func (t *tailing) compare(r driver.Record, why map[driver.Ended]string) error {
 	before := t.known[r.Name]
 	if before == nil {
 		before = &seen{at: time.Now(), since: map[string]time.Time{}}
@@ -308,6 +349,9 @@ func (t *tailing) compare(r driver.Record) error {
 		delete(t.known, r.Name)
 	}
 	for _, c := range changes {
+		if c.Event == "released" {
+			t.blame(&c, why[driver.Ended{Name: c.Name, Owner: c.Owner}])
+		}
 		if err := t.print(c); err != nil {
 			return err
 		}
@@ -315,21 +359,28 @@ func (t *tailing) compare(r driver.Record) error {
 	return nil
 }
 
+// blame makes a release forced, if why says so and is news: a thread of Redisson's
+// may have taken the lock again, and given it back, while the store remembers.
+func (t *tailing) blame(c *change, why string) {
+	owner := driver.Ended{Name: c.Name, Owner: c.Owner}
+	if why == "" || t.told[owner] == why {
+		return
+	}
+	c.Event, c.Reason, t.told[owner] = "forced", why, why
+}
+
 // differences returns what happened between two looks: first who is gone, then
 // who came. present says that what is new has been there before.
 func (s *seen) differences(before *seen, present bool) []change {
 	var changes []change
-	held := map[string]driver.Hold{}
-	for _, h := range s.Holds {
-		held[h.Owner] = h
+	for _, h := range before.ended(s.Record) {
+		changes = append(changes, before.over(h, s.at))
 	}
 	had := map[string]driver.Hold{}
 	for _, h := range before.Holds {
 		had[h.Owner] = h
-		if _, still := held[h.Owner]; !still && s.Held <= len(s.Holds) {
-			changes = append(changes, before.over(h, s.at))
-		}
 	}
+	s.span = map[string]time.Duration{}
 	for _, h := range s.Holds {
 		old, known := had[h.Owner]
 		since, seenBefore := before.since[h.Owner]
@@ -337,6 +388,13 @@ func (s *seen) differences(before *seen, present bool) []change {
 			since = s.at.Add(-h.Since)
 		}
 		s.since[h.Owner] = since
+		span := before.span[h.Owner]
+		s.span[h.Owner] = max(span, h.Remaining)
+		if known && late(old, h, span) {
+			c := s.change("renewed-late", h)
+			c.LeaseMS = old.Remaining.Milliseconds()
+			changes = append(changes, c)
+		}
 		switch {
 		case !known && before.Held <= len(before.Holds):
 			event := "acquired"
@@ -354,6 +412,26 @@ func (s *seen) differences(before *seen, present bool) []change {
 	return changes
 }
 
+// ended returns the holds of s that r does not have any more, as far as r shows all.
+func (s *seen) ended(r driver.Record) []driver.Hold {
+	if r.Held > len(r.Holds) {
+		return nil
+	}
+	var over []driver.Hold
+	for _, h := range s.Holds {
+		if !slices.ContainsFunc(r.Holds, func(o driver.Hold) bool { return o.Owner == h.Owner }) {
+			over = append(over, h)
+		}
+	}
+	return over
+}
+
+// late reports that a lease of which at most span was ever seen has risen after
+// less than a third of it was left: a renewal is due when two thirds are.
+func late(old, h driver.Hold, span time.Duration) bool {
+	return old.Token == h.Token && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
+}
+
 func (s *seen) change(event string, h driver.Hold) change {
 	return change{
 		At: s.at, Event: event, Name: s.Name, Kind: string(s.Kind), Who: person(h.Owner, h.Note, h.Client),
@@ -365,11 +443,16 @@ func (s *seen) change(event string, h driver.Hold) change {
 func (s *seen) over(h driver.Hold, now time.Time) change {
 	c := s.change("released", h)
 	c.At = now
-	if h.Remaining >= 0 && s.at.Add(h.Remaining).Before(now) {
+	if s.lapsed(h, now) {
 		c.Event = "expired"
 	}
 	c.HeldMS = now.Sub(s.since[h.Owner]).Milliseconds()
 	return c
+}
+
+// lapsed reports that the lease of h, as it was when s was seen, is over by now.
+func (s *seen) lapsed(h driver.Hold, now time.Time) bool {
+	return h.Remaining >= 0 && s.at.Add(h.Remaining).Before(now)
 }
 
 func (t *tailing) print(c change) error {
@@ -391,7 +474,7 @@ func (t *tailing) print(c change) error {
 
 // String is the line for people.
 func (c change) String() string {
-	text := fmt.Sprintf("%s  %-11s", c.At.Local().Format("15:04:05.0"), c.Event)
+	text := fmt.Sprintf("%s  %-12s", c.At.Local().Format("15:04:05.0"), c.Event)
 	if c.Name != "" {
 		text += " " + clean(c.Name)
 	}
@@ -402,6 +485,10 @@ func (c change) String() string {
 		text += fmt.Sprintf("  %d times by %s", c.Count, c.Who)
 	case "released", "expired":
 		text += fmt.Sprintf("  by %s, seen for %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond))
+	case "forced":
+		text += fmt.Sprintf("  taken from %s, seen for %s: %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond), clean(c.Reason))
+	case "renewed-late":
+		text += fmt.Sprintf("  by %s, %s of its lease were left", c.Who, coarse(time.Duration(c.LeaseMS)*time.Millisecond))
 	case "waiting":
 		text += fmt.Sprintf("  %d in the queue", *c.Waiting)
 	case "unreachable":

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +21,9 @@ func said(before, after driver.Record) string {
 	first := &seen{at: begun, since: map[string]time.Time{}}
 	was := &seen{Record: before, at: begun, since: map[string]time.Time{}}
 	was.differences(first, true)
+	if before.Remaining > 0 { // the lease was longer once
+		was.span[before.Holds[0].Owner] = before.Remaining
+	}
 	is := &seen{Record: after, at: begun.Add(time.Second), since: map[string]time.Time{}}
 	var all []string
 	for _, c := range is.differences(was, false) {
@@ -40,6 +44,13 @@ func held(lease time.Duration, owners ...string) driver.Record {
 	for _, o := range owners {
 		r.Holds = append(r.Holds, driver.Hold{Holder: driver.Holder{Owner: o, Holds: 1, Remaining: lease}})
 	}
+	return r
+}
+
+// lately is a lock of whose lease of 30 s so much is left.
+func lately(left time.Duration, owner string) driver.Record {
+	r := held(left, owner)
+	r.Remaining = 30 * time.Second
 	return r
 }
 
@@ -64,6 +75,9 @@ func TestTailTellsChangesApart(t *testing.T) {
 		{"handed on", held(time.Minute, "a"), held(time.Minute, "b"), "released a 1000, acquired b"},
 		{"one more", held(time.Minute, "a"), held(time.Minute, "a", "b"), "acquired b"},
 		{"again", held(time.Minute, "a"), again, "count a"},
+		{"renewed late", lately(9*time.Second, "a"), held(30*time.Second, "a"), "renewed-late a"},
+		{"renewed in time", lately(11*time.Second, "a"), held(30*time.Second, "a"), ""},
+		{"not renewed", lately(9*time.Second, "a"), held(8*time.Second, "a"), ""},
 		{"queue", held(time.Minute, "a"), queued, "waiting 3"},
 		{"some of many", many, others, ""},
 	} {
@@ -95,6 +109,59 @@ type partly struct {
 }
 
 func (p *partly) Look(context.Context, ...string) ([]driver.Record, error) { return p.records, p.err }
+
+// A hold that was ended by force is told as such once, with the reason; one whose
+// lease was over is not asked about.
+func TestTailTellsOfForce(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		lease  time.Duration
+		marked string
+		told   string
+		want   string
+	}{
+		{"forced", time.Minute, "stuck (ann@host)", "", "forced: stuck (ann@host)"},
+		{"released", time.Minute, "", "", "released: "},
+		{"told before", time.Minute, "stuck (ann@host)", "stuck (ann@host)", "released: "},
+		{"forced again", time.Minute, "again (ann@host)", "stuck (ann@host)", "forced: again (ann@host)"},
+		{"expired", 0, "stuck (ann@host)", "", "expired: "},
+	} {
+		var out bytes.Buffer
+		store := &marked{partly: partly{Backend: memhold.New(), records: []driver.Record{held(0)}}, why: test.marked}
+		l := &looking{options: &lookOptions{json: true}, env: environment{stdout: &out}, locker: holdfast.New(store, nil)}
+		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: true}, every: time.Second}, l)
+		tail.known["job"] = &seen{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
+		if test.told != "" {
+			tail.told[driver.Ended{Name: "job", Owner: "a"}] = test.told
+		}
+		if err := tail.lookAgain(t.Context()); err != nil {
+			t.Errorf("%s: got %v", test.name, err)
+		}
+		var c change
+		if err := json.Unmarshal(out.Bytes(), &c); err != nil || c.Event+": "+c.Reason != test.want {
+			t.Errorf("%s: got %s and error %v, want %q", test.name, out.String(), err, test.want)
+		}
+		if asked := test.lease > 0; store.asked != asked {
+			t.Errorf("%s: asked why: %v, want %v", test.name, store.asked, asked)
+		}
+	}
+}
+
+// marked is a store whose holds were all forced.
+type marked struct {
+	partly
+	why   string
+	asked bool
+}
+
+func (m *marked) Forced(_ context.Context, ended []driver.Ended) ([]string, error) {
+	m.asked = true
+	why := make([]string, len(ended))
+	for i := range why {
+		why[i] = m.why
+	}
+	return why, nil
+}
 
 func TestTailUsesWhatWasRead(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())

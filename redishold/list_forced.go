@@ -1,0 +1,67 @@
+package redishold
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var _ driver.Witness = (*Backend)(nil)
+
+// Forced looks for the marks that Break leaves to the owners of ended: they last as
+// long as the lease would have, and 10 s at least. A permit of a semaphore has
+// none. It is one command for each, 200 to a call; in a cluster each is a call.
+func (b *Backend) Forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
+	l, err := b.lister(ctx)
+	if err != nil {
+		return make([]string, len(ended)), err
+	}
+	return l.forced(ctx, ended)
+}
+
+func (l *lister) forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
+	why := make([]string, len(ended))
+	var calls []Call
+	var asked [][]int // of each call, the indices of its marks
+	for i, e := range ended {
+		p := l.layout.locate(e.Name)
+		if l.info.Cluster && placeable(p) != nil {
+			continue // nobody can have held that
+		}
+		last := len(calls) - 1
+		if last < 0 || l.info.Cluster || len(asked[last]) == listPage {
+			calls, asked = append(calls, Call{Script: l.scripts.marks}), append(asked, nil)
+			last++
+		}
+		owner := e.Owner
+		if l.own == nil {
+			owner = strings.TrimSuffix(owner, writeField) // one mark is for both sides
+		}
+		calls[last].Keys = append(calls[last].Keys, l.layout.mark(p, owner))
+		asked[last] = append(asked[last], i)
+	}
+	if len(calls) == 0 {
+		return why, nil
+	}
+	var failed error
+	for i, result := range l.do(ctx, calls...) {
+		marks, ok := texts(result.Value)
+		switch {
+		case result.Err != nil:
+			failed = cmp.Or(failed, l.classify(l.layout.locate(ended[asked[i][0]].Name), result.Err))
+			continue
+		case !ok || len(marks) != len(asked[i]):
+			failed = cmp.Or(failed, badReply(l.scripts.marks.Name(), result.Value))
+			continue
+		}
+		for j, at := range asked[i] {
+			why[at], _ = strings.CutPrefix(marks[j], forcedMark)
+			if why[at] == marks[j] {
+				why[at] = "" // the mark of one that gave up
+			}
+		}
+	}
+	return why, failed
+}
