@@ -288,6 +288,57 @@ func TestProbeVerdicts(t *testing.T) {
 	}
 }
 
+// Who lacks several rights hears of all of them at once: the probes of all that a
+// kind needs are run, and if not by their digests, as they are.
+func TestProbeNamesAllThatIsMissing(t *testing.T) {
+	const cannot = "ERR The user executing the script can't run this command or subcommand"
+	noRight := func(command string) error {
+		return &ReplyError{Text: "NOPERM this user has no permissions to run the '" + command + "' command"}
+	}
+	inside := func(c Call) Result {
+		switch c.Script.Name() {
+		case "probe":
+			return Result{Value: []any{int64(1), "HSET", cannot}}
+		case "fair_probe":
+			return Result{Value: []any{int64(2), "LPOS", cannot, "HSET", cannot}}
+		}
+		return Result{}
+	}
+	for _, test := range []struct {
+		name   string
+		answer func(Call) Result
+		want   string
+	}{
+		{"in scripts", inside, "ACL SETUSER <user> +hset +lpos"},
+		{"no digests", func(c Call) Result {
+			if !c.Source {
+				return Result{Err: noRight("evalsha")}
+			}
+			return inside(c)
+		}, "ACL SETUSER <user> +evalsha +hset +lpos"},
+		{"no scripts", func(c Call) Result {
+			if c.Source {
+				return Result{Err: noRight("eval")}
+			}
+			return Result{Err: noRight("evalsha")}
+		}, "ACL SETUSER <user> +evalsha +eval"},
+		{"the second script breaks off", func(c Call) Result {
+			if c.Script.Name() == "fair_probe" {
+				return Result{Err: &ReplyError{Text: cannot}}
+			}
+			return inside(c)
+		}, "ACL SETUSER <user> +hset"},
+	} {
+		c := testClaim("orders")
+		c.Fair = true
+		_, err := New(&fakeConn{answer: test.answer}, nil).Try(t.Context(), c)
+		wantErrors(t, test.name, err, driver.ErrRefused, driver.ErrNotSent)
+		if _, rules, _ := strings.Cut(err.Error(), "grant it with: "); rules != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, err, test.want)
+		}
+	}
+}
+
 func TestProbeStaysOffTheRealKeys(t *testing.T) {
 	conn := &fakeConn{}
 	b := New(conn, &Options{Prefix: "app:"})

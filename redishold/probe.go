@@ -82,36 +82,75 @@ func (b *Backend) probed(ctx context.Context, p place, f prober) (ServerInfo, er
 	if err := b.proveReplicas(ctx, p); err != nil {
 		return ServerInfo{}, err
 	}
-	for _, f := range b.probes(f) {
-		if b.server.passed(f.probe()) {
-			continue
-		}
-		if err := b.probe(ctx, p, info, f); err != nil {
-			return ServerInfo{}, err
-		}
-		b.server.pass(f.probe())
+	if err := b.prove(ctx, p, info, f); err != nil {
+		return ServerInfo{}, err
 	}
 	return info, nil
 }
 
-// probe runs f's probe beside the lock p, on scratch keys in its name space.
-func (b *Backend) probe(ctx context.Context, p place, info ServerInfo, f prober) error {
+// prove runs all probes of f that have not passed yet: who has to grant what is
+// missing wants to hear of it at once.
+func (b *Backend) prove(ctx context.Context, p place, info ServerInfo, f prober) error {
+	var missing []probeRefusal
+	var run *Script
+	for _, f := range b.probes(f) {
+		if b.server.passed(f.probe()) || f.probe() == run {
+			continue
+		}
+		run = f.probe()
+		refusals, err := b.probe(ctx, p, info, f)
+		switch {
+		case err != nil && missing != nil:
+			return b.judge(p, missing) // this one may fail for the same reason
+		case err != nil:
+			return err
+		case b.judge(p, refusals) == nil:
+			b.server.pass(f.probe())
+		default:
+			missing = append(missing, refusals...)
+		}
+	}
+	return b.judge(p, missing)
+}
+
+// probe runs f's probe beside the lock p, on scratch keys in its name space, and
+// returns what was refused.
+func (b *Backend) probe(ctx context.Context, p place, info ServerInfo, f prober) ([]probeRefusal, error) {
 	scratch := b.layout.place(p.name + ":holdfast-probe:" + rand.Text())
 	keys := f.probeKeys(scratch)
 	channel := f.channel(scratch, driver.Claim{Owner: "probe"})
-	value, err := b.call(ctx, Call{
-		Script: f.probe(),
-		Keys:   keys,
-		Args:   append([]string{channel}, info.publishWith()...),
-	})
-	if err != nil {
-		return b.nameKeys(ctx, p, keys, err)
+	call := Call{Script: f.probe(), Keys: keys, Args: append([]string{channel}, info.publishWith()...)}
+	value, err := b.call(ctx, call)
+	var refusals []probeRefusal
+	for _, command := range []string{"EVALSHA", "EVAL"} {
+		var reply *ReplyError
+		if !errors.As(err, &reply) || !lacks(reply.Text, command) {
+			break
+		}
+		refusals = append(refusals, probeRefusal{command, channel, reply.Text})
+		if call.Source {
+			return refusals, nil
+		}
+		call.Source = true // what is in the script can still be tried
+		value, err = b.call(ctx, call)
 	}
-	refusals, err := parseProbe(value)
-	if err != nil {
-		return err
+	if err != nil && refusals != nil {
+		return refusals, nil
 	}
-	return b.judge(p, channel, refusals)
+	if err != nil {
+		return nil, b.nameKeys(ctx, p, keys, err)
+	}
+	inside, err := parseProbe(value)
+	for i := range inside {
+		inside[i].channel = channel
+	}
+	return append(refusals, inside...), err
+}
+
+// lacks reports that a server's error says that the user may not run command, which
+// was not inside a script.
+func lacks(text, command string) bool {
+	return meaningOf(text) == meansNoRight && strings.Contains(text, "'"+strings.ToLower(command)+"'")
 }
 
 // nameKeys finds out which of the probe's keys the user has no access to, if it
@@ -140,7 +179,7 @@ func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err erro
 }
 
 // judge turns what the probe was refused into an error.
-func (b *Backend) judge(p place, channel string, refusals []probeRefusal) error {
+func (b *Backend) judge(p place, refusals []probeRefusal) error {
 	var commands, rules []string
 	var cause *ReplyError
 	for _, r := range refusals {
@@ -156,7 +195,7 @@ func (b *Backend) judge(p place, channel string, refusals []probeRefusal) error 
 			cause = reply
 		}
 		commands = appendNew(commands, strings.ToLower(r.command))
-		rules = appendNew(rules, b.grants(p, channel, r.command, r.words))
+		rules = appendNew(rules, b.grants(p, r.channel, r.command, r.words))
 	}
 	if cause == nil {
 		return nil

@@ -163,8 +163,9 @@ func parseInspect(value any) (inspectReply, error) {
 	return reply, nil
 }
 
-// probeRefusal is a command that the server refused, and how.
-type probeRefusal struct{ command, words string }
+// probeRefusal is a command that the server refused, and how; of a message, to which
+// channel.
+type probeRefusal struct{ command, channel, words string }
 
 func parseProbe(value any) ([]probeRefusal, error) {
 	list, _ := value.([]any)
@@ -185,7 +186,7 @@ func parseProbe(value any) ([]probeRefusal, error) {
 		if words != "" && words[0] == '-' { // Redis 6.2 keeps the sign of an error
 			words = words[1:]
 		}
-		refusals = append(refusals, probeRefusal{command, words})
+		refusals = append(refusals, probeRefusal{command: command, words: words})
 	}
 	return refusals, nil
 }

@@ -112,6 +112,36 @@ func newClient() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
+// setUser is how rights are granted.
+const setUser = "ACL SETUSER <user> "
+
+// missing returns the rules that would grant what err, of redishold, says the user
+// may not do; "" if it is not about that, or does not know.
+func missing(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, begin := range []string{"grant it with: " + setUser, "grant the user "} {
+		_, rules, ok := strings.Cut(err.Error(), begin)
+		rules, _, _ = strings.Cut(rules, "\n") // of errors that were joined
+		if ok && rules != "" && strings.Contains("+~&", rules[:1]) {
+			return rules
+		}
+	}
+	return ""
+}
+
+// withRules returns rules with those of more that they lack.
+func withRules(rules string, more ...string) string {
+	list := strings.Fields(rules)
+	for _, rule := range more {
+		if !slices.Contains(list, rule) {
+			list = append(list, rule)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
 func (t trial) judge(err error) Finding {
 	f := Finding{ID: t.id, Severity: Note}
 	var reply *redishold.ReplyError
@@ -125,8 +155,8 @@ func (t trial) judge(err error) Finding {
 		f.Why = "Programs that use that kind fail."
 		f.Remedy = "the message names what to grant; all rights are in docs/redis.md"
 	}
-	if _, rule, ok := strings.Cut(f.Saw, "grant it with: "); ok {
-		f.Remedy = rule
+	if rules := missing(err); rules != "" {
+		f.Remedy = setUser + rules
 	}
 	if t.needed {
 		f.Severity = Danger
@@ -173,7 +203,7 @@ func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel 
 	switch {
 	case errors.As(err, &reply):
 		f.Saw = "messages are refused: " + err.Error()
-		f.Remedy = "ACL SETUSER <user> &" + channelFamily(e.options.Redis.Protocol) + "* +publish +subscribe +unsubscribe"
+		f.Remedy = setUser + "&" + channelFamily(e.options.Redis.Protocol) + "* +publish +subscribe +unsubscribe"
 		if channel.Sharded {
 			f.Remedy += " +spublish +ssubscribe +sunsubscribe"
 		}
@@ -262,7 +292,7 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 			Remedy: "holdfast inspect NAME; if nobody holds it: holdfast force-unlock NAME",
 		}
 	case errors.As(failed, &reply):
-		return Finding{ID: id, Severity: Unknown, Saw: "the keys cannot be looked at: " + failed.Error(), Remedy: "ACL SETUSER <user> +scan +type +cluster|slots"}
+		return Finding{ID: id, Severity: Unknown, Saw: "the keys cannot be looked at: " + failed.Error(), Remedy: setUser + withRules(missing(failed), "+scan", "+type", "+cluster|slots")}
 	case failed != nil && !errors.Is(failed, driver.ErrIncomplete) && !errors.Is(failed, context.DeadlineExceeded):
 		return Finding{ID: id, Severity: Unknown, Saw: "the keys could not be looked at: " + failed.Error()}
 	}

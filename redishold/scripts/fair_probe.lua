@@ -45,5 +45,8 @@ if tidy then
     try('PEXPIRE', KEYS[i], ttl)
     try('DEL', KEYS[i])
   end
+else
+  would('RPUSH', queue, 'probe')
+  would('ZADD', deadlines, 'GT', '1', 'probe')
 end
 return refused

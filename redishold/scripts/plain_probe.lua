@@ -31,5 +31,7 @@ if tidy then
     try('SET', key, 'probe', 'PX', ttl)
     try('DEL', key)
   end
+else
+  would('SET', KEYS[1], 'probe', 'PX', ttl)
 end
 return refused

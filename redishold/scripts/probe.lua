@@ -42,5 +42,8 @@ if tidy then
   try('DEL', mark)
   try('SET', counter, '0', 'PX', ttl, 'GET')
   try('DEL', counter)
+else
+  would('HSET', lock, 'probe', '1')
+  would('SET', mark, 'probe', 'PX', ttl)
 end
 return refused

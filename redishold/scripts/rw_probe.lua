@@ -24,5 +24,7 @@ end
 if tidy then
   try('SET', timeout, '1', 'PX', '1000')
   try('DEL', timeout)
+else
+  would('SET', timeout, '1', 'PX', '1000')
 end
 return refused

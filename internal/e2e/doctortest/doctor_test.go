@@ -248,6 +248,19 @@ func TestRights(t *testing.T) {
 			},
 			remedy: map[string]string{"rights-latch": "ACL SETUSER <user>"},
 		},
+		"nothing by digest": {
+			rules: "~* &* +@all -evalsha -hset -lpos -zadd",
+			want:  map[string]doctor.Severity{"rights-mutex": doctor.Danger, "rights-fair": doctor.Note, "endless-locks": doctor.Unknown},
+			remedy: map[string]string{
+				"rights-mutex": "SETUSER <user> +evalsha +hset", "rights-fair": "+evalsha +hset +lpos +zadd",
+				"endless-locks": "SETUSER <user> +evalsha +scan +type",
+			},
+		},
+		"no list": {
+			rules:  "~* &* +@all -scan",
+			want:   map[string]doctor.Severity{"endless-locks": doctor.Unknown},
+			remedy: map[string]string{"endless-locks": "SETUSER <user> +scan +type +cluster|slots"},
+		},
 		"only some names": {
 			rules:   "~stock:* ~holdfast:* &* +@all",
 			options: doctor.Options{Name: "stock:"},
