@@ -1,6 +1,7 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -56,13 +57,13 @@ func (p *people) put(clients map[string]driver.Client) {
 // introduce fills in who the owners in records are. A failure costs nothing but
 // the names.
 func (l *lister) introduce(ctx context.Context, records []driver.Record) {
-	owners := map[string]bool{}
+	owners := map[string]string{}
 	for _, r := range records {
 		for _, h := range r.Holds {
-			owners[clientOf(h.Owner)] = true
+			owners[clientOf(h.Owner)] = r.Name
 		}
 		for _, w := range r.Waiters {
-			owners[clientOf(w.Owner)] = true
+			owners[clientOf(w.Owner)] = r.Name
 		}
 	}
 	delete(owners, "")
@@ -81,44 +82,97 @@ func (l *lister) introduce(ctx context.Context, records []driver.Record) {
 	}
 }
 
-// meet returns what the clients with the given UUIDs say of themselves.
-func (l *lister) meet(ctx context.Context, uuids map[string]bool) map[string]driver.Client {
+// meet returns what clients say of themselves, of whose UUIDs each stands with a name
+// that it has to do with.
+func (l *lister) meet(ctx context.Context, uuids map[string]string) map[string]driver.Client {
 	clients := make(map[string]driver.Client, len(uuids))
-	var calls []Call
-	var asked [][]string
+	var asked, keys []string
 	for uuid := range uuids {
 		if client, ok := l.people.get(uuid); ok {
 			clients[uuid] = client
 			continue
 		}
-		last := len(calls) - 1
-		if last < 0 || l.info.Cluster || len(asked[last]) == listPage {
-			calls, asked = append(calls, Call{Script: l.scripts.clients}), append(asked, nil)
-			last++
-		}
-		calls[last].Keys = append(calls[last].Keys, l.layout.client(uuid))
-		asked[last] = append(asked[last], uuid)
-	}
-	if len(calls) == 0 {
-		return clients
+		asked, keys = append(asked, uuid), append(keys, l.layout.client(uuid))
 	}
 	ctx, cancel := context.WithTimeout(ctx, asideLimit)
 	defer cancel()
+	texts := l.registrations(ctx, keys)
+	abroad := l.abroad(ctx, uuids, asked, texts)
 	fresh := make(map[string]driver.Client)
-	for i, result := range l.do(ctx, calls...) {
-		l.spent += 1 + len(asked[i])
-		found, ok := texts(result.Value)
-		if result.Err != nil || !ok || len(found) != len(asked[i]) {
-			l.log.Debug("redis: read who clients are", "error", result.Err)
+	for _, uuid := range asked {
+		text, read := texts[l.layout.client(uuid)]
+		if !read {
 			continue
 		}
-		for j, uuid := range asked[i] {
-			fresh[uuid] = l.parseClient(uuid, found[j])
-			clients[uuid] = fresh[uuid]
-		}
+		fresh[uuid] = l.parseClient(uuid, cmp.Or(text, abroad[uuid]))
+		clients[uuid] = fresh[uuid]
 	}
 	l.people.put(fresh)
 	return clients
+}
+
+// abroad returns the registrations of those clients whose program has a longer
+// prefix than this one, which sees its locks under their whole names. Where that
+// prefix ends nobody knows: the beginnings of the name are tried.
+func (l *lister) abroad(ctx context.Context, uuids map[string]string, asked []string, home map[string]string) map[string]string {
+	var keys []string
+	owner := map[string]string{} // by key
+	for _, uuid := range asked {
+		if text, read := home[l.layout.client(uuid)]; !read || text != "" {
+			continue
+		}
+		for _, begin := range beginnings(uuids[uuid]) {
+			key := l.layout.prefix + begin + "holdfast:client:" + uuid
+			keys, owner[key] = append(keys, key), uuid
+		}
+	}
+	found := map[string]string{}
+	for key, text := range l.registrations(ctx, keys) {
+		if text != "" {
+			found[owner[key]] = text
+		}
+	}
+	return found
+}
+
+// beginnings returns what a name begins with up to each of its first separators.
+func beginnings(name string) []string {
+	const most = 3
+	var list []string
+	for i := 0; i+1 < len(name) && len(list) < most; i++ {
+		if strings.IndexByte(":/.", name[i]) >= 0 {
+			list = append(list, name[:i+1])
+		}
+	}
+	return list
+}
+
+// registrations reads keys: "" where there is none. Those that could not be read are
+// left out.
+func (l *lister) registrations(ctx context.Context, keys []string) map[string]string {
+	var calls []Call
+	for size := listPage; len(keys) > 0; keys = keys[size:] {
+		if size = min(listPage, len(keys)); l.info.Cluster {
+			size = 1
+		}
+		calls = append(calls, Call{Script: l.scripts.clients, Keys: keys[:size]})
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	read := make(map[string]string)
+	for i, result := range l.do(ctx, calls...) {
+		l.spent += 1 + len(calls[i].Keys)
+		found, ok := texts(result.Value)
+		if result.Err != nil || !ok || len(found) != len(calls[i].Keys) {
+			l.log.Debug("redis: read who clients are", "error", result.Err)
+			continue
+		}
+		for j, key := range calls[i].Keys {
+			read[key] = found[j]
+		}
+	}
+	return read
 }
 
 // parseClient reads a registration; one that is not there is Redisson's, where

@@ -390,3 +390,43 @@ func TestForced(t *testing.T) {
 		}
 	}
 }
+
+// Who looks without the prefix of a program sees its locks under their whole names,
+// and who holds them all the same.
+func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
+	const registered = `{"host":"h","pid":7,"program":"p"}`
+	for _, test := range []struct {
+		prefix, name, at string
+		want             string
+	}{
+		{"", "prod:px", "prod:", "holdfast"},
+		{"", "prod/eu:px:7", "prod/eu:", "holdfast"},
+		{"prod:", "eu.px", "prod:eu.", "holdfast"},
+		{"", "a:b:c:d:e", "a:b:c:d:", "redisson"}, // the fourth is not tried
+		{"", "px", "prod:", "redisson"},
+		{"", "px:", "px:", "redisson"}, // nothing is left of the name
+	} {
+		for _, cluster := range []bool{false, true} {
+			asked := 0
+			conn := &fakeConn{
+				server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: cluster}, nil },
+				answer: answering(map[string]func(Call) Result{"list_look": lookAll, "list_clients": func(c Call) Result {
+					asked += len(c.Keys)
+					var found []any
+					for _, key := range c.Keys {
+						text := ""
+						if key == test.at+"holdfast:client:"+testUUID {
+							text = registered
+						}
+						found = append(found, text)
+					}
+					return Result{Value: found}
+				}}),
+			}
+			records, err := New(conn, &Options{Prefix: test.prefix}).Look(t.Context(), test.name)
+			if err != nil || records[0].Holds[0].Client.Library != test.want || asked > 4 {
+				t.Errorf("%q of %q: got %+v after %d keys and error %v, want a client of %s", test.name, test.prefix, records[0].Holds, asked, err, test.want)
+			}
+		}
+	}
+}

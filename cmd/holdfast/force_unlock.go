@@ -33,7 +33,7 @@ with --yes, it wants to be told whom: --holder takes an id as inspect shows it
 Only the hold that was shown is ended. If it is over or has changed meanwhile,
 nothing happens, and the exit status is 1; so it is if nobody holds the lock, or if
 the question is answered otherwise. The reason and who you are is told to the
-holder. Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
+holder, if --prefix is that of its program. Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
 
 const forceExample = `  holdfast force-unlock deploy/prod --reason "runner 7 is gone, INC-1234"
   holdfast force-unlock deploy/prod --reason INC-1234 --yes \

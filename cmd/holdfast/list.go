@@ -28,6 +28,10 @@ looks at those that can be locks; nothing is changed.
 PATTERN is the beginning of names, or a pattern with *, ? and [...]. Only names that
 begin with what stands before the first of these are looked for.
 
+Give the --prefix of the programs, if they use one. Without it their locks stand
+here under their whole names; who holds them is looked for behind each of the first
+three of : / . in the name, and counts as Redisson's where it is not found there.
+
 In a store with much other data, --keys bounds how many keys are looked at, --pace
 how many commands per second the store is asked to run, and --timeout how long it
 may take. Where one of them ended the list early, a message says so and the exit

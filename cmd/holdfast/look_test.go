@@ -227,6 +227,22 @@ func TestRedissonsLockIsShownAsSuch(t *testing.T) {
 	s.mustBeFree("job")
 }
 
+// A lock of a program with a prefix, seen without it.
+func TestHolderBehindAPrefixIsNamed(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		in, out := io.Pipe()
+		holding := begin(t, t.Context(), in, s.environ, "hold", "px", "--prefix", "prod:", "--reason", "nightly")
+		holding.ready()
+		for _, args := range [][]string{{"ls", "prod:"}, {"inspect", "prod:px"}} {
+			if got := s.run(args...); !strings.Contains(got.stdout, "nightly") || strings.Contains(got.stdout, "Redisson") {
+				t.Errorf("%v: got %s", args, got.stdout)
+			}
+		}
+		out.Close()
+		holding.wait().want(t, 0)
+	})
+}
+
 func TestStatus(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		got := s.run("status")

@@ -24,7 +24,8 @@ and the time is that of the look. A hold that is over was forced where the store
 still knows the reason, expired if its lease was about to end, else released.
 Renewed-late is a lease of which less than a third was left when it was renewed.
 
-PATTERN is as for ls. It ends with a signal, with --for, or after --count changes;
+PATTERN is as for ls, and so is --prefix, without which a hold of a program that has
+one is not known to be forced. It ends with a signal, with --for, or after --count changes;
 while the store does not answer it says so and goes on.
 
 Exit status: 0; 128+n if signal n ended it; 64, 69, 77 as run.`
