@@ -45,7 +45,7 @@ Exit status: 0 if everything was seen, locks or none; 1 if not; 64, 69, 77 as ru
 const listExample = `  holdfast ls
   holdfast ls 'deploy/*' --waiting
   holdfast ls --sort lease --limit 20 --watch 2s
-  holdfast ls --json | jq -r 'select(.lease_ms < 5000) | .name'`
+  holdfast ls --json | jq -r 'select(.lease_ms >= 0 and .lease_ms < 5000) | .name'`
 
 const listTimeout = 30 * time.Second
 
@@ -136,7 +136,7 @@ func orders() map[string]func(a, b driver.Record) int {
 		"name":    func(driver.Record, driver.Record) int { return 0 },
 		"kind":    func(a, b driver.Record) int { return cmp.Compare(a.Kind, b.Kind) },
 		"holder":  func(a, b driver.Record) int { return cmp.Compare(people(a), people(b)) },
-		"lease":   func(a, b driver.Record) int { return cmp.Compare(uint64(a.Remaining), uint64(b.Remaining)) }, // negative is for ever
+		"lease":   func(a, b driver.Record) int { return cmp.Compare(uint64(lease(a)), uint64(lease(b))) }, // negative is for ever
 		"waiters": func(a, b driver.Record) int { return cmp.Compare(waiters(b), waiters(a)) },
 	}
 }
@@ -335,7 +335,7 @@ func (l *listing) rows(w io.Writer, r driver.Record, width int) {
 		name, holder = cut(name, width), cut(holder, width+16)
 	}
 	if !l.wide || len(r.Holds) == 0 {
-		row(name, cmp.Or(holder, "-"), countOf(r), leaseText(r.Remaining), waitersOf(r), "-")
+		row(name, cmp.Or(holder, "-"), countOf(r), leaseText(lease(r)), waitersOf(r), "-")
 		return
 	}
 	for _, h := range r.Holds {

@@ -147,6 +147,51 @@ func names(t *testing.T, r result) []any {
 	return all
 }
 
+// A semaphore's lease is that of the permits that are out, not that of its counter,
+// which has none.
+func TestLeaseOfASemaphore(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		l := s.locker("x")
+		s.take(func() (*holdfast.Lock, error) {
+			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.Lease(20*time.Second))
+		})
+		s.take(func() (*holdfast.Lock, error) {
+			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.Lease(time.Hour))
+		})
+		if got := s.run("ls"); strings.Contains(got.stdout, "for ever") || !strings.Contains(got.stdout, "20s") && !strings.Contains(got.stdout, "19s") {
+			t.Errorf("got %s, want a lease of 20s", got.stdout)
+		}
+		for _, command := range [][]string{{"ls", "--json"}, {"inspect", "--json", "permits"}, {"status", "--json", "permits"}} {
+			if ms := objects(t, s.run(command...))[0]["lease_ms"].(float64); ms <= 10_000 || ms > 20_000 {
+				t.Errorf("%v: got a lease of %v ms, want that of the permit that ends first", command, ms)
+			}
+		}
+		if got := s.run("status", "permits"); !strings.Contains(got.stdout, "lease ends in") {
+			t.Errorf("got %s", got.stdout)
+		}
+	})
+}
+
+func TestLease(t *testing.T) {
+	hold := func(d time.Duration) driver.Hold { return driver.Hold{Holder: driver.Holder{Remaining: d}} }
+	for _, test := range []struct {
+		record time.Duration
+		holds  []driver.Hold
+		want   time.Duration
+	}{
+		{-1, nil, -1},
+		{9, nil, 9},
+		{-1, []driver.Hold{hold(5), hold(3)}, 3},
+		{7, []driver.Hold{hold(-1), hold(3)}, 3},
+		{7, []driver.Hold{hold(3), hold(-1)}, 3},
+		{7, []driver.Hold{hold(-1)}, -1},
+	} {
+		if got := lease(driver.Record{Remaining: test.record, Holds: test.holds}); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test, got, test.want)
+		}
+	}
+}
+
 func TestListSaysThatItIsIncomplete(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		l := s.locker("x")
@@ -255,6 +300,9 @@ func TestStatus(t *testing.T) {
 			t.Errorf("got %v", o)
 		}
 		s.run("status", "job").want(t, 0)
+		if got := endText(-1); got != "never ends" {
+			t.Errorf("got %q", got)
+		}
 		s.hold("job")
 		if got := s.run("status", "job"); got.code != 75 || !strings.Contains(got.stdout, "(ci-runner-7@build:4121), lease ends in") {
 			t.Errorf("got %+v", got)

@@ -12,7 +12,9 @@ import (
 const jsonVersion = 1
 
 // recordJSON is a driver.Record as programs read it. Times are milliseconds; a
-// lease that does not end is -1.
+// lease that does not end is -1. The lease of a name is that of its holds, of
+// several the one that ends first; where there is none, it is for how long the
+// store keeps the name.
 type recordJSON struct {
 	Version   int          `json:"v"`
 	Name      string       `json:"name"`
@@ -62,7 +64,7 @@ type clientJSON struct {
 func recordOf(r driver.Record) recordJSON {
 	j := recordJSON{
 		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Held: r.Held, Waiting: r.Waiting,
-		Holds: []holdJSON{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(r.Remaining),
+		Holds: []holdJSON{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(lease(r)),
 	}
 	if !utf8.ValidString(r.Name) {
 		j.NameBytes = []byte(r.Name)
@@ -86,6 +88,21 @@ func recordOf(r driver.Record) recordJSON {
 		})
 	}
 	return j
+}
+
+// lease returns when the first hold of r ends, negative if none does. A name that
+// nobody holds is kept for so long.
+func lease(r driver.Record) time.Duration {
+	if len(r.Holds) == 0 {
+		return r.Remaining
+	}
+	first := r.Holds[0].Remaining
+	for _, h := range r.Holds[1:] {
+		if h.Remaining >= 0 && (first < 0 || h.Remaining < first) {
+			first = h.Remaining
+		}
+	}
+	return first
 }
 
 func holdOf(h driver.Hold) holdJSON {

@@ -100,7 +100,7 @@ func (l *looking) printStatus(r driver.Record) error {
 	case r.Kind == driver.KindOther:
 		text = "in use for something that is no lock"
 	case r.Held > 0:
-		text = fmt.Sprintf("held by %s, lease ends in %s", people(r), leaseText(r.Remaining))
+		text = fmt.Sprintf("held by %s, lease %s", people(r), endText(lease(r)))
 	case r.Kind != "":
 		text = string(r.Kind) + ", held by nobody"
 	}
@@ -109,6 +109,14 @@ func (l *looking) printStatus(r driver.Record) error {
 	}
 	_, err := fmt.Fprintf(l.env.stdout, "%s: %s\n", clean(r.Name), text)
 	return err
+}
+
+// endText says when a lease ends.
+func endText(d time.Duration) string {
+	if d < 0 {
+		return "never ends"
+	}
+	return "ends in " + leaseText(d)
 }
 
 // statusJSON is the status of a server as programs read it.
