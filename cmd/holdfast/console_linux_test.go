@@ -120,10 +120,11 @@ func TestConsoleProgress(t *testing.T) {
 		return s.locker("ci-runner-7@build:4121").TryLock(t.Context(), "deploy/prod")
 	})
 	c := s.onConsole(200, "run", "deploy/prod", "--", "echo", "mine")
-	c.await(eraseLine + `waiting for lock "deploy/prod", held by `)
+	c.await(eraseLine + `waiting for lock "deploy/prod", held, lease `)
+	c.await("; by ")
 	c.await("ci-runner-7@build:4121")
-	c.await("lease ends in")
-	c.await(" or longer") // who holds it since when, as seen from here
+	c.await(`s for lock "deploy/prod", held `)
+	c.await("s+, lease ") // since when, as seen from here
 	c.resize(30)
 	c.await(eraseLine)
 	line := c.await(eraseLine)
@@ -155,7 +156,7 @@ func TestConsoleProgressInTheQueue(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	c := s.onConsole(200, "hold", "--fair", "job")
-	c.await("1 ahead of you")
+	c.await("1 ahead; by ")
 	queued.signal(syscall.SIGTERM)
 	c.await("you are next")
 	c.press("\x03")
@@ -171,7 +172,7 @@ func TestConsoleInterruptErasesTheLine(t *testing.T) {
 	s.hold("job")
 	before := s.server.Dump()
 	c := s.onConsole(200, "run", "job", "--", "echo", "ran")
-	c.await("held by")
+	c.await("; by ")
 	c.press("\x03")
 	if shown := c.await("status 130"); !strings.HasSuffix(shown, eraseLine+"status 130") {
 		t.Errorf("got %q, want the line erased at the end", shown)

@@ -157,7 +157,7 @@ func TestRunSaysThatItWaits(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	s.server.Del("job")
-	c.wait().want(t, 0, `holdfast: waiting for lock "job", held by `, "ci-runner-7@build:4121", "lease ends in", `holdfast: got lock "job" after `)
+	c.wait().want(t, 0, `holdfast: waiting for lock "job", held, lease `, "; by ", "ci-runner-7@build:4121", `holdfast: got lock "job" after `)
 	s.hold("other")
 	s.run("run", "--skip-ok", "-w", "1500ms", "other", "true").want(t, 0)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -95,19 +94,21 @@ func (p *progress) run(ctx context.Context) {
 func (p *progress) look(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
-	text := fmt.Sprintf("waiting for lock %q", p.name)
-	if waited := time.Since(p.begun); waited >= 2*time.Second {
-		text += " for " + waited.Truncate(time.Second).String()
-	}
 	records, err := p.locker.Look(ctx, p.name)
+	waited := ""
+	if d := time.Since(p.begun); d >= 2*time.Second {
+		waited = d.Truncate(time.Second).String() + " "
+	}
+	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.name)
 	if err != nil || len(records) != 1 {
 		return text
 	}
 	return text + p.describe(records[0])
 }
 
-// describe says who holds the lock, since when as far as it was seen, and who
-// else waits.
+// describe says since when the lock is held, as far as it was seen, until when, who
+// else waits, and who holds it. What may be long stands last: the line is cut where
+// the terminal ends.
 func (p *progress) describe(r driver.Record) string {
 	if len(r.Holds) == 0 {
 		return ""
@@ -116,23 +117,22 @@ func (p *progress) describe(r driver.Record) string {
 	if owner := first.Owner; owner != p.holder {
 		p.holder, p.holding = owner, time.Now().Add(-first.Since)
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, ", held by %s", people(r))
+	text := ", held"
 	if held := time.Since(p.holding); held >= 2*time.Second {
-		fmt.Fprintf(&text, " for %s or longer", held.Truncate(time.Second))
+		text += " " + held.Truncate(time.Second).String() + "+" // before it was looked at, nobody knows
 	}
-	if first.Remaining >= 0 {
-		fmt.Fprintf(&text, ", lease ends in %s", coarse(first.Remaining))
+	if ends := lease(r); ends >= 0 {
+		text += ", lease " + coarse(ends).String()
 	}
 	switch ahead, queued := p.ahead(r); {
 	case queued && ahead > 0:
-		fmt.Fprintf(&text, "; %d ahead of you", ahead)
+		text += fmt.Sprintf(", %d ahead", ahead)
 	case queued:
-		text.WriteString("; you are next")
+		text += ", you are next"
 	case r.Waiting == 0 && r.Listeners > 1:
-		fmt.Fprintf(&text, "; %d others wait too", r.Listeners-1)
+		text += fmt.Sprintf(", %d others wait", r.Listeners-1)
 	}
-	return text.String()
+	return text + "; by " + people(r)
 }
 
 // ahead returns how many stand in the queue before this process.
