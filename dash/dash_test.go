@@ -572,7 +572,7 @@ func TestHistoryTellsOfForce(t *testing.T) {
 				t.Errorf("%s: the timeline tells it %d times, want once:\n%s", name, n, body)
 			}
 		}
-		if body := s.get("/history").body; strings.Count(body, "gone (ann@host)") != 2 {
+		if body := s.get("/history").body; strings.Count(body, "gone (ann@host)") != 2 || !strings.Contains(body, "seen while the dashboard watched") {
 			t.Errorf("the history does not tell:\n%s", body)
 		}
 	})

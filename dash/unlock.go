@@ -57,9 +57,9 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	case !d.shown(f.name):
 		d.refuse(w, r, http.StatusNotFound, "No lock can have that name here.", "")
 	case f.typed != word(f.name):
-		d.askUnlock(w, r, f.name, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was changed.")
+		d.askAgain(w, r, f.name, "What was typed is not the name. Nothing was changed.")
 	case f.reason == "":
-		d.askUnlock(w, r, f.name, http.StatusUnprocessableEntity, "A reason is needed. Nothing was changed.")
+		d.askAgain(w, r, f.name, "A reason is needed. Nothing was changed.")
 	default:
 		d.force(w, r, f)
 	}
@@ -117,6 +117,12 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name strin
 	}
 	c := content{title: "Force unlock", page: "unlock", data: data}
 	d.writeStill(w, r, status, c)
+}
+
+// askAgain answers a form that is not complete, and logs it: it was an attempt.
+func (d *Dashboard) askAgain(w http.ResponseWriter, r *http.Request, name, trouble string) {
+	d.refused(r, name, trouble)
+	d.askUnlock(w, r, name, http.StatusUnprocessableEntity, trouble)
 }
 
 // force ends the hold that f describes, if it is still as it was shown.
@@ -181,7 +187,12 @@ func (d *Dashboard) forced(r *http.Request, f force, h driver.Hold, before held)
 // refuse answers an attempt that was not carried out, and logs it.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, message, name string) {
 	if r.Method == http.MethodPost {
-		d.log.WarnContext(r.Context(), "force-unlock refused", "lock", name, "reason", message, "user", d.user(r), "address", address(r))
+		d.refused(r, name, message)
 	}
 	d.fail(w, r, status, message)
+}
+
+// refused logs an attempt that was not carried out.
+func (d *Dashboard) refused(r *http.Request, name, why string) {
+	d.log.WarnContext(r.Context(), "force-unlock refused", "lock", name, "reason", why, "user", d.user(r), "address", address(r))
 }

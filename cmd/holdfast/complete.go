@@ -41,3 +41,34 @@ func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
+
+// completeValues tells shells what the flags of the commands below root can be, where
+// that is one of a few words.
+func completeValues(root *cobra.Command) {
+	values := map[string][]cobra.Completion{
+		"fail-on":  {"note", "warning", "danger", "never"},
+		"sort":     {"name", "kind", "holder", "lease", "waiters"},
+		"protocol": {"redisson", "plain", "timestamp"},
+		"signal":   {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},
+	}
+	for _, cmd := range root.Commands() {
+		for name, list := range values {
+			if cmd.Flags().Lookup(name) != nil {
+				complete := cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
+				_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails for a flag that there is not
+			}
+		}
+	}
+}
+
+// refuseOtherShells makes completion for a shell that is not known an error: cobra
+// would print the help as if all was well.
+func refuseOtherShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args = noSuchCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}

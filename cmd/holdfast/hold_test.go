@@ -100,6 +100,8 @@ func TestHoldUsage(t *testing.T) {
 		"--for -1s a":                "negative",
 		"--shared --fair a":          "different kinds",
 		"--permits -1 a":             "1 or more",
+		"--permits 0 a":              "1 or more",
+		"--permits 0 --fair a":       "1 or more",
 		"-t 1ms a":                   "too short",
 		"--protocol rediss a":        "redisson, plain or timestamp",
 		"--replicas many a":          "a number, or all",

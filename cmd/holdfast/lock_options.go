@@ -106,7 +106,7 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	switch {
 	case kinds > 1:
 		return usageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
-	case o.permits < 0:
+	case f.Changed("permits") && o.permits < 1:
 		return usageError("--permits %d makes no semaphore; use 1 or more", o.permits)
 	}
 	return nil

@@ -94,6 +94,8 @@ Name the server with --url, HOLDFAST_URL, REDIS_URL or a configuration file.`,
 		newVersionCommand(env),
 		newConfigurationTopic(),
 	)
+	refuseOtherShells(root)
+	completeValues(root)
 	return root
 }
 

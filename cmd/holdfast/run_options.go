@@ -26,6 +26,7 @@ type runOptions struct {
 	shell     bool
 
 	command []string
+	verb    string // run, or elect
 }
 
 func (o *runOptions) addTo(f *pflag.FlagSet) {
@@ -53,6 +54,7 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 // read reads the command line, the environment and the configuration. It reports
 // whether help was all that was asked for, which it has given.
 func (o *runOptions) read(cmd *cobra.Command, args []string, env environment) (helped bool, err error) {
+	o.verb = cmd.Name()
 	if err := o.parse(cmd, args); err != nil {
 		return false, err
 	}
@@ -113,7 +115,7 @@ func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
 func (o *runOptions) checkCommand(*pflag.FlagSet) error {
 	switch {
 	case len(o.command) == 0 || o.command[0] == "":
-		return usageError("no command to run while %q is held; use: holdfast run NAME -- CMD [ARG...]", o.name)
+		return usageError("no command to run while %q is held; use: holdfast %s NAME -- CMD [ARG...]", o.name, o.verb)
 	case o.shell && len(o.command) > 1:
 		return usageError("--shell takes the whole script as one argument; put it in quotes")
 	}

@@ -395,6 +395,8 @@ func TestRunUsage(t *testing.T) {
 		s.run(append([]string{"run"}, strings.Fields(test.args)...)...).want(t, 64, test.want)
 	}
 	s.run("run", "", "true").want(t, 64, "empty")
+	s.run("run", "job").want(t, 64, "use: holdfast run NAME")
+	s.run("elect", "lead").want(t, 64, "use: holdfast elect NAME")
 	s.run("frobnicate").want(t, 64, "frobnicate")
 	s.run("version", "x").want(t, 64, "no arguments")
 	for _, variable := range []string{"HOLDFAST_TTL=soon", "HOLDFAST_LOG_LEVEL=loud", "HOLDFAST_LOG_FORMAT=xml"} {
@@ -489,12 +491,34 @@ func TestMessagesAsJSON(t *testing.T) {
 	s.run("run", "-n", "job", "true").want(t, 75, `"level":"ERROR"`, `"msg":"lock \"job\" is held by`)
 }
 
+func TestValuesAreCompleted(t *testing.T) {
+	for args, want := range map[string]string{
+		"doctor --fail-on ":        "note warning danger never",
+		"ls --sort ":               "name kind holder lease waiters",
+		"status --protocol ":       "redisson plain timestamp",
+		"run --protocol ":          "redisson plain timestamp",
+		"run --signal ":            "TERM INT HUP QUIT USR1 USR2 KILL",
+		"elect --signal ":          "TERM INT HUP QUIT USR1 USR2 KILL",
+		"force-unlock --protocol ": "redisson plain timestamp",
+	} {
+		got := call(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		words := strings.Fields(strings.Split(got.stdout, ":")[0])
+		if got.code != 0 || strings.Join(words, " ") != want {
+			t.Errorf("%s: got %q, want %q", args, got.stdout, want)
+		}
+	}
+}
+
 func TestVersionAndCompletion(t *testing.T) {
 	if got := call(t, nil, "version"); got.code != 0 || !strings.HasPrefix(got.stdout, "holdfast ") {
 		t.Errorf("version: got %+v", got)
 	}
 	if got := call(t, nil, "completion", "bash"); got.code != 0 || !strings.Contains(got.stdout, "complete") {
 		t.Errorf("completion: got %d, %s", got.code, got.stderr)
+	}
+	call(t, nil, "completion", "tcsh").want(t, 64, "tcsh", "completion --help")
+	if got := call(t, nil, "completion"); got.code != 0 || !strings.Contains(got.stdout, "powershell") {
+		t.Errorf("completion: got %+v", got)
 	}
 	if got := call(t, nil); got.code != 0 || !strings.Contains(got.stdout, "run ") {
 		t.Errorf("help: got %+v", got)

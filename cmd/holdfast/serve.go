@@ -35,7 +35,8 @@ everybody at --metrics-listen.
 The configuration has these as listen, base_path, allow_unlock and auth.basic_file,
 auth.token_file, auth.header, auth.trusted, below "serve".
 
-SIGTERM and SIGINT end it, with status 0.`
+SIGTERM and SIGINT end it, with status 0. It is 1 if the system does not let it listen;
+64, 69, 77 as run.`
 
 const serveExample = `  holdfast serve --url redis://localhost:6379
   holdfast serve --listen :7070 --basic-file users --tls-cert cert.pem --tls-key key.pem

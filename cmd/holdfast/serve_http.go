@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -173,7 +174,7 @@ func runServers(ctx context.Context, list []*webServer, closing func()) error {
 	for _, s := range list {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 		if err != nil {
-			first = usageError("listen on %s: %w", s.address, err)
+			first = cannotListen(s.address, err)
 			break
 		}
 		server := &http.Server{
@@ -206,6 +207,16 @@ func runServers(ctx context.Context, list []*webServer, closing func()) error {
 		return nil
 	}
 	return first
+}
+
+// cannotListen gives an error of Listen its status. An address that makes no sense is
+// of the command line; that the system refuses it, such as one that another program
+// listens on, may be over soon.
+func cannotListen(address string, err error) error {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return &exitError{code: exitFailure, err: fmt.Errorf("listen on %s: %w", address, err)}
+	}
+	return usageError("listen on %s: %w", address, err)
 }
 
 func (s *webServer) serve(server *http.Server, listener net.Listener) error {

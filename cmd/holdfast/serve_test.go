@@ -306,7 +306,11 @@ func TestServePortInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	r := call(t, bare("HOLDFAST_URL="+s.url), "serve", "--listen", taken.Addr().String())
-	if r.code != exitUsage || !strings.Contains(r.stderr, "in use") {
+	if r.code != exitFailure || !strings.Contains(r.stderr, "in use") {
+		t.Errorf("got status %d: %s", r.code, r.stderr)
+	}
+	r = call(t, bare("HOLDFAST_URL="+s.url), "serve", "--listen", "127.0.0.1:99999")
+	if r.code != exitUsage || !strings.Contains(r.stderr, "99999") {
 		t.Errorf("got status %d: %s", r.code, r.stderr)
 	}
 }
