@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -150,12 +151,13 @@ func beginnings(name string) []string {
 // registrations reads keys: "" where there is none. Those that could not be read are
 // left out.
 func (l *lister) registrations(ctx context.Context, keys []string) map[string]string {
+	size := listPage
+	if l.info.Cluster {
+		size = 1
+	}
 	var calls []Call
-	for size := listPage; len(keys) > 0; keys = keys[size:] {
-		if size = min(listPage, len(keys)); l.info.Cluster {
-			size = 1
-		}
-		calls = append(calls, Call{Script: l.scripts.clients, Keys: keys[:size]})
+	for some := range slices.Chunk(keys, size) {
+		calls = append(calls, Call{Script: l.scripts.clients, Keys: some})
 	}
 	if len(calls) == 0 {
 		return nil

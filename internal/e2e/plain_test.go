@@ -366,6 +366,7 @@ func TestPlainLeastRightsAreEnough(t *testing.T) {
 		if err := b.Break(context.WithoutCancel(bounded(t)), "stock:42", holders[0], "why"); err != nil {
 			t.Fatalf("%s: Break: %v", protocol, err)
 		}
+		wantForced(t, b, "stock:42", holders[0].Owner, "why")
 	}
 }
 

@@ -157,6 +157,8 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 			if err := b.Break(bounded(t), c.Name, holders[0], "stuck deploy"); err != nil {
 				t.Fatalf("Break: %v", err)
 			}
+			wantForced(t, b, c.Name, holders[0].Owner, "stuck deploy")
+			wantForced(t, b, c.Name, holders[0].Owner+"0", "")
 		}, driver.Forced, "stuck deploy"},
 	} {
 		c.Owner = clientID + ":" + step.name

@@ -53,6 +53,15 @@ func mustRelease(t *testing.T, b driver.Backend, c driver.Claim) {
 	}
 }
 
+// wantForced checks what those who watch learn of a hold that is over.
+func wantForced(t *testing.T, b *redishold.Backend, name, owner, want string) {
+	t.Helper()
+	why, err := b.Forced(bounded(t), []driver.Ended{{Name: name, Owner: owner}})
+	if err != nil || len(why) != 1 || why[0] != want {
+		t.Fatalf("Forced: got %q and error %v, want %q", why, err, want)
+	}
+}
+
 func mustInspect(t *testing.T, b *redishold.Backend, name string) map[string]driver.Holder {
 	t.Helper()
 	holders, err := b.Inspect(bounded(t), name)
@@ -212,6 +221,8 @@ func TestReadWriteInspectAndBreakOneHold(t *testing.T) {
 	if err := b.Break(bounded(t), "stock:42", h, "stuck deploy"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
+	wantForced(t, b, "stock:42", h.Owner, "stuck deploy")
+	wantForced(t, b, "stock:42", two.Owner, "")
 	renewals, err := b.Renew(bounded(t), []driver.Claim{one, two})
 	var gone *driver.GoneError
 	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.Forced || renewals[1].Err != nil {

@@ -548,6 +548,9 @@ func TestListRights(t *testing.T) {
 		if n, err := lookEverywhere(s.Context(), l); err != nil || n != 3 {
 			s.Fatalf("got %d locks and error %v, want 3", n, err)
 		}
+		if why, err := l.Forced(s.Context(), []driver.Ended{{Name: "fair", Owner: owner}}); err != nil || why[0] != "" {
+			s.Fatalf("got %q and error %v, want that nobody was forced", why, err)
+		}
 		for _, right := range strings.Fields(rights) {
 			switch right {
 			case "+evalsha", "+eval", "+info", "+hello", "+ping", "+hget", "+llen", "+get": // to connect; for more than there is here; for clients that register
