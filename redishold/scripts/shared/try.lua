@@ -9,7 +9,8 @@
 local refused = {0}
 
 local function would(command, ...)
-  if redis.acl_check_cmd and not redis.acl_check_cmd(command, ...) then
+  local asked, may = pcall(redis.acl_check_cmd, command, ...) -- one that was renamed is an error
+  if asked and not may then
     refused[1] = refused[1] + 1
     refused[#refused + 1] = command
     refused[#refused + 1] = "NOPERM this user has no permissions to run the '" .. string.lower(command) .. "' command"
