@@ -345,6 +345,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 	if a.req.wait == 0 {
 		return a.busy()
 	}
+	a.locker.reports.start()
 	a.locker.logWaiting(ctx, a)
 	a.reportWait(ctx)
 	if a.place == nil && !a.alone() {
@@ -383,7 +384,7 @@ func (a *acquisition) spareWaiter() driver.Waiter {
 func (a *acquisition) busyHere(holder *lease, out driver.Outcome) {
 	switch {
 	case holder != nil:
-		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed())}
+		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed()), Held: holder.current().held()}
 	case out.Holder == "":
 		out.Holder = "another goroutine of this process"
 	}
@@ -391,7 +392,7 @@ func (a *acquisition) busyHere(holder *lease, out driver.Outcome) {
 }
 
 func (a *acquisition) busy() error {
-	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter}
+	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, Held: a.last.Held}
 }
 
 // outOfTime is the error when waiting came to its end: ctx's own if ctx is over,

@@ -34,13 +34,18 @@ type BusyError struct {
 	Name      string
 	Holder    string        // for people; "" if the store does not tell
 	Remaining time.Duration // what is left of the holder's lease if it is not renewed; 0 if unknown
+	Held      time.Duration // for how long the holder has held it; 0 if unknown
 }
 
-// Error names the lock, its holder and when the lease ends.
+// Error names the lock, its holder, for how long it has been held and when the
+// lease ends.
 func (e *BusyError) Error() string {
 	holder := e.Holder
 	if holder == "" {
 		holder = "another client"
+	}
+	if e.Held >= time.Second { // most locks are over before: it would say nothing
+		holder += " for " + coarse(e.Held).String()
 	}
 	if e.Remaining <= 0 {
 		return fmt.Sprintf("lock %q is held by %s", e.Name, holder)

@@ -47,12 +47,17 @@ type gate struct {
 type queue struct {
 	key         gateKey
 	first, last *ticket
+	waiters     int    // how many stand from first to last
 	holder      *lease // nil while the head is asking
 	turns       int    // how often the next lease may be handed on; 0 if nothing is known
 
 	// others is how many clients elsewhere heard of the last release of the name
 	// from here, and may be waiting for it; unknown if that is not known.
 	others int
+
+	// asking is since when the head is known to wait, 0 if nobody has looked. It is
+	// for reports, as ticket.seen is.
+	asking instant
 
 	// What the head last heard of a holder elsewhere, for those who do not wait;
 	// nil if nothing.
@@ -72,8 +77,9 @@ type ticket struct {
 	gate       *gate
 	ready      chan struct{} // receives once when it is the ticket's turn
 	prev, next *ticket
-	turn       bool // it is the head's, or was given a hold
-	takes      bool // may be given a hold instead of the turn to ask
+	turn       bool    // it is the head's, or was given a hold
+	takes      bool    // may be given a hold instead of the turn to ask
+	seen       instant // since when it is known to wait; 0 if nobody has looked
 
 	hold  *hold         // what it was given
 	crowd bool          // it had to wait, so that others may behind it
@@ -109,6 +115,7 @@ func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 		q.first = t
 	}
 	q.last = t
+	q.waiters++
 	return t, false
 }
 
@@ -277,6 +284,7 @@ func (q *gate) advance(yield time.Duration) driver.Waiter {
 		return w
 	}
 	q.remove(t)
+	q.asking = t.seen
 	t.turn, t.crowd, t.turns, t.yield = true, true, q.turns, yield
 	t.ready <- struct{}{} // has room
 	return nil
@@ -295,6 +303,7 @@ func (q *gate) remove(t *ticket) {
 		q.last = t.prev
 	}
 	t.prev, t.next = nil, nil
+	q.waiters--
 }
 
 // newGate returns a gate under its key. The mutex is held.

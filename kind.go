@@ -65,6 +65,20 @@ func (k kind) mode() driver.Mode {
 	}
 }
 
+// shown is what people see a kind as.
+func (k kind) shown() driver.Kind {
+	switch k {
+	case fair:
+		return driver.KindFair
+	case reader, writer:
+		return driver.KindReadWrite
+	case permit:
+		return driver.KindSemaphore
+	default:
+		return driver.KindMutex
+	}
+}
+
 // readWrite says that a kind is a side of a read-write lock.
 func (k kind) readWrite() bool { return k == reader || k == writer }
 

@@ -28,6 +28,7 @@ type Locker struct {
 
 	gates      gates
 	keeper     keeper
+	reports    reports
 	background background.Group
 
 	epoch time.Time
@@ -48,6 +49,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	l.settings, l.invalid = opts.settings(l.info)
 	l.gates.init()
 	l.keeper.init(l)
+	l.reports.init(l)
 	return l
 }
 

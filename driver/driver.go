@@ -96,6 +96,7 @@ type Outcome struct {
 
 	RetryAfter time.Duration // not granted: the latest moment to try again without being woken; 0 if unknown
 	Holder     string        // not granted: who holds the name, for people; "" if unknown
+	Held       time.Duration // not granted: for how long that holder has held it; 0 if unknown
 	Ahead      any           // not granted: what the store saw; given back to Waiter.Wait
 }
 

@@ -136,9 +136,12 @@ type Record struct {
 type Hold struct {
 	Holder // as Inspect returns it, and Break takes it
 
-	Mode   Mode
-	Token  uint64        // its first fencing token; 0 if the store does not tell
-	Since  time.Duration // how long ago it was granted; 0 if the store does not tell
+	Mode Mode
+	// Token and Since are of the holder that has it now, or a few seconds ago, where
+	// one process hands a lock from holder to holder. They are 0 if the store does not
+	// tell; it may begin to tell when a hold is some seconds old.
+	Token  uint64        // the fencing token
+	Since  time.Duration // how long ago that holder got it
 	Client Client
 }
 
@@ -168,6 +171,19 @@ type Detail struct {
 	Record
 	Token uint64 // the last fencing token drawn for the name; 0 if the store does not keep one per name
 	Keys  []Key  // what the store keeps, key by key; none in a store that has no keys
+
+	// Waits are the clients that say that they wait without a place in Waiters, the
+	// longest first. Who waits for a few seconds only, and who uses another library,
+	// is not among them.
+	Waits []ClientWait
+}
+
+// ClientWait is a client some of whose goroutines wait for a name.
+type ClientWait struct {
+	Client Client
+	Mode   Mode          // how they want to hold the name
+	Waited time.Duration // the longest of them, at least
+	Count  int           // how many goroutines wait
 }
 
 // Key is one key of a store, as it is there.

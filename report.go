@@ -1,0 +1,202 @@
+package holdfast
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// heartbeat is how often a client says what it holds and waits for, and how
+	// old that has to be: most locks are over before, and cost nothing.
+	heartbeat = 2 * time.Second
+	// reportLimit bounds one call of Report.
+	reportLimit = time.Second
+
+	// So many holds and waits are told, the oldest of them.
+	reportHolds = 64
+	reportWaits = 32
+	// lookChunk is how many leases or queues are looked at before those who lock
+	// and unlock may go on.
+	lookChunk = 512
+)
+
+// reports tells the store, for people, what is held and waited for. It looks at
+// the leases and queues from a timer of its own, so that no lock pays for it. The
+// keeper and those who wait for the store start the timer; it goes on for as long
+// as there is something to tell.
+type reports struct {
+	locker *Locker
+	store  driver.Reporter // nil if the store has no use for it
+
+	// running is true while the timer is set or beat runs. Only beat uses told.
+	running atomic.Bool
+	told    bool // what was told last is still kept
+}
+
+func (r *reports) init(l *Locker) {
+	r.locker = l
+	r.store, _ = l.backend.(driver.Reporter)
+}
+
+// start sets the timer, if it is not set. It is for those who have been holding
+// or waiting for a while.
+func (r *reports) start() {
+	if r.store != nil && !r.running.Load() && r.running.CompareAndSwap(false, true) {
+		time.AfterFunc(heartbeat, r.beat)
+	}
+}
+
+// beat tells what there is to tell, and once that there is no more.
+func (r *reports) beat() {
+	report := r.collect(r.locker.elapsed())
+	some := len(report.Holds)+len(report.Waits) > 0
+	if some || r.told {
+		r.send(report)
+		r.told = some
+	}
+	if some {
+		time.AfterFunc(heartbeat, r.beat)
+		return
+	}
+	r.running.Store(false)
+}
+
+// send makes the call. Its failure, or panic, is no lock's trouble.
+func (r *reports) send(report driver.Report) {
+	log := r.locker.log
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("the store panicked while it was told what is held", "backend", r.locker.info.Name, "panic", p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), reportLimit)
+	defer cancel()
+	if err := r.store.Report(ctx, report); err != nil {
+		log.Debug("what is held and waited for is not shown to others", "backend", r.locker.info.Name, "err", err)
+	}
+}
+
+// collect returns what is held and waited for since a heartbeat or longer.
+func (r *reports) collect(now instant) driver.Report {
+	l := r.locker
+	report := driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
+
+	leases := l.keeper.old(now - heartbeat)
+	report.MoreHolds = leases.more
+	for _, one := range leases.list {
+		if hold, ok := one.reported(now); ok {
+			report.Holds = append(report.Holds, hold)
+			report.TTL = max(report.TTL, one.ttl)
+		}
+	}
+	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.Held, a.Held) })
+
+	waits := l.gates.old(now)
+	report.MoreWaits = waits.more
+	for _, one := range waits.list {
+		report.Waits = append(report.Waits, driver.ReportedWait{
+			Name: one.key.name, Kind: one.key.kind.shown(), Mode: one.key.kind.mode(), Waited: now - one.since, Count: one.count,
+		})
+	}
+	return report
+}
+
+// reported describes the hold that has the lease, if it has had it for as long as
+// a heartbeat.
+func (l *lease) reported(now instant) (driver.ReportedHold, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.holder
+	return driver.ReportedHold{
+		Name: l.name, Owner: l.owner, Kind: l.kind.shown(), Mode: l.kind.mode(), Token: h.token, Held: now - h.since,
+	}, !l.over && now-h.since >= heartbeat
+}
+
+// old returns the oldest leases of those that were granted at the given instant or
+// before.
+func (k *keeper) old(before instant) oldest[*lease] {
+	found := oldest[*lease]{most: reportHolds}
+	for from, all := 0, 1; from < all; from += lookChunk {
+		k.mu.Lock()
+		all = len(k.leases)
+		for _, l := range k.leases[min(from, all):min(from+lookChunk, all)] {
+			// Meanwhile they change places: one may come twice, or be left out.
+			if l.first.since <= before && !slices.Contains(found.list, l) {
+				found.add(l, func(l *lease) instant { return l.first.since })
+			}
+		}
+		k.mu.Unlock()
+	}
+	return found
+}
+
+// waitedFor is a queue in which somebody waits.
+type waitedFor struct {
+	key   gateKey
+	since instant
+	count int
+}
+
+// old returns the queues in which somebody has waited for a heartbeat or longer, of
+// many those with the longest wait. A wait counts from when it is first seen here:
+// the clock is not read for each that begins.
+func (g *gates) old(now instant) oldest[waitedFor] {
+	found := oldest[waitedFor]{most: reportWaits}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, q := range g.m { // queues that come or go while the mutex is not held may be missed
+		if w, ok := q.waits(now); ok && now-w.since >= heartbeat {
+			found.add(w, func(w waitedFor) instant { return w.since })
+		}
+		if n++; n%lookChunk == 0 {
+			g.mu.Unlock()
+			g.mu.Lock()
+		}
+	}
+	return found
+}
+
+// waits says who waits in the queue, and since when: whoever asks the store at its
+// head, and those behind. The mutex is held.
+func (q *queue) waits(now instant) (w waitedFor, ok bool) {
+	for t := q.last; t != nil && t.seen == 0; t = t.prev {
+		t.seen = now
+	}
+	w = waitedFor{key: q.key, count: q.waiters}
+	switch {
+	case q.holder == nil:
+		if q.asking == 0 {
+			q.asking = now
+		}
+		w.since = q.asking
+		w.count++
+	case q.first != nil:
+		w.since = q.first.seen
+	}
+	return w, w.count > 0
+}
+
+// oldest is a list of the oldest, the oldest first.
+type oldest[T any] struct {
+	most int
+	list []T
+	more int // how many were left out
+}
+
+func (o *oldest[T]) add(one T, since func(T) instant) {
+	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t instant) int { return cmp.Compare(since(e), t) })
+	if len(o.list) == o.most {
+		o.more++
+		if at == o.most {
+			return
+		}
+		o.list = o.list[:o.most-1]
+	}
+	o.list = slices.Insert(o.list, at, one)
+}

@@ -1,0 +1,313 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+const heartbeat = 2 * time.Second
+
+// noting is a store that is told what is held and waited for.
+type noting struct {
+	*memhold.Backend
+	fail func(context.Context) error
+
+	mu   sync.Mutex
+	told []driver.Report
+	at   []time.Time
+}
+
+func newNoting() *noting { return &noting{Backend: memhold.New()} }
+
+func (n *noting) Report(ctx context.Context, r driver.Report) error {
+	n.mu.Lock()
+	n.told, n.at = append(n.told, r), append(n.at, time.Now())
+	n.mu.Unlock()
+	if n.fail != nil {
+		return n.fail(ctx)
+	}
+	return nil
+}
+
+func (n *noting) reports() []driver.Report {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.told)
+}
+
+// last returns the last report, and how many there were.
+func (n *noting) last() (driver.Report, int) {
+	told := n.reports()
+	if len(told) == 0 {
+		return driver.Report{}, 0
+	}
+	return told[len(told)-1], len(told)
+}
+
+// Locks that are held, and waited for, for less than a heartbeat are told to
+// nobody, however many there are.
+func TestShortLocksAreNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newNoting()
+		l := holdfast.New(store, nil)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for i := range 60 {
+					lock := mustLock(t, l, fmt.Sprint("job:", i%7))
+					time.Sleep(300 * time.Millisecond)
+					mustUnlock(t, lock)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		if got, n := store.last(); n != 0 {
+			t.Errorf("%d reports, the last %+v, want none", n, got)
+		}
+	})
+}
+
+// What is held for longer is told once in each heartbeat, all with one call, and
+// once more when there is nothing left.
+func TestLongLocksAreReportedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newNoting()
+		l := holdfast.New(store, &holdfast.Options{Note: "ci"})
+		var locks holdfast.Locks
+		for i := range 5 {
+			locks = append(locks, mustLock(t, l, fmt.Sprint("job:", i)))
+		}
+		read, err := l.RWMutex("book").Read.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks = append(locks, read)
+		time.Sleep(time.Minute)
+		told := store.reports()
+		if n := len(told); n < 28 || n > 30 {
+			t.Errorf("%d reports in a minute, want one in each of 30 heartbeats, from the first or second", n)
+		}
+		r := told[len(told)-1]
+		if r.Client == "" || r.Note != "ci" || r.TTL != 30*time.Second || len(r.Holds) != 6 || r.MoreHolds != 0 || len(r.Waits) != 0 {
+			t.Fatalf("got %+v, want the six holds of ci", r)
+		}
+		for _, h := range r.Holds {
+			want := driver.ReportedHold{Name: h.Name, Owner: h.Owner, Kind: driver.KindMutex, Held: h.Held}
+			if h.Name == "book" {
+				want.Kind, want.Mode = driver.KindReadWrite, driver.Shared
+			}
+			for _, k := range locks {
+				if k.Name() == h.Name {
+					want.Token = k.Token()
+				}
+			}
+			if h != want || !strings.HasPrefix(h.Owner, r.Client+":") || want.Token == 0 {
+				t.Errorf("got %+v, want %+v", h, want)
+			}
+			between(t, "held", h.Held, time.Minute-heartbeat, time.Minute)
+		}
+		if err := locks.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		end, n := store.last()
+		if len(end.Holds) != 0 || n != len(told)+1 {
+			t.Errorf("%d reports after the end, the last %+v, want one, of nothing", n-len(told), end)
+		}
+	})
+}
+
+// Of very much only the oldest is told.
+func TestReportsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newNoting()
+		l := holdfast.New(store, nil)
+		other := holdfast.New(store, nil)
+		var all holdfast.Locks
+		hold := func(l *holdfast.Locker, name string) {
+			all = append(all, mustLock(t, l, name))
+			time.Sleep(time.Microsecond)
+		}
+		for i := range 700 {
+			hold(l, fmt.Sprint("job:", i))
+		}
+		for i := range 40 {
+			hold(other, fmt.Sprint("busy:", i))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				if _, err := l.Lock(ctx, fmt.Sprint("busy:", i)); !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		for range 10 { // what is short is not counted either
+			short := mustLock(t, l, "short")
+			time.Sleep(time.Second)
+			mustUnlock(t, short)
+		}
+		var mine driver.Report
+		for _, r := range store.reports() {
+			if strings.HasPrefix(r.Holds[0].Name, "job:") {
+				mine = r
+			}
+		}
+		if len(mine.Holds) != 64 || mine.MoreHolds != 700-64 || len(mine.Waits) != 32 || mine.MoreWaits != 8 {
+			t.Fatalf("got %d holds and %d more, %d waits and %d more", len(mine.Holds), mine.MoreHolds, len(mine.Waits), mine.MoreWaits)
+		}
+		for i, h := range mine.Holds {
+			if want := fmt.Sprint("job:", i); h.Name != want {
+				t.Fatalf("hold %d is %s, want the oldest ones first", i, h.Name)
+			}
+		}
+		cancel()
+		wg.Wait()
+		if err := all.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A lock that was handed on inside of the process is that of its present holder.
+func TestReportAfterAHandoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newNoting()
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{For: time.Hour}})
+		kick := mustLock(t, l, "job") // its queue makes the next grant one that is handed on
+		next := make(chan *holdfast.Lock)
+		for range 2 {
+			go func() { next <- mustLock(t, l, "job") }()
+			synctest.Wait()
+		}
+		mustUnlock(t, kick)
+		first := <-next
+		time.Sleep(10 * time.Second)
+		before, _ := store.last()
+		mustUnlock(t, first)
+		second := <-next
+		time.Sleep(heartbeat)
+		if r, _ := store.last(); len(r.Holds) != 0 {
+			t.Errorf("got %+v, want nothing of a holder that has just begun", r)
+		}
+		time.Sleep(8 * time.Second)
+		after, _ := store.last()
+		if len(before.Holds) != 1 || len(after.Holds) != 1 {
+			t.Fatalf("got %+v, then %+v, want a hold each", before, after)
+		}
+		a, b := before.Holds[0], after.Holds[0]
+		if a.Owner != b.Owner || a.Token != first.Token() || b.Token != second.Token() || a.Token == b.Token {
+			t.Errorf("got %+v, then %+v, want one owner with tokens %d and %d", a, b, first.Token(), second.Token())
+		}
+		between(t, "held by the second", b.Held, 6*time.Second, 10*time.Second)
+		mustUnlock(t, second)
+	})
+}
+
+// Goroutines that wait are told as one wait for the name, with how many they are;
+// behind a holder elsewhere as behind one of this process.
+func TestWaitsAreReported(t *testing.T) {
+	for _, elsewhere := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newNoting()
+			l := holdfast.New(store, nil)
+			holder := l
+			if elsewhere {
+				holder = holdfast.New(store.Backend, nil) // without reports
+			}
+			lock := mustLock(t, holder, "job")
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { mustUnlock(t, mustLock(t, l, "job")) })
+			}
+			time.Sleep(10 * time.Second)
+			r, _ := store.last()
+			if len(r.Waits) != 1 || r.Waits[0].Name != "job" || r.Waits[0].Count != 3 || r.Waits[0].Kind != driver.KindMutex {
+				t.Fatalf("elsewhere %v: got %+v, want three who wait for the job", elsewhere, r)
+			}
+			between(t, "waited", r.Waits[0].Waited, 5*time.Second, 10*time.Second)
+			mustUnlock(t, lock)
+			wg.Wait()
+			time.Sleep(10 * time.Second)
+			if r, _ := store.last(); len(r.Waits)+len(r.Holds) != 0 {
+				t.Errorf("got %+v after the end", r)
+			}
+		})
+	}
+}
+
+// The wait of who asks at the head goes on from that in the queue.
+func TestWaitGoesOnAtTheHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newNoting()
+		l, other := holdfast.New(store, nil), holdfast.New(store.Backend, nil)
+		lock := mustLock(t, other, "job")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = l.Lock(ctx, "job") })
+		synctest.Wait()
+		wg.Go(func() { mustUnlock(t, mustLock(t, l, "job")) })
+		time.Sleep(20 * time.Second)
+		cancel()
+		time.Sleep(5 * time.Second)
+		r, _ := store.last()
+		if len(r.Waits) != 1 || r.Waits[0].Count != 1 {
+			t.Fatalf("got %+v, want one who waits", r)
+		}
+		between(t, "waited", r.Waits[0].Waited, 15*time.Second, 25*time.Second)
+		mustUnlock(t, lock)
+		wg.Wait()
+	})
+}
+
+// A store that fails, hangs or panics when it is told costs the locks nothing.
+func TestReportsThatFail(t *testing.T) {
+	for what, fail := range map[string]func(context.Context) error{
+		"fails": func(context.Context) error { return errors.New("no rights") }, "hangs": hang,
+		"panics": func(context.Context) error { panic("no") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newNoting()
+			store.fail = fail
+			l := holdfast.New(store, nil)
+			lock := mustLock(t, l, "job")
+			time.Sleep(time.Minute)
+			if _, n := store.last(); n < 15 {
+				t.Errorf("%s: %d reports in a minute, want it to go on", what, n)
+			}
+			mustUnlock(t, lock)
+			time.Sleep(heartbeat) // what hangs is given up soon
+		})
+	}
+}
+
+// Who is refused learns for how long the lock has been held.
+func TestBusyErrorTellsHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdfast.New(memhold.New(), &holdfast.Options{Note: "ci-7"})
+		lock := mustLock(t, l, "deploy")
+		time.Sleep(3*time.Minute + 12*time.Second)
+		_, err := l.TryLock(t.Context(), "deploy")
+		var busy *holdfast.BusyError
+		if !errors.As(err, &busy) || busy.Held != 3*time.Minute+12*time.Second {
+			t.Fatalf("got %v, want a BusyError", err)
+		}
+		if want := `lock "deploy" is held by ci-7 for 3m12s, lease ends in `; !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %q, want %q…", err, want)
+		}
+		mustUnlock(t, lock)
+	})
+}
