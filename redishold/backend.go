@@ -91,12 +91,13 @@ type Backend struct {
 
 	fairWait time.Duration
 
-	server  server
-	publish [2]string // both commands that publish
-	clients registrar
-	names   names
-	lists   lists
-	topics  topics
+	server   server
+	publish  [2]string // both commands that publish
+	clients  registrar
+	names    names
+	lists    lists
+	reporter reporter
+	topics   topics
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
 

@@ -29,7 +29,7 @@ func queueConn(strangers int64, known bool) *fakeConn {
 		case c.Script.Name() == "fair_acquire":
 			return Result{Value: []any{int64(0), int64(20000), "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57", "1", fairAlive, strangers}}
 		case c.Script.Name() == "client" && known:
-			return Result{Value: `{"note":"somebody"}`}
+			return Result{Value: []any{`{"note":"somebody"}`, "1763768514123"}}
 		}
 		return Result{}
 	}

@@ -52,7 +52,7 @@ func showHolder(t *testing.T, slots fuzzSlots, protocol Protocol, owner, record 
 		case "acquire":
 			return Result{Value: []any{int64(0), int64(1500), owner, "1"}}
 		case "client":
-			return Result{Value: record}
+			return Result{Value: []any{record, "1763768514123"}}
 		case "explain":
 			return Result{Value: []any{int64(1), owner, "", int64(1)}}
 		case "renew":

@@ -69,6 +69,15 @@ func (l *layout) marks(lock string) string {
 	return l.prefix + "holdfast:gone:" + tagged(lock) + ":"
 }
 
+// waiting returns the key of those who wait for the lock at p, for people. Like
+// the marks it lies in the lock's slot.
+func (l *layout) waiting(p place) string {
+	if strings.Contains(l.prefix, "{") {
+		return p.lock + ":holdfast:waiting"
+	}
+	return l.prefix + "holdfast:waiting:" + tagged(p.lock)
+}
+
 // leaseText is a TTL and how scripts are told it.
 type leaseText struct {
 	ttl  time.Duration

@@ -23,8 +23,9 @@ const (
 
 // listScripts are the scripts that look, and change nothing.
 type listScripts struct {
-	scan, masters, clients, look, plain, keys, marks *Script
-	tell, wakeFair                                   *Script
+	scan, masters, clients, look, plain, keys *Script
+	marks, waits                              *Script
+	tell, wakeFair                            *Script
 }
 
 func loadListScripts() listScripts {
@@ -36,6 +37,7 @@ func loadListScripts() listScripts {
 		plain:   loadScript("list_plain"),
 		keys:    loadScript("list_keys"),
 		marks:   loadScript("list_marks"),
+		waits:   loadScript("list_waits"),
 
 		tell:     loadScript("tell"),
 		wakeFair: loadScript("fair_wake"),

@@ -70,11 +70,13 @@ func (b *Backend) Detail(ctx context.Context, name string) (driver.Detail, error
 	d := driver.Detail{Record: records[0]}
 	p := l.layout.locate(name)
 	keys := l.detailKeys(p, d.Record)
-	value, err := l.call(ctx, Call{
+	results := l.do(ctx, Call{
 		Script: l.scripts.keys,
 		Keys:   keys,
 		Args:   []string{strconv.Itoa(detailMembers), strconv.Itoa(detailBytes)},
-	})
+	}, l.waitsCall(p))
+	d.Waits = l.parseWaits(results[1])
+	value, err := results[0].Value, results[0].Err
 	if err != nil {
 		return driver.Detail{}, l.classify(p, err)
 	}

@@ -1,9 +1,7 @@
 package redishold
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +14,10 @@ import (
 const (
 	maxPeople    = 4096        // how many clients are remembered
 	strangerLife = time.Second // how long one without a registration is: it may be about to come
+
+	// holdsLife is for how long a client that did not name a hold is not asked again
+	// for it.
+	holdsLife = 2 * time.Second
 )
 
 // people remembers what clients say of themselves, for as long as names does: a
@@ -27,19 +29,31 @@ type people struct {
 
 type knownClient struct {
 	client driver.Client
+	holds  map[string]heldSince // by owner, of holds that are some seconds old
+	read   time.Time
 	ends   time.Time
 }
 
-// get returns a client that was asked for lately.
-func (p *people) get(uuid string) (driver.Client, bool) {
+// get returns a client that was asked for lately, and again not long ago if it
+// did not name the hold of one of owners.
+func (p *people) get(uuid string, owners []string) (knownClient, bool) {
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, ok := p.known[uuid]
-	return known.client, ok && time.Now().Before(known.ends)
+	if !ok || !now.Before(known.ends) {
+		return known, false
+	}
+	for _, owner := range owners {
+		if _, named := known.holds[owner]; !named && known.client.Library == "holdfast" {
+			return known, now.Before(known.read.Add(holdsLife))
+		}
+	}
+	return known, true
 }
 
 // put remembers clients.
-func (p *people) put(clients map[string]driver.Client) {
+func (p *people) put(clients map[string]knownClient) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,32 +62,36 @@ func (p *people) put(clients map[string]driver.Client) {
 	}
 	for uuid, client := range clients {
 		life := nameLife
-		if client.Library != "holdfast" {
+		if client.client.Library != "holdfast" {
 			life = strangerLife
 		}
-		p.known[uuid] = knownClient{client, now.Add(life)}
+		client.read, client.ends = now, now.Add(life)
+		p.known[uuid] = client
 	}
 }
 
 // introduce fills in who the owners in records are. A failure costs nothing but
 // the names.
 func (l *lister) introduce(ctx context.Context, records []driver.Record) {
-	owners := map[string]string{}
+	asked := map[string]subject{}
 	for _, r := range records {
 		for _, h := range r.Holds {
-			owners[clientOf(h.Owner)] = r.Name
+			asked[clientOf(h.Owner)] = asked[clientOf(h.Owner)].with(r.Name, ownerOf(h))
 		}
 		for _, w := range r.Waiters {
-			owners[clientOf(w.Owner)] = r.Name
+			asked[clientOf(w.Owner)] = asked[clientOf(w.Owner)].with(r.Name)
 		}
 	}
-	delete(owners, "")
-	clients := l.meet(ctx, owners)
+	delete(asked, "")
+	clients := l.meet(ctx, asked)
 	for i := range records {
 		for j := range records[i].Holds {
 			h := &records[i].Holds[j]
 			if h.Mode != driver.Permit || clientOf(h.Owner) != "" {
 				h.Client, h.Note = l.describe(h.Owner, clients)
+				if said, ok := clients[h.Client.ID].holds[ownerOf(*h)]; ok {
+					h.Token, h.Since = said.token, max(time.Since(said.since), time.Millisecond)
+				}
 			}
 		}
 		for j := range records[i].Waiters {
@@ -83,13 +101,26 @@ func (l *lister) introduce(ctx context.Context, records []driver.Record) {
 	}
 }
 
-// meet returns what clients say of themselves, of whose UUIDs each stands with a name
-// that it has to do with.
-func (l *lister) meet(ctx context.Context, uuids map[string]string) map[string]driver.Client {
-	clients := make(map[string]driver.Client, len(uuids))
+// ownerOf returns the owner of h as its client knows it.
+func ownerOf(h driver.Hold) string { return strings.TrimSuffix(h.Owner, writeField) }
+
+// subject is a client that is asked about.
+type subject struct {
+	name   string   // that it has to do with
+	owners []string // of its holds
+}
+
+func (s subject) with(name string, owners ...string) subject {
+	return subject{name, append(s.owners, owners...)}
+}
+
+// meet returns what the clients with the given UUIDs say of themselves; with each
+// come the owners of its holds that are asked about.
+func (l *lister) meet(ctx context.Context, about map[string]subject) map[string]knownClient {
+	clients := make(map[string]knownClient, len(about))
 	var asked, keys []string
-	for uuid := range uuids {
-		if client, ok := l.people.get(uuid); ok {
+	for uuid, s := range about {
+		if client, ok := l.people.get(uuid, s.owners); ok {
 			clients[uuid] = client
 			continue
 		}
@@ -97,15 +128,18 @@ func (l *lister) meet(ctx context.Context, uuids map[string]string) map[string]d
 	}
 	ctx, cancel := context.WithTimeout(ctx, asideLimit)
 	defer cancel()
-	texts := l.registrations(ctx, keys)
-	abroad := l.abroad(ctx, uuids, asked, texts)
-	fresh := make(map[string]driver.Client)
+	home := l.registrations(ctx, keys)
+	abroad := l.abroad(ctx, about, asked, home)
+	fresh := make(map[string]knownClient)
 	for _, uuid := range asked {
-		text, read := texts[l.layout.client(uuid)]
+		own, read := home[l.layout.client(uuid)]
 		if !read {
 			continue
 		}
-		fresh[uuid] = l.parseClient(uuid, cmp.Or(text, abroad[uuid]))
+		if own.text == "" {
+			own = abroad[uuid]
+		}
+		fresh[uuid] = l.parseClient(uuid, own.text, own.now)
 		clients[uuid] = fresh[uuid]
 	}
 	l.people.put(fresh)
@@ -115,22 +149,22 @@ func (l *lister) meet(ctx context.Context, uuids map[string]string) map[string]d
 // abroad returns the registrations of those clients whose program has a longer
 // prefix than this one, which sees its locks under their whole names. Where that
 // prefix ends nobody knows: the beginnings of the name are tried.
-func (l *lister) abroad(ctx context.Context, uuids map[string]string, asked []string, home map[string]string) map[string]string {
+func (l *lister) abroad(ctx context.Context, about map[string]subject, asked []string, home map[string]reading) map[string]reading {
 	var keys []string
 	owner := map[string]string{} // by key
 	for _, uuid := range asked {
-		if text, read := home[l.layout.client(uuid)]; !read || text != "" {
+		if own, read := home[l.layout.client(uuid)]; !read || own.text != "" {
 			continue
 		}
-		for _, begin := range beginnings(uuids[uuid]) {
+		for _, begin := range beginnings(about[uuid].name) {
 			key := l.layout.prefix + begin + "holdfast:client:" + uuid
 			keys, owner[key] = append(keys, key), uuid
 		}
 	}
-	found := map[string]string{}
-	for key, text := range l.registrations(ctx, keys) {
-		if text != "" {
-			found[owner[key]] = text
+	found := map[string]reading{}
+	for key, there := range l.registrations(ctx, keys) {
+		if there.text != "" {
+			found[owner[key]] = there
 		}
 	}
 	return found
@@ -148,9 +182,14 @@ func beginnings(name string) []string {
 	return list
 }
 
-// registrations reads keys: "" where there is none. Those that could not be read are
-// left out.
-func (l *lister) registrations(ctx context.Context, keys []string) map[string]string {
+// reading is a registration as it was read.
+type reading struct {
+	text string // "" if there is none
+	now  int64  // when that was, by the clock of the server that has it
+}
+
+// registrations reads keys. Those that could not be read are left out.
+func (l *lister) registrations(ctx context.Context, keys []string) map[string]reading {
 	size := listPage
 	if l.info.Cluster {
 		size = 1
@@ -162,32 +201,38 @@ func (l *lister) registrations(ctx context.Context, keys []string) map[string]st
 	if len(calls) == 0 {
 		return nil
 	}
-	read := make(map[string]string)
+	read := make(map[string]reading)
 	for i, result := range l.do(ctx, calls...) {
 		l.spent += 1 + len(calls[i].Keys)
 		found, ok := texts(result.Value)
-		if result.Err != nil || !ok || len(found) != len(calls[i].Keys) {
+		if result.Err != nil || !ok || len(found) != 1+len(calls[i].Keys) {
 			l.log.Debug("redis: read who clients are", "error", result.Err)
 			continue
 		}
+		now, _ := strconv.ParseInt(found[0], 10, 64)
 		for j, key := range calls[i].Keys {
-			read[key] = found[j]
+			read[key] = reading{found[1+j], now}
 		}
 	}
 	return read
 }
 
-// parseClient reads a registration; one that is not there is Redisson's, where
-// Redisson can be.
-func (l *lister) parseClient(uuid, text string) driver.Client {
-	var d description
-	if text == "" || json.Unmarshal([]byte(text), &d) != nil {
+// parseClient reads a registration, when the server's clock stood at now; one that
+// is not there is Redisson's, where Redisson can be.
+func (l *lister) parseClient(uuid, text string, now int64) knownClient {
+	s, ok := parseStatement(text)
+	if !ok {
 		client := driver.Client{ID: uuid}
 		if l.own == nil {
 			client.Library = "redisson"
 		}
-		return client
+		return knownClient{client: client}
 	}
+	return knownClient{client: s.client(uuid), holds: s.holdsAt(now)}
+}
+
+// client is d for programs.
+func (d description) client(uuid string) driver.Client {
 	started, _ := time.Parse(time.RFC3339, d.Started)
 	return driver.Client{
 		ID: uuid, Library: "holdfast",
@@ -197,9 +242,10 @@ func (l *lister) parseClient(uuid, text string) driver.Client {
 }
 
 // describe says who owner is, for programs and for people.
-func (l *lister) describe(owner string, clients map[string]driver.Client) (driver.Client, string) {
+func (l *lister) describe(owner string, clients map[string]knownClient) (driver.Client, string) {
 	uuid := clientOf(owner)
-	client, ok := clients[uuid]
+	known, ok := clients[uuid]
+	client := known.client
 	switch {
 	case !ok:
 		return driver.Client{ID: uuid}, printable(owner)

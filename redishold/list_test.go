@@ -41,7 +41,7 @@ func lookAll(c Call) Result {
 }
 
 func unregistered(c Call) Result {
-	return Result{Value: slices.Repeat([]any{""}, len(c.Keys))}
+	return Result{Value: append([]any{"1763768514123"}, slices.Repeat([]any{""}, len(c.Keys))...)}
 }
 
 func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
@@ -140,7 +140,7 @@ func TestLookRemembersClients(t *testing.T) {
 		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
 			"list_look": lookAll,
 			"list_clients": func(Call) Result {
-				return Result{Value: []any{`{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`}}
+				return Result{Value: []any{"1763768514123", `{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`}}
 			},
 		})}
 		b := New(conn, nil)

@@ -235,8 +235,11 @@ func registered(answers map[string]func(Call) Result) func(Call) Result {
 		}
 		return Result{Value: found}
 	}
-	answers["client"] = func(c Call) Result { return Result{Value: read(c.Keys[0])} }
-	answers["list_clients"], answers["semaphore_whose"] = all, all
+	answers["client"] = func(c Call) Result { return Result{Value: []any{read(c.Keys[0]), "1763768514123"}} }
+	answers["semaphore_whose"] = all
+	answers["list_clients"] = func(c Call) Result {
+		return Result{Value: append([]any{"1763768514123"}, asList(all(c).Value)...)}
+	}
 	return answering(answers)
 }
 

@@ -67,6 +67,7 @@ type written struct {
 type registration struct {
 	ttl       time.Duration
 	due, ends time.Time
+	holds     string // what it says of holds; a try or a renewal writes it without
 }
 
 // uuidOf returns the client's part of an owner, "" if it has none.

@@ -160,7 +160,7 @@ func TestPerson(t *testing.T) {
 		text := `{"note":"ci@host:4121\u001b[2J"}`
 		conn := &fakeConn{answer: func(c Call) Result {
 			if c.Script.Name() == "client" {
-				return Result{Value: text}
+				return Result{Value: []any{text, "1763768514123"}}
 			}
 			return Result{}
 		}}

@@ -163,7 +163,8 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	case reply.state == tryGone:
 		return driver.Outcome{}, lost(reply.mark)
 	default:
-		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining), Holder: b.person(ctx, reply.owner)}
+		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
+		out.Holder, out.Held = b.holding(ctx, reply.owner)
 		if reply.alive > 0 {
 			out.Ahead = b.queued(t, reply)
 		} else {

@@ -30,6 +30,8 @@ func TestListCluster(t *testing.T) {
 			for _, prefix := range []string{"", "app:", "{app}:"} {
 				l := holdfast.New(redishold.New(conn, &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "me"})
 				listCluster(t, l, adapter)
+				o := &redishold.Options{Prefix: prefix}
+				reportCluster(t, redishold.New(conn, o), redishold.New(conn, o), adapter)
 				records, err := l.Look(t.Context(), "free", "a}b{c", "x")
 				if prefix != "{app}:" && (err == nil || records[0].Kind != "" || records[1].Kind != driver.KindUnknown || records[2].Kind != "") {
 					t.Errorf("a name that a cluster cannot place: got %+v, %v", records, err)
@@ -40,6 +42,45 @@ func TestListCluster(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// reportCluster says what is held and waited for in many slots, and wants to be
+// told so.
+func reportCluster(t *testing.T, b, eye *redishold.Backend, names string) {
+	t.Helper()
+	l := holdfast.New(b, nil)
+	r := driver.Report{Note: "me", TTL: 30 * time.Second}
+	var locks []*holdfast.Lock
+	for i := range 20 {
+		lock := mustTake(t, l.Mutex(fmt.Sprintf("%s:told:%d", names, i)).Lock)
+		records, err := l.Look(t.Context(), lock.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := records[0].Holds[0]
+		r.Client = h.Client.ID
+		r.Holds = append(r.Holds, driver.ReportedHold{Name: lock.Name(), Owner: h.Owner, Kind: driver.KindMutex, Token: lock.Token(), Held: time.Minute})
+		r.Waits = append(r.Waits, driver.ReportedWait{Name: lock.Name(), Kind: driver.KindMutex, Waited: time.Minute, Count: 3})
+		locks = append(locks, lock)
+	}
+	if err := b.Report(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for _, lock := range locks {
+		d, err := eye.Detail(t.Context(), lock.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := d.Holds[0]; h.Token != lock.Token() || h.Since < time.Minute || len(d.Waits) != 1 || d.Waits[0].Count != 3 {
+			t.Errorf("%s: got %+v, waits %+v", lock.Name(), h, d.Waits)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := b.Report(t.Context(), driver.Report{Client: r.Client}); err != nil {
+		t.Error(err)
 	}
 }
 

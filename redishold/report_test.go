@@ -1,0 +1,304 @@
+package redishold
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// reportCalls returns the calls of reports sent so far, as "script key" and, for
+// one that forgets, "-".
+func (c *fakeConn) reportCalls() (calls []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, sent := range c.sent {
+		for _, call := range sent {
+			if !strings.HasPrefix(call.Script.Name(), "report") {
+				continue
+			}
+			text := call.Script.Name() + " " + call.Keys[0]
+			if call.Args[1] == "" {
+				text += " -"
+			}
+			calls = append(calls, text)
+		}
+	}
+	return calls
+}
+
+func testReport(tokens ...uint64) driver.Report {
+	r := driver.Report{Client: testUUID, Note: "ci", TTL: 30 * time.Second}
+	for _, token := range tokens {
+		r.Holds = append(r.Holds, driver.ReportedHold{
+			Name: "orders", Owner: testUUID + ":5", Kind: driver.KindMutex, Token: token, Held: 3 * time.Second,
+		})
+	}
+	return r
+}
+
+func waitingFor(names ...string) driver.Report {
+	r := driver.Report{Client: testUUID, TTL: 30 * time.Second}
+	for _, name := range names {
+		r.Waits = append(r.Waits, driver.ReportedWait{Name: name, Kind: driver.KindMutex, Waited: 3 * time.Second, Count: 2})
+	}
+	return r
+}
+
+func mustReport(t *testing.T, b *Backend, r driver.Report) {
+	t.Helper()
+	if err := b.Report(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is held is written when it changes, and again before the registration
+// ends, so that no try writes it without.
+func TestReportIsWrittenWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{}
+		b := New(conn, &Options{Prefix: "app:"})
+		mustTry(t, b, testClaim("orders"))
+		for range 300 { // ten minutes
+			mustTry(t, b, testClaim("orders"))
+			mustReport(t, b, testReport(7))
+			time.Sleep(2 * time.Second)
+		}
+		mustReport(t, b, testReport(7))
+		calls := conn.reportCalls()
+		if n := len(calls); n < 20 || n > 31 || calls[0] != "report app:holdfast:client:"+testUUID {
+			t.Fatalf("got %d reports in ten minutes, the first %q, want one every 20 s or so", n, calls[0])
+		}
+		if n := len(conn.registrations()); n != 1 {
+			t.Errorf("got %d registrations without holds, want the first alone", n)
+		}
+		mustReport(t, b, testReport(8))
+		mustReport(t, b, testReport())
+		mustReport(t, b, testReport())
+		if n := len(conn.reportCalls()); n != len(calls)+2 {
+			t.Errorf("got %d reports, want one of the new token and one of nothing", n-len(calls))
+		}
+	})
+}
+
+func TestReportSaysWhatIsHeld(t *testing.T) {
+	conn := &fakeConn{}
+	r := testReport(7)
+	r.Holds[0].Name, r.Holds[0].Mode, r.MoreHolds = strings.Repeat("x", 9999), driver.Shared, 3
+	mustReport(t, New(conn, nil), r)
+	last := conn.sent[len(conn.sent)-1]
+	if len(last) != 1 || len(last[0].Args[0]) > 1000 || last[0].Args[1] != "90000" {
+		t.Fatalf("got %+v, want a short call for 90 s", last)
+	}
+	var s statement
+	if err := json.Unmarshal([]byte(last[0].Args[0]), &s); err != nil {
+		t.Fatal(err)
+	}
+	want := heldText{Name: s.Holds[0].Name, Owner: testUUID + ":5", Kind: "mutex", Mode: "shared", Token: 7, Held: 3000}
+	if s.Note != "ci" || s.PID == 0 || s.More != 3 || len(s.Holds) != 1 || s.Holds[0] != want {
+		t.Errorf("got %+v, want %+v", s, want)
+	}
+}
+
+// A try that has to register for longer writes no holds: the next report does.
+func TestReportAfterARegistration(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, nil)
+	mustReport(t, b, testReport(7))
+	long := testClaim("orders")
+	long.TTL = time.Hour
+	mustTry(t, b, long)
+	mustReport(t, b, testReport(7))
+	if got := len(conn.reportCalls()); got != 2 || len(conn.registrations()) != 1 {
+		t.Fatalf("got %d reports, want it repeated", got)
+	}
+	if ttl := conn.sent[len(conn.sent)-1][0].Args[1]; len(ttl) < 7 {
+		t.Errorf("written for %s ms: the long registration is cut short", ttl)
+	}
+}
+
+func TestReportIsRepeatedAfterAFailure(t *testing.T) {
+	conn := &fakeConn{answer: failing("report", "NOPERM no")}
+	b := New(conn, nil)
+	for range 2 {
+		if err := b.Report(t.Context(), testReport(7)); err == nil {
+			t.Error("no error")
+		}
+	}
+	if n := len(conn.reportCalls()); n != 2 {
+		t.Errorf("got %d attempts, want 2", n)
+	}
+}
+
+// Who waits is noted with each report, and forgotten once.
+func TestReportOfWaits(t *testing.T) {
+	conn := &fakeConn{}
+	b := New(conn, &Options{Prefix: "app:"})
+	for _, r := range []driver.Report{waitingFor("a", "b"), waitingFor("b", "b"), waitingFor(), waitingFor()} {
+		mustReport(t, b, r)
+	}
+	const key = "report_wait app:holdfast:waiting:{app:"
+	want := []string{key + "a}", key + "b}", key + "a} -", key + "b}", key + "b} -"}
+	if got := conn.reportCalls(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The key of those who wait lies in the slot of the lock, and what has no place in
+// a cluster is left out.
+func TestReportOfWaitsInACluster(t *testing.T) {
+	for prefix, names := range map[string][]string{"": {"a", "{t}:a", "a}b", "{}"}, "app:": {"a", "x{t}"}, "{app}:": {"a", "b{c}"}} {
+		conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }}
+		b := New(conn, &Options{Prefix: prefix})
+		mustReport(t, b, waitingFor(names...))
+		for _, name := range names {
+			p := b.layout.locate(name)
+			key := b.layout.waiting(p)
+			sent := slices.Contains(conn.reportCalls(), "report_wait "+key)
+			if placeable(p) != nil {
+				if sent {
+					t.Errorf("%q is reported", p.lock)
+				}
+			} else if !sent || slotOf(key) != slotOf(p.lock) {
+				t.Errorf("%q: sent %v to %q, in slot %d, not %d", p.lock, sent, key, slotOf(key), slotOf(p.lock))
+			}
+			if w := (&walk{lister: &lister{Backend: b}}); !w.beside(key) {
+				t.Errorf("a List takes %q for a lock", key)
+			}
+		}
+	}
+}
+
+// statements answers list_clients with a registration that was written so long ago.
+func statements(ago time.Duration, token uint64) func(Call) Result {
+	const now = 1763768514123
+	return func(c Call) Result {
+		return Result{Value: []any{fmt.Sprint(now), fmt.Sprintf(
+			`{"at":%d,"note":"ci","pid":7,"program":"p","host":"h","holds":[{"name":"orders","owner":"%s:1","token":%d,"held_ms":3000}]}`,
+			now-ago.Milliseconds(), testUUID, token,
+		)}}
+	}
+}
+
+// Look tells since when, by the clock of the server alone, and asks again for a
+// hold that its client did not name.
+func TestLookTellsSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := testUUID + ":1"
+		answers := map[string]func(Call) Result{
+			"list_look": func(Call) Result {
+				return Result{Value: []any{[]any{"hash", ints(9), []any{owner, "1"}, ints(1), []any{ints(0)}, ints(0), ints(-1)}}}
+			},
+			"list_clients": statements(10*time.Second, 42),
+		}
+		conn := &fakeConn{answer: answering(answers)}
+		b := New(conn, nil)
+		check := func(token uint64, since time.Duration, asked int) {
+			t.Helper()
+			records, err := b.Look(t.Context(), "orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h := records[0].Holds[0]; h.Token != token || h.Since != since || h.Client.PID != 7 || conn.count("list_clients") != asked {
+				t.Errorf("got token %d since %v of %+v, asked %d times", h.Token, h.Since, h.Client, conn.count("list_clients"))
+			}
+		}
+		check(42, 13*time.Second, 1)
+		time.Sleep(5 * time.Second)
+		check(42, 18*time.Second, 1)
+		owner = testUUID + ":2"
+		check(0, 0, 2)
+		check(0, 0, 2)
+		time.Sleep(holdsLife)
+		check(0, 0, 3)
+		owner = testUUID + ":1"
+		check(42, 13*time.Second, 3)
+	})
+}
+
+// Numbers that others wrote may be anything.
+func TestAge(t *testing.T) {
+	const big, year = int64(1) << 62, 365 * 24 * time.Hour
+	for _, c := range []struct {
+		now, then, ms int64
+		least, most   time.Duration
+	}{
+		{1000, 400, 50, 650 * time.Millisecond, 650 * time.Millisecond},
+		{0, 1000, 5, 0, 0},
+		{big, -big, big, 99 * year, 101 * year},
+		{-big, big, -big, 0, 0},
+	} {
+		if got := age(c.now, c.then, c.ms); got < c.least || got > c.most {
+			t.Errorf("age(%d, %d, %d): got %v", c.now, c.then, c.ms, got)
+		}
+	}
+}
+
+// Who is refused learns for how long, where the holder has said so.
+func TestBusyTellsHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := testUUID + ":1"
+		conn := &fakeConn{answer: func(c Call) Result {
+			switch c.Script.Name() {
+			case "client":
+				list := statements(10*time.Second, 42)(c).Value.([]any)
+				return Result{Value: []any{list[1], list[0]}}
+			case "acquire":
+				return Result{Value: []any{int64(0), int64(1500), owner, "1"}}
+			}
+			return Result{}
+		}}
+		b := New(conn, nil)
+		if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci" || o.Held != 13*time.Second {
+			t.Errorf("got %+v, want ci for 13s", o)
+		}
+		owner = testUUID + ":2"
+		if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci" || o.Held != 0 {
+			t.Errorf("got %+v, want ci for nobody knows how long", o)
+		}
+	})
+}
+
+// What clients say of their waits is told if it is fresh and makes sense.
+func TestDetailTellsWhoWaits(t *testing.T) {
+	const now = 1763768514123
+	id := func(n int) string { return fmt.Sprintf("%08d-2746-4f0e-9d4a-0f6f0b7f2c11", n) }
+	said := func(ago, waited, count int64, mode string) string {
+		return fmt.Sprintf(`{"at":%d,"note":"n\u001b","pid":7,"program":"p","host":"h","mode":%q,"waited_ms":%d,"count":%d}`, now-ago, mode, waited, count)
+	}
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+		"list_look": lookAll, "list_clients": unregistered,
+		"list_keys": func(c Call) Result {
+			return Result{Value: slices.Repeat([]any{[]any{"none", ints(-2), ints(0), ""}}, len(c.Keys))}
+		},
+		"list_waits": func(c Call) Result {
+			if c.Keys[0] != "holdfast:waiting:{orders}" {
+				t.Errorf("looked at %q", c.Keys[0])
+			}
+			return Result{Value: []any{
+				fmt.Sprint(now), id(1), said(1000, 2000, 4, "exclusive"), id(2), said(11_000, 50_000, 1, "exclusive"),
+				id(3), said(0, 9000, -3, "shared"), "x", said(0, 1, 1, ""), id(4), "no JSON",
+			}}
+		},
+	})}
+	d, err := New(conn, nil).Detail(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := func(n int) driver.Client {
+		return driver.Client{ID: id(n), Library: "holdfast", Program: "p", Host: "h", PID: 7, Note: "n"}
+	}
+	want := []driver.ClientWait{
+		{Client: client(3), Mode: driver.Shared, Waited: 9 * time.Second, Count: 1},
+		{Client: client(1), Mode: driver.Exclusive, Waited: 3 * time.Second, Count: 4},
+	}
+	if !slices.Equal(d.Waits, want) {
+		t.Errorf("got %+v, want %+v", d.Waits, want)
+	}
+}

@@ -1,0 +1,9 @@
+-- report: note for people who a client is and what it holds.
+--
+-- KEYS   1 registration of the client
+-- ARGV   1 description in JSON, an object that is not empty, 2 ttl in ms
+-- Reply  1
+-- Uses   stamped
+
+redis.call('SET', KEYS[1], stamped(ARGV[1]), 'PX', ARGV[2])
+return 1
