@@ -412,6 +412,29 @@ func TestKindsOfLocks(t *testing.T) {
 	})
 }
 
+// The page of a lock shows the clients that say that they wait, and how many of
+// their goroutines do.
+func TestClientsThatWait(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("job")
+		s.store.mu.Lock()
+		s.store.waits = []driver.ClientWait{
+			{Client: driver.Client{Library: "holdfast", Program: "worker", Host: "web-2", PID: 77, Note: "<b>"}, Waited: 95 * time.Second, Count: 12},
+			{Client: driver.Client{Library: "holdfast", Note: "me"}, Mode: driver.Shared, Waited: 5 * time.Second, Count: 1},
+		}
+		s.store.mu.Unlock()
+		body := s.get("/lock?name=job").body
+		for _, want := range []string{"web-2 · worker · pid 77", "&lt;b&gt;", "<td>12</td>", "1m 35s", ">me<", "shared"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %q in\n%s", want, body)
+			}
+		}
+		if strings.Contains(body, `<p class="none">Nobody`) {
+			t.Errorf("it says that nobody waits:\n%s", body)
+		}
+	})
+}
+
 func TestBasePath(t *testing.T) {
 	inBubble(t, &dash.Options{BasePath: "locks"}, func(t *testing.T, s *site) {
 		for path, want := range map[string]int{

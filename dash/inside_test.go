@@ -66,6 +66,47 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// A hold whose token and age are told only later, or not for a moment, is still the
+// same; one with another token is that of the next holder.
+func TestHoldThatIsToldLater(t *testing.T) {
+	var table table
+	table.init(NewHistory())
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	tell := func(after time.Duration, token uint64, since time.Duration) held {
+		table.found(at.Add(after), []driver.Record{{Name: "job", Kind: driver.KindMutex, Held: 1, Holds: []driver.Hold{{
+			Holder: driver.Holder{Owner: "a:1", Holds: 1, Remaining: 30 * time.Second}, Token: token, Since: since,
+		}}}}, false, nil)
+		e, _ := table.get("job")
+		return e.holds[0]
+	}
+	happened := func() int {
+		return len(table.history.of("job", time.Time{}, 10, func(s *happening) bool { return s.Kind != happenedRenew }))
+	}
+	table.pass.number = 2
+	if h := tell(0, 0, 0); h.exact || !h.since.Equal(at) {
+		t.Errorf("got %+v, want it first seen", h)
+	}
+	granted := at.Add(-time.Second)
+	for after, h := range []held{tell(2*time.Second, 7, 3*time.Second), tell(3*time.Second, 0, 0), tell(4*time.Second, 7, 5100*time.Millisecond)} {
+		if !h.exact || !h.since.Equal(granted) {
+			t.Errorf("%d: got %+v, want it since %v", after, h, granted)
+		}
+	}
+	if n := happened(); n != 1 {
+		t.Errorf("%d happenings, want that it was acquired", n)
+	}
+	if h := tell(30*time.Second, 8, 5*time.Second); !h.since.Equal(at.Add(25 * time.Second)) {
+		t.Errorf("got %+v, want the next holder's", h)
+	}
+	if n := happened(); n != 3 {
+		t.Errorf("%d happenings, want a release and another acquire", n)
+	}
+	tell(31*time.Second, 0, 0)
+	if h := tell(60*time.Second, 9, 4*time.Second); !h.since.Equal(at.Add(56 * time.Second)) {
+		t.Errorf("got %+v, want the holder's after a gap", h)
+	}
+}
+
 func TestHistoryIsLimited(t *testing.T) {
 	h := NewHistory()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -31,6 +31,7 @@ type stateData struct {
 	More      int
 	Waiters   []waiterData
 	MoreWait  int
+	Clients   []clientData
 	Listeners int // -1 if nobody knows
 	CLI       []string
 }
@@ -38,6 +39,14 @@ type stateData struct {
 type waiterData struct {
 	person
 	Place int
+	Mode  string
+	Since ago
+}
+
+// clientData is a client that waits without a place in line.
+type clientData struct {
+	person
+	Count int
 	Mode  string
 	Since ago
 }
@@ -117,7 +126,23 @@ func (d *Dashboard) state(name string, told detail, live bool) stateData {
 		s.Waiters = append(s.Waiters, w)
 	}
 	s.MoreWait = max(0, e.Waiting-len(e.Waiters))
+	s.Clients = clients(e, told, live)
 	return s
+}
+
+// clients returns who says that it waits without a place in line.
+func clients(e entry, told detail, live bool) (list []clientData) {
+	for _, w := range told.Waits {
+		c := clientData{
+			person: describe(w.Client, "", w.Client.Note), Count: w.Count,
+			Since: since(told.seen.Add(-w.Waited).Round(time.Second), false, live),
+		}
+		if e.Kind == driver.KindReadWrite || w.Mode == driver.Shared {
+			c.Mode = w.Mode.String()
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // keys shows what the store keeps, key by key.

@@ -95,6 +95,15 @@ type store struct {
 	mute   bool
 	walks  error // how each walk ends, after three names
 	looked int   // names
+	waits  []driver.ClientWait
+}
+
+func (s *store) Detail(ctx context.Context, name string) (driver.Detail, error) {
+	d, err := s.Backend.Detail(ctx, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d.Waits = s.waits
+	return d, err
 }
 
 var errDown = errors.New("connection refused")

@@ -132,7 +132,7 @@ func (t *table) put(now time.Time, r driver.Record, why reasons) {
 // hold returns what is known of h, if it is the same grant as before.
 func (e entry) hold(h driver.Hold) (held, bool) {
 	for i, o := range e.Holds {
-		if o.Owner == h.Owner && o.Mode == h.Mode && (o.Token == h.Token || o.Token == 0) {
+		if o.Owner == h.Owner && o.Mode == h.Mode && (o.Token == h.Token || o.Token == 0 || h.Token == 0) {
 			return e.holds[i], true
 		}
 	}
@@ -145,8 +145,8 @@ func (o held) next(now time.Time, since time.Duration, h driver.Hold, had bool) 
 	if !had {
 		n = held{since: now}
 	}
-	if h.Since > 0 && !n.exact {
-		n.since, n.exact = now.Add(-h.Since), true
+	if told := now.Add(-h.Since); h.Since > 0 && (!n.exact || told.Sub(n.since) > jitter) { // later: it was handed on
+		n.since, n.exact = told, true
 	}
 	if h.Remaining < 0 {
 		n.ends, n.span = time.Time{}, 0

@@ -134,7 +134,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	}
 	const changed = "The lock has changed since it was shown. Nothing was done: look again."
 	for _, h := range told.Holds {
-		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token {
+		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token && h.Token != 0 && f.token != 0 { // 0: not told yet
 			continue
 		}
 		e, _ := d.table.get(f.name)

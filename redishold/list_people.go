@@ -149,7 +149,7 @@ func (l *lister) meet(ctx context.Context, about map[string]subject) map[string]
 // abroad returns the registrations of those clients whose program has a longer
 // prefix than this one, which sees its locks under their whole names. Where that
 // prefix ends nobody knows: the beginnings of the name are tried.
-func (l *lister) abroad(ctx context.Context, about map[string]subject, asked []string, home map[string]reading) map[string]reading {
+func (l *lister) abroad(ctx context.Context, about map[string]subject, asked []string, home map[string]card) map[string]card {
 	var keys []string
 	owner := map[string]string{} // by key
 	for _, uuid := range asked {
@@ -161,7 +161,7 @@ func (l *lister) abroad(ctx context.Context, about map[string]subject, asked []s
 			keys, owner[key] = append(keys, key), uuid
 		}
 	}
-	found := map[string]reading{}
+	found := map[string]card{}
 	for key, there := range l.registrations(ctx, keys) {
 		if there.text != "" {
 			found[owner[key]] = there
@@ -182,14 +182,14 @@ func beginnings(name string) []string {
 	return list
 }
 
-// reading is a registration as it was read.
-type reading struct {
+// card is a registration as it was read.
+type card struct {
 	text string // "" if there is none
 	now  int64  // when that was, by the clock of the server that has it
 }
 
 // registrations reads keys. Those that could not be read are left out.
-func (l *lister) registrations(ctx context.Context, keys []string) map[string]reading {
+func (l *lister) registrations(ctx context.Context, keys []string) map[string]card {
 	size := listPage
 	if l.info.Cluster {
 		size = 1
@@ -201,7 +201,7 @@ func (l *lister) registrations(ctx context.Context, keys []string) map[string]re
 	if len(calls) == 0 {
 		return nil
 	}
-	read := make(map[string]reading)
+	read := make(map[string]card)
 	for i, result := range l.do(ctx, calls...) {
 		l.spent += 1 + len(calls[i].Keys)
 		found, ok := texts(result.Value)
@@ -211,7 +211,7 @@ func (l *lister) registrations(ctx context.Context, keys []string) map[string]re
 		}
 		now, _ := strconv.ParseInt(found[0], 10, 64)
 		for j, key := range calls[i].Keys {
-			read[key] = reading{found[1+j], now}
+			read[key] = card{found[1+j], now}
 		}
 	}
 	return read

@@ -412,7 +412,7 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 				server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: cluster}, nil },
 				answer: answering(map[string]func(Call) Result{"list_look": lookAll, "list_clients": func(c Call) Result {
 					asked += len(c.Keys)
-					var found []any
+					found := []any{"1000"}
 					for _, key := range c.Keys {
 						text := ""
 						if key == test.at+"holdfast:client:"+testUUID {

@@ -28,7 +28,8 @@ lease ends by itself: waiting for that is safer.
 
 On a terminal it shows the holder and asks for the name of the lock. Elsewhere, and
 with --yes, it wants to be told whom: --holder takes an id as inspect shows it
-(owner), --token a fencing token where the store keeps one per hold.
+(owner), --token the fencing token, which inspect shows of a hold of Holdfast's that is
+a few seconds old.
 
 Only the hold that was shown is ended. If it is over or has changed meanwhile,
 nothing happens, and the exit status is 1; so it is if nobody holds the lock, or if
@@ -168,7 +169,7 @@ func (c *forcing) choose(ctx context.Context) (driver.Record, driver.Hold, error
 		return r, driver.Hold{}, c.no("nobody holds %q", c.name)
 	}
 	if c.token != 0 && !tellsTokens(r) {
-		return r, driver.Hold{}, usageError("this store does not keep the token of a hold: give --holder, as inspect shows it")
+		return r, driver.Hold{}, usageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
 	}
 	var found []driver.Hold
 	for _, h := range r.Holds {

@@ -17,8 +17,9 @@ import (
 const inspectLong = `Inspect shows all that the store keeps of the lock NAME: its kind, who holds it,
 how often and for how long, who waits, and its keys as they are.
 
-The store does not keep since when a lock is held; see tail. Exit status: 0, also
-if the name is free; 64, 69, 77 as run.`
+Clients of Holdfast say with which fencing token and since when they hold a lock, and
+that they wait, when either has lasted for a few seconds; others do not. Exit status:
+0, also if the name is free; 64, 69, 77 as run.`
 
 // lookLimit bounds commands that ask one question.
 const lookLimit = 10 * time.Second
@@ -52,8 +53,9 @@ func newInspectCommand(env environment) *cobra.Command {
 // detailJSON is a driver.Detail as programs read it.
 type detailJSON struct {
 	recordJSON
-	Token uint64    `json:"token,omitempty"`
-	Keys  []keyJSON `json:"keys"`
+	Token uint64     `json:"token,omitempty"`
+	Waits []waitJSON `json:"waits,omitempty"`
+	Keys  []keyJSON  `json:"keys"`
 }
 
 type keyJSON struct {
@@ -64,7 +66,7 @@ type keyJSON struct {
 }
 
 func detailOf(d driver.Detail) detailJSON {
-	j := detailJSON{recordJSON: recordOf(d.Record), Token: d.Token, Keys: []keyJSON{}}
+	j := detailJSON{recordJSON: recordOf(d.Record), Token: d.Token, Waits: waitsOf(d), Keys: []keyJSON{}}
 	for _, k := range d.Keys {
 		j.Keys = append(j.Keys, keyJSON{k.Name, k.Type, leaseOf(k.Remaining), k.Value})
 	}
@@ -92,6 +94,7 @@ func printDetail(w io.Writer, d driver.Detail) error {
 	}
 	p.holds(d.Record)
 	p.waiters(d.Record)
+	p.waits(d.Waits)
 	if d.Listeners >= 0 {
 		p.line("listening", "%d clients", d.Listeners)
 	}
@@ -153,6 +156,25 @@ func (p *page) waiters(r driver.Record) {
 	if more := r.Waiting - len(r.Waiters); more > 0 {
 		p.line("", "and %d more", more)
 	}
+}
+
+// waits says who waits without a place in a queue.
+func (p *page) waits(waits []driver.ClientWait) {
+	for _, w := range waits {
+		p.line("waiting", "%s", waitText(w))
+	}
+}
+
+// waitText is a client that waits, for people.
+func waitText(w driver.ClientWait) string {
+	text := person("", w.Client.Note, w.Client) + " for " + coarse(w.Waited).String()
+	if w.Count > 1 {
+		text += fmt.Sprintf(", %d goroutines", w.Count)
+	}
+	if w.Mode == driver.Shared {
+		text += ", to read"
+	}
+	return text
 }
 
 // keys prints keys as they are; the values come escaped.

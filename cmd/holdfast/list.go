@@ -307,9 +307,9 @@ func (l *listing) table(records []driver.Record) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(l.out, 0, 0, 2, ' ', 0)
-	header := "NAME\tKIND\tHOLDER\tCOUNT\tLEASE\tWAITERS"
+	header := "NAME\tKIND\tHOLDER\tCOUNT\tHELD\tLEASE\tWAITERS"
 	if l.wide {
-		header += "\tOWNER"
+		header += "\tTOKEN\tOWNER"
 	}
 	_, _ = fmt.Fprintln(w, header) // Flush returns the error
 	width := 0
@@ -323,10 +323,10 @@ func (l *listing) table(records []driver.Record) error {
 }
 
 func (l *listing) rows(w io.Writer, r driver.Record, width int) {
-	row := func(name, holder, count, lease, waiters, owner string) {
-		cells := []string{name, kindOf(r), holder, count, lease, waiters}
+	row := func(name, holder, count, held, lease string, wide ...string) {
+		cells := []string{name, kindOf(r), holder, count, held, lease, waitersOf(r)}
 		if l.wide {
-			cells = append(cells, owner)
+			cells = append(cells, wide...)
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
@@ -335,12 +335,25 @@ func (l *listing) rows(w io.Writer, r driver.Record, width int) {
 		name, holder = cut(name, width), cut(holder, width+16)
 	}
 	if !l.wide || len(r.Holds) == 0 {
-		row(name, cmp.Or(holder, "-"), countOf(r), leaseText(lease(r)), waitersOf(r), "-")
+		row(name, cmp.Or(holder, "-"), countOf(r), heldText(r.Holds), leaseText(lease(r)), "-", "-")
 		return
 	}
-	for _, h := range r.Holds {
-		row(name, person(h.Owner, h.Note, h.Client), strconv.Itoa(h.Holds), leaseText(h.Remaining), waitersOf(r), clean(h.Owner))
+	for i, h := range r.Holds {
+		token := "-"
+		if h.Token != 0 {
+			token = strconv.FormatUint(h.Token, 10)
+		}
+		row(name, person(h.Owner, h.Note, h.Client), strconv.Itoa(h.Holds), heldText(r.Holds[i:i+1]), leaseText(h.Remaining), token, clean(h.Owner))
 	}
+}
+
+// heldText says for how long the first of holds has lasted, "-" if that is not
+// known.
+func heldText(holds []driver.Hold) string {
+	if len(holds) == 0 || holds[0].Since < time.Second {
+		return "-"
+	}
+	return coarse(holds[0].Since).String()
 }
 
 // kindOf is the kind, with the side of a read-write lock that is held.

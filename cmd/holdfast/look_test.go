@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -249,6 +250,64 @@ func TestInspect(t *testing.T) {
 		o := objects(t, s.run("inspect", "--json", "job"))
 		if len(o) != 1 || o[0]["kind"] != "mutex" || len(o[0]["keys"].([]any)) != 1 || o[0]["v"] != 1.0 {
 			t.Errorf("got %v", o)
+		}
+	})
+}
+
+// What a client says of a hold and of a wait that last is shown, and a token that it
+// told ends the hold.
+func TestLookShowsSinceWhenAndWhoWaits(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		backend := s.backend()
+		lock := s.take(func() (*holdfast.Lock, error) {
+			return holdfast.New(backend, &holdfast.Options{Note: "ci-7"}).TryLock(t.Context(), "job")
+		})
+		h := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)
+		owner := h["owner"].(string)
+		if h["token"] != nil || h["held_ms"] != nil {
+			t.Errorf("got %v before anybody has told", h)
+		}
+		client, _, _ := strings.Cut(owner, ":")
+		if err := backend.Report(t.Context(), driver.Report{
+			Client: client, Note: "ci-7", TTL: 30 * time.Second,
+			Holds: []driver.ReportedHold{{Name: "job", Owner: owner, Kind: driver.KindMutex, Token: lock.Token(), Held: 3*time.Minute + 12*time.Second}},
+			Waits: []driver.ReportedWait{{Name: "job", Kind: driver.KindMutex, Waited: 90 * time.Second, Count: 4}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		token := strconv.FormatUint(lock.Token(), 10)
+		for command, want := range map[string][]string{
+			"inspect":   {"held for 3m12s", "token " + token, "waiting ", "(ci-7) for 1m30s, 4 goroutines"},
+			"status":    {"(ci-7) for 3m12s, lease ends in", "waiting: ", "(ci-7) for 1m30s, 4 goroutines"},
+			"ls":        {"HELD", " 3m12s "},
+			"ls --wide": {"TOKEN", " " + token + " "},
+		} {
+			args := strings.Fields(command)
+			if args[0] != "ls" {
+				args = append(args, "job")
+			}
+			got := strings.Join(strings.Fields(s.run(args...).stdout), " ")
+			for _, text := range want {
+				if !strings.Contains(got, text) {
+					t.Errorf("%s: got %s, want it to contain %q", command, got, text)
+				}
+			}
+		}
+		for _, command := range []string{"inspect", "status"} {
+			o := objects(t, s.run(command, "--json", "job"))[0]
+			hold, wait := o["holds"].([]any)[0].(map[string]any), o["waits"].([]any)[0].(map[string]any)
+			if ms := hold["held_ms"].(float64); ms < 192_000 || ms > 200_000 || hold["token"] != float64(lock.Token()) {
+				t.Errorf("%s: got %v", command, hold)
+			}
+			if ms := wait["waited_ms"].(float64); ms < 90_000 || ms > 98_000 || wait["count"] != 4.0 || wait["client"].(map[string]any)["note"] != "ci-7" {
+				t.Errorf("%s: got %v", command, wait)
+			}
+		}
+		s.run("run", "-n", "job", "true").want(t, 75, `lock "job" is held by ci-7 for 3m1`)
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 1, "no hold of")
+		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", token).want(t, 0)
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("the holder got %v", err)
 		}
 	})
 }

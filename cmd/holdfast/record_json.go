@@ -51,6 +51,25 @@ type waiterJSON struct {
 	Client  clientJSON `json:"client"`
 }
 
+// waitJSON is a client that waits without a place in the queue.
+type waitJSON struct {
+	Who      string     `json:"who"`
+	Mode     string     `json:"mode"`
+	WaitedMS int64      `json:"waited_ms"`
+	Count    int        `json:"count"` // how many of its goroutines wait
+	Client   clientJSON `json:"client"`
+}
+
+func waitsOf(d driver.Detail) (waits []waitJSON) {
+	for _, w := range d.Waits {
+		waits = append(waits, waitJSON{
+			Who: person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
+			WaitedMS: w.Waited.Milliseconds(), Count: w.Count, Client: clientOf(w.Client),
+		})
+	}
+	return waits
+}
+
 type clientJSON struct {
 	ID      string     `json:"id,omitempty"`
 	Library string     `json:"library,omitempty"`

@@ -112,12 +112,18 @@ func (b *buffer) String() string {
 // locker is another client of the store.
 func (s *site) locker(note string) *holdfast.Locker {
 	s.t.Helper()
+	return holdfast.New(s.backend(), &holdfast.Options{Note: note})
+}
+
+// backend returns a store of another client.
+func (s *site) backend() *redishold.Backend {
+	s.t.Helper()
 	conn, err := rueidisconn.Open(s.t.Context(), s.url, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(conn.Close)
-	return holdfast.New(redishold.New(conn, nil), &holdfast.Options{Note: note})
+	return redishold.New(conn, nil)
 }
 
 // hold holds name as another client until the test ends.

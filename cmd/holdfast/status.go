@@ -46,7 +46,7 @@ func newStatusCommand(env environment) *cobra.Command {
 					l.env.stdout = io.Discard
 				}
 				if len(args) == 1 {
-					return l.lockStatus(ctx, args[0])
+					return l.lockStatus(ctx, args[0], quiet)
 				}
 				return l.serverStatus(ctx)
 			})
@@ -57,16 +57,18 @@ func newStatusCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func (l *looking) lockStatus(ctx context.Context, name string) error {
+func (l *looking) lockStatus(ctx context.Context, name string, quiet bool) error {
 	records, err := l.locker.Look(ctx, name)
 	if err != nil {
 		return err
 	}
 	r := records[0]
-	if err := l.printStatus(r); err != nil {
-		return err
+	if !quiet {
+		err = l.printStatus(ctx, r)
 	}
 	switch {
+	case err != nil:
+		return err
 	case r.Kind == driver.KindOther:
 		return exit(exitFailure)
 	case isHeld(r):
@@ -91,21 +93,44 @@ func isHeld(r driver.Record) bool {
 	}
 }
 
-func (l *looking) printStatus(r driver.Record) error {
+// lockStatusJSON is the status of a lock as programs read it.
+type lockStatusJSON struct {
+	recordJSON
+	Waits []waitJSON `json:"waits,omitempty"`
+}
+
+// waitingFor returns who says that it waits without a place in the queue. A store, or
+// rights, that do not tell cost nothing else.
+func (l *looking) waitingFor(ctx context.Context, r driver.Record) driver.Detail {
+	if r.Held == 0 {
+		return driver.Detail{}
+	}
+	d, err := l.locker.Detail(ctx, r.Name)
+	if err != nil {
+		return driver.Detail{}
+	}
+	return d
+}
+
+func (l *looking) printStatus(ctx context.Context, r driver.Record) error {
+	waiting := l.waitingFor(ctx, r)
 	if l.options.json {
-		return json.NewEncoder(l.env.stdout).Encode(recordOf(r))
+		return json.NewEncoder(l.env.stdout).Encode(lockStatusJSON{recordOf(r), waitsOf(waiting)})
 	}
 	text := "free"
 	switch {
 	case r.Kind == driver.KindOther:
 		text = "in use for something that is no lock"
 	case r.Held > 0:
-		text = fmt.Sprintf("held by %s, lease %s", people(r), endText(lease(r)))
+		text = fmt.Sprintf("held by %s%s, lease %s", people(r), heldFor(r), endText(lease(r)))
 	case r.Kind != "":
 		text = string(r.Kind) + ", held by nobody"
 	}
 	if r.Waiting > 0 {
 		text += fmt.Sprintf("; %d waiting", r.Waiting)
+	}
+	for _, w := range waiting.Waits {
+		text += "\n  waiting: " + waitText(w)
 	}
 	_, err := fmt.Fprintf(l.env.stdout, "%s: %s\n", clean(r.Name), text)
 	return err
@@ -117,6 +142,14 @@ func endText(d time.Duration) string {
 		return "never ends"
 	}
 	return "ends in " + leaseText(d)
+}
+
+// heldFor says for how long the one who holds r has held it, if that is known.
+func heldFor(r driver.Record) string {
+	if held := heldText(r.Holds); r.Held == 1 && held != "-" {
+		return " for " + held
+	}
+	return ""
 }
 
 // statusJSON is the status of a server as programs read it.
