@@ -95,7 +95,7 @@ func (b *bench) fairGiven(heard []redistest.Message, owner string, reply []any) 
 	}
 	b.wantHash(map[string]string{owner: "1"})
 	lasts, err := strconv.ParseInt(parts[2], 10, 64)
-	if ttl := b.Int("PTTL", lockKey); ttl <= 0 || ttl > presence || err != nil || int64(ttl) > lasts {
+	if ttl := b.Int("PTTL", lockKey); ttl <= 0 || ttl > presence || err != nil || ttl > lasts {
 		b.t.Fatalf("lock given to %s: got a TTL of %d ms, want up to %d and to the %s that it was told", owner, ttl, presence, parts[2])
 	}
 	return token
