@@ -175,7 +175,7 @@ func (t *table) over(now time.Time, records []driver.Record) []driver.Ended {
 		}
 		is := entry{Record: r, holds: make([]held, len(r.Holds))}
 		for i, h := range old.Holds {
-			if _, still := is.hold(h); !still && h.Mode != driver.Permit && !old.holds[i].lapsed(now) {
+			if _, still := is.hold(h); !still && !old.holds[i].lapsed(now) {
 				ended = append(ended, driver.Ended{Name: r.Name, Owner: h.Owner})
 			}
 		}

@@ -11,8 +11,9 @@ import (
 var _ driver.Witness = (*Backend)(nil)
 
 // Forced looks for the marks that Break leaves to the owners of ended: they last as
-// long as the lease would have, and 10 s at least. A permit of a semaphore has
-// none. It is one command for each, 200 to a call; in a cluster each is a call.
+// long as the lease would have, and 10 s at least. A permit whose owner is not
+// known has none. It is one command for each, 200 to a call; in a cluster each is a
+// call.
 func (b *Backend) Forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
 	l, err := b.lister(ctx)
 	if err != nil {

@@ -430,7 +430,8 @@ func (s *seen) ended(r driver.Record) []driver.Hold {
 // late reports that a lease of which at most span was ever seen has risen after
 // less than a third of it was left: a renewal is due when two thirds are.
 func late(old, h driver.Hold, span time.Duration) bool {
-	return old.Token == h.Token && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
+	same := old.Token == h.Token || old.Token == 0 // it is told some seconds after the grant
+	return same && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
 }
 
 func (s *seen) change(event string, h driver.Hold) change {

@@ -381,9 +381,16 @@ func TestInspectAndExplain(t *testing.T) {
 func TestRegistration(t *testing.T) {
 	b := newBench(t)
 	key := []string{"holdfast:client:a"}
-	b.want("", "client", key)
+	said := func(want string) {
+		t.Helper()
+		reply, err := eval(t, b.client, "client", key)
+		if now, ok := reply.([]any); err != nil || !ok || len(now) != 2 || now[0] != want {
+			t.Fatalf("client: got %v and error %v, want %q and the server's time", reply, err, want)
+		}
+	}
+	said("")
 	b.want(n(1), "register", key, `{"note":"ci@host:1"}`, 90000)
-	b.want(`{"note":"ci@host:1"}`, "client", key)
+	said(`{"note":"ci@host:1"}`)
 	b.wantTTL(key[0], 90000)
 }
 

@@ -471,7 +471,7 @@ func (s stored) exhausted() bool {
 
 // stamped says that a timestamp lock has a holder, or that it is none.
 func (s stored) stamped() bool {
-	if _, owner, ok := strings.Cut(s.record, " "); ok && owner != "" && strings.Trim(s.record[:len(s.record)-len(owner)-1], "0123456789") == "" {
+	if until, owner, ok := strings.Cut(s.record, " "); ok && owner != "" && until != "" && strings.Trim(until, "0123456789") == "" {
 		return true
 	}
 	switch s.kind {

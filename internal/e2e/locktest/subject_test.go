@@ -135,12 +135,12 @@ func mustUnlock(t testing.TB, k *holdfast.Lock) {
 // isCounter accepts the keys that may live for ever: fencing token counters.
 func isCounter(key string) bool { return strings.HasPrefix(key, "holdfast:token:{") }
 
-// lockKeys returns the keys that are neither counters, nor registrations of
-// clients, nor marks of owners that were given up: what of a lock remains.
+// lockKeys returns the keys that are neither counters nor pass by themselves: what
+// of a lock remains.
 func lockKeys(a redistest.Admin) []string {
 	var left []string
 	for _, key := range a.Keys() {
-		if !isCounter(key) && !strings.HasPrefix(key, "holdfast:client:") && !strings.HasPrefix(key, "holdfast:gone:") {
+		if !isCounter(key) && !redistest.Passing(key) {
 			left = append(left, key)
 		}
 	}

@@ -420,12 +420,12 @@ func (w *waiting) served() *grip {
 }
 
 // keys returns the keys of the lock on the servers that decide about it, but not
-// the marks of owners that were given up.
+// those that pass by themselves.
 func (s *scene) keys() []string {
 	var all []string
 	for _, server := range s.masters() {
 		for _, key := range server.Keys() {
-			if strings.Contains(key, s.name) && !strings.HasPrefix(key, "holdfast:gone:") && !strings.HasPrefix(key, "holdfast:call:") {
+			if strings.Contains(key, s.name) && !redistest.Passing(key) {
 				all = append(all, key)
 			}
 		}

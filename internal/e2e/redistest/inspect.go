@@ -35,6 +35,18 @@ func (a Admin) KeysWithoutTTL(allow ...func(key string) bool) []string {
 	})
 }
 
+// Passing accepts the keys beside locks that end by themselves, and that may outlive
+// them for some seconds: registrations of clients, marks of owners that were given
+// up or broken, results of calls, and who waits.
+func Passing(key string) bool {
+	for _, prefix := range []string{"holdfast:client:", "holdfast:gone:", "holdfast:call:", "holdfast:waiting:"} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // CommandStats returns how often the server executed each command since its
 // start or CONFIG RESETSTAT, by lower-case name ("evalsha", "client|kill").
 // Commands that scripts call are counted too, and so are those of Admin.

@@ -203,8 +203,7 @@ func (l *load) settle(t *testing.T, server *redistest.Server) {
 }
 
 // unexpected returns the keys that are none of those that may be left: a counter
-// of tokens for each slot that is in use, the registration of a client and the
-// marks of what was given up, which end by themselves, and the counters of
+// of tokens for each slot that is in use, what ends by itself, and the counters of
 // semaphores, which Redisson's layout keeps.
 func unexpected(keys []string) (left []string) {
 	counters := 0
@@ -212,7 +211,7 @@ func unexpected(keys []string) (left []string) {
 		switch {
 		case strings.HasPrefix(key, "holdfast:token:"):
 			counters++
-		case strings.HasPrefix(key, "holdfast:client:"), strings.HasPrefix(key, "holdfast:gone:"), isSemaphore(key):
+		case redistest.Passing(key), isSemaphore(key):
 		default:
 			left = append(left, key)
 		}

@@ -34,7 +34,7 @@ func (s *soak) residue(n int, windows []window) (wrong []string) {
 					if m.Do("EXISTS", key) == int64(1) { // it may have gone with its other half
 						wrong = append(wrong, permitsOut(m, counterOf(key), slices.Concat(s.former, windows))...)
 					}
-				case strings.HasPrefix(key, "holdfast:gone:"), inQueue(key) && s.leftQueue(key): // they go by themselves
+				case redistest.Passing(key), inQueue(key) && s.leftQueue(key): // they go by themselves
 				case strings.Contains(key, mark):
 					left = append(left, key)
 				}
