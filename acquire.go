@@ -311,7 +311,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 		return a.outOfTime(ctx)
 	}
 	a.failures++
-	a.lastErr = err
+	a.lastErr = telling(a.lastErr, err)
 	if final(err) || a.req.wait == 0 && a.failures >= patienceWithErrors {
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
@@ -319,6 +319,15 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 		return a.outOfTime(ctx)
 	}
 	return nil
+}
+
+// telling returns which of two failures, one after the other, to tell of: that a
+// call had no answer in time says less than what the store said before.
+func telling(before, err error) error {
+	if before != nil && errors.Is(err, context.DeadlineExceeded) {
+		return before
+	}
+	return err
 }
 
 // certain says that a failed call left nothing behind.

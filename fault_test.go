@@ -2,9 +2,11 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -111,4 +113,29 @@ func between(t *testing.T, what string, got, lo, hi time.Duration) {
 	if got < lo || got > hi {
 		t.Fatalf("%s: got %v, want %v to %v", what, got, lo, hi)
 	}
+}
+
+// Who gives up is told what the store said, also if it has not answered since.
+func TestLastWordsOfTheStore(t *testing.T) {
+	notNow := errors.New("READONLY")
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		store.change(func() {
+			said := false
+			store.try = func(ctx context.Context, _ driver.Claim) (driver.Outcome, error) {
+				if !said {
+					said = true
+					return driver.Outcome{}, notNow
+				}
+				<-ctx.Done()
+				return driver.Outcome{}, ctx.Err()
+			}
+		})
+		l := holdfast.New(store, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := l.Lock(ctx, "job"); !errors.Is(err, notNow) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error and what the store said", err)
+		}
+	})
 }

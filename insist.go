@@ -8,6 +8,7 @@ import (
 // insist makes a call that is safe to repeat until it is answered, ctx is done,
 // or the answer is final.
 func (l *Locker) insist(ctx context.Context, call func(context.Context) error) error {
+	var last error
 	for failures := 0; ; {
 		if ctx.Err() != nil {
 			return contextError(ctx)
@@ -17,8 +18,9 @@ func (l *Locker) insist(ctx context.Context, call func(context.Context) error) e
 			return err
 		}
 		failures++
+		last = telling(last, err)
 		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return fmt.Errorf("%w; the store's last error: %w", contextError(ctx), err)
+			return fmt.Errorf("%w; the store's last error: %w", contextError(ctx), last)
 		}
 	}
 }

@@ -243,6 +243,7 @@ func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
 			k.setHolds(before)
 		}
 	}()
+	var last error
 	for failures := 0; ; {
 		err := h.record(ctx, count, failures)
 		switch {
@@ -252,6 +253,7 @@ func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
 			return fmt.Errorf("lock %q: %w", k.name, err)
 		}
 		failures++
+		last = telling(last, err)
 		if state := h.state(); over(state) {
 			return state
 		}
@@ -259,7 +261,7 @@ func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
 			return fmt.Errorf("lock %q: %w", k.name, err)
 		}
 		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", k.name, contextError(ctx), err)
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", k.name, contextError(ctx), last)
 		}
 	}
 }
