@@ -533,7 +533,9 @@ func TestHandoffIsFair(t *testing.T) {
 		for _, n := range []int{16, 1000} {
 			synctest.Test(t, func(t *testing.T) {
 				l := holdfast.New(memhold.New(), &holdfast.Options{Handoff: h})
-				counts, left := make([]float64, n), 10*n // the lock guards them
+				// So many that those do not weigh which one goroutine misses while it
+				// has no processor.
+				counts, left := make([]float64, n), max(10*n, 8000) // the lock guards them
 				first := mustLock(t, l, "job")
 				var wg sync.WaitGroup
 				for i := range n {
