@@ -126,7 +126,7 @@ func (k *keeper) old(before instant) oldest[*lease] {
 		all = len(k.leases)
 		for _, l := range k.leases[min(from, all):min(from+lookChunk, all)] {
 			// Meanwhile they change places: one may come twice, or be left out.
-			if l.first.since <= before && !slices.Contains(found.list, l) {
+			if l.first.since <= before {
 				found.add(l, func(l *lease) instant { return l.first.since })
 			}
 		}
@@ -183,20 +183,25 @@ func (q *queue) waits(now instant) (w waitedFor, ok bool) {
 }
 
 // oldest is a list of the oldest, the oldest first.
-type oldest[T any] struct {
+type oldest[T comparable] struct {
 	most int
 	list []T
 	more int // how many were left out
 }
 
+// add takes one in, unless it is there.
 func (o *oldest[T]) add(one T, since func(T) instant) {
-	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t instant) int { return cmp.Compare(since(e), t) })
-	if len(o.list) == o.most {
+	full := len(o.list) == o.most
+	switch {
+	case full && since(one) >= since(o.list[o.most-1]): // as nearly all are: this has to be quick
 		o.more++
-		if at == o.most {
-			return
-		}
+		return
+	case slices.Contains(o.list, one):
+		return
+	case full:
+		o.more++
 		o.list = o.list[:o.most-1]
 	}
+	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t instant) int { return cmp.Compare(since(e), t) })
 	o.list = slices.Insert(o.list, at, one)
 }
