@@ -9,13 +9,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/history"
 )
 
 // holderVar tells the test binary to hold a lock in a process of its own.
@@ -35,7 +33,7 @@ type report struct {
 	At     time.Time
 	Lost   bool
 	Unlock string        // the error of Unlock
-	Queued time.Duration // see queued
+	Queued time.Duration // see history.Queued
 }
 
 // holdInChild takes a lock and holds it until it is lost or stdin ends.
@@ -66,7 +64,7 @@ func holdInChild(text string) error {
 		return err
 	}
 	<-k.ctx.Done()
-	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: queued(os.Getpid())}
+	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: history.Queued(os.Getpid())}
 	if err := k.give(); err != nil {
 		r.Unlock = err.Error()
 	}
@@ -156,28 +154,11 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// queued returns for how long the threads of a process have waited for a
-// processor, in all; 0 where the system does not say.
-func queued(pid int) (sum time.Duration) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if fields := strings.Fields(string(text)); err == nil && len(fields) == 3 {
-			ns, _ := strconv.ParseInt(fields[1], 10, 64)
-			sum += time.Duration(ns)
-		}
-	}
-	return sum
-}
-
 // resume lets it run again, and returns after which time it noticed its loss, net
 // of the time in which it waited for a processor.
 func (p *process) resume() time.Duration {
 	p.Helper()
-	before := queued(p.cmd.Process.Pid)
+	before := history.Queued(p.cmd.Process.Pid)
 	resumed := time.Now()
 	p.signal(syscall.SIGCONT)
 	last := p.read()
