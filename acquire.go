@@ -53,8 +53,8 @@ func (a *acquisition) makeClaim() {
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		TTL: a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
 	}
-	if a.place != nil && a.place.crowd && a.place.takes {
-		a.claim.Tokens = 1 + max(a.place.turns, a.locker.handoff.turnsNext(0, 1))
+	if a.place != nil && a.place.takes {
+		a.claim.Tokens += min(a.place.turns, a.locker.handoff.Max)
 	}
 }
 

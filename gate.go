@@ -49,7 +49,7 @@ type queue struct {
 	first, last *ticket
 	waiters     int    // how many stand from first to last
 	holder      *lease // nil while the head is asking
-	turns       int    // how often the next lease may be handed on; 0 if nothing is known
+	turns       int    // how often the next lease may be handed on
 
 	// others is how many clients elsewhere heard of the last release of the name
 	// from here, and may be waiting for it; unknown if that is not known.
@@ -82,8 +82,7 @@ type ticket struct {
 	seen       instant // since when it is known to wait; 0 if nobody has looked
 
 	hold  *hold         // what it was given
-	crowd bool          // it had to wait, so that others may behind it
-	turns int           // how often its lease may be handed on; 0 if nothing is known
+	turns int           // how often its lease may be handed on: only if it had to wait, as others may then
 	yield time.Duration // how long clients elsewhere go first
 }
 
@@ -285,7 +284,7 @@ func (q *gate) advance(yield time.Duration) driver.Waiter {
 	}
 	q.remove(t)
 	q.asking = t.seen
-	t.turn, t.crowd, t.turns, t.yield = true, true, q.turns, yield
+	t.turn, t.turns, t.yield = true, q.turns, yield
 	t.ready <- struct{}{} // has room
 	return nil
 }
@@ -314,7 +313,7 @@ func (g *gates) newGate(key gateKey) *gate {
 	} else {
 		q = &gate{all: g}
 	}
-	q.queue = queue{key: key, others: unknown}
+	q.queue = queue{key: key, turns: handoffFirst, others: unknown}
 	g.m[key] = q
 	return q
 }

@@ -173,16 +173,6 @@ func (k *keeper) tick() {
 	for _, l := range over {
 		_ = l.expire() // what it returns, the holder hears from its Lock
 	}
-	if k.busy() {
-		k.locker.reports.start()
-	}
-}
-
-// busy says that something is held.
-func (k *keeper) busy() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.leases) > 0
 }
 
 // collect takes from the schedule what is due: leases to renew, which are now in
@@ -216,6 +206,9 @@ func (k *keeper) collect() (due, over []*lease) {
 		}
 		l.plan()
 		heap.Fix(&k.leases, 0)
+	}
+	if len(k.leases) > 0 {
+		k.locker.reports.start()
 	}
 	k.arm(now.mono)
 	return due, over

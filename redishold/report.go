@@ -1,6 +1,7 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -106,17 +107,10 @@ func (b *Backend) Report(ctx context.Context, r driver.Report) error {
 			if i == 0 && registers {
 				b.clients.retry(r.Client)
 			}
-			err = cmpErr(err, result.Err)
+			err = cmp.Or(err, fmt.Errorf("redis: report what is held: %w", result.Err))
 		}
 	}
 	return err
-}
-
-func cmpErr(first, next error) error {
-	if first != nil {
-		return first
-	}
-	return fmt.Errorf("redis: report what is held: %w", next)
 }
 
 // statement returns the registration for r.
