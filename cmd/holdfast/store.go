@@ -97,10 +97,6 @@ func redacted(a access.Access) string {
 	if err != nil || query == "" {
 		return scheme + "://" + rest
 	}
-	for name := range values {
-		if strings.Contains(name, "password") {
-			values.Set(name, "***")
-		}
-	}
+	access.HidePasswords(values, "***")
 	return scheme + "://" + rest + "?" + values.Encode()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
@@ -107,11 +106,8 @@ func redacted(raw string) string {
 		return fmt.Sprintf("a Redis (%d characters of URL)", len(raw))
 	}
 	values, err := url.ParseQuery(u.RawQuery)
-	for name := range values {
-		if strings.Contains(strings.ToLower(name), "password") {
-			values.Set(name, "xxxxx")
-			u.RawQuery = values.Encode()
-		}
+	if access.HidePasswords(values, "xxxxx") {
+		u.RawQuery = values.Encode()
 	}
 	if err != nil {
 		u.RawQuery = "" // who knows where the password is
