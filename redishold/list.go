@@ -129,7 +129,6 @@ func (l *lister) look(ctx context.Context, names []string) ([]driver.Record, err
 		failed = cmp.Or(failed, err)
 		records = append(records, read...)
 	}
-	l.identify(ctx, l.info.Cluster, records)
 	l.introduce(ctx, records)
 	return records, failed
 }

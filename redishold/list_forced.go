@@ -24,40 +24,37 @@ func (b *Backend) Forced(ctx context.Context, ended []driver.Ended) ([]string, e
 
 func (l *lister) forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
 	why := make([]string, len(ended))
-	var calls []Call
-	var asked [][]int // of each call, the indices of its marks
+	var keys []string
+	var asked []int // of each key, whose mark it is
 	for i, e := range ended {
 		p := l.layout.locate(e.Name)
 		if l.info.Cluster && placeable(p) != nil {
 			continue // nobody can have held that
 		}
-		last := len(calls) - 1
-		if last < 0 || l.info.Cluster || len(asked[last]) == listPage {
-			calls, asked = append(calls, Call{Script: l.scripts.marks}), append(asked, nil)
-			last++
-		}
 		owner := e.Owner
 		if l.own == nil {
 			owner = strings.TrimSuffix(owner, writeField) // one mark is for both sides
 		}
-		calls[last].Keys = append(calls[last].Keys, l.layout.mark(p, owner))
-		asked[last] = append(asked[last], i)
+		keys, asked = append(keys, l.layout.mark(p, owner)), append(asked, i)
 	}
-	if len(calls) == 0 {
+	if len(keys) == 0 {
 		return why, nil
 	}
+	calls := paged(l.scripts.marks, keys, l.info.Cluster)
 	var failed error
 	for i, result := range l.do(ctx, calls...) {
+		page := asked[:len(calls[i].Keys)]
+		asked = asked[len(page):]
 		marks, ok := texts(result.Value)
 		switch {
 		case result.Err != nil:
-			failed = cmp.Or(failed, l.classify(l.layout.locate(ended[asked[i][0]].Name), result.Err))
+			failed = cmp.Or(failed, l.classify(l.layout.locate(ended[page[0]].Name), result.Err))
 			continue
-		case !ok || len(marks) != len(asked[i]):
+		case !ok || len(marks) != len(page):
 			failed = cmp.Or(failed, badReply(l.scripts.marks.Name(), result.Value))
 			continue
 		}
-		for j, at := range asked[i] {
+		for j, at := range page {
 			why[at], _ = strings.CutPrefix(marks[j], forcedMark)
 			if why[at] == marks[j] {
 				why[at] = "" // the mark of one that gave up

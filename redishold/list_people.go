@@ -73,6 +73,7 @@ func (p *people) put(clients map[string]knownClient) {
 // introduce fills in who the owners in records are. A failure costs nothing but
 // the names.
 func (l *lister) introduce(ctx context.Context, records []driver.Record) {
+	l.identify(ctx, l.info.Cluster, records)
 	asked := map[string]subject{}
 	for _, r := range records {
 		for _, h := range r.Holds {
@@ -182,6 +183,19 @@ func beginnings(name string) []string {
 	return list
 }
 
+// paged returns calls that give a script keys, some at a time; in a cluster, where they
+// are on different nodes, one.
+func paged(script *Script, keys []string, cluster bool) (calls []Call) {
+	size := listPage
+	if cluster {
+		size = 1
+	}
+	for some := range slices.Chunk(keys, size) {
+		calls = append(calls, Call{Script: script, Keys: some})
+	}
+	return calls
+}
+
 // card is a registration as it was read.
 type card struct {
 	text string // "" if there is none
@@ -190,17 +204,10 @@ type card struct {
 
 // registrations reads keys. Those that could not be read are left out.
 func (l *lister) registrations(ctx context.Context, keys []string) map[string]card {
-	size := listPage
-	if l.info.Cluster {
-		size = 1
-	}
-	var calls []Call
-	for some := range slices.Chunk(keys, size) {
-		calls = append(calls, Call{Script: l.scripts.clients, Keys: some})
-	}
-	if len(calls) == 0 {
+	if len(keys) == 0 {
 		return nil
 	}
+	calls := paged(l.scripts.clients, keys, l.info.Cluster)
 	read := make(map[string]card)
 	for i, result := range l.do(ctx, calls...) {
 		l.spent += 1 + len(calls[i].Keys)

@@ -93,32 +93,28 @@ func (b *Backend) identify(ctx context.Context, cluster bool, records []driver.R
 // cluster each stem is a call of its own.
 func (b *Backend) whose(ctx context.Context, cluster bool, stems map[string]bool) map[string]string {
 	uuids := make(map[string]string, len(stems))
-	var calls []Call
-	var asked [][]string
+	var asked, keys []string
 	for stem := range stems {
 		if uuid, ok := b.holders.get(stem); ok {
 			uuids[stem] = uuid
 			continue
 		}
-		last := len(calls) - 1
-		if last < 0 || cluster || len(asked[last]) == listPage {
-			calls, asked = append(calls, Call{Script: b.semaphores.whose}), append(asked, nil)
-			last++
-		}
-		calls[last].Keys = append(calls[last].Keys, b.layout.client(stem))
-		asked[last] = append(asked[last], stem)
+		asked, keys = append(asked, stem), append(keys, b.layout.client(stem))
 	}
-	if len(calls) == 0 {
+	if len(asked) == 0 {
 		return uuids
 	}
+	calls := paged(b.semaphores.whose, keys, cluster)
 	ctx, cancel := context.WithTimeout(ctx, asideLimit)
 	defer cancel()
 	for i, result := range b.do(ctx, calls...) {
 		found, ok := texts(result.Value)
-		if ok = ok && result.Err == nil && len(found) == len(asked[i]); !ok {
+		page := asked[:len(calls[i].Keys)]
+		asked = asked[len(page):]
+		if ok = ok && result.Err == nil && len(found) == len(page); !ok {
 			b.log.Debug("redis: read whose permits are", "error", result.Err)
 		}
-		for j, stem := range asked[i] {
+		for j, stem := range page {
 			if ok && fits(stem, found[j]) {
 				uuids[stem] = found[j]
 			}

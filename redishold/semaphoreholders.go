@@ -45,7 +45,6 @@ func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holde
 	}
 	records := []driver.Record{record}
 	if l, err := b.lister(ctx); err == nil {
-		l.identify(ctx, l.info.Cluster, records)
 		l.introduce(ctx, records)
 	}
 	var holders []driver.Holder

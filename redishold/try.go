@@ -147,9 +147,6 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	if err != nil {
 		return driver.Outcome{}, err
 	}
-	if t.claim.Mode == driver.Permit { // the script can only tell the id
-		reply.owner = b.permitOwner(ctx, reply.owner)
-	}
 	switch {
 	case reply.state == tryGranted && short != nil:
 		return driver.Outcome{}, b.giveBack(ctx, t, short)
@@ -163,6 +160,9 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	case reply.state == tryGone:
 		return driver.Outcome{}, lost(reply.mark)
 	default:
+		if t.claim.Mode == driver.Permit { // the script can only tell the id
+			reply.owner = b.permitOwner(ctx, reply.owner)
+		}
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
 		out.Holder, out.Held = b.holding(ctx, reply.owner)
 		if reply.alive > 0 {
