@@ -7,22 +7,13 @@
 -- ARGV   1 permit id, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner held nothing
--- Uses   publish, ended
+-- Uses   publish, ended, take_back
 
 local counter, permits, mark = KEYS[1], KEYS[2], KEYS[3]
 local id, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
 
 local own = redis.call('ZSCORE', permits, id)
-local free = 0
-if own then
-  -- ZREM first, of nothing: the counter moves only for one who may also take
-  -- the permit off the set.
-  redis.call('ZREM', permits, '')
-  if redis.call('EXISTS', counter) == 1 then
-    free = redis.call('INCRBY', counter, '1')
-  end
-  redis.call('ZREM', permits, id)
-end
+local free = own and take_back(counter, permits, id) or 0
 
 -- A full server refuses SET, but not after a write; this one does nothing else.
 redis.call('PEXPIRE', mark, ttl)

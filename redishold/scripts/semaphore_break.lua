@@ -10,7 +10,7 @@
 --        to publish with
 -- Reply  1 + receivers   ended; -1: the same, but the server refused to publish
 --        0               the permit is gone or has ended
--- Uses   publish, ended
+-- Uses   publish, ended, take_back
 
 local counter, permits, mark, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local why, ttl, channel = ARGV[2], ARGV[3], ARGV[4]
@@ -23,14 +23,7 @@ if not own or tonumber(own) <= now then
   return 0
 end
 
--- ZREM first, of nothing: a full server does not refuse it, nor what follows it,
--- and the counter moves only for one who may also take the permit off the set.
-redis.call('ZREM', permits, '')
-local free = 0
-if redis.call('EXISTS', counter) == 1 then -- a lost counter is counted anew by the next acquire
-  free = redis.call('INCRBY', counter, '1')
-end
-redis.call('ZREM', permits, id)
+local free = take_back(counter, permits, id)
 if mark then
   redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 end

@@ -4,7 +4,7 @@
 -- ARGV   1 permit id, 2 channel, 3... the commands to publish with
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner held nothing, or its permit had ended
--- Uses   publish, ended
+-- Uses   publish, ended, take_back
 
 local counter, permits, id, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
@@ -16,14 +16,7 @@ if not own then
   return 0
 end
 
--- ZREM first, of nothing: a full server does not refuse it, nor what follows it,
--- and the counter moves only for one who may also take the permit off the set.
-redis.call('ZREM', permits, '')
-local free = 0
-if redis.call('EXISTS', counter) == 1 then -- a lost counter is counted anew by the next acquire
-  free = redis.call('INCRBY', counter, '1')
-end
-redis.call('ZREM', permits, id)
+local free = take_back(counter, permits, id)
 
 local receivers = free > 0 and publish(3, channel, string.format('%.0f', free)) or 0
 if tonumber(own) <= now then
