@@ -46,7 +46,7 @@ func loading(s *scene) {
 	c, o := s.client(), s.client()
 	k := c.take()
 	server.Kill()
-	told := o.onReply(s.script("acquire"), "-LOADING ")
+	told := o.onReply(s.script("acquire"), says("-LOADING "))
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
@@ -100,7 +100,7 @@ func busy(s *scene) {
 	if !s.until(patience, func() bool { _, failed := server.Do("PING").(error); return failed }) {
 		s.Fatal("the server is not busy")
 	}
-	refused := c.onReply(s.script("renew"), "-BUSY ")
+	refused := c.onReply(s.script("renew"), says("-BUSY "))
 	o.waitsUntil(func() {
 		if !s.until(patience, func() bool { return refused.Load() > 0 }) {
 			s.Error("no renewal was answered BUSY")
@@ -113,18 +113,23 @@ func busy(s *scene) {
 	k.mustUnlock()
 }
 
-// onReply counts the replies to matching requests that begin with words.
-func (c *client) onReply(match faultproxy.Match, words string) *atomic.Int32 {
+// onReply counts the replies to matching requests for which is holds.
+func (c *client) onReply(match faultproxy.Match, is func(reply string) bool) *atomic.Int32 {
 	var n atomic.Int32
 	c.on(match, func() faultproxy.Action {
 		return faultproxy.Rewrite(func(reply string) string {
-			if strings.HasPrefix(reply, words) {
+			if is(reply) {
 				n.Add(1)
 			}
 			return reply
 		})
 	}, faultproxy.Always())
 	return &n
+}
+
+// says is a reply that begins with words.
+func says(words string) func(reply string) bool {
+	return func(reply string) bool { return strings.HasPrefix(reply, words) }
 }
 
 // fewReplicas: the servers want more replicas than there are, for longer than a

@@ -231,10 +231,12 @@ func (s *scene) wait(rs rules, n int) {
 }
 
 // renewed waits until n renewals of k were answered, by all servers together. It
-// counts answers, not requests: one may not have been run yet.
+// counts answers, not requests: one may not have been run yet. Nor was one run by a
+// server that answers that it does not know the script.
 func (c *client) renewed(k *grip, n int) {
 	c.Helper()
-	answered := c.onReply(c.script(c.kind.scripts().renew), "")
+	refused := says("-")
+	answered := c.onReply(c.script(c.kind.scripts().renew), func(reply string) bool { return !refused(reply) })
 	c.until(patience, func() bool { return int(answered.Load()) >= n || k.err() != nil })
 	if got := int(answered.Load()); got < n || k.err() != nil {
 		c.Fatalf("%d renewals were answered, want %d; the lock: %v", got, n, k.err())
