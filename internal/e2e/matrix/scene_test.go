@@ -158,6 +158,11 @@ func (c *client) drain() {
 	if err := c.locker.Drain(ctx); err != nil {
 		c.Errorf("Drain: %v", err)
 	}
+	c.settle(ctx)
+}
+
+// settle lets a quorum hear from all of its servers what a majority has decided.
+func (c *client) settle(ctx context.Context) {
 	if d, ok := c.store.Backend.(interface{ Drain(context.Context) error }); ok {
 		if err := d.Drain(ctx); err != nil {
 			c.Errorf("Drain: %v", err)
@@ -180,6 +185,7 @@ func (c *client) warm() {
 		}
 	}
 	c.forgetPermits()
+	c.settle(c.bounded())
 }
 
 // bounded returns a context that ends in time.
