@@ -210,7 +210,7 @@ func deafWaiter(s *scene) {
 	k.mustUnlock()
 	freed := time.Now()
 	next := w.served()
-	s.within("the waiter got the lock", time.Since(freed), time.Second)
+	s.within("the waiter got the lock", time.Since(freed), time.Second+call) // a sleep, and a call
 	s.waited(time.Since(freed), wakeUp)
 	deaf.release()
 	next.mustUnlock()
