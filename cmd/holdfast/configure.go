@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -162,6 +163,9 @@ func keyIn(f *config.File, key string) string {
 // any other it says nothing: no password may go to the wrong server.
 func (o *connectOptions) usesConfiguredURL(address string) bool {
 	configured, _ := o.configuredURL()
+	if o.url == "" && slices.Contains(o.config.List("redlock"), address) {
+		return true
+	}
 	return o.imported != nil || o.url == "" && configured != "" && address == configured
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -37,7 +38,7 @@ type connectOptions struct {
 
 // addTo adds the flags; without says what is used without a URL.
 func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
-	f.StringVarP(&o.url, "url", "u", "", "where the locks are kept, as redis://host:6379/0 ("+without+")")
+	f.VarP(&urlFlag{first: &o.url}, "url", "u", "where the locks are kept, as redis://host:6379/0 ("+without+")")
 	f.StringVar(&o.user, "user", "", "the user of the store, instead of the URL's")
 	f.BoolVar(&o.askpass, "askpass", false, "ask for the password on the terminal")
 	f.StringVar(&o.cacert, "cacert", "", "PEM file of the authorities that certificates of the store must be from (default: the system's)")
@@ -56,10 +57,8 @@ func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
 }
 
-// access completes what the flags say of the store at address, which came from
-// source. A password on the command line is obeyed, with a warning: everybody on
-// the machine can read it.
-func (o *connectOptions) access(ctx context.Context, address string, env environment, report *reporter) (access.Access, error) {
+// access completes what the flags say of the store at address.
+func (o *connectOptions) access(ctx context.Context, address string, env environment) (access.Access, error) {
 	a := access.Access{
 		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
 		DialTimeout: o.config.Duration("redis.dial_timeout"),
@@ -71,7 +70,7 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 	if _, err := a.TLS(); err != nil {
 		return a, usageError("%w", err)
 	}
-	own, anyPassword := access.Passwords(address)
+	own, _ := access.Passwords(address)
 	switch {
 	case o.askpass:
 		a.Password, err = askPassword(ctx, env)
@@ -79,16 +78,22 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 		a.Password, err = storePassword(env)
 		a.Password = cmp.Or(a.Password, password)
 	}
-	if err != nil {
-		return a, err
+	return a, err
+}
+
+// warn says what is dangerous about the flags. A password on the command line is
+// obeyed: everybody on the machine can read it.
+func (o *connectOptions) warn(report *reporter, addresses ...string) {
+	inURL := func(address string) bool {
+		_, anyPassword := access.Passwords(address)
+		return anyPassword
 	}
-	if o.url != "" && anyPassword {
+	if o.url != "" && slices.ContainsFunc(addresses, inURL) {
 		report.warn("every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
 	}
 	if o.insecure {
 		report.warn("--insecure: certificates are not verified; whoever is between here and the store can read the password and change the locks")
 	}
-	return a, nil
 }
 
 // address returns the URL of the store and where it was found.
@@ -107,12 +112,20 @@ func (o *connectOptions) address(env environment) (address, source string, err e
 	switch {
 	case address == "" && o.imported != nil:
 		return "", source, nil // several servers, of which one is the master
+	case address == "" && len(o.config.List("redlock")) > 0:
+		return "", "", usageError("%s: only run, hold and elect can lock on several servers at once; name one of them with --url", o.config.Where("redlock"))
 	case address == "":
 		return "", "", usageError("no store named; use --url redis://host:6379/0, or set HOLDFAST_URL")
-	case !strings.Contains(address, "://"):
-		return "", "", usageError("%s is no URL; use one such as redis://host:6379/0", source)
 	}
-	return address, source, nil
+	return address, source, checkURL(address, source)
+}
+
+// checkURL refuses what cannot be a URL.
+func checkURL(address, source string) error {
+	if !strings.Contains(address, "://") {
+		return usageError("%s is no URL; use one such as redis://host:6379/0", source)
+	}
+	return nil
 }
 
 // named returns which variable, if any, names the store; ok says that the command

@@ -125,10 +125,11 @@ func reachDemoStore(ctx context.Context, o connectOptions, env environment) (acc
 	if err := demo.CheckURL(address); err != nil {
 		return access.Access{}, usageError("%s: %w", source, err)
 	}
-	a, err := o.access(ctx, address, env, report)
+	a, err := o.access(ctx, address, env)
 	if err != nil {
 		return access.Access{}, err
 	}
+	o.warn(report, address)
 	conn, err := a.Open(ctx)
 	if err != nil {
 		return access.Access{}, openError(ctx, source, err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -102,24 +103,5 @@ func demoStores(ctx context.Context, c connectOptions, more []string, env enviro
 		}
 		return nil, nil
 	}
-	report := newReporter(env, false)
-	var stores []access.Access
-	typed := false
-	for _, raw := range append([]string{c.url}, more...) {
-		c.url = raw
-		address, _, err := c.address(env)
-		if err != nil {
-			return nil, err
-		}
-		a, err := c.access(ctx, address, env, report)
-		if err != nil {
-			return nil, err
-		}
-		if typed {
-			a.Password = stores[0].Password
-		}
-		typed, c.askpass = typed || c.askpass, false // asked once
-		stores = append(stores, a)
-	}
-	return stores, nil
+	return accessesOf(ctx, c, "--url", slices.Concat([]string{c.url}, more), env, newReporter(env, false))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const holdLong = `Hold takes the lock NAME, says so on standard output, and keeps it: until Ctrl-C
@@ -103,7 +104,7 @@ func (h *holding) run(ctx context.Context) error {
 	listen(h.signals)
 	defer signal.Stop(h.signals)
 	h.holder = h.noteOf("holdfast")
-	return h.open(ctx, h.env, h.report, h.signals, h.holder, func(_ *store, locker *holdfast.Locker) error {
+	return h.open(ctx, h.env, h.report, h.signals, h.holder, func(_ driver.Backend, locker *holdfast.Locker) error {
 		waiting, done := interruptible(ctx, h.signals)
 		defer done()
 		lock, err := h.acquire(waiting, locker, h.env, h.report)

@@ -17,6 +17,7 @@ const (
 // lockOptions are the flags of commands that take a lock.
 type lockOptions struct {
 	connectOptions
+	more   []string // URLs of further servers: a majority of all has to agree on each lock
 	prefix string
 
 	nonblock bool
@@ -43,6 +44,9 @@ type lockOptions struct {
 // addTo adds the flags that say which lock, and what holding it means.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.addStoreTo(f)
+	url := f.Lookup("url")
+	url.Value = &urlFlag{first: &o.url, more: &o.more}
+	url.Usage += "; given several times: independent servers, of which a majority has to agree"
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "how long the lock outlives a machine that fell silent; default also $HOLDFAST_TTL")
 	f.StringVar(&o.reason, "reason", "", "shown to those who wait for the lock")

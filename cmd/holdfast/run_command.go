@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const runLong = `Run waits for the lock NAME, runs CMD while it is held, and releases it when CMD
@@ -126,8 +127,8 @@ func (r *runner) within(ctx context.Context, work func(*holdfast.Locker) error) 
 	listen(r.signals)
 	defer signal.Stop(r.signals)
 	r.holder = r.note()
-	return r.open(ctx, r.env, r.report, r.signals, r.holder, func(s *store, locker *holdfast.Locker) error {
-		r.backend = s.Info().Name
+	return r.open(ctx, r.env, r.report, r.signals, r.holder, func(store driver.Backend, locker *holdfast.Locker) error {
+		r.backend = store.Info().Name
 		return work(locker)
 	})
 }

@@ -45,10 +45,11 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	if err != nil {
 		return nil, err
 	}
-	a, err := o.access(ctx, address, env, report)
+	a, err := o.access(ctx, address, env)
 	if err != nil {
 		return nil, err
 	}
+	o.warn(report, address)
 	conn, err := a.Open(ctx)
 	if err != nil {
 		return nil, openError(ctx, source, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // drainWait is how long the program stays to see its claims confirmed as gone.
@@ -24,7 +25,7 @@ func drain(locker *holdfast.Locker) {
 // open opens the store, unless a signal comes first, and closes it when work is
 // done. What work holds is shown to others with note.
 func (o *lockOptions) open(ctx context.Context, env environment, report *reporter, signals <-chan os.Signal,
-	note string, work func(*store, *holdfast.Locker) error,
+	note string, work func(driver.Backend, *holdfast.Locker) error,
 ) error {
 	logger, err := libraryLogger(env, o.verbose)
 	if err != nil {
@@ -32,11 +33,11 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	}
 	opening, done := interruptible(ctx, signals)
 	defer done()
-	store, err := openStore(opening, storeOptions{o.connectOptions, o.prefix, logger}, env, report)
+	store, shut, err := o.openBackend(opening, env, report, logger)
 	if err != nil {
 		return o.notAcquired(opening, err)
 	}
-	defer store.close()
+	defer shut()
 	done()
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return exit(interrupt.status())

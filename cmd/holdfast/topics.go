@@ -28,6 +28,9 @@ to the user or to root and must not be writable for others.
     kill_after: 10s
     fair: false
 
+Instead of url, "redlock: [url, url, url]" names independent servers, of which a majority
+has to agree on each lock of run, hold and elect.
+
 Instead of url, "redisson: redisson.yaml" or "spring: application.yaml" names the file
 of a Java program: its servers, passwords, certificates and times are used. What of
 it matters and cannot be done is warned of; the rest is said with --verbose.

@@ -18,13 +18,14 @@ const (
 	path      // of a file, relative to the folder of the configuration
 	duration
 	number
-	yes // true or false
+	yes  // true or false
+	list // of texts
 )
 
 // keys are those that a file may have, with what their values have to be.
 func keys() map[string]sort {
 	return map[string]sort{
-		"url": text, "prefix": text, "redisson": path, "spring": path,
+		"url": text, "redlock": list, "prefix": text, "redisson": path, "spring": path,
 
 		"lock.ttl": duration, "lock.margin": duration, "lock.wait": duration, "lock.max_hold": duration,
 		"lock.kill_after": duration, "lock.fair": yes,
@@ -48,6 +49,7 @@ type File struct {
 
 type value struct {
 	text string
+	list []string
 	line int
 }
 
@@ -65,6 +67,14 @@ func (f *File) Lookup(key string) (string, bool) {
 func (f *File) Text(key string) string {
 	v, _ := f.Lookup(key)
 	return v
+}
+
+// List returns the values of a key, none if the file does not have it.
+func (f *File) List(key string) []string {
+	if f == nil {
+		return nil
+	}
+	return slices.Clone(f.values[key].list)
 }
 
 // Duration returns the value of a key, 0 if the file does not have it.

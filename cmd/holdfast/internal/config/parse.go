@@ -79,7 +79,11 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 		if before, twice := r.file.values[name]; twice {
 			return r.fault(key.Line, "%s is given in line %d already", name, before.line)
 		}
-		if err := r.scalar(name, kind, content); err != nil {
+		read := r.scalar
+		if kind == list {
+			read = r.list
+		}
+		if err := read(name, kind, content); err != nil {
 			return err
 		}
 	}
@@ -151,7 +155,30 @@ func (r *reader) scalar(name string, kind sort, n *yaml.Node) error {
 	if err := check(kind, expanded); err != nil {
 		return r.fault(n.Line, "%s: %v", name, err)
 	}
-	r.file.values[name] = value{expanded, n.Line}
+	r.file.values[name] = value{text: expanded, line: n.Line}
+	return nil
+}
+
+// list reads several values.
+func (r *reader) list(name string, _ sort, n *yaml.Node) error {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return r.fault(n.Line, "%s: a list is expected here, each value after a dash", name)
+	}
+	v := value{line: n.Line}
+	for _, item := range n.Content {
+		if item.Kind != yaml.ScalarNode {
+			return r.fault(item.Line, "%s: one value is expected here", name)
+		}
+		expanded, err := r.expand(item, true)
+		if err != nil {
+			return r.fault(item.Line, "%s: %v", name, err)
+		}
+		v.list = append(v.list, expanded)
+	}
+	r.file.values[name] = v
 	return nil
 }
 
@@ -178,7 +205,7 @@ func check(kind sort, text string) error {
 // contradiction refuses keys that say different things of the same.
 func (r *reader) contradiction() error {
 	var sources []string
-	for _, key := range []string{"url", "redisson", "spring"} {
+	for _, key := range []string{"url", "redlock", "redisson", "spring"} {
 		if _, ok := r.file.Lookup(key); ok {
 			sources = append(sources, key)
 		}
@@ -186,7 +213,7 @@ func (r *reader) contradiction() error {
 	if len(sources) > 1 {
 		return r.fault(r.file.values[sources[1]].line, "%s and %s both say where the locks are kept; keep one of them", sources[0], sources[1])
 	}
-	if len(sources) == 1 && sources[0] != "url" {
+	if len(sources) == 1 && (sources[0] == "redisson" || sources[0] == "spring") {
 		for _, key := range []string{"redis.user", "redis.password", "redis.password_file", "redis.tls.ca", "redis.tls.cert", "redis.tls.key", "redis.tls.server_name"} {
 			if v, ok := r.file.values[key]; ok {
 				return r.fault(v.line, "%s: the file that %s names says it; keep one of them", key, sources[0])

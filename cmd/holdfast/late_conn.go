@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// lateConn is a Conn to a server that may be out of reach when the program
+// starts, as one of several may be: each call tries to connect, until one did.
+type lateConn struct {
+	access access.Access
+	turn   chan struct{} // capacity 1: one call at a time connects
+	conn   atomic.Pointer[rueidisconn.Conn]
+}
+
+var _ redishold.Conn = (*lateConn)(nil)
+
+func newLateConn(a access.Access) *lateConn {
+	return &lateConn{access: a, turn: make(chan struct{}, 1)}
+}
+
+// get returns the connection. Its errors say that nothing was sent.
+func (c *lateConn) get(ctx context.Context) (*rueidisconn.Conn, error) {
+	if conn := c.conn.Load(); conn != nil {
+		return conn, nil
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
+	}
+	if conn := c.conn.Load(); conn != nil {
+		return conn, nil
+	}
+	conn, err := c.access.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.conn.Store(conn)
+	return conn, nil
+}
+
+// reach is get for calls, whose errors have to say that nothing was sent.
+func (c *lateConn) reach(ctx context.Context) (*rueidisconn.Conn, error) {
+	conn, err := c.get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	}
+	return conn, nil
+}
+
+// Do implements redishold.Conn.
+func (c *lateConn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
+	conn, err := c.reach(ctx)
+	if err != nil {
+		results := make([]redishold.Result, len(calls))
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
+	return conn.Do(ctx, calls...)
+}
+
+// Subscribe implements redishold.Conn.
+func (c *lateConn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
+	conn, err := c.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Subscribe(ctx, ch, notify)
+}
+
+// Server implements redishold.Conn.
+func (c *lateConn) Server(ctx context.Context) (redishold.ServerInfo, error) {
+	conn, err := c.reach(ctx)
+	if err != nil {
+		return redishold.ServerInfo{}, err
+	}
+	return conn.Server(ctx)
+}
+
+// close closes the connection, if there is one. Nothing may use c any more.
+func (c *lateConn) close() {
+	if conn := c.conn.Load(); conn != nil {
+		conn.Close()
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/quorum"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// urlFlag is --url. Where it may be given several times, it names independent
+// servers that are one store together.
+type urlFlag struct {
+	first *string
+	more  *[]string // nil where one is all there can be
+}
+
+// String implements pflag.Value.
+func (u *urlFlag) String() string {
+	if u.first == nil {
+		return ""
+	}
+	return *u.first
+}
+
+// Type implements pflag.Value.
+func (u *urlFlag) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (u *urlFlag) Set(text string) error {
+	switch {
+	case *u.first == "":
+		*u.first = text
+	case u.more == nil:
+		return errors.New("it is given twice; only run, hold and elect can lock on several servers at once")
+	default:
+		*u.more = append(*u.more, text)
+	}
+	return nil
+}
+
+// introduction is how long the program waits for servers of a quorum before it
+// goes on without those that have not answered, for now.
+const introduction = time.Second
+
+// openBackend opens the store that the flags name: one, or several servers of
+// which a majority has to agree on each lock.
+func (o *lockOptions) openBackend(ctx context.Context, env environment, report *reporter, logger *slog.Logger) (driver.Backend, func(), error) {
+	if err := o.prepare(env, report); err != nil {
+		return nil, nil, err
+	}
+	urls, source := o.servers(env)
+	if len(urls) == 0 {
+		s, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, logger}, env, report)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.close, nil
+	}
+	accesses, err := accessesOf(ctx, o.connectOptions, source, urls, env, report)
+	if err != nil {
+		return nil, nil, err
+	}
+	conns := make([]*lateConn, len(accesses))
+	members := make([]driver.Backend, len(accesses))
+	for i, a := range accesses {
+		engine, err := o.engine()
+		if err != nil {
+			return nil, nil, err
+		}
+		engine.Prefix, engine.Logger = o.prefix, logger
+		conns[i] = newLateConn(a)
+		members[i] = redishold.New(conns[i], engine)
+	}
+	shut := func() {
+		for _, c := range conns {
+			c.close()
+		}
+	}
+	backend, err := quorum.Of(members...)
+	if err != nil {
+		return nil, nil, usageError("%s: %w", source, err)
+	}
+	if err := meet(ctx, source, conns); err != nil {
+		shut()
+		return nil, nil, err
+	}
+	return backend, shut, nil
+}
+
+// servers returns the URLs of the servers that are one store together, and where
+// they were found; none if there is one store.
+func (o *lockOptions) servers(env environment) (urls []string, source string) {
+	if len(o.more) > 0 {
+		return slices.Concat([]string{o.url}, o.more), "--url"
+	}
+	if _, elsewhere := o.named(env); elsewhere {
+		return nil, ""
+	}
+	return o.config.List("redlock"), o.config.Where("redlock")
+}
+
+// meet connects to all servers. One that is out of reach is left for later, as the
+// others may be enough; what will not become better by waiting is an error.
+func meet(ctx context.Context, source string, conns []*lateConn) error {
+	first, cancel := context.WithTimeout(ctx, introduction)
+	defer cancel()
+	errs := make([]error, len(conns))
+	var wg sync.WaitGroup
+	for i, c := range conns {
+		wg.Go(func() { _, errs[i] = c.get(first) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		var own *exitError
+		if err == nil || !errors.As(openError(first, source, err), &own) || own.code == exitUnreachable {
+			continue
+		}
+		own.err = &namedServer{redacted(conns[i].access), own.err}
+		return own
+	}
+	return nil
+}
+
+// namedServer is what is wrong with one of several servers.
+type namedServer struct {
+	where string
+	error
+}
+
+func (e *namedServer) Error() string { return e.where + ": " + e.error.Error() }
+func (e *namedServer) Unwrap() error { return e.error }
+
+// accessesOf returns how to reach the servers at urls, which came from source. All
+// get the same user, password and certificates; a password is asked for once.
+func accessesOf(ctx context.Context, c connectOptions, source string, urls []string, env environment, report *reporter) ([]access.Access, error) {
+	var all []access.Access
+	typed := false
+	for _, address := range urls {
+		if err := checkURL(address, source); err != nil {
+			return nil, err
+		}
+		a, err := c.access(ctx, address, env)
+		if err != nil {
+			return nil, err
+		}
+		if typed {
+			a.Password = all[0].Password
+		}
+		typed, c.askpass = typed || c.askpass, false
+		all = append(all, a)
+	}
+	c.warn(report, urls...)
+	return all, nil
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is wrong with several servers is said at once; what they do is in
+// TestCLIOnSeveralServers.
+func TestSeveralServersUsage(t *testing.T) {
+	s, locked := newSite(t), newSite(t)
+	locked.server.RequireAuth("s3cret")
+	list := configure(t, "holdfast.yaml", "redlock: ["+strings.Join([]string{s.url, s.url, s.url}, ", ")+"]")
+	for name, test := range map[string]struct {
+		args   string
+		status int
+		want   string
+	}{
+		"even":             {"run -u " + s.url + " -u " + s.url + " job -- true", 64, "an even number"},
+		"no URL":           {"run -u " + s.url + " -u here -u there job -- true", 64, "--url is no URL"},
+		"where one is all": {"ls -u " + s.url + " -u " + s.url, 64, "only run, hold and elect"},
+		"listed":           {"ls --config " + list, 64, "line 1: redlock: only run, hold and elect"},
+		"no password":      {"hold -u " + s.url + " -u " + locked.url + " -u " + s.url + " job", 77, locked.url + ": "},
+		"a kind of lock":   {"run --fair -u " + s.url + " -u " + s.url + " -u " + s.url + " job -- true", 125, "quorum has no fair locks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call(t, bare(), strings.Fields(test.args)...).want(t, test.status, test.want)
+		})
+	}
+}
+
+func TestPasswordOfSeveralServersIsWarnedOfOnce(t *testing.T) {
+	url := strings.Replace(newSite(t).url, "://", "://:s3cret@", 1)
+	got := call(t, bare(), "run", "-u", url, "-u", url, "job", "--", "true")
+	got.want(t, 64, "can read the password in --url")
+	if n := strings.Count(got.stderr, "can read the password"); n != 1 || strings.Contains(got.stderr, "s3cret") {
+		t.Errorf("got %d warnings in %s", n, got.stderr)
+	}
+}

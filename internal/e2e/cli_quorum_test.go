@@ -1,0 +1,63 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// TestCLIOnSeveralServers locks with the tool on three servers, of which one at a
+// time may be down.
+func TestCLIOnSeveralServers(t *testing.T) {
+	t.Parallel()
+	binary := buildCLI(t)
+	servers := make([]*redistest.Server, 3)
+	var urls []string
+	for i := range servers {
+		servers[i] = redistest.Start(t, redistest.ShiftableClock())
+		servers[i].ShiftClock(2 * time.Minute) // one that was started just now does not vote
+		urls = append(urls, "--url", "redis://"+servers[i].Addr())
+	}
+	call := func(want int, words string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary, append([]string{args[0]}, append(urls, args[1:]...)...)...)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != want || !strings.Contains(string(out), words) {
+			t.Errorf("holdfast %s: got status %d, want %d, and %q in\n%s", strings.Join(args, " "), got, want, words, out)
+		}
+	}
+	held := func() (n int) {
+		for _, s := range servers {
+			n += int(s.Int("EXISTS", "job"))
+		}
+		return n
+	}
+
+	call(0, "at work on quorum", "run", "job", "--", "sh", "-c", "echo at work on $HOLDFAST_BACKEND")
+	if n := held(); n != 0 {
+		t.Errorf("%d servers keep the lock after its end", n)
+	}
+	again := fmt.Sprintf("%s run -n %s job -- true; test $? = 75", binary, strings.Join(urls, " "))
+	call(0, "", "run", "job", "--", "sh", "-c", again)
+
+	servers[2].Kill()
+	call(0, "at work", "run", "-w", "10s", "job", "--", "echo", "at work") // begun without it
+	deleted := make(chan bool)
+	go func() {
+		defer close(deleted)
+		for servers[0].Int("DEL", "job") == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	call(79, "lost", "run", "-t", "2s", "job", "--", "sleep", "20")
+	<-deleted
+
+	servers[1].Kill()
+	call(69, "connection refused", "run", "-w", "1s", "job", "--", "true")
+}
