@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
@@ -45,9 +47,12 @@ func (u *urlFlag) Set(text string) error {
 	return nil
 }
 
-// introduction is how long the program waits for servers of a quorum before it
-// goes on without those that have not answered, for now.
-const introduction = time.Second
+// How long the program waits for servers of a quorum before it goes on without
+// those that have not answered, for now.
+const (
+	introduction = time.Second
+	stragglers   = 100 * time.Millisecond // after a majority has
+)
 
 // openBackend opens the store that the flags name: one, or several servers of
 // which a majority has to agree on each lock.
@@ -87,7 +92,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	if err != nil {
 		return nil, nil, usageError("%s: %w", source, err)
 	}
-	if err := meet(ctx, source, conns); err != nil {
+	if err := meet(ctx, source, conns, report); err != nil {
 		shut()
 		return nil, nil, err
 	}
@@ -106,36 +111,36 @@ func (o *lockOptions) servers(env environment) (urls []string, source string) {
 	return o.config.List("redlock"), o.config.Where("redlock")
 }
 
-// meet connects to all servers. One that is out of reach is left for later, as the
-// others may be enough; what will not become better by waiting is an error.
-func meet(ctx context.Context, source string, conns []*lateConn) error {
+// meet connects to all servers. One that is out of reach is left for later, with a
+// warning, as the others may be enough. What waiting does not mend is an error.
+func meet(ctx context.Context, source string, conns []*lateConn, report *reporter) error {
 	first, cancel := context.WithTimeout(ctx, introduction)
 	defer cancel()
 	errs := make([]error, len(conns))
 	var wg sync.WaitGroup
+	var met atomic.Int32
 	for i, c := range conns {
-		wg.Go(func() { _, errs[i] = c.get(first) })
+		wg.Go(func() {
+			_, errs[i] = c.get(first)
+			if errs[i] == nil && int(met.Add(1)) == len(conns)/2+1 {
+				time.AfterFunc(stragglers, cancel)
+			}
+		})
 	}
 	wg.Wait()
 	for i, err := range errs {
-		var own *exitError
-		if err == nil || !errors.As(openError(first, source, err), &own) || own.code == exitUnreachable {
+		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		own.err = &namedServer{redacted(conns[i].access), own.err}
-		return own
+		where := redacted(conns[i].access)
+		var own *exitError
+		if errors.As(openError(first, source, err), &own) && own.code != exitUnreachable {
+			return &exitError{code: own.code, err: fmt.Errorf("%s: %w", where, own.err)}
+		}
+		report.warn("%s is out of reach, the others have to agree: %v", where, err)
 	}
 	return nil
 }
-
-// namedServer is what is wrong with one of several servers.
-type namedServer struct {
-	where string
-	error
-}
-
-func (e *namedServer) Error() string { return e.where + ": " + e.error.Error() }
-func (e *namedServer) Unwrap() error { return e.error }
 
 // accessesOf returns how to reach the servers at urls, which came from source. All
 // get the same user, password and certificates; a password is asked for once.

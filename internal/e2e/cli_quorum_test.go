@@ -46,8 +46,11 @@ func TestCLIOnSeveralServers(t *testing.T) {
 	again := fmt.Sprintf("%s run -n %s job -- true; test $? = 75", binary, strings.Join(urls, " "))
 	call(0, "", "run", "job", "--", "sh", "-c", again)
 
+	servers[2].Pause() // silent, and then gone
+	call(0, "is out of reach, the others have to agree", "run", "-w", "10s", "job", "--", "true")
+	servers[2].Resume()
 	servers[2].Kill()
-	call(0, "at work", "run", "-w", "10s", "job", "--", "echo", "at work") // begun without it
+	call(0, urls[5]+" is out of reach, the others have to agree", "run", "-w", "10s", "job", "--", "true")
 	deleted := make(chan bool)
 	go func() {
 		defer close(deleted)
