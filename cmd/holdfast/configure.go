@@ -163,10 +163,8 @@ func keyIn(f *config.File, key string) string {
 // any other it says nothing: no password may go to the wrong server.
 func (o *connectOptions) usesConfiguredURL(address string) bool {
 	configured, _ := o.configuredURL()
-	if o.url == "" && slices.Contains(o.config.List("redlock"), address) {
-		return true
-	}
-	return o.imported != nil || o.url == "" && configured != "" && address == configured
+	named := configured != "" && address == configured || slices.Contains(o.config.List("redlock"), address)
+	return o.imported != nil || o.url == "" && named
 }
 
 // fromConfig completes a with what the configuration says of its store, and

@@ -25,7 +25,7 @@ func newLateConn(a access.Access) *lateConn {
 	return &lateConn{access: a, turn: make(chan struct{}, 1)}
 }
 
-// get returns the connection. Its errors say that nothing was sent.
+// get returns the connection. Its errors are those of Access.Open, or ctx's.
 func (c *lateConn) get(ctx context.Context) (*rueidisconn.Conn, error) {
 	if conn := c.conn.Load(); conn != nil {
 		return conn, nil
@@ -34,7 +34,7 @@ func (c *lateConn) get(ctx context.Context) (*rueidisconn.Conn, error) {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, ctx.Err())
+		return nil, ctx.Err()
 	}
 	if conn := c.conn.Load(); conn != nil {
 		return conn, nil

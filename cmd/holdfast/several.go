@@ -72,14 +72,14 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	if err != nil {
 		return nil, nil, err
 	}
+	engine, err := o.engine()
+	if err != nil {
+		return nil, nil, err
+	}
+	engine.Prefix, engine.Logger = o.prefix, logger
 	conns := make([]*lateConn, len(accesses))
 	members := make([]driver.Backend, len(accesses))
 	for i, a := range accesses {
-		engine, err := o.engine()
-		if err != nil {
-			return nil, nil, err
-		}
-		engine.Prefix, engine.Logger = o.prefix, logger
 		conns[i] = newLateConn(a)
 		members[i] = redishold.New(conns[i], engine)
 	}
