@@ -37,3 +37,23 @@ func TestPasswordOfSeveralServersIsWarnedOfOnce(t *testing.T) {
 		t.Errorf("got %d warnings in %s", n, got.stderr)
 	}
 }
+
+// The servers of the list get the password that the configuration has for them.
+// The stand-ins do not tell their run id, which comes after the password.
+func TestPasswordOfListedServers(t *testing.T) {
+	var urls []string
+	for range 3 {
+		s := newSite(t)
+		s.server.RequireAuth("s3cret")
+		urls = append(urls, s.url)
+	}
+	list := "redlock: [" + strings.Join(urls, ", ") + "]\n"
+	args := []string{"run", "-n", "job", "--", "true"}
+	file := configure(t, "holdfast.yaml", list)
+	call(t, bare("HOLDFAST_CONFIG="+file), args...).want(t, 77, "NOAUTH")
+	file = configure(t, "holdfast.yaml", list+"redis: {password: s3cret}")
+	got := call(t, bare("HOLDFAST_CONFIG="+file), args...)
+	if strings.Contains(got.stderr, "NOAUTH") || !strings.Contains(got.stderr, "run id") {
+		t.Errorf("got status %d, stderr %s", got.code, got.stderr)
+	}
+}
