@@ -241,6 +241,9 @@ func (c *conn) reply(raw string) {
 func (c *conn) act(req *request, it *item) {
 	first := !req.acted
 	req.acted = true
+	if first {
+		req.rule.answer()
+	}
 	switch req.rule.action.kind {
 	case hold:
 		if first {

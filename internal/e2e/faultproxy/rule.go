@@ -127,12 +127,13 @@ type Rule struct {
 	released chan struct{}
 	first    chan struct{} // closed when it has fired
 
-	mu     sync.Mutex
-	skip   int // matches to let pass before the first to fire on
-	left   int // matches still to fire on
-	fired  int
-	change chan struct{} // closed and replaced each time it fires
-	over   bool          // released
+	mu       sync.Mutex
+	skip     int // matches to let pass before the first to fire on
+	left     int // matches still to fire on
+	fired    int
+	answered int
+	change   chan struct{} // closed and replaced each time it fires
+	over     bool          // released
 }
 
 func newRule(match Match, action Action, when []When) *Rule {
@@ -151,6 +152,14 @@ func newRule(match Match, action Action, when []When) *Rule {
 func (r *Rule) Count() int {
 	n, _ := r.state()
 	return n
+}
+
+// Answered returns how many of the requests that the rule has fired on, or is
+// about to, the server has answered, whether or not the client was still there.
+func (r *Rule) Answered() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answered
 }
 
 // Fired returns a channel that is closed when the rule has fired once. With
@@ -215,6 +224,12 @@ func (r *Rule) fire() {
 	}
 	close(r.change)
 	r.change = make(chan struct{})
+}
+
+func (r *Rule) answer() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered++
 }
 
 func (r *Rule) state() (fired int, change <-chan struct{}) {

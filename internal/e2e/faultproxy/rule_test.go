@@ -55,8 +55,12 @@ func TestDelayedRequestOutlivesItsClient(t *testing.T) {
 	c.send("INCR", "k")
 	r.Wait(t, 1)
 	_ = c.Close()
+	if got := r.Answered(); got != 0 {
+		t.Fatalf("got %d answered, want none before the release", got)
+	}
 	r.Release()
 	eventually(t, "the zombie is executed", func() bool { return s.Do("GET", "k") == any("1") })
+	eventually(t, "its answer is counted", func() bool { return r.Answered() == 1 })
 }
 
 func TestHangUpLosesNothingThatWasSent(t *testing.T) {

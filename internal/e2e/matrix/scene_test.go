@@ -222,6 +222,14 @@ func (rs rules) count() int {
 	return n
 }
 
+func (rs rules) answered() int {
+	n := 0
+	for _, r := range rs {
+		n += r.Answered()
+	}
+	return n
+}
+
 func (rs rules) release() {
 	for _, r := range rs {
 		r.Release()
