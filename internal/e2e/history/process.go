@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // Process is a worker process that reports Events on its standard output, until
@@ -18,9 +19,9 @@ import (
 type Process struct {
 	id     int
 	cmd    *exec.Cmd
-	orders io.WriteCloser // its standard input
-	stderr bytes.Buffer   // read only when it is gone
-	done   chan struct{}  // closed when it is gone
+	orders io.WriteCloser  // its standard input
+	stderr bytes.Buffer    // read only when it is gone
+	done   <-chan struct{} // closed when it is gone
 	hear   func(Event)
 
 	mu     sync.Mutex
@@ -33,9 +34,8 @@ type Process struct {
 // number id. hear, if not nil, is called for each Event as it arrives, and must
 // not call the Process. On Linux the process ends with this one.
 func Start(id int, cmd *exec.Cmd, hear func(Event)) (*Process, error) {
-	p := &Process{id: id, cmd: cmd, hear: hear, done: make(chan struct{})}
+	p := &Process{id: id, cmd: cmd, hear: hear}
 	cmd.Stderr = &p.stderr
-	cmd.SysProcAttr = diesWithParent()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -45,18 +45,7 @@ func Start(id int, cmd *exec.Cmd, hear func(Event)) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	started := make(chan error, 1)
-	go func() {
-		defer close(p.done)
-		runtime.LockOSThread() // the system ends the process with the thread that started it
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			p.listen(out)
-		}
-	}()
-	if err := <-started; err != nil {
-		<-p.done
+	if p.done, err = child.Start(cmd, func() { p.listen(out) }); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -26,6 +25,7 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -147,24 +147,14 @@ func (s *server) run(name string, args ...string) {
 }
 
 // start starts the server, and stops it with t: by the signal polite, then by
-// force. See redistest for the thread.
+// force.
 func (s *server) start(polite os.Signal, name string, args ...string) {
 	s.Helper()
 	var log bytes.Buffer
 	cmd := s.command(name, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	diesWithParent(cmd.SysProcAttr)
-	started, done := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log
-		}
-	}()
-	if err := <-started; err != nil {
+	done, err := child.Start(cmd, func() { _ = cmd.Wait() }) // how it ended is in its log
+	if err != nil {
 		s.Fatalf("start %s: %v", name, err)
 	}
 	s.Cleanup(func() {

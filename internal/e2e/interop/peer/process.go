@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // Process is a running program.
@@ -20,7 +21,7 @@ type Process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	ended chan struct{}
+	ended <-chan struct{}
 	log   tail
 
 	mu      sync.Mutex
@@ -32,7 +33,7 @@ type Process struct {
 // answer to no command, whose id is 0. The program ends with t.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
-	p := &Process{t: t, cmd: cmd, ended: make(chan struct{}), pending: map[int64]chan Reply{}}
+	p := &Process{t: t, cmd: cmd, pending: map[int64]chan Reply{}}
 	ready := make(chan Reply, 1)
 	p.pending[0] = ready
 	var err error
@@ -44,10 +45,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 		t.Fatal(err)
 	}
 	cmd.Stderr = &p.log
-	cmd.SysProcAttr = diesWithParent()
-	started := make(chan error, 1)
-	go p.run(stdout, started)
-	if err := <-started; err != nil {
+	if p.ended, err = child.Start(cmd, func() { p.read(stdout) }); err != nil {
 		t.Fatalf("start %s: %v", cmd.Path, err)
 	}
 	t.Cleanup(p.stop)
@@ -158,17 +156,6 @@ func (p *Process) stop() {
 	}
 }
 
-// run starts the program and reads its answers. The system ends the program with
-// the thread that started it, so that thread may do nothing else.
-func (p *Process) run(stdout io.Reader, started chan<- error) {
-	runtime.LockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err == nil {
-		p.read(stdout)
-	}
-}
-
 // read hands out the answers until there are no more.
 func (p *Process) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
@@ -194,7 +181,6 @@ func (p *Process) read(stdout io.Reader) {
 	}
 	p.pending = nil
 	p.mu.Unlock()
-	close(p.ended)
 }
 
 // tail keeps the last of what a program wrote.

@@ -1,0 +1,100 @@
+package child_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
+)
+
+// parentVar makes this program a parent that is going to be killed.
+const parentVar = "HOLDFAST_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parentVar) != "" {
+		beParent()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// beParent starts a stopped child, says which it is, and waits.
+func beParent() {
+	cmd := exec.Command("sleep", "60")
+	ended, err := child.Start(cmd, func() { _ = cmd.Wait() })
+	if err == nil {
+		err = cmd.Process.Signal(syscall.SIGSTOP)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(cmd.Process.Pid)
+	<-ended
+}
+
+func TestChildDiesWithItsParent(t *testing.T) {
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), parentVar+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_ = parent.Process.Kill()
+	_ = parent.Wait()
+	pid, convErr := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || convErr != nil {
+		t.Fatalf("the parent said %q: %v", line, err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); runs(pid); {
+		if time.Now().After(deadline) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatal("the child outlives its parent")
+		}
+		time.Sleep(time.Millisecond) // another process' child: nothing tells of its end
+	}
+}
+
+// runs reports that a process is there, and not only waits for somebody to ask how
+// it ended.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}
+
+func TestChildIsAttended(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "exit 3")
+	var got error
+	ended, err := child.Start(cmd, func() { got = cmd.Wait() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if exit := (*exec.ExitError)(nil); !errors.As(got, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("got %v, want exit status 3", got)
+	}
+}
+
+func TestChildThatCannotStart(t *testing.T) {
+	_, err := child.Start(exec.Command("/nonexistent"), func() { t.Error("it was attended") })
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want ErrNotExist", err)
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package history
-
-import "syscall"
-
-// diesWithParent has no counterpart outside of Linux.
-func diesWithParent() *syscall.SysProcAttr { return nil }
