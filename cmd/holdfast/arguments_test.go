@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
 func TestSecretsInArguments(t *testing.T) {
@@ -30,23 +28,6 @@ func TestSecretsInArguments(t *testing.T) {
 		got.WriteString(arg[last:])
 		if got.String() != want {
 			t.Errorf("%s: got %s, want %s", arg, got.String(), want)
-		}
-	}
-}
-
-func TestRedacted(t *testing.T) {
-	for address, want := range map[string]string{
-		"redis://app:s3cret@h:1/0":                           "redis://app@h:1/0",
-		"redis://:s3cret@h":                                  "redis://h",
-		"redis+sentinel://h,i/m?db=1&sentinel_password=s3":   "redis+sentinel://h,i/m?db=1&sentinel_password=%2A%2A%2A",
-		"redis://app:s3?cret@h":                              "redis://…",
-		"redis://app:s%zz@h":                                 "redis://…",
-		"unix:///run/redis.sock?db=1":                        "unix:///run/redis.sock?db=1",
-		"s3cret":                                             "",
-		"redis://u:p@h1:1,h2:2/?master=a&sentinel_password=": "redis://u@h1:1,h2:2/?master=a&sentinel_password=%2A%2A%2A",
-	} {
-		if got := redacted(access.Access{URL: address}); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
 	}
 }

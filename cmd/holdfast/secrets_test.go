@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/console"
 )
 
 // running is a process as everybody on the machine sees it, and what only its
@@ -116,35 +118,11 @@ func TestRunKeepsThePasswordToItself(t *testing.T) {
 	}
 }
 
-// terminal returns both sides of a terminal.
-func terminal(t *testing.T) (side, tty *os.File) {
-	t.Helper()
-	side, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("no pseudo-terminals here: %v", err)
-	}
-	t.Cleanup(func() { side.Close() })
-	fd := int(side.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tty.Close() })
-	return side, tty
-}
-
 func TestAskPassword(t *testing.T) {
 	s := newSite(t)
 	s.server.RequireUserAuth("app", "s3cret")
 	for password, code := range map[string]int{"s3cret": 0, "wr0ng": 77, "": 64} {
-		side, tty := terminal(t)
+		side, tty := console.Open(t)
 		c := begin(t, t.Context(), tty, s.environ, "run", "-v", "--user", "app", "--askpass", "job", "true")
 		if _, err := side.WriteString(password + "\n"); err != nil {
 			t.Fatal(err)
@@ -160,10 +138,35 @@ func TestAskPassword(t *testing.T) {
 	s.run("run", "--askpass", "job", "true").want(t, 64, "--askpass: standard input is no terminal")
 }
 
+// A password that was typed once is for all servers. The stand-ins do not tell their
+// run id, which comes after the password.
+func TestAskPasswordOfSeveralServers(t *testing.T) {
+	args := []string{"run", "--askpass", "-n"}
+	for range 3 {
+		s := newSite(t)
+		s.server.RequireAuth("s3cret")
+		args = append(args, "-u", s.url)
+	}
+	side, tty := console.Open(t)
+	c := begin(t, t.Context(), tty, nil, append(args, "job", "true")...)
+	if _, err := side.WriteString("s3cret\n"); err != nil {
+		t.Fatal(err)
+	}
+	got := c.wait()
+	if n := strings.Count(got.stderr, "Password of the store: "); n != 1 || !strings.Contains(got.stderr, "run id") {
+		t.Errorf("asked %d times, want once, and no trouble but with the run id: %s", n, got.stderr)
+	}
+	for _, trouble := range []string{"NOAUTH", "out of reach", "s3cret"} {
+		if strings.Contains(got.stderr, trouble) {
+			t.Errorf("got %q in %s", trouble, got.stderr)
+		}
+	}
+}
+
 // An end of the program must not leave a terminal that hides what is typed.
 func TestAskPasswordInterrupted(t *testing.T) {
 	s := newSite(t)
-	side, tty := terminal(t)
+	side, tty := console.Open(t)
 	shows := func() bool {
 		state, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 		if err != nil {

@@ -132,7 +132,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *reporte
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		where := redacted(conns[i].access)
+		where := placeOf(conns[i].access)
 		var own *exitError
 		if errors.As(openError(first, source, err), &own) && own.code != exitUnreachable {
 			return &exitError{code: own.code, err: fmt.Errorf("%s: %w", where, own.err)}

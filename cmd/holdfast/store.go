@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
@@ -57,7 +56,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	engine.Prefix, engine.Logger = o.prefix, o.logger
 	return &store{
 		Backend: redishold.New(conn, engine), conn: conn,
-		where: redacted(a), protocol: engine.Protocol.String(), imported: o.imported,
+		where: placeOf(a), protocol: engine.Protocol.String(), imported: o.imported,
 	}, nil
 }
 
@@ -71,33 +70,10 @@ func openError(ctx context.Context, source string, err error) error {
 	return storeError(err)
 }
 
-// redacted returns the URL of a store without what is secret in it. Of a URL that
-// is not understood only the scheme is shown.
-func redacted(a access.Access) string {
+// placeOf says where a store is, without what is secret.
+func placeOf(a access.Access) string {
 	if a.URL == "" && a.Imported != nil {
 		return strings.Join(a.Imported.Nodes, " or ")
 	}
-	scheme, rest, ok := strings.Cut(a.URL, "://")
-	if !ok {
-		return ""
-	}
-	if _, err := url.Parse(a.URL); err != nil {
-		return scheme + "://…" // who knows where the password is
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		user, _, _ := strings.Cut(rest[:at], ":")
-		rest = rest[at:]
-		if user != "" {
-			rest = user + rest
-		} else {
-			rest = rest[1:]
-		}
-	}
-	values, err := url.ParseQuery(query)
-	if err != nil || query == "" {
-		return scheme + "://" + rest
-	}
-	access.HidePasswords(values, "***")
-	return scheme + "://" + rest + "?" + values.Encode()
+	return access.Redacted(a.URL)
 }

@@ -4,7 +4,9 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +47,19 @@ func TestCLIOnSeveralServers(t *testing.T) {
 	}
 	again := fmt.Sprintf("%s run -n %s job -- true; test $? = 75", binary, strings.Join(urls, " "))
 	call(0, "", "run", "job", "--", "sh", "-c", again)
+
+	list := filepath.Join(t.TempDir(), "holdfast.yaml")
+	lines := "redlock:\n"
+	for _, s := range servers {
+		lines += "- redis://" + s.Addr() + "\n"
+	}
+	if err := os.WriteFile(list, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listed := exec.CommandContext(t.Context(), binary, "run", "--config", list, "job", "--", "sh", "-c", again)
+	if out, err := listed.CombinedOutput(); err != nil {
+		t.Errorf("with the servers in a file: %v\n%s", err, out)
+	}
 
 	servers[2].Pause() // silent, and then gone
 	call(0, "is out of reach, the others have to agree", "run", "-w", "10s", "job", "--", "true")

@@ -108,18 +108,6 @@ func (a Access) TLS() (*tls.Config, error) {
 	return config, nil
 }
 
-// HidePasswords puts mask in place of all that is secret among the parameters of a
-// URL, and reports whether there was any.
-func HidePasswords(values url.Values, mask string) (hidden bool) {
-	for name := range values {
-		if strings.Contains(strings.ToLower(name), "password") {
-			values.Set(name, mask)
-			hidden = true
-		}
-	}
-	return hidden
-}
-
 // Passwords reports whether a URL has a password for the store, and whether it
 // has any at all: Sentinels have one of their own. A URL that cannot be taken
 // apart has none.

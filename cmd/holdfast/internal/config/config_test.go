@@ -49,6 +49,22 @@ serve:
 	}
 }
 
+func TestParseList(t *testing.T) {
+	env := environment(map[string]string{"USER": "a@b", "HOST": "h:1"})
+	f, err := parse("x", []byte("redlock:\n- &first redis://${USER}@${HOST}\n- *first\n- redis://other\n"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.List("redlock"), []string{"redis://a%40b@h:1", "redis://a%40b@h:1", "redis://other"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, content := range []string{"redlock: one", "redlock: []", "redlock: [[a]]", "redlock: [a, {b: c}]", "redlock: [&a [b], *a]"} {
+		if _, err := parse("x", []byte(content), env); err == nil {
+			t.Errorf("%q: got nil, want an error", content)
+		}
+	}
+}
+
 func TestNoFile(t *testing.T) {
 	for _, f := range []*File{nil, {}} {
 		if text, ok := f.Lookup("url"); text != "" || ok || f.Name() != "" || f.Duration("lock.ttl") != 0 {

@@ -169,6 +169,9 @@ func (r *reader) list(name string, _ sort, n *yaml.Node) error {
 	}
 	v := value{line: n.Line}
 	for _, item := range n.Content {
+		if item.Kind == yaml.AliasNode {
+			item = item.Alias
+		}
 		if item.Kind != yaml.ScalarNode {
 			return r.fault(item.Line, "%s: one value is expected here", name)
 		}

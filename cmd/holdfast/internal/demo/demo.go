@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s", whole))
 	defer cancel()
 
-	store, shown := o.Access, name(o.Access.URL)
+	store, shown := o.Access, access.Redacted(o.Access.URL)
 	if store.URL == "" {
 		server, err := standin.Start()
 		if err != nil {

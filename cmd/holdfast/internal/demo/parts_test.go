@@ -118,25 +118,21 @@ func TestCheck(t *testing.T) {
 
 func TestPasswordsAreNotShown(t *testing.T) {
 	for _, c := range []struct {
-		access    access.Access
-		show, cli string
+		access access.Access
+		cli    string
 	}{
-		{access.Access{URL: "redis://127.0.0.1:1234"}, "redis://127.0.0.1:1234", "redis-cli -p 1234"},
+		{access.Access{URL: "redis://127.0.0.1:1234"}, "redis-cli -p 1234"},
 		{
 			access.Access{URL: "redis://app:secret@db.example:6380/2"},
-			"redis://app:xxxxx@db.example:6380/2",
 			"redis-cli -h db.example -p 6380 -n 2 --user app --askpass",
 		},
-		{access.Access{URL: "rediss://:secret@db.example"}, "rediss://:xxxxx@db.example", "redis-cli -h db.example --tls --askpass"},
-		{access.Access{URL: "unix:///run/redis.sock"}, "unix:///run/redis.sock", "redis-cli -s /run/redis.sock"},
+		{access.Access{URL: "rediss://:secret@db.example"}, "redis-cli -h db.example --tls --askpass"},
+		{access.Access{URL: "unix:///run/redis.sock"}, "redis-cli -s /run/redis.sock"},
 		{
 			access.Access{URL: "rediss://app@db.example", Username: "me", Password: "secret", CACert: "ca.pem", Cert: "c.pem", Key: "k.pem", ServerName: "n", Insecure: true},
-			"rediss://app@db.example", "redis-cli -h db.example --tls --user me --cacert ca.pem --cert c.pem --key k.pem --sni n --insecure --askpass",
+			"redis-cli -h db.example --tls --user me --cacert ca.pem --cert c.pem --key k.pem --sni n --insecure --askpass",
 		},
 	} {
-		if show := name(c.access.URL); show != c.show {
-			t.Errorf("%s is shown as %q, want %q", c.access.URL, show, c.show)
-		}
 		if got := redisCLI(c.access); got != c.cli {
 			t.Errorf("redis-cli of %s: got %q, want %q", c.access.URL, got, c.cli)
 		}

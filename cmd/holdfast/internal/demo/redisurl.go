@@ -24,15 +24,6 @@ func CheckURL(raw string) error {
 	return nil
 }
 
-// name returns how to show a URL: without its password.
-func name(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "redis"
-	}
-	return u.Redacted()
-}
-
 // redisCLI returns the redis-cli command line for a Redis, without the password:
 // --askpass asks for it.
 func redisCLI(a access.Access) string {

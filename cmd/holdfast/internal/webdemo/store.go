@@ -2,8 +2,6 @@ package webdemo
 
 import (
 	"context"
-	"fmt"
-	"net/url"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
@@ -59,7 +57,7 @@ type places struct {
 // find starts the stand-ins that are needed.
 func find(given []access.Access) (p places, err error) {
 	for _, a := range given {
-		p.race = append(p.race, place{access: a, Name: redacted(a.URL)})
+		p.race = append(p.race, place{access: a, Name: access.Redacted(a.URL)})
 	}
 	if len(given) == 1 {
 		p.lock, p.race = p.race[0], nil
@@ -96,21 +94,4 @@ func (p places) flags() string {
 		text += " --url " + at.Name
 	}
 	return text
-}
-
-// redacted shows a URL without its passwords: the one before the hosts, and those
-// of sentinels, which are parameters.
-func redacted(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return fmt.Sprintf("a Redis (%d characters of URL)", len(raw))
-	}
-	values, err := url.ParseQuery(u.RawQuery)
-	if access.HidePasswords(values, "xxxxx") {
-		u.RawQuery = values.Encode()
-	}
-	if err != nil {
-		u.RawQuery = "" // who knows where the password is
-	}
-	return u.Redacted()
 }
