@@ -78,7 +78,7 @@ func ExampleLocker_TryLock() {
 func ExampleLock_Context() {
 	ctx := context.Background()
 	store := memhold.New()
-	locker := holdfast.New(store, &holdfast.Options{TTL: 60 * time.Millisecond})
+	locker := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second})
 
 	lock, err := locker.Lock(ctx, "nightly")
 	if err != nil {

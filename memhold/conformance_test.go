@@ -2,6 +2,7 @@ package memhold_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
@@ -10,8 +11,9 @@ import (
 
 func open(*testing.T) driver.Backend { return memhold.New() }
 
+// In real time a machine may stand still for half of the TTL.
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, open)
+	drivertest.Suite{Open: open, TTL: time.Second}.Run(t)
 }
 
 // The same on the fake clock, where every bound is exact and a goroutine that is

@@ -231,11 +231,12 @@ func (a *attempt) proved(start time.Time) {
 	}
 }
 
-// reseed asks the nodes that have nothing of a claim for it. The next renewal
-// shows what came of it.
+// reseed asks the nodes that have nothing of a claim for it, slow ones too: a client
+// that only renews would not learn that they have recovered. The next renewal shows
+// what came of it.
 func (b *Backend) reseed(a *attempt, c driver.Claim) {
 	for i, s := range a.held() {
-		if s.held || len(s.turn) > 0 || b.nodes[i].slow.Load() {
+		if s.held || len(s.turn) > 0 {
 			continue
 		}
 		limit := patience(context.Background(), c.TTL)

@@ -72,6 +72,28 @@ func TestReseedCountsLater(t *testing.T) {
 	})
 }
 
+// A node that was silent when a lock was granted has it when it answers again, though
+// its holder does nothing but renew.
+func TestReseedOfANodeThatWasSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.members[2].change(hole)
+		a := c.claim()
+		c.mustGrant(c.Backend, a)
+		time.Sleep(ttl / 3)
+		c.mustRenew(c.Backend, a)
+		c.members[2].change(healed)
+		for range 2 {
+			time.Sleep(ttl / 3)
+			c.mustRenew(c.Backend, a)
+		}
+		synctest.Wait()
+		if n := c.holders(); n != 3 {
+			t.Errorf("%d nodes hold it, want 3", n)
+		}
+	})
+}
+
 // TestReseededNodeDoesNotProve is the sequence that a count of nodes alone gets
 // wrong: A loses two nodes, and B was in between.
 func TestReseededNodeDoesNotProve(t *testing.T) {

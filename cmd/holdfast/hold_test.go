@@ -181,7 +181,7 @@ func TestElectOnce(t *testing.T) {
 func TestElectCampaignsAgain(t *testing.T) {
 	s := newSite(t)
 	terms := filepath.Join(t.TempDir(), "terms")
-	p := s.start(nil, "elect", "--backoff", "10ms", "-t", "1s", "job", "--", "sh", "-c",
+	p := s.start(nil, "elect", "--backoff", "10ms", "-t", "3s", "job", "--", "sh", "-c",
 		fmt.Sprintf(`echo term >>%s; case $(wc -l <%[1]s) in 1) exit 3;; 2) exit 0;; *) echo leading; exec sleep 100;; esac`, terms))
 	p.await("ended with status 3")
 	p.await("ended with status 0")

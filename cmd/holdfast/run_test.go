@@ -427,7 +427,7 @@ func TestRunDefaults(t *testing.T) {
 func TestRunStopsTheCommandWhenTheLockIsLost(t *testing.T) {
 	s := newSite(t)
 	c := begin(t, t.Context(), strings.NewReader(""), s.environ,
-		"run", "-t", "1s", "job", "--", "sh", "-c", "echo ready; sleep 100 & sleep 100")
+		"run", "-t", "3s", "job", "--", "sh", "-c", "echo ready; sleep 100 & sleep 100")
 	c.ready()
 	s.server.Del("job")
 	c.wait().want(t, 79, `lock "job" lost: deleted`, "stopping the command")

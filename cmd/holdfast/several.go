@@ -51,7 +51,7 @@ func (u *urlFlag) Set(text string) error {
 // those that have not answered, for now.
 const (
 	introduction = time.Second
-	stragglers   = 100 * time.Millisecond // after a majority has
+	stragglers   = 300 * time.Millisecond // after a majority has: some round trips to another region
 )
 
 // openBackend opens the store that the flags name: one, or several servers of

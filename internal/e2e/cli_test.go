@@ -178,16 +178,16 @@ func cliKilledLeavesNoCommand(t *testing.T, c cli) {
 }
 
 func cliStoppedLeavesNoCommand(t *testing.T, c cli) {
-	p := c.run("-t", "2s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
+	p := c.run("-t", "6s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
 	p.signal(syscall.SIGSTOP)
-	p.gone(5 * time.Second)
+	p.gone(10 * time.Second)
 	c.mustStillBeHeld("job")
 	p.signal(syscall.SIGCONT)
 	p.want(79, "stopping the command")
 }
 
 func cliBlackHole(t *testing.T, c cli) {
-	p := c.run("-t", "3s", "job", "--", "sh", "-c", family)
+	p := c.run("-t", "6s", "job", "--", "sh", "-c", family)
 	c.proxy.Blackhole(true)
 	p.gone(10 * time.Second)
 	c.mustStillBeHeld("job")

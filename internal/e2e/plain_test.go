@@ -36,13 +36,13 @@ const freeChannel = "holdfast:free:{stock:42}"
 func TestPlainConformance(t *testing.T) {
 	server := redistest.Start(t)
 	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Protocol: redishold.Plain}))
-	drivertest.Run(t, func(*testing.T) driver.Backend { return b })
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 }
 
 func TestPollConformance(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Poll: 20 * time.Millisecond})
-	drivertest.Run(t, func(*testing.T) driver.Backend { return b })
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 	if got := server.CommandStats()["subscribe"]; got != 0 {
 		t.Errorf("got %d subscriptions, want none", got)
 	}
@@ -373,7 +373,7 @@ func TestPlainLeastRightsAreEnough(t *testing.T) {
 func TestSharedTokensRiseOverGoAndJava(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{SharedTokens: true})
-	drivertest.Run(t, func(*testing.T) driver.Backend { return b })
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 
 	var last uint64
 	for i := range 4 {

@@ -104,7 +104,7 @@ func (f *fleet) conn(addr string) redishold.Conn {
 func TestQuorumConformance(t *testing.T) {
 	b := newFleet(t, "rueidis", 3).quorum(&quorum.Options{TrustRestarts: true})
 	t.Run("Suite", func(t *testing.T) { // its subtests are parallel, and done before the servers stop
-		drivertest.Run(t, func(*testing.T) driver.Backend { return b })
+		drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 	})
 }
 

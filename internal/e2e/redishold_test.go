@@ -71,7 +71,7 @@ func mustTry(t *testing.T, b driver.Backend, c driver.Claim) driver.Outcome {
 func TestRedisholdConformance(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	drivertest.Run(t, func(*testing.T) driver.Backend { return b })
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 }
 
 func TestRedisholdLayout(t *testing.T) {

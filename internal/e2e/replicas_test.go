@@ -26,7 +26,8 @@ type replicated struct {
 
 func newReplicated(t *testing.T) replicated {
 	t.Helper()
-	r := replicated{Server: redistest.Start(t), t: t}
+	// A diskless master calls a replica online up to a second before it sends writes.
+	r := replicated{Server: redistest.Start(t, redistest.Conf("repl-diskless-sync no")), t: t}
 	_, port, err := net.SplitHostPort(r.Addr())
 	if err != nil {
 		t.Fatal(err)

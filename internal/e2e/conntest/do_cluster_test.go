@@ -165,13 +165,13 @@ func TestClusterFrozenNodeCostsOnlyItsOwnCalls(t *testing.T) {
 				}
 			}
 			e.all(r[50:], int64(replicas)*2+3)
-			if took < limit || took > limit+100*time.Millisecond {
+			if took < limit || took > limit+time.Second {
 				e.Errorf("took %v, want %v", took, limit)
 			}
 			start = time.Now()
 			e.all(e.conn.Do(within(e, 5*time.Second), counting(warm, replicas)...), int64(replicas)*2+4)
 			e.all(e.conn.Do(within(e, 5*time.Second), counting(lone, replicas)...), int64(replicas)+1)
-			if took := time.Since(start); took > 150*time.Millisecond {
+			if took := time.Since(start); took > time.Second {
 				e.Errorf("keys of healthy nodes took %v", took)
 			}
 		}

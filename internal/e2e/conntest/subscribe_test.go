@@ -378,7 +378,8 @@ func TestLastCloseLeavesNothing(t *testing.T) {
 		eventually(e, "channels", e.channels, 0)
 		eventually(e, "subscribers", e.subscribers, 0)
 		eventually(e, "connections", clients, idle)
-		goleak.VerifyNone(e, before)
+		// Another adapter's test may run beside, and begin and end meanwhile.
+		eventually(e, "goroutines left", func() bool { return goleak.Find(before) != nil }, false)
 	})
 }
 

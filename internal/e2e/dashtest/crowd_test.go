@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
@@ -43,41 +44,51 @@ func TestTenThousandLocks(t *testing.T) {
 	p.Visit(s.url("static/icon.svg"))
 	bare := time.Since(began)
 	pause := pauses(p, 3*time.Second)
+	t.Logf("a bare page takes %v and pauses for %v", bare, pause)
 
-	began = time.Now()
-	p.Visit(s.url(""))
-	p.Until(2*time.Second, "the first row", "document.querySelector('#rows tr')")
-	took := time.Since(began)
-	t.Logf("first row after %v; a bare page takes %v and pauses for %v", took, bare, pause)
-	if took > time.Second+bare {
-		t.Errorf("the first row was there after %v, want within 1s", took)
-	}
+	s.promised("the first row was there", time.Second+bare, func() time.Duration {
+		p.Visit(s.url("static/icon.svg"))
+		s.dash.Swap(dash.Handler(holdfast.New(s.backend(), nil), nil)).Close()
+		began := time.Now()
+		p.Visit(s.url(""))
+		p.Until(5*time.Second, "the first row", "document.querySelector('#rows tr')")
+		return time.Since(began)
+	})
 	p.Until(10*time.Second, "a full page", "document.querySelectorAll('#rows tr').length === 25")
 	time.Sleep(2 * time.Second)
 
+	measured := time.Now() // before the commands are counted: rather too long than too short
 	before := commands(s)
-	watchPauses(p)
-	measured := time.Now()
-	var worst time.Duration
-	for i := range 8 {
-		name := browser.Eval[string](p, fmt.Sprintf("document.querySelectorAll('#rows tr')[%d].querySelector('th').innerText", i))
-		s.redis.Do("HSET", name, java+":777", "1")
-		worst = max(worst, p.Until(3*time.Second, "the change of "+name, row(name)+" && "+row(name)+".innerText.includes('thread 777')"))
-		time.Sleep(time.Duration(137*(i+1)) * time.Millisecond)
-	}
-	if worst > 1150*time.Millisecond { // the browser is asked every 15 ms
-		t.Errorf("a change was shown after %v, want at most 1s", worst)
-	}
-	time.Sleep(max(0, 15*time.Second-time.Since(measured)))
+	s.promised("the tab answered", 200*time.Millisecond+2*pause, func() time.Duration {
+		watchPauses(p)
+		until := time.Now().Add(15 * time.Second)
+		for i := range 8 {
+			time.Sleep(time.Duration(137*(i+1)) * time.Millisecond)
+			name := browser.Eval[string](p, fmt.Sprintf("document.querySelectorAll('#rows tr')[%d].querySelector('th').innerText", i))
+			s.promised("a change was shown", time.Second+asking, func() time.Duration { return s.change(p, name) })
+		}
+		time.Sleep(time.Until(until))
+		return longestPause(p)
+	})
 	rate := float64(commands(s)-before) / time.Since(measured).Seconds()
-	gap := longestPause(p)
-	t.Logf("changes within %v, %.0f commands per second, longest pause of the tab %v", worst, rate, gap)
+	t.Logf("%.0f commands per second", rate)
 	if rate >= 200 {
 		t.Errorf("Redis ran %.0f commands per second, want less than 200", rate)
 	}
-	if gap > 200*time.Millisecond+2*pause {
-		t.Errorf("the tab did not answer for %v, want at most 200ms", gap)
-	}
+}
+
+const handOver = `redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], 3600000)`
+
+// change gives a lock of the page to another holder, and returns how long it takes
+// until the page shows it.
+func (s *site) change(p *browser.Tab, name string) time.Duration {
+	s.Helper()
+	s.holders++
+	thread := itoa(777_000 + s.holders)
+	s.redis.Do("EVAL", handOver, "1", name, java+":"+thread)
+	return p.Until(3*time.Second, "the change of "+name, fmt.Sprintf("%s && %[1]s.innerText.includes('thread %s')", row(name), thread))
 }
 
 // watchPauses begins to measure for how long the tab does nothing.

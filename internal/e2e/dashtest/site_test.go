@@ -2,13 +2,16 @@ package dashtest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dash"
+	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
@@ -25,21 +28,53 @@ type site struct {
 	*testing.T
 	redis  *redistest.Server
 	server *httptest.Server
-	dash   *dash.Dashboard
+	dash   atomic.Pointer[dash.Dashboard]
 	client *holdfast.Locker // of programs that take locks
+
+	holders int64 // how many there were of change
 }
 
 func start(t *testing.T, opts *dash.Options) *site {
 	t.Helper()
 	s := &site{T: t, redis: redistest.Start(t)}
 	s.client = holdfast.New(redishold.New(s.connect(), nil), nil)
-	s.dash = dash.Handler(holdfast.New(redishold.New(s.connect(), nil), nil), opts)
-	s.server = httptest.NewServer(s.dash)
+	s.serve(dash.Handler(holdfast.New(redishold.New(s.connect(), nil), nil), opts))
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.dash.Load().ServeHTTP(w, r) }))
 	t.Cleanup(func() {
-		s.dash.Close()
+		s.dash.Load().Close()
 		s.server.Close()
 	})
 	return s
+}
+
+// serve makes d what the server shows from now on.
+func (s *site) serve(d *dash.Dashboard) { s.dash.Store(d) }
+
+// asking is what Until of a tab adds to the time that something takes.
+const asking = 150 * time.Millisecond
+
+// promised lets act do something, and fails unless the time that it returns is
+// within limit. It may be done three times: a stall of the machine lengthens one of
+// them, a promise that is not kept all.
+func (s *site) promised(what string, limit time.Duration, act func() time.Duration) {
+	s.Helper()
+	var all []time.Duration
+	for range 3 {
+		took := act()
+		all = append(all, took)
+		if took <= limit {
+			s.Logf("%s within %v", what, all)
+			return
+		}
+	}
+	s.Errorf("%s within %v each time, want %v", what, all, limit)
+}
+
+// click clicks on what a selector finds, which an update of the page may replace at
+// any moment: in one step, unlike Click of chromedp.
+func click(p *browser.Tab, selector string) {
+	p.Helper()
+	browser.Eval[bool](p, fmt.Sprintf("(document.querySelector(%q).click(), true)", selector))
 }
 
 func (s *site) connect() *rueidisconn.Conn {

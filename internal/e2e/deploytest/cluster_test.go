@@ -242,7 +242,7 @@ func TestNodeJoinsAndLeaves(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			l := open(t, w, at(d), redishold.Options{})
-			ctx := within(t, 30*time.Second)
+			ctx := within(t, 2*time.Minute)
 			lock, err := l.Lock(ctx, "joining:held")
 			if err != nil {
 				t.Fatal(err)

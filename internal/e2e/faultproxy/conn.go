@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -221,7 +222,7 @@ func (c *conn) reply(raw string) {
 	c.mu.Unlock()
 
 	it := item{raw: raw, req: req}
-	if req != nil && req.rule != nil {
+	if req != nil && req.rule != nil && !c.excuse(req, raw) {
 		c.act(req, &it)
 	}
 
@@ -235,6 +236,18 @@ func (c *conn) reply(raw string) {
 	if it.gate != nil { // after push, which has logged it
 		req.rule.fire()
 	}
+}
+
+// excuse takes the rule from a request that was not executed, as the server did not
+// know its script, if the rule is for one that was.
+func (c *conn) excuse(req *request, raw string) bool {
+	kind := req.rule.action.kind
+	if kind != cutAfter && kind != hold || req.acted || !strings.HasPrefix(raw, "-NOSCRIPT") {
+		return false
+	}
+	req.rule.giveBack()
+	req.rule = nil
+	return true
 }
 
 // act does what the request's rule wants with the reply.

@@ -127,11 +127,15 @@ func TestLatencyKeepsPipelines(t *testing.T) {
 		t.Fatalf("got 20 replies after %v, want one latency of %v", got, quiet)
 	}
 	p.Latency(0)
-	start = time.Now()
-	c.send("INCR", "k")
-	c.want(":21\r\n")
-	if got := time.Since(start); got >= quiet {
-		t.Fatalf("got a reply after %v, want no more latency", got)
+	quickest := time.Hour
+	for i := range 20 {
+		start = time.Now()
+		c.send("INCR", "k")
+		c.want(":" + strconv.Itoa(21+i) + "\r\n")
+		quickest = min(quickest, time.Since(start))
+	}
+	if quickest >= quiet {
+		t.Fatalf("got a reply after %v at best, want no more latency", quickest)
 	}
 }
 

@@ -86,11 +86,13 @@ func Cut() Action { return Action{kind: cutBefore} }
 
 // CutAfterExecution forwards the request, reads the reply, throws it away and
 // closes the client's connection: a lost reply. Requests that the client had
-// pipelined behind it are still executed, and their replies lost as well.
+// pipelined behind it are still executed, and their replies lost as well. A request
+// that is answered NOSCRIPT was not executed: the rule waits for the next.
 func CutAfterExecution() Action { return Action{kind: cutAfter} }
 
 // HoldReply forwards the request and withholds the reply until the rule is
-// released, and behind it, in order, all that follows on that connection.
+// released, and behind it, in order, all that follows on that connection. A request
+// that is answered NOSCRIPT was not executed: the rule waits for the next.
 func HoldReply() Action { return Action{kind: hold} }
 
 // ResetMidCommand forwards the first half of the request's bytes and resets both
@@ -213,6 +215,13 @@ func (r *Rule) claim(cmd []string) bool {
 		r.left--
 		return true
 	}
+}
+
+// giveBack undoes a claim.
+func (r *Rule) giveBack() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left++
 }
 
 func (r *Rule) fire() {

@@ -1,6 +1,8 @@
 package faultproxy_test
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"strconv"
 	"strings"
@@ -121,6 +123,27 @@ func TestCutAfterExecution(t *testing.T) {
 	}
 	r.Wait(t, 1)
 	wantLog(t, p, faultproxy.Withheld{Command: []string{"INCR", "k"}, Forwarded: true, Reply: ":1\r\n"})
+}
+
+// A script that the server does not know was not executed.
+func TestCutAfterExecutionOfAScript(t *testing.T) {
+	s, p := setUp(t)
+	const source = "return redis.call('INCR', KEYS[1])"
+	sum := sha1.Sum([]byte(source))
+	sha := hex.EncodeToString(sum[:])
+	r := p.On(faultproxy.Script(sha), faultproxy.CutAfterExecution())
+	c := dial(t, p)
+	c.send("EVALSHA", sha, "1", "k")
+	c.want("-NOSCRIPT No matching script. Please use EVAL.\r\n")
+	if got := r.Count(); got != 0 {
+		t.Fatalf("got %d, want that it waits for a run", got)
+	}
+	c.send("EVAL", source, "1", "k")
+	_ = c.wantEnd()
+	r.Wait(t, 1)
+	if got := s.Do("GET", "k"); got != any("1") {
+		t.Fatalf("got %v, want 1: the script was to be executed", got)
+	}
 }
 
 func TestCutAfterExecutionLeavesThePipeline(t *testing.T) {

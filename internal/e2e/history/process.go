@@ -119,6 +119,11 @@ func (p *Process) Note(what string) time.Time {
 	return now
 }
 
+// Stall adds that the process did not run between two moments, as the caller knows.
+func (p *Process) Stall(from, to time.Time) {
+	p.add(Event{At: to.UnixNano(), What: Stalled, Op: -1, Process: p.id, Left: int64(to.Sub(from))})
+}
+
 // Kill ends the process with SIGKILL, if it has not ended, and waits until it is
 // gone.
 func (p *Process) Kill() {

@@ -476,8 +476,9 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 			if name != "read" {
 				go func() {
 					if k, err := mutex(other).Lock(s.Context()); err == nil {
-						next <- time.Now()
+						at := time.Now()
 						_ = k.Unlock()
+						next <- at
 					}
 				}()
 				if !eventually(5*time.Second, func() bool {

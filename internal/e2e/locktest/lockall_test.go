@@ -136,7 +136,7 @@ func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, hi
 // However many locks are free, taking them takes no longer than two round trips.
 func TestLockAllOfManyNames(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
-		const latency = 50 * time.Millisecond
+		const latency = 150 * time.Millisecond
 		l := s.locker(nil)
 		s.warm(l)
 		mustUnlock(s, take(s, l.RWMutex("warm").Write))

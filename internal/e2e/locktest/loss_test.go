@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,17 +22,21 @@ import (
 // A holder that is cut off learns that its lock is lost before the server's lease
 // ends: 100 times of 100, whenever the cut comes.
 func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
-	const runs, atOnce, ttl = 100, 20, 1500 * time.Millisecond
+	const (
+		runs, atOnce = 100, 20
+		ttl          = 1500 * time.Millisecond
+		margin       = 450 * time.Millisecond // for this process to stand still, and to ask the server
+	)
 	eachAdapter(t, func(s *subject) {
 		var early atomic.Int64
 		var mu sync.Mutex
-		least := ttl
+		var all []time.Duration
 		for range runs / atOnce {
 			var wg sync.WaitGroup
 			for i := range atOnce {
 				proxy := faultproxy.Start(s, s.server.Addr())
 				conn := s.conn(proxy.Addr())
-				l := holdfast.New(redishold.New(conn, nil), &holdfast.Options{TTL: ttl})
+				l := holdfast.New(redishold.New(conn, nil), &holdfast.Options{TTL: ttl, Margin: margin})
 				name := fmt.Sprintf("cut:%d", i)
 				lock := mustLock(s, l, name)
 				wg.Go(func() {
@@ -45,7 +50,7 @@ func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
 						early.Add(1)
 					}
 					mu.Lock()
-					least = min(least, left)
+					all = append(all, left)
 					mu.Unlock()
 					if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 						s.Errorf("Unlock: got %v, want ErrLost", err)
@@ -55,7 +60,11 @@ func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		s.Logf("told in time in %d of %d runs, at least %v before the lease ended", early.Load(), runs, least)
+		slices.Sort(all)
+		s.Logf("told in time in %d of %d runs, at least %v before the lease ended, half of them %v", early.Load(), runs, all[0], all[runs/2])
+		if all[runs/2] < margin-150*time.Millisecond {
+			s.Errorf("half of the holders were told %v before the lease ended or later, want about %v", all[runs/2], margin)
+		}
 	})
 }
 
@@ -151,10 +160,11 @@ func TestLostMessagesCostASecond(t *testing.T) {
 			got := make(chan time.Time, 1)
 			go func() {
 				next, err := waiter.Lock(s.Context(), "job")
-				got <- time.Now()
+				at := time.Now()
 				if err == nil {
 					_ = next.Unlock()
 				}
+				got <- at
 			}()
 			if !eventually(5*time.Second, func() bool {
 				return s.server.Int("PUBSUB", "NUMPAT") >= 0 && len(s.server.Strings("PUBSUB", "CHANNELS")) > 0
@@ -164,7 +174,7 @@ func TestLostMessagesCostASecond(t *testing.T) {
 			// The message is lost: the key goes without one.
 			s.server.Do("DEL", "job")
 			start := time.Now()
-			within(s, "the waiter got the lock", (<-got).Sub(start), 1100*time.Millisecond)
+			within(s, "the waiter got the lock", (<-got).Sub(start), 1450*time.Millisecond) // a sleep and a call; two sleeps take longer
 			_ = lock.Unlock()
 		}
 	})
@@ -172,7 +182,7 @@ func TestLostMessagesCostASecond(t *testing.T) {
 
 // Whoever loses a lock learns of it at the next renewal, with the reason.
 func TestLossAndItsReason(t *testing.T) {
-	const ttl = 1200 * time.Millisecond
+	const ttl = 3 * time.Second
 	tests := []struct {
 		name string
 		lose func(s *subject)
@@ -211,10 +221,10 @@ func TestLossAndItsReason(t *testing.T) {
 				l := s.locker(&holdfast.Options{TTL: ttl})
 				lock := mustLock(s, l, "job")
 				ctx := lock.Context(s.Context())
-				start := time.Now()
 				tt.lose(s)
+				start := time.Now()
 				<-ctx.Done()
-				within(s, "told", time.Since(start), ttl/3+200*time.Millisecond)
+				within(s, "told", time.Since(start), ttl/3+500*time.Millisecond)
 				for _, err := range []error{context.Cause(ctx), lock.Err(), lock.Unlock()} {
 					var lost *holdfast.LostError
 					if !errors.As(err, &lost) || lost.Reason != tt.want || !strings.Contains(err.Error(), tt.text) {

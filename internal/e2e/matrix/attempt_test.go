@@ -145,39 +145,45 @@ func (a *attempt) fail(text string, breach bool) {
 	a.verdict.add(verdict{failures: []string{strings.Join(lines, " > ") + ": " + text}, breach: breach})
 }
 
-// clock watches how late this process gets a processor.
+// clock watches how late threads of this process get a processor: as many as there
+// are processors, of which one alone may stand still.
 type clock struct {
 	worst atomic.Int64
 	stop  chan struct{}
-	done  chan struct{}
+	done  sync.WaitGroup
 }
 
 func startClock() *clock {
-	c := &clock{stop: make(chan struct{}), done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		const every = 5 * time.Millisecond
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-c.stop:
-				return
-			case <-tick.C:
-			}
-			now := time.Now()
-			if late := int64(now.Sub(last) - every); late > c.worst.Load() {
-				c.worst.Store(late)
-			}
-			last = now
-		}
-	}()
+	c := &clock{stop: make(chan struct{})}
+	for range runtime.NumCPU() {
+		c.done.Go(c.watch)
+	}
 	return c
+}
+
+func (c *clock) watch() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const every = 5 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-c.stop:
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		late := int64(now.Sub(last) - every)
+		for worst := c.worst.Load(); late > worst && !c.worst.CompareAndSwap(worst, late); worst = c.worst.Load() {
+		}
+		last = now
+	}
 }
 
 func (c *clock) close() {
 	close(c.stop)
-	<-c.done
+	c.done.Wait()
 }
 
 // late returns by how much it was late at most until now.

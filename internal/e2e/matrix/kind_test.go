@@ -54,7 +54,7 @@ func (c *client) gripOf(k *holdfast.Lock, err error) (*grip, error) {
 	}
 	return &grip{
 		scene: c.scene, number: k.Token(), ctx: k.Context(context.Background()),
-		err: k.Err, give: k.Unlock, ended: make(chan struct{}),
+		err: k.Err, give: k.Unlock, remaining: k.Remaining, ended: make(chan struct{}),
 	}, nil
 }
 

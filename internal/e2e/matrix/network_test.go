@@ -123,7 +123,7 @@ func lostReplyOfRenewal(s *scene) {
 // cancelledAcquire: the caller gives up while the answer is under way.
 func cancelledAcquire(s *scene) {
 	c := s.client()
-	held := c.on(s.script("acquire"), faultproxy.HoldReply)
+	held := c.on(s.script("acquire"), faultproxy.HoldReply, faultproxy.Always()) // that of a second try too
 	ctx, cancel := context.WithCancel(s.Context())
 	var cancelled time.Time
 	go func() {

@@ -136,16 +136,18 @@ func says(words string) func(reply string) bool {
 // lease.
 func fewReplicas(s *scene) {
 	before := map[*redistest.Server]string{}
+	restore := func() {
+		for server, n := range before {
+			server.Do("CONFIG", "SET", "min-replicas-to-write", n)
+		}
+	}
+	s.Cleanup(restore) // also where it fails in between
 	s.neverReady("NOREPLICAS ", func() {
 		for _, server := range s.masters() {
 			before[server] = server.Map("CONFIG", "GET", "min-replicas-to-write")["min-replicas-to-write"]
 			server.Do("CONFIG", "SET", "min-replicas-to-write", "3")
 		}
-	}, func() {
-		for server, n := range before {
-			server.Do("CONFIG", "SET", "min-replicas-to-write", n)
-		}
-	})
+	}, restore)
 }
 
 // neverReady: the servers refuse with words, for longer than a lease.
@@ -158,7 +160,7 @@ func (s *scene) neverReady(words string, begin, end func()) {
 	began := time.Now()
 	k.lost(began, s.ttl)
 	time.Sleep(time.Until(began.Add(s.ttl + call))) // until then the lock's record is in the way
-	_, err := c.try(s.lasting(300 * time.Millisecond))
+	_, err := c.try(s.lasting(time.Second))         // for one answer at least
 	if !errors.Is(err, context.DeadlineExceeded) {
 		s.Errorf("got %v, want the context's error", err)
 	}

@@ -244,10 +244,27 @@ func (s *scene) wait(rs rules, n int) {
 	}
 }
 
-// renewed waits until n renewals of k were answered, by all servers together. It
+// renewed waits until k has been renewed n times, as its client knows it.
+func (c *client) renewed(k *grip, n int) {
+	c.Helper()
+	last, times := k.remaining(), 0
+	c.until(patience, func() bool {
+		left := k.remaining()
+		if left > last {
+			times++
+		}
+		last = left
+		return times >= n || k.err() != nil
+	})
+	if times < n || k.err() != nil {
+		c.Fatalf("it was renewed %d times, want %d; the lock: %v", times, n, k.err())
+	}
+}
+
+// answered waits until n renewals of k were answered, by all servers together. It
 // counts answers, not requests: one may not have been run yet. Nor was one run by a
 // server that answers that it does not know the script.
-func (c *client) renewed(k *grip, n int) {
+func (c *client) answered(k *grip, n int) {
 	c.Helper()
 	refused := says("-")
 	answered := c.onReply(c.script(c.kind.scripts().renew), func(reply string) bool { return !refused(reply) })
@@ -292,8 +309,11 @@ type grip struct {
 	ctx    context.Context // ends with the lock; nil where it cannot tell
 	err    func() error
 	give   func() error
-	told   atomic.Int64 // when ctx ended, in ns since 1970
-	ended  chan struct{}
+
+	remaining func() time.Duration // of a single lock
+
+	told  atomic.Int64 // when ctx ended, in ns since 1970
+	ended chan struct{}
 }
 
 // take takes the lock and fails the test if it cannot be had.

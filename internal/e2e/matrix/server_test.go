@@ -50,7 +50,7 @@ func (s *scene) minority(begin, end func(*redistest.Server)) {
 	k := c.take()
 	// A majority counts what it had when it was proved the last time: at first
 	// those who were quickest.
-	c.renewed(k, 2*len(s.alone)+1)
+	c.answered(k, 2*len(s.alone)+1)
 	if !s.everywhere() {
 		s.Fatal("not all servers have the lock")
 	}
@@ -107,6 +107,7 @@ func killedHolder(s *scene) {
 func emptyRestart(s *scene) {
 	c, o := s.client(), s.other()
 	k := c.take()
+	c.renewed(k, 1) // there is time until the next
 	killed := time.Now()
 	for _, server := range s.alone {
 		server.Kill()
@@ -153,6 +154,7 @@ func forgottenScripts(s *scene) {
 func fullServer(s *scene) {
 	c := s.client()
 	k := c.take()
+	s.Cleanup(func() { full(s, false) }) // also where it fails in between
 	full(s, true)
 	name := s.name
 	s.name += "-new"
@@ -236,6 +238,10 @@ func evictedLock(s *scene) {
 
 // evict makes the server drop the lock to free memory.
 func (s *scene) evict(server *redistest.Server) {
+	s.Cleanup(func() {
+		server.Do("CONFIG", "SET", "maxmemory", "0")
+		server.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	})
 	server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	server.Do("CONFIG", "SET", "maxmemory", "1")
 	server.Do("SET", "more", "x", "PX", "5000") // makes the server look for room
@@ -255,6 +261,11 @@ func deletedMinority(s *scene) {
 // rightsRevoked: of commands, then of channels.
 func rightsRevoked(s *scene) {
 	c, o := s.client(), s.other()
+	s.Cleanup(func() { // also where it fails in between
+		for _, server := range s.servers() {
+			server.Do("ACL", "SETUSER", "default", "+@all", "allchannels")
+		}
+	})
 	for _, command := range []string{"hset", "pexpire", "time"} {
 		for _, server := range s.servers() {
 			server.Do("ACL", "SETUSER", "default", "-"+command)

@@ -196,9 +196,15 @@ func (s *Server) Restart() {
 	}
 }
 
+// restart tries again for some seconds where the port was taken meanwhile: it was
+// free, and the servers of tests come and go.
 func (s *Server) restart(args ...string) error {
 	s.Kill()
-	return s.launch(args...)
+	for end := time.Now().Add(startLimit); ; time.Sleep(50 * time.Millisecond) {
+		if err := s.launch(args...); !errors.Is(err, errPortTaken) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // Close ends the process and waits until it is gone. It may be called more than

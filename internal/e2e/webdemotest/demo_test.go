@@ -201,7 +201,7 @@ func TestWebDemo(t *testing.T) {
 func twoPorts(t *testing.T, binary string) {
 	redis := redistest.Start(t)
 	one, two := serve(t, binary, "--url", redis.URL()), serve(t, binary, "--url", redis.URL())
-	first := one.post("/lock1", "work", "1s")
+	first := one.post("/lock1", "work", "3s")
 	one.until("1 holds", func(s state) bool { return s.Instances[0].Holds })
 	second := two.post("/lock2", "work", "10ms")
 	two.until("the other server sees the holder", func(s state) bool { return s.Instances[1].Waiting == 1 && s.Lock.Held })

@@ -51,7 +51,7 @@ func TestNothingSurvivesTheProgram(t *testing.T) {
 
 func TestNothingOutlivesTheDeadlineOfAStoppedProgram(t *testing.T) {
 	out := newOutput(t)
-	cmd := startProgram(t, out, `trap "" TERM; `+family, "PROCGROUP_TEST_KILL_BY=1s")
+	cmd := startProgram(t, out, `trap "" TERM; `+family, "PROCGROUP_TEST_KILL_BY=3s")
 	out.await("ready")
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

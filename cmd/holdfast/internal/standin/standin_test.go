@@ -35,10 +35,21 @@ func start(t *testing.T) (*standin.Server, rueidis.Client) {
 
 func TestKeysExpireInRealTime(t *testing.T) {
 	_, c := start(t)
+	const ttl = 300 * time.Millisecond
+	quickest := time.Hour // a machine without a processor for us makes one late, not all
+	for tries := 0; tries < 5 && quickest > ttl+100*time.Millisecond; tries++ {
+		quickest = min(quickest, expiry(t, c, ttl))
+	}
+	if most := ttl + 100*time.Millisecond; quickest > most {
+		t.Errorf("expired after %v, want at most %v", quickest, most)
+	}
+}
+
+// expiry returns for how long a key with a TTL is there after it was set.
+func expiry(t *testing.T, c rueidis.Client, ttl time.Duration) time.Duration {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-
-	const ttl = 300 * time.Millisecond
 	asked := time.Now()
 	if err := c.Do(ctx, c.B().Set().Key("k").Value("v").Px(ttl).Build()).Error(); err != nil {
 		t.Fatal(err)
@@ -59,9 +70,7 @@ func TestKeysExpireInRealTime(t *testing.T) {
 	if got, least := time.Since(asked), ttl-2*time.Millisecond; got < least {
 		t.Errorf("expired after %v, want at least %v", got, least)
 	}
-	if got, most := time.Since(answered), ttl+100*time.Millisecond; got > most {
-		t.Errorf("expired after %v, want at most %v", got, most)
-	}
+	return time.Since(answered)
 }
 
 func TestScriptsSeeTheClock(t *testing.T) {

@@ -176,12 +176,12 @@ func startStandIn(t *testing.T) *standin.Server {
 
 func TestOneWorksTheOtherWaits(t *testing.T) {
 	v := visit(t, defaultLease)
-	first := ask[result](v, "/lock1?work=700ms")
+	first := ask[result](v, "/lock1?work=2s")
 	v.await("1 holds", holds(1))
 	second := ask[result](v, "/lock2?work=50ms")
 	v.await("2 waits", waits(2))
 	status, a := first()
-	if status != http.StatusOK || a.Outcome != outcomeDone || a.Held < 700 || a.Token == 0 || a.Write != "accepted" {
+	if status != http.StatusOK || a.Outcome != outcomeDone || a.Held < 2000 || a.Token == 0 || a.Write != "accepted" {
 		t.Errorf("the first: got %d, %+v", status, a)
 	}
 	status, b := second()
@@ -271,7 +271,7 @@ func TestClientThatLeavesFreesTheLock(t *testing.T) {
 func TestTwoServersShareTheLock(t *testing.T) {
 	server := startStandIn(t)
 	one, two := visit(t, defaultLease, server.URL()), visit(t, defaultLease, server.URL())
-	first := ask[result](one, "/lock1?work=600ms")
+	first := ask[result](one, "/lock1?work=2s")
 	one.await("1 holds", holds(1))
 	second := ask[result](two, "/lock1?work=1ms")
 	two.await("the other waits", waits(1))
@@ -502,6 +502,7 @@ func TestEventsShowTheHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
+	defer time.AfterFunc(30*time.Second, func() { r.Body.Close() }).Stop() // ends the stream
 	parts, seen := map[string]string{}, bufio.NewScanner(r.Body)
 	until := func(what string, done func() bool) {
 		t.Helper()
@@ -524,9 +525,9 @@ func TestEventsShowTheHandOver(t *testing.T) {
 		t.Fatalf("%s: the stream ended: %v", what, seen.Err())
 	}
 	until("everything", func() bool { return len(parts) >= 11 })
-	v.must("/lock1", "work", "600ms", "back", "1")
+	v.must("/lock1", "work", "2s", "back", "1")
 	until("1 holds", func() bool { return strings.Contains(parts["instance1"], `data-status="holds"`) })
-	v.must("/lock2", "work", "600ms", "back", "1")
+	v.must("/lock2", "work", "2s", "back", "1")
 	until("the keys", func() bool {
 		return strings.Contains(parts["keys"], "{holdfast-demo}:lock") && strings.Contains(parts["lock"], "<strong>instance 1</strong>")
 	})

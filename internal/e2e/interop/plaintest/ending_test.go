@@ -119,7 +119,7 @@ func holdfastKeyDeleted(s *scene) {
 
 // holdfastKeyTaken: the same, and the library has it already.
 func holdfastKeyTaken(s *scene) {
-	const ttl = 2 * time.Second
+	const ttl = 6 * time.Second // the library has it before the first renewal
 	lock := s.lock(s.locker(setting{ttl: ttl}))
 	held := lock.Context(s.Context())
 	s.server.Int("DEL", s.name)

@@ -48,7 +48,7 @@ func Run(t *testing.T, versions []string, topology redistest.Topology, cases []C
 			}
 			d := redistest.StartDeployment(t, topology)
 			java := Start(t, version, On(d))
-			WarmUp(t, java)
+			warmUp(t, java)
 			quiet := new(sync.RWMutex)
 			t.Run("all", func(t *testing.T) {
 				for _, c := range cases {
@@ -69,8 +69,15 @@ func Run(t *testing.T, versions []string, topology redistest.Topology, cases []C
 }
 
 // WarmUp has two threads hand a lock over: a JVM loads and compiles what it does
-// for the first time, and is no measure then.
-func WarmUp(t *testing.T, java *peer.Process) {
+// for the first time, and is no measure then, nor is what others do meanwhile.
+func (b *Bench) WarmUp(java *peer.Process) {
+	b.t.Helper()
+	b.quiet.Lock()
+	defer b.quiet.Unlock()
+	warmUp(b.t, java)
+}
+
+func warmUp(t *testing.T, java *peer.Process) {
 	a, b := ThreadOf(t, java, "warm-a"), ThreadOf(t, java, "warm-b")
 	lock, unlock := peer.Command{Op: "lock", Name: "warm-up"}, peer.Command{Op: "unlock", Name: "warm-up"}
 	for range 3 {

@@ -33,7 +33,7 @@ func groups(t *testing.T, b *redisson.Bench) []group {
 	all := []group{{redisson.ThreadOf(t, b.Java, "c53"), b.Version, b.Version != redisson.Classic}}
 	start := func(what, version string, sharded bool, s redisson.Settings) {
 		java := redisson.Start(t, version, s)
-		redisson.WarmUp(t, java)
+		b.WarmUp(java)
 		all = append(all, group{redisson.ThreadOf(t, java, "c53"), what, sharded})
 	}
 	if b.Version == redisson.Newest {

@@ -97,7 +97,7 @@ func unreplicated(t *testing.T, b *redisson.Bench, loose redisson.Thread) {
 	if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("Unlock: got %v, want ErrLost", err)
 	}
-	if r := loose.Try(lockOf("unlock", javas, 0)); r.Class != redisson.NotHeld {
+	if r := untilReached(t, loose, lockOf("unlock", javas, 0)); r.Class != redisson.NotHeld {
 		t.Errorf("Java's unlock of what is lost: got %v, want %s", r.Err(), redisson.NotHeld)
 	}
 	must(t, mine.Unlock())

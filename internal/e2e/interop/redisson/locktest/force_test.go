@@ -91,8 +91,9 @@ func keyDeleted(t *testing.T, b *redisson.Bench) {
 	}
 	wantLost(t, lock)
 
-	const timeout = 900 * time.Millisecond
+	const timeout = 3 * time.Second
 	j := java(t, b, "c12").in(watchdog(b, timeout))
+	b.WarmUp(j.jvm)
 	j.lock(0)
 	renewed(t, admin, b.Name)
 	admin.Int("DEL", b.Name)

@@ -72,7 +72,7 @@ func wrongType(t *testing.T, b *redisson.Bench, l *holdfast.Locker) {
 func prefixes(t *testing.T, b *redisson.Bench) {
 	const prefix = "app16:"
 	jvm := b.JVM(func(o *redisson.Settings) { o.Prefix = prefix })
-	redisson.WarmUp(t, jvm)
+	b.WarmUp(jvm)
 	wakeUps := newWakeUps(t, b)
 	for _, adapter := range []string{"rueidis", "goredis"} {
 		l := b.Over(b.Through(adapter, redishold.Options{Prefix: prefix}), time.Minute)

@@ -9,9 +9,9 @@ import (
 )
 
 func javaRenews(t *testing.T, b *redisson.Bench) {
-	const timeout = 1500 * time.Millisecond
+	const timeout = 4500 * time.Millisecond
 	j := java(t, b, "c08").in(watchdog(b, timeout))
-	redisson.WarmUp(t, j.jvm)
+	b.WarmUp(j.jvm)
 	wakeUps := newWakeUps(t, b)
 	j.lock(0)
 	w := begin(t, b.Locker(10*time.Second), b.Name)
@@ -23,7 +23,7 @@ func javaRenews(t *testing.T, b *redisson.Bench) {
 }
 
 func goRenews(t *testing.T, b *redisson.Bench) {
-	const ttl = 1500 * time.Millisecond
+	const ttl = 3 * time.Second
 	wakeUps := newWakeUps(t, b)
 	lock := mustLock(t, through(b, "goredis", ttl), b.Name)
 	j := java(t, b, "c09")
@@ -94,9 +94,10 @@ func fixedLeases(t *testing.T, b *redisson.Bench) {
 
 // Nobody who held the lock before renews the lease of who holds it now.
 func alternatingLeases(t *testing.T, b *redisson.Bench) {
-	const timeout, lease = 1800 * time.Millisecond, 5 * time.Second
+	const timeout, lease = 3 * time.Second, 8 * time.Second
 	admin := b.Admin().Bind(t)
 	j := java(t, b, "c19").in(watchdog(b, timeout))
+	b.WarmUp(j.jvm)
 	unmoved := func(want time.Duration, since time.Time) {
 		t.Helper()
 		wantTTL(t, admin, b.Name, want, since)
@@ -104,7 +105,7 @@ func alternatingLeases(t *testing.T, b *redisson.Bench) {
 		time.Sleep(timeout/3 + 2*slack) // a round of renewals, at a third of the lease
 		wantUnmoved(t, admin, b.Name, end)
 	}
-	for _, own := range []time.Duration{1500 * time.Millisecond, time.Minute} { // shorter and longer than the watchdog's
+	for _, own := range []time.Duration{2500 * time.Millisecond, time.Minute} { // shorter and longer than the watchdog's
 		eachAdapter(b, timeout, func(_ string, l *holdfast.Locker) {
 			since := time.Now()
 			j.lock(0)

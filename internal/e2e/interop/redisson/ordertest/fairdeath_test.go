@@ -35,7 +35,8 @@ func goHeadDies(t *testing.T, shared *redisson.Bench) {
 	q.polled(owner)
 
 	dying.Kill()
-	left, killed := q.left(owner), time.Now()
+	killed := time.Now() // before what is left is asked for: nobody has it earlier
+	left := q.left(owner)
 	if left > lease+5*time.Second {
 		t.Fatalf("deadline of the dead: %v from now, want what is left of the lease and 4 s", left)
 	}
@@ -43,7 +44,7 @@ func goHeadDies(t *testing.T, shared *redisson.Bench) {
 	before, freed := calls(q.admin), time.Now()
 	took := next.granted().Sub(killed)
 	rate := float64(calls(q.admin)-before) / time.Since(freed).Seconds()
-	between(t, fmt.Sprintf("Java waited for a dead Go waiter, whose deadline was %v away,", left), took, left-100*time.Millisecond, left+time.Second)
+	between(t, fmt.Sprintf("Java waited for a dead Go waiter, whose deadline was %v away,", left), took, left-100*time.Millisecond, left+2*time.Second)
 	if spins := rate > 50; spins == (b.Version == redisson.Classic) {
 		t.Errorf("a Java waiter on a free lock that is another's turn sent %.0f commands a second", rate)
 	} else if spins {
@@ -58,7 +59,7 @@ func goHeadDies(t *testing.T, shared *redisson.Bench) {
 // A Java waiter that dies at the head holds everybody up until its deadline.
 // Holdfast does not hammer the server meanwhile.
 func javaHeadDies(t *testing.T, shared *redisson.Bench) {
-	const limit = 3 * time.Second
+	const limit = 5 * time.Second
 	b := shared.Alone()
 	q := queueOf(t, b)
 	java := jvm(t, b, nil)
@@ -70,7 +71,8 @@ func javaHeadDies(t *testing.T, shared *redisson.Bench) {
 
 	java.Kill()
 	holder.unlock()
-	left, freed := q.left(owner), time.Now()
+	freed := time.Now() // before what is left is asked for: nobody has it earlier
+	left := q.left(owner)
 	before := calls(q.admin)
 	took := next.granted().Sub(freed)
 	made := calls(q.admin) - before
@@ -146,7 +148,7 @@ func javaSubtracts(t *testing.T, b *redisson.Bench) {
 // The entry of a Java waiter that was interrupted stays until its deadline.
 func interrupted(t *testing.T, b *redisson.Bench) {
 	warm(t, b, b.Java)
-	const limit = 3 * time.Second
+	const limit = 5 * time.Second
 	q := queueOf(t, b)
 	holder := inGo(t, b, b.Locker(2*time.Second).FairMutex(b.Name)).has()
 	quitter := inJavaFor(t, b, b.Java, peer.Command{
@@ -164,7 +166,8 @@ func interrupted(t *testing.T, b *redisson.Bench) {
 	}
 	q.want(owner, nextOwner)
 	holder.unlock()
-	left, freed := q.left(owner), time.Now()
+	freed := time.Now() // before what is left is asked for: nobody has it earlier
+	left := q.left(owner)
 	took := next.granted().Sub(freed)
 	between(t, fmt.Sprintf("Go waited for an interrupted Java waiter, whose deadline was %v away,", left), took, left-100*time.Millisecond, left+time.Second)
 	t.Attr("observed", fmt.Sprintf("a Java waiter that was interrupted left its entry in the queue, which held the free lock up for %v, until its deadline", took.Round(time.Millisecond)))
