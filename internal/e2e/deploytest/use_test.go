@@ -47,8 +47,21 @@ func useMutexes(t *testing.T, ours, theirs *holdfast.Locker) {
 }
 
 // exchange lets a lock pass from one client to another: refused, awaited, woken,
-// with a larger token.
+// with a larger token. A waiter that is woken late is given a second chance: without
+// a message all are late.
 func exchange(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) {
+	t.Helper()
+	took := passOn(t, ctx, ours, theirs)
+	if took <= wakeLimit {
+		return
+	}
+	if again := passOn(t, ctx, ours, theirs); again > wakeLimit {
+		t.Errorf("%q: woken %v after the unlock, and then %v, want at most %v", ours.Name(), took, again, wakeLimit)
+	}
+}
+
+// passOn returns how long after the unlock of the one client the other had the lock.
+func passOn(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) (took time.Duration) {
 	t.Helper()
 	first, err := ours.Lock(ctx)
 	if err != nil {
@@ -72,11 +85,9 @@ func exchange(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) {
 		t.Errorf("Unlock %q: %v", ours.Name(), err)
 	}
 	second := <-next
+	took = time.Since(freed)
 	if second == nil {
-		return
-	}
-	if took := time.Since(freed); took > wakeLimit {
-		t.Errorf("%q: woken %v after the unlock, want at most %v", ours.Name(), took, wakeLimit)
+		return took
 	}
 	if second.Token() <= first.Token() {
 		t.Errorf("%q: token %d after %d", ours.Name(), second.Token(), first.Token())
@@ -84,6 +95,7 @@ func exchange(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) {
 	if err := second.Unlock(); err != nil {
 		t.Errorf("Unlock %q: %v", ours.Name(), err)
 	}
+	return took
 }
 
 // useOtherKinds takes one lock of each other kind with two clients.
