@@ -392,7 +392,7 @@ func TestSeveralAreSoonDone(t *testing.T) {
 		b.TryAll(ctx, cs)
 	}
 	// A call may have been left without a processor; more are slow themselves.
-	if slow := server.Int("SLOWLOG", "LEN"); slow > 5 {
+	if slow := server.Int("SLOWLOG", "LEN"); slow > 4 { // of five rounds
 		t.Errorf("%d calls took longer than 20 ms", slow)
 	}
 }

@@ -46,7 +46,7 @@ func TestFrozenNodeCostsOnlyItsLocks(t *testing.T) {
 	}
 	frozen.Pause()
 	time.Sleep(6 * time.Second) // more than the TTL
-	lost, kept := 0, 0
+	lost, kept, excused := 0, 0, 0
 	for _, k := range locks {
 		switch err := k.Err(); {
 		case theirs[k] && err != nil:
@@ -57,12 +57,16 @@ func TestFrozenNodeCostsOnlyItsLocks(t *testing.T) {
 			ack := slowest[d.Master(k.Name()).Addr()]()
 			if strings.Contains(err.Error(), "not replicated") && ack > 150*time.Millisecond {
 				t.Logf("%q: its replica was slow by itself, %v: %v", k.Name(), ack, err)
+				excused++
 				continue
 			}
 			t.Errorf("%q, which is on another node, whose replica acknowledges within %v: %v", k.Name(), ack, err)
 		default:
 			kept++
 		}
+	}
+	if excused > 10 {
+		t.Errorf("%d locks of other nodes lost: more than a slow moment explains", excused)
 	}
 	if lost < 30 || kept < 100 {
 		t.Errorf("%d locks lost, %d kept: too few to judge", lost, kept)
@@ -84,6 +88,7 @@ func watchReplicas(t *testing.T, addr, key string) (slowest func() time.Duration
 	watching.Go(func() {
 		conn := client.Conn()
 		defer func() { _ = conn.Close() }()
+		conn.Set(ctx, key, "", time.Minute) // connects
 		for ctx.Err() == nil {
 			began := time.Now()
 			conn.Set(ctx, key, "", time.Minute)

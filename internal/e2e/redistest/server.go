@@ -216,6 +216,15 @@ func (s *Server) Close() {
 	}
 }
 
+// logged returns how long the log is.
+func (s *Server) logged() int64 {
+	info, err := os.Stat(s.logFile())
+	if err != nil {
+		return 0 // there is none yet
+	}
+	return info.Size()
+}
+
 func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
 
 func (s *Server) current() *process {
@@ -263,11 +272,12 @@ func (s *Server) unpause() error {
 // launch starts the process and waits until it answers. args are for this run
 // only.
 func (s *Server) launch(args ...string) error {
+	before := s.logged()
 	p, err := startProcess(s.conf, s.logFile(), append(slices.Clip(s.args), args...), s.env)
 	if err != nil {
 		return err
 	}
-	if err := s.await(p); err != nil {
+	if err := s.await(p, before); err != nil {
 		p.kill()
 		return err
 	}
@@ -280,8 +290,9 @@ func (s *Server) launch(args ...string) error {
 	return nil
 }
 
-// await waits until p, and not a stranger on the same port, answers.
-func (s *Server) await(p *process) error {
+// await waits until p, and not a stranger on the same port, answers. Its log begins
+// after so many bytes of the server's.
+func (s *Server) await(p *process, before int64) error {
 	timeout := time.NewTimer(startLimit)
 	defer timeout.Stop()
 	for {
@@ -295,16 +306,17 @@ func (s *Server) await(p *process) error {
 		}
 		select {
 		case <-p.done:
-			return s.startError("ended at once")
+			return s.startError("ended at once", before)
 		case <-timeout.C:
-			return s.startError("did not answer within " + startLimit.String())
+			return s.startError("did not answer within "+startLimit.String(), before)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
 }
 
-func (s *Server) startError(what string) error {
+func (s *Server) startError(what string, before int64) error {
 	log := s.Log()
+	log = log[min(int(before), len(log)):]
 	if strings.Contains(log, "Address already in use") {
 		return errPortTaken
 	}

@@ -14,10 +14,14 @@ func Redacted(raw string) string {
 	if !ok {
 		return ""
 	}
-	if _, err := url.Parse(raw); err != nil {
+	rest, query, _ := strings.Cut(rest, "?")
+	u, err := url.Parse(raw)
+	switch {
+	case err == nil && !strings.EqualFold(u.Scheme, scheme):
+		return "" // what stands before :// is more than a scheme
+	case err != nil, strings.Contains(query, "@"): // a password may have a ? in it
 		return scheme + "://…"
 	}
-	rest, query, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		user, _, _ := strings.Cut(rest[:at], ":")
 		rest = rest[at:]
