@@ -36,6 +36,17 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+func TestDemoDoesNotShowThePassword(t *testing.T) {
+	s := newSite(t)
+	s.server.RequireAuth("s3cret")
+	var stdout bytes.Buffer
+	_, stderr := runDemoWith(t.Context(), &stdout, "--buyers", "12", "--items", "3", "--processes", "2", "--timeout", "2s", // long enough to say where
+		"--url", strings.Replace(s.url, "://", "://:s3cret@", 1))
+	if all := stdout.String() + stderr; !strings.Contains(all, s.url) || strings.Contains(all, "s3cret") {
+		t.Errorf("got %s, want %s without its password", all, s.url)
+	}
+}
+
 func TestDemoUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"--buyers", "3", "--items", "3"},

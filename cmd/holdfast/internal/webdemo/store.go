@@ -71,7 +71,7 @@ func find(given []access.Access) (p places, err error) {
 		p.servers = append(p.servers, server)
 		p.race = append(p.race, place{access: access.Access{URL: server.URL()}, Name: server.URL(), StandIn: true})
 	}
-	if p.lock.Name == "" {
+	if len(given) != 1 {
 		p.lock = p.race[0]
 	}
 	return p, nil
