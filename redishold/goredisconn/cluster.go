@@ -97,6 +97,7 @@ const (
 	lookEvery = 250 * time.Millisecond
 	lookLimit = 2 * time.Second
 	looksMost = 8
+	askMost   = 10 // nodes, one after the other, for a look
 )
 
 // Doubt makes go-redis look again where keys live. By itself it does so when it
@@ -115,7 +116,23 @@ func (c *nodes) Doubt() {
 		defer c.looking.Add(-1)
 		ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 		defer cancel()
-		// It reads the topology first, and that is all that is wanted of it.
-		_ = c.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
+		for range askMost {
+			if c.look(ctx) {
+				return
+			}
+		}
 	}()
+}
+
+// look has go-redis ask one of the nodes it knows, and reports whether another
+// need not be asked. A node that was taken out of the cluster answers that there
+// are no masters, which go-redis takes for the truth: it then draws a node for
+// every key.
+func (c *nodes) look(ctx context.Context) bool {
+	var found atomic.Bool
+	err := c.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { // it reads the topology first
+		found.Store(true)
+		return nil
+	})
+	return err != nil || found.Load()
 }
