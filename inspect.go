@@ -46,5 +46,6 @@ func (l *Locker) Break(ctx context.Context, name string, h driver.Holder, why st
 	if err := breaker.Break(ctx, name, h, why); err != nil {
 		return fmt.Errorf("break %q: %w", name, err)
 	}
+	l.diary.forced(name, h, why)
 	return nil
 }

@@ -29,6 +29,7 @@ type Locker struct {
 	gates      gates
 	keeper     keeper
 	reports    reports
+	diary      *diary // nil without Options.History
 	background background.Group
 
 	epoch time.Time
@@ -50,6 +51,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	l.gates.init()
 	l.keeper.init(l)
 	l.reports.init(l)
+	l.keepHistory()
 	return l
 }
 

@@ -44,6 +44,15 @@ type Options struct {
 	// its own, but the batch shares it.
 	Observe func(context.Context, Event)
 
+	// History tells the store, for people, what happens to the locks: who waits,
+	// acquires, releases, loses or forces one, as Locker.History returns it. It is
+	// one small call a second while something happens, and at most a hundred
+	// happenings in it, besides losses and the like; of more than that only the
+	// number. No lock waits for it, and what a call that fails would have told is
+	// missing. Drain tells what is left: a program that ends should call it. It is
+	// an error on a store that keeps no history, such as a quorum.
+	History bool
+
 	// Handoff bounds how long a lock may circulate among the goroutines of this
 	// Locker before it goes back to the store.
 	Handoff Handoff
@@ -105,6 +114,7 @@ type settings struct {
 	log         *slog.Logger
 	observe     func(context.Context, Event)
 	handoff     Handoff
+	history     bool
 
 	marginChosen bool
 }
@@ -113,7 +123,7 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(), marginChosen: o.Margin != 0}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(), history: o.History, marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
 		s.ttl = max(defaultTTL, info.MinTTL)
 	}

@@ -33,6 +33,7 @@ func TestRepository(t *testing.T) {
 		"ReadmeCommandsExist":        readmeCommandsExist,
 		"ArchitectureNamesFolders":   architectureNamesFolders,
 		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
+		"MergesAreFinished":          mergesAreFinished,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, r) })
 	}
@@ -325,6 +326,16 @@ func isError(value ast.Expr) bool {
 
 // scriptsHaveHeaders wants a header that tells of every key and argument that the
 // script takes, and of its reply.
+// mergesAreFinished looks for the lines that git leaves where it was told two things.
+func mergesAreFinished(t *testing.T, r *repository) {
+	marker := regexp.MustCompile(`(?m)^(<<<<<<<|>>>>>>>)( |$)`)
+	for _, name := range r.files {
+		if at := marker.FindStringIndex(read(t, name)); at != nil {
+			t.Errorf("%s: a merge was not finished: line %d", name, 1+strings.Count(read(t, name)[:at[0]], "\n"))
+		}
+	}
+}
+
 func scriptsHaveHeaders(t *testing.T, r *repository) {
 	seen := 0
 	for _, name := range r.files {

@@ -39,6 +39,7 @@ type Backend struct {
 	answers map[callID]answer // and of calls on latches
 	last    uint64            // the last fencing token given, over all names
 	calls   int               // since the last sweep
+	history history
 }
 
 var (

@@ -64,6 +64,11 @@ type Options struct {
 	// pub/sub; where only the user lacks the right to listen, waiters do so anyway.
 	Poll time.Duration
 
+	// HistoryLength is how many happenings the history keeps, about, that clients
+	// with holdfast.Options.History write: a stream, Prefix + "holdfast:history", of
+	// about 300 bytes each. The last client that wrote has its way. Default: 10,000.
+	HistoryLength int
+
 	// Logger receives what cannot be returned: an eviction policy that may drop
 	// held locks, a user without the right to listen or to publish. Default: none.
 	Logger *slog.Logger
@@ -91,13 +96,14 @@ type Backend struct {
 
 	fairWait time.Duration
 
-	server   server
-	publish  [2]string // both commands that publish
-	clients  registrar
-	names    names
-	lists    lists
-	reporter reporter
-	topics   topics
+	server    server
+	publish   [2]string // both commands that publish
+	clients   registrar
+	names     names
+	lists     lists
+	reporter  reporter
+	chronicle chronicle
+	topics    topics
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
 

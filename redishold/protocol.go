@@ -119,6 +119,8 @@ func (o *Options) check() error {
 		return refused("redishold options: %d replicas cannot be asked for", o.Replicas)
 	case o.Poll < 0:
 		return refused("redishold options: Poll of %s is negative", o.Poll)
+	case o.HistoryLength < 0:
+		return refused("redishold options: HistoryLength of %d is negative", o.HistoryLength)
 	default:
 		return nil
 	}

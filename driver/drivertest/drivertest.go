@@ -131,6 +131,8 @@ func mutexChecks() []check {
 		{"HoldsAreRecorded", needs(inspector, counts), holdsAreRecorded},
 		{"BreakEndsTheGrant", needs(inspector, breaker), breakEndsTheGrant},
 		{"BreakOfChangedHolderIsGone", needs(inspector, breaker), breakOfChangedHolderIsGone},
+
+		{"HistoryIsKept", needs(historian), historyIsKept},
 	}
 }
 
@@ -285,6 +287,11 @@ func inspector(b driver.Backend) string {
 func breaker(b driver.Backend) string {
 	_, ok := b.(driver.Breaker)
 	return declared(ok, "driver.Breaker")
+}
+
+func historian(b driver.Backend) string {
+	_, ok := b.(driver.Historian)
+	return declared(ok, "driver.Historian")
 }
 
 func batcher(b driver.Backend) string {

@@ -453,5 +453,11 @@ func inspectBugs() []bug {
 				return m.Backend.Release(ctx, driver.Claim{Name: name, Owner: h.Owner})
 			}
 		}},
+		{"begins its history anew each time", []string{"HistoryIsKept"}, func(m *mutant) {
+			m.history = func(ctx context.Context, o driver.HistoryOptions) ([]driver.Happening, error) {
+				o.After, o.Past = "", time.Hour
+				return m.Backend.History(ctx, o)
+			}
+		}},
 	}
 }

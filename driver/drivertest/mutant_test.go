@@ -23,6 +23,14 @@ type mutant struct {
 	resize  func(context.Context, string, int) error
 	permits func(context.Context, string) (int, int, error)
 	latch   driver.Latcher
+	history func(context.Context, driver.HistoryOptions) ([]driver.Happening, error)
+}
+
+func (m *mutant) History(ctx context.Context, o driver.HistoryOptions) ([]driver.Happening, error) {
+	if m.history != nil {
+		return m.history(ctx, o)
+	}
+	return m.Backend.History(ctx, o)
 }
 
 func (m *mutant) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {

@@ -1,0 +1,204 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// chapterEvery is how often a client adds to the history.
+	chapterEvery = time.Second
+	// chapterLimit bounds one call of Record.
+	chapterLimit = time.Second
+
+	// So much is told at a time; of the rest, how much it was. What is rare and what
+	// somebody will look for has room of its own.
+	chapterMost     = 100
+	chapterReserved = 50
+)
+
+// History returns what the clients of the store did that have Options.History, the
+// earliest first. It is for people: it has holes where much happened at a time, and
+// where a client died or could not reach the store. Those who go on from the ID of
+// the last see each happening once.
+//
+// It is errors.ErrUnsupported on a store that keeps no history.
+func (l *Locker) History(ctx context.Context, o driver.HistoryOptions) ([]driver.Happening, error) {
+	if l.invalid != nil {
+		return nil, fmt.Errorf("history: holdfast options: %w", l.invalid)
+	}
+	store, err := historian(l.backend, l.info)
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	happenings, err := store.History(ctx, o)
+	if err != nil {
+		err = fmt.Errorf("history: %w", err)
+	}
+	return happenings, err
+}
+
+func historian(b driver.Backend, info driver.Info) (driver.Historian, error) {
+	store, ok := b.(driver.Historian)
+	if !ok {
+		return nil, fmt.Errorf("%s keeps no history: %w", info.Name, errors.ErrUnsupported)
+	}
+	return store, nil
+}
+
+// diary tells the store what happens to the locks of a Locker. It collects for a
+// second, so that no lock waits for it; a timer runs only while there is something
+// to tell.
+type diary struct {
+	locker *Locker
+	store  driver.Historian
+
+	mu      sync.Mutex
+	pending []driver.Happening
+	missed  int
+	running bool // the timer is set, or a chapter is on its way
+	failing bool // and that was said
+}
+
+// keepHistory has a diary observe the locks, if the options ask for it.
+func (l *Locker) keepHistory() {
+	if !l.history || l.invalid != nil {
+		return
+	}
+	store, err := historian(l.backend, l.info)
+	if err != nil {
+		l.invalid = fmt.Errorf("History: %w", err)
+		return
+	}
+	d := &diary{locker: l, store: store}
+	l.diary = d
+	observe := l.observe
+	l.observe = func(ctx context.Context, e Event) {
+		d.observe(e)
+		if observe != nil {
+			observe(ctx, e)
+		}
+	}
+}
+
+// observe notes an event that people want to know of.
+func (d *diary) observe(e Event) {
+	h := driver.Happening{Name: e.Name, Token: e.Token}
+	reserved := false
+	switch {
+	case e.Kind == EventWait:
+		h.Event = driver.EventWaiting
+	case e.Kind == EventAcquire && e.Err == nil:
+		h.Event, h.Waited = driver.EventAcquired, e.Waited
+	case e.Kind == EventAcquire && e.Blocked:
+		h.Event, h.Waited = driver.EventGaveUp, e.Waited
+	case e.Kind == EventRenew && e.Err == nil && e.Margin < d.locker.ttl/renewPerTTL:
+		h.Event, h.Left, reserved = driver.EventRenewedLate, e.Margin, true
+	case e.Kind == EventRelease && e.Err == nil:
+		h.Event, h.Held = driver.EventReleased, e.Held
+	case e.Kind == EventLoss:
+		h.Event, h.Held, h.Reason, reserved = driver.EventLost, e.Held, string(e.Reason), true
+	default:
+		return
+	}
+	for k := plain; k <= permit; k++ {
+		if k.String() == e.Lock {
+			h.Kind, h.Mode = k.shown(), k.mode()
+		}
+	}
+	d.add(h, reserved)
+}
+
+// forced notes that this Locker ended the hold of another.
+func (d *diary) forced(name string, h driver.Holder, why string) {
+	if d != nil {
+		d.add(driver.Happening{Event: driver.EventForced, Name: name, Owner: h.Owner, Reason: why}, true)
+	}
+}
+
+// add takes h into the next chapter, if there is room.
+func (d *diary) add(h driver.Happening, reserved bool) {
+	h.At = time.Now()
+	most := chapterMost
+	if reserved {
+		most += chapterReserved
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.pending) >= most {
+		d.missed++
+		return
+	}
+	d.pending = append(d.pending, h)
+	if !d.running {
+		d.running = true
+		d.later()
+	}
+}
+
+func (d *diary) later() {
+	time.AfterFunc(chapterEvery, func() { d.locker.background.Go(d.turn) })
+}
+
+// turn tells what was collected, and comes again for what has happened meanwhile.
+func (d *diary) turn() {
+	d.tell()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running = len(d.pending) > 0; d.running {
+		d.later()
+	}
+}
+
+// tell sends what was collected to the store. Its failure, or panic, is no lock's
+// trouble.
+func (d *diary) tell() {
+	chapter, ok := d.chapter()
+	if !ok {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.locker.log.Error("the store panicked while it was told what happened", "backend", d.locker.info.Name, "panic", p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), chapterLimit)
+	defer cancel()
+	d.told(d.store.Record(ctx, chapter))
+}
+
+// chapter takes what was collected.
+func (d *diary) chapter() (driver.Chapter, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	happenings := d.pending
+	if d.missed > 0 {
+		happenings = append(happenings, driver.Happening{Event: driver.EventMissed, At: time.Now(), Count: d.missed})
+	}
+	d.pending, d.missed = nil, 0
+	return driver.Chapter{Client: d.locker.id, Note: d.locker.note, Happenings: happenings}, len(happenings) > 0
+}
+
+// told says once that the history has a hole, until it goes on.
+func (d *diary) told(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil && !d.failing {
+		d.locker.log.Warn("the history is not kept for now", "backend", d.locker.info.Name, "err", err)
+	}
+	d.failing = err != nil
+}
+
+// finishHistory tells what was collected, and waits for that.
+func (l *Locker) finishHistory(ctx context.Context) error {
+	if l.diary == nil {
+		return nil
+	}
+	l.background.Go(l.diary.tell)
+	return l.background.Wait(ctx)
+}

@@ -1,0 +1,213 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// chronicle is a store that counts how often it is told something, and may not
+// take it.
+type chronicle struct {
+	*memhold.Backend
+	chapters []driver.Chapter
+	fail     func() error
+}
+
+func (c *chronicle) Record(ctx context.Context, chapter driver.Chapter) error {
+	c.chapters = append(c.chapters, chapter)
+	if c.fail != nil {
+		if err := c.fail(); err != nil {
+			return err
+		}
+	}
+	return c.Backend.Record(ctx, chapter)
+}
+
+// told is the history of a store, a word or two for each.
+func told(t *testing.T, l *holdfast.Locker) []string {
+	t.Helper()
+	list, err := l.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, h := range list {
+		text := string(h.Event) + " " + h.Name
+		for _, d := range []time.Duration{h.Waited, h.Held, h.Left} {
+			if d > 0 {
+				text += " " + d.String()
+			}
+		}
+		if h.Reason != "" {
+			text += " " + h.Reason
+		}
+		if h.Count > 0 {
+			text += fmt.Sprint(h.Count)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestHistoryTellsWhatHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		seen := 0
+		a := holdfast.New(store, &holdfast.Options{Note: "a", History: true, Observe: func(context.Context, holdfast.Event) { seen++ }})
+		b := holdfast.New(store, &holdfast.Options{Note: "b", History: true})
+		began := time.Now()
+		lock, err := a.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.TryLock(t.Context(), "job"); !errors.Is(err, holdfast.ErrBusy) {
+			t.Fatalf("got %v, want ErrBusy", err)
+		}
+		if _, err := b.TryLock(t.Context(), "job", holdfast.Wait(5*time.Second)); !errors.Is(err, holdfast.ErrBusy) {
+			t.Fatalf("got %v, want ErrBusy", err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if lock, err = b.Lock(t.Context(), "job"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		holders, err := a.Inspect(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Break(t.Context(), "job", holders[0], "stuck"); err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Context(t.Context()).Done()
+		time.Sleep(2 * time.Second)
+		want := []string{
+			"acquired job", "waiting job", "gave-up job 5s", "released job 5s", "acquired job",
+			"forced job stuck", "lost job " + time.Since(began.Add(7*time.Second)).String() + " forced",
+		}
+		got := told(t, a)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if seen == 0 {
+			t.Error("Options.Observe was not called")
+		}
+		list, err := a.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
+		i := slices.IndexFunc(list, func(h driver.Happening) bool { return h.Event == driver.EventAcquired && h.Note == "a" })
+		if err != nil || i < 0 || list[i].Kind != driver.KindMutex || list[i].Token == 0 || !list[i].At.Equal(began) {
+			t.Errorf("got %+v and error %v, want the acquire of a at %v", list, err, began)
+		}
+	})
+}
+
+// Of very much only the number is told; a loss always.
+func TestHistoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &chronicle{Backend: memhold.New()}
+		l := holdfast.New(store, &holdfast.Options{History: true})
+		kept, err := l.Lock(t.Context(), "kept")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 500 {
+			lock, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.Drop("kept")
+		if err := kept.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Fatalf("got %v, want ErrLost", err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(store.chapters) != 1 {
+			t.Fatalf("the store was told %d times, want once", len(store.chapters))
+		}
+		got := store.chapters[0].Happenings
+		if n := len(got); n != 102 || got[100].Event != driver.EventLost || got[101].Event != driver.EventMissed || got[101].Count != 1001-100 {
+			t.Errorf("got %d happenings, the last are %+v", n, got[max(0, n-2):])
+		}
+	})
+}
+
+func TestDrainTellsTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdfast.New(memhold.New(), &holdfast.Options{History: true})
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(lock.Unlock(), l.Drain(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := told(t, l), []string{"acquired job", "released job"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// A store that does not take what it is told, or panics, costs the history and
+// nothing else; that is said once.
+func TestHistoryThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		turn := 0
+		store := &chronicle{Backend: memhold.New(), fail: func() error {
+			if turn++; turn == 3 {
+				panic("of the store")
+			}
+			if turn < 5 {
+				return errors.New("no room")
+			}
+			return nil
+		}}
+		l := holdfast.New(store, &holdfast.Options{History: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 6 {
+			lock, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		synctest.Wait()
+		if got := strings.Count(log.String(), "history is not kept"); got != 1 || !strings.Contains(log.String(), "panicked") {
+			t.Errorf("got %d warnings in %s", got, log.String())
+		}
+		if got := told(t, l); len(got) != 4 {
+			t.Errorf("got %q, want what the last two calls told", got)
+		}
+	})
+}
+
+func TestHistoryWhereThereIsNone(t *testing.T) {
+	l := holdfast.New(bare{memhold.New()}, &holdfast.Options{History: true})
+	if _, err := l.TryLock(t.Context(), "job"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("TryLock: got %v, want ErrUnsupported", err)
+	}
+	l = holdfast.New(bare{memhold.New()}, nil)
+	if _, err := l.History(t.Context(), driver.HistoryOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("History: got %v, want ErrUnsupported", err)
+	}
+}
