@@ -77,6 +77,7 @@ type Dashboard struct {
 	left     time.Time     // when the last viewer left
 	closed   bool
 	turn     int           // of the watcher only
+	read     string        // likewise: the last happening of the store's history
 	done     chan struct{} // closed by Close
 }
 

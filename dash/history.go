@@ -23,6 +23,7 @@ const (
 	happenedRelease = "released"
 	happenedExpire  = "expired"
 	happenedRenew   = "renewed"
+	happenedLate    = "renewed late"
 	happenedWait    = "waiting"
 	happenedForce   = "forced"
 	happenedLose    = "lost"
@@ -33,21 +34,21 @@ const (
 type happening struct {
 	number uint64 // counts them
 	before uint64 // the one before of the same name
-	told   bool   // by a Locker; others were seen
+	told   bool   // by the program that did it; others were seen
 	At     time.Time
 	Kind   string
 	Name   string
 	Who    string        // for people
 	Held   time.Duration // released, expired, lost, forced
-	Left   time.Duration // renewed: what was left of the lease at most
+	Left   time.Duration // renewed, renewed late: what was left of the lease at most
 	Mode   driver.Mode   // acquired
-	Token  uint64        // acquired
+	Token  uint64        // acquired; all that was told
 	Count  int           // waiting: how many; renewed: how often
 	Why    string        // forced, lost
 }
 
 // History keeps what happened to locks: what a Dashboard sees while it watches,
-// and what a Locker reports to Observe. It is kept in memory, and limited: the
+// what programs tell that have holdfast.Options.History, and what a Locker reports to Observe. It is kept in memory, and limited: the
 // last 20,000 steps.
 type History struct {
 	mu      sync.Mutex
@@ -101,6 +102,23 @@ func (h *History) saw(s happening) {
 	for o := h.at(h.last[s.Name]); o != nil && s.At.Sub(o.At) < sameThing; o = h.at(o.before) {
 		same := o.Kind == s.Kind || s.Kind == happenedRelease && (o.Kind == happenedForce || o.Kind == happenedLose)
 		if o.told && same {
+			return
+		}
+	}
+	h.push(s)
+}
+
+// learned notes what a program has told of itself, in place of what was seen of it.
+func (h *History) learned(s happening) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for o := h.at(h.last[s.Name]); o != nil && s.At.Sub(o.At) < sameThing; o = h.at(o.before) {
+		switch same := o.Kind == s.Kind && o.At.Sub(s.At) < sameThing; {
+		case same && o.told && o.Token == s.Token:
+			return
+		case same && !o.told && (o.Token == 0 || o.Token == s.Token):
+			s.number, s.before = o.number, o.before
+			*o = s
 			return
 		}
 	}

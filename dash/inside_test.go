@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -266,4 +267,85 @@ func TestForceIsToldOnce(t *testing.T) {
 	if got, want := strings.Join(got, ", "), "forced stuck again, released , forced stuck, released "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// What a program tells of itself takes the place of what was seen of it.
+func TestHistoryLearns(t *testing.T) {
+	at := time.Now()
+	acquire := func(after time.Duration, token uint64, told bool) happening {
+		return happening{At: at.Add(after), Kind: happenedAcquire, Name: "a", Token: token, told: told}
+	}
+	for _, tt := range []struct {
+		name         string
+		seen, learnt []happening
+		want         string // tokens, the latest first; with ! where told
+	}{
+		{"nothing seen", nil, []happening{acquire(0, 1, true)}, "1!"},
+		{"seen without a token", []happening{acquire(time.Second, 0, false)}, []happening{acquire(0, 1, true)}, "1!"},
+		{"seen with it", []happening{acquire(time.Second, 1, false)}, []happening{acquire(0, 1, true)}, "1!"},
+		{"another", []happening{acquire(time.Second, 2, false)}, []happening{acquire(0, 1, true)}, "2 1!"},
+		{"long before", []happening{acquire(-time.Minute, 0, false)}, []happening{acquire(0, 1, true)}, "1! 0"},
+		{"long after", []happening{acquire(time.Minute, 0, false)}, []happening{acquire(0, 1, true)}, "0 1!"},
+		{"told twice", nil, []happening{acquire(0, 1, true), acquire(0, 1, true)}, "1!"},
+		{"two in a second", []happening{acquire(time.Second, 0, false)}, []happening{acquire(0, 1, true), acquire(time.Second, 2, true)}, "2! 1!"},
+		{"of another kind", []happening{{At: at, Kind: happenedRelease, Name: "a"}}, []happening{acquire(0, 1, true)}, "1! 0"},
+	} {
+		h := NewHistory()
+		for _, s := range tt.seen {
+			h.saw(s)
+		}
+		for _, s := range tt.learnt {
+			h.learned(s)
+		}
+		var got []string
+		for _, s := range h.of("a", time.Time{}, 10, nil) {
+			text := fmt.Sprint(s.Token)
+			if s.told {
+				text += "!"
+			}
+			got = append(got, text)
+		}
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A dashboard that is started late knows what programs told before, and goes on
+// from there; of a hold that ends it knows that it was lost.
+func TestDashboardReadsTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		program := holdfast.New(store, &holdfast.Options{Note: "a program", History: true})
+		lock, err := program.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d := Handler(holdfast.New(store, nil), nil)
+		ctx, stop := context.WithCancel(t.Context())
+		watched := make(chan error, 1)
+		go func() { watched <- d.Watch(ctx) }()
+		time.Sleep(5 * time.Second)
+		holders, err := program.Inspect(t.Context(), "job")
+		if err != nil || len(holders) != 1 {
+			t.Fatalf("got %v and error %v", holders, err)
+		}
+		if err := store.Break(t.Context(), "job", holders[0], "stuck"); err != nil {
+			t.Fatal(err)
+		}
+		<-lock.Context(t.Context()).Done()
+		time.Sleep(10 * time.Second)
+		stop()
+		<-watched
+		d.Close()
+		var got []string
+		for _, s := range d.history.of("job", time.Time{}, 10, func(s *happening) bool { return s.told }) {
+			got = append(got, s.Kind+" "+s.text())
+		}
+		want := []string{"lost by a program after 1m", "acquired by a program, token "}
+		if len(got) != 2 || !strings.HasPrefix(got[0], want[0]) || !strings.Contains(got[0], "forced") || !strings.HasPrefix(got[1], want[1]) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }

@@ -90,6 +90,8 @@ func (s happening) text() string {
 			return fmt.Sprintf("%d times by %s", s.Count, s.Who)
 		}
 		return "by " + s.Who
+	case happenedLate:
+		return fmt.Sprintf("by %s, %s of the lease were left", s.Who, span(s.Left))
 	case happenedWait:
 		if s.Count == 0 {
 			return "nobody waits any more"
@@ -98,6 +100,9 @@ func (s happening) text() string {
 	case happenedExpire:
 		return fmt.Sprintf("not renewed by %s, held for %s", s.Who, span(s.Held))
 	case happenedForce:
+		if s.Held == 0 {
+			return s.Who + ": " + s.Why
+		}
 		return fmt.Sprintf("%s, held for %s: %s", s.Who, span(s.Held), s.Why)
 	case happenedLose:
 		return fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)

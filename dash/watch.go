@@ -3,6 +3,7 @@ package dash
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -91,7 +92,7 @@ func (d *Dashboard) idle(now time.Time) bool {
 }
 
 // watch is the watcher: it looks at what is on the pages, and hands it out. At its
-// side another goroutine walks over all names. The watcher before it may be about
+// side one goroutine walks over all names, another reads what programs tell. The watcher before it may be about
 // to end.
 func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
@@ -99,12 +100,10 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 		<-before
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	walked := make(chan struct{})
-	go func() {
-		defer close(walked)
-		d.walk(ctx)
-	}()
-	defer func() { cancel(); <-walked }()
+	var others sync.WaitGroup
+	others.Go(func() { d.walk(ctx) })
+	others.Go(func() { d.study(ctx) })
+	defer func() { cancel(); others.Wait() }()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {

@@ -1,0 +1,82 @@
+package dash
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	chroniclePast  = time.Hour // as long as the charts are
+	chronicleEvery = 2 * time.Second
+	chronicleRetry = 15 * time.Second // of a store that keeps none, or does not let this user read it
+	chroniclePage  = 1000
+)
+
+// study reads what programs tell of themselves, where the store keeps that: what
+// was before the dashboard began to watch, and what nobody can see, again and
+// again until ctx ends.
+func (d *Dashboard) study(ctx context.Context) {
+	for pause := time.Duration(0); ; {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		pause = chronicleEvery
+		if !d.store.now().failing.IsZero() || d.budget.take(time.Now(), 1) == 0 {
+			continue
+		}
+		more, err := d.readOn(ctx)
+		switch {
+		case err != nil:
+			pause = chronicleRetry
+		case more:
+			pause = 0
+		}
+	}
+}
+
+// readOn reads a page of what is new, and reports whether there may be more.
+func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, chronicleEvery)
+	defer cancel()
+	list, err := d.locker.History(ctx, driver.HistoryOptions{After: d.read, Past: chroniclePast, Most: chroniclePage})
+	for _, h := range list {
+		d.read = h.ID
+		if s, ok := toldHappening(h); ok && strings.HasPrefix(s.Name, d.options.Prefix) {
+			d.history.learned(s)
+		}
+	}
+	return len(list) == chroniclePage, err
+}
+
+// toldHappening is h as the history shows it. How many wait, and that leases are
+// renewed, is seen better than told.
+func toldHappening(h driver.Happening) (happening, bool) {
+	s := happening{
+		At: h.At, Name: h.Name, Who: describe(h.Client, h.Owner, h.Note).text(), told: true,
+		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
+	}
+	switch h.Event {
+	case driver.EventAcquired:
+		s.Kind = happenedAcquire
+	case driver.EventGaveUp:
+		s.Kind = happenedBusy
+	case driver.EventReleased:
+		s.Kind = happenedRelease
+	case driver.EventRenewedLate:
+		s.Kind = happenedLate
+	case driver.EventLost:
+		s.Kind = happenedLose
+	case driver.EventForced:
+		s.Kind, s.Who = happenedForce, "taken from "+short(printable(h.Owner), longName)
+	default:
+		return happening{}, false
+	}
+	return s, s.Name != "" && len(s.Name) <= longPlace
+}
