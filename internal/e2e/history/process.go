@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/child"
@@ -140,16 +139,16 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Pause stops the process with SIGSTOP.
+// Pause stops the process with SIGSTOP, and returns when it has stopped.
 func (p *Process) Pause() {
 	p.Note(Paused)
-	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+	_ = child.Pause(p.cmd.Process) // fails only where it has ended
 }
 
 // Resume lets the process go on and returns when that was.
 func (p *Process) Resume() time.Time {
 	at := p.Note(Resumed)
-	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	_ = child.Resume(p.cmd.Process)
 	return at
 }
 

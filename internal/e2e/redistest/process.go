@@ -42,3 +42,7 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // fails only where it has ended already
 	<-p.done
 }
+
+func (p *process) pause() error { return child.Pause(p.cmd.Process) }
+
+func (p *process) resume() error { return child.Resume(p.cmd.Process) }

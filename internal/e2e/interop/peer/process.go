@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -122,22 +123,23 @@ func (c Command) patience() time.Duration {
 	return time.Duration(c.Wait)*time.Millisecond + 30*time.Second
 }
 
-// Pause stops the program as SIGSTOP does, and Resume lets it go on.
-func (p *Process) Pause() { p.signal(syscall.SIGSTOP) }
+// Pause stops the program as SIGSTOP does, returns when it has stopped, and Resume
+// lets it go on.
+func (p *Process) Pause() { p.signal("pause", child.Pause) }
 
 // Resume lets a paused program go on.
-func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+func (p *Process) Resume() { p.signal("resume", child.Resume) }
 
 // Kill ends the program as SIGKILL does, and returns when it has ended.
 func (p *Process) Kill() {
-	p.signal(syscall.SIGKILL)
+	p.signal("kill", (*os.Process).Kill)
 	<-p.ended
 }
 
-func (p *Process) signal(s syscall.Signal) {
+func (p *Process) signal(what string, send func(*os.Process) error) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Errorf("%v: %v", s, err)
+	if err := send(p.cmd.Process); err != nil {
+		p.t.Errorf("%s: %v", what, err)
 	}
 }
 
