@@ -135,10 +135,10 @@ func (l *lease) expire() error {
 func (l *lease) lose(reason driver.Reason, cause error) error {
 	h, contexts, err := l.finish(nil, &LostError{Name: l.name, Reason: reason, Cause: cause})
 	if h != nil {
+		l.locker.background.Go(func() { l.locker.reportLoss(h, reason, err) }) // first: who hears of it may call Drain
 		cancelAll(contexts, err)
 		l.locker.keeper.remove(l)
 		l.vacate(0)
-		l.locker.background.Go(func() { l.locker.reportLoss(h, reason, err) })
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,4 +155,31 @@ func TestObserveDropped(t *testing.T) {
 	if err := l.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Who hears of a loss and then drains the Locker has it observed: a program that
+// ends with it must not end before.
+func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var losses atomic.Int64
+		l := holdfast.New(memhold.New(), &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Kind == holdfast.EventLoss {
+				losses.Add(1)
+			}
+		}})
+		for i := range int64(3000) {
+			lock, err := l.Lock(t.Context(), "job", holdfast.Lease(10*time.Millisecond))
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-lock.Context(t.Context()).Done()
+			if err := l.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := losses.Load(); got != i+1 {
+				t.Fatalf("got %d losses after Drain, want %d", got, i+1)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
 }

@@ -78,7 +78,7 @@ func (b *Backend) Record(ctx context.Context, c driver.Chapter) error {
 	}
 	_, err := b.call(ctx, Call{Script: b.chronicle.load().add, Keys: []string{b.layout.history()}, Args: args})
 	if err != nil {
-		return fmt.Errorf("redis: add to the history: %w", err)
+		return historyError("add to the history", "+xadd", err)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (b *Backend) History(ctx context.Context, o driver.HistoryOptions) ([]drive
 		Args:   []string{first, strconv.FormatInt(max(0, o.Past.Milliseconds()), 10), strconv.Itoa(most)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("redis: read the history: %w", err)
+		return nil, historyError("read the history", "+xrange", err)
 	}
 	entries, ok := texts(reply)
 	if !ok || len(entries)%3 != 1 {
@@ -132,6 +132,17 @@ func (b *Backend) History(ctx context.Context, o driver.HistoryOptions) ([]drive
 		list = append(list, happening(entries[0], entries[1], entries[2], now, read))
 	}
 	return list, nil
+}
+
+// historyError says what failed, and which right it takes if that is missing.
+func historyError(does, right string, err error) error {
+	var reply *ReplyError
+	if errors.As(err, &reply) {
+		if m := meaningOf(reply.Text); m == meansNoRight || m == meansNoRightInside {
+			return fmt.Errorf("redis: %s: the user needs %s and the key holdfast:history behind the prefix: %w", does, right, err)
+		}
+	}
+	return fmt.Errorf("redis: %s: %w", does, err)
 }
 
 // after returns the id that follows id: an id is two numbers.

@@ -47,6 +47,7 @@ func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"fail-on":  {"note", "warning", "danger", "never"},
+		"output":   {"table", "wide", "json", "jsonl"},
 		"sort":     {"name", "kind", "holder", "lease", "waiters"},
 		"protocol": {"redisson", "plain", "timestamp"},
 		"signal":   {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},

@@ -24,6 +24,7 @@ func storeSettings() []setting {
 		{"prefix", "HOLDFAST_PREFIX", "prefix"},
 		{"protocol", "", "redis.protocol"},
 		{"replicas", "", "redis.replicas"},
+		{"history", "", "history.enabled"},
 	}
 }
 
@@ -199,6 +200,9 @@ func (o *connectOptions) engine() (*redishold.Options, error) {
 		options.Protocol = redishold.Timestamp
 	default:
 		return nil, usageError("--protocol %q: use redisson, plain or timestamp", o.protocol)
+	}
+	if length, ok := o.config.Lookup("history.stream_maxlen"); ok {
+		options.HistoryLength, _ = strconv.Atoi(length) // the configuration was checked
 	}
 	switch n, err := strconv.ParseUint(cmp.Or(o.replicas, "0"), 10, 16); {
 	case o.replicas == "all":

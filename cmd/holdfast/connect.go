@@ -32,6 +32,7 @@ type connectOptions struct {
 	configName string
 	protocol   string
 	replicas   string
+	history    bool                 // tell the store what happens to the locks
 	config     *config.File         // nil until it was loaded
 	imported   *importconf.Settings // what the file of a Java program says that the configuration names
 }
@@ -55,6 +56,11 @@ func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	f.StringVar(&o.protocol, "protocol", "redisson", "the layout of the locks: redisson, plain or timestamp")
 	f.StringVar(&o.replicas, "replicas", "0", "how many replicas must confirm each lock and each renewal, or all")
 	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
+}
+
+// addHistoryTo adds the flag of commands that take locks, or end them.
+func (o *connectOptions) addHistoryTo(f *pflag.FlagSet) {
+	f.BoolVar(&o.history, "history", false, "tell the store what happens to the lock, for tail --since and the dashboard")
 }
 
 // access completes what the flags say of the store at address.

@@ -73,6 +73,7 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	f.StringVar(&o.reason, "reason", "", "why, told to the holder; required")
 	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
 	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
+	o.addHistoryTo(f)
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask; with --holder or --token")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "owner" {

@@ -57,6 +57,7 @@ type listOptions struct {
 	waiting  bool
 	counters bool
 	wide     bool
+	output   string // table, wide, json or jsonl
 	sort     string
 	limit    int
 	keys     int
@@ -98,7 +99,8 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.held, "held", false, "only what is held")
 	f.BoolVar(&o.waiting, "waiting", false, "only what somebody waits for")
 	f.BoolVar(&o.counters, "counters", false, "bare numbers too, which may be latches and plain semaphores")
-	f.BoolVar(&o.wide, "wide", false, "every holder on a line of its own, with its id")
+	f.StringVarP(&o.output, "output", "o", "", "table, wide, json (one array) or jsonl (an object on each line)")
+	f.BoolVar(&o.wide, "wide", false, "every holder on a line of its own, with its id; as -o wide")
 	f.StringVar(&o.sort, "sort", "", "by name, kind, holder, lease or waiters; with --json in no order unless given")
 	f.IntVar(&o.limit, "limit", 0, "print no more than this; 0 prints all")
 	f.IntVar(&o.keys, "keys", 0, "look at no more than so many keys; 0 looks at all")
@@ -118,15 +120,41 @@ func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
 	if o.limit < 0 || o.keys < 0 || o.pace < 0 || o.patience < 0 {
 		return usageError("--limit, --keys, --pace and --timeout cannot be negative")
 	}
+	if err := o.completeOutput(); err != nil {
+		return err
+	}
 	if cmd.Flags().Changed("watch") && (o.watch < 100*time.Millisecond || o.json) {
 		return usageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
 	}
-	if o.sort == "" && !o.json {
+	if o.sort == "" && o.output != "jsonl" {
 		o.sort = "name"
 	}
 	if _, ok := orders()[o.sort]; !ok && o.sort != "" {
 		return usageError("--sort %q: use name, kind, holder, lease or waiters", o.sort)
 	}
+	return nil
+}
+
+// completeOutput makes one of --output and the flags that stand for some of it.
+func (o *listOptions) completeOutput() error {
+	if o.output == "" {
+		switch {
+		case o.json:
+			o.output = "jsonl"
+		case o.wide:
+			o.output = "wide"
+		default:
+			o.output = "table"
+		}
+	}
+	json := o.output == "json" || o.output == "jsonl"
+	switch {
+	case !json && o.output != "table" && o.output != "wide":
+		return usageError("--output %q: use table, wide, json or jsonl", o.output)
+	case o.json && o.output != "jsonl", o.wide && !o.json && o.output != "wide":
+		return usageError("--output %s contradicts --json or --wide; give one of them", o.output)
+	}
+	o.json, o.wide = json, o.output == "wide"
 	return nil
 }
 
@@ -282,6 +310,9 @@ func (l *listing) printSorted() error {
 		}
 		shown = shown[:l.limit]
 	}
+	if l.output == "json" {
+		return l.printArray(shown)
+	}
 	if l.json {
 		for _, r := range shown {
 			if err := l.print(r); err != nil {
@@ -299,6 +330,14 @@ func (l *listing) printSorted() error {
 		return nil
 	}
 	return l.table(shown)
+}
+
+func (l *listing) printArray(records []driver.Record) error {
+	list := make([]recordJSON, len(records))
+	for i, r := range records {
+		list[i] = recordOf(r)
+	}
+	return json.NewEncoder(l.out).Encode(list)
 }
 
 // table prints records for people.

@@ -50,6 +50,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "how long the lock outlives a machine that fell silent; default also $HOLDFAST_TTL")
 	f.StringVar(&o.reason, "reason", "", "shown to those who wait for the lock")
+	o.addHistoryTo(f)
 	f.StringArrayVar(&o.labels, "label", nil, "key=value, shown beside the reason; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }

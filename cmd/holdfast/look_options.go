@@ -74,7 +74,8 @@ func (o *lookOptions) within(ctx context.Context, env environment, report *repor
 		return err
 	}
 	defer store.close()
-	locker := holdfast.New(store, &holdfast.Options{Logger: logger})
+	locker := holdfast.New(store, &holdfast.Options{Logger: logger, History: o.history})
+	defer drain(locker)
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)

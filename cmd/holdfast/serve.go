@@ -27,7 +27,8 @@ With --allow-unlock the users of --operator may end the hold of somebody else: t
 type the name of the lock and a reason, and a lock that has changed since it was
 shown is left alone. Every attempt is a line on standard error.
 
-It watches all the time, for the history, with less than 200 commands per second;
+It shows what programs told with --history in the hour before it was started, and
+watches all the time, for what they do not tell, with less than 200 commands per second;
 with --only-while-viewed just while somebody looks. /healthz answers "ok" to
 everybody; /metrics has numbers for Prometheus, to those who may look, or to
 everybody at --metrics-listen.
@@ -101,6 +102,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of proxies whose --auth-header is believed, as 10.0.0.0/8")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
 	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end the hold of somebody else")
+	o.addHistoryTo(f)
 	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.names, "names", "", "show only names that begin with this")
 	f.BoolVar(&o.counters, "counters", false, "show bare numbers too, which may be latches")

@@ -27,7 +27,8 @@ const stopLimit = 5 * time.Second // for requests that are under way when a sign
 // serve answers browsers until ctx ends.
 func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
 	metrics := promhold.New(nil)
-	locker := holdfast.New(l.store, &holdfast.Options{Observe: metrics.Observe})
+	locker := holdfast.New(l.store, &holdfast.Options{Observe: metrics.Observe, Note: "holdfast serve", History: o.history})
+	defer drain(locker)
 	dashboard := dash.Handler(locker, &dash.Options{
 		BasePath: o.basePath, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock,
 		Findings: l.findings, Prefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),

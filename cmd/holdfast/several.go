@@ -68,6 +68,9 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 		}
 		return s, s.close, nil
 	}
+	if o.history {
+		return nil, nil, usageError("several servers keep no history: leave out --history, or say --history=false where the configuration has it")
+	}
 	accesses, err := accessesOf(ctx, o.connectOptions, source, urls, env, report)
 	if err != nil {
 		return nil, nil, err

@@ -24,6 +24,11 @@ and the time is that of the look. A hold that is over was forced where the store
 still knows the reason, expired if its lease was about to end, else released.
 Renewed-late is a lease of which less than a third was left when it was renewed.
 
+What programs tell of themselves, with holdfast.Options.History or --history, stands
+in the store for a while: who waited for a lock, had, lost or gave it back. --since
+prints that of so long ago first, to the millisecond; and as long as tail runs it says
+that a lock was lost, which nobody can see but its holder.
+
 PATTERN is as for ls, and so is --prefix, without which a hold of a program that has
 one is not known to be forced. It ends with a signal, with --for, or after --count changes;
 while the store does not answer it says so and goes on.
@@ -31,6 +36,7 @@ while the store does not answer it says so and goes on.
 Exit status: 0; 128+n if signal n ended it; 64, 69, 77 as run.`
 
 const tailExample = `  holdfast tail 'deploy/*'
+  holdfast tail 'deploy/*' --since 10m
   holdfast tail --json | jq -r 'select(.event == "expired")'`
 
 // tailOptions is the command line of tail.
@@ -42,6 +48,7 @@ type tailOptions struct {
 	period  time.Duration
 	count   int
 	pace    int
+	since   time.Duration
 }
 
 func newTailCommand(env environment) *cobra.Command {
@@ -64,6 +71,7 @@ func newTailCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
+	f.DurationVar(&o.since, "since", 0, "begin with what was told of so long ago, where programs keep a history")
 	f.DurationVar(&o.every, "every", time.Second, "how often to look at the locks that are known")
 	f.DurationVar(&o.scan, "scan", 2*time.Second, "how long to wait after a look for new locks until the next")
 	f.DurationVar(&o.period, "for", 0, "end after this; 0 never does")
@@ -82,8 +90,8 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 	if _, err := path.Match(o.pattern, ""); err != nil {
 		return usageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
 	}
-	if o.every < 100*time.Millisecond || o.scan < 0 || o.period < 0 || o.count < 0 || o.pace < 0 {
-		return usageError("--every is at least 100ms, and --scan, --for, --count and --pace cannot be negative")
+	if o.every < 100*time.Millisecond || o.scan < 0 || o.period < 0 || o.count < 0 || o.pace < 0 || o.since < 0 {
+		return usageError("--every is at least 100ms, and --since, --scan, --for, --count and --pace cannot be negative")
 	}
 	return nil
 }
@@ -92,16 +100,19 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 type change struct {
 	Version int       `json:"v"`
 	At      time.Time `json:"at"`
-	Event   string    `json:"event"` // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back
+	Event   string    `json:"event"`          // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back; told: gave-up, lost, missed
+	Told    bool      `json:"told,omitempty"` // by a program, of what it did itself; all else was seen
 	Name    string    `json:"name,omitempty"`
 	Kind    string    `json:"kind,omitempty"`
 	Who     string    `json:"who,omitempty"`
 	Owner   string    `json:"owner,omitempty"`
 	Mode    string    `json:"mode,omitempty"`
+	Token   uint64    `json:"token,omitempty"` // told
 	Count   int       `json:"count,omitempty"`
 	Waiting *int      `json:"waiting,omitempty"`
-	HeldMS  int64     `json:"held_ms,omitempty"`  // released, expired, forced: for how long it was seen
-	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it
+	WaitMS  int64     `json:"wait_ms,omitempty"`  // acquired, gave-up, where it was told
+	HeldMS  int64     `json:"held_ms,omitempty"`  // released, expired, forced, lost: for how long it was seen, or held
+	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it; lost: why
 	LeaseMS int64     `json:"lease_ms,omitempty"` // renewed-late: what was left when it was seen before
 	Error   string    `json:"error,omitempty"`
 }
@@ -118,6 +129,7 @@ type tailing struct {
 	first   bool                    // the first look for locks is not over: they were there before
 	next    string                  // the first name to look at again, where not all can be
 	told    map[driver.Ended]string // of owners whose hold was forced: why, as printed
+	past    chronicle
 	lines   int
 	failing time.Time // since when the store does not answer
 }
@@ -131,7 +143,7 @@ type seen struct {
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, first: true}
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, first: true, past: chronicle{begun: time.Now()}}
 }
 
 // found is what the look for new locks hands over: a record, or at its end how it
@@ -143,6 +155,12 @@ type found struct {
 }
 
 func (t *tailing) run(ctx context.Context) error {
+	if err := t.recall(ctx); err != nil {
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	discoveries, done := make(chan found), make(chan struct{})
 	go func() {
@@ -205,7 +223,9 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 		case f := <-discoveries:
 			err = t.discovered(ctx, f)
 		case <-tick.C:
-			err = t.lookAgain(ctx)
+			if err = t.lookAgain(ctx); err == nil {
+				err = t.listen(ctx)
+			}
 		case <-over:
 			return nil
 		case <-ctx.Done():
@@ -476,9 +496,12 @@ func (t *tailing) print(c change) error {
 
 // String is the line for people.
 func (c change) String() string {
-	text := fmt.Sprintf("%s  %-12s", c.At.Local().Format("15:04:05.0"), c.Event)
+	text := fmt.Sprintf("%s  %-12s", clock(c.At, time.Now()), c.Event)
 	if c.Name != "" {
 		text += " " + clean(c.Name)
+	}
+	if c.Told {
+		return text + c.toldText()
 	}
 	switch c.Event {
 	case "held", "acquired":

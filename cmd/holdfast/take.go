@@ -42,7 +42,7 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return exit(interrupt.status())
 	}
-	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger})
+	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, History: o.history})
 	defer drain(locker)
 	defer heed(locker)()
 	return work(store, locker)

@@ -27,6 +27,9 @@ to the user or to root and must not be writable for others.
     max_hold: 0s
     kill_after: 10s
     fair: false
+  history:                     # what happens to locks is told to the store: --history
+    enabled: false
+    stream_maxlen: 10000       # how much of it is kept, about
 
 Instead of url, "redlock: [url, url, url]" names independent servers, of which a majority
 has to agree on each lock of run, hold and elect.

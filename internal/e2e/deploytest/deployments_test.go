@@ -118,6 +118,7 @@ func TestEveryDeployment(t *testing.T) {
 						if protocol == "redisson" {
 							useOtherKinds(t, ours, theirs)
 						}
+						useHistory(t, ours, theirs)
 					}
 				})
 			}

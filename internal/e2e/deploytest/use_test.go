@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // wakeLimit bounds how long a waiter may sleep after its lock is free: well below
@@ -169,4 +171,25 @@ func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// useHistory lets one client read what the other did.
+func useHistory(t *testing.T, ours, theirs *holdfast.Locker) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	if err := ours.Drain(ctx); err != nil { // so that there is room for more
+		t.Fatal(err)
+	}
+	lock, err := ours.Lock(ctx, "of old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(lock.Unlock(), ours.Drain(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	list, err := theirs.History(ctx, driver.HistoryOptions{Past: time.Hour, Most: 10_000})
+	list = slices.DeleteFunc(list, func(h driver.Happening) bool { return h.Name != "of old" })
+	if err != nil || len(list) != 2 || list[0].Event != driver.EventAcquired || list[1].Event != driver.EventReleased || list[1].Token != lock.Token() {
+		t.Errorf("got %+v and error %v, want an acquire and a release with token %d", list, err, lock.Token())
+	}
 }

@@ -103,7 +103,7 @@ const ttl = 5 * time.Second
 
 // drained returns a Locker that ends its clean-up with t, as a program should.
 func drained(t testing.TB, b *redishold.Backend) *holdfast.Locker {
-	l := holdfast.New(b, &holdfast.Options{TTL: ttl})
+	l := holdfast.New(b, &holdfast.Options{TTL: ttl, History: true})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 		defer cancel()

@@ -34,6 +34,8 @@ func keys() map[string]sort {
 		"redis.protocol": text, "redis.replicas": text, "redis.dial_timeout": duration, "redis.shared_tokens": yes,
 		"redis.tls.ca": path, "redis.tls.cert": path, "redis.tls.key": path, "redis.tls.server_name": text,
 
+		"history.enabled": yes, "history.stream_maxlen": number,
+
 		"serve.listen": text, "serve.base_path": text, "serve.allow_unlock": yes,
 		"serve.auth.basic_file": path, "serve.auth.token_file": path,
 		"serve.auth.header": text, "serve.auth.trusted": text,

@@ -50,7 +50,7 @@ type mall struct {
 func newMall(s *store, b *board) *mall {
 	m := &mall{store: s, scripts: loadShopScripts(), board: b}
 	for i := range shops {
-		m.lockers = append(m.lockers, holdfast.New(s.Backend, &holdfast.Options{TTL: defaultLease, Note: fmt.Sprintf("shop %d", i+1)}))
+		m.lockers = append(m.lockers, holdfast.New(s.Backend, &holdfast.Options{TTL: defaultLease, Note: fmt.Sprintf("shop %d", i+1), History: true}))
 	}
 	for i := range m.turns {
 		m.turns[i] = make(chan struct{}, 1)

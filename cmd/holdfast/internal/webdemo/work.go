@@ -41,7 +41,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer s.close()
 	w := &worker{
 		store: s, out: out, jobs: map[int]context.CancelFunc{},
-		locker: holdfast.New(s.Backend, &holdfast.Options{TTL: t.Lease, Note: t.Note}),
+		locker: holdfast.New(s.Backend, &holdfast.Options{TTL: t.Lease, Note: t.Note, History: true}),
 		ledger: newLedger(s),
 	}
 	w.tell(message{Kind: ready})

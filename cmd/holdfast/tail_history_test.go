@@ -1,0 +1,154 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// events is what tail has printed as JSON: event and name of each.
+func events(t *testing.T, r result) string {
+	t.Helper()
+	var all []string
+	for _, o := range objects(t, r) {
+		text := fmt.Sprint(o["event"], " ", o["name"])
+		if o["told"] == true {
+			text += "!"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestTailSince(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.run("tail", "--since", "1m", "--for", "100ms").want(t, 0, "nothing was told")
+		s.run("run", "job", "--history", "--reason", "nightly", "--", "true").want(t, 0)
+		s.run("run", "job", "--", "true").want(t, 0)
+		s.run("run", "other", "--history", "--", "true").want(t, 0)
+		got := s.run("tail", "--since", "1m", "--json", "--for", "100ms", "j*")
+		if want := "acquired job!, released job!"; events(t, got) != want {
+			t.Errorf("got %s, want %s", events(t, got), want)
+		}
+		if o := objects(t, got)[0]; !strings.Contains(fmt.Sprint(o["who"]), "nightly") || o["token"] == nil || o["mode"] != "exclusive" || o["kind"] != "mutex" {
+			t.Errorf("got %v, want who had what", o)
+		}
+		got = s.run("tail", "--since", "1m", "--count", "2")
+		if lines := strings.Split(got.stdout, "\n"); len(lines) != 3 || !strings.Contains(lines[1], "released     job  by ") || !strings.Contains(lines[1], "held for") {
+			t.Errorf("got %q", got.stdout)
+		}
+		got = s.run("tail", "--for", "300ms", "--every", "100ms")
+		if strings.Contains(got.stdout, "job") {
+			t.Errorf("got %q without --since", got.stdout)
+		}
+		s.run("tail", "--since", "-1s").want(t, 64, "cannot be negative")
+	})
+}
+
+// That a lock was lost only its holder can tell.
+func TestTailTellsOfLoss(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		holder := begin(t, t.Context(), strings.NewReader(""), s.environ, "hold", "job", "--history", "--json", "--ttl", "1s", "--ignore-stdin")
+		holder.ready()
+		c := begin(t, t.Context(), strings.NewReader(""), s.environ, "tail", "--every", "100ms", "--scan", "0s", "job")
+		c.ready()
+		owner := objects(t, s.run("inspect", "job", "--json"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+		s.run("force-unlock", "job", "--history", "--reason", "stuck", "--yes", "--holder", owner).want(t, 0)
+		holder.wait().want(t, 79, "lost: forced")
+		for begun := time.Now(); !strings.Contains(c.stdout.String(), "lost"); time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > 20*time.Second {
+				t.Fatalf("got %s, want that it was lost", c.stdout.String())
+			}
+		}
+		got := s.run("tail", "--since", "1m", "--count", "3")
+		for _, want := range []string{"acquired     job", "lost         job", ": forced", "forced       job  taken from " + owner + ": stuck ("} {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("got %s, want %q", got.stdout, want)
+			}
+		}
+	})
+}
+
+func TestHistoryOfTheConfiguration(t *testing.T) {
+	s := newSite(t)
+	file := filepath.Join(t.TempDir(), "holdfast.yaml")
+	text := "url: " + s.url + "\nhistory: {enabled: true, stream_maxlen: 50}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.environ = []string{"PATH=" + os.Getenv("PATH"), "HOLDFAST_CONFIG=" + file}
+	s.run("run", "job", "--", "true").want(t, 0)
+	s.run("run", "quiet", "--history=false", "--", "true").want(t, 0)
+	got := s.run("tail", "--since", "1m", "--json", "--for", "100ms")
+	if want := "acquired job!, released job!"; events(t, got) != want {
+		t.Errorf("got %s, want %s", events(t, got), want)
+	}
+	call(t, s.environ, "run", "job", "--history", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
+		want(t, 64, "several servers keep no history")
+}
+
+func TestListOutput(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.holdOfEachKind()
+		for _, test := range []struct{ args, begins string }{
+			{"ls -o table", "NAME"},
+			{"ls -o json", `[{"v":1,"name":"a/mutex"`},
+			{"ls -o json nothing", "[]"},
+			{"ls -o jsonl --sort name", `{"v":1,"name":"a/mutex"`},
+			{"ls --json -o jsonl --sort name", `{"v":1,"name":"a/mutex"`},
+		} {
+			got := s.run(strings.Fields(test.args)...)
+			got.want(t, 0)
+			if !strings.HasPrefix(got.stdout, test.begins) {
+				t.Errorf("%s: got %q, want %q first", test.args, got.stdout, test.begins)
+			}
+		}
+		if got := s.run("ls", "-o", "wide"); !strings.Contains(got.stdout, "OWNER") {
+			t.Errorf("got %q, want owners", got.stdout)
+		}
+		s.run("ls", "-o", "yaml").want(t, 64, "table, wide, json or jsonl")
+		s.run("ls", "-o", "table", "--json").want(t, 64, "contradicts")
+		s.run("ls", "-o", "json", "--json").want(t, 64, "contradicts")
+		s.run("ls", "-o", "json", "--watch", "1s").want(t, 64, "--watch")
+	})
+}
+
+func TestToldLines(t *testing.T) {
+	at := time.Date(2026, 11, 22, 9, 8, 7, 0, time.Local)
+	for _, test := range []struct {
+		h    driver.Happening
+		want string
+	}{
+		{driver.Happening{Event: driver.EventWaiting}, "waiting      job  by ci"},
+		{driver.Happening{Event: driver.EventAcquired, Waited: 1500 * time.Millisecond}, "acquired     job  by ci, after 1.5s"},
+		{driver.Happening{Event: driver.EventAcquired}, "acquired     job  by ci"},
+		{driver.Happening{Event: driver.EventGaveUp, Waited: time.Second}, "gave-up      job  by ci, after 1s"},
+		{driver.Happening{Event: driver.EventReleased, Held: 192 * time.Second}, "released     job  by ci, held for 3m12s"},
+		{driver.Happening{Event: driver.EventLost, Held: time.Second, Reason: "ex\x1bpired"}, "lost         job  by ci, held for 1s: ex\\x1bpired"},
+		{driver.Happening{Event: driver.EventRenewedLate, Left: 5 * time.Second}, "renewed-late job  by ci, 5s were left"},
+		{driver.Happening{Event: driver.EventForced, Owner: "a:1", Reason: "stuck"}, "forced       job  taken from a:1: stuck"},
+		{driver.Happening{Event: driver.EventMissed, Count: 12}, "missed       12 more by ci"},
+	} {
+		test.h.At, test.h.Note = at, "ci"
+		if test.h.Event != driver.EventMissed {
+			test.h.Name = "job"
+		}
+		_, got, _ := strings.Cut(toldChange(test.h).String(), "  ")
+		if got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+	if got, want := clock(at, at.Add(time.Hour)), "09:08:07.0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := clock(at, at.Add(24*time.Hour)), "2026-11-22 09:08:07.0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
