@@ -159,6 +159,20 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// What programs told before the server was started is in the history.
+func TestServeKnowsThePast(t *testing.T) {
+	s := newSite(t)
+	s.run("run", "nightly", "--history", "--reason", "INC-7", "--", "true").want(t, 0)
+	v := s.serve()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if _, body := v.get("history"); strings.Contains(body, "nightly") && strings.Contains(body, "released") && strings.Contains(body, "INC-7") {
+			return
+		} else if time.Since(begun) > 20*time.Second {
+			t.Fatalf("got %s, want that nightly was released", body)
+		}
+	}
+}
+
 func TestServeRefusesToBeOpen(t *testing.T) {
 	s := newSite(t)
 	users := configure(t, "users", "ada:"+hash(t, "lovelace")+"\n")
