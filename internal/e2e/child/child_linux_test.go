@@ -112,7 +112,7 @@ func beBusy() {
 	runtime.GOMAXPROCS(4)
 	for range 4 {
 		go func() {
-			for { //nolint:revive // that is the point
+			for { //nolint:staticcheck // that is the point
 			}
 		}()
 	}
