@@ -13,7 +13,8 @@ import (
 // Unlock whose answer was lost. A program that ends before leaves such a lock to
 // the end of its lease. Each of them takes one TTL at most; Drain returns ctx's
 // error if ctx ends first. Locks that are held are not its business.
-// What Options.History has collected is told, once.
+// Options.Observe and the Logger have been told of losses that anybody has heard of,
+// and what Options.History has collected is told, once.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err

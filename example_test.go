@@ -175,7 +175,7 @@ func ExampleLocker_History() {
 
 	happenings, err := holdfast.New(store, nil).History(ctx, driver.HistoryOptions{Past: time.Hour})
 	for _, h := range happenings {
-		fmt.Println(h.Event, h.Name, "by", h.Note, h.Token == lock.Token())
+		fmt.Println(h.Step, h.Name, "by", h.Note, h.Token == lock.Token())
 	}
 	fmt.Println(err)
 

@@ -16,10 +16,11 @@ const (
 	// chapterLimit bounds one call of Record.
 	chapterLimit = time.Second
 
-	// So much is told at a time; of the rest, how much it was. What is rare and what
-	// somebody will look for has room of its own.
+	// So much is told at once, and a second on average; of the rest, how much it was.
+	// What is rare has room of its own.
 	chapterMost     = 100
 	chapterReserved = 50
+	sustained       = 10
 )
 
 // History returns what the clients of the store did that have Options.History, the
@@ -60,6 +61,8 @@ type diary struct {
 
 	mu      sync.Mutex
 	pending []driver.Happening
+	room    float64 // how much more may be told that is not rare
+	counted instant // when that was
 	missed  int
 	running bool // the timer is set, or a chapter is on its way
 	failing bool // and that was said
@@ -75,7 +78,7 @@ func (l *Locker) keepHistory() {
 		l.invalid = fmt.Errorf("History: %w", err)
 		return
 	}
-	d := &diary{locker: l, store: store}
+	d := &diary{locker: l, store: store, room: chapterMost}
 	l.diary = d
 	observe := l.observe
 	l.observe = func(ctx context.Context, e Event) {
@@ -89,20 +92,21 @@ func (l *Locker) keepHistory() {
 // observe notes an event that people want to know of.
 func (d *diary) observe(e Event) {
 	h := driver.Happening{Name: e.Name, Token: e.Token}
-	reserved := false
-	switch {
+	switch left := e.Margin + d.locker.margin; {
 	case e.Kind == EventWait:
-		h.Event = driver.EventWaiting
+		h.Step = driver.StepWaiting
 	case e.Kind == EventAcquire && e.Err == nil:
-		h.Event, h.Waited = driver.EventAcquired, e.Waited
+		h.Step, h.Waited = driver.StepAcquired, e.Waited
 	case e.Kind == EventAcquire && e.Blocked:
-		h.Event, h.Waited = driver.EventGaveUp, e.Waited
-	case e.Kind == EventRenew && e.Err == nil && e.Margin < d.locker.ttl/renewPerTTL:
-		h.Event, h.Left, reserved = driver.EventRenewedLate, e.Margin, true
+		h.Step, h.Waited = driver.StepGaveUp, e.Waited
+	case e.Kind == EventRenew && e.Err == nil && left < d.locker.ttl/renewPerTTL:
+		h.Step, h.Left = driver.StepRenewedLate, left
 	case e.Kind == EventRelease && e.Err == nil:
-		h.Event, h.Held = driver.EventReleased, e.Held
+		h.Step, h.Held = driver.StepReleased, e.Held
+	case e.Kind == EventRelease && !errors.Is(e.Err, ErrLost): // of which EventLoss tells
+		h.Step, h.Held, h.Reason = driver.StepReleased, e.Held, "not confirmed"
 	case e.Kind == EventLoss:
-		h.Event, h.Held, h.Reason, reserved = driver.EventLost, e.Held, string(e.Reason), true
+		h.Step, h.Held, h.Reason = driver.StepLost, e.Held, string(e.Reason)
 	default:
 		return
 	}
@@ -111,26 +115,22 @@ func (d *diary) observe(e Event) {
 			h.Kind, h.Mode = k.shown(), k.mode()
 		}
 	}
-	d.add(h, reserved)
+	d.add(h)
 }
 
 // forced notes that this Locker ended the hold of another.
 func (d *diary) forced(name string, h driver.Holder, why string) {
 	if d != nil {
-		d.add(driver.Happening{Event: driver.EventForced, Name: name, Owner: h.Owner, Reason: why}, true)
+		d.add(driver.Happening{Step: driver.StepForced, Name: name, Owner: h.Owner, Reason: why})
 	}
 }
 
 // add takes h into the next chapter, if there is room.
-func (d *diary) add(h driver.Happening, reserved bool) {
+func (d *diary) add(h driver.Happening) {
 	h.At = time.Now()
-	most := chapterMost
-	if reserved {
-		most += chapterReserved
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.pending) >= most {
+	if !d.fits(h) {
 		d.missed++
 		return
 	}
@@ -139,6 +139,21 @@ func (d *diary) add(h driver.Happening, reserved bool) {
 		d.running = true
 		d.later()
 	}
+}
+
+// fits takes the room for h, if there is any. The mutex is held.
+func (d *diary) fits(h driver.Happening) bool {
+	if h.Step.Rare() {
+		return len(d.pending) < chapterMost+chapterReserved
+	}
+	now := d.locker.elapsed()
+	d.room = min(chapterMost, d.room+(now-d.counted).Seconds()*sustained)
+	d.counted = now
+	if d.room < 1 {
+		return false
+	}
+	d.room--
+	return true
 }
 
 func (d *diary) later() {
@@ -178,20 +193,22 @@ func (d *diary) chapter() (driver.Chapter, bool) {
 	defer d.mu.Unlock()
 	happenings := d.pending
 	if d.missed > 0 {
-		happenings = append(happenings, driver.Happening{Event: driver.EventMissed, At: time.Now(), Count: d.missed})
+		happenings = append(happenings, driver.Happening{Step: driver.StepMissed, At: time.Now(), Count: d.missed})
 	}
 	d.pending, d.missed = nil, 0
 	return driver.Chapter{Client: d.locker.id, Note: d.locker.note, Happenings: happenings}, len(happenings) > 0
 }
 
-// told says once that the history has a hole, until it goes on.
+// told says once that the history has a hole, until it goes on. What logs may be
+// slow, and those who lock and unlock take the mutex.
 func (d *diary) told(err error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err != nil && !d.failing {
+	first := err != nil && !d.failing
+	d.failing = err != nil
+	d.mu.Unlock()
+	if first {
 		d.locker.log.Warn("the history is not kept for now", "backend", d.locker.info.Name, "err", err)
 	}
-	d.failing = err != nil
 }
 
 // finishHistory tells what was collected, and waits for that.

@@ -44,7 +44,7 @@ func told(t *testing.T, l *holdfast.Locker) []string {
 	}
 	var all []string
 	for _, h := range list {
-		text := string(h.Event) + " " + h.Name
+		text := string(h.Step) + " " + h.Name
 		for _, d := range []time.Duration{h.Waited, h.Held, h.Left} {
 			if d > 0 {
 				text += " " + d.String()
@@ -108,7 +108,7 @@ func TestHistoryTellsWhatHappens(t *testing.T) {
 			t.Error("Options.Observe was not called")
 		}
 		list, err := a.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
-		i := slices.IndexFunc(list, func(h driver.Happening) bool { return h.Event == driver.EventAcquired && h.Note == "a" })
+		i := slices.IndexFunc(list, func(h driver.Happening) bool { return h.Step == driver.StepAcquired && h.Note == "a" })
 		if err != nil || i < 0 || list[i].Kind != driver.KindMutex || list[i].Token == 0 || !list[i].At.Equal(began) {
 			t.Errorf("got %+v and error %v, want the acquire of a at %v", list, err, began)
 		}
@@ -143,7 +143,7 @@ func TestHistoryIsBounded(t *testing.T) {
 			t.Fatalf("the store was told %d times, want once", len(store.chapters))
 		}
 		got := store.chapters[0].Happenings
-		if n := len(got); n != 102 || got[100].Event != driver.EventLost || got[101].Event != driver.EventMissed || got[101].Count != 1001-100 {
+		if n := len(got); n != 102 || got[100].Step != driver.StepLost || got[101].Step != driver.StepMissed || got[101].Count != 1001-100 {
 			t.Errorf("got %d happenings, the last are %+v", n, got[max(0, n-2):])
 		}
 	})

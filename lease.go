@@ -133,13 +133,17 @@ func (l *lease) expire() error {
 // Nothing is sent to the store: what is left of the lease is the holder's time
 // to stop.
 func (l *lease) lose(reason driver.Reason, cause error) error {
+	report := make(chan func(), 1)
+	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can hear of the loss, and call Drain
 	h, contexts, err := l.finish(nil, &LostError{Name: l.name, Reason: reason, Cause: cause})
-	if h != nil {
-		l.locker.background.Go(func() { l.locker.reportLoss(h, reason, err) }) // first: who hears of it may call Drain
-		cancelAll(contexts, err)
-		l.locker.keeper.remove(l)
-		l.vacate(0)
+	if h == nil {
+		report <- func() {}
+		return err
 	}
+	report <- func() { l.locker.reportLoss(h, reason, err) }
+	cancelAll(contexts, err)
+	l.locker.keeper.remove(l)
+	l.vacate(0)
 	return err
 }
 

@@ -172,7 +172,13 @@ func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			<-lock.Context(t.Context()).Done()
+			if i%2 == 0 {
+				<-lock.Context(t.Context()).Done()
+			} else {
+				for lock.Err() == nil {
+					time.Sleep(10 * time.Microsecond)
+				}
+			}
 			if err := l.Drain(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -46,11 +46,11 @@ type Options struct {
 
 	// History tells the store, for people, what happens to the locks: who waits,
 	// acquires, releases, loses or forces one, as Locker.History returns it. It is
-	// one small call a second while something happens, and at most a hundred
-	// happenings in it, besides losses and the like; of more than that only the
-	// number. No lock waits for it, and what a call that fails would have told is
-	// missing. Drain tells what is left: a program that ends should call it. It is
-	// an error on a store that keeps no history, such as a quorum.
+	// one small call a second while something happens: a hundred happenings at
+	// once, ten a second on average, besides losses and the like; of more than that
+	// only the number. No lock waits for it, and what a call that fails would have
+	// told is missing. Drain tells what is left: a program that ends should call it.
+	// It is an error on a store that keeps no history, such as a quorum.
 	History bool
 
 	// Handoff bounds how long a lock may circulate among the goroutines of this

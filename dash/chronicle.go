@@ -62,18 +62,18 @@ func toldHappening(h driver.Happening) (happening, bool) {
 		At: h.At, Name: h.Name, Who: describe(h.Client, h.Owner, h.Note).text(), told: true,
 		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
 	}
-	switch h.Event {
-	case driver.EventAcquired:
+	switch h.Step {
+	case driver.StepAcquired:
 		s.Kind = happenedAcquire
-	case driver.EventGaveUp:
+	case driver.StepGaveUp:
 		s.Kind = happenedBusy
-	case driver.EventReleased:
+	case driver.StepReleased:
 		s.Kind = happenedRelease
-	case driver.EventRenewedLate:
+	case driver.StepRenewedLate:
 		s.Kind = happenedLate
-	case driver.EventLost:
+	case driver.StepLost:
 		s.Kind = happenedLose
-	case driver.EventForced:
+	case driver.StepForced:
 		s.Kind, s.Who = happenedForce, "taken from "+short(printable(h.Owner), longName)
 	default:
 		return happening{}, false

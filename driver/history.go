@@ -9,7 +9,7 @@ import (
 // for a while. What it keeps decides nothing, and has holes: a client tells at most
 // so much a second, later, and once.
 type Historian interface {
-	// Record adds what a client did. It is called at most every second. An error
+	// Record adds what a client did. It is called about every second. An error
 	// means that some of it may be missing; it is not told again.
 	Record(ctx context.Context, c Chapter) error
 
@@ -34,26 +34,32 @@ type HistoryOptions struct {
 	Most  int
 }
 
-// Event says what a Happening is.
-type Event string
+// Step says what a Happening is.
+type Step string
 
 // What happens to a lock, as its client tells it.
 const (
-	EventWaiting     Event = "waiting"      // began to wait
-	EventAcquired    Event = "acquired"     // has it
-	EventGaveUp      Event = "gave-up"      // waited, and does not have it
-	EventRenewedLate Event = "renewed-late" // with less of the lease left than should be
-	EventReleased    Event = "released"     // gave it back
-	EventLost        Event = "lost"         // held it, and could not be sure any more that it does
-	EventForced      Event = "forced"       // ended the hold of somebody else
-	EventMissed      Event = "missed"       // of Count happenings nothing is told
+	StepWaiting     Step = "waiting"      // began to wait
+	StepAcquired    Step = "acquired"     // has it
+	StepGaveUp      Step = "gave-up"      // waited, and does not have it
+	StepRenewedLate Step = "renewed-late" // with less of the lease left than should be
+	StepReleased    Step = "released"     // gave it back
+	StepLost        Step = "lost"         // held it, and could not be sure any more that it does
+	StepForced      Step = "forced"       // ended the hold of somebody else
+	StepMissed      Step = "missed"       // of Count happenings nothing is told
 )
 
+// Rare reports that a step is one that somebody will look for, however much else
+// happened.
+func (s Step) Rare() bool {
+	return s == StepLost || s == StepForced || s == StepRenewedLate || s == StepMissed
+}
+
 // Happening is something that a client did, or that happened to it. Fields that do
-// not matter for its Event are zero.
+// not matter for its Step are zero.
 type Happening struct {
 	ID     string // set by History: its place, for HistoryOptions.After
-	Event  Event
+	Step   Step
 	At     time.Time // by the clock of the process that asks, to about a network delay
 	Client Client    // set by History
 	Note   string    // likewise
@@ -67,6 +73,6 @@ type Happening struct {
 	Held   time.Duration // released, lost
 	Left   time.Duration // renewed-late: of the lease, before
 	Owner  string        // forced: whose hold it was, as Holder.Owner
-	Reason string        // lost: a Reason; forced: what was given as the reason
+	Reason string        // lost: a Reason; forced: what was given as the reason; released: "not confirmed"
 	Count  int           // missed
 }

@@ -65,8 +65,9 @@ type Options struct {
 	Poll time.Duration
 
 	// HistoryLength is how many happenings the history keeps, about, that clients
-	// with holdfast.Options.History write: a stream, Prefix + "holdfast:history", of
-	// about 300 bytes each. The last client that wrote has its way. Default: 10,000.
+	// with holdfast.Options.History write, of some 300 bytes each: a stream, and a
+	// second one a tenth as long for what is rare. The last client that wrote has its
+	// way. Default: 10,000.
 	HistoryLength int
 
 	// Logger receives what cannot be returned: an eviction policy that may drop

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -17,9 +20,14 @@ var _ driver.Historian = (*Backend)(nil)
 
 const (
 	historyLength = 10_000
+	historyRare   = 10                 // a tenth of that: what is rare is kept longer than the rest
 	historyLife   = 7 * 24 * time.Hour // of a history that nobody adds to
 	historyPage   = 1000
-	longestReason = 500 // in bytes
+
+	// In bytes. A name that is longer is cut off.
+	longestTold   = 1000
+	longestReason = 500
+	longestEntry  = 16_000
 )
 
 // chronicle is what a Backend needs for the history. It is made when first used.
@@ -45,6 +53,7 @@ type whatText struct {
 	Event  string `json:"event"`
 	Ago    int64  `json:"ago_ms"`
 	Name   string `json:"name,omitempty"`
+	Bytes  []byte `json:"bytes,omitempty"` // a name that is not UTF-8
 	Kind   string `json:"kind,omitempty"`
 	Mode   string `json:"mode,omitempty"`
 	Token  uint64 `json:"token,omitempty"`
@@ -56,48 +65,59 @@ type whatText struct {
 	Count  int    `json:"count,omitempty"`
 }
 
-// history returns the key of the history.
-func (l *layout) history() string { return l.prefix + "holdfast:history" }
+// history returns the keys of the history, which are in one slot.
+func (l *layout) history() []string {
+	key := l.prefix + "holdfast:{history}"
+	if strings.Contains(l.prefix, "{") {
+		key = l.prefix + "holdfast:history"
+	}
+	return []string{key, key + ":rare"}
+}
 
 // Record adds what a client did to a stream that keeps the latest
 // Options.HistoryLength happenings, and ends a week after the last. It is one call.
+// Losses and what else is rare stand in a second stream too, where the others do
+// not crowd them out.
 func (b *Backend) Record(ctx context.Context, c driver.Chapter) error {
 	if b.invalid != nil {
 		return b.invalid
 	}
 	who := whoText{ID: c.Client, description: b.clients.self}
-	who.Note = c.Note
-	length := historyLength
+	who.Note = cutText(c.Note)
+	most := historyLength
 	if b.options.HistoryLength > 0 {
-		length = b.options.HistoryLength
+		most = b.options.HistoryLength
 	}
-	args := []string{strconv.Itoa(length), strconv.FormatInt(historyLife.Milliseconds(), 10), object(who)}
+	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/historyRare)), strconv.FormatInt(historyLife.Milliseconds(), 10), object(who)}
 	now := time.Now()
 	for _, h := range c.Happenings {
-		args = append(args, object(what(h, now)))
+		mark := "."
+		if h.Step.Rare() {
+			mark = "!"
+		}
+		args = append(args, mark+object(textOf(h, now)))
 	}
-	_, err := b.call(ctx, Call{Script: b.chronicle.load().add, Keys: []string{b.layout.history()}, Args: args})
+	_, err := b.call(ctx, Call{Script: b.chronicle.load().add, Keys: b.layout.history(), Args: args})
 	if err != nil {
-		return historyError("add to the history", "+xadd", err)
+		return b.historyError("add to the history", "+xadd", err)
 	}
 	return nil
 }
 
-func what(h driver.Happening, now time.Time) whatText {
-	reason := h.Reason
-	if len(reason) > longestReason {
-		reason = strings.ToValidUTF8(reason[:longestReason], "") + "…"
-	}
-	mode := ""
-	if h.Kind != "" {
-		mode = h.Mode.String()
-	}
-	return whatText{
-		Event: string(h.Event), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: cutText(h.Name),
-		Kind: string(h.Kind), Mode: mode, Token: h.Token,
+func textOf(h driver.Happening, now time.Time) whatText {
+	text := whatText{
+		Event: string(h.Step), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: cutTo(h.Name, longestTold),
+		Kind: string(h.Kind), Token: h.Token,
 		Waited: h.Waited.Milliseconds(), Held: h.Held.Milliseconds(), Left: h.Left.Milliseconds(),
-		Owner: h.Owner, Reason: reason, Count: h.Count,
+		Owner: h.Owner, Reason: cutTo(h.Reason, longestReason), Count: h.Count,
 	}
+	if h.Kind != "" {
+		text.Mode = h.Mode.String()
+	}
+	if !utf8.ValidString(h.Name) {
+		text.Name, text.Bytes = "", []byte(h.Name[:min(len(h.Name), longestTold)])
+	}
+	return text
 }
 
 // History returns what clients with the same Options.Prefix did. A user who is to
@@ -106,77 +126,132 @@ func (b *Backend) History(ctx context.Context, o driver.HistoryOptions) ([]drive
 	if b.invalid != nil {
 		return nil, b.invalid
 	}
+	if _, ok := placeOf(o.After); o.After != "" && !ok {
+		return nil, errors.New("redis: not an ID of the history")
+	}
 	most := historyPage
 	if o.Most > 0 {
 		most = o.Most
 	}
-	first, err := after(o.After)
-	if err != nil {
-		return nil, err
-	}
 	reply, err := b.call(ctx, Call{
 		Script: b.chronicle.load().read,
-		Keys:   []string{b.layout.history()},
-		Args:   []string{first, strconv.FormatInt(max(0, o.Past.Milliseconds()), 10), strconv.Itoa(most)},
+		Keys:   b.layout.history(),
+		Args:   []string{o.After, strconv.FormatInt(max(0, o.Past.Milliseconds()), 10), strconv.Itoa(most)},
 	})
 	if err != nil {
-		return nil, historyError("read the history", "+xrange", err)
+		return nil, b.historyError("read the history", "+xrange", err)
 	}
-	entries, ok := texts(reply)
-	if !ok || len(entries)%3 != 1 {
+	now, all, rare, ok := parsePages(reply)
+	if !ok {
 		return nil, badReply(b.chronicle.read.Name(), reply)
 	}
-	now, _ := strconv.ParseInt(entries[0], 10, 64)
 	var list []driver.Happening
-	for read, entries := time.Now(), entries[1:]; len(entries) > 0; entries = entries[3:] {
-		list = append(list, happening(entries[0], entries[1], entries[2], now, read))
+	read := time.Now()
+	for _, e := range merged(all, rare, most) {
+		list = append(list, e.happening(now, read))
 	}
 	return list, nil
 }
 
 // historyError says what failed, and which right it takes if that is missing.
-func historyError(does, right string, err error) error {
-	var reply *ReplyError
-	if errors.As(err, &reply) {
-		if m := meaningOf(reply.Text); m == meansNoRight || m == meansNoRightInside {
-			return fmt.Errorf("redis: %s: the user needs %s and the key holdfast:history behind the prefix: %w", does, right, err)
-		}
+func (b *Backend) historyError(does, right string, err error) error {
+	key := b.layout.history()[0]
+	var refused *serverError
+	if !errors.As(b.classify(place{name: key, lock: key}, err), &refused) {
+		return fmt.Errorf("redis: %s: %w", does, err)
 	}
-	return fmt.Errorf("redis: %s: %w", does, err)
+	refused.does = fmt.Sprintf("redis: %s at %q", does, key)
+	if refused.advice != "" {
+		refused.advice = "grant the user " + right + " and the keys " + b.layout.prefix + "holdfast:*"
+	}
+	return refused
 }
 
-// after returns the id that follows id: an id is two numbers.
-func after(id string) (string, error) {
-	if id == "" {
-		return "", nil
-	}
+// entry is one of a stream.
+type entry struct {
+	at        [2]uint64
+	id        string
+	who, what string
+}
+
+// placeOf reads an id: a time in ms and a number.
+func placeOf(id string) (at [2]uint64, ok bool) {
 	ms, number, ok := strings.Cut(id, "-")
-	_, err := strconv.ParseUint(ms, 10, 64)
-	n, err2 := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil || err2 != nil || n+1 == 0 {
-		return "", errors.New("redis: not an ID of the history")
+	var bad1, bad2 error
+	at[0], bad1 = strconv.ParseUint(ms, 10, 64)
+	at[1], bad2 = strconv.ParseUint(number, 10, 64)
+	return at, ok && bad1 == nil && bad2 == nil
+}
+
+func (e entry) compare(o entry) int { return slices.Compare(e.at[:], o.at[:]) }
+
+// parsePages reads the reply of history_read.
+func parsePages(reply any) (now int64, all, rare []entry, ok bool) {
+	parts, _ := reply.([]any)
+	if len(parts) != 3 {
+		return 0, nil, nil, false
 	}
-	return ms + "-" + strconv.FormatUint(n+1, 10), nil
+	clock, _ := parts[0].(string)
+	now, err := strconv.ParseInt(clock, 10, 64)
+	all, ok1 := parsePage(parts[1])
+	rare, ok2 := parsePage(parts[2])
+	return now, all, rare, err == nil && ok1 && ok2
+}
+
+func parsePage(reply any) ([]entry, bool) {
+	fields, ok := texts(reply)
+	if !ok || len(fields)%3 != 0 {
+		return nil, false
+	}
+	var page []entry
+	for f := range slices.Chunk(fields, 3) {
+		at, ok := placeOf(f[0])
+		if !ok {
+			return nil, false
+		}
+		page = append(page, entry{at, f[0], f[1], f[2]})
+	}
+	return page, true
+}
+
+// merged returns the first of two pages of at most so many entries, each once. Where
+// a page is full, what comes after its last entry is not known yet.
+func merged(a, b []entry, most int) []entry {
+	list := slices.SortedFunc(slices.Values(slices.Concat(a, b)), entry.compare)
+	list = slices.CompactFunc(list, func(x, y entry) bool { return x.at == y.at })
+	for _, page := range [][]entry{a, b} {
+		if len(page) < most {
+			continue
+		}
+		if i, found := slices.BinarySearchFunc(list, page[len(page)-1], entry.compare); found {
+			list = list[:i+1]
+		}
+	}
+	return list[:min(most, len(list))]
 }
 
 // happening reads an entry, when the server's clock stood at now. What others wrote
-// may be nonsense: it then has no Event, but an ID to go on from.
-func happening(id, who, what string, now int64, read time.Time) driver.Happening {
-	h := driver.Happening{ID: id}
+// may be nonsense: it then has no Step, but an ID to go on from.
+func (e entry) happening(now int64, read time.Time) driver.Happening {
+	h := driver.Happening{ID: e.id}
 	var client whoText
 	var said whatText
-	if json.Unmarshal([]byte(who), &client) != nil || json.Unmarshal([]byte(what), &said) != nil {
+	if len(e.who)+len(e.what) > longestEntry || json.Unmarshal([]byte(e.who), &client) != nil || json.Unmarshal([]byte(e.what), &said) != nil {
 		return h
 	}
-	ms, _, _ := strings.Cut(id, "-")
-	told, _ := strconv.ParseInt(ms, 10, 64)
-	h.Event = driver.Event(printable(said.Event))
-	h.At = read.Add(-age(now, told, said.Ago))
+	h.Step = driver.Step(printable(said.Event))
+	h.At = read.Add(-age(now, int64(min(e.at[0], math.MaxInt64)), said.Ago))
 	h.Client = client.client(printable(client.ID))
 	client.description = description{Note: h.Client.Note, Program: h.Client.Program, Host: h.Client.Host, PID: h.Client.PID}
 	h.Note = client.String()
-	h.Name, h.Kind, h.Mode, h.Token = cutText(said.Name), driver.Kind(printable(said.Kind)), modeNamed(said.Mode), said.Token
-	h.Waited, h.Held, h.Left = length(said.Waited), length(said.Held), length(said.Left)
+	h.Name, h.Kind, h.Mode, h.Token = said.Name, driver.Kind(printable(said.Kind)), modeNamed(said.Mode), said.Token
+	if h.Name == "" {
+		h.Name = string(said.Bytes)
+	}
+	if len(h.Name) > longestTold+len("…") {
+		h.Name = cutTo(h.Name, longestTold)
+	}
+	h.Waited, h.Held, h.Left = millisAge(said.Waited), millisAge(said.Held), millisAge(said.Left)
 	h.Owner, h.Reason, h.Count = printable(said.Owner), printable(said.Reason), max(0, said.Count)
 	return h
 }
@@ -190,5 +265,5 @@ func modeNamed(name string) driver.Mode {
 	return driver.Exclusive
 }
 
-// length is ms as a duration, within reason.
-func length(ms int64) time.Duration { return age(ms, 0, 0) }
+// millisAge is ms as a duration, within reason.
+func millisAge(ms int64) time.Duration { return age(ms, 0, 0) }

@@ -187,9 +187,11 @@ func object(v any) string {
 	return string(text)
 }
 
-func cutText(s string) string {
-	if len(s) > longestReported {
-		s = strings.ToValidUTF8(s[:longestReported], "") + "…"
+func cutText(s string) string { return cutTo(s, longestReported) }
+
+func cutTo(s string, most int) string {
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }

@@ -60,7 +60,7 @@ func (t *tailing) listen(ctx context.Context) error {
 	t.past.shut = errors.Is(err, errors.ErrUnsupported) || errors.As(err, &refused)
 	for _, h := range list {
 		t.past.last = h.ID
-		if h.Event != driver.EventLost || !tellable(h, t.pattern) {
+		if h.Step != driver.StepLost || !tellable(h, t.pattern) {
 			continue
 		}
 		if err := t.print(toldChange(h)); err != nil {
@@ -73,16 +73,16 @@ func (t *tailing) listen(ctx context.Context) error {
 // tellable reports that a happening is one of those that a pattern means. That some
 // are missing matters to all.
 func tellable(h driver.Happening, pattern string) bool {
-	if h.Event == driver.EventMissed {
+	if h.Step == driver.StepMissed {
 		return true
 	}
-	return h.Event != "" && h.Name != "" && matches(pattern, h.Name)
+	return h.Step != "" && h.Name != "" && matches(pattern, h.Name)
 }
 
 // toldChange is a happening as a line of tail.
 func toldChange(h driver.Happening) change {
 	c := change{
-		At: h.At, Event: string(h.Event), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
+		At: h.At, Event: string(h.Step), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
 		Owner: h.Owner, Token: h.Token, Count: h.Count, WaitMS: h.Waited.Milliseconds(), HeldMS: h.Held.Milliseconds(),
 		LeaseMS: h.Left.Milliseconds(), Reason: h.Reason,
 	}
@@ -105,23 +105,23 @@ func clock(at, now time.Time) string {
 // toldText is what follows the name in a line for people.
 func (c change) toldText() string {
 	ms := func(n int64) time.Duration { return coarse(time.Duration(n) * time.Millisecond) }
-	switch driver.Event(c.Event) {
-	case driver.EventMissed:
+	switch driver.Step(c.Event) {
+	case driver.StepMissed:
 		return fmt.Sprintf(" %d more by %s", c.Count, c.Who)
-	case driver.EventAcquired:
+	case driver.StepAcquired:
 		if c.WaitMS < 1 {
 			return "  by " + c.Who
 		}
 		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
-	case driver.EventGaveUp:
+	case driver.StepGaveUp:
 		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
-	case driver.EventReleased:
+	case driver.StepReleased:
 		return fmt.Sprintf("  by %s, held for %s", c.Who, ms(c.HeldMS))
-	case driver.EventLost:
+	case driver.StepLost:
 		return fmt.Sprintf("  by %s, held for %s: %s", c.Who, ms(c.HeldMS), clean(c.Reason))
-	case driver.EventRenewedLate:
+	case driver.StepRenewedLate:
 		return fmt.Sprintf("  by %s, %s were left", c.Who, ms(c.LeaseMS))
-	case driver.EventForced:
+	case driver.StepForced:
 		return fmt.Sprintf("  taken from %s: %s", clean(c.Owner), clean(c.Reason))
 	default:
 		return "  by " + c.Who

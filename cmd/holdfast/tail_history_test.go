@@ -126,18 +126,18 @@ func TestToldLines(t *testing.T) {
 		h    driver.Happening
 		want string
 	}{
-		{driver.Happening{Event: driver.EventWaiting}, "waiting      job  by ci"},
-		{driver.Happening{Event: driver.EventAcquired, Waited: 1500 * time.Millisecond}, "acquired     job  by ci, after 1.5s"},
-		{driver.Happening{Event: driver.EventAcquired}, "acquired     job  by ci"},
-		{driver.Happening{Event: driver.EventGaveUp, Waited: time.Second}, "gave-up      job  by ci, after 1s"},
-		{driver.Happening{Event: driver.EventReleased, Held: 192 * time.Second}, "released     job  by ci, held for 3m12s"},
-		{driver.Happening{Event: driver.EventLost, Held: time.Second, Reason: "ex\x1bpired"}, "lost         job  by ci, held for 1s: ex\\x1bpired"},
-		{driver.Happening{Event: driver.EventRenewedLate, Left: 5 * time.Second}, "renewed-late job  by ci, 5s were left"},
-		{driver.Happening{Event: driver.EventForced, Owner: "a:1", Reason: "stuck"}, "forced       job  taken from a:1: stuck"},
-		{driver.Happening{Event: driver.EventMissed, Count: 12}, "missed       12 more by ci"},
+		{driver.Happening{Step: driver.StepWaiting}, "waiting      job  by ci"},
+		{driver.Happening{Step: driver.StepAcquired, Waited: 1500 * time.Millisecond}, "acquired     job  by ci, after 1.5s"},
+		{driver.Happening{Step: driver.StepAcquired}, "acquired     job  by ci"},
+		{driver.Happening{Step: driver.StepGaveUp, Waited: time.Second}, "gave-up      job  by ci, after 1s"},
+		{driver.Happening{Step: driver.StepReleased, Held: 192 * time.Second}, "released     job  by ci, held for 3m12s"},
+		{driver.Happening{Step: driver.StepLost, Held: time.Second, Reason: "ex\x1bpired"}, "lost         job  by ci, held for 1s: ex\\x1bpired"},
+		{driver.Happening{Step: driver.StepRenewedLate, Left: 5 * time.Second}, "renewed-late job  by ci, 5s were left"},
+		{driver.Happening{Step: driver.StepForced, Owner: "a:1", Reason: "stuck"}, "forced       job  taken from a:1: stuck"},
+		{driver.Happening{Step: driver.StepMissed, Count: 12}, "missed       12 more by ci"},
 	} {
 		test.h.At, test.h.Note = at, "ci"
-		if test.h.Event != driver.EventMissed {
+		if test.h.Step != driver.StepMissed {
 			test.h.Name = "job"
 		}
 		_, got, _ := strings.Cut(toldChange(test.h).String(), "  ")

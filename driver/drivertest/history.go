@@ -11,10 +11,10 @@ func historyIsKept(p *probe) {
 	store := p.b.(driver.Historian)
 	client, began := uuid(), time.Now()
 	told := []driver.Happening{
-		{Event: driver.EventAcquired, Name: p.name, Kind: driver.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
-		{Event: driver.EventLost, Name: p.name, Kind: driver.KindMutex, Held: time.Minute, Reason: string(driver.Expired)},
-		{Event: driver.EventForced, Name: p.name, Owner: client + ":9", Reason: "stuck"},
-		{Event: driver.EventMissed, Count: 3},
+		{Step: driver.StepAcquired, Name: p.name, Kind: driver.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
+		{Step: driver.StepLost, Name: p.name, Kind: driver.KindMutex, Held: time.Minute, Reason: string(driver.Expired)},
+		{Step: driver.StepForced, Name: p.name, Owner: client + ":9", Reason: "stuck"},
+		{Step: driver.StepMissed, Count: 3},
 	}
 	for i := range told {
 		told[i].At = began.Add(time.Duration(i-len(told)) * time.Second)
@@ -31,7 +31,7 @@ func historyIsKept(p *probe) {
 	for i, got := range all {
 		want := told[i]
 		if off := got.At.Sub(want.At).Abs(); off > 500*time.Millisecond {
-			p.Errorf("History: %s was %s off", got.Event, off)
+			p.Errorf("History: %s was %s off", got.Step, off)
 		}
 		if got.Note != "drivertest" {
 			p.Errorf("History: got note %q, want drivertest", got.Note)

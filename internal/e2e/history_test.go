@@ -16,36 +16,52 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-const historyKey = "holdfast:history"
+const (
+	historyKey = "holdfast:{history}"
+	rareKey    = historyKey + ":rare"
+)
 
 func TestHistoryScripts(t *testing.T) {
 	b := newBench(t)
-	keys := []string{historyKey}
-	empty := b.run("history_read", keys, "", 60_000, 10).([]any)
-	if len(empty) != 1 || len(empty[0].(string)) != len("1795337659735") {
-		t.Fatalf("without a history: got %v, want the time alone", empty)
+	keys := []string{historyKey, rareKey}
+	pages := func(after string, past, most int) (all, rare []any) {
+		t.Helper()
+		reply := b.run("history_read", keys, after, past, most).([]any)
+		if len(reply) != 3 || len(reply[0].(string)) != len("1795337659735") {
+			t.Fatalf("got %v, want a time and two pages", reply)
+		}
+		return reply[1].([]any), reply[2].([]any)
 	}
-	b.want(n(3), "history_add", keys, 1000, 60_000, "me", "a", "b", "c")
+	if all, rare := pages("", 60_000, 10); len(all)+len(rare) != 0 {
+		t.Fatalf("without a history: got %v and %v", all, rare)
+	}
+	b.want(n(3), "history_add", keys, 1000, 100, 60_000, "me", ".a", "!b", ".c")
 	b.wantTTL(historyKey, 60_000)
+	b.wantTTL(rareKey, 60_000)
 	b.Do("XADD", historyKey, "*", "something", "else")
-	all := b.run("history_read", keys, "", 60_000, 10).([]any)
-	if got, want := fmt.Sprint(all[2:4], all[5:7], all[8:10], all[11:]), "[me a] [me b] [me c] [ ]"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	all, rare := pages("", 60_000, 10)
+	if got, want := fmt.Sprint(all[1:3], all[4:6], all[7:9], all[10:], rare[1:]), "[me a] [me b] [me c] [ ] [me b]"; got != want || rare[0] != all[3] {
+		t.Errorf("got %s, want %s; %v and %v", got, want, all[3], rare[0])
 	}
-	second := all[4].(string)
-	if rest := b.run("history_read", keys, second, 0, 2).([]any); len(rest) != 7 || rest[1] != second {
-		t.Errorf("from %s: got %v, want it and the next", second, rest)
+	second := all[3].(string)
+	if rest, rare := pages(second, 0, 2); len(rest) != 6 || rest[0] != all[6] || len(rare) != 0 {
+		t.Errorf("after %s: got %v and %v, want the two others", second, rest, rare)
 	}
-	if old := b.run("history_read", keys, "", -60_000, 10).([]any); len(old) != 1 {
+	if old, _ := pages("", -60_000, 10); len(old) != 0 {
 		t.Errorf("of the future: got %v", old)
 	}
-	b.want(n(250), "history_add", keys, append([]any{100, 60_000, "me"}, make250()...)...)
+	b.want(n(250), "history_add", keys, append([]any{100, 10, 60_000, "me"}, manyHappenings(250)...)...)
 	if got := b.Int("XLEN", historyKey); got < 100 || got > 200 { // a hundred to a node
 		t.Errorf("got %d entries, want about 100", got)
 	}
+	if _, rare := pages("", 60_000, 10); rare[2] != "b" {
+		t.Errorf("got %v, want what is rare still there", rare)
+	}
+	b.Do("XADD", rareKey, strings.Repeat("9", 15)+"-0", "what", "of a clock that was ahead")
+	b.want(n(1), "history_add", keys, 100, 10, 60_000, "me", "!late")
 	b.Do("DEL", historyKey)
 	b.Do("SET", historyKey, "mine")
-	for script, args := range map[string][]any{"history_add": {100, 60_000, "me", "a"}, "history_read": {"", 60_000, 10}} {
+	for script, args := range map[string][]any{"history_add": {100, 10, 60_000, "me", ".a"}, "history_read": {"", 60_000, 10}} {
 		if _, err := eval(t, b.client, script, keys, args...); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%s: got error %v, want WRONGTYPE", script, err)
 		}
@@ -55,12 +71,77 @@ func TestHistoryScripts(t *testing.T) {
 	}
 }
 
-func make250() []any {
-	all := make([]any, 250)
+func manyHappenings(n int) []any {
+	all := make([]any, n)
 	for i := range all {
-		all[i] = strconv.Itoa(i)
+		all[i] = "." + strconv.Itoa(i)
 	}
 	return all
+}
+
+// A page is what comes next of both streams, and those who go on from its last miss
+// nothing.
+func TestHistoryComesInPages(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{HistoryLength: 100})
+	var c driver.Chapter
+	for i := range 700 {
+		h := driver.Happening{Step: driver.StepAcquired, At: time.Now(), Name: strconv.Itoa(i)}
+		if i%100 == 7 {
+			h.Step = driver.StepLost
+		}
+		c.Happenings = append(c.Happenings, h)
+	}
+	if err := b.Record(bounded(t), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int{1, 2, 50, 1000} {
+		var names, lost []string
+		for after := ""; ; {
+			page, err := b.History(bounded(t), driver.HistoryOptions{Past: time.Hour, After: after, Most: most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			if len(page) > most {
+				t.Fatalf("got a page of %d, want at most %d", len(page), most)
+			}
+			for _, h := range page {
+				names = append(names, h.Name)
+				if h.Step == driver.StepLost {
+					lost = append(lost, h.Name)
+				}
+				after = h.ID
+			}
+		}
+		if got, want := fmt.Sprint(lost), "[7 107 207 307 407 507 607]"; got != want {
+			t.Errorf("pages of %d: got losses of %s, want %s", most, got, want)
+		}
+		if len(names) < 100 || len(names) > 210 || names[len(names)-1] != "699" {
+			t.Errorf("pages of %d: got %d happenings, the last is %s", most, len(names), names[len(names)-1])
+		}
+	}
+	if _, err := b.History(bounded(t), driver.HistoryOptions{After: "5-18446744073709551615"}); err != nil {
+		t.Errorf("after the last of a millisecond: got %v", err)
+	}
+}
+
+// Names are bytes.
+func TestHistoryOfAnyName(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	for _, name := range []string{"a\x00b", "\xff\xfe", strings.Repeat("x", 900), "ü", `{"}`} {
+		h := driver.Happening{Step: driver.StepLost, At: time.Now(), Name: name}
+		if err := b.Record(bounded(t), driver.Chapter{Client: "c", Note: strings.Repeat("n", 5000), Happenings: []driver.Happening{h}}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := b.History(bounded(t), driver.HistoryOptions{Past: time.Hour})
+		if err != nil || len(list) == 0 || list[len(list)-1].Name != name || len(list[0].Note) > 300 {
+			t.Errorf("got %+v and error %v, want %q", list, err, name)
+		}
+	}
 }
 
 // What others wrote costs its own entry, and nothing else.
@@ -75,7 +156,7 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 	} {
 		server.Do("XADD", historyKey, "*", "who", `{"id":"a\u001b","note":"`+long+`","pid":1}`, "what", what)
 	}
-	if err := b.Record(bounded(t), driver.Chapter{Client: "c", Happenings: []driver.Happening{{Event: driver.EventLost, At: time.Now(), Name: "job"}}}); err != nil {
+	if err := b.Record(bounded(t), driver.Chapter{Client: "c", Happenings: []driver.Happening{{Step: driver.StepLost, At: time.Now(), Name: "job"}}}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := b.History(bounded(t), driver.HistoryOptions{Past: time.Hour})
@@ -83,18 +164,18 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 		t.Fatalf("got %d and error %v, want 7", len(list), err)
 	}
 	for i, h := range list[:4] {
-		if h.Event != "" || h.ID == "" {
+		if h.Step != "" || h.ID == "" {
 			t.Errorf("nonsense %d: got %+v, want an ID and nothing else", i, h)
 		}
 	}
 	now := time.Now()
 	for _, h := range list[4:6] {
-		printed := fmt.Sprint(h.Event, h.Name, h.Kind, h.Note, h.Reason, h.Client)
+		printed := fmt.Sprint(h.Step, h.Name, h.Kind, h.Note, h.Reason, h.Client)
 		if strings.ContainsAny(printed, "\x1b\x00") || len(printed) > 2000 || h.At.After(now) || h.Held < 0 || h.Count < 0 {
 			t.Errorf("got %+v", h)
 		}
 	}
-	if h := list[6]; h.Name != "job" || h.Event != driver.EventLost {
+	if h := list[6]; h.Name != "job" || h.Step != driver.StepLost {
 		t.Errorf("got %+v, want what is true", h)
 	}
 }
@@ -115,11 +196,10 @@ func TestHistoryRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := log.String(); strings.Count(got, "history is not kept") != 1 || !strings.Contains(got, "xadd") {
+	if got := log.String(); strings.Count(got, "history is not kept") != 1 || !strings.Contains(got, "grant the user +xadd") {
 		t.Errorf("got %s, want one warning that names the right", got)
 	}
-	var reply *redishold.ReplyError
-	if _, err := l.History(bounded(t), driver.HistoryOptions{Past: time.Hour}); !errors.As(err, &reply) || !strings.Contains(err.Error(), "xrange") {
+	if _, err := l.History(bounded(t), driver.HistoryOptions{Past: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
 		t.Errorf("got error %v, want the server's", err)
 	}
 	l = holdfast.New(limited(t, server, "~* &* +xadd +xrange "+leastRights), &holdfast.Options{History: true})

@@ -1,24 +1,29 @@
 -- history_read: what clients did. It writes nothing.
 --
--- KEYS   1 history: a stream
--- ARGV   1 the first id wanted, '' for the first of the last so many ms; 2 how many
---        ms, 3 how many entries at most
--- Reply  {the server's time in ms, id, who, what, ...}, in order; '' for a field that
---        is not there
+-- KEYS   1 history: a stream, 2 what of it is rare, once more
+-- ARGV   1 the id after which, '' for the last so many ms; 2 how many ms, 3 how many
+--        entries of each at most
+-- Reply  {the server's time in ms, {id, who, what, ...}, {id, who, what, ...}}, each in
+--        order; '' for a field that is not there
 -- Uses   millis
 
-local now, first = millis(), ARGV[1]
-if first == '' then
+local now, first = millis(), '(' .. ARGV[1]
+if ARGV[1] == '' then
   first = string.format('%.0f', math.max(0, tonumber(now) - tonumber(ARGV[2])))
 end
-local found = {now}
-for _, entry in ipairs(redis.call('XRANGE', KEYS[1], first, '+', 'COUNT', ARGV[3])) do
-  local fields, said = entry[2], {who = '', what = ''}
-  for i = 1, #fields, 2 do
-    said[fields[i]] = fields[i + 1]
+
+local function read(key)
+  local found = {}
+  for _, entry in ipairs(redis.call('XRANGE', key, first, '+', 'COUNT', ARGV[3])) do
+    local fields, said = entry[2], {who = '', what = ''}
+    for i = 1, #fields, 2 do
+      said[fields[i]] = fields[i + 1]
+    end
+    found[#found + 1] = entry[1]
+    found[#found + 1] = said.who
+    found[#found + 1] = said.what
   end
-  found[#found + 1] = entry[1]
-  found[#found + 1] = said.who
-  found[#found + 1] = said.what
+  return found
 end
-return found
+
+return {now, read(KEYS[1]), read(KEYS[2])}

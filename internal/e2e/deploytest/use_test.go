@@ -189,7 +189,7 @@ func useHistory(t *testing.T, ours, theirs *holdfast.Locker) {
 	}
 	list, err := theirs.History(ctx, driver.HistoryOptions{Past: time.Hour, Most: 10_000})
 	list = slices.DeleteFunc(list, func(h driver.Happening) bool { return h.Name != "of old" })
-	if err != nil || len(list) != 2 || list[0].Event != driver.EventAcquired || list[1].Event != driver.EventReleased || list[1].Token != lock.Token() {
+	if err != nil || len(list) != 2 || list[0].Step != driver.StepAcquired || list[1].Step != driver.StepReleased || list[1].Token != lock.Token() {
 		t.Errorf("got %+v and error %v, want an acquire and a release with token %d", list, err, lock.Token())
 	}
 }
