@@ -324,8 +324,6 @@ func isError(value ast.Expr) bool {
 	return from != nil && (from.Name == "errors" && s.Sel.Name == "New" || from.Name == "fmt" && s.Sel.Name == "Errorf")
 }
 
-// scriptsHaveHeaders wants a header that tells of every key and argument that the
-// script takes, and of its reply.
 // mergesAreFinished looks for the lines that git leaves where it was told two things.
 func mergesAreFinished(t *testing.T, r *repository) {
 	marker := regexp.MustCompile(`(?m)^(<<<<<<<|>>>>>>>)( |$)`)
@@ -336,6 +334,8 @@ func mergesAreFinished(t *testing.T, r *repository) {
 	}
 }
 
+// scriptsHaveHeaders wants a header that tells of every key and argument that the
+// script takes, and of its reply.
 func scriptsHaveHeaders(t *testing.T, r *repository) {
 	seen := 0
 	for _, name := range r.files {

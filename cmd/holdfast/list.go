@@ -147,14 +147,14 @@ func (o *listOptions) completeOutput() error {
 			o.output = "table"
 		}
 	}
-	json := o.output == "json" || o.output == "jsonl"
+	objects := o.output == "json" || o.output == "jsonl"
 	switch {
-	case !json && o.output != "table" && o.output != "wide":
+	case !objects && o.output != "table" && o.output != "wide":
 		return usageError("--output %q: use table, wide, json or jsonl", o.output)
 	case o.json && o.output != "jsonl", o.wide && !o.json && o.output != "wide":
 		return usageError("--output %s contradicts --json or --wide; give one of them", o.output)
 	}
-	o.json, o.wide = json, o.output == "wide"
+	o.json, o.wide = objects, o.output == "wide"
 	return nil
 }
 

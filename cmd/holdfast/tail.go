@@ -26,8 +26,8 @@ Renewed-late is a lease of which less than a third was left when it was renewed.
 
 What programs tell of themselves, with holdfast.Options.History or --history, stands
 in the store for a while: who waited for a lock, had, lost or gave it back. --since
-prints that of so long ago first, to the millisecond; and as long as tail runs it says
-that a lock was lost, which nobody can see but its holder.
+prints that of so long ago first. As long as tail runs it also says that a lock was
+lost, which nobody can see but its holder.
 
 PATTERN is as for ls, and so is --prefix, without which a hold of a program that has
 one is not known to be forced. It ends with a signal, with --for, or after --count changes;
@@ -102,6 +102,7 @@ type change struct {
 	At      time.Time `json:"at"`
 	Event   string    `json:"event"`          // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back; told: gave-up, lost, missed
 	Told    bool      `json:"told,omitempty"` // by a program, of what it did itself; all else was seen
+	ID      string    `json:"id,omitempty"`   // told: names the happening
 	Name    string    `json:"name,omitempty"`
 	Kind    string    `json:"kind,omitempty"`
 	Who     string    `json:"who,omitempty"`
@@ -112,7 +113,7 @@ type change struct {
 	Waiting *int      `json:"waiting,omitempty"`
 	WaitMS  int64     `json:"wait_ms,omitempty"`  // acquired, gave-up, where it was told
 	HeldMS  int64     `json:"held_ms,omitempty"`  // released, expired, forced, lost: for how long it was seen, or held
-	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it; lost: why
+	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it; lost, released: why
 	LeaseMS int64     `json:"lease_ms,omitempty"` // renewed-late: what was left when it was seen before
 	Error   string    `json:"error,omitempty"`
 }

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/redishold"
 )
+
+// chroniclePage is how much of the history comes at once.
+const chroniclePage = 1000
 
 // chronicle is how far the history was read.
 type chronicle struct {
@@ -17,50 +19,78 @@ type chronicle struct {
 	shut  bool   // there is none that this user may read
 }
 
-// recall prints what programs have told of the time before, if that is wanted.
+// recall prints what programs have told of the time before, if that is wanted. It
+// waits for a store that does not answer.
 func (t *tailing) recall(ctx context.Context) error {
-	if t.since == 0 {
-		return nil
-	}
-	printed := false
-	for {
-		list, err := t.locker.History(ctx, driver.HistoryOptions{After: t.past.last, Past: t.since})
-		if err != nil {
+	told := false
+	for more := t.since > 0; more; {
+		list, err := t.locker.History(ctx, driver.HistoryOptions{After: t.past.last, Past: t.since, Most: chroniclePage})
+		if err := t.trouble(err); err != nil {
 			return err
 		}
-		for _, h := range list {
-			t.past.last = h.ID
-			if !tellable(h, t.pattern) {
-				continue
-			}
-			printed = true
-			if err := t.print(toldChange(h)); err != nil {
+		if err != nil {
+			if err := pause(ctx, t.every); err != nil {
 				return err
 			}
+			continue
 		}
-		if len(list) == 0 {
-			break
+		if err := t.answered(); err != nil {
+			return err
 		}
+		told = told || len(list) > 0
+		if err := t.tell(list, func(driver.Happening) bool { return true }); err != nil {
+			return err
+		}
+		more = len(list) == chroniclePage
 	}
-	if !printed {
+	if t.since > 0 && !told {
 		t.report.line(levelNotice, "nothing was told: programs tell what they do with --history, or holdfast.Options.History")
 	}
 	return nil
 }
 
-// listen prints what cannot be seen: that a lock was lost.
-func (t *tailing) listen(ctx context.Context) error {
-	if t.past.shut {
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
 		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, progressLimit)
-	defer cancel()
-	list, err := t.locker.History(ctx, driver.HistoryOptions{After: t.past.last, Past: time.Since(t.past.begun)})
-	var refused *redishold.ReplyError
-	t.past.shut = errors.Is(err, errors.ErrUnsupported) || errors.As(err, &refused)
+}
+
+// listen prints what cannot be seen: that a lock was lost. After recall it also
+// prints what was told late of the time before.
+func (t *tailing) listen(ctx context.Context) error {
+	for more := !t.past.shut; more; {
+		limited, cancel := context.WithTimeout(ctx, progressLimit)
+		list, err := t.locker.History(limited, driver.HistoryOptions{
+			After: t.past.last, Past: time.Since(t.past.begun), Most: chroniclePage,
+		})
+		cancel()
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) {
+			t.past.shut = true
+			t.report.detail("what programs tell is not shown: %v", err)
+		}
+		if err := t.tell(list, t.unseen); err != nil {
+			return err
+		}
+		more = len(list) == chroniclePage
+	}
+	return nil
+}
+
+// unseen reports that a look cannot show what a program tells.
+func (t *tailing) unseen(h driver.Happening) bool {
+	return h.Step == driver.StepLost || t.since > 0 && h.At.Before(t.past.begun)
+}
+
+// tell prints those of list that are wanted.
+func (t *tailing) tell(list []driver.Happening, wanted func(driver.Happening) bool) error {
 	for _, h := range list {
 		t.past.last = h.ID
-		if h.Step != driver.StepLost || !tellable(h, t.pattern) {
+		if !tellable(h, t.pattern) || !wanted(h) {
 			continue
 		}
 		if err := t.print(toldChange(h)); err != nil {
@@ -82,7 +112,7 @@ func tellable(h driver.Happening, pattern string) bool {
 // toldChange is a happening as a line of tail.
 func toldChange(h driver.Happening) change {
 	c := change{
-		At: h.At, Event: string(h.Step), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
+		ID: h.ID, At: h.At, Event: string(h.Step), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
 		Owner: h.Owner, Token: h.Token, Count: h.Count, WaitMS: h.Waited.Milliseconds(), HeldMS: h.Held.Milliseconds(),
 		LeaseMS: h.Left.Milliseconds(), Reason: h.Reason,
 	}
@@ -116,7 +146,11 @@ func (c change) toldText() string {
 	case driver.StepGaveUp:
 		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
 	case driver.StepReleased:
-		return fmt.Sprintf("  by %s, held for %s", c.Who, ms(c.HeldMS))
+		text := fmt.Sprintf("  by %s, held for %s", c.Who, ms(c.HeldMS))
+		if c.Reason != "" {
+			text += ": " + clean(c.Reason)
+		}
+		return text
 	case driver.StepLost:
 		return fmt.Sprintf("  by %s, held for %s: %s", c.Who, ms(c.HeldMS), clean(c.Reason))
 	case driver.StepRenewedLate:

@@ -55,7 +55,7 @@ func TestTailSince(t *testing.T) {
 // That a lock was lost only its holder can tell.
 func TestTailTellsOfLoss(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
-		holder := begin(t, t.Context(), strings.NewReader(""), s.environ, "hold", "job", "--history", "--json", "--ttl", "1s", "--ignore-stdin")
+		holder := begin(t, t.Context(), strings.NewReader(""), s.environ, "hold", "job", "--history", "--json", "--ttl", "5s", "--ignore-stdin")
 		holder.ready()
 		c := begin(t, t.Context(), strings.NewReader(""), s.environ, "tail", "--every", "100ms", "--scan", "0s", "job")
 		c.ready()
@@ -131,6 +131,7 @@ func TestToldLines(t *testing.T) {
 		{driver.Happening{Step: driver.StepAcquired}, "acquired     job  by ci"},
 		{driver.Happening{Step: driver.StepGaveUp, Waited: time.Second}, "gave-up      job  by ci, after 1s"},
 		{driver.Happening{Step: driver.StepReleased, Held: 192 * time.Second}, "released     job  by ci, held for 3m12s"},
+		{driver.Happening{Step: driver.StepReleased, Held: time.Second, Reason: "not confirmed"}, "released     job  by ci, held for 1s: not confirmed"},
 		{driver.Happening{Step: driver.StepLost, Held: time.Second, Reason: "ex\x1bpired"}, "lost         job  by ci, held for 1s: ex\\x1bpired"},
 		{driver.Happening{Step: driver.StepRenewedLate, Left: 5 * time.Second}, "renewed-late job  by ci, 5s were left"},
 		{driver.Happening{Step: driver.StepForced, Owner: "a:1", Reason: "stuck"}, "forced       job  taken from a:1: stuck"},
