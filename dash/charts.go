@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // chartsData are the charts of the last hour.
@@ -68,10 +70,8 @@ func holdTimes(now time.Time, list []happening) chart {
 	var times [chartMinutes][]time.Duration
 	var all []time.Duration
 	for _, s := range list {
-		switch s.Kind {
-		case happenedRelease, happenedExpire, happenedForce, happenedLose:
-		default:
-			continue
+		if !s.ends() || s.Kind == happenedForce && s.Held == 0 || s.Kind == happenedLose && s.Why == string(driver.Forced) {
+			continue // the last two are the ends of a hold that is there otherwise
 		}
 		if i := slot(now, s.At); i >= 0 {
 			times[i] = append(times[i], s.Held)

@@ -13,6 +13,7 @@ const (
 	chronicleEvery = 2 * time.Second
 	chronicleRetry = 15 * time.Second // of a store that keeps none, or does not let this user read it
 	chroniclePage  = 1000
+	chronicleMost  = 100 // that are not rare, of a page: the history has to last
 )
 
 // study reads what programs tell of themselves, where the store keeps that: what
@@ -46,20 +47,27 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chronicleEvery)
 	defer cancel()
 	list, err := d.locker.History(ctx, driver.HistoryOptions{After: d.read, Past: chroniclePast, Most: chroniclePage})
+	more = len(list) == chroniclePage
+	common := 0
 	for _, h := range list {
 		d.read = h.ID
-		if s, ok := toldHappening(h); ok && strings.HasPrefix(s.Name, d.options.Prefix) {
+		s, ok := toldHappening(h)
+		if !ok || !strings.HasPrefix(s.Name, d.options.Prefix) {
+			continue
+		}
+		if common++; h.Step.Rare() || common <= chronicleMost || !d.caughtUp {
 			d.history.learned(s)
 		}
 	}
-	return len(list) == chroniclePage, err
+	d.caughtUp = d.caughtUp || err == nil && !more
+	return more, err
 }
 
 // toldHappening is h as the history shows it. How many wait, and that leases are
 // renewed, is seen better than told.
 func toldHappening(h driver.Happening) (happening, bool) {
 	s := happening{
-		At: h.At, Name: h.Name, Who: describe(h.Client, h.Owner, h.Note).text(), told: true,
+		At: h.At, Name: h.Name, Who: describe(h.Client, h.Owner, h.Note).text(), client: h.Client.ID, told: true,
 		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
 	}
 	switch h.Step {
@@ -74,7 +82,7 @@ func toldHappening(h driver.Happening) (happening, bool) {
 	case driver.StepLost:
 		s.Kind = happenedLose
 	case driver.StepForced:
-		s.Kind, s.Who = happenedForce, "taken from "+short(printable(h.Owner), longName)
+		s.Kind, s.Who, s.client = happenedForce, "taken from "+short(printable(h.Owner), longName), clientIn(h.Owner)
 	default:
 		return happening{}, false
 	}

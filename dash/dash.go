@@ -77,7 +77,8 @@ type Dashboard struct {
 	left     time.Time     // when the last viewer left
 	closed   bool
 	turn     int           // of the watcher only
-	read     string        // likewise: the last happening of the store's history
+	read     string        // of study only: the last happening of the store's history
+	caughtUp bool          // likewise: all that was told before was read
 	done     chan struct{} // closed by Close
 }
 

@@ -14,7 +14,6 @@ import (
 const (
 	mostHappenings = 20_000
 	chartMinutes   = 60
-	sameThing      = 3 * time.Second // between what a process reports and what is seen of it
 )
 
 // Kinds of happenings.
@@ -39,10 +38,11 @@ type happening struct {
 	Kind   string
 	Name   string
 	Who    string        // for people
+	client string        // whose hold it is; "" where a Locker tells Observe
 	Held   time.Duration // released, expired, lost, forced
 	Left   time.Duration // renewed, renewed late: what was left of the lease at most
 	Mode   driver.Mode   // acquired
-	Token  uint64        // acquired; all that was told
+	Token  uint64        // of a hold, if it is known
 	Count  int           // waiting: how many; renewed: how often
 	Why    string        // forced, lost
 }
@@ -93,36 +93,6 @@ func (h *History) Observe(_ context.Context, e holdfast.Event) {
 		return
 	}
 	h.add(s)
-}
-
-// saw notes what was found out by looking, unless it was reported just now.
-func (h *History) saw(s happening) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for o := h.at(h.last[s.Name]); o != nil && s.At.Sub(o.At) < sameThing; o = h.at(o.before) {
-		same := o.Kind == s.Kind || s.Kind == happenedRelease && (o.Kind == happenedForce || o.Kind == happenedLose)
-		if o.told && same {
-			return
-		}
-	}
-	h.push(s)
-}
-
-// learned notes what a program has told of itself, in place of what was seen of it.
-func (h *History) learned(s happening) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for o := h.at(h.last[s.Name]); o != nil && s.At.Sub(o.At) < sameThing; o = h.at(o.before) {
-		switch same := o.Kind == s.Kind && o.At.Sub(s.At) < sameThing; {
-		case same && o.told && o.Token == s.Token:
-			return
-		case same && !o.told && (o.Token == 0 || o.Token == s.Token):
-			s.number, s.before = o.number, o.before
-			*o = s
-			return
-		}
-	}
-	h.push(s)
 }
 
 func (h *History) add(s happening) {

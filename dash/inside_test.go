@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -269,45 +270,83 @@ func TestForceIsToldOnce(t *testing.T) {
 	}
 }
 
-// What a program tells of itself takes the place of what was seen of it.
+// What a program tells of itself takes the place of what was seen of it, whichever
+// comes first, and of nothing else.
 func TestHistoryLearns(t *testing.T) {
 	at := time.Now()
-	acquire := func(after time.Duration, token uint64, told bool) happening {
-		return happening{At: at.Add(after), Kind: happenedAcquire, Name: "a", Token: token, told: told}
+	row := func(kind, client string, after time.Duration, token uint64) happening {
+		return happening{At: at.Add(after), Kind: kind, Name: "a", Who: client, client: client, Token: token}
 	}
+	held := func(s happening, d time.Duration) happening {
+		s.Held = d
+		return s
+	}
+	told := func(s happening) happening {
+		s.told = true
+		return s
+	}
+	const s, m = time.Second, time.Minute
+	got, gone, lapsed, lost, forced := happenedAcquire, happenedRelease, happenedExpire, happenedLose, happenedForce
 	for _, tt := range []struct {
 		name         string
-		seen, learnt []happening
-		want         string // tokens, the latest first; with ! where told
+		seen, learnt happening
+		want         string // with ! where told; the latest first
 	}{
-		{"nothing seen", nil, []happening{acquire(0, 1, true)}, "1!"},
-		{"seen without a token", []happening{acquire(time.Second, 0, false)}, []happening{acquire(0, 1, true)}, "1!"},
-		{"seen with it", []happening{acquire(time.Second, 1, false)}, []happening{acquire(0, 1, true)}, "1!"},
-		{"another", []happening{acquire(time.Second, 2, false)}, []happening{acquire(0, 1, true)}, "2 1!"},
-		{"long before", []happening{acquire(-time.Minute, 0, false)}, []happening{acquire(0, 1, true)}, "1! 0"},
-		{"long after", []happening{acquire(time.Minute, 0, false)}, []happening{acquire(0, 1, true)}, "0 1!"},
-		{"told twice", nil, []happening{acquire(0, 1, true), acquire(0, 1, true)}, "1!"},
-		{"two in a second", []happening{acquire(time.Second, 0, false)}, []happening{acquire(0, 1, true), acquire(time.Second, 2, true)}, "2! 1!"},
-		{"of another kind", []happening{{At: at, Kind: happenedRelease, Name: "a"}}, []happening{acquire(0, 1, true)}, "1! 0"},
+		{"acquired", row(got, "c", s, 0), row(got, "c", 0, 1), "acquired c 1!"},
+		{"with its token", row(got, "c", s, 1), row(got, "c", 0, 1), "acquired c 1!"},
+		{"another token", row(got, "c", s, 2), row(got, "c", 0, 1), "acquired c 2, acquired c 1!"},
+		{"another client", row(got, "java", -s, 0), row(got, "c", 0, 1), "acquired c 1!, acquired java 0"},
+		{"a walk later", row(got, "c", 5*m, 0), row(got, "c", 0, 1), "acquired c 1!"},
+		{"long before", row(got, "c", -m, 0), row(got, "c", 0, 1), "acquired c 1!, acquired c 0"},
+		{"released", held(row(gone, "c", s, 0), m), held(row(gone, "c", 0, 1), m), "released c 1!"},
+		{"released, a walk later", held(row(gone, "c", 5*m, 0), 6*m), held(row(gone, "c", 0, 1), m), "released c 1!"},
+		{"a later hold", held(row(gone, "c", 5*m, 0), m), held(row(gone, "c", 0, 1), m), "released c 0, released c 1!"},
+		{"lost and expired", held(row(lapsed, "c", s, 1), m), held(row(lost, "c", 0, 1), m), "lost c 1!"},
+		{"lost and forced", held(row(forced, "c", s, 1), m), held(row(lost, "c", 0, 1), m), "forced c 1, lost c 1!"},
+		{"forced twice told", held(row(forced, "c", s, 1), m), row(forced, "c", 0, 0), "forced c 1"},
+		{"of another kind", row(gone, "c", s, 1), row(got, "c", 0, 1), "released c 1, acquired c 1!"},
 	} {
-		h := NewHistory()
-		for _, s := range tt.seen {
-			h.saw(s)
-		}
-		for _, s := range tt.learnt {
-			h.learned(s)
-		}
-		var got []string
-		for _, s := range h.of("a", time.Time{}, 10, nil) {
-			text := fmt.Sprint(s.Token)
-			if s.told {
-				text += "!"
+		for _, first := range []string{"seen", "told"} {
+			h := NewHistory()
+			if first == "seen" {
+				h.saw(tt.seen)
 			}
-			got = append(got, text)
+			h.learned(told(tt.learnt))
+			if first == "told" {
+				h.saw(tt.seen)
+			}
+			var rows []string
+			for _, o := range h.of("a", time.Time{}, 10, nil) {
+				text := fmt.Sprint(o.Kind, " ", o.client, " ", o.Token)
+				if o.told {
+					text += "!"
+				}
+				rows = append(rows, text)
+			}
+			want := tt.want
+			if tt.name == "forced twice told" && first == "told" {
+				want = "forced c 0!"
+			}
+			if got := strings.Join(rows, ", "); got != want {
+				t.Errorf("%s, first %s: got %q, want %q", tt.name, first, got, want)
+			}
 		}
-		if got := strings.Join(got, " "); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+	}
+}
+
+// What several programs tell at a time is not the same.
+func TestHistoryKeepsTellersApart(t *testing.T) {
+	h := NewHistory()
+	at := time.Now()
+	for _, client := range []string{"a", "b", "c"} {
+		h.learned(happening{At: at, Kind: happenedBusy, Name: "nightly", client: client, told: true})
+	}
+	h.learned(happening{At: at, Kind: happenedAcquire, Name: "nightly", client: "d", Token: 1, told: true})
+	h.learned(happening{At: at.Add(time.Second), Kind: happenedAcquire, Name: "nightly", client: "d", Token: 2, told: true})
+	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "nightly", Token: 2})
+	h.learned(happening{At: time.Now(), Kind: happenedRelease, Name: "nightly", client: "d", Token: 2, told: true})
+	if got := len(h.of("nightly", time.Time{}, 100, nil)); got != 6 {
+		t.Errorf("got %d rows, want three that gave up, two acquires and a release", got)
 	}
 }
 
@@ -327,6 +366,14 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 		watched := make(chan error, 1)
 		go func() { watched <- d.Watch(ctx) }()
 		time.Sleep(5 * time.Second)
+		silent, err := holdfast.New(store, &holdfast.Options{Note: "another"}).Lock(t.Context(), "silent")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if err := silent.Unlock(); err != nil {
+			t.Fatal(err)
+		}
 		holders, err := program.Inspect(t.Context(), "job")
 		if err != nil || len(holders) != 1 {
 			t.Fatalf("got %v and error %v", holders, err)
@@ -340,11 +387,17 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 		<-watched
 		d.Close()
 		var got []string
-		for _, s := range d.history.of("job", time.Time{}, 10, func(s *happening) bool { return s.told }) {
-			got = append(got, s.Kind+" "+s.text())
+		for _, s := range d.history.of("", time.Time{}, 10, func(s *happening) bool { return s.Kind != happenedRenew && s.Kind != happenedWait }) {
+			got = append(got, s.Name+" "+s.Kind+" "+s.text())
 		}
-		want := []string{"lost by a program after 1m", "acquired by a program, token "}
-		if len(got) != 2 || !strings.HasPrefix(got[0], want[0]) || !strings.Contains(got[0], "forced") || !strings.HasPrefix(got[1], want[1]) {
+		want := []string{"silent released", "job forced taken from", "job lost by a program after 1m", "silent acquired", "job acquired by a program, token "}
+		slices.Sort(got)
+		slices.Sort(want)
+		same := len(got) == len(want)
+		for i := range want {
+			same = same && strings.HasPrefix(got[i], want[i])
+		}
+		if !same {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

@@ -1,0 +1,118 @@
+package dash
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The same step may come twice: from the program that made it, and from the watcher
+// who saw what became of it, up to a whole walk later. These rules make one of both.
+// They go by the client, and by the token where both know it: what one program tells
+// says nothing of the locks of another.
+
+const (
+	sameThing    = 3 * time.Second // between the clocks of those who tell and the watcher's
+	mostCompared = 100             // latest happenings of the name
+)
+
+// clientOf returns whose hold h is.
+func clientOf(h driver.Hold) string {
+	if h.Client.ID != "" {
+		return h.Client.ID
+	}
+	return clientIn(h.Owner)
+}
+
+// clientIn returns the client in the name of an owner.
+func clientIn(owner string) string {
+	client, _, _ := strings.Cut(owner, ":")
+	return client
+}
+
+// ends reports that a hold was over.
+func (s *happening) ends() bool {
+	switch s.Kind {
+	case happenedRelease, happenedExpire, happenedForce, happenedLose:
+		return true
+	}
+	return false
+}
+
+// about reports that both may be about the same hold.
+func (s *happening) about(o *happening) bool {
+	return (s.client == o.client || s.client == "" || o.client == "") && (s.Token == o.Token || s.Token == 0 || o.Token == 0)
+}
+
+// near reports that both were at the same time, as far as clocks tell.
+func (s *happening) near(o *happening) bool { return s.At.Sub(o.At).Abs() < sameThing }
+
+// latest yields the latest happenings of name, the last one first. The mutex is held.
+func (h *History) latest(name string, yield func(*happening) bool) {
+	n := 0
+	for o := h.at(h.last[name]); o != nil && n < mostCompared && yield(o); o = h.at(o.before) {
+		n++
+	}
+}
+
+// saw notes what was found out by looking, unless it was told.
+func (h *History) saw(s happening) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := false
+	h.latest(s.Name, func(o *happening) bool {
+		if !o.told || !s.about(o) {
+			return true
+		}
+		switch {
+		case s.Kind == happenedForce:
+			if known = o.Kind == happenedForce && s.near(o); known && o.Held == 0 {
+				o.Who, o.Held = s.Who, s.Held // whoever forced it did not know
+			}
+		case s.ends():
+			known = o.ends() && o.At.After(s.At.Add(-s.Held-sameThing))
+		case s.Kind == happenedAcquire && o.Kind == happenedAcquire:
+			known = o.At.Before(s.At.Add(sameThing))
+		case s.Kind == happenedAcquire && o.ends():
+			return o.At.After(s.At) // it was another hold before
+		default:
+			known = o.Kind == s.Kind && s.near(o)
+		}
+		return !known
+	})
+	if !known {
+		h.push(s)
+	}
+}
+
+// learned notes what a program has told of itself, in place of what was seen of it.
+func (h *History) learned(s happening) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := false
+	var seen *happening // the earliest that may be it
+	h.latest(s.Name, func(o *happening) bool {
+		switch {
+		case !s.about(o):
+		case o.Kind == happenedForce:
+			known = s.Kind == happenedForce && o.At.Sub(s.At).Abs() < time.Minute
+		case o.told:
+			known = o.client == "" && o.Kind == s.Kind && o.Token == s.Token && s.near(o)
+		case o.At.Before(s.At.Add(-sameThing)): // nobody sees what is to come
+		case s.Kind == happenedAcquire && o.Kind == happenedAcquire:
+			seen = o
+		case s.ends() && s.Kind != happenedForce && o.ends() && o.At.Add(-o.Held).Before(s.At.Add(sameThing)):
+			seen = o
+		}
+		return !known
+	})
+	switch {
+	case known:
+	case seen != nil:
+		s.number, s.before = seen.number, seen.before
+		*seen = s
+	default:
+		h.push(s)
+	}
+}
