@@ -338,7 +338,7 @@ func TestHistoryLearns(t *testing.T) {
 func TestHistoryKeepsTellersApart(t *testing.T) {
 	h := NewHistory()
 	at := time.Now()
-	for _, client := range []string{"a", "b", "c"} {
+	for _, client := range []string{"a", "b", "b"} {
 		h.learned(happening{At: at, Kind: happenedBusy, Name: "nightly", client: client, told: true})
 	}
 	h.learned(happening{At: at, Kind: happenedAcquire, Name: "nightly", client: "d", Token: 1, told: true})

@@ -177,9 +177,6 @@ func within(t testing.TB, d time.Duration) context.Context {
 func useHistory(t *testing.T, ours, theirs *holdfast.Locker) {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
-	if err := ours.Drain(ctx); err != nil { // so that there is room for more
-		t.Fatal(err)
-	}
 	lock, err := ours.Lock(ctx, "of old")
 	if err != nil {
 		t.Fatal(err)
