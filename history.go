@@ -23,8 +23,8 @@ const (
 	sustained       = 10
 )
 
-// History returns what the clients of the store did that have Options.History, the
-// earliest first. It is for people: it has holes where much happened at a time, and
+// History returns what the clients of the store did that have Options.History, in
+// the order in which they told it. It is for people: it has holes where much happened at a time, and
 // where a client died or could not reach the store. Those who go on from the ID of
 // the last see each happening once.
 //
@@ -91,7 +91,7 @@ func (l *Locker) keepHistory() {
 
 // observe notes an event that people want to know of.
 func (d *diary) observe(e Event) {
-	h := driver.Happening{Name: e.Name, Token: e.Token}
+	h := driver.Happening{Name: e.Name, Token: e.Token, Owner: e.owner}
 	switch left := e.Margin + d.locker.margin; {
 	case e.Kind == EventWait:
 		h.Step = driver.StepWaiting
@@ -99,7 +99,7 @@ func (d *diary) observe(e Event) {
 		h.Step, h.Waited = driver.StepAcquired, e.Waited
 	case e.Kind == EventAcquire && e.Blocked:
 		h.Step, h.Waited = driver.StepGaveUp, e.Waited
-	case e.Kind == EventRenew && e.Err == nil && left < d.locker.ttl/renewPerTTL:
+	case e.Kind == EventRenew && e.Err == nil && !e.Leased && left < d.locker.ttl/renewPerTTL:
 		h.Step, h.Left = driver.StepRenewedLate, left
 	case e.Kind == EventRelease && e.Err == nil:
 		h.Step, h.Held = driver.StepReleased, e.Held

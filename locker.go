@@ -15,8 +15,8 @@ import (
 
 // Locker takes locks from one store, as one client. It may be used by any
 // number of goroutines; most programs need one. It starts no goroutine before
-// the first lock is held and keeps none after the last is released, so there is
-// nothing to close.
+// the first lock is held and keeps none after the last is released, but
+// for what Options.History has yet to tell, so there is nothing to close.
 type Locker struct {
 	settings
 	backend driver.Backend

@@ -46,11 +46,13 @@ type Event struct {
 	Held     time.Duration // release, loss: since the acquire
 	Margin   time.Duration // renew: what was left until the lock would have counted as lost
 	Reason   driver.Reason // loss
-	Leased   bool          // loss: its end was fixed, see Lease
+	Leased   bool          // loss, renew: its end was fixed, see Lease
 	Notified bool          // wake: the store said so; otherwise the sleep was over
 	Op       string        // call, doubt
 	Took     time.Duration // call
 	Resolved bool          // doubt: the store's state is certain now; otherwise it is once the lease ends
+
+	owner string // of the lock, for the history
 
 	// Err is why the step failed: ErrBusy, a context's error or the store's for
 	// an acquire, the store's for a renewal, a release or a call, ErrLost for a
@@ -81,7 +83,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
-		e.Token = lock.Token()
+		e.Token, e.owner = lock.Token(), lock.hold.lease.owner
 	}
 	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)
@@ -107,7 +109,7 @@ func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
 	case l.log.Enabled(ctx, slog.LevelDebug):
 		l.log.Debug("renewed", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin)
 	}
-	l.emit(ctx, Event{Kind: EventRenew, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Margin: margin, Err: err})
+	l.emit(ctx, Event{Kind: EventRenew, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Margin: margin, Leased: h.lease.fixed, owner: h.lease.owner, Err: err})
 }
 
 func (l *Locker) reportRelease(h *hold, err error) {
@@ -119,7 +121,7 @@ func (l *Locker) reportRelease(h *hold, err error) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.Debug("released", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
 	}
-	l.emit(ctx, Event{Kind: EventRelease, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Err: err})
+	l.emit(ctx, Event{Kind: EventRelease, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, owner: h.lease.owner, Err: err})
 	var lost *LostError
 	if errors.As(err, &lost) {
 		l.reportLoss(h, lost.Reason, err)
@@ -132,7 +134,7 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	}
 	held := h.held()
 	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Leased: h.lease.fixed, Err: err})
+	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Leased: h.lease.fixed, owner: h.lease.owner, Err: err})
 }
 
 // reportWait says once that an acquisition waits.

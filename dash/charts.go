@@ -69,9 +69,17 @@ func slot(now, at time.Time) int {
 func holdTimes(now time.Time, list []happening) chart {
 	var times [chartMinutes][]time.Duration
 	var all []time.Duration
+	type hold struct{ name, owner string }
+	forced := map[hold]bool{} // how long they were held is known
 	for _, s := range list {
-		if !s.ends() || s.Kind == happenedForce && s.Held == 0 || s.Kind == happenedLose && s.Why == string(driver.Forced) {
-			continue // the last two are the ends of a hold that is there otherwise
+		if s.Kind == happenedForce && s.Held > 0 {
+			forced[hold{s.Name, s.owner}] = true
+		}
+	}
+	for _, s := range list {
+		lost := s.Kind == happenedLose && s.Why == string(driver.Forced) && forced[hold{s.Name, s.owner}]
+		if !s.ends() || s.Kind == happenedForce && s.Held == 0 || lost { // those who force do not know
+			continue
 		}
 		if i := slot(now, s.At); i >= 0 {
 			times[i] = append(times[i], s.Held)

@@ -20,6 +20,10 @@ const (
 // was before the dashboard began to watch, and what nobody can see, again and
 // again until ctx ends.
 func (d *Dashboard) study(ctx context.Context) {
+	d.caughtUp = false
+	if time.Since(d.readAt) > chroniclePast {
+		d.read = ""
+	}
 	for pause := time.Duration(0); ; {
 		timer := time.NewTimer(pause)
 		select {
@@ -48,6 +52,7 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 	defer cancel()
 	list, err := d.locker.History(ctx, driver.HistoryOptions{After: d.read, Past: chroniclePast, Most: chroniclePage})
 	more = len(list) == chroniclePage
+	d.readAt = time.Now()
 	common := 0
 	for _, h := range list {
 		d.read = h.ID
@@ -67,7 +72,7 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 // renewed, is seen better than told.
 func toldHappening(h driver.Happening) (happening, bool) {
 	s := happening{
-		At: h.At, Name: h.Name, Who: describe(h.Client, h.Owner, h.Note).text(), client: h.Client.ID, told: true,
+		At: h.At, Name: h.Name, Who: describe(h.Client, h.Client.ID, h.Note).text(), client: h.Client.ID, owner: h.Owner, told: true,
 		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
 	}
 	switch h.Step {

@@ -78,6 +78,7 @@ type Dashboard struct {
 	closed   bool
 	turn     int           // of the watcher only
 	read     string        // of study only: the last happening of the store's history
+	readAt   time.Time     // likewise: when that was
 	caughtUp bool          // likewise: all that was told before was read
 	done     chan struct{} // closed by Close
 }

@@ -39,6 +39,7 @@ type happening struct {
 	Name   string
 	Who    string        // for people
 	client string        // whose hold it is; "" where a Locker tells Observe
+	owner  string        // likewise: of the hold; "" if it is not known
 	Held   time.Duration // released, expired, lost, forced
 	Left   time.Duration // renewed, renewed late: what was left of the lease at most
 	Mode   driver.Mode   // acquired

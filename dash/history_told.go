@@ -9,12 +9,14 @@ import (
 
 // The same step may come twice: from the program that made it, and from the watcher
 // who saw what became of it, up to a whole walk later. These rules make one of both.
-// They go by the client, and by the token where both know it: what one program tells
-// says nothing of the locks of another.
+// They go by the client, by the owner and by the token, as far as both are known: what
+// one program tells says nothing of the locks of another. Only Redisson's owners are
+// used twice, and a lock that goes from goroutine to goroutine has one owner.
 
 const (
-	sameThing    = 3 * time.Second // between the clocks of those who tell and the watcher's
-	mostCompared = 100             // latest happenings of the name
+	sameThing    = 3 * time.Second        // between what is told and what is seen, where little is known
+	readTime     = 500 * time.Millisecond // of what is told: by so much its time may be off
+	mostCompared = 100                    // latest happenings of the name
 )
 
 // clientOf returns whose hold h is.
@@ -42,7 +44,13 @@ func (s *happening) ends() bool {
 
 // about reports that both may be about the same hold.
 func (s *happening) about(o *happening) bool {
-	return (s.client == o.client || s.client == "" || o.client == "") && (s.Token == o.Token || s.Token == 0 || o.Token == 0)
+	return may(s.client, o.client) && may(s.owner, o.owner) && may(s.Token, o.Token)
+}
+
+// may reports that two values are the same, or one is not known.
+func may[T comparable](a, b T) bool {
+	var unknown T
+	return a == b || a == unknown || b == unknown
 }
 
 // near reports that both were at the same time, as far as clocks tell.
@@ -71,7 +79,7 @@ func (h *History) saw(s happening) {
 				o.Who, o.Held = s.Who, s.Held // whoever forced it did not know
 			}
 		case s.ends():
-			known = o.ends() && o.At.After(s.At.Add(-s.Held-sameThing))
+			known = o.ends() && o.At.After(s.At.Add(-s.Held-readTime))
 		case s.Kind == happenedAcquire && o.Kind == happenedAcquire:
 			known = o.At.Before(s.At.Add(sameThing))
 		case s.Kind == happenedAcquire && o.ends():
@@ -97,8 +105,14 @@ func (h *History) learned(s happening) {
 		case !s.about(o):
 		case o.Kind == happenedForce:
 			known = s.Kind == happenedForce && o.At.Sub(s.At).Abs() < time.Minute
+			if s.Kind == happenedLose && o.Held == 0 && s.near(o) {
+				o.Held = s.Held // whoever forced it did not know
+			}
 		case o.told:
 			known = o.client == "" && o.Kind == s.Kind && o.Token == s.Token && s.near(o)
+			if known {
+				o.client, o.owner = s.client, s.owner // it is told once
+			}
 		case o.At.Before(s.At.Add(-sameThing)): // nobody sees what is to come
 		case s.Kind == happenedAcquire && o.Kind == happenedAcquire:
 			seen = o

@@ -143,10 +143,10 @@ func TestHistoryJoinsWhatBelongsTogether(t *testing.T) {
 		h.add(happening{At: at.Add(time.Duration(i) * 10 * time.Second), Kind: happenedRenew, Name: "a", Who: "me"})
 	}
 	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "a", Held: time.Minute})
-	h.saw(happening{At: time.Now(), Kind: happenedRelease, Name: "a"})
+	h.saw(happening{At: time.Now(), Kind: happenedRelease, Name: "a", Held: time.Minute})
 	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "b", Reason: driver.Forced})
-	h.saw(happening{At: time.Now().Add(time.Second), Kind: happenedRelease, Name: "b"})
-	h.saw(happening{At: time.Now().Add(time.Minute), Kind: happenedRelease, Name: "b"})
+	h.saw(happening{At: time.Now().Add(time.Second), Kind: happenedRelease, Name: "b", Held: 10 * time.Second})
+	h.saw(happening{At: time.Now().Add(time.Minute), Kind: happenedRelease, Name: "b", Held: 10 * time.Second})
 	var got []string
 	for _, s := range h.of("", time.Time{}, 100, nil) {
 		got = append(got, fmt.Sprint(s.Name, " ", s.Kind, " ", s.Count))
@@ -281,6 +281,10 @@ func TestHistoryLearns(t *testing.T) {
 		s.Held = d
 		return s
 	}
+	owned := func(s happening, owner string) happening {
+		s.owner = owner
+		return s
+	}
 	told := func(s happening) happening {
 		s.told = true
 		return s
@@ -304,6 +308,8 @@ func TestHistoryLearns(t *testing.T) {
 		{"lost and expired", held(row(lapsed, "c", s, 1), m), held(row(lost, "c", 0, 1), m), "lost c 1!"},
 		{"lost and forced", held(row(forced, "c", s, 1), m), held(row(lost, "c", 0, 1), m), "forced c 1, lost c 1!"},
 		{"forced twice told", held(row(forced, "c", s, 1), m), row(forced, "c", 0, 0), "forced c 1"},
+		{"another owner", owned(held(row(gone, "c", s, 0), m), "c:2"), owned(row(lost, "c", 0, 0), "c:1"), "released c 0, lost c 0!"},
+		{"forced before", held(row(gone, "c", m, 0), m-2*s), row(forced, "c", 0, 0), "released c 0, forced c 0!"},
 		{"of another kind", row(gone, "c", s, 1), row(got, "c", 0, 1), "released c 1, acquired c 1!"},
 	} {
 		for _, first := range []string{"seen", "told"} {
@@ -399,6 +405,49 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 		}
 		if !same {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// A dashboard at which nobody has looked for a while reads all that was told
+// meanwhile, and not more than an hour of it.
+func TestDashboardCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		tell := func(n int, token uint64) {
+			var c driver.Chapter
+			for i := range n {
+				c.Happenings = append(c.Happenings, driver.Happening{
+					Step: driver.StepAcquired, At: time.Now(), Name: fmt.Sprint("job-", i), Owner: fmt.Sprint("c:", i), Token: token,
+				})
+			}
+			if err := store.Record(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d := Handler(holdfast.New(store, nil), nil)
+		defer d.Close()
+		look := func() (told int) {
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+			defer stop()
+			_ = d.Watch(ctx)
+			time.Sleep(2 * lingerTime) // until nobody watches any more
+			return len(d.history.of("", time.Time{}, mostHappenings, func(s *happening) bool { return s.told }))
+		}
+		tell(10, 1)
+		if got := look(); got != 10 {
+			t.Errorf("got %d, want the 10 that were told", got)
+		}
+		tell(500, 2)
+		time.Sleep(10 * time.Minute)
+		if got := look(); got != 510 {
+			t.Errorf("got %d, want 500 more", got)
+		}
+		tell(300, 3)
+		time.Sleep(2 * time.Hour)
+		tell(5, 4)
+		if got := look(); got != 515 {
+			t.Errorf("got %d, want 5 more, and nothing of two hours before", got)
 		}
 	})
 }

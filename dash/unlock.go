@@ -174,7 +174,7 @@ func (d *Dashboard) forced(r *http.Request, f force, h driver.Hold, before held)
 		who = "somebody"
 	}
 	s := happening{
-		At: time.Now(), Kind: happenedForce, Name: f.name, told: true, client: clientOf(h), Token: h.Token,
+		At: time.Now(), Kind: happenedForce, Name: f.name, told: true, client: clientOf(h), owner: h.Owner, Token: h.Token,
 		Who: "taken from " + people(h).text() + " by " + who + " at " + printable(address(r)), Why: f.reason,
 	}
 	if !before.since.IsZero() {

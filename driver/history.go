@@ -52,7 +52,7 @@ const (
 // Rare reports that a step is one that somebody will look for, however much else
 // happened.
 func (s Step) Rare() bool {
-	return s == StepLost || s == StepForced || s == StepRenewedLate || s == StepMissed
+	return s == StepLost || s == StepForced || s == StepRenewedLate
 }
 
 // Happening is something that a client did, or that happened to it. Fields that do
@@ -72,7 +72,7 @@ type Happening struct {
 	Waited time.Duration // acquired, gave-up
 	Held   time.Duration // released, lost
 	Left   time.Duration // renewed-late: of the lease, before
-	Owner  string        // forced: whose hold it was, as Holder.Owner
+	Owner  string        // of the hold, as Holder.Owner; "" where there is none
 	Reason string        // lost: a Reason; forced: what was given as the reason; released: "not confirmed"
 	Count  int           // missed
 }

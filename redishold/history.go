@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,7 +108,7 @@ func textOf(h driver.Happening, now time.Time) whatText {
 		Event: string(h.Step), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: cutTo(h.Name, longestTold),
 		Kind: string(h.Kind), Token: h.Token,
 		Waited: h.Waited.Milliseconds(), Held: h.Held.Milliseconds(), Left: h.Left.Milliseconds(),
-		Owner: h.Owner, Reason: cutTo(h.Reason, longestReason), Count: h.Count,
+		Owner: cutText(h.Owner), Reason: cutTo(h.Reason, longestReason), Count: h.Count,
 	}
 	if h.Kind != "" {
 		text.Mode = h.Mode.String()
@@ -171,6 +170,7 @@ func (b *Backend) historyError(does, right string, err error) error {
 type entry struct {
 	at        [2]uint64
 	id        string
+	told      string // by the server's clock, in ms; "" of an entry that is somebody else's
 	who, what string
 }
 
@@ -200,16 +200,16 @@ func parsePages(reply any) (now int64, all, rare []entry, ok bool) {
 
 func parsePage(reply any) ([]entry, bool) {
 	fields, ok := texts(reply)
-	if !ok || len(fields)%3 != 0 {
+	if !ok || len(fields)%4 != 0 {
 		return nil, false
 	}
 	var page []entry
-	for f := range slices.Chunk(fields, 3) {
+	for f := range slices.Chunk(fields, 4) {
 		at, ok := placeOf(f[0])
 		if !ok {
 			return nil, false
 		}
-		page = append(page, entry{at, f[0], f[1], f[2]})
+		page = append(page, entry{at, f[0], f[1], f[2], f[3]})
 	}
 	return page, true
 }
@@ -239,8 +239,11 @@ func (e entry) happening(now int64, read time.Time) driver.Happening {
 	if len(e.who)+len(e.what) > longestEntry || json.Unmarshal([]byte(e.who), &client) != nil || json.Unmarshal([]byte(e.what), &said) != nil {
 		return h
 	}
-	h.Step = driver.Step(printable(said.Event))
-	h.At = read.Add(-age(now, int64(min(e.at[0], math.MaxInt64)), said.Ago))
+	told, err := strconv.ParseInt(e.told, 10, 64)
+	if err != nil {
+		return h
+	}
+	h.Step, h.At = driver.Step(printable(said.Event)), read.Add(-age(now, told, said.Ago))
 	h.Client = client.client(printable(client.ID))
 	client.description = description{Note: h.Client.Note, Program: h.Client.Program, Host: h.Client.Host, PID: h.Client.PID}
 	h.Note = client.String()

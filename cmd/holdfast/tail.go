@@ -118,7 +118,7 @@ type change struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// errEnough ends a tail that was asked for so many lines.
+// errEnough ends a tail that was asked for so many lines, or for so long.
 var errEnough = errors.New("enough")
 
 // tailing is a tail at work. Only its run uses it; the look for new locks has a
@@ -144,7 +144,7 @@ type seen struct {
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, first: true, past: chronicle{begun: time.Now()}}
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, first: true}
 }
 
 // found is what the look for new locks hands over: a record, or at its end how it
@@ -156,11 +156,13 @@ type found struct {
 }
 
 func (t *tailing) run(ctx context.Context) error {
+	if t.period > 0 {
+		var done context.CancelFunc
+		ctx, done = context.WithTimeoutCause(ctx, t.period, errEnough)
+		defer done()
+	}
 	if err := t.recall(ctx); err != nil {
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
+		return ended(ctx, err)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	discoveries, done := make(chan found), make(chan struct{})
@@ -172,8 +174,12 @@ func (t *tailing) run(ctx context.Context) error {
 		stop()
 		<-done
 	}()
-	err := t.follow(ctx, discoveries)
-	if errors.Is(err, errEnough) {
+	return ended(ctx, t.follow(ctx, discoveries))
+}
+
+// ended is nil if err says that there was enough.
+func ended(ctx context.Context, err error) error {
+	if errors.Is(err, errEnough) || err != nil && errors.Is(context.Cause(ctx), errEnough) {
 		return nil
 	}
 	return err
@@ -212,12 +218,6 @@ func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 	tick := time.NewTicker(t.every)
 	defer tick.Stop()
-	var over <-chan time.Time
-	if t.period > 0 {
-		timer := time.NewTimer(t.period)
-		defer timer.Stop()
-		over = timer.C
-	}
 	for {
 		var err error
 		select {
@@ -227,8 +227,6 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 			if err = t.lookAgain(ctx); err == nil {
 				err = t.listen(ctx)
 			}
-		case <-over:
-			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -240,6 +238,8 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 
 func (t *tailing) discovered(ctx context.Context, f found) error {
 	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // which tells nothing of the store
 	case f.over && f.err != nil:
 		return t.trouble(f.err)
 	case f.over:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,11 +11,16 @@ import (
 // chroniclePage is how much of the history comes at once.
 const chroniclePage = 1000
 
+// listenAgain is how long a history that could not be read is left alone. It may be
+// on a node of a cluster that hangs, while the locks are elsewhere.
+const listenAgain = 15 * time.Second
+
 // chronicle is how far the history was read.
 type chronicle struct {
-	begun time.Time
-	last  string // the ID of the last happening
-	shut  bool   // there is none that this user may read
+	begun time.Time // since when changes are seen
+	last  string    // the ID of the last happening
+	next  time.Time // not read before
+	told  bool      // that it cannot be read
 }
 
 // recall prints what programs have told of the time before, if that is wanted. It
@@ -25,6 +29,9 @@ func (t *tailing) recall(ctx context.Context) error {
 	told := false
 	for more := t.since > 0; more; {
 		list, err := t.locker.History(ctx, driver.HistoryOptions{After: t.past.last, Past: t.since, Most: chroniclePage})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err := t.trouble(err); err != nil {
 			return err
 		}
@@ -43,6 +50,7 @@ func (t *tailing) recall(ctx context.Context) error {
 		}
 		more = len(list) == chroniclePage
 	}
+	t.past.begun = time.Now()
 	if t.since > 0 && !told {
 		t.report.line(levelNotice, "nothing was told: programs tell what they do with --history, or holdfast.Options.History")
 	}
@@ -63,16 +71,19 @@ func pause(ctx context.Context, d time.Duration) error {
 // listen prints what cannot be seen: that a lock was lost. After recall it also
 // prints what was told late of the time before.
 func (t *tailing) listen(ctx context.Context) error {
-	for more := !t.past.shut; more; {
+	for more := time.Now().After(t.past.next); more; {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
 		list, err := t.locker.History(limited, driver.HistoryOptions{
 			After: t.past.last, Past: time.Since(t.past.begun), Most: chroniclePage,
 		})
 		cancel()
-		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) {
-			t.past.shut = true
-			t.report.detail("what programs tell is not shown: %v", err)
+		if err != nil {
+			t.past.next = time.Now().Add(listenAgain)
+			if !t.past.told {
+				t.report.detail("what programs tell is not shown for now: %v", err)
+			}
 		}
+		t.past.told = err != nil
 		if err := t.tell(list, t.unseen); err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func TestTailTellsOfLoss(t *testing.T) {
 				t.Fatalf("got %s, want that it was lost", c.stdout.String())
 			}
 		}
-		got := s.run("tail", "--since", "1m", "--count", "3")
+		got := s.run("tail", "--since", "1m", "--for", "100ms")
 		for _, want := range []string{"acquired     job", "lost         job", ": forced", "forced       job  taken from " + owner + ": stuck ("} {
 			if !strings.Contains(got.stdout, want) {
 				t.Errorf("got %s, want %q", got.stdout, want)
