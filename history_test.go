@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,8 +65,8 @@ func told(t *testing.T, l *holdfast.Locker) []string {
 func TestHistoryTellsWhatHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
-		seen := 0
-		a := holdfast.New(store, &holdfast.Options{Note: "a", History: true, Observe: func(context.Context, holdfast.Event) { seen++ }})
+		var seen atomic.Int64
+		a := holdfast.New(store, &holdfast.Options{Note: "a", History: true, Observe: func(context.Context, holdfast.Event) { seen.Add(1) }})
 		b := holdfast.New(store, &holdfast.Options{Note: "b", History: true})
 		began := time.Now()
 		lock, err := a.Lock(t.Context(), "job")
@@ -104,7 +105,7 @@ func TestHistoryTellsWhatHappens(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if seen == 0 {
+		if seen.Load() == 0 {
 			t.Error("Options.Observe was not called")
 		}
 		list, err := a.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
