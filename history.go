@@ -13,8 +13,6 @@ import (
 const (
 	// chapterEvery is how often a client adds to the history.
 	chapterEvery = time.Second
-	// chapterLimit bounds one call of Record.
-	chapterLimit = time.Second
 
 	// So much is told at once, and a second on average; of the rest, how much it was.
 	// What is rare has room of its own.
@@ -170,21 +168,11 @@ func (d *diary) turn() {
 	}
 }
 
-// tell sends what was collected to the store. Its failure, or panic, is no lock's
-// trouble.
+// tell sends what was collected to the store.
 func (d *diary) tell() {
-	chapter, ok := d.chapter()
-	if !ok {
-		return
+	if chapter, ok := d.chapter(); ok {
+		d.locker.tellStore("what happened", func(ctx context.Context) { d.told(d.store.Record(ctx, chapter)) })
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			d.locker.log.Error("the store panicked while it was told what happened", "backend", d.locker.info.Name, "panic", p)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), chapterLimit)
-	defer cancel()
-	d.told(d.store.Record(ctx, chapter))
 }
 
 // chapter takes what was collected.

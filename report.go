@@ -14,8 +14,8 @@ const (
 	// heartbeat is how often a client says what it holds and waits for, and how
 	// old that has to be: most locks are over before, and cost nothing.
 	heartbeat = 2 * time.Second
-	// reportLimit bounds one call of Report.
-	reportLimit = time.Second
+	// tellLimit bounds one call that tells the store something.
+	tellLimit = time.Second
 
 	// So many holds and waits are told, the oldest of them.
 	reportHolds = 64
@@ -66,19 +66,26 @@ func (r *reports) beat() {
 	r.running.Store(false)
 }
 
-// send makes the call. Its failure, or panic, is no lock's trouble.
+// send makes the call.
 func (r *reports) send(report driver.Report) {
-	log := r.locker.log
+	r.locker.tellStore("what is held", func(ctx context.Context) {
+		if err := r.store.Report(ctx, report); err != nil {
+			r.locker.log.Debug("what is held and waited for is not shown to others", "backend", r.locker.info.Name, "err", err)
+		}
+	})
+}
+
+// tellStore makes a call that tells the store something for people. Its failure, or
+// panic, is no lock's trouble.
+func (l *Locker) tellStore(what string, call func(context.Context)) {
 	defer func() {
 		if p := recover(); p != nil {
-			log.Error("the store panicked while it was told what is held", "backend", r.locker.info.Name, "panic", p)
+			l.log.Error("the store panicked while it was told "+what, "backend", l.info.Name, "panic", p)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), reportLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
 	defer cancel()
-	if err := r.store.Report(ctx, report); err != nil {
-		log.Debug("what is held and waited for is not shown to others", "backend", r.locker.info.Name, "err", err)
-	}
+	call(ctx)
 }
 
 // collect returns what is held and waited for since a heartbeat or longer.

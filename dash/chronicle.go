@@ -24,14 +24,7 @@ func (d *Dashboard) study(ctx context.Context) {
 	if time.Since(d.readAt) > chroniclePast {
 		d.read = ""
 	}
-	for pause := time.Duration(0); ; {
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
+	for pause := time.Duration(0); wait(ctx, pause); {
 		pause = chronicleEvery
 		if !d.store.now().failing.IsZero() || d.budget.take(time.Now(), 1) == 0 {
 			continue

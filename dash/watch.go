@@ -160,13 +160,21 @@ func (d *Dashboard) walk(ctx context.Context) {
 		if err != nil {
 			rest = walkRetry
 		}
-		timer := time.NewTimer(rest)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !wait(ctx, rest) {
 			return
 		}
+	}
+}
+
+// wait lets d pass, and reports whether ctx goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -1,6 +1,7 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,10 +84,7 @@ func (b *Backend) Record(ctx context.Context, c driver.Chapter) error {
 	}
 	who := whoText{ID: c.Client, description: b.clients.self}
 	who.Note = cutText(c.Note)
-	most := historyLength
-	if b.options.HistoryLength > 0 {
-		most = b.options.HistoryLength
-	}
+	most := cmp.Or(b.options.HistoryLength, historyLength)
 	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/historyRare)), strconv.FormatInt(historyLife.Milliseconds(), 10), object(who)}
 	now := time.Now()
 	for _, h := range c.Happenings {
@@ -128,10 +126,7 @@ func (b *Backend) History(ctx context.Context, o driver.HistoryOptions) ([]drive
 	if _, ok := placeOf(o.After); o.After != "" && !ok {
 		return nil, errors.New("redis: not an ID of the history")
 	}
-	most := historyPage
-	if o.Most > 0 {
-		most = o.Most
-	}
+	most := cmp.Or(max(o.Most, 0), historyPage)
 	reply, err := b.call(ctx, Call{
 		Script: b.chronicle.load().read,
 		Keys:   b.layout.history(),
@@ -245,8 +240,7 @@ func (e entry) happening(now int64, read time.Time) driver.Happening {
 	}
 	h.Step, h.At = driver.Step(printable(said.Event)), read.Add(-age(now, told, said.Ago))
 	h.Client = client.client(printable(client.ID))
-	client.description = description{Note: h.Client.Note, Program: h.Client.Program, Host: h.Client.Host, PID: h.Client.PID}
-	h.Note = client.String()
+	h.Note = nameOf(h.Client)
 	h.Name, h.Kind, h.Mode, h.Token = said.Name, driver.Kind(printable(said.Kind)), modeNamed(said.Mode), said.Token
 	if h.Name == "" {
 		h.Name = string(said.Bytes)
@@ -257,15 +251,6 @@ func (e entry) happening(now int64, read time.Time) driver.Happening {
 	h.Waited, h.Held, h.Left = millisAge(said.Waited), millisAge(said.Held), millisAge(said.Left)
 	h.Owner, h.Reason, h.Count = printable(said.Owner), printable(said.Reason), max(0, said.Count)
 	return h
-}
-
-func modeNamed(name string) driver.Mode {
-	for _, m := range []driver.Mode{driver.Shared, driver.Permit} {
-		if m.String() == name {
-			return m
-		}
-	}
-	return driver.Exclusive
 }
 
 // millisAge is ms as a duration, within reason.

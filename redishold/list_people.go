@@ -248,6 +248,11 @@ func (d description) client(uuid string) driver.Client {
 	}
 }
 
+// nameOf is who a client of Holdfast is, for people.
+func nameOf(c driver.Client) string {
+	return description{Note: c.Note, Program: c.Program, Host: c.Host, PID: c.PID}.String()
+}
+
 // describe says who owner is, for programs and for people.
 func (l *lister) describe(owner string, clients map[string]knownClient) (driver.Client, string) {
 	uuid := clientOf(owner)
@@ -257,7 +262,7 @@ func (l *lister) describe(owner string, clients map[string]knownClient) (driver.
 	case !ok:
 		return driver.Client{ID: uuid}, printable(owner)
 	case client.Library == "holdfast":
-		return client, description{Note: client.Note, Program: client.Program, Host: client.Host, PID: client.PID}.String()
+		return client, nameOf(client)
 	}
 	thread := strings.TrimSuffix(owner[len(uuid)+1:], writeField)
 	if _, err := strconv.ParseInt(thread, 10, 64); err != nil || client.Library != "redisson" {

@@ -29,14 +29,8 @@ func (l *lister) parseWaits(r Result) (waits []driver.ClientWait) {
 		if !isUUID(found[i]) || json.Unmarshal([]byte(found[i+1]), &w) != nil || age(now, w.At, 0) > waitLife {
 			continue
 		}
-		mode := driver.Exclusive
-		for _, m := range []driver.Mode{driver.Shared, driver.Permit} {
-			if w.Mode == m.String() {
-				mode = m
-			}
-		}
 		waits = append(waits, driver.ClientWait{
-			Client: w.client(found[i]), Mode: mode, Waited: age(now, w.At, w.Waited), Count: max(w.Count, 1),
+			Client: w.client(found[i]), Mode: modeNamed(w.Mode), Waited: age(now, w.At, w.Waited), Count: max(w.Count, 1),
 		})
 	}
 	slices.SortStableFunc(waits, func(a, b driver.ClientWait) int {

@@ -187,6 +187,16 @@ func object(v any) string {
 	return string(text)
 }
 
+// modeNamed is the Mode that writes itself so.
+func modeNamed(name string) driver.Mode {
+	for _, m := range []driver.Mode{driver.Shared, driver.Permit} {
+		if m.String() == name {
+			return m
+		}
+	}
+	return driver.Exclusive
+}
+
 func cutText(s string) string { return cutTo(s, longestReported) }
 
 func cutTo(s string, most int) string {

@@ -204,11 +204,7 @@ func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 		case <-ctx.Done():
 			return
 		}
-		timer := time.NewTimer(max(t.scan, t.every))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pause(ctx, max(t.scan, t.every)) != nil {
 			return
 		}
 	}

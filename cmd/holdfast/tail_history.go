@@ -57,6 +57,7 @@ func (t *tailing) recall(ctx context.Context) error {
 	return nil
 }
 
+// pause waits for d. It returns early, with ctx's error, if ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
