@@ -128,11 +128,11 @@ func (d *diary) add(h driver.Happening) {
 	h.At = time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.fits(h) {
+	if d.fits(h) {
+		d.pending = append(d.pending, h)
+	} else {
 		d.missed++
-		return
 	}
-	d.pending = append(d.pending, h)
 	if !d.running {
 		d.running = true
 		d.later()
@@ -163,7 +163,7 @@ func (d *diary) turn() {
 	d.tell()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.running = len(d.pending) > 0; d.running {
+	if d.running = len(d.pending)+d.missed > 0; d.running {
 		d.later()
 	}
 }

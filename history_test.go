@@ -212,3 +212,80 @@ func TestHistoryWhereThereIsNone(t *testing.T) {
 		t.Errorf("History: got %v, want ErrUnsupported", err)
 	}
 }
+
+// failing is a store that does not answer renewals and releases while it is down.
+type failing struct {
+	*chronicle
+	down atomic.Bool
+}
+
+func (f *failing) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	if f.down.Load() {
+		return nil, errors.New("down")
+	}
+	return f.chronicle.Renew(ctx, cs)
+}
+
+func (f *failing) Release(ctx context.Context, c driver.Claim) error {
+	if f.down.Load() {
+		return errors.New("down")
+	}
+	return f.chronicle.Release(ctx, c)
+}
+
+func TestHistoryTellsOfTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &failing{chronicle: &chronicle{Backend: memhold.New()}}
+		l := holdfast.New(store, &holdfast.Options{History: true})
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.down.Store(true)
+		time.Sleep(21 * time.Second)
+		store.down.Store(false)
+		time.Sleep(7 * time.Second)
+		store.down.Store(true)
+		if err := lock.Unlock(); err == nil {
+			t.Fatal("Unlock: got no error from a store that is down")
+		}
+		store.down.Store(false)
+		time.Sleep(time.Minute)
+		got := told(t, l)
+		if len(got) != 3 || !strings.HasPrefix(got[1], "renewed-late job ") || !strings.HasPrefix(got[2], "released job ") || !strings.HasSuffix(got[2], " not confirmed") {
+			t.Errorf("got %q, want a late renewal and a release that is not confirmed", got)
+		}
+	})
+}
+
+// Ten a second are told for as long as it goes on.
+func TestHistoryGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &chronicle{Backend: memhold.New()}
+		l := holdfast.New(store, &holdfast.Options{History: true})
+		const seconds = 60
+		for range seconds * 20 {
+			lock, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second / 20)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		common, missed := 0, 0
+		for _, c := range store.chapters {
+			for _, h := range c.Happenings {
+				if missed += h.Count; h.Step != driver.StepMissed {
+					common++
+				}
+			}
+		}
+		if want := 100 + 10*seconds; common < want-20 || common > want+20 || common+missed != seconds*40 {
+			t.Errorf("got %d happenings, want about %d; %d are missed, of %d", common, want, missed, seconds*40)
+		}
+	})
+}
