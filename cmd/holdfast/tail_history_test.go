@@ -4,8 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,17 +76,20 @@ func TestTailTellsOfLoss(t *testing.T) {
 
 func TestHistoryOfTheConfiguration(t *testing.T) {
 	s := newSite(t)
-	file := filepath.Join(t.TempDir(), "holdfast.yaml")
-	text := "url: " + s.url + "\nhistory: {enabled: true, stream_maxlen: 50}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.environ = []string{"PATH=" + os.Getenv("PATH"), "HOLDFAST_CONFIG=" + file}
+	file := configure(t, "holdfast.yaml", "url: "+s.url+"\nhistory: {enabled: true, stream_maxlen: 50}\n")
+	s.environ = bare("HOLDFAST_CONFIG=" + file)
 	s.run("run", "job", "--", "true").want(t, 0)
 	s.run("run", "quiet", "--history=false", "--", "true").want(t, 0)
 	got := s.run("tail", "--since", "1m", "--json", "--for", "100ms")
 	if want := "acquired job!, released job!"; events(t, got) != want {
 		t.Errorf("got %s, want %s", events(t, got), want)
+	}
+	o := connectOptions{configName: file}
+	if err := o.load(environment{}); err != nil {
+		t.Fatal(err)
+	}
+	if engine, err := o.engine(); err != nil || engine.HistoryLength != 50 {
+		t.Errorf("got %+v and error %v, want a length of 50", engine, err)
 	}
 	call(t, s.environ, "run", "job", "--history", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
 		want(t, 64, "several servers keep no history")
