@@ -179,7 +179,7 @@ func (a *acquisition) giveUp() {
 		a.place.leave()
 	}
 	if a.claim.Unsettled || a.held || a.claim.Fair && a.tries > 0 {
-		a.locker.cleanUp(a.claim)
+		a.locker.cleanUp(a.claim, nil, a.locker.elapsed()+a.claim.TTL)
 	}
 }
 
@@ -193,12 +193,15 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 			tryCtx = ctx
 		}
 		out, err := a.try(tryCtx)
+		var lock *Lock
+		if err == nil && out.Granted {
+			lock = a.granted(a.asked, out)
+		}
+		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.mono, err)
 		switch {
-		case err == nil && out.Granted:
-			if lock := a.granted(a.asked, out); lock != nil {
-				return lock, nil
-			}
-		case err == nil:
+		case lock != nil:
+			return lock, nil
+		case err == nil && !out.Granted:
 			if err := a.wait(ctx, waitCtx, out); err != nil {
 				return nil, err
 			}
@@ -223,24 +226,23 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	attempt := a.locker.bound(ctx, limit)
 	defer attempt.End()
 	a.tries++
-	began := a.locker.watch()
-	out, err := a.locker.backend.Try(attempt, a.claim)
-	a.locker.reportCall(ctx, OpTry, &a.claim, began, err)
-	return out, err
+	return a.locker.backend.Try(attempt, a.claim)
 }
 
 // granted makes a hold of the claim. It returns nil if so much of the lease has
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
 func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
-	if a.tooLate(start, out, a.margin) {
+	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
+	if a.tooLate(start, out, margin) {
 		a.claim.Unsettled = true
 		return nil
 	}
+	lock := a.hold(start, out, margin)
 	if a.claim.Unsettled {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
-	return a.hold(start, out, a.margin)
+	return lock
 }
 
 // grantedMeanwhile makes a hold of what the store granted on its own while the

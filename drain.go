@@ -11,7 +11,8 @@ import (
 // Drain waits until the Locker has confirmed what it does in the background: it
 // takes back acquires that were cancelled without an answer, and goes on with an
 // Unlock whose answer was lost. A program that ends before leaves such a lock to
-// the end of its lease. Each of them takes one TTL at most; Drain returns ctx's
+// the end of its lease. Each of them ends with the lease that the store may still
+// keep, which is one TTL after it began at the latest; Drain returns ctx's
 // error if ctx ends first. Locks that are held are not its business.
 // Options.Observe and the Logger have been told of losses that anybody has heard of,
 // and what Options.History has collected is told, once.
@@ -28,16 +29,13 @@ func (l *Locker) Drain(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp releases a claim in the background, until that is certain, or until
-// one TTL has passed and the store has dropped it by itself. It never uses a
-// caller's context, which is often over when clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim) { l.cleanUpAfter(c, nil) }
-
-// cleanUpAfter is cleanUp after a release that ended with first, if that is not
-// nil.
-func (l *Locker) cleanUpAfter(c driver.Claim, first error) {
+// cleanUp releases a claim in the background, after a first release that ended with
+// first, if that is not nil. It goes on until the release is certain, or until the
+// store has dropped the claim by itself, which is at until. It never uses a caller's
+// context, which is often over when clean-up is due.
+func (l *Locker) cleanUp(c driver.Claim, first error, until instant) {
 	l.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
+		ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
 		defer cancel()
 		err := l.settleAfter(ctx, c, first)
 		switch settled := err == nil || isGone(err); {
@@ -93,13 +91,8 @@ func releaseLimit(ttl time.Duration, failures int) time.Duration {
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
 	attempt := l.bound(ctx, releaseLimit(c.TTL, failures))
 	defer attempt.End()
-	return l.releaseOnce(attempt, c)
-}
-
-// releaseOnce makes one call of Release.
-func (l *Locker) releaseOnce(ctx context.Context, c driver.Claim) error {
-	began := l.watch()
-	err := l.backend.Release(ctx, c)
+	began := l.elapsed()
+	err := l.backend.Release(attempt, c)
 	l.reportCall(ctx, OpRelease, &c, began, err)
 	return err
 }

@@ -228,7 +228,8 @@ func TestTokenAfterAChain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newFaulty()
 				reserved := recordBlocks(store)
-				locks := chain(t, holdfast.New(store, nil), 3)
+				l := holdfast.New(store, nil)
+				locks := chain(t, l, 3)
 				own := reserved.of(holders(t, store, "job")[0].Owner)
 				last := locks[len(locks)-1]
 				if own.last-own.first != 64 || last.Token() != own.first+2 {
@@ -241,6 +242,7 @@ func TestTokenAfterAChain(t *testing.T) {
 				}
 				mustUnlock(t, next)
 				_ = last.Unlock()
+				drainNow(t, l)
 			})
 		})
 	}

@@ -90,15 +90,15 @@ func (l *Locker) keepHistory() {
 // observe notes an event that people want to know of.
 func (d *diary) observe(e Event) {
 	h := driver.Happening{Name: e.Name, Token: e.Token, Owner: e.owner}
-	switch left := e.Margin + d.locker.margin; {
+	switch {
 	case e.Kind == EventWait:
 		h.Step = driver.StepWaiting
 	case e.Kind == EventAcquire && e.Err == nil:
 		h.Step, h.Waited = driver.StepAcquired, e.Waited
 	case e.Kind == EventAcquire && e.Blocked:
 		h.Step, h.Waited = driver.StepGaveUp, e.Waited
-	case e.Kind == EventRenew && e.Err == nil && !e.Leased && left < d.locker.ttl/renewPerTTL:
-		h.Step, h.Left = driver.StepRenewedLate, left
+	case e.Kind == EventRenew && e.Late:
+		h.Step, h.Left = driver.StepRenewedLate, e.left
 	case e.Kind == EventRelease && e.Err == nil:
 		h.Step, h.Held = driver.StepReleased, e.Held
 	case e.Kind == EventRelease && !errors.Is(e.Err, ErrLost): // of which EventLoss tells

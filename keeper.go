@@ -1,10 +1,12 @@
 package holdfast
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,8 +27,9 @@ const (
 // keeper renews all leases of a Locker and ends those whose deadline passes. One
 // timer serves any number of them; it runs while there are any, and once more
 // after the last. Calls to the store run in goroutines of their own, a batch in
-// each, so that neither a store that hangs nor a claim that fails delays another's
-// renewal or deadline.
+// each, and leases whose last renewal failed travel apart from the others, so that
+// neither a store that hangs nor a claim that fails delays another's renewal or
+// deadline.
 //
 // Lock order: keeper.mu before lease.mu.
 type keeper struct {
@@ -47,9 +50,15 @@ func (k *keeper) init(l *Locker) {
 // period is the time between two renewals.
 func (k *keeper) period() time.Duration { return k.locker.ttl / renewPerTTL }
 
-// onGrid moves a moment back to one at which renewals are gathered.
-func (k *keeper) onGrid(t instant) instant {
-	return t.Truncate(max(k.period()/gridPerPeriod, 1))
+// periodOf is the time between two renewals of a lease that the store keeps for
+// validFor: a store may grant less than it was asked for.
+func (k *keeper) periodOf(l *lease, validFor time.Duration) time.Duration {
+	return min(l.ttl, validFor) / renewPerTTL
+}
+
+// onGrid moves a moment back to one at which renewals of this period are gathered.
+func onGrid(t instant, period time.Duration) instant {
+	return t.Truncate(max(period/gridPerPeriod, 1))
 }
 
 // add takes on a lease. Its first renewal comes at a random moment between one
@@ -60,10 +69,10 @@ func (k *keeper) add(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !l.fixed {
-		l.renewing.renewAt = k.onGrid(l.proven.mono + k.period() - rand.N(k.period()*2/3+1)) //nolint:gosec // spreads load
-		if l.ends-l.proven.mono < l.ttl/2 {
-			now := k.locker.elapsed()
-			l.renewing.renewAt = min(l.renewing.renewAt, now+(l.deadline-now)/3)
+		period := k.periodOf(l, l.ends-l.proven.mono)
+		l.renewing.renewAt = onGrid(l.proven.mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
+		if now := k.locker.elapsed(); l.ends-l.proven.mono < l.ttl/2 {
+			l.renewing.renewAt = now + (l.deadline-now)/3
 		}
 	}
 	if len(k.leases) == 0 {
@@ -164,20 +173,18 @@ func (k *keeper) arm(now instant) {
 
 // tick does what is due, and sets the timer anew.
 func (k *keeper) tick() {
-	due, over := k.collect()
-	for len(due) > 0 {
-		n := min(len(due), batchSize)
-		go k.renew(due[:n:n])
-		due = due[n:]
+	batches, over := k.collect()
+	for _, batch := range batches {
+		go k.renew(batch)
 	}
 	for _, l := range over {
 		_ = l.expire() // what it returns, the holder hears from its Lock
 	}
 }
 
-// collect takes from the schedule what is due: leases to renew, which are now in
-// flight, and leases that are over.
-func (k *keeper) collect() (due, over []*lease) {
+// collect takes from the schedule what is due: leases to renew, in batches that are
+// now in flight, and leases that are over.
+func (k *keeper) collect() (batches [][]*lease, over []*lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.next = 0
@@ -185,7 +192,7 @@ func (k *keeper) collect() (due, over []*lease) {
 	if k.clock.jumped(now) {
 		k.allDue(now.mono)
 	}
-	var f *flight
+	var due []*lease
 	for len(k.leases) > 0 && k.leases[0].renewing.due <= now.mono {
 		l := k.leases[0]
 		switch {
@@ -197,11 +204,7 @@ func (k *keeper) collect() (due, over []*lease) {
 			over = append(over, l)
 			continue
 		case l.renewing.grounded():
-			if len(due)%batchSize == 0 {
-				f = newFlight()
-			}
-			f.live++
-			l.renewing.flight, l.renewing.renewAt = f, 0
+			l.renewing.renewAt = 0
 			due = append(due, l)
 		}
 		l.plan()
@@ -211,7 +214,30 @@ func (k *keeper) collect() (due, over []*lease) {
 		k.locker.reports.start()
 	}
 	k.arm(now.mono)
-	return due, over
+	return inBatches(due), over
+}
+
+// inBatches divides what is due into calls. Leases whose last renewals failed share
+// one only with those that failed as often: a call ends when all nodes of the store
+// have answered, and what fails may wait longer for that. keeper.mu is held.
+func inBatches(due []*lease) (batches [][]*lease) {
+	failures := func(l *lease) int32 { return l.renewing.failures }
+	if slices.ContainsFunc(due, func(l *lease) bool { return failures(l) > 0 }) {
+		slices.SortStableFunc(due, func(a, b *lease) int { return cmp.Compare(failures(a), failures(b)) })
+	}
+	for len(due) > 0 {
+		n := 1
+		for n < min(len(due), batchSize) && failures(due[n]) == failures(due[0]) {
+			n++
+		}
+		f := newFlight(n)
+		for _, l := range due[:n] {
+			l.renewing.flight = f
+		}
+		batches = append(batches, due[:n:n])
+		due = due[n:]
+	}
+	return batches
 }
 
 // allDue plans the renewal of every hold for now. The mutex is held.
@@ -230,9 +256,9 @@ type flight struct {
 	live int // how many of its leases are still held
 }
 
-func newFlight() *flight {
+func newFlight(live int) *flight {
 	ctx, end := context.WithCancel(context.Background())
-	return &flight{ctx: ctx, end: end}
+	return &flight{ctx: ctx, end: end, live: live}
 }
 
 // leave is called when one of the leases is over. With the last of them the call
@@ -252,6 +278,11 @@ type renewing struct {
 	flight   *flight // the call that carries it; nil if none
 	err      error   // the last failure
 	paused   bool    // its count is being changed: no renewal meanwhile
+
+	// reporting is true while the observer or the log is busy with a renewal of the
+	// lease. Others are not reported meanwhile: a slow observer must not fall behind
+	// without end.
+	reporting bool
 }
 
 // grounded says that a renewal may be sent.

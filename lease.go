@@ -40,8 +40,10 @@ type lease struct {
 	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
 	proven   moment  // start of the last call that proved the lease
+	counted  instant // since when the lease counts: proven, or when a grant while waiting was heard of
 	ends     instant // until then the store keeps it for certain
-	deadline instant // when it counts as lost: Margin before that
+	mayEnd   instant // until then the store may keep it: by the last call that was sent
+	deadline instant // when it counts as lost: Margin before ends
 
 	holder *hold
 	first  hold
@@ -57,11 +59,13 @@ func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome
 		holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
 	}
+	l.mayEnd = max(l.ends, start.mono+l.ttl)
 	if !l.fenced {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.renewing.index = -1
-	l.first = hold{lease: l, token: out.Token, since: a.locker.elapsed(), taken: true}
+	l.counted = a.locker.elapsed()
+	l.first = hold{lease: l, token: out.Token, since: l.counted, taken: true}
 	l.holder = &l.first
 	return l
 }
@@ -79,6 +83,23 @@ func (l *lease) claim(now instant) driver.Claim {
 		c.TTL = max(l.ends-now, time.Millisecond)
 	}
 	return c
+}
+
+// extension is the claim of a renewal that is sent now. Whatever becomes of its
+// answer, the store may keep the lease until it ends.
+func (l *lease) extension(now instant) driver.Claim {
+	c := l.claim(now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mayEnd = max(l.mayEnd, now+c.TTL)
+	return c
+}
+
+// latest returns until when the store may keep the lease.
+func (l *lease) latest() instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mayEnd
 }
 
 // suspended says that by the wall clock the lease is over although it is not by
@@ -100,24 +121,38 @@ func (l *lease) remaining(now instant) time.Duration {
 	return max(l.deadline-now, 0)
 }
 
+// renewal is how a renewal found a lease.
+type renewal struct {
+	margin time.Duration // what was left until it would have counted as lost
+	left   time.Duration // what was left of it in the store
+	late   bool          // see lease.late
+}
+
 // renewed records that a call which started at start proved the lease. One with
 // a fixed end is not extended by it.
-func (l *lease) renewed(start moment, validFor time.Duration) (margin time.Duration, held bool) {
+func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, held bool) {
+	now := l.locker.elapsed()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
-		return 0, false
+	if l.over || now >= l.deadline {
+		return renewal{}, false // too late: the keeper is about to say so, if nobody has
 	}
-	margin = l.deadline - l.locker.elapsed()
-	if margin <= 0 {
-		return 0, false // too late: the keeper is about to say so
-	}
+	found = renewal{margin: l.deadline - now, left: l.ends - now, late: l.late(now)}
 	l.proven = start
 	if !l.fixed {
+		l.counted = start.mono
 		l.ends = start.mono + validFor
-		l.deadline = l.ends - l.locker.margin
+		l.deadline = l.ends - l.locker.marginOf(validFor)
 	}
-	return margin, true
+	return found, true
+}
+
+// late says that less than a third is left of what the lease had when it began to
+// count. It compares a lease with itself: a store may grant one for a short time. A
+// lease with a fixed end is not extended, so nothing of it can be late. The mutex is
+// held.
+func (l *lease) late(now instant) bool {
+	return !l.fixed && l.deadline-now < (l.deadline-l.counted)/3
 }
 
 // expire ends a lease whose deadline has passed.
@@ -131,8 +166,14 @@ func (l *lease) expire() error {
 
 // lose ends the lease because the lock is lost, once, and returns why it is over.
 // Nothing is sent to the store: what is left of the lease is the holder's time
-// to stop.
+// to stop. Only a store whose leases do not end by themselves is asked to release
+// it after that.
 func (l *lease) lose(reason driver.Reason, cause error) error {
+	return l.loseWith(reason, cause, func() {})
+}
+
+// loseWith is lose, and calls first before it reports the loss.
+func (l *lease) loseWith(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
 	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can hear of the loss, and call Drain
 	h, contexts, err := l.finish(nil, &LostError{Name: l.name, Reason: reason, Cause: cause})
@@ -140,10 +181,14 @@ func (l *lease) lose(reason driver.Reason, cause error) error {
 		report <- func() {}
 		return err
 	}
-	report <- func() { l.locker.reportLoss(h, reason, err) }
+	report <- func() {
+		first()
+		l.locker.reportLoss(h, reason, err)
+	}
 	cancelAll(contexts, err)
 	l.locker.keeper.remove(l)
 	l.vacate(0)
+	l.releaseSession(reason)
 	return err
 }
 

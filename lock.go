@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -71,10 +72,10 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 // case, also on a nil Lock.
 //
 // Unlock takes no context, so that a deferred call works when the caller's is
-// over. It waits a few seconds at most for a store that does not answer, and
-// never longer than the lease; then it returns an error that says so, while the
-// release goes on in the background until one TTL has passed; Locker.Drain waits
-// for it.
+// over. It waits 3s at most for a store that does not answer, and no longer than the
+// lease; then it returns an error that says so, while the release goes on in the
+// background for as long as the store may keep the lock, which is one TTL at most;
+// Locker.Drain waits for it.
 //
 // Under WithOwner the lock is given back by as many Unlock as there were Lock.
 func (k *Lock) Unlock() error {
@@ -110,9 +111,12 @@ func (h *hold) dropped() {
 	l := h.lease
 	l.locker.keeper.remove(l)
 	l.vacate(0)
-	l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
-		"lock", l.name, "token", h.token, "held", h.held())
-	l.locker.background.Go(func() { l.locker.reportRelease(h, errDropped) })
+	l.releaseSession(driver.Expired)
+	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
+		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
+			"lock", l.name, "token", h.token, "held", h.held())
+		l.locker.reportRelease(h, errDropped)
+	})
 }
 
 // errDropped is the error of the release of a Lock that was dropped.

@@ -145,23 +145,32 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 	}
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(l.ttl, 0))
 	defer cancel()
-	began := l.watch()
 	for j, answer := range l.backend.(driver.Batcher).TryAll(attempt, claims) { //nolint:forcetypeassert // ready has checked
 		b.answers[at[j]] = answer
-		l.reportCall(ctx, OpTry, &claims[j], began, answer.Err)
 	}
 }
 
-// take keeps what was granted before the first that was not, and gives the
-// others back.
+// take keeps what was granted before the first that was not, gives the others
+// back, and then reports it all.
 func (b *batch) take(ctx context.Context) Locks {
+	locks := b.keep()
+	for i := range b.as {
+		a := &b.as[i]
+		a.locker.reportCall(ctx, OpTry, &a.claim, b.starts[i].mono, b.answers[i].Err)
+		if i < len(locks) {
+			a.report(ctx, locks[i], nil)
+		}
+	}
+	return locks
+}
+
+func (b *batch) keep() Locks {
 	locks := make(Locks, 0, len(b.as))
 	for i := range b.as {
 		a, answer := &b.as[i], &b.answers[i]
 		if len(locks) == i && answer.Err == nil && answer.Outcome.Granted {
 			if lock := a.granted(b.starts[i], answer.Outcome); lock != nil {
 				locks = append(locks, lock)
-				a.report(ctx, lock, nil)
 				continue
 			}
 		}

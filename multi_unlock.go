@@ -47,16 +47,22 @@ func (k *Lock) inBatch() bool {
 // the errors there.
 func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	claims, ended := make([]driver.Claim, 0, len(at)), make([]int, 0, len(at))
+	var passed []*hold
+	defer func() { // the observer may be slow
+		for _, h := range passed {
+			l.reportRelease(h, nil)
+		}
+	}()
 	now := l.elapsed()
+	until := now + attemptMin // the batch ends with the longest lease
 	for _, i := range at {
 		k := ks[i]
 		k.net.Stop()
 		if k.hold.handOn() {
-			l.reportRelease(k.hold, nil)
-			continue
-		}
-		if errs[i] = k.hold.finish(); errs[i] == nil {
+			passed = append(passed, k.hold)
+		} else if errs[i] = k.hold.finish(); errs[i] == nil {
 			claims, ended = append(claims, k.hold.lease.claim(now)), append(ended, i)
+			until = max(until, k.hold.lease.unlockBy(now))
 		}
 	}
 	if len(claims) == 0 {
@@ -67,22 +73,26 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 			ks[i].hold.lease.vacate(0)
 		}
 	}()
-	ctx := l.bound(context.Background(), releaseLimit(l.ttl, 0))
+	ctx := l.bound(context.Background(), min(until-now, releaseLimit(l.ttl, 0)))
 	defer ctx.End()
 	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
+	for len(answers) < len(ended) {
+		answers = append(answers, errNoAnswer)
+	}
 	var wg sync.WaitGroup
-	for j, i := range ended {
-		err := errNoAnswer
-		if j < len(answers) {
-			err = answers[j]
-		}
-		l.reportCall(ctx, OpRelease, &claims[j], now, err)
+	for j, i := range ended { // first what others wait for
+		h, err := ks[i].hold, answers[j]
 		if err == nil || isGone(err) {
-			ks[i].hold.lease.vacate(0) // not after what becomes of the others
-			errs[i] = ks[i].hold.released(claims[j], err)
+			h.lease.vacate(0)
 			continue
 		}
-		wg.Go(func() { errs[i] = ks[i].hold.released(claims[j], l.settleFor(claims[j], err)) })
+		wg.Go(func() { errs[i] = h.released(claims[j], l.settleFor(claims[j], err, h.lease.unlockBy(now))) })
+	}
+	for j, i := range ended {
+		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
+		if err := answers[j]; err == nil || isGone(err) {
+			errs[i] = ks[i].hold.released(claims[j], err)
+		}
 	}
 	wg.Wait()
 }

@@ -45,6 +45,7 @@ type Event struct {
 	Attempts int           // acquire: how often the store was asked
 	Held     time.Duration // release, loss: since the acquire
 	Margin   time.Duration // renew: what was left until the lock would have counted as lost
+	Late     bool          // renew: the renewal succeeded when less than a third of the lease was left
 	Reason   driver.Reason // loss
 	Leased   bool          // loss, renew: its end was fixed, see Lease
 	Notified bool          // wake: the store said so; otherwise the sleep was over
@@ -52,7 +53,8 @@ type Event struct {
 	Took     time.Duration // call
 	Resolved bool          // doubt: the store's state is certain now; otherwise it is once the lease ends
 
-	owner string // of the lock, for the history
+	owner string        // of the lock, for the history
+	left  time.Duration // renew: what was left of the lease in the store, for the history
 
 	// Err is why the step failed: ErrBusy, a context's error or the store's for
 	// an acquire, the store's for a renewal, a release or a call, ErrLost for a
@@ -71,6 +73,12 @@ func (l *Locker) emit(ctx context.Context, e Event) {
 	}
 	e.Backend = l.info.Name
 	l.observe(ctx, e)
+}
+
+func (l *Locker) emitAll(events []Event) {
+	for _, e := range events {
+		l.emit(context.Background(), e)
+	}
 }
 
 func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
@@ -98,18 +106,21 @@ func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 	}
 }
 
-func (l *Locker) reportRenewal(h *hold, margin time.Duration, err error) {
-	ctx := context.Background()
+func (l *Locker) reportRenewal(r renewalReport) {
+	ctx, h := context.Background(), r.hold
 	switch {
-	case isGone(err): // the loss is logged
-	case err != nil:
-		l.log.Warn("renewal failed, trying again", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin, "err", err)
-	case margin < l.ttl/renewPerTTL:
-		l.log.Warn("renewal late", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin)
+	case isGone(r.err): // the loss is logged
+	case r.err != nil:
+		l.log.Warn("renewal failed, trying again", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin, "err", r.err)
+	case r.late:
+		l.log.Warn("renewal late", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin)
 	case l.log.Enabled(ctx, slog.LevelDebug):
-		l.log.Debug("renewed", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", margin)
+		l.log.Debug("renewed", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin)
 	}
-	l.emit(ctx, Event{Kind: EventRenew, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Margin: margin, Leased: h.lease.fixed, owner: h.lease.owner, Err: err})
+	l.emit(ctx, Event{
+		Kind: EventRenew, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token,
+		Margin: r.margin, Late: r.late, Leased: h.lease.fixed, owner: h.lease.owner, left: r.left, Err: r.err,
+	})
 }
 
 func (l *Locker) reportRelease(h *hold, err error) {
@@ -150,19 +161,19 @@ func (a *acquisition) reportWake(ctx context.Context, notified bool) {
 	a.locker.emit(ctx, Event{Kind: EventWake, Name: a.claim.Name, Lock: a.kind.String(), Notified: notified})
 }
 
-// watch begins to time a call; report ends it.
-func (l *Locker) watch() (began instant) {
-	if l.observe == nil {
-		return 0
+// reportCall reports a call that has just ended. Whoever made it records the answer
+// first: the observer may be slow.
+func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began instant, err error) {
+	if l.observe != nil {
+		l.emit(ctx, l.callEvent(op, c, began, err))
 	}
-	return l.elapsed()
 }
 
-func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began instant, err error) {
+func (l *Locker) callEvent(op string, c *driver.Claim, began instant, err error) Event {
 	if l.observe == nil {
-		return
+		return Event{}
 	}
-	l.emit(ctx, Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: l.elapsed() - began, Err: err})
+	return Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: l.elapsed() - began, Err: err}
 }
 
 // reportDoubt says how it ended that a call had no answer.

@@ -40,8 +40,10 @@ type Options struct {
 
 	// Observe is called after each acquire, renewal, release and loss, from the
 	// goroutine that did it or from one of its own, never while the Locker holds
-	// an internal lock. It should return quickly: a renewal that it delays is
-	// its own, but the batch shares it.
+	// an internal lock. It may be slow: each step is recorded before it is
+	// reported, and no lock or renewal waits for the report but the call that made
+	// it. While Observe is busy with a renewal of a lock, other renewals of that
+	// lock are not reported.
 	Observe func(context.Context, Event)
 
 	// History tells the store, for people, what happens to the locks: who waits,
@@ -146,6 +148,15 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 		return s, fmt.Errorf("margin of %s does not fit a TTL of %s: it must be positive and less than half of it", s.margin, s.ttl)
 	}
 	return s, nil
+}
+
+// marginOf is the margin of a lease that the store keeps for validFor. Where nobody
+// chose one, a lease that is shorter than the TTL has a shorter margin.
+func (s *settings) marginOf(validFor time.Duration) time.Duration {
+	if s.marginChosen {
+		return s.margin
+	}
+	return min(s.margin, validFor/10)
 }
 
 func checkTTL(what string, d time.Duration, info driver.Info) error {

@@ -278,7 +278,7 @@ func (l *lease) setHolds(count int) (before int) {
 func (h *hold) record(ctx context.Context, count, failures int) error {
 	l := h.lease
 	start := l.locker.now()
-	c := l.claim(start.mono)
+	c := l.extension(start.mono)
 	c.Holds = count
 	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
 	defer attempt.End()

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -8,112 +9,151 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// renew makes one call for a batch of holds and brings the answers home. It runs
-// beside the keeper's goroutine.
+// renew makes one call for a batch of leases and records the answers. It runs
+// beside the keeper's goroutine. What is recorded is reported after that: neither
+// the observer nor the log delays a renewal or the end of a lock that is lost.
 func (k *keeper) renew(batch []*lease) {
-	start := k.locker.now()
-	answers, err := k.call(batch, start)
-	if errors.Is(err, errPanic) && len(batch) > 1 {
-		k.renewEach(batch)
-		return
-	}
-	k.land(batch, start, answers, err)
-}
-
-// renewEach renews the holds of a batch one by one: one of them made the store's
-// code panic, and must not take the others along.
-func (k *keeper) renewEach(batch []*lease) {
-	for i := range batch {
-		one := batch[i : i+1]
-		start := k.locker.now()
-		answers, err := k.call(one, start)
-		k.settle(one, start, answers, err)
+	call := k.call(batch)
+	var reports renewalReports
+	if errors.Is(call.err, errPanic) && len(batch) > 1 {
+		k.renewEach(batch, &reports)
+	} else {
+		k.record(batch, call, &reports)
 	}
 	k.arrive(batch)
+	k.report(reports)
+}
+
+// renewEach renews the leases of a batch one by one: one of them made the store's
+// code panic, and must not take the others along.
+func (k *keeper) renewEach(batch []*lease, reports *renewalReports) {
+	for i := range batch {
+		one := batch[i : i+1]
+		k.record(one, k.call(one), reports)
+	}
 }
 
 // errPanic says that a Backend panicked.
 var errPanic = errors.New("the renewal panicked")
 
+// renewalCall is a call of Renew that has ended.
+type renewalCall struct {
+	start   moment
+	answers []driver.Renewal // one for each claim, unless err says why there are none
+	err     error
+	event   Event // for the observer
+}
+
 // call asks the store to renew a batch.
-func (k *keeper) call(batch []*lease, start moment) (answers []driver.Renewal, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errPanic, p)
-		}
-	}()
+func (k *keeper) call(batch []*lease) (c renewalCall) {
 	k.mu.Lock()
 	f, failures := batch[0].renewing.flight, batch[0].renewing.failures
 	k.mu.Unlock()
+	c.start = k.locker.now()
 	claims := make([]driver.Claim, len(batch))
 	for i, l := range batch {
-		claims[i] = l.claim(start.mono)
+		claims[i] = l.extension(c.start.mono)
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+		c.event = k.locker.callEvent(OpRenew, &claims[0], c.start.mono, c.err)
+	}()
 	ctx := k.locker.bound(f.ctx, attemptTimeout(k.locker.ttl, int(failures)))
 	defer ctx.End()
-	began := k.locker.watch()
-	answers, err = k.locker.backend.Renew(ctx, claims)
-	k.locker.reportCall(ctx, OpRenew, &claims[0], began, err)
-	if err == nil && len(answers) != len(claims) {
-		err = fmt.Errorf("%s answered %d of %d renewals", k.locker.info.Name, len(answers), len(claims))
+	c.answers, c.err = k.locker.backend.Renew(ctx, claims)
+	if c.err == nil && len(c.answers) != len(claims) {
+		c.err = fmt.Errorf("%s answered %d of %d renewals", k.locker.info.Name, len(c.answers), len(claims))
 	}
-	return answers, err
+	return c
 }
 
-// land brings home a batch: the answers, then the holds.
-func (k *keeper) land(batch []*lease, start moment, answers []driver.Renewal, err error) {
-	k.settle(batch, start, answers, err)
-	k.arrive(batch)
+// renewalReports are calls and renewals that are recorded, and not reported yet.
+type renewalReports struct {
+	calls    []Event
+	renewals []renewalReport
 }
 
-// settle records the answers of one call.
-func (k *keeper) settle(batch []*lease, start moment, answers []driver.Renewal, err error) {
+// renewalReport is what a renewal found.
+type renewalReport struct {
+	hold *hold
+	renewal
+	err error
+}
+
+// record takes what the store answered over into the leases, ends those that are
+// gone, and adds what is to be reported to reports.
+func (k *keeper) record(batch []*lease, call renewalCall, reports *renewalReports) {
+	observed, fresh := k.locker.observed(context.Background()), false
+	events := []Event{call.event} // whoever reports first reports it
 	for i, l := range batch {
-		answer := driver.Renewal{Err: err}
-		if err == nil {
-			answer = answers[i]
+		answer := driver.Renewal{Err: call.err}
+		if call.err == nil {
+			answer = call.answers[i]
 		}
+		found := renewalReport{hold: l.current(), err: answer.Err}
 		switch {
 		case answer.Err == nil:
-			k.succeeded(l, start, answer.ValidFor)
+			var held bool
+			if found.renewal, held = k.succeeded(l, call.start, answer.ValidFor); !held {
+				continue
+			}
 		case isGone(answer.Err):
-			k.locker.reportRenewal(l.current(), l.remaining(k.locker.elapsed()), answer.Err)
-			_ = l.lose(reasonOf(answer.Err), answer.Err)
+			before := events
+			events = nil
+			found.margin = l.remaining(k.locker.elapsed())
+			_ = l.loseWith(reasonOf(answer.Err), answer.Err, func() {
+				k.locker.emitAll(before)
+				k.locker.reportRenewal(found)
+			})
+			continue
 		case errors.Is(answer.Err, errPanic):
+			fresh = true
 			_ = l.lose(driver.Unreachable, answer.Err)
+			continue
 		default:
-			k.failed(l, answer.Err)
+			if found.margin = k.failed(l, answer.Err); found.margin == 0 {
+				continue
+			}
+		}
+		if (observed || found.late || found.err != nil) && k.beginReport(l) {
+			fresh = true
+			reports.renewals = append(reports.renewals, found)
 		}
 	}
+	if fresh { // else all are still being reported
+		reports.calls = append(reports.calls, events...)
+	}
 }
 
-func (k *keeper) succeeded(l *lease, start moment, validFor time.Duration) {
-	margin, held := l.renewed(start, validFor)
+func (k *keeper) succeeded(l *lease, start moment, validFor time.Duration) (renewal, bool) {
+	found, held := l.renewed(start, validFor)
 	if !held {
-		return
+		return found, false
 	}
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	l.renewing.failures, l.renewing.err = 0, nil
 	if !l.fixed && l.renewing.renewAt == 0 { // else the clock jumped meanwhile, and it is due again
-		l.renewing.renewAt = k.onGrid(start.mono + k.period())
+		period := k.periodOf(l, validFor)
+		l.renewing.renewAt = onGrid(start.mono+period, period)
 	}
-	k.mu.Unlock()
-	k.locker.reportRenewal(l.current(), margin, nil)
+	return found, true
 }
 
-func (k *keeper) failed(l *lease, err error) {
+// failed plans the next attempt, and returns how much of the lease is left for it.
+func (k *keeper) failed(l *lease, err error) (left time.Duration) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	l.renewing.failures++
 	l.renewing.err = err
-	delay := retryDelay(int(l.renewing.failures), min(pollCap, k.period()/4))
-	l.renewing.renewAt = k.locker.elapsed() + delay
-	k.mu.Unlock()
-	if left := l.remaining(k.locker.elapsed()); left > 0 {
-		k.locker.reportRenewal(l.current(), left, err)
-	}
+	now := k.locker.elapsed()
+	l.renewing.renewAt = now + retryDelay(int(l.renewing.failures), min(pollCap, k.period()/4))
+	return l.remaining(now)
 }
 
-// arrive ends the flight of a batch and plans its holds anew.
+// arrive ends the flight of a batch and plans its leases anew.
 func (k *keeper) arrive(batch []*lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,5 +161,29 @@ func (k *keeper) arrive(batch []*lease) {
 	for _, l := range batch {
 		l.renewing.flight = nil
 		k.renewAt(l, l.renewing.renewAt)
+	}
+}
+
+// beginReport returns false where a renewal of l is still being reported.
+func (k *keeper) beginReport(l *lease) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	begun := !l.renewing.reporting
+	l.renewing.reporting = true
+	return begun
+}
+
+func (k *keeper) endReport(l *lease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.renewing.reporting = false
+}
+
+// report tells the observer and the log what was recorded.
+func (k *keeper) report(reports renewalReports) {
+	k.locker.emitAll(reports.calls)
+	for _, r := range reports.renewals {
+		k.locker.reportRenewal(r)
+		k.endReport(r.hold.lease)
 	}
 }

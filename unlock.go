@@ -43,9 +43,10 @@ func (h *hold) released(c driver.Claim, err error) error {
 	case isGone(err):
 		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
 	default:
-		l.locker.cleanUpAfter(c, err)
+		until := l.releasedBy(l.locker.elapsed())
+		l.locker.cleanUp(c, err, until)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
-			c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
+			c.Name, coarse(max(until-l.locker.elapsed(), 0)), err)
 	}
 	l.locker.reportRelease(h, err)
 	return err
@@ -60,12 +61,16 @@ func (h *hold) unlockEnded(err error) error {
 		return fmt.Errorf("unlock %q: %w", l.name, err)
 	}
 	now := l.locker.elapsed()
-	if left := l.ends - now; left > 0 && (lost.Reason == driver.Unreachable || lost.Reason == driver.Expired) && l.once() {
-		c := l.claim(now)
-		c.TTL = left
-		l.locker.cleanUp(c)
+	if until := l.releasedBy(now); until > now && mayBeKept(lost.Reason) && l.once() {
+		l.locker.cleanUp(l.claim(now), nil, until)
 	}
 	return fmt.Errorf("unlock: %w", err)
+}
+
+// mayBeKept says that the store may still keep a lock that was lost for this reason:
+// nobody has asked it, or it has not answered.
+func mayBeKept(reason driver.Reason) bool {
+	return reason == driver.Unreachable || reason == driver.Expired
 }
 
 // tell releases the claim and vacates the gate. Where goroutines of this process
@@ -73,32 +78,46 @@ func (h *hold) unlockEnded(err error) error {
 // its way: its try arrives behind it. Where others wait, they go first.
 func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 	defer l.vacate(0) // also if the store's code panics
-	err := l.tellOnce(bound, c)
-	if err == nil || isGone(err) {
+	began := l.locker.elapsed()
+	until := l.unlockBy(began)
+	bound.Init(context.Background(), l.locker.at(min(until, began+releaseLimit(c.TTL, 0))))
+	defer bound.End()
+	err := l.tellOnce(bound, c, began)
+	answered := err == nil || isGone(err)
+	if answered {
+		l.vacate(0)
+	}
+	l.locker.reportCall(bound, OpRelease, &c, began, err)
+	if answered {
 		return err
 	}
-	return l.locker.settleFor(c, err)
+	return l.locker.settleFor(c, err, until)
+}
+
+// unlockBy is when an Unlock that begins now returns: with the lease, though not
+// before a store that is near could have answered.
+func (l *lease) unlockBy(now instant) instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(max(l.ends, now+attemptMin), now+unlockWait)
 }
 
 // settleFor goes on with a release whose first call ended with err, for as long
 // as Unlock waits.
-func (l *Locker) settleFor(c driver.Claim, err error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), min(c.TTL, unlockWait)-releaseLimit(c.TTL, 0))
+func (l *Locker) settleFor(c driver.Claim, err error, until instant) error {
+	ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
 	defer cancel()
 	return l.settleAfter(ctx, c, err)
 }
 
 // tellOnce makes the first call of a release.
-func (l *lease) tellOnce(bound *deadline.Context, c driver.Claim) error {
-	began := l.locker.elapsed()
-	bound.Init(context.Background(), l.locker.at(began+releaseLimit(c.TTL, 0)))
-	defer bound.End()
+func (l *lease) tellOnce(ctx context.Context, c driver.Claim, began instant) error {
 	if store, ok := l.locker.backend.(driver.Releaser); ok && l.gate != nil {
 		if here, others := l.gate.waiting(); here {
-			return l.inTwoSteps(bound, store, c, others, began)
+			return l.inTwoSteps(ctx, store, c, others, began)
 		}
 	}
-	return l.locker.releaseOnce(bound, c)
+	return l.locker.backend.Release(ctx, c)
 }
 
 // inTwoSteps releases a name that others of this process wait for.
@@ -108,7 +127,6 @@ func (l *lease) inTwoSteps(ctx context.Context, store driver.Releaser, c driver.
 		l.vacate(0)
 	}
 	others, err := finish()
-	l.locker.reportCall(ctx, OpRelease, &c, began, err)
 	if err == nil {
 		l.locker.gates.counted(gateKey{l.name, l.kind}, others)
 		l.vacate(yieldFor(others, l.locker.elapsed()-began))

@@ -158,6 +158,13 @@ type Info struct {
 	Name string // "redis", "memory": for logs, metrics and error messages
 	Caps Caps
 
+	// SessionTTL is how long the store keeps the claims of a client that has gone
+	// silent, where it keeps them all together: a claim then lives for as long as any
+	// other of the client is renewed, and is released when its holder does not need it
+	// any more, also after a loss. 0 means that each claim ends by itself, after its
+	// TTL.
+	SessionTTL time.Duration
+
 	MinTTL  time.Duration // the shortest TTL that the store keeps; 0 means no bound
 	MaxTTL  time.Duration // the longest; 0 means no bound
 	TTLStep time.Duration // TTLs are rounded up to a multiple of it; 0 means none

@@ -171,8 +171,10 @@ func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	case holdfast.EventAcquire:
 		t.acquired(ctx, e, now)
 	case holdfast.EventRenew:
-		t.renewals.Add(ctx, 1, with(attribute.String("outcome", meter.RenewOutcome(e.Err))))
-		t.margins.Record(ctx, e.Margin.Seconds(), with(attribute.String("kind", e.Lock)))
+		t.renewals.Add(ctx, 1, with(attribute.String("outcome", meter.RenewOutcome(e))))
+		if !e.Leased { // its end is fixed: the store was asked about it, and extended nothing
+			t.margins.Record(ctx, e.Margin.Seconds(), with(attribute.String("kind", e.Lock)))
+		}
 	case holdfast.EventRelease, holdfast.EventLoss:
 		t.ended(ctx, e, now)
 	case holdfast.EventDoubt:

@@ -93,6 +93,7 @@ func TestMeaning(t *testing.T) {
 		"holdfast.indeterminate[{call}] op=release resolved=no":                                    1,
 		"holdfast.renewals[{renewal}] outcome=ok":                                                  1,
 		"holdfast.renewals[{renewal}] outcome=error":                                               1,
+		"holdfast.renewals[{renewal}] outcome=late":                                                0,
 		"holdfast.renewals[{renewal}] outcome=not_owner":                                           1,
 		"holdfast.leader[{leader}] election=leader":                                                1,
 		"holdfast.leader[{leader}] election=spare":                                                 0,
@@ -120,7 +121,7 @@ func TestBeginning(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"holdfast.renewals": 3, "holdfast.lost": 7, "holdfast.wakeups": 2, "holdfast.indeterminate": 4, "holdfast.leader": 1,
+		"holdfast.renewals": 4, "holdfast.lost": 7, "holdfast.wakeups": 2, "holdfast.indeterminate": 4, "holdfast.leader": 1,
 	}
 	if !maps.Equal(names, want) {
 		t.Errorf("got series %v, want %v", names, want)

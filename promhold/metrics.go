@@ -131,8 +131,10 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 	case holdfast.EventAcquire:
 		m.acquired(ctx, e)
 	case holdfast.EventRenew:
-		m.renewals.WithLabelValues(meter.RenewOutcome(e.Err)).Inc()
-		m.margins.WithLabelValues(e.Lock).Observe(e.Margin.Seconds())
+		m.renewals.WithLabelValues(meter.RenewOutcome(e)).Inc()
+		if !e.Leased { // its end is fixed: the store was asked about it, and extended nothing
+			m.margins.WithLabelValues(e.Lock).Observe(e.Margin.Seconds())
+		}
 	case holdfast.EventRelease, holdfast.EventLoss:
 		m.ended(e)
 	case holdfast.EventCall:

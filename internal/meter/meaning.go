@@ -28,14 +28,16 @@ func AcquireOutcome(ctx context.Context, err error) string {
 }
 
 // RenewOutcomes returns what RenewOutcome may return.
-func RenewOutcomes() []string { return []string{"ok", "error", "not_owner"} }
+func RenewOutcomes() []string { return []string{"ok", "late", "error", "not_owner"} }
 
 // RenewOutcome says how a renewal was answered.
-func RenewOutcome(err error) string {
+func RenewOutcome(e holdfast.Event) string {
 	switch {
-	case err == nil:
+	case e.Late:
+		return "late"
+	case e.Err == nil:
 		return "ok"
-	case errors.Is(err, driver.ErrGone):
+	case errors.Is(e.Err, driver.ErrGone):
 		return "not_owner"
 	default:
 		return "error"

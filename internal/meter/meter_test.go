@@ -155,7 +155,10 @@ func TestListsAreWhole(t *testing.T) {
 		got  []string
 		list []string
 	}{
-		{[]string{meter.RenewOutcome(nil), meter.RenewOutcome(errors.New("no answer")), meter.RenewOutcome(gone)}, meter.RenewOutcomes()},
+		{[]string{
+			meter.RenewOutcome(holdfast.Event{}), meter.RenewOutcome(holdfast.Event{Late: true}),
+			meter.RenewOutcome(holdfast.Event{Err: errors.New("no answer")}), meter.RenewOutcome(holdfast.Event{Err: gone}),
+		}, meter.RenewOutcomes()},
 		{[]string{meter.CallOutcome(nil), meter.CallOutcome(errors.New("no answer"))}, meter.CallOutcomes()},
 		{[]string{meter.CallOutcome(gone)}, []string{"ok"}},
 		{[]string{meter.WakeSource(true), meter.WakeSource(false)}, meter.WakeSources()},

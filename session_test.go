@@ -1,0 +1,156 @@
+package holdfast_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// sessions is a store that keeps all claims of a client together, for as long as any
+// of them is renewed: none ends by itself.
+type sessions struct {
+	*faulty
+	mu   sync.Mutex
+	held map[string]time.Time // by name: since when
+	free map[string]time.Time // when it was released
+}
+
+func newSessions() *sessions {
+	s := &sessions{faulty: newFaulty(), held: make(map[string]time.Time), free: make(map[string]time.Time)}
+	s.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held[c.Name] = time.Now()
+		return driver.Outcome{Granted: true, Token: 1, ValidFor: c.TTL}, nil
+	}
+	s.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		answers := make([]driver.Renewal, len(cs))
+		for i, c := range cs {
+			answers[i].ValidFor = c.TTL
+		}
+		return answers, nil
+	}
+	s.release = func(_ context.Context, c driver.Claim) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.free[c.Name].IsZero() {
+			s.free[c.Name] = time.Now()
+		}
+		return nil
+	}
+	return s
+}
+
+func (s *sessions) Info() driver.Info {
+	info := s.faulty.Info()
+	info.SessionTTL = 30 * time.Second
+	return info
+}
+
+// released fails unless name was released between lo and hi after it was taken.
+func (s *sessions) released(t *testing.T, name string, lo, hi time.Duration) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free[name].IsZero() {
+		t.Errorf("%q was never released: the store keeps it for as long as the session lives", name)
+		return
+	}
+	between(t, "released after", s.free[name].Sub(s.held[name]), lo, hi)
+}
+
+// Where leases do not end by themselves, a lock that ends in any other way than by
+// Unlock is released all the same, when its lease would have ended.
+func TestSessionStoreIsAlwaysTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		run    func(t *testing.T, s *sessions, l *holdfast.Locker)
+		lo, hi time.Duration
+	}{
+		"Lease ends": {func(t *testing.T, _ *sessions, l *holdfast.Locker) {
+			lock := mustLock(t, l, "job", holdfast.Lease(time.Minute))
+			<-lock.Context(t.Context()).Done()
+			time.Sleep(time.Minute)
+			_ = lock.Unlock()
+		}, time.Minute, 61 * time.Second},
+		"lost": {func(t *testing.T, s *sessions, l *holdfast.Locker) {
+			lock := mustLock(t, l, "job")
+			s.change(func() {
+				s.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+			})
+			<-lock.Context(t.Context()).Done()
+			time.Sleep(time.Minute)
+			_ = lock.Unlock()
+		}, 30 * time.Second, 31 * time.Second},
+		"Unlock after the lease": {func(t *testing.T, s *sessions, l *holdfast.Locker) {
+			lock := mustLock(t, l, "job")
+			s.change(func() {
+				s.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+			})
+			<-lock.Context(t.Context()).Done()
+			time.Sleep(time.Second)
+			_ = lock.Unlock() // it is done: others need not wait for the end
+		}, 27 * time.Second, 29 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newSessions()
+				l := holdfast.New(store, nil)
+				test.run(t, store, l)
+				drainNow(t, l)
+				store.released(t, "job", test.lo, test.hi)
+			})
+		})
+	}
+}
+
+// A lock that was dropped is noticed by the garbage collector, which knows no test's
+// time.
+func TestSessionStoreIsToldOfADroppedLock(t *testing.T) {
+	store := newSessions()
+	l := holdfast.New(store, nil)
+	mustLock(t, l, "job", holdfast.Lease(20*time.Millisecond))
+	for range 1000 {
+		runtime.GC()
+		drainNow(t, l)
+		store.mu.Lock()
+		released := !store.free["job"].IsZero()
+		store.mu.Unlock()
+		if released {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("never released: the store keeps it for as long as the session lives")
+}
+
+// A store may grant less than it is asked for. It is asked again after a third of
+// what it granted.
+func TestRenewalFollowsWhatTheStoreGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const granted = 10 * time.Second
+		store := newFaulty()
+		store.try = func(context.Context, driver.Claim) (driver.Outcome, error) {
+			return driver.Outcome{Granted: true, Token: 1, ValidFor: granted}, nil
+		}
+		store.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+			return []driver.Renewal{{ValidFor: granted}}, nil
+		}
+		store.release = func(context.Context, driver.Claim) error { return nil }
+		l := holdfast.New(store, nil)
+		lock := mustLock(t, l, "job")
+		time.Sleep(time.Hour)
+		if err := lock.Err(); err != nil {
+			t.Errorf("the store renewed it each time: %v", err)
+		}
+		if got, most := store.renews.Load(), int64(time.Hour/(granted/3)+60); got > most {
+			t.Errorf("%d renewals in an hour, want about three in each %v, not more than %d", got, granted, most)
+		}
+		mustUnlock(t, lock)
+	})
+}

@@ -1,0 +1,102 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The store renews, and no answer arrives: it keeps the lock for longer than the
+// holder can know. An Unlock after the loss sets it free.
+func TestUnlockAfterRenewalsWithoutAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second})
+		lock := mustLock(t, l, "job")
+		store.change(func() {
+			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				if _, err := store.Backend.Renew(ctx, cs); err != nil {
+					t.Error(err)
+				}
+				return nil, hang(ctx)
+			}
+		})
+		time.Sleep(31 * time.Second)
+		if hs := holders(t, store, "job"); len(hs) != 1 {
+			t.Fatalf("the store has %+v, want the lock that it renewed", hs)
+		}
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Unlock: got %v, want ErrLost", err)
+		}
+		drainNow(t, l)
+		mustBeFree(t, store, "job")
+	})
+}
+
+// frozenAfter returns a lock with this TTL on a store that answers nothing from a
+// moment on at which so much of the lease is left.
+func frozenAfter(t *testing.T, store *faulty, l *holdfast.Locker, left time.Duration) *holdfast.Lock {
+	t.Helper()
+	lock := mustLock(t, l, "job")
+	store.change(func() {
+		store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+		store.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) }
+	})
+	if rest := lock.Remaining() - left; rest > 0 {
+		time.Sleep(rest)
+	}
+	return lock
+}
+
+// Over a store that answers nothing, Unlock ends with the lease or after 3 s, and
+// Drain one TTL after the call of Unlock.
+func TestUnlockEndsWithTheLease(t *testing.T) {
+	for name, test := range map[string]struct {
+		ttl, left, most time.Duration
+	}{
+		"800ms left":      {3 * time.Second, 800 * time.Millisecond, 1100 * time.Millisecond}, // and the margin
+		"all of it":       {3 * time.Second, time.Hour, 3 * time.Second},
+		"a long lease":    {time.Minute, time.Hour, 3 * time.Second},
+		"nothing is left": {3 * time.Second, time.Millisecond, 310 * time.Millisecond},
+	} {
+		for _, way := range []string{"one", "all"} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newFaulty()
+					l := holdfast.New(&hangingBatches{store}, &holdfast.Options{TTL: test.ttl})
+					lock := frozenAfter(t, store, l, test.left)
+					start := time.Now()
+					var err error
+					if way == "one" {
+						err = lock.Unlock()
+					} else {
+						err = holdfast.Locks{lock}.Unlock()
+					}
+					if err == nil {
+						t.Error("Unlock: got nil from a store that answers nothing")
+					}
+					between(t, "Unlock took", time.Since(start), 0, test.most)
+					drainNow(t, l)
+					between(t, "Unlock and Drain took", time.Since(start), 0, test.ttl)
+				})
+			})
+		}
+	}
+}
+
+// hangingBatches is a store whose calls for many claims answer nothing.
+type hangingBatches struct{ *faulty }
+
+func (s *hangingBatches) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	err := hang(ctx)
+	errs := make([]error, len(cs))
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
