@@ -99,7 +99,7 @@ func (c *candidate) campaign(ctx context.Context, locker *holdfast.Locker) error
 			return c.notAcquired(waiting, err)
 		}
 		if interrupt := interruptOf(waiting); interrupt != nil {
-			_ = lock.Unlock()
+			_ = c.unlock(lock)
 			return exit(interrupt.status())
 		}
 		begun := time.Now()

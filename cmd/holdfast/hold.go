@@ -119,11 +119,11 @@ func (h *holding) run(ctx context.Context) error {
 // granted keeps the lock, unless a signal came while it was granted.
 func (h *holding) granted(ctx context.Context, lock *holdfast.Lock, interrupt *interruption) error {
 	if interrupt != nil {
-		_ = lock.Unlock()
+		_ = h.unlock(lock)
 		return exit(interrupt.status())
 	}
 	if err := h.say("held", lock, ""); err != nil {
-		_ = lock.Unlock()
+		_ = h.unlock(lock)
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return h.release(lock, h.keep(ctx, lock))
@@ -180,7 +180,7 @@ func (h *holding) inputEnds() <-chan struct{} {
 }
 
 func (h *holding) release(lock *holdfast.Lock, why string) error {
-	err := lock.Unlock()
+	err := h.unlock(lock)
 	if errors.Is(err, holdfast.ErrLost) {
 		return &exitError{code: exitLost, err: errors.Join(err, h.say("lost", lock, err.Error()))}
 	}

@@ -39,6 +39,9 @@ type lockOptions struct {
 	verbose bool
 
 	name string
+
+	leaseEnd    time.Time // of the lock, when it was released; zero before
+	unconfirmed bool      // its release was not answered in time
 }
 
 // addTo adds the flags that say which lock, and what holding it means.

@@ -111,7 +111,7 @@ func (r *runner) run(ctx context.Context) error {
 		}
 		done()
 		if interrupt := interruptOf(waiting); interrupt != nil {
-			_ = lock.Unlock()
+			_ = r.unlock(lock)
 			return exit(interrupt.status())
 		}
 		return r.hold(ctx, lock)
@@ -171,7 +171,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 		Suspended: r.refuseToStop,
 	})
 	if err != nil {
-		_ = lock.Unlock()
+		_ = r.unlock(lock)
 		return &exitError{code: procgroup.StartCode(err), err: err}
 	}
 	s := newSupervisor(r, lock, group)
@@ -186,7 +186,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 // release gives the lock back and decides the status to exit with. Whether the
 // lock was held to the end counts for more than what became of the command.
 func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
-	err := lock.Unlock()
+	err := r.unlock(lock)
 	switch {
 	case stopped != nil:
 		return exit(r.lostCode) // and said why when it happened

@@ -11,15 +11,42 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// drainWait is how long the program stays to see its claims confirmed as gone.
-const drainWait = 3 * time.Second
+const (
+	// drainWait is how long the program stays to see its claims confirmed as gone.
+	drainWait = 3 * time.Second
+	// drainAfter is how long it stays after the end of its lock's lease. What is
+	// left then are renewals that the store has not answered.
+	drainAfter = 300 * time.Millisecond
+)
 
 // drain lets the library finish its clean-up: a lock that was left behind would
 // block others until its lease ends.
-func drain(locker *holdfast.Locker) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+func drain(locker *holdfast.Locker) { drainFor(locker, drainWait) }
+
+// drainFor is drain within wait, and says whether all was confirmed. What was not,
+// the lease ends.
+func drainFor(locker *holdfast.Locker, wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	_ = locker.Drain(ctx) // what is not confirmed by then, the lease ends
+	return locker.Drain(ctx) == nil
+}
+
+// unlock releases the lock, and remembers when its lease ends at the latest.
+func (o *lockOptions) unlock(lock *holdfast.Lock) error {
+	o.leaseEnd = time.Now().Add(lock.Remaining())
+	err := lock.Unlock()
+	o.unconfirmed = err != nil && !errors.Is(err, holdfast.ErrLost)
+	return err
+}
+
+// drain is drain for the lock that unlock released, if it did. It says whether the
+// store has answered all that it was asked.
+func (o *lockOptions) drain(locker *holdfast.Locker) bool {
+	wait := drainWait
+	if !o.leaseEnd.IsZero() {
+		wait = min(wait, max(time.Until(o.leaseEnd), 0)+drainAfter)
+	}
+	return drainFor(locker, wait) && !o.unconfirmed
 }
 
 // open opens the store, unless a signal comes first, and closes it when work is
@@ -37,13 +64,18 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	if err != nil {
 		return o.notAcquired(opening, err)
 	}
-	defer shut()
+	answers := true
+	defer func() {
+		if answers { // else closing takes as long as the store is waited for, and the end of the program does it
+			shut()
+		}
+	}()
 	done()
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return exit(interrupt.status())
 	}
 	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, History: o.history})
-	defer drain(locker)
+	defer func() { answers = o.drain(locker) }()
 	defer heed(locker)()
 	return work(store, locker)
 }
@@ -52,6 +84,7 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 // whom.
 func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env environment, report *reporter) (*holdfast.Lock, error) {
 	report.detail("asking for lock %q", o.name)
+	o.leaseEnd = time.Time{}
 	if o.nonblock || o.skipOK && !isTerminal(env.stderr) { // which is to leave no word in the mail of cron
 		return o.take(ctx, locker)
 	}

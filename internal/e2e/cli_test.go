@@ -29,6 +29,8 @@ func TestCLI(t *testing.T) {
 		"StoppedLeavesNoCommand":     cliStoppedLeavesNoCommand,
 		"BlackHole":                  cliBlackHole,
 		"ShortBlackHoleIsHarmless":   cliShortBlackHole,
+		"FrozenServer":               cliFrozenServer,
+		"FrozenServerAfterTheEnd":    cliFrozenServerAfterTheEnd,
 		"Deleted":                    cliDeleted,
 		"TakenOver":                  cliTakenOver,
 		"InterruptedLeavesNothing":   cliInterruptedLeavesNothing,
@@ -71,6 +73,7 @@ type program struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 	alive  *os.File
+	until  string // a pipe, $END, that a command may read from for as long as it is to run
 }
 
 // family is a command that ignores every polite signal, has a child and a
@@ -80,11 +83,14 @@ const family = `trap "" TERM INT HUP; exec >"$ALIVE"; sh -c 'sleep 100 & sleep 1
 // run starts "holdfast run" with args and waits for the command to open $ALIVE.
 func (c cli) run(args ...string) *program {
 	c.t.Helper()
-	fifo := filepath.Join(c.t.TempDir(), "alive")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		c.t.Fatal(err)
+	fifo, until := filepath.Join(c.t.TempDir(), "alive"), filepath.Join(c.t.TempDir(), "until")
+	for _, path := range []string{fifo, until} {
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			c.t.Fatal(err)
+		}
 	}
-	p := c.start([]string{"ALIVE=" + fifo}, args...)
+	p := c.start([]string{"ALIVE=" + fifo, "END=" + until}, args...)
+	p.until = until
 	alive, err := os.OpenFile(fifo, os.O_RDONLY, 0)
 	if err != nil {
 		c.t.Fatal(err)
@@ -114,6 +120,16 @@ func (c cli) start(environ []string, args ...string) *program {
 		_ = p.cmd.Wait()
 	})
 	return p
+}
+
+// end ends a command that reads from $END.
+func (p *program) end() {
+	p.t.Helper()
+	w, err := os.OpenFile(p.until, os.O_WRONLY, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	w.Close()
 }
 
 // gone waits until nothing of the command is alive.
@@ -201,6 +217,55 @@ func cliShortBlackHole(t *testing.T, c cli) {
 	time.Sleep(time.Second)
 	c.proxy.Blackhole(false)
 	p.want(0, "")
+}
+
+// cliFrozenServer has the server stand still while the command runs, and again when
+// it has just ended: the tool ends at most a second after the lease could.
+func cliFrozenServer(t *testing.T, c cli) {
+	p := c.run("-t", "3s", "--kill-after", "200ms", "job", "--", "sh", "-c", family)
+	c.frozen(p, func() {})
+	if !strings.Contains(p.stderr.String(), "was not renewed in time") {
+		t.Errorf("got stderr %q, want it to say why the command was stopped", p.stderr.String())
+	}
+}
+
+func cliFrozenServerAfterTheEnd(_ *testing.T, c cli) {
+	p := c.run("-t", "3s", "job", "--", "sh", "-c", `exec >"$ALIVE"; echo ready; read _ <"$END"`)
+	c.frozen(p, p.end)
+}
+
+// frozen stops the server, ends the command by end, and measures what is left.
+func (c cli) frozen(p *program, end func()) {
+	c.t.Helper()
+	time.Sleep(500 * time.Millisecond) // into the lease
+	c.server.Pause()
+	frozen := time.Now()
+	end()
+	late := starved(func() { p.status() })
+	if took := time.Since(frozen); took > 4*time.Second+late {
+		c.t.Errorf("ended %v after the server froze, want its lease of 3s and a second at most; the machine stood still for %v; stderr: %s", took, late, p.stderr.String())
+	} else {
+		c.t.Logf("ended %v after the server froze", took)
+	}
+}
+
+// starved calls do, and returns for how long in all this process had no processor
+// meanwhile when it wanted one.
+func starved(do func()) (late time.Duration) {
+	const tick = 10 * time.Millisecond
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	for next := time.Now().Add(tick); ; next = time.Now().Add(tick) {
+		select {
+		case <-done:
+			return late
+		case now := <-time.After(tick):
+			late += max(now.Sub(next), 0)
+		}
+	}
 }
 
 func cliDeleted(t *testing.T, c cli) {
