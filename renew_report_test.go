@@ -132,3 +132,69 @@ func TestHungObserverIsBounded(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// What the store granted is kept before it is reported: an observer that takes
+// longer than the lease costs no lock its grant.
+func TestSlowReportsCostNoGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Kind == holdfast.EventCall && e.Op == holdfast.OpTry || e.Kind == holdfast.EventAcquire {
+				time.Sleep(time.Second)
+			}
+		}})
+		mutexes := make([]*holdfast.Mutex, 20)
+		for i := range mutexes {
+			mutexes[i] = l.Mutex(fmt.Sprint("job ", i))
+		}
+		locks, err := holdfast.LockAll(t.Context(), mutexes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := store.tries.Load(); got != 0 {
+			t.Errorf("%d names were asked for once more, one by one", got)
+		}
+		if err := locks.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whoever waits for one of several locks that are unlocked together does not wait
+// for the reports of the others.
+func TestSlowReportsDelayNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Kind == holdfast.EventRelease || e.Kind == holdfast.EventCall && e.Op == holdfast.OpRelease {
+				time.Sleep(time.Second)
+			}
+		}})
+		mutexes := make([]*holdfast.Mutex, 20)
+		for i := range mutexes {
+			mutexes[i] = l.Mutex(fmt.Sprint("job ", i))
+		}
+		locks, err := holdfast.LockAll(t.Context(), mutexes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		for _, m := range mutexes {
+			wg.Go(func() {
+				lock, err := m.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				between(t, m.Name()+" was free after", time.Since(start), 0, 100*time.Millisecond)
+				_ = lock.Unlock()
+			})
+		}
+		synctest.Wait()
+		if err := locks.Unlock(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
