@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -54,18 +57,27 @@ func usageError(format string, args ...any) error {
 // storeError gives an error of the store its status, unless it has one.
 func storeError(err error) error {
 	var own *exitError
-	code := exitUnreachable
-	switch {
-	case errors.As(err, &own):
+	if errors.As(err, &own) {
 		return err
-	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrMismatch), errors.Is(err, holdfast.ErrDeadlock):
-		code = exitOwnFailure
-	case refused(err):
-		code = exitRefused
-	case errors.Is(err, driver.ErrRefused):
-		code = exitUsage // before anything was sent: a name that the store cannot keep
 	}
-	return &exitError{code: code, err: err}
+	return &exitError{code: statusOf(err), err: err}
+}
+
+// statusOf returns the status for an error of the store. One error may have several
+// causes, as where the store refused while a call waited: what trying again does not
+// mend comes first, then that another holds the lock, then that nothing is known.
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrMismatch), errors.Is(err, holdfast.ErrDeadlock):
+		return exitOwnFailure
+	case refused(err):
+		return exitRefused
+	case errors.Is(err, driver.ErrRefused):
+		return exitUsage // before anything was sent: a name that the store cannot keep
+	case errors.Is(err, holdfast.ErrBusy):
+		return exitBusy
+	}
+	return exitUnreachable
 }
 
 // refused reports whether the server said no, and will go on to.
@@ -80,4 +92,38 @@ func refused(err error) bool {
 		}
 	}
 	return errors.Is(err, driver.ErrRefused)
+}
+
+// exitCode is a flag whose value the program exits with. A system keeps eight bits
+// of that: 256 would be success. So Set checks it, and no command can forget to.
+type exitCode struct {
+	value *int
+	least int
+}
+
+// addExitCode adds a flag for a status to exit with, from least to 255.
+func addExitCode(f *pflag.FlagSet, value *int, name, short string, usual, least int, usage string) {
+	*value = usual
+	f.VarP(&exitCode{value, least}, name, short, usage)
+}
+
+// String implements pflag.Value.
+func (e *exitCode) String() string {
+	if e.value == nil {
+		return ""
+	}
+	return strconv.Itoa(*e.value)
+}
+
+// Type implements pflag.Value.
+func (e *exitCode) Type() string { return "int" }
+
+// Set implements pflag.Value.
+func (e *exitCode) Set(text string) error {
+	code, err := strconv.ParseInt(text, 0, 16) // as of any flag that is a number
+	if err != nil || int(code) < e.least || code > 255 {
+		return fmt.Errorf("it is no exit status for this; use %d to 255", e.least)
+	}
+	*e.value = int(code)
+	return nil
 }

@@ -77,7 +77,7 @@ func newHoldCommand(env environment) *cobra.Command {
 	o.addKindTo(f)
 	f.DurationVar(&o.period, "for", 0, "release the lock after this; 0 never does")
 	f.BoolVar(&o.ignoreInput, "ignore-stdin", false, "go on when standard input is closed")
-	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitBusy, "status if the lock is held by another")
+	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
 	f.BoolVar(&o.json, "json", false, "print JSON: an object when the lock is held, and one at the end")
 	return cmd
 }

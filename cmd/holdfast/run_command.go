@@ -135,7 +135,7 @@ func (r *runner) within(ctx context.Context, work func(*holdfast.Locker) error) 
 
 // skipped makes a success of a lock that is held, where the flags say so.
 func (r *runner) skipped(err error) error {
-	if !r.skipOK || !errors.Is(err, holdfast.ErrBusy) {
+	if !r.skipOK || statusOf(err) != exitBusy {
 		return err
 	}
 	r.report.detail("%v; skipped", err)

@@ -35,8 +35,8 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.addKindTo(f)
 	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
 	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for at least this, even if the command ends sooner")
-	f.IntVarP(&o.conflictCode, "conflict-exit-code", "E", exitBusy, "status if the lock is held by another")
-	f.IntVar(&o.lostCode, "lost-exit-code", exitLost, "status if the lock was lost, or --max-hold was over")
+	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
+	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "status if the lock was lost, or --max-hold was over")
 	f.BoolVar(&o.skipOK, "skip-ok", false, "a lock that is held is success: status 0 and no message")
 	o.addCommandTo(f)
 }
@@ -143,12 +143,7 @@ func (o *runOptions) checkDurations(*pflag.FlagSet) error {
 }
 
 func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
-	switch {
-	case o.conflictCode < 0 || o.conflictCode > 255:
-		return usageError("--conflict-exit-code %d is no exit status; use 0 to 255", o.conflictCode)
-	case o.lostCode < 1 || o.lostCode > 255:
-		return usageError("--lost-exit-code %d would not tell of the loss; use 1 to 255", o.lostCode)
-	case o.skipOK && f.Changed("conflict-exit-code"):
+	if o.skipOK && f.Changed("conflict-exit-code") {
 		return usageError("--skip-ok means a conflict exit code of 0; give one of --skip-ok and --conflict-exit-code")
 	}
 	return nil

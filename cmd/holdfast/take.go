@@ -136,9 +136,9 @@ func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return exit(128 + int(syscall.SIGTERM))
-	case !errors.Is(err, holdfast.ErrBusy):
-		return storeError(err)
-	default:
+	case statusOf(err) == exitBusy:
 		return &exitError{code: o.conflictCode, err: err}
+	default:
+		return storeError(err)
 	}
 }
