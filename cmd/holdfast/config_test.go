@@ -3,11 +3,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 )
 
 // configure writes a configuration and returns its name.
@@ -187,4 +194,123 @@ func TestConfigOfJava(t *testing.T) {
 	// A store that is named otherwise does not need the file.
 	other := newSite(t)
 	call(t, bare("HOLDFAST_URL="+other.url, "HOLDFAST_CONFIG="+filepath.Join(dir, "redisson-holdfast.yaml")), command...).want(t, 0)
+}
+
+// forOneCall are the flags that no configuration has, and why.
+func forOneCall() map[string][]string {
+	return map[string][]string{
+		"says which configuration, or asks for help": {"config", "help"},
+		"is asked for, or is to be said in the open each time": {
+			"askpass", "insecure", "insecure-no-auth",
+		},
+		"is about one lock or one command, and differs from call to call": {
+			"nonblock", "reason", "label", "shared", "exclusive", "permits", "no-renew", "at-least", "conflict-exit-code",
+			"lost-exit-code", "skip-ok", "signal", "shell", "for", "ignore-stdin", "once", "backoff", "holder", "token", "yes",
+		},
+		"says what is printed, or looked for, this time": {
+			"json", "verbose", "quiet", "output", "wide", "sort", "limit", "held", "waiting", "keys", "pace", "watch", "since",
+			"every", "scan", "count", "timeout", "name", "fail-on",
+		},
+	}
+}
+
+// readElsewhere are the flags whose keys count for the store of the file only, so
+// that they are no settings: the key of each.
+func readElsewhere() map[string]string {
+	return map[string]string{
+		"url": "url", "user": "redis.user", "cacert": "redis.tls.ca", "cert": "redis.tls.cert", "key": "redis.tls.key", "sni": "redis.tls.server_name",
+	}
+}
+
+// everySetting is a configuration in which no key has the value that its flag has by
+// itself.
+const everySetting = `url: unix:///no/such/socket
+prefix: "p:"
+redis: {protocol: plain, replicas: 1}
+lock: {ttl: 20s, margin: 1s, wait: 3s, max_hold: 4s, kill_after: 5s, fair: true}
+history: {enabled: true}
+serve:
+  listen: 127.0.0.1:7171
+  metrics_listen: 127.0.0.1:7172
+  base_path: /locks/
+  tls: {cert: cert.pem, key: key.pem}
+  auth: {basic_file: users, token_file: tokens, header: X-User, trusted: [10.0.0.0/8, 10.1.1.1]}
+  allow_unlock: true
+  operators: [ada, "grace, hopper"]
+  names: job
+  counters: true
+  only_while_viewed: true
+`
+
+// A flag that no file can set is forgotten sooner or later: by hand it works, and
+// as a service it does not.
+func TestEveryFlagHasAKey(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"holdfast.yaml": everySetting, "users": "ada:" + hash(t, "lovelace") + "\n", "tokens": "ci 0123456789abcdef\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var oneCall []string
+	for _, names := range forOneCall() {
+		oneCall = append(oneCall, names...)
+	}
+	for _, cmd := range newRootCommand(environment{}).Commands() {
+		if !documented(cmd) || slices.Contains([]string{"demo", "version", "completion", "configuration"}, cmd.Name()) {
+			continue // which have no store, or one of their own
+		}
+		for _, flag := range unset(t, cmd.Name(), filepath.Join(dir, "holdfast.yaml")) {
+			if _, elsewhere := readElsewhere()[flag.Name]; elsewhere || slices.Contains(oneCall, flag.Name) || cmd.Name() == "ls" && flag.Name == "counters" {
+				continue
+			}
+			t.Errorf("%s --%s is still %q with a configuration of everything: give it a key, and everySetting a value, "+
+				"or say in forOneCall why it has none", cmd.Name(), flag.Name, flag.Value)
+		}
+	}
+	for flag, key := range readElsewhere() {
+		if !slices.Contains(config.Keys(), key) {
+			t.Errorf("--%s: there is no key %s", flag, key)
+		}
+	}
+}
+
+// unset calls a command with the configuration called file, and returns the flags
+// that have the value that they have without it.
+func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
+	t.Helper()
+	env := environment{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, environ: bare()}
+	root := newRootCommand(env)
+	args := []string{name, "--config=" + file, "--reason=x", "--yes", "--token=1", "job", "true"}
+	cmd, _, err := root.Find(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = slices.DeleteFunc(args, func(arg string) bool {
+		flag, ok := strings.CutPrefix(arg, "--")
+		flag, _, _ = strings.Cut(flag, "=")
+		return ok && cmd.Flags().Lookup(flag) == nil || arg == "job" && cmd.Args != nil && cmd.Args(cmd, []string{"job"}) != nil ||
+			arg == "true" && cmd.Flags().Lookup("shell") == nil
+	})
+	root.SetArgs(args)
+	var ended *exitError
+	if err := root.ExecuteContext(t.Context()); !errors.As(err, &ended) || ended.code != exitUnreachable {
+		t.Fatalf("%v: got %v, want a store that is out of reach", args, err)
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.String() == f.DefValue {
+			flags = append(flags, f)
+		}
+	})
+	return flags
+}
+
+// What a configuration can say is in help configuration, by its last word.
+func TestEveryKeyIsExplained(t *testing.T) {
+	for _, key := range config.Keys() {
+		if !strings.Contains(configurationLong, key[strings.LastIndexByte(key, '.')+1:]) {
+			t.Errorf("%s is not in: holdfast help configuration", key)
+		}
+	}
 }

@@ -50,17 +50,29 @@ func (o *connectOptions) configure(f *pflag.FlagSet, env environment, report *re
 		if flag == nil || f.Changed(s.flag) {
 			continue
 		}
-		source := s.variable
-		text, ok := env.lookup(s.variable)
-		if !ok {
-			if text, ok = o.config.Lookup(s.key); !ok {
-				continue
-			}
-			source = o.config.Where(s.key)
+		if err := o.fillIn(flag, s, env); err != nil {
+			return err
 		}
-		if err := flag.Value.Set(text); err != nil {
-			return usageError("%s=%q: %w; see --%s", source, text, err, s.flag)
+	}
+	return nil
+}
+
+// fillIn sets a flag that was not given to what the environment says, else to what
+// the configuration does.
+func (o *connectOptions) fillIn(flag *pflag.Flag, s setting, env environment) error {
+	source := s.variable
+	text, ok := env.lookup(s.variable)
+	if !ok {
+		if text, ok = o.config.Lookup(s.key); !ok {
+			return nil
 		}
+		source = o.config.Where(s.key)
+		if several, can := flag.Value.(pflag.SliceValue); can {
+			return several.Replace(o.config.List(s.key)) // Set would split a value with a comma in it
+		}
+	}
+	if err := flag.Value.Set(text); err != nil {
+		return usageError("%s=%q: %w; see --%s", source, text, err, s.flag)
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ with --only-while-viewed just while somebody looks. /healthz answers "ok" to
 everybody; /metrics has numbers for Prometheus, to those who may look, or to
 everybody at --metrics-listen.
 
-The configuration has these as listen, base_path, allow_unlock and auth.basic_file,
-auth.token_file, auth.header, auth.trusted, below "serve".
+All of this but --insecure-no-auth can be in the configuration, below "serve"; see
+"holdfast help configuration".
 
 SIGTERM and SIGINT end it, with status 0. It is 1 if the system does not let it listen;
 64, 69, 77 as run.`
@@ -115,12 +115,19 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 func serveSettings() []setting {
 	return []setting{
 		{"listen", "", "serve.listen"},
+		{"metrics-listen", "", "serve.metrics_listen"},
 		{"base-path", "", "serve.base_path"},
-		{"allow-unlock", "", "serve.allow_unlock"},
+		{"tls-cert", "", "serve.tls.cert"},
+		{"tls-key", "", "serve.tls.key"},
 		{"basic-file", "", "serve.auth.basic_file"},
 		{"token-file", "", "serve.auth.token_file"},
 		{"auth-header", "", "serve.auth.header"},
 		{"trusted", "", "serve.auth.trusted"},
+		{"allow-unlock", "", "serve.allow_unlock"},
+		{"operator", "", "serve.operators"},
+		{"names", "", "serve.names"},
+		{"counters", "", "serve.counters"},
+		{"only-while-viewed", "", "serve.only_while_viewed"},
 	}
 }
 
@@ -148,10 +155,10 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env envir
 		return nil, usageError("--listen %s can be reached from elsewhere, and everybody could look: "+
 			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.listen)
 	case o.allowUnlock && !g.open() && len(o.operators) == 0:
-		return nil, usageError("--allow-unlock: name those who may with --operator")
+		return nil, usageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
 	case o.allowUnlock && g.open() && !private:
 		return nil, usageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
-	case len(o.operators) > 0 && !o.allowUnlock:
+	case !o.allowUnlock && (f.Changed("operator") || len(o.operators) > 0 && !f.Changed("allow-unlock")):
 		return nil, usageError("--operator means nothing without --allow-unlock")
 	}
 	if !private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {

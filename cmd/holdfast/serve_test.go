@@ -312,6 +312,65 @@ func TestServeFromConfiguration(t *testing.T) {
 	}
 }
 
+// The operators of a service are in its configuration: who starts it gives no flags.
+func TestServeOperatorsFromConfiguration(t *testing.T) {
+	s := newSite(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "holdfast.yaml")
+	write := func(serve string) {
+		for name, text := range map[string]string{
+			"users":         "ada:" + hash(t, "lovelace") + "\ngrace:" + hash(t, "hopper") + "\n",
+			"holdfast.yaml": "url: " + s.url + "\nserve: {auth: {basic_file: users}, " + serve + "}\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.hold("job")
+	forcePage := func(v *served, user, password string) int {
+		code, _ := v.get("unlock?name=job", func(r *http.Request) { r.SetBasicAuth(user, password) })
+		return code
+	}
+	for _, serve := range []string{"allow_unlock: true, operators: [ada]", "allow_unlock: true, operators: ada"} {
+		write(serve)
+		v := s.serve("--config", file)
+		if ada, grace := forcePage(v, "ada", "lovelace"), forcePage(v, "grace", "hopper"); ada != 200 || grace != 403 {
+			t.Errorf("%s: got %d for the operator and %d for another, want 200 and 403", serve, ada, grace)
+		}
+	}
+	v := s.serve("--config", file, "--allow-unlock=false") // for this time
+	if ada := forcePage(v, "ada", "lovelace"); ada == 200 {
+		t.Errorf("got %d with --allow-unlock=false, want no page", ada)
+	}
+	for serve, want := range map[string]string{
+		"allow_unlock: true": "operators",
+		"operators: [ada]":   "--allow-unlock",
+	} {
+		write(serve)
+		s.run("serve", "--config", file).want(t, 64, want)
+	}
+}
+
+func TestServeTrustsTheListOfTheConfiguration(t *testing.T) {
+	s := newSite(t)
+	for trusted, want := range map[string]int{
+		"[10.0.0.0/8, 127.0.0.1]":    200,
+		"'10.0.0.0/8, 127.0.0.0/8'":  200,
+		"['${PROXY:-127.0.0.1}']":    200,
+		"[10.0.0.0/8]":               401,
+		"[10.0.0.0/8, '10.1.0.0/9']": 401,
+	} {
+		file := configure(t, "holdfast.yaml", "url: "+s.url+"\nserve: {auth: {header: X-User, trusted: "+trusted+"}}\n")
+		v := s.serve("--config", file)
+		if code, _ := v.get("", func(r *http.Request) { r.Header.Set("X-User", "ada") }); code != want {
+			t.Errorf("%s: got status %d, want %d", trusted, code, want)
+		}
+	}
+	file := configure(t, "holdfast.yaml", "url: "+s.url+"\nserve: {auth: {header: X-User, trusted: [all]}}\n")
+	s.run("serve", "--config", file).want(t, 64, `--trusted "all"`)
+}
+
 func TestServePortInUse(t *testing.T) {
 	s := newSite(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -30,6 +30,20 @@ to the user or to root and must not be writable for others.
   history:                     # what happens to locks is told to the store: --history
     enabled: false
     stream_maxlen: 10000       # how much of it is kept, about
+  serve:                       # the pages of holdfast serve: its flags
+    listen: 127.0.0.1:7070
+    metrics_listen: ""         # another address for /metrics and /healthz
+    base_path: /
+    tls: {cert: web.pem, key: web-key.pem}
+    auth:
+      basic_file: users        # or token_file, or header and trusted
+      header: X-Forwarded-User
+      trusted: [10.0.0.0/8]
+    allow_unlock: false
+    operators: [ada, grace]
+    names: ""                  # only names that begin with this
+    counters: false
+    only_while_viewed: false
 
 Instead of url, "redlock: [url, url, url]" names independent servers, of which a majority
 has to agree on each lock of run, hold and elect.

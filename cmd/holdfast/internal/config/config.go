@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,8 @@ const (
 	duration
 	number
 	yes  // true or false
-	list // of texts
+	list // of URLs
+	some // texts: a list, or one text with commas between them, as a flag has them
 )
 
 // keys are those that a file may have, with what their values have to be.
@@ -36,11 +38,17 @@ func keys() map[string]sort {
 
 		"history.enabled": yes, "history.stream_maxlen": number,
 
-		"serve.listen": text, "serve.base_path": text, "serve.allow_unlock": yes,
+		"serve.listen": text, "serve.metrics_listen": text, "serve.base_path": text,
+		"serve.tls.cert": path, "serve.tls.key": path,
 		"serve.auth.basic_file": path, "serve.auth.token_file": path,
-		"serve.auth.header": text, "serve.auth.trusted": text,
+		"serve.auth.header": text, "serve.auth.trusted": some,
+		"serve.allow_unlock": yes, "serve.operators": some,
+		"serve.names": text, "serve.counters": yes, "serve.only_while_viewed": yes,
 	}
 }
+
+// Keys returns the keys that a file may have, such as "lock.ttl", sorted.
+func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
 
 // File is what a configuration file says. The zero File says nothing. It must not
 // be printed: values may be passwords.
@@ -71,7 +79,8 @@ func (f *File) Text(key string) string {
 	return v
 }
 
-// List returns the values of a key, none if the file does not have it.
+// List returns the values of a key that may have several, none if the file does not
+// have it.
 func (f *File) List(key string) []string {
 	if f == nil {
 		return nil

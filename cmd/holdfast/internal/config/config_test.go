@@ -65,6 +65,30 @@ func TestParseList(t *testing.T) {
 	}
 }
 
+// Where a flag takes commas, so does the file; in a list, a comma is part of a value.
+func TestParseSeveral(t *testing.T) {
+	env := environment(map[string]string{"WHO": "a?b=c&d"})
+	for content, want := range map[string][]string{
+		"ada":                          {"ada"},
+		"ada, grace ,":                 {"ada", "grace"},
+		"[ada, 'hopper, grace']":       {"ada", "hopper, grace"},
+		"[ada, '${WHO}']":              {"ada", "a?b=c&d"},
+		"'${WHO}'":                     {"a?b=c&d"},
+		"['x?y=${WHO}']":               {"x?y=a?b=c&d"},
+		"\n  - &first ada\n  - *first": {"ada", "ada"},
+	} {
+		f, err := parse("x", []byte("serve:\n operators: "+content+"\n"), env)
+		if got := f.List("serve.operators"); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, %v, want %q", content, got, err, want)
+		}
+	}
+	for _, content := range []string{"{a: b}", "[]", "[[a]]", "[{a: b}]"} {
+		if _, err := parse("x", []byte("serve:\n operators: "+content+"\n"), env); err == nil {
+			t.Errorf("%q: got nil, want an error", content)
+		}
+	}
+}
+
 func TestNoFile(t *testing.T) {
 	for _, f := range []*File{nil, {}} {
 		if text, ok := f.Lookup("url"); text != "" || ok || f.Name() != "" || f.Duration("lock.ttl") != 0 {

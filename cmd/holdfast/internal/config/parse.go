@@ -80,7 +80,7 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 			return r.fault(key.Line, "%s is given in line %d already", name, before.line)
 		}
 		read := r.scalar
-		if kind == list {
+		if kind == list || kind == some && isList(content) {
 			read = r.list
 		}
 		if err := read(name, kind, content); err != nil {
@@ -155,12 +155,24 @@ func (r *reader) scalar(name string, kind sort, n *yaml.Node) error {
 	if err := check(kind, expanded); err != nil {
 		return r.fault(n.Line, "%s: %v", name, err)
 	}
-	r.file.values[name] = value{text: expanded, line: n.Line}
+	v := value{text: expanded, line: n.Line}
+	if kind == some {
+		for word := range strings.SplitSeq(expanded, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				v.list = append(v.list, word)
+			}
+		}
+	}
+	r.file.values[name] = v
 	return nil
 }
 
+func isList(n *yaml.Node) bool {
+	return n.Kind == yaml.SequenceNode || n.Kind == yaml.AliasNode && n.Alias.Kind == yaml.SequenceNode
+}
+
 // list reads several values.
-func (r *reader) list(name string, _ sort, n *yaml.Node) error {
+func (r *reader) list(name string, kind sort, n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -175,7 +187,7 @@ func (r *reader) list(name string, _ sort, n *yaml.Node) error {
 		if item.Kind != yaml.ScalarNode {
 			return r.fault(item.Line, "%s: one value is expected here", name)
 		}
-		expanded, err := r.expand(item, true)
+		expanded, err := r.expand(item, kind == list)
 		if err != nil {
 			return r.fault(item.Line, "%s: %v", name, err)
 		}
