@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +116,33 @@ func TestRunKeepsThePasswordToItself(t *testing.T) {
 				t.Errorf("got status %d, want 0: %s", got, said)
 			}
 		})
+	}
+}
+
+// However the name of a parameter is written, its password does not stay on the
+// command line, and is warned of.
+func TestEncodedPasswordIsBlottedOut(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // answers nothing: the program stays while it is looked at
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, name := range []string{"sentinel_password", "sentinel_p%61ssword", "%73entinel%5fpasswor%64"} {
+		s := &site{t: t}
+		p := s.start(nil, "status", "--url", "redis+sentinel://app:s%33cret@"+silent.Addr().String()+"/m?"+name+"=s3cret&db=1")
+		conn, err := silent.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range family(t, p.cmd.Process.Pid) {
+			if strings.Contains(r.line, "s3cret") || strings.Contains(r.line, "s%33cret") {
+				t.Errorf("the password is on the command line of %q", r.line)
+			}
+		}
+		p.await("can read the password")
+		p.signal(syscall.SIGKILL)
+		conn.Close()
+		p.status()
 	}
 }
 

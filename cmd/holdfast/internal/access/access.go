@@ -10,8 +10,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,21 +110,15 @@ func (a Access) TLS() (*tls.Config, error) {
 
 // Passwords reports whether a URL has a password for the store, and whether it
 // has any at all: Sentinels have one of their own. A URL that cannot be taken
-// apart has none.
+// apart has none for the store.
 func Passwords(raw string) (store, any bool) {
-	_, rest, _ := strings.Cut(raw, "://")
-	authority, tail := rest, ""
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority, tail = rest[:end], rest[end:]
+	_, authority, _ := strings.Cut(raw, "://")
+	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+		authority = authority[:end]
 	}
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		_, password, _ := strings.Cut(authority[:at], ":")
 		store = password != ""
 	}
-	any = store
-	if _, query, found := strings.Cut(tail, "?"); found {
-		values, _ := url.ParseQuery(query)
-		any = any || values.Get("sentinel_password") != ""
-	}
-	return store, any
+	return store, store || slices.ContainsFunc(secretParameters(raw), func(s Span) bool { return s.To > s.From })
 }

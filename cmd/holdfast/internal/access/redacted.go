@@ -45,7 +45,7 @@ func Redacted(raw string) string {
 // whether there was any.
 func hidePasswords(values url.Values) (hidden bool) {
 	for name := range values {
-		if strings.Contains(strings.ToLower(name), "password") {
+		if secretName(name) {
 			values.Set(name, "***")
 			hidden = true
 		}
