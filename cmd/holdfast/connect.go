@@ -60,7 +60,7 @@ func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 
 // addHistoryTo adds the flag of commands that take locks, or end them.
 func (o *connectOptions) addHistoryTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.history, "history", false, "tell the store what happens to the lock, for tail --since and the dashboard")
+	f.BoolVar(&o.history, "history", false, "record in the store what happens to the lock, for tail --since and the dashboard")
 }
 
 // access completes what the flags say of the store at address.

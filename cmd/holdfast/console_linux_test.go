@@ -144,3 +144,17 @@ func TestConsoleForceUnlockOfWhatHasChanged(t *testing.T) {
 		t.Errorf("the second holder got %v", err)
 	}
 }
+
+// To name the hold is no consent where somebody can be asked; --yes is.
+func TestConsoleForceUnlockOfANamedHold(t *testing.T) {
+	s := newSite(t)
+	s.hold("job")
+	owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+	c := s.onConsole(100, "force-unlock", "job", "--reason", "INC-1", "--holder", owner)
+	c.Await("to end this hold: ")
+	c.Press("no\n")
+	c.Await("status 1")
+	c = s.onConsole(100, "force-unlock", "job", "--reason", "INC-1", "--yes", "--holder", owner)
+	c.Await("status 0")
+	s.mustBeFree("job")
+}

@@ -26,18 +26,22 @@ The holder is not stopped: it learns of it at its next renewal, until then it go
 on. Only fencing tokens protect the data meanwhile. Where the holder is dead, its
 lease ends by itself: waiting for that is safer.
 
-On a terminal it shows the holder and asks for the name of the lock. Elsewhere, and
-with --yes, it wants to be told whom: --holder takes an id as inspect shows it
-(owner), --token the fencing token, which inspect shows of a hold of Holdfast's that is
-a few seconds old.
+On a terminal it shows the holder and asks for the name of the lock. Where nobody can
+be asked, as in a script, --holder or --token says whose hold to end: --holder takes an
+id as inspect shows it (owner), --token the fencing token, which inspect shows of a hold
+of Holdfast's that is a few seconds old. With --yes it does not ask on a terminal
+either; alone that is refused, as it names nobody.
 
 Only the hold that was shown is ended. If it is over or has changed meanwhile,
 nothing happens, and the exit status is 1; so it is if nobody holds the lock, or if
 the question is answered otherwise. The reason and who you are is told to the
-holder, if --prefix is that of its program. Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
+holder, if --prefix is that of its program.
+
+Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
 
 const forceExample = `  holdfast force-unlock deploy/prod --reason "runner 7 is gone, INC-1234"
-  holdfast force-unlock deploy/prod --reason INC-1234 --yes \
+  # in a script
+  holdfast force-unlock deploy/prod --reason INC-1234 \
     --holder 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:42`
 
 // forceOptions is the command line of force-unlock.
@@ -47,6 +51,7 @@ type forceOptions struct {
 	token  uint64
 	reason string
 	yes    bool
+	ask    bool // before anything is done
 }
 
 func newForceUnlockCommand(env environment) *cobra.Command {
@@ -74,7 +79,8 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
 	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
 	o.addHistoryTo(f)
-	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask; with --holder or --token")
+	f.Lookup("history").Usage = "record in the store that the hold was ended, and why, for tail --since and the dashboard"
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask on a terminal; only with --holder or --token")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "owner" {
 			name = "holder"
@@ -94,9 +100,10 @@ func (o *forceOptions) complete(f *pflag.FlagSet, env environment) error {
 		return usageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
 	case o.yes && !chosen:
 		return usageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
-	case !o.yes && !isTerminalInput(env.stdin):
-		return usageError("standard input is no terminal to ask on: give --yes, with --holder or --token")
+	case !chosen && !isTerminalInput(env.stdin):
+		return usageError("standard input is no terminal to ask on: say whose hold to end with --holder or --token, as inspect shows them")
 	}
+	o.ask = !o.yes && isTerminalInput(env.stdin)
 	return nil
 }
 
@@ -118,8 +125,8 @@ func (c *forcing) run(ctx context.Context) error {
 		return err
 	}
 	seen := time.Now()
-	if !c.yes {
-		if err := c.ask(ctx, record, hold); err != nil {
+	if c.ask {
+		if err := c.confirm(ctx, record, hold); err != nil {
 			return err
 		}
 	}
@@ -202,8 +209,8 @@ func (c *forcing) no(format string, args ...any) error {
 	return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: "+format, args...)}
 }
 
-// ask shows what is to be ended, and wants the name of the lock typed.
-func (c *forcing) ask(ctx context.Context, r driver.Record, h driver.Hold) error {
+// confirm shows what is to be ended, and wants the name of the lock typed.
+func (c *forcing) confirm(ctx context.Context, r driver.Record, h driver.Hold) error {
 	var p page
 	p.line("name", "%s", clean(r.Name))
 	p.line("kind", "%s", r.Kind)

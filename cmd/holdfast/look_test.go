@@ -375,7 +375,7 @@ func TestStatus(t *testing.T) {
 func TestForceUnlock(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		s.run("force-unlock", "job").want(t, 64, "--reason")
-		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "no terminal")
+		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "no terminal", "--holder or --token")
 		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "--holder")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "nobody holds")
 		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
@@ -401,6 +401,45 @@ func TestForceUnlock(t *testing.T) {
 			t.Errorf("the holder got %v, want the reason", err)
 		}
 		s.run("status", "job").want(t, 0)
+	})
+}
+
+// Where nobody can be asked, naming the hold is enough: it is the one that is ended,
+// or none is. Whoever names nobody is refused.
+func TestForceUnlockWithoutATerminal(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		for _, by := range []string{"holder", "owner"} {
+			locker := s.locker("x")
+			lock := s.take(func() (*holdfast.Lock, error) { return locker.TryLock(t.Context(), "job") })
+			s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "whose hold", "--holder")
+			s.run("force-unlock", "job", "--reason", "x", "--"+by, "a:1").want(t, 1, "nothing was done")
+			owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+			s.run("force-unlock", "job", "--reason", "INC-1", "--"+by, owner).want(t, 0)
+			if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("the holder got %v", err)
+			}
+		}
+	})
+}
+
+func TestForceUnlockByTokenWithoutATerminal(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		backend := s.backend()
+		lock := s.take(func() (*holdfast.Lock, error) { return holdfast.New(backend, nil).TryLock(t.Context(), "job") })
+		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+		client, _, _ := strings.Cut(owner, ":")
+		if err := backend.Report(t.Context(), driver.Report{ // as the client does after a few seconds
+			Client: client, TTL: 30 * time.Second,
+			Holds: []driver.ReportedHold{{Name: "job", Owner: owner, Kind: driver.KindMutex, Token: lock.Token(), Held: 5 * time.Second}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		token := strconv.FormatUint(lock.Token(), 10)
+		s.run("force-unlock", "job", "--reason", "x", "--token", token+"0").want(t, 1, "nothing was done")
+		s.run("force-unlock", "job", "--reason", "x", "--token", token).want(t, 0)
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("the holder got %v", err)
+		}
 	})
 }
 

@@ -103,6 +103,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
 	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end the hold of somebody else")
 	o.addHistoryTo(f)
+	f.Lookup("history").Usage = "record in the store which holds operators end here, for tail --since and other dashboards"
 	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.names, "names", "", "show only names that begin with this")
 	f.BoolVar(&o.counters, "counters", false, "show bare numbers too, which may be latches")
