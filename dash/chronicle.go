@@ -64,8 +64,9 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 // toldHappening is h as the history shows it. How many wait, and that leases are
 // renewed, is seen better than told.
 func toldHappening(h driver.Happening) (happening, bool) {
+	who := describe(h.Client, h.Client.ID, h.Note)
 	s := happening{
-		At: h.At, Name: h.Name, Who: describe(h.Client, h.Client.ID, h.Note).text(), client: h.Client.ID, owner: h.Owner, told: true,
+		At: h.At, Name: h.Name, Who: who.text(), purpose: who.purpose, client: h.Client.ID, owner: h.Owner, told: true,
 		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
 	}
 	switch h.Step {
@@ -80,7 +81,9 @@ func toldHappening(h driver.Happening) (happening, bool) {
 	case driver.StepLost:
 		s.Kind = happenedLose
 	case driver.StepForced:
+		// Who tells it is the one that ended the hold: its purpose is not the holder's.
 		s.Kind, s.Who, s.client = happenedForce, "taken from "+short(printable(h.Owner), longName), clientIn(h.Owner)
+		s.purpose = purpose{}
 	default:
 		return happening{}, false
 	}

@@ -37,7 +37,8 @@ type happening struct {
 	At     time.Time
 	Kind   string
 	Name   string
-	Who    string        // for people
+	Who    string // for people
+	purpose
 	client string        // whose hold it is; "" where a Locker tells Observe
 	owner  string        // likewise: of the hold; "" if it is not known
 	Held   time.Duration // released, expired, lost, forced

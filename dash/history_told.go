@@ -76,7 +76,7 @@ func (h *History) saw(s happening) {
 		switch {
 		case s.Kind == happenedForce:
 			if known = o.Kind == happenedForce && s.near(o); known && o.Held == 0 {
-				o.Who, o.Held = s.Who, s.Held // whoever forced it did not know
+				o.Who, o.purpose, o.Held = s.Who, s.purpose, s.Held // whoever forced it did not know
 			}
 		case s.ends():
 			known = o.ends() && o.At.After(s.At.Add(-s.Held-readTime))

@@ -68,6 +68,37 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// What the command line has of --reason and --label stands behind the default note,
+// or behind that of the command that is run.
+func TestDescribeSaysWhy(t *testing.T) {
+	c := driver.Client{ID: "8743c9c0", Library: "holdfast", Program: "holdfast", Host: "vm", PID: 7}
+	for note, want := range map[string]person{
+		"holdfast@vm:7":                                        {},
+		"holdfast@vm:7 (db maintenance)":                       {purpose: purpose{Reason: "db maintenance"}},
+		"holdfast@vm:7 (db maintenance) team=infra ci=7":       {purpose: purpose{Reason: "db maintenance", Labels: "team=infra ci=7"}},
+		"holdfast@vm:7 team=infra":                             {purpose: purpose{Labels: "team=infra"}},
+		"sh@vm:7 (nightly)":                                    {Note: "sh", purpose: purpose{Reason: "nightly"}},
+		"sh@vm:7":                                              {Note: "sh"},
+		"my script@vm:7 (a (b) c) team=x (y)":                  {Note: "my script", purpose: purpose{Reason: "a (b) c) team=x (y"}},
+		"holdfast@vm:7 (cut":                                   {purpose: purpose{Reason: "cut"}},
+		"holdfast@vm:7 ()":                                     {},
+		"holdfast@vm:7 (<b>\x00)":                              {purpose: purpose{Reason: `<b>\x00`}},
+		"holdfast@vm:8 (of a child)":                           {purpose: purpose{Reason: "of a child"}},
+		"holdfast@vm:7, the third":                             {Note: "holdfast@vm:7, the third"},
+		"holdfast@vm:7 and more":                               {Note: "holdfast@vm:7 and more"},
+		"holdfast@vm:":                                         {Note: "holdfast@vm:"},
+		"holdfast@elsewhere:7 (moved)":                         {Note: "holdfast@elsewhere:7 (moved)"},
+		"nightly (x)":                                          {Note: "nightly (x)"},
+		"holdfast@vm:7 (" + strings.Repeat("x", 500) + ") a=b": {purpose: purpose{Reason: strings.Repeat("x", longPurpose-1) + "…", Labels: "a=b"}},
+	} {
+		c.Note = note
+		want.Name, want.Owner = "vm · holdfast · pid 7", "o:1"
+		if got := describe(c, "o:1", note); got != want {
+			t.Errorf("%s: got %+v, want %+v", note, got, want)
+		}
+	}
+}
+
 // A hold whose token and age are told only later, or not for a moment, is still the
 // same; one with another token is that of the next holder.
 func TestHoldThatIsToldLater(t *testing.T) {

@@ -29,14 +29,15 @@ type busyData struct {
 // eventData is one step in the life of a lock.
 type eventData struct {
 	ID, Kind, Name, Link, Text string
-	At                         stamp
+	purpose
+	At stamp
 }
 
 func (d *Dashboard) historyContent(q query, live bool) content {
 	find := strings.ToLower(q.find)
 	now := time.Now()
 	list := d.history.of("", time.Time{}, historyRows, func(s *happening) bool {
-		return find == "" || strings.Contains(strings.ToLower(printable(s.Name)), find) || strings.Contains(strings.ToLower(s.Who), find)
+		return find == "" || s.says(find)
 	})
 	data := historyData{Find: q.find, Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live)}
 	data.Empty = emptyData{Empty: len(list) == 0, Find: find != ""}
@@ -70,10 +71,21 @@ func eventRows(list []happening, live bool) []eventData {
 	for _, s := range list {
 		rows = append(rows, eventData{
 			ID: "h-" + strconv.FormatUint(s.number, 10), Kind: s.Kind, Name: short(printable(s.Name), longName),
-			Link: lockLink(s.Name), At: stamped(s.At, live), Text: s.text(),
+			Link: lockLink(s.Name), At: stamped(s.At, live), Text: s.text(), purpose: s.purpose,
 		})
 	}
 	return rows
+}
+
+// says reports that find, in small letters, is in what is shown of s: its name, who
+// it is about, and why.
+func (s *happening) says(find string) bool {
+	for _, text := range []string{printable(s.Name), s.Who, s.Why} {
+		if strings.Contains(strings.ToLower(text), find) {
+			return true
+		}
+	}
+	return s.purpose.says(find)
 }
 
 // text tells what happened.

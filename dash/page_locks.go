@@ -107,7 +107,8 @@ func (p pass) progress() string {
 	return ""
 }
 
-// matches returns what a search finds: names, kinds and holders that contain it.
+// matches returns what a search finds: names, kinds, holders and their reasons that
+// contain it.
 func matches(find string) func(*entry) bool {
 	if find == "" {
 		return nil
@@ -118,7 +119,7 @@ func matches(find string) func(*entry) bool {
 			return true
 		}
 		return slices.ContainsFunc(e.Holds, func(h driver.Hold) bool {
-			return strings.Contains(strings.ToLower(people(h).text()), find) || strings.Contains(h.Owner, find)
+			return people(h).says(find) || strings.Contains(h.Owner, find)
 		})
 	}
 }

@@ -11,9 +11,23 @@ import (
 type person struct {
 	Library string // "Redisson" for a client of that library, else ""
 	Name    string // the program and where it runs, or what else there is
-	Note    string // what it says of itself
+	Note    string // what it says of itself, beside its purpose
 	Owner   string // as it is in the store
+	purpose
 }
+
+// purpose is why somebody holds a lock, in his own words.
+type purpose struct {
+	Reason string // --reason of the command line
+	Labels string // its --label, "key=value key=value"
+}
+
+// says reports that text, in small letters, is in p.
+func (p purpose) says(text string) bool {
+	return strings.Contains(strings.ToLower(p.Reason), text) || strings.Contains(strings.ToLower(p.Labels), text)
+}
+
+const longPurpose = 200 // characters of a reason, or of labels, that are shown
 
 // people describes who holds h.
 func people(h driver.Hold) person { return describe(h.Client, h.Owner, h.Note) }
@@ -32,16 +46,50 @@ func describe(c driver.Client, owner, note string) person {
 		}
 	case c.Program != "" || c.Host != "":
 		p.Name, p.Note = process(c), printable(c.Note)
+		p.takeApart(c)
 	case p.Note != "":
 		p.Name, p.Note = p.Note, ""
 	default:
 		p.Name = p.Owner
 	}
 	p.Name, p.Note = short(p.Name, longName), short(p.Note, longName)
-	if p.Note == p.Name || strings.HasPrefix(p.Note, c.Program+"@"+c.Host+":") {
-		p.Note = "" // the default note says the same
+	p.Reason, p.Labels = short(p.Reason, longPurpose), short(p.Labels, longPurpose)
+	if p.Note == p.Name {
+		p.Note = ""
 	}
 	return p
+}
+
+// takeApart takes out of a note what the process says anyway, and what has a place
+// of its own: "program@host:pid (reason) key=value". A library's default note is the
+// first word, the command line's is all of it, with the command that it runs as the
+// program.
+func (p *person) takeApart(c driver.Client) {
+	program, rest, ok := strings.Cut(p.Note, "@"+printable(c.Host)+":")
+	pid := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	rest = rest[pid:]
+	if !ok || pid == 0 || rest != "" && rest[0] != ' ' {
+		return
+	}
+	reason, labels := "", strings.TrimSpace(rest)
+	if inner, found := strings.CutPrefix(labels, "("); found {
+		reason, labels = inner, ""
+		if end := strings.LastIndexByte(inner, ')'); end >= 0 {
+			reason, labels = inner[:end], strings.TrimSpace(inner[end+1:])
+		}
+	}
+	if first, _, _ := strings.Cut(labels, " "); labels != "" && !strings.Contains(first, "=") {
+		return // somebody's own words
+	}
+	p.Note, p.Reason, p.Labels = program, reason, labels
+	if program == printable(c.Program) {
+		p.Note = ""
+	}
+}
+
+// says reports whether text, in small letters, is in what is shown of p.
+func (p person) says(text string) bool {
+	return strings.Contains(strings.ToLower(p.text()), text) || p.purpose.says(text)
 }
 
 // process names a process: "host · program · pid".

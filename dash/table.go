@@ -196,13 +196,13 @@ func (t *table) compare(now time.Time, old, e entry, why reasons) {
 		}
 	}
 	for i, h := range e.Holds {
-		who := people(h).text()
+		who := people(h)
 		before, had := old.hold(h)
 		switch {
 		case !had:
-			t.history.saw(happening{At: e.holds[i].since, Kind: happenedAcquire, Name: e.Name, Who: who, client: clientOf(h), owner: h.Owner, Mode: h.Mode, Token: h.Token})
+			t.history.saw(happening{At: e.holds[i].since, Kind: happenedAcquire, Name: e.Name, Who: who.text(), purpose: who.purpose, client: clientOf(h), owner: h.Owner, Mode: h.Mode, Token: h.Token})
 		case e.holds[i].renews > before.renews:
-			t.history.saw(happening{At: now, Kind: happenedRenew, Name: e.Name, Who: who, client: clientOf(h), owner: h.Owner, Left: before.ends.Sub(now)})
+			t.history.saw(happening{At: now, Kind: happenedRenew, Name: e.Name, Who: who.text(), purpose: who.purpose, client: clientOf(h), owner: h.Owner, Left: before.ends.Sub(now)})
 		}
 	}
 	if was, is := waiting(old.Record), waiting(e.Record); was != is {
@@ -212,7 +212,11 @@ func (t *table) compare(now time.Time, old, e entry, why reasons) {
 
 // ending tells how the hold h of name ended, which is over at now.
 func (t *table) ending(now time.Time, name string, h driver.Hold, o held, why reasons) happening {
-	s := happening{At: now, Kind: happenedRelease, Name: name, Who: people(h).text(), client: clientOf(h), owner: h.Owner, Token: h.Token, Held: now.Sub(o.since)}
+	who := people(h)
+	s := happening{
+		At: now, Kind: happenedRelease, Name: name, Who: who.text(), purpose: who.purpose,
+		client: clientOf(h), owner: h.Owner, Token: h.Token, Held: now.Sub(o.since),
+	}
 	owner := driver.Ended{Name: name, Owner: h.Owner}
 	switch reason := why[owner]; {
 	case o.lapsed(now):

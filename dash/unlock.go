@@ -173,9 +173,10 @@ func (d *Dashboard) forced(r *http.Request, f force, h driver.Hold, before held)
 	if who == "" {
 		who = "somebody"
 	}
+	from := people(h)
 	s := happening{
 		At: time.Now(), Kind: happenedForce, Name: f.name, told: true, client: clientOf(h), owner: h.Owner, Token: h.Token,
-		Who: "taken from " + people(h).text() + " by " + who + " at " + printable(address(r)), Why: f.reason,
+		Who: "taken from " + from.text() + " by " + who + " at " + printable(address(r)), purpose: from.purpose, Why: f.reason,
 	}
 	if !before.since.IsZero() {
 		s.Held = time.Since(before.since)
