@@ -27,7 +27,8 @@ Renewed-late is a lease of which less than a third was left when it was renewed.
 What programs tell of themselves, with holdfast.Options.History or --history, stands
 in the store for a while: who waited for a lock, had, lost or gave it back. --since
 prints that of so long ago first. As long as tail runs it also says that a lock was
-lost, which nobody can see but its holder.
+lost, which nobody can see but its holder; where it was seen before that the hold is
+over, that is the same end, and the line says so.
 
 PATTERN is as for ls, and so is --prefix, without which a hold of a program that has
 one is not known to be forced. It ends with a signal, with --for, or after --count changes;
@@ -115,6 +116,7 @@ type change struct {
 	HeldMS  int64     `json:"held_ms,omitempty"`  // released, expired, forced, lost: for how long it was seen, or held
 	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it; lost, released: why
 	LeaseMS int64     `json:"lease_ms,omitempty"` // renewed-late: what was left when it was seen before
+	SeenAs  string    `json:"seen_as,omitempty"`  // lost: the event that was printed of the same end, when it was seen
 	Error   string    `json:"error,omitempty"`
 }
 
@@ -130,6 +132,7 @@ type tailing struct {
 	first   bool                    // the first look for locks is not over: they were there before
 	next    string                  // the first name to look at again, where not all can be
 	told    map[driver.Ended]string // of owners whose hold was forced: why, as printed
+	ends    map[driver.Ended]string // of owners whose hold was printed as over: the event
 	past    chronicle
 	lines   int
 	failing time.Time // since when the store does not answer
@@ -144,7 +147,7 @@ type seen struct {
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, first: true}
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, ends: map[driver.Ended]string{}, first: true}
 }
 
 // found is what the look for new locks hands over: a record, or at its end how it
@@ -370,6 +373,7 @@ func (t *tailing) compare(r driver.Record, why map[driver.Ended]string) error {
 		if c.Event == "released" {
 			t.blame(&c, why[driver.Ended{Name: c.Name, Owner: c.Owner}])
 		}
+		t.sawEnd(c)
 		if err := t.print(c); err != nil {
 			return err
 		}
@@ -383,6 +387,9 @@ func (t *tailing) blame(c *change, why string) {
 	owner := driver.Ended{Name: c.Name, Owner: c.Owner}
 	if why == "" || t.told[owner] == why {
 		return
+	}
+	if len(t.told) >= mostEnds {
+		clear(t.told)
 	}
 	c.Event, c.Reason, t.told[owner] = "forced", why, why
 }

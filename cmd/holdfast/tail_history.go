@@ -105,7 +105,9 @@ func (t *tailing) tell(list []driver.Happening, wanted func(driver.Happening) bo
 		if !tellable(h, t.pattern) || !wanted(h) {
 			continue
 		}
-		if err := t.print(toldChange(h)); err != nil {
+		c := toldChange(h)
+		t.sameEnd(&c)
+		if err := t.print(c); err != nil {
 			return err
 		}
 	}
@@ -164,7 +166,11 @@ func (c change) toldText() string {
 		}
 		return text
 	case driver.StepLost:
-		return fmt.Sprintf("  by %s, held for %s: %s", c.Who, ms(c.HeldMS), clean(c.Reason))
+		text := fmt.Sprintf("  by %s, held for %s: %s", c.Who, ms(c.HeldMS), clean(c.Reason))
+		if c.SeenAs != "" {
+			text += "; seen as " + c.SeenAs + " before"
+		}
+		return text
 	case driver.StepRenewedLate:
 		return fmt.Sprintf("  by %s, %s were left", c.Who, ms(c.LeaseMS))
 	case driver.StepForced:

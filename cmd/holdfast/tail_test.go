@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -202,5 +203,53 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 		if got := strings.Join(events, " "); got != test.want || tail.known["other"] == nil {
 			t.Errorf("%s: got %q, want %q; known are %v", test.name, got, test.want, tail.known)
 		}
+	}
+}
+
+// A hold whose holder notices late that it is gone was printed as over before: the
+// loss says that it is the same end.
+func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
+	lost := func(owner string) driver.Happening {
+		return driver.Happening{Step: driver.StepLost, At: time.Now(), Name: "job", Owner: owner, Note: "ci", Held: 14 * time.Second, Reason: "deleted"}
+	}
+	for _, json := range []bool{false, true} {
+		var out bytes.Buffer
+		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, locker: holdfast.New(memhold.New(), nil)}
+		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: json}, every: time.Second}, l)
+		tail.known["job"] = &seen{Record: held(time.Minute, "a"), at: time.Now(), since: map[string]time.Time{}}
+		if err := tail.compare(held(0), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := tail.tell([]driver.Happening{lost("b"), lost("a"), lost("a")}, tail.unseen); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if len(lines) != 4 {
+			t.Fatalf("got %q, want an end that was seen, and three losses", lines)
+		}
+		mark := "deleted; seen as released before"
+		if json {
+			mark = `"seen_as":"released"`
+		}
+		for i, marked := range []bool{false, false, true, false} {
+			if strings.Contains(lines[i], mark) != marked {
+				t.Errorf("line %d: got %s, want %q in it: %v", i, lines[i], mark, marked)
+			}
+		}
+	}
+}
+
+func TestTailForgets(t *testing.T) {
+	l := &looking{options: &lookOptions{}, env: environment{stdout: io.Discard}, locker: holdfast.New(memhold.New(), nil)}
+	tail := newTailing(&tailOptions{every: time.Second}, l)
+	for i := range 3 * mostEnds {
+		c := change{Event: "released", Name: "job", Owner: fmt.Sprint(i)}
+		tail.blame(&c, "stuck")
+		tail.sawEnd(c)
+		c.Event = "released"
+		tail.sawEnd(c)
+	}
+	if len(tail.told) > mostEnds || len(tail.ends) > mostEnds {
+		t.Errorf("got %d and %d, want %d at most", len(tail.told), len(tail.ends), mostEnds)
 	}
 }
