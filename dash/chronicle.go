@@ -68,6 +68,7 @@ func toldHappening(h driver.Happening) (happening, bool) {
 	s := happening{
 		At: h.At, Name: h.Name, Who: who.text(), purpose: who.purpose, client: h.Client.ID, owner: h.Owner, told: true,
 		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
+		alone: h.Kind != "" && h.Mode == driver.Exclusive,
 	}
 	switch h.Step {
 	case driver.StepAcquired:

@@ -42,8 +42,10 @@ type happening struct {
 	client string        // whose hold it is; "" where a Locker tells Observe
 	owner  string        // likewise: of the hold; "" if it is not known
 	Held   time.Duration // released, expired, lost, forced
+	Late   time.Duration // lost: how long after the hold was over its holder noticed
 	Left   time.Duration // renewed, renewed late: what was left of the lease at most
 	Mode   driver.Mode   // acquired
+	alone  bool          // an exclusive hold, as far as is known
 	Token  uint64        // of a hold, if it is known
 	Count  int           // waiting: how many; renewed: how often
 	Why    string        // forced, lost
@@ -53,12 +55,18 @@ type happening struct {
 // what programs tell that have holdfast.Options.History, and what a Locker reports to Observe. It is kept in memory, and limited: the
 // last 20,000 steps.
 type History struct {
-	mu      sync.Mutex
-	ring    []happening
-	number  uint64            // of the last
-	last    map[string]uint64 // by name: its last happening
-	minutes [chartMinutes]minute
+	mu       sync.Mutex
+	ring     []happening
+	number   uint64            // of the last
+	last     map[string]uint64 // by name: its last happening
+	renewals map[hold]uint64   // the renewals of each hold that may go on
+	minutes  [chartMinutes]minute
 }
+
+// hold names a hold whose renewals are told in one row.
+type hold struct{ name, client, owner, who string }
+
+func (s *happening) hold() hold { return hold{s.Name, s.client, s.owner, s.Who} }
 
 // minute is what was seen within a minute.
 type minute struct {
@@ -74,7 +82,7 @@ type minute struct {
 //	history := dash.NewHistory()
 //	locker := holdfast.New(backend, &holdfast.Options{Observe: history.Observe})
 //	handler := dash.Handler(locker, &dash.Options{History: history})
-func NewHistory() *History { return &History{last: map[string]uint64{}} }
+func NewHistory() *History { return &History{last: map[string]uint64{}, renewals: map[hold]uint64{}} }
 
 // Observe notes what a Locker reports. It is made for holdfast.Options.Observe,
 // and does not block.
@@ -103,14 +111,18 @@ func (h *History) add(s happening) {
 	h.push(s)
 }
 
-// push adds s. Renewals that follow each other are one.
+// push adds s. The renewals of a hold are one.
 func (h *History) push(s happening) {
-	if s.Kind == happenedRenew {
+	switch {
+	case s.Kind == happenedRenew:
 		s.Count = 1
-		if o := h.at(h.last[s.Name]); o != nil && o.Name == s.Name && o.Kind == happenedRenew && o.Who == s.Who {
+		if o := h.at(h.renewals[s.hold()]); o != nil {
 			o.Count, o.At, o.Left = o.Count+1, s.At, min(o.Left, s.Left)
 			return
 		}
+		h.renewals[s.hold()] = h.number + 1
+	case s.ends() || s.Kind == happenedAcquire:
+		h.parted(&s)
 	}
 	h.number++
 	s.number, s.before = h.number, h.last[s.Name]
@@ -121,9 +133,22 @@ func (h *History) push(s happening) {
 		if h.last[lost.Name] == lost.number {
 			delete(h.last, lost.Name)
 		}
+		if h.renewals[lost.hold()] == lost.number {
+			delete(h.renewals, lost.hold())
+		}
 		*lost = s
 	}
 	h.last[s.Name] = s.number
+}
+
+// parted notes that a hold began or ended: renewals from now on are of the next.
+func (h *History) parted(s *happening) {
+	h.latest(s.Name, func(o *happening) bool {
+		if o.Kind == happenedRenew && s.about(o) && h.renewals[o.hold()] == o.number {
+			delete(h.renewals, o.hold())
+		}
+		return true
+	})
 }
 
 // at returns happening number n if it is still there.

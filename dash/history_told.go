@@ -90,6 +90,7 @@ func (h *History) saw(s happening) {
 		return !known
 	})
 	if !known {
+		h.settle(&s)
 		h.push(s)
 	}
 }
@@ -113,6 +114,8 @@ func (h *History) learned(s happening) {
 			if known {
 				o.client, o.owner = s.client, s.owner // it is told once
 			}
+		case s.ends() && s.Kind != happenedForce && o.ends() && s.exactly(o) && o.At.After(s.At.Add(-s.Held-sameThing)):
+			seen = o // a program may notice much later that its lock is gone
 		case o.At.Before(s.At.Add(-sameThing)): // nobody sees what is to come
 		case s.Kind == happenedAcquire && o.Kind == happenedAcquire:
 			seen = o
@@ -124,9 +127,15 @@ func (h *History) learned(s happening) {
 	switch {
 	case known:
 	case seen != nil:
+		if s.movable() && seen.At.Before(s.At) {
+			s.moveBefore(seen.At.Add(1))
+		}
+		h.settle(&s)
+		h.parted(&s)
 		s.number, s.before = seen.number, seen.before
 		*seen = s
 	default:
+		h.settle(&s)
 		h.push(s)
 	}
 }

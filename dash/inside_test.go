@@ -99,6 +99,23 @@ func TestDescribeSaysWhy(t *testing.T) {
 	}
 }
 
+// A store that knows no processes has the note only.
+func TestDescribeWhatIsANoteOnly(t *testing.T) {
+	for note, want := range map[string]person{
+		"app@host:1":                      {Name: "app@host:1"},
+		"app@host:1 (nightly) team=infra": {Name: "app@host:1", purpose: purpose{Reason: "nightly", Labels: "team=infra"}},
+		"app@host:1 and more":             {Name: "app@host:1 and more"},
+		"nightly (x)":                     {Name: "nightly (x)"},
+		"ada@example (x)":                 {Name: "ada@example (x)"},
+		"ci: runner 7":                    {Name: "ci: runner 7"},
+	} {
+		want.Owner = "o:1"
+		if got := describe(driver.Client{Note: note}, "o:1", note); got != want {
+			t.Errorf("%s: got %+v, want %+v", note, got, want)
+		}
+	}
+}
+
 // A hold whose token and age are told only later, or not for a moment, is still the
 // same; one with another token is that of the next holder.
 func TestHoldThatIsToldLater(t *testing.T) {

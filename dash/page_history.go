@@ -13,11 +13,20 @@ const historyRows = 200
 
 // historyData is the page History.
 type historyData struct {
-	Find   string
-	Charts chartsData
-	Busy   []busyData
-	Rows   []eventData
-	Empty  emptyData
+	Find    string
+	What    string // the only kind of happening that is shown
+	Filters []filterData
+	ShowAll string // the address without the search
+	Charts  chartsData
+	Busy    []busyData
+	Rows    []eventData
+	Empty   emptyData
+}
+
+// filterData is a link to happenings of one kind, or of all.
+type filterData struct {
+	Name, Link string
+	Chosen     bool
 }
 
 // busyData is a lock for which many wait.
@@ -37,16 +46,30 @@ func (d *Dashboard) historyContent(q query, live bool) content {
 	find := strings.ToLower(q.find)
 	now := time.Now()
 	list := d.history.of("", time.Time{}, historyRows, func(s *happening) bool {
-		return find == "" || s.says(find)
+		return (q.what == "" || s.Kind == q.what) && (find == "" || s.says(find))
 	})
-	data := historyData{Find: q.find, Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live)}
-	data.Empty = emptyData{Empty: len(list) == 0, Find: find != ""}
+	data := historyData{
+		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live),
+	}
+	all := q
+	all.find = ""
+	data.ShowAll = all.link()
+	data.Empty = emptyData{Empty: len(list) == 0, Find: find != "" || q.what != ""}
 	c := content{title: "History", page: "history", data: data}
 	c.parts = []part{{"charts", "charts", data.Charts}, {"busy", "busy", data.Busy}, {"empty", "noevents", data.Empty}}
 	for _, row := range data.Rows {
 		c.rows = append(c.rows, part{row.ID, "event", row})
 	}
 	return c
+}
+
+// filtersOf returns the links to happenings of one kind, and which is chosen.
+func filtersOf(q query) []filterData {
+	list := []filterData{{"all", q.only("").link(), q.what == ""}}
+	for _, what := range filters() {
+		list = append(list, filterData{what, q.only(what).link(), q.what == what})
+	}
+	return list
 }
 
 // busiest returns the locks for which the most have waited at once in the last
@@ -117,7 +140,11 @@ func (s happening) text() string {
 		}
 		return fmt.Sprintf("%s, held for %s: %s", s.Who, span(s.Held), s.Why)
 	case happenedLose:
-		return fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
+		text := fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
+		if s.Late >= time.Second {
+			text += "; it noticed " + span(s.Late) + " later"
+		}
+		return text
 	case happenedBusy:
 		return "by " + s.Who + ": still held by another"
 	}

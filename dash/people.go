@@ -48,7 +48,7 @@ func describe(c driver.Client, owner, note string) person {
 		p.Name, p.Note = process(c), printable(c.Note)
 		p.takeApart(c)
 	case p.Note != "":
-		p.Name, p.Note = p.Note, ""
+		p.nameNote()
 	default:
 		p.Name = p.Owner
 	}
@@ -66,25 +66,45 @@ func describe(c driver.Client, owner, note string) person {
 // program.
 func (p *person) takeApart(c driver.Client) {
 	program, rest, ok := strings.Cut(p.Note, "@"+printable(c.Host)+":")
-	pid := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	rest = rest[pid:]
-	if !ok || pid == 0 || rest != "" && rest[0] != ' ' {
+	after := strings.TrimLeft(rest, "0123456789")
+	if !ok || after == rest {
 		return
 	}
-	reason, labels := "", strings.TrimSpace(rest)
-	if inner, found := strings.CutPrefix(labels, "("); found {
-		reason, labels = inner, ""
-		if end := strings.LastIndexByte(inner, ')'); end >= 0 {
-			reason, labels = inner[:end], strings.TrimSpace(inner[end+1:])
+	if purpose, ok := purposeIn(after); ok {
+		p.Note, p.purpose = program, purpose
+		if program == printable(c.Program) {
+			p.Note = ""
 		}
 	}
-	if first, _, _ := strings.Cut(labels, " "); labels != "" && !strings.Contains(first, "=") {
-		return // somebody's own words
+}
+
+// nameNote makes a name of a note where that is all that is known. If the command
+// line wrote it, what follows the process is the purpose.
+func (p *person) nameNote() {
+	process, rest, _ := strings.Cut(p.Note, " ")
+	purpose, ok := purposeIn(" " + rest)
+	if at := strings.LastIndexByte(process, '@'); ok && at > 0 && strings.Contains(process[at:], ":") {
+		p.Name, p.Note, p.purpose = process, "", purpose
+		return
 	}
-	p.Note, p.Reason, p.Labels = program, reason, labels
-	if program == printable(c.Program) {
-		p.Note = ""
+	p.Name, p.Note = p.Note, ""
+}
+
+// purposeIn reads " (reason) key=value", either of which may be missing. It reports
+// whether rest is that, and not somebody's own words.
+func purposeIn(rest string) (purpose, bool) {
+	if rest != "" && rest[0] != ' ' {
+		return purpose{}, false
 	}
+	p := purpose{Labels: strings.TrimSpace(rest)}
+	if inner, found := strings.CutPrefix(p.Labels, "("); found {
+		p.Reason, p.Labels = inner, ""
+		if end := strings.LastIndexByte(inner, ')'); end >= 0 {
+			p.Reason, p.Labels = inner[:end], strings.TrimSpace(inner[end+1:])
+		}
+	}
+	first, _, _ := strings.Cut(p.Labels, " ")
+	return p, p.Labels == "" || strings.Contains(first, "=")
 }
 
 // says reports whether text, in small letters, is in what is shown of p.

@@ -2,6 +2,7 @@ package dash
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,13 @@ type query struct {
 	down bool
 	at   int // which page of rows, from 1
 	name string
+	what string // of the history: the only kind of happening; "" for all
+}
+
+// filters are the kinds of happenings that the history can be asked for: those that
+// are rare, and looked for.
+func filters() []string {
+	return []string{happenedLose, happenedForce, happenedExpire, happenedLate, happenedBusy}
 }
 
 // parseQuery reads what a request asks for; what makes no sense is left out.
@@ -33,6 +41,9 @@ func parseQuery(page string, v url.Values) query {
 	}
 	q.find = v.Get("q")
 	q.find = printable(strings.TrimSpace(q.find[:min(len(q.find), longFind)])) // as names are shown
+	if what := v.Get("what"); page == "history" && slices.Contains(filters(), what) {
+		q.what = what
+	}
 	q.sort, q.down = strings.CutPrefix(v.Get("sort"), "-")
 	switch q.sort {
 	case "name", "kind", "holder", "held", "lease", "count", "waiting":
@@ -59,6 +70,7 @@ func (q query) values() url.Values {
 	}
 	set("name", q.name, "")
 	set("q", q.find, "")
+	set("what", q.what, "")
 	set("page", strconv.Itoa(max(q.at, 1)), "1")
 	if sort != "name" {
 		set("sort", sort, "")
@@ -90,6 +102,12 @@ func (q query) feed() string {
 func (q query) sorted(by string) query {
 	q.down = q.sort == by && !q.down
 	q.sort, q.at = by, 1
+	return q
+}
+
+// only returns the same page with one kind of happening.
+func (q query) only(what string) query {
+	q.what = what
 	return q
 }
 

@@ -200,7 +200,10 @@ func (t *table) compare(now time.Time, old, e entry, why reasons) {
 		before, had := old.hold(h)
 		switch {
 		case !had:
-			t.history.saw(happening{At: e.holds[i].since, Kind: happenedAcquire, Name: e.Name, Who: who.text(), purpose: who.purpose, client: clientOf(h), owner: h.Owner, Mode: h.Mode, Token: h.Token})
+			t.history.saw(happening{
+				At: e.holds[i].since, Kind: happenedAcquire, Name: e.Name, Who: who.text(), purpose: who.purpose,
+				client: clientOf(h), owner: h.Owner, Mode: h.Mode, alone: h.Mode == driver.Exclusive, Token: h.Token,
+			})
 		case e.holds[i].renews > before.renews:
 			t.history.saw(happening{At: now, Kind: happenedRenew, Name: e.Name, Who: who.text(), purpose: who.purpose, client: clientOf(h), owner: h.Owner, Left: before.ends.Sub(now)})
 		}
@@ -215,7 +218,7 @@ func (t *table) ending(now time.Time, name string, h driver.Hold, o held, why re
 	who := people(h)
 	s := happening{
 		At: now, Kind: happenedRelease, Name: name, Who: who.text(), purpose: who.purpose,
-		client: clientOf(h), owner: h.Owner, Token: h.Token, Held: now.Sub(o.since),
+		client: clientOf(h), owner: h.Owner, Token: h.Token, Held: now.Sub(o.since), alone: h.Mode == driver.Exclusive,
 	}
 	owner := driver.Ended{Name: name, Owner: h.Owner}
 	switch reason := why[owner]; {

@@ -1,0 +1,232 @@
+package dash
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// notes is what a test gives a history: each is seen or told.
+type notes []happening
+
+func (n notes) in(order []int) []string {
+	h := NewHistory()
+	for _, i := range order {
+		if n[i].told {
+			h.learned(n[i])
+		} else {
+			h.saw(n[i])
+		}
+	}
+	var rows []string
+	for _, s := range h.of("a", time.Time{}, 100, nil) {
+		rows = append(rows, s.Kind+" "+s.owner)
+	}
+	return rows
+}
+
+// orders returns the orders in which n things may come.
+func orders(n int) [][]int {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	var all [][]int
+	for _, o := range orders(n - 1) {
+		for at := 0; at <= len(o); at++ {
+			all = append(all, append(append(append([]int{}, o[:at]...), n-1), o[at:]...))
+		}
+	}
+	return all
+}
+
+// A program notices only at its next renewal that its lock is gone. What was seen
+// before is the same end.
+func TestHistoryHasOneEndOfAHold(t *testing.T) {
+	at := time.Now()
+	seen := happening{At: at, Kind: happenedRelease, Name: "a", client: "c", owner: "c:1", Held: 6 * time.Second}
+	for _, late := range []time.Duration{8 * time.Second, 40 * time.Second} {
+		lost := happening{
+			At: at.Add(late), Kind: happenedLose, Name: "a", Who: "me", client: "c", owner: "c:1", Token: 7,
+			Held: 6*time.Second + late, Why: "deleted", told: true,
+		}
+		for _, order := range orders(2) {
+			h := NewHistory()
+			for _, i := range order {
+				if i == 0 {
+					h.saw(seen)
+				} else {
+					h.learned(lost)
+				}
+			}
+			list := h.of("a", time.Time{}, 10, nil)
+			if len(list) != 1 || list[0].Kind != happenedLose {
+				t.Errorf("%s late, in order %v: got %+v, want the loss", late, order, list)
+				continue
+			}
+			if order[0] != 0 {
+				continue
+			}
+			want := fmt.Sprintf("by me after 6s: deleted; it noticed %s later", span(late))
+			if got := list[0].text(); got != want || !list[0].At.Equal(at) {
+				t.Errorf("%s late: got %q at %s, want %q when it was over", late, got, list[0].At.Sub(at), want)
+			}
+		}
+	}
+	// The end of an earlier hold of the same owner is another.
+	before := seen
+	before.At, before.Token = at.Add(-time.Minute), 6
+	lost := happening{At: at.Add(8 * time.Second), Kind: happenedLose, Name: "a", client: "c", owner: "c:1", Token: 7, Held: 14 * time.Second, told: true}
+	if got := (notes{before, lost}).in([]int{0, 1}); len(got) != 2 {
+		t.Errorf("got %q, want two ends of two holds", got)
+	}
+}
+
+// Who gets a lock tells it before anybody has seen, and before its last holder has
+// noticed, that it was taken from that. It reads in the order in which it was.
+func TestHistoryIsInTheOrderOfCauses(t *testing.T) {
+	at := time.Now()
+	ms := func(n int) time.Time { return at.Add(time.Duration(n) * time.Millisecond) }
+	first := happening{At: ms(-20_000), Kind: happenedAcquire, Name: "a", client: "x", owner: "x:1", Token: 1, alone: true, told: true}
+	second := happening{At: ms(5), Kind: happenedAcquire, Name: "a", client: "y", owner: "y:1", Token: 2, alone: true, told: true}
+	forced := happening{At: ms(10), Kind: happenedForce, Name: "a", client: "x", owner: "x:1", told: true}
+	seen := happening{At: ms(900), Kind: happenedForce, Name: "a", client: "x", owner: "x:1", Held: 20_900 * time.Millisecond}
+	released := happening{At: ms(900), Kind: happenedRelease, Name: "a", client: "x", owner: "x:1", Held: 20_900 * time.Millisecond}
+	lost := happening{At: ms(600), Kind: happenedLose, Name: "a", client: "x", owner: "x:1", Token: 1, Held: 20_600 * time.Millisecond, told: true}
+	with := func(alone bool, s happening) happening {
+		s.alone = alone
+		return s
+	}
+	for name, test := range map[string]struct {
+		notes notes
+		want  string // the latest first; | where either may be
+	}{
+		"forced, told":    {notes{first, second, forced}, "acquired y:1, forced x:1, acquired x:1"},
+		"forced, seen":    {notes{first, second, seen}, "acquired y:1, forced x:1, acquired x:1"},
+		"lost":            {notes{first, second, lost}, "acquired y:1, lost x:1, acquired x:1"},
+		"both":            {notes{first, second, forced, lost}, "acquired y:1, lost x:1, forced x:1, acquired x:1|acquired y:1, forced x:1, lost x:1, acquired x:1"},
+		"released":        {notes{first, second, released}, "acquired y:1, released x:1, acquired x:1"},
+		"writer, readers": {notes{first, with(false, second), with(true, released)}, "acquired y:1, released x:1, acquired x:1"},
+		"two readers":     {notes{with(false, first), with(false, second), released}, "released x:1, acquired y:1, acquired x:1"},
+		"not known which": {notes{with(false, first), with(false, second), forced}, "forced x:1, acquired y:1, acquired x:1"},
+		"told to be released": {notes{first, second, func() happening {
+			s := released
+			s.told, s.Token = true, 1
+			return s
+		}()}, "released x:1, acquired y:1, acquired x:1"}, // two held it at once: that is not to be hidden
+		"a later hold": {notes{second, func() happening {
+			s := lost
+			s.Token, s.Held = 3, 300*time.Millisecond
+			return s
+		}()}, "lost x:1, acquired y:1"},
+	} {
+		for _, order := range orders(len(test.notes)) {
+			got := strings.Join(test.notes.in(order), ", ")
+			ok := false
+			for want := range strings.SplitSeq(test.want, "|") {
+				ok = ok || got == want
+			}
+			if !ok {
+				t.Errorf("%s, in order %v: got %s, want %s", name, order, got, test.want)
+			}
+		}
+	}
+}
+
+// Each hold of a name has its renewals in one row, however many hold it at a time
+// and whatever happens in between.
+func TestHistoryFoldsAllRenewals(t *testing.T) {
+	h := NewHistory()
+	at := time.Now()
+	for round := range 10 {
+		for holder := range 3 {
+			at = at.Add(time.Second)
+			h.saw(happening{At: at, Kind: happenedRenew, Name: "pool", Who: fmt.Sprint("p", holder), client: "c", owner: fmt.Sprint("c:", holder), Left: time.Duration(20-round) * time.Second})
+		}
+		h.saw(happening{At: at, Kind: happenedWait, Name: "pool", Count: round})
+	}
+	renewals := func() (rows []string) {
+		for _, s := range h.of("pool", time.Time{}, 100, func(s *happening) bool { return s.Kind == happenedRenew }) {
+			rows = append(rows, s.text()+" "+span(s.Left))
+		}
+		return rows
+	}
+	if got, want := strings.Join(renewals(), ", "), "10 times by p2 11s, 10 times by p1 11s, 10 times by p0 11s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	// The next hold has renewals of its own, also of an owner that is used again.
+	h.saw(happening{At: at, Kind: happenedRelease, Name: "pool", Who: "p1", client: "c", owner: "c:1", Held: time.Minute})
+	h.saw(happening{At: at.Add(time.Second), Kind: happenedAcquire, Name: "pool", Who: "p1", client: "c", owner: "c:1"})
+	h.saw(happening{At: at.Add(2 * time.Second), Kind: happenedRenew, Name: "pool", Who: "p1", client: "c", owner: "c:1", Left: time.Second})
+	if got := renewals(); len(got) != 4 || got[0] != "by p1 1s" {
+		t.Errorf("got %q, want a row for the next hold", got)
+	}
+	if len(h.renewals) > 3 {
+		t.Errorf("got %d rows that may grow, want one for each that holds it", len(h.renewals))
+	}
+}
+
+// What was forgotten does not grow any more.
+func TestRenewalsAreForgotten(t *testing.T) {
+	h := NewHistory()
+	at := time.Now()
+	for i := range 2 * mostHappenings {
+		h.saw(happening{At: at, Kind: happenedRenew, Name: fmt.Sprint(i), client: "c", owner: "c:1"})
+	}
+	if len(h.renewals) != mostHappenings {
+		t.Errorf("got %d, want %d", len(h.renewals), mostHappenings)
+	}
+	h.saw(happening{At: at, Kind: happenedRenew, Name: "0", client: "c", owner: "c:1"})
+	if s := h.of("0", time.Time{}, 10, nil); len(s) != 1 || s[0].Count != 1 {
+		t.Errorf("got %+v, want a new row", s)
+	}
+}
+
+// What was lost, forced or expired is found among all that happened, however much
+// that is, together with a search or without.
+func TestHistoryIsFiltered(t *testing.T) {
+	d := Handler(holdfast.New(memhold.New(), nil), nil)
+	defer d.Close()
+	at := time.Now()
+	for i, kind := range []string{happenedLose, happenedForce, happenedExpire, happenedLate, happenedBusy} {
+		d.history.add(happening{At: at, Kind: kind, Name: fmt.Sprint("job-", i), Who: "ada"})
+		d.history.add(happening{At: at, Kind: kind, Name: "other", Who: "grace", purpose: purpose{Reason: "deploy"}})
+	}
+	for i := range 2 * historyRows {
+		d.history.add(happening{At: at.Add(time.Duration(i)), Kind: happenedAcquire, Name: fmt.Sprint("busy-", i)})
+	}
+	for address, want := range map[string]string{
+		"what=lost":                    "job-0 lost, other lost",
+		"what=forced":                  "job-1 forced, other forced",
+		"what=expired&q=ADA":           "job-2 expired",
+		"what=renewed+late&q=deploy":   "other renewed late",
+		"what=gave+up&q=job":           "job-4 gave up",
+		"what=lost&q=nobody":           "",
+		"q=job":                        "job-0 lost, job-1 forced, job-2 expired, job-3 renewed late, job-4 gave up",
+		"what=%3Cscript%3E&q=job-0":    "job-0 lost",
+		"what=acquired&q=busy-7&page=": "busy-7 acquired, busy-70 acquired, busy-71 acquired, busy-72 acquired, busy-73 acquired, busy-74 acquired, busy-75 acquired, busy-76 acquired, busy-77 acquired, busy-78 acquired, busy-79 acquired",
+	} {
+		v, err := url.ParseQuery(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := parseQuery("history", v)
+		c := d.historyContent(q, false)
+		var rows []string
+		for _, r := range c.data.(historyData).Rows {
+			rows = append(rows, r.Name+" "+r.Kind)
+		}
+		slices.Sort(rows)
+		if got := strings.Join(rows, ", "); got != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+		if again := parseQuery("history", q.values()); again != q {
+			t.Errorf("%s: updates are for %+v, want %+v", address, again, q)
+		}
+	}
+}
