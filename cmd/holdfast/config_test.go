@@ -311,6 +311,21 @@ func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
 	return nil
 }
 
+// The example in help configuration is one, and serve takes it.
+func TestExampleOfTheConfiguration(t *testing.T) {
+	_, example, _ := strings.Cut(configurationLong, "\n\n  url:")
+	example, _, _ = strings.Cut(example, "\n\n")
+	example = strings.ReplaceAll("  url:"+example, "\n  ", "\n")[2:]
+	dir := t.TempDir()
+	for name, text := range map[string]string{"holdfast.yaml": example, "users": "ada:" + hash(t, "lovelace") + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := call(t, bare("PASSWORD=x", "REDIS_PASSWORD=x"), "serve", "--config", filepath.Join(dir, "holdfast.yaml"))
+	got.want(t, exitUsage, "--cacert", "ca.pem") // the first file that the example does not come with
+}
+
 // What a configuration can say is in help configuration, by its last word.
 func TestEveryKeyIsExplained(t *testing.T) {
 	for _, key := range config.Keys() {

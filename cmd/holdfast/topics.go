@@ -39,7 +39,7 @@ to the user or to root and must not be writable for others.
       basic_file: users        # or token_file, or header and trusted
       header: X-Forwarded-User
       trusted: [10.0.0.0/8]
-    allow_unlock: false
+    allow_unlock: true         # operators may force locks
     operators: [ada, grace]
     names: ""                  # only names that begin with this
     counters: false
