@@ -143,6 +143,7 @@ func (h *History) push(s happening) {
 
 // parted notes that a hold began or ended: renewals from now on are of the next.
 func (h *History) parted(s *happening) {
+	delete(h.renewals, s.hold())
 	h.latest(s.Name, func(o *happening) bool {
 		if o.Kind == happenedRenew && s.about(o) && h.renewals[o.hold()] == o.number {
 			delete(h.renewals, o.hold())

@@ -50,6 +50,9 @@ func (s *happening) moveBefore(at time.Time) {
 // settle puts s where it belongs among what is known of its name, and what is known
 // where s shows that it belongs. The mutex is held.
 func (h *History) settle(s *happening) {
+	if !s.movable() && s.Kind != happenedAcquire {
+		return
+	}
 	var first *happening // the earliest grant that s made way for
 	h.latest(s.Name, func(o *happening) bool {
 		if o.madeWayFor(s) {
