@@ -174,7 +174,7 @@ func (b *Backend) grants(p place, channel, command, text string) string {
 	case quoted != nil:
 		return "+" + quoted[1]
 	case strings.Contains(text, "channel"):
-		return "&" + family(channel) + "*"
+		return "&" + b.layout.channels(channel) + "*"
 	case strings.Contains(text, "key"):
 		return "~" + p.lock + "* ~" + b.layout.prefix + "holdfast:*"
 	case command != "":

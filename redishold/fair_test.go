@@ -123,3 +123,27 @@ func TestPatternsOfKeys(t *testing.T) {
 		}
 	}
 }
+
+// The rule for a channel lets the user into no other kind of channel.
+func TestPatternsOfChannels(t *testing.T) {
+	for _, c := range []struct {
+		protocol   Protocol
+		name, want string
+	}{
+		{Redisson, "stock:42", "redisson_lock__channel:"},
+		{Redisson, "a:{t}:b", "redisson_lock__channel:"},
+		{Plain, "stock:42", "holdfast:free:"},
+		{Timestamp, "a:{t}:b", "holdfast:free:"},
+	} {
+		l := &layout{prefix: "app:", protocol: c.protocol}
+		if got := l.channels(l.place(c.name).channel); got != c.want {
+			t.Errorf("%s, %q: got %q, want %q", c.protocol, c.name, got, c.want)
+		}
+	}
+	l := &layout{}
+	for _, want := range []string{"redisson_rwlock:", "redisson_sc:"} {
+		if got := l.channels(want + "{orders}"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -121,6 +121,16 @@ func family(key string) string {
 	return key
 }
 
+// channels returns what all channels begin with that are of the kind of channel. The
+// channels of Plain and Timestamp have two words: one would let the user into those
+// of clients too.
+func (l *layout) channels(channel string) string {
+	if begins := l.protocol.releaseChannel(); strings.HasPrefix(channel, begins) {
+		return begins
+	}
+	return family(channel)
+}
+
 // client returns the key of a client's registration.
 func (l *layout) client(uuid string) string {
 	return l.prefix + "holdfast:client:" + uuid

@@ -337,7 +337,7 @@ func isNotOwner(err error, detail string) bool {
 func TestPlainLeastRightsAreEnough(t *testing.T) {
 	for _, protocol := range []redishold.Protocol{redishold.Plain, redishold.Timestamp} {
 		server := redistest.Start(t)
-		server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "&holdfast:*",
+		server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "&holdfast:free:*",
 			"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
 			"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+time")
 		b := redishold.New(connect(t, server.Addr(), "least", "secret"), &redishold.Options{Protocol: protocol})
