@@ -9,6 +9,13 @@ LONG    := internal/e2e/(locktest|conntest|dashtest)$$
 # Packages that need programs in other languages, and where those are kept.
 FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
 INTEROP ?= $(or $(HOLDFAST_INTEROP),$(HOME)/.cache/holdfast-interop)
+# The server that tests run on, where it is not the redis-server that is installed:
+# redis6, redis8, valkey8 or valkey9.
+SERVER  ?=
+SERVERS ?= $(or $(HOLDFAST_SERVERS),$(HOME)/.cache/holdfast-servers)
+ifneq ($(SERVER),)
+export HOLDFAST_REDIS_SERVER := $(SERVERS)/$(SERVER)/server
+endif
 
 .PHONY: help
 help: ## list the targets
@@ -73,7 +80,7 @@ tidy: ## go mod tidy in every module, with the workspace's own modules
 
 .PHONY: redis
 redis:
-	@sh .ci/redis
+	@HOLDFAST_SERVERS="$(SERVERS)" sh .ci/$(if $(SERVER),server $(SERVER),redis)
 
 .PHONY: databases
 databases:

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,12 +25,14 @@ import (
 // server is a real Redis, on a socket in a folder of its own.
 type server struct{ socket string }
 
-// startServer starts redis-server. Without it a test is skipped, but not in CI.
+// startServer starts redis-server, or the program that HOLDFAST_REDIS_SERVER names.
+// Without redis-server a test is skipped, but not in CI.
 func startServer(t *testing.T) server {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil && os.Getenv("CI") != "" {
-		t.Fatalf("redis-server is missing: %v", err)
+	chosen := os.Getenv("HOLDFAST_REDIS_SERVER")
+	binary, err := exec.LookPath(cmp.Or(chosen, "redis-server"))
+	if err != nil && (chosen != "" || os.Getenv("CI") != "") {
+		t.Fatalf("the server is missing: %v", err)
 	}
 	if err != nil {
 		t.Skipf("redis-server is missing: %v", err)
@@ -55,7 +58,7 @@ func startServer(t *testing.T) server {
 			return s
 		}
 		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("redis-server does not answer: %v", err)
+			t.Fatalf("%s does not answer: %v", binary, err)
 		}
 	}
 }

@@ -39,8 +39,9 @@ func (s *Server) addClock(c *config, _ ports) error {
 }
 
 // ShiftClock makes the server's wall clock d ahead of the true one, or behind it
-// if d is negative; 0 sets it right. It takes effect at once and stays over a
-// Restart. Without the option ShiftableClock it fails the test.
+// if d is negative; 0 sets it right. It stays over a Restart. When ShiftClock
+// returns, a server that answers goes by the new time. Without the option
+// ShiftableClock it fails the test.
 func (s *Server) ShiftClock(d time.Duration) {
 	s.helper()
 	if s.clock == "" {
@@ -49,7 +50,37 @@ func (s *Server) ShiftClock(d time.Duration) {
 	}
 	if err := s.shiftClock(d); err != nil {
 		s.fail(err)
+		return
 	}
+	if s.running() {
+		_ = poll(shiftLimit, func() error { return s.shows(d) }) // it may be busy, or wait for a cluster
+	}
+}
+
+// Servers ask for the time by turns of their event loop. Valkey 9 goes by the
+// monotonic clock in between, and notices a shift up to a tenth of a second later.
+const (
+	shiftLimit = time.Second
+	shiftSlack = 20 * time.Millisecond
+)
+
+// shows returns an error unless the server's time is d ahead.
+func (s *Server) shows(d time.Duration) error {
+	begin := time.Now()
+	reply, _ := s.within(shiftLimit).Do("TIME").([]any)
+	end := time.Now()
+	if len(reply) != 2 {
+		return fmt.Errorf("%s answers TIME with %v", s.addr, reply)
+	}
+	var seconds, micros int64
+	if _, err := fmt.Sscan(fmt.Sprint(reply...), &seconds, &micros); err != nil {
+		return err
+	}
+	at := time.Unix(seconds, micros*1000).Add(-d)
+	if at.Before(begin.Add(-shiftSlack)) || at.After(end.Add(shiftSlack)) {
+		return fmt.Errorf("%s is not %v ahead yet", s.addr, d)
+	}
+	return nil
 }
 
 // shiftClock writes in place: the server has the file mapped.

@@ -11,6 +11,7 @@ import (
 type Option func(*config)
 
 type config struct {
+	program          string
 	password         string
 	sentinelPassword string
 	timeout          time.Duration // NodeTimeout
@@ -73,7 +74,7 @@ func newConfig(opts []Option) (config, error) {
 		o(&c)
 	}
 	var err error
-	if c.tls != nil {
+	if c.program, err = program(); err == nil && c.tls != nil {
 		c.tls, err = newAuthority()
 	}
 	return c, err

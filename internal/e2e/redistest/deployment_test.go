@@ -101,7 +101,8 @@ func testPauseAndHeal(t *testing.T, d *redistest.Deployment) {
 	}
 	begin := time.Now()
 	heal(t, d)
-	if got := time.Since(begin); got > 7*time.Second {
+	tuned := d.Master("k").Release().Redis.Since(7, 0) // a Sentinel of Redis 6.2 cannot be made to look more often
+	if got := time.Since(begin); got > 7*time.Second && (tuned || d.Topology() != redistest.Sentinel) {
 		t.Errorf("healed after %v: it left to the sentinels what they do after 8 s", got)
 	}
 	if got := d.Master("k").Do("GET", "k"); got != any("v") {
@@ -306,7 +307,11 @@ func split(t *testing.T, d *redistest.Deployment) (m *redistest.Migration, from,
 		t.Fatal(err)
 	}
 	want(t, from.Do("GET", "{s}a"), "ASK")
-	want(t, from.Do("MGET", "{s}a", "{s}b"), "TRYAGAIN")
+	torn := "TRYAGAIN"
+	if !from.Release().Redis.Since(7, 0) {
+		torn = "ASK" // Redis 6.2 sends one on although only the new master says TRYAGAIN
+	}
+	want(t, from.Do("MGET", "{s}a", "{s}b"), torn)
 	want(t, to.Do("GET", "{s}a"), "MOVED")
 	if got := from.Do("GET", "{s}b"); got != any("2") {
 		t.Fatalf("got %v, want 2", got)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -15,9 +14,6 @@ const replicator, replicatorPassword = "replicator", "replicator-password"
 
 // runFleet starts the processes of a deployment.
 func runFleet(dir string, top Topology, opts []Option) (*fleet, error) {
-	if _, err := exec.LookPath(program); err != nil {
-		return nil, ErrMissing
-	}
 	c, err := newConfig(opts)
 	if err != nil {
 		return nil, err
@@ -165,7 +161,7 @@ func nodeID(i int) string { return fmt.Sprintf("%040x", i+1) }
 
 func (f *fleet) startSentinels() error {
 	for i := range 3 {
-		c := config{password: f.conf.sentinelPassword, tls: f.conf.tls, args: []string{"--sentinel"}, tune: tuneSentinel}
+		c := config{program: f.conf.program, password: f.conf.sentinelPassword, tls: f.conf.tls, args: []string{"--sentinel"}, tune: tuneSentinel}
 		if c.password != "" {
 			c = c.with(fmt.Sprintf("requirepass %q", c.password), fmt.Sprintf("sentinel sentinel-pass %q", c.password))
 		}

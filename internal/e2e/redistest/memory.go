@@ -1,5 +1,7 @@
 package redistest
 
+import "slices"
+
 // FillMemory makes the server behave as one that is full and may not evict:
 // commands that need memory are refused with OOM until FreeMemory or the
 // server's end. Nothing is stored for it: the limit falls below what is in use.
@@ -13,7 +15,7 @@ func (s *Server) FillMemory() {
 		return
 	}
 	old := s.Map("CONFIG", "GET", "maxmemory*")
-	if err := s.command("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction"); err != nil {
+	if err := s.configure("maxmemory-policy", "noeviction", "maxmemory", "1"); err != nil {
 		s.fail(err)
 		return
 	}
@@ -38,5 +40,16 @@ func (s *Server) freeMemory() error {
 	if limits == nil {
 		return nil
 	}
-	return s.command(append([]string{"CONFIG", "SET"}, limits...)...)
+	return s.configure(limits...)
+}
+
+// configure sets names and values in their order, one by one: Redis 6.2 takes no
+// more at a time.
+func (s *Server) configure(settings ...string) error {
+	for pair := range slices.Chunk(settings, 2) {
+		if err := s.command("CONFIG", "SET", pair[0], pair[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

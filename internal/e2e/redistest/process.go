@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
-// process is one run of redis-server.
+// process is one run of a server.
 type process struct {
 	cmd  *exec.Cmd
 	done <-chan struct{} // closed when the process is gone
 }
 
-// startProcess starts redis-server with the configuration file conf, then args,
-// with env added to its environment, and appends what it prints to the file log.
-func startProcess(conf, log string, args, env []string) (*process, error) {
+// startProcess starts program with the configuration file conf, then args, with
+// env added to its environment, and appends what it prints to the file log.
+func startProcess(program, conf, log string, args, env []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err

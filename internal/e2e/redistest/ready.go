@@ -84,6 +84,10 @@ func (s *Server) offset(field string) (int, error) {
 	return strconv.Atoi(infoField(info, field))
 }
 
+// staleFlag is what a Sentinel of Valkey 9 has of another one after a fail-over,
+// until it asks it about a master again. Others forget the answer of itself.
+const staleFlag = ",master_down"
+
 // sentinelReady returns an error unless the sentinel s knows and reaches all.
 func (f *fleet) sentinelReady(s, master *Server) error {
 	seen, _ := s.table("MASTERS")
@@ -105,7 +109,8 @@ func (f *fleet) sentinelReady(s, master *Server) error {
 			return fmt.Errorf("sentinel %s knows %d %s, want %d", s.addr, len(seen), group.command, group.want)
 		}
 		for _, peer := range seen {
-			if peer["flags"] != group.flags || group.flags == "slave" && peer["master-link-status"] != "ok" {
+			flags := strings.TrimSuffix(peer["flags"], staleFlag)
+			if flags != group.flags || group.flags == "slave" && peer["master-link-status"] != "ok" {
 				return fmt.Errorf("sentinel %s sees %s as %s, link %q", s.addr, peer["name"], peer["flags"], peer["master-link-status"])
 			}
 		}

@@ -1,9 +1,10 @@
-// Package redistest starts real redis-server processes for tests.
+// Package redistest starts real servers of Redis or Valkey for tests.
 //
 // A server listens on the loopback only, keeps its data in a temporary folder
-// and ends with the test, also when the test program is killed (on Linux). It
-// needs redis-server on PATH; where that is missing, Start skips the test, or
-// fails it when the environment variable CI is set.
+// and ends with the test, also when the test program is killed (on Linux). Its
+// program is redis-server on PATH, or what the environment variable ProgramEnv
+// names. Where redis-server is missing, Start skips the test, or fails it when the
+// environment variable CI is set; a program that ProgramEnv names must be there.
 package redistest
 
 import (
@@ -12,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,16 +22,9 @@ import (
 	"time"
 )
 
-const (
-	program = "redis-server"
-
-	// startLimit bounds how long a server may take to answer, with its data
-	// loaded. It takes about 10 ms on an idle machine.
-	startLimit = 15 * time.Second
-)
-
-// ErrMissing says that redis-server is not on PATH.
-var ErrMissing = errors.New("redis-server is not on PATH; install it (Debian: apt-get install redis-server) to run this test")
+// startLimit bounds how long a server may take to answer, with its data loaded. It
+// takes about 10 ms on an idle machine.
+const startLimit = 15 * time.Second
 
 // errPortTaken says that somebody else took the port between choosing and
 // binding it.
@@ -47,16 +40,17 @@ type Server struct {
 // state is shared by all the copies of a Server that Bind makes. What stands
 // above mu does not change.
 type state struct {
-	dir    string
-	conf   string   // path of its configuration file
-	args   []string // of the command line, behind the configuration file
-	env    []string
-	tune   func(*Server) // runs whenever the server has started; may be nil
-	tls    *tls.Config
-	peer   string // the address that other servers and the sentinels know it by
-	socket string
-	temp   string // folder of the socket, if it is not in dir; removed by Close
-	clock  string // the file with the offset of its clock; "" if it cannot be shifted
+	program string
+	dir     string
+	conf    string   // path of its configuration file
+	args    []string // of the command line, behind the configuration file
+	env     []string
+	tune    func(*Server) // runs whenever the server has started; may be nil
+	tls     *tls.Config
+	peer    string // the address that other servers and the sentinels know it by
+	socket  string
+	temp    string // folder of the socket, if it is not in dir; removed by Close
+	clock   string // the file with the offset of its clock; "" if it cannot be shifted
 
 	mu     sync.Mutex
 	proc   *process // nil while killed
@@ -90,9 +84,6 @@ func skip(t testing.TB, err error) {
 // in dir. It returns ErrMissing where redis-server is not on PATH. The caller
 // must call Close, and dir is the caller's to remove.
 func Run(dir string, opts ...Option) (*Server, error) {
-	if _, err := exec.LookPath(program); err != nil {
-		return nil, ErrMissing
-	}
 	c, err := newConfig(opts)
 	if err != nil {
 		return nil, err
@@ -125,7 +116,7 @@ func runOn(dir string, c config) (*Server, error) {
 func prepare(dir string, c config, at ports) (*Server, error) {
 	s := &Server{
 		Admin: At(loopback(at.plain), c.password),
-		state: &state{dir: dir, conf: filepath.Join(dir, "redis.conf"), args: c.args, tune: c.tune},
+		state: &state{program: c.program, dir: dir, conf: filepath.Join(dir, "redis.conf"), args: c.args, tune: c.tune},
 	}
 	s.peer = s.Addr()
 	// a log left by an attempt on another port would explain the wrong failure
@@ -273,7 +264,7 @@ func (s *Server) unpause() error {
 // only.
 func (s *Server) launch(args ...string) error {
 	before := s.logged()
-	p, err := startProcess(s.conf, s.logFile(), append(slices.Clip(s.args), args...), s.env)
+	p, err := startProcess(s.program, s.conf, s.logFile(), append(slices.Clip(s.args), args...), s.env)
 	if err != nil {
 		return err
 	}
@@ -321,5 +312,5 @@ func (s *Server) startError(what string, before int64) error {
 		return errPortTaken
 	}
 	const tail = 2000
-	return fmt.Errorf("%s %s; the end of its log: %s", program, what, log[max(0, len(log)-tail):])
+	return fmt.Errorf("%s %s; the end of its log: %s", s.program, what, log[max(0, len(log)-tail):])
 }

@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"flag"
 	"net"
@@ -152,10 +153,11 @@ func TestPassword(t *testing.T) {
 }
 
 func TestOptionsReachTheServer(t *testing.T) {
-	s := start(t, redistest.MaxMemory("4mb", "allkeys-lru"), redistest.Conf("busy-reply-threshold 123"))
-	got := s.Map("CONFIG", "GET", "maxmemory", "maxmemory-policy", "busy-reply-threshold")
-	if got["maxmemory"] != "4194304" || got["maxmemory-policy"] != "allkeys-lru" || got["busy-reply-threshold"] != "123" {
-		t.Fatalf("got %v", got)
+	s := start(t, redistest.MaxMemory("4mb", "allkeys-lru"), redistest.Conf("lua-time-limit 123"))
+	for name, want := range map[string]string{"maxmemory": "4194304", "maxmemory-policy": "allkeys-lru", "lua-time-limit": "123"} {
+		if got := s.Map("CONFIG", "GET", name); got[name] != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
 	}
 }
 
@@ -225,6 +227,7 @@ func TestRestartKeepsAddressAndWithAOFTheData(t *testing.T) {
 }
 
 func TestMissingServer(t *testing.T) {
+	t.Setenv(redistest.ProgramEnv, "")
 	t.Setenv("PATH", t.TempDir())
 	if _, err := redistest.Run(t.TempDir()); !errors.Is(err, redistest.ErrMissing) {
 		t.Fatalf("got %v, want ErrMissing", err)
@@ -234,6 +237,31 @@ func TestMissingServer(t *testing.T) {
 		if got := outcome(t); got != want {
 			t.Fatalf("with CI=%q Start ended in %q, want %q", ci, got, want)
 		}
+	}
+}
+
+// Tests on a server that somebody chose fail where it is missing: nothing must pass
+// for a run on it that was none.
+func TestChosenServer(t *testing.T) {
+	path, err := exec.LookPath(cmp.Or(os.Getenv(redistest.ProgramEnv), "redis-server"))
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("CI", "")
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv(redistest.ProgramEnv, filepath.Join(t.TempDir(), "valkey-server"))
+	if got := outcome(t); got != "fatal" {
+		t.Errorf("without the chosen server Start ended in %q, want fatal", got)
+	}
+	// The name of the program is its own.
+	chosen := filepath.Join(t.TempDir(), "other-server")
+	if err := os.WriteFile(chosen, []byte("#!/bin/sh\nexec "+path+` "$@"`), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv(redistest.ProgramEnv, chosen)
+	d := redistest.StartDeployment(t, redistest.Sentinel)
+	if info := d.Sentinels()[0].String("INFO", "server"); !strings.Contains(info, "_mode:sentinel") {
+		t.Errorf("got %q, want a Sentinel", info)
 	}
 }
 
