@@ -48,6 +48,7 @@ func (r replicated) await(replicas int64) {
 		info := r.String("INFO", "replication")
 		online := strings.Count(info, "state=online")
 		if strings.Contains(info, fmt.Sprintf("connected_slaves:%d\r\n", replicas)) && int64(online) == replicas {
+			r.AwaitReplicas(int(replicas))
 			return
 		}
 		if time.Now().After(end) {

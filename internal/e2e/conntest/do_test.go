@@ -456,15 +456,8 @@ func TestReplicas(t *testing.T) {
 		if r[1].Err != nil || r[1].Value != int64(2) {
 			e.Errorf("beside it: got %v, error %v, want 2", r[1].Value, r[1].Err)
 		}
-		// A diskless master calls a replica online up to a second before it sends writes.
-		e.server.Do("CONFIG", "SET", "repl-diskless-sync", "no")
-		replica := redistest.Start(e.T, redistest.Conf("replicaof "+strings.Replace(e.server.Addr(), ":", " ", 1)))
-		for ctx := within(e, 10*time.Second); !strings.Contains(e.server.String("INFO", "replication"), "state=online"); {
-			if ctx.Err() != nil {
-				e.Fatalf("replica %s does not get online", replica.Addr())
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		redistest.Start(e.T, redistest.Conf("replicaof "+strings.Replace(e.server.Addr(), ":", " ", 1)))
+		e.server.AwaitReplicas(1)
 		if r := e.conn.Do(within(e, 5*time.Second), must); r[0].Err != nil || r[0].Value != int64(3) {
 			e.Errorf("with a replica: got %v, error %v, want 3", r[0].Value, r[0].Err)
 		}

@@ -2,6 +2,8 @@ package redistest_test
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -317,6 +319,21 @@ func split(t *testing.T, d *redistest.Deployment) (m *redistest.Migration, from,
 		t.Fatalf("got %v, want 2", got)
 	}
 	return m, from, to
+}
+
+// A node from Redis 7.2 on, and of Valkey, that does not know its shard leaves
+// itself out of CLUSTER SHARDS, and clients miss its slots.
+func TestNodesKnowTheirShards(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, redistest.Cluster)
+	d.Servers()[0].Needs(redistest.ShardedChannels) // which came with CLUSTER SHARDS
+	for _, s := range d.Servers() {
+		shards, _ := s.Do("CLUSTER", "SHARDS").([]any)
+		_, port, _ := net.SplitHostPort(s.Addr())
+		if text := fmt.Sprint(shards); len(shards) != 3 || !strings.Contains(text, "port "+port+" ") {
+			t.Errorf("%s: got shards %v, want three, itself among them", s.Addr(), text)
+		}
+	}
 }
 
 func TestSlot(t *testing.T) {

@@ -110,8 +110,12 @@ func (f *fleet) startCluster() error {
 		}
 		f.servers = append(f.servers, s)
 	}
+	release, err := programRelease(f.conf.program)
+	if err != nil {
+		return err
+	}
 	for i, s := range f.servers {
-		if err := os.WriteFile(filepath.Join(s.dir, "nodes.conf"), f.nodesConf(i), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, "nodes.conf"), f.nodesConf(i, release), 0o600); err != nil {
 			return err
 		}
 	}
@@ -135,8 +139,9 @@ func (f *fleet) node() config {
 	return c
 }
 
-// nodesConf returns the nodes.conf of the node i.
-func (f *fleet) nodesConf(i int) []byte {
+// nodesConf returns the nodes.conf of the node i. Without the id of its shard a
+// master from Redis 7.2 on leaves itself out of CLUSTER SHARDS.
+func (f *fleet) nodesConf(i int, r Release) []byte {
 	var b strings.Builder
 	masters := len(f.servers) / 2
 	for j, s := range f.servers {
@@ -149,7 +154,11 @@ func (f *fleet) nodesConf(i int) []byte {
 		if j == i {
 			flags = "myself," + flags
 		}
-		fmt.Fprintf(&b, "%s %s@%d %s %s 0 0 %d connected%s\n", nodeID(j), s.peer, portOf(s.peer)+busOffset, flags, master, epoch, slots)
+		shard := ""
+		if r.Redis.Since(7, 2) {
+			shard = ",,shard-id=" + nodeID(100+j%masters) // the empty field is for a host name
+		}
+		fmt.Fprintf(&b, "%s %s@%d%s %s %s 0 0 %d connected%s\n", nodeID(j), s.peer, portOf(s.peer)+busOffset, shard, flags, master, epoch, slots)
 	}
 	fmt.Fprintf(&b, "vars currentEpoch %d lastVoteEpoch 0\n", masters)
 	return []byte(b.String())

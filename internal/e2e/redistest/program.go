@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 )
 
 // ProgramEnv is the environment variable that names the program of the servers: a
@@ -33,4 +34,17 @@ func program() (string, error) {
 	default:
 		return "", ErrMissing
 	}
+}
+
+// programRelease returns which server the program is.
+func programRelease(path string) (Release, error) {
+	out, err := exec.Command(path, "--version").Output() // such as "Redis server v=7.0.15 sha=…"
+	name, rest, found := strings.Cut(string(out), " server v=")
+	if err != nil || !found {
+		return Release{}, fmt.Errorf("%s --version: got %q, error %w", path, out, err)
+	}
+	if name == "Valkey" {
+		return Release{Redis: Version{7, 2}, Valkey: version(rest)}, nil
+	}
+	return Release{Redis: version(rest)}, nil
 }

@@ -1,6 +1,10 @@
 package redistest
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
 
 // CutReplication cuts the replicas off from master, and they cannot come back:
 // the user as which they log in is switched off there, and their links are
@@ -28,6 +32,24 @@ func (d *Deployment) HealReplication(master *Server) {
 	}
 	if err := master.admit(true); err != nil {
 		d.fail(err)
+	}
+}
+
+// AwaitReplicas returns when n replicas have acknowledged a write that it makes. A
+// master may call a replica online before: a diskless one up to a second before it
+// sends it writes, and the replica of a Valkey 9 acknowledges none for a second.
+// After 10 s it fails the test.
+func (a Admin) AwaitReplicas(n int) {
+	a.helper()
+	const limit = 10 * time.Second
+	c := a.within(limit + replyLimit).mustDial()
+	defer c.close()
+	if err, failed := c.do("SET", "await-replicas", "1", "PX", "1").(error); failed {
+		a.fail(err)
+	}
+	reply := c.do("WAIT", strconv.Itoa(n), strconv.FormatInt(limit.Milliseconds(), 10))
+	if got, ok := reply.(int64); !ok || got < int64(n) {
+		a.fail(fmt.Errorf("got %v replicas within %v, want %d: %v", reply, limit, n, a.Do("INFO", "replication")))
 	}
 }
 
