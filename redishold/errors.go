@@ -48,6 +48,9 @@ func (b *Backend) classify(p place, err error) error {
 	case meansNoRightInside:
 		e.kinds = []error{driver.ErrRefused}
 		e.advice = "grant the user " + b.grants(p, p.channel, "", reply.Text)
+	case meansNoDatabase:
+		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
+		e.advice = databaseAdvice
 	case meansNoRoom:
 		e.kinds = []error{driver.ErrRefused}
 	case meansWrongType:
@@ -72,10 +75,14 @@ func classifyLogin(err error) error {
 		return e
 	case meansNever:
 		e.advice = "check the user and the password"
+	case meansNoDatabase:
+		e.advice = databaseAdvice
 	}
 	e.kinds = append(e.kinds, driver.ErrRefused)
 	return e
 }
+
+const databaseAdvice = "choose a database that the servers have; in a cluster there is only 0, before Valkey 9 and its setting cluster-databases"
 
 // meaning is what a server's error says about the call that it answers.
 type meaning int
@@ -86,6 +93,7 @@ const (
 	meansNever                        // nothing was done; trying again is no use
 	meansNoRight                      // as meansNever: the user lacks a right
 	meansNoRightInside                // a command inside the script lacked it; those before it were run
+	meansNoDatabase                   // as meansNever: the client's connections are for a database that is not there
 	meansNoRoom                       // the server takes no writes; those that need no memory were run
 	meansWrongType                    // the key holds something else
 )
@@ -98,8 +106,11 @@ func meaningOf(text string) meaning {
 	if strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
 		return meansNoRightInside
 	}
-	if strings.Contains(text, "max number of clients reached") {
+	switch {
+	case strings.Contains(text, "max number of clients reached"):
 		return meansLater
+	case strings.Contains(text, "SELECT is not allowed in cluster mode"), strings.Contains(text, "DB index is out of range"):
+		return meansNoDatabase // to the SELECT that begins a connection: no script has one
 	}
 	switch codeOf(text) {
 	case "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MOVED", "ASK", "NOSCRIPT":

@@ -31,6 +31,9 @@ func TestServerErrors(t *testing.T) {
 
 		{"NOAUTH Authentication required.", both, ""},
 		{"WRONGPASS invalid username-password pair or user is disabled.", both, ""},
+		{"ERR SELECT is not allowed in cluster mode", both, "Valkey 9"},
+		{"ERR DB index is out of range", both, "cluster-databases"},
+		{"DB index is out of range", both, "cluster-databases"},
 		{"CROSSSLOT Keys in request don't hash to the same slot", both, ""},
 		{"NOPERM this user has no permissions to run the 'evalsha' command", both, "+evalsha"},
 		{"NOPERM this user has no permissions to access one of the keys used as arguments", both, "~stock:42* ~app:holdfast:*"},

@@ -127,8 +127,13 @@ func TestOpenCluster(t *testing.T) {
 	mustLock(t, "valkey+cluster://:secret@"+noServer+","+seeds[1]+","+noServer, nil)
 	mustLock(t, "redis://:secret@"+d.ReplicasOf(d.Master("a"))[0].Addr(), nil)
 
-	mustNotOpen(t, "redis://:secret@"+seeds[0]+"/1", "url", "no databases but 0")
-	mustNotOpen(t, "redis+cluster://:secret@"+seeds[0]+"/1", "url", "no databases but 0")
+	noDatabase := "only clusters of Valkey 9 or newer"
+	if redistest.Has(t, redistest.ClusterDatabases) {
+		noDatabase = "no database 1" // unless cluster-databases says more
+	}
+	mustNotOpen(t, "redis://:secret@"+seeds[0]+"/1", "refused", noDatabase)
+	mustNotOpen(t, "redis+cluster://:secret@"+seeds[0]+"/1", "refused", noDatabase)
+	mustNotOpen(t, "redis+cluster://:secret@"+seeds[0]+","+seeds[1]+"/1", "refused", noDatabase)
 	mustNotOpen(t, "redis+cluster://:wrong@"+seeds[0]+","+seeds[1], "refused", "WRONGPASS")
 	mustNotOpen(t, "redis+cluster://"+seeds[0], "refused", "NOAUTH")
 	mustNotOpen(t, "redis+cluster://:secret@"+noServer+","+noServer, "unready", noServer)
@@ -158,6 +163,7 @@ func TestOpenOneServer(t *testing.T) {
 	mustLock(t, d.URL(), nil)
 	mustLock(t, "redis://:secret@"+addr+"/4", nil)
 	mustLock(t, "unix://:secret@"+d.Servers()[0].Socket()+"?db=2", nil)
+	mustNotOpen(t, "redis://:secret@"+addr+"/99", "refused", "no database 99")
 	mustNotOpen(t, "redis+cluster://:secret@"+addr, "url", "no node of a cluster")
 	mustNotOpen(t, "redis://:secret@"+addr+"?addr="+addr, "url", "no node of a cluster")
 	mustNotOpen(t, "redis+sentinel://"+addr+"/mymaster", "refused", "NOAUTH")

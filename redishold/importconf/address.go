@@ -117,7 +117,7 @@ func decodeRedisson(text string) (string, error) {
 }
 
 // locate fills in where the servers are. All addresses are of one kind.
-func (s *Settings) locate(d Deployment, servers []address, name entry) error {
+func (s *Settings) locate(d Deployment, servers []address) error {
 	s.Deployment = d
 	for _, a := range servers {
 		switch {
@@ -131,9 +131,6 @@ func (s *Settings) locate(d Deployment, servers []address, name entry) error {
 	s.TLS.Enabled = s.TLS.Enabled || servers[0].encrypts
 	if d == Replicated && len(servers) == 1 {
 		s.Deployment = Single // the address of the master, then
-	}
-	if s.Deployment == Cluster && s.Database != 0 {
-		return name.fault("a cluster has no databases but 0")
 	}
 	s.makeURL()
 	return nil
@@ -158,6 +155,7 @@ func (s *Settings) makeURL() {
 		}
 	case Cluster:
 		u.Scheme += "+cluster"
+		u.Path = database
 	case Replicated:
 		for _, addr := range s.Addrs {
 			u.Host, u.Path = addr, database

@@ -17,8 +17,8 @@ import (
 // of the Java program too. nil knows none.
 //
 // It is an error if there are none or several servers' configurations, no address,
-// a key twice, a placeholder that is not set, a value that is none for its key, a
-// database of a cluster, or certificates in a form that cannot be read here.
+// a key twice, a placeholder that is not set, a value that is none for its key, or
+// certificates in a form that cannot be read here.
 func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, error) {
 	s, err := redisson(string(file), env)
 	if err != nil {

@@ -19,7 +19,6 @@ func (r *redissonReader) build() error {
 // addresses.
 func (r *redissonReader) servers() error {
 	s := &r.settings
-	database := r.given["database"]
 	var err error
 	if s.Database, err = r.given.number("database"); err != nil {
 		return err
@@ -51,7 +50,7 @@ func (r *redissonReader) servers() error {
 			return e.fault("an address ends with its port; the database has a key of its own")
 		}
 	}
-	if err := s.locate(kind, servers, database); err != nil {
+	if err := s.locate(kind, servers); err != nil {
 		return err
 	}
 	data := servers

@@ -150,6 +150,25 @@ func TestURLs(t *testing.T) {
 	}
 }
 
+// Redisson selects the database of a cluster, where the servers have it. Spring does
+// not, and its programs must be met where they are.
+func TestDatabaseOfACluster(t *testing.T) {
+	s, err := importconf.Redisson([]byte("clusterServersConfig: {nodeAddresses: ['redis://a:1', 'redis://b:1'], database: 3}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.URL != "redis+cluster://a:1,b:1/3" || s.Database != 3 || len(s.Ignored) != 0 {
+		t.Errorf("Redisson: got %s, database %d, ignored %v", s.URL, s.Database, s.Ignored)
+	}
+	s, err = importconf.Spring([]byte("spring.redis.cluster.nodes=a:1,b:1\nspring.redis.database=3\n"), "a.properties", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.URL != "redis+cluster://a:1,b:1" || s.Database != 0 || len(s.Ignored) != 1 || s.Ignored[0].Key != "spring.redis.database" || s.Ignored[0].Line != 2 {
+		t.Errorf("Spring: got %s, database %d, ignored %v", s.URL, s.Database, s.Ignored)
+	}
+}
+
 // TestSentinelCredentialsInAddresses: they are those of the Sentinels, as with
 // Redisson.
 func TestSentinelCredentialsInAddresses(t *testing.T) {

@@ -21,10 +21,10 @@ import (
 // listed as ignored.
 //
 // It is an error if there is no key of Redis, a key twice in a document, a
-// placeholder that is not set, a value that is none for its key, a database of a
-// cluster, one beside a URL that does not name the same, certificates in a form
-// that cannot be read here, or if the settings are in another file
-// (spring.redis.redisson.file): that one is for Redisson.
+// placeholder that is not set, a value that is none for its key, a database beside
+// a URL that does not name the same, certificates in a form that cannot be read
+// here, or if the settings are in another file (spring.redis.redisson.file): that
+// one is for Redisson.
 func Spring(file []byte, name string, env func(name string) (string, bool)) (*Settings, error) {
 	var properties []document
 	var err error

@@ -74,9 +74,7 @@ func (r *springReader) servers() error {
 // several fills in the nodes of a deployment.
 func (r *springReader) several(kind Deployment, nodes string) error {
 	s := &r.settings
-	database := r.given["database"]
-	var err error
-	if s.Database, err = r.given.number("database"); err != nil {
+	if err := r.database(kind); err != nil {
 		return err
 	}
 	e, _, err := r.given.take(nodes)
@@ -113,7 +111,19 @@ func (r *springReader) several(kind Deployment, nodes string) error {
 	if s.Username, s.Password, err = r.given.credentials(nil, [2]string{"username", "password"}); err != nil {
 		return err
 	}
-	return s.locate(kind, servers, database)
+	return s.locate(kind, servers)
+}
+
+// database reads the number of the database. For a cluster, Spring and Redisson's
+// starter (4.7 still) do not pass it on: the Java programs are in database 0.
+func (r *springReader) database(kind Deployment) error {
+	s, e := &r.settings, r.given["database"]
+	var err error
+	if s.Database, err = r.given.number("database"); err == nil && kind == Cluster && s.Database != 0 {
+		s.Database = 0
+		s.Ignored = append(s.Ignored, e.ignored("Spring uses none with a cluster: its programs are in database 0"))
+	}
+	return err
 }
 
 func (r *springReader) sentinels(nodes entry) error {
@@ -156,14 +166,13 @@ func (r *springReader) single() error {
 	if a.hostport, err = hostport(host + ":" + strconv.Itoa(port)); err != nil {
 		return e.fault("%v", err)
 	}
-	database := r.given["database"]
 	if s.Database, err = r.given.number("database"); err != nil {
 		return err
 	}
 	if s.Username, s.Password, err = r.given.credentials(nil, [2]string{"username", "password"}); err != nil {
 		return err
 	}
-	return s.locate(Single, []address{a}, database)
+	return s.locate(Single, []address{a})
 }
 
 // byURL fills in the server that a URL names. It goes before the other keys, which
@@ -197,7 +206,7 @@ func (r *springReader) byURL(e entry) error {
 	}
 	a.from = e
 	s.Username, s.Password = a.user, a.password
-	return s.locate(Single, []address{a}, e)
+	return s.locate(Single, []address{a})
 }
 
 // parseSpringURL reads a URL, in which one word before the host is a password, and

@@ -41,7 +41,11 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 	case errors.As(err, &wrong):
 		return fmt.Errorf("open %s: %w", where, err)
 	case refused && strings.Contains(reply.Error(), "SELECT is not allowed in cluster mode"):
-		return fmt.Errorf("open %s: %w", where, errClusterDatabase)
+		return fmt.Errorf("open %s: %w: only clusters of Valkey 9 or newer have databases other than 0; name none",
+			where, &redishold.ReplyError{Text: reply.Error()})
+	case refused && strings.Contains(reply.Error(), "DB index is out of range"):
+		return fmt.Errorf("open %s: %w: there is no database %d; how many there are is the server's setting databases, in a cluster of Valkey 9 cluster-databases",
+			where, &redishold.ReplyError{Text: reply.Error()}, t.option.SelectDB)
 	case refused && t.deployment == onlyCluster && strings.Contains(reply.Error(), "cluster support disabled"):
 		return fmt.Errorf("open %s: %w", where, errNoCluster())
 	case refused:

@@ -78,7 +78,8 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 		{"silent node", "redis+cluster://" + gone + "," + mute, "not reached", mute},
 		{"cluster not formed", "redis://" + unformed, "not reached", "not formed"},
 		{"cluster not formed", "redis+cluster://" + gone + "," + unformed, "not reached", "not formed"},
-		{"database of a cluster", "redis://:secret@" + unformed + "/3", "url", "no databases but 0"},
+		{"database of a cluster", "redis://:secret@" + unformed + "/3", "refused", "only clusters of Valkey 9 or newer"},
+		{"database of a cluster", "redis+cluster://:secret@" + unformed + "," + unformed + "/3", "refused", "only clusters of Valkey 9 or newer"},
 		{"slots untold", "redis://" + secretive, "refused", "cluster|slots"},
 
 		{"Sentinel", "redis+sentinel://:secret@" + knows(server) + "/mymaster", "none", ""},

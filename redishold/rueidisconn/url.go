@@ -160,16 +160,11 @@ func (t *target) checkSocket() error {
 }
 
 func (t *target) checkDatabase() error {
-	switch db := t.option.SelectDB; {
-	case db < 0:
+	if db := t.option.SelectDB; db < 0 {
 		return fmt.Errorf("redis URL has the invalid database number %d", db)
-	case db > 0 && t.deployment == onlyCluster:
-		return fmt.Errorf("redis URL names a cluster and database %d: %w", db, errClusterDatabase)
 	}
-	return nil
+	return nil // whether there is such a database, also in a cluster, the servers know
 }
-
-var errClusterDatabase = errors.New("a cluster has no databases but 0")
 
 // asksForTLS reports whether connections shall be encrypted.
 func (t *target) asksForTLS() bool { return t.option.TLSConfig != nil }

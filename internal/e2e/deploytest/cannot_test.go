@@ -37,7 +37,12 @@ func TestWhatCannotWork(t *testing.T) {
 		"database in a cluster": {func(ctx context.Context, _ *testing.T) error {
 			_, err := rueidisconn.Open(ctx, cluster.URL()+"/3", nil)
 			return err
-		}, nil, "no databases but 0"},
+		}, nil, "Valkey 9"},
+		"database in a cluster, go-redis": {func(ctx context.Context, t *testing.T) error {
+			conn, shut := databaseByGoRedis(cluster)
+			t.Cleanup(shut)
+			return lockOnce(ctx, t, redishold.New(conn, nil), "a")
+		}, driver.ErrRefused, "Valkey 9"},
 		"braces in a cluster": {func(ctx context.Context, t *testing.T) error {
 			return lockOnce(ctx, t, onCluster(ctx, t, cluster), "order}{7")
 		}, driver.ErrRefused, "cannot place"},

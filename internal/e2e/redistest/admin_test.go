@@ -89,8 +89,8 @@ func TestListen(t *testing.T) {
 }
 
 func TestListenSharded(t *testing.T) {
+	redistest.Needs(t, redistest.ShardedChannels)
 	s := start(t)
-	s.Needs(redistest.ShardedChannels)
 	sharded := s.ListenSharded("sh")
 	s.Do("PUBLISH", "sh", "classic")
 	s.Do("SPUBLISH", "sh", "sharded")

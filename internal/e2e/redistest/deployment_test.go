@@ -103,7 +103,7 @@ func testPauseAndHeal(t *testing.T, d *redistest.Deployment) {
 	}
 	begin := time.Now()
 	heal(t, d)
-	tuned := d.Master("k").Release().Redis.Since(7, 0) // a Sentinel of Redis 6.2 cannot be made to look more often
+	tuned := redistest.ReleaseOf(t).Redis.Since(7, 0) // a Sentinel of Redis 6.2 cannot be made to look more often
 	if got := time.Since(begin); got > 7*time.Second && (tuned || d.Topology() != redistest.Sentinel) {
 		t.Errorf("healed after %v: it left to the sentinels what they do after 8 s", got)
 	}
@@ -310,7 +310,7 @@ func split(t *testing.T, d *redistest.Deployment) (m *redistest.Migration, from,
 	}
 	want(t, from.Do("GET", "{s}a"), "ASK")
 	torn := "TRYAGAIN"
-	if !from.Release().Redis.Since(7, 0) {
+	if !redistest.ReleaseOf(t).Redis.Since(7, 0) {
 		torn = "ASK" // Redis 6.2 sends one on although only the new master says TRYAGAIN
 	}
 	want(t, from.Do("MGET", "{s}a", "{s}b"), torn)
@@ -325,8 +325,8 @@ func split(t *testing.T, d *redistest.Deployment) (m *redistest.Migration, from,
 // itself out of CLUSTER SHARDS, and clients miss its slots.
 func TestNodesKnowTheirShards(t *testing.T) {
 	t.Parallel()
+	redistest.Needs(t, redistest.ShardedChannels) // as old as CLUSTER SHARDS
 	d := deploy(t, redistest.Cluster)
-	d.Servers()[0].Needs(redistest.ShardedChannels) // which came with CLUSTER SHARDS
 	for _, s := range d.Servers() {
 		shards, _ := s.Do("CLUSTER", "SHARDS").([]any)
 		_, port, _ := net.SplitHostPort(s.Addr())

@@ -2,11 +2,12 @@ package redistest
 
 import (
 	"fmt"
+	"testing"
 )
 
-// Release says which server a server is.
+// Release says which servers the tests run on.
 type Release struct {
-	Redis  Version // whose commands it has; Valkey names one, for programs that know no Valkey
+	Redis  Version // whose commands they have: of Valkey, Redis 7.2
 	Valkey Version // zero for Redis
 }
 
@@ -18,17 +19,21 @@ func (v Version) Since(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-// Release asks the server which it is. No answer fails the test.
-func (a Admin) Release() Release {
-	a.helper()
-	info := a.String("INFO", "server")
-	return Release{Redis: version(infoField(info, "redis_version")), Valkey: version(infoField(info, "valkey_version"))}
-}
-
 // version is zero where there is none.
 func version(text string) (v Version) {
 	_, _ = fmt.Sscanf(text, "%d.%d", &v.Major, &v.Minor)
 	return v
+}
+
+// ReleaseOf asks the servers' program which it is. Where redis-server is missing it
+// skips t, as Start does.
+func ReleaseOf(t testing.TB) Release {
+	t.Helper()
+	path, err := program()
+	skip(t, err)
+	r, err := programRelease(path)
+	skip(t, err)
+	return r
 }
 
 // Feature is what some servers have and others do not.
@@ -36,29 +41,29 @@ type Feature string
 
 // The features.
 const (
-	ShardedChannels  Feature = "sharded channels, as of Redis 7.0 and Valkey"
-	ClusterDatabases Feature = "databases in a cluster, as of Valkey 9"
+	ShardedChannels  Feature = "sharded channels, which came with Redis 7.0"
+	ClusterDatabases Feature = "databases in a cluster, which came with Valkey 9.0"
 )
 
-// Has reports whether the server has the feature.
-func (a Admin) Has(f Feature) bool {
-	a.helper()
-	release := a.Release()
+// Has reports whether the servers have the feature.
+func Has(t testing.TB, f Feature) bool {
+	t.Helper()
+	r := ReleaseOf(t)
 	switch f {
 	case ShardedChannels:
-		return release.Redis.Since(7, 0)
+		return r.Redis.Since(7, 0)
 	case ClusterDatabases:
-		return release.Valkey.Since(9, 0)
+		return r.Valkey.Since(9, 0)
 	default:
-		a.fail(fmt.Errorf("unknown feature %q", f))
+		t.Fatalf("unknown feature %q", f)
 		return false
 	}
 }
 
-// Needs skips the test unless the server has the feature.
-func (a Admin) Needs(f Feature) {
-	a.helper()
-	if !a.Has(f) {
-		a.t.Skipf("the server has no %s", f)
+// Needs skips t unless the servers have the feature.
+func Needs(t testing.TB, f Feature) {
+	t.Helper()
+	if !Has(t, f) {
+		t.Skipf("this server has no %s", f)
 	}
 }
