@@ -1,4 +1,4 @@
-# Holdfast. `make help` lists the targets.
+# Holdfast. `make help` lists the targets. SERVER=valkey9 runs tests on that server.
 GO      ?= go
 MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf promhold otelhold cmd/holdfast bench internal/e2e
 FLAGS   ?=

@@ -25,4 +25,8 @@
 // ReadTimeout is also how soon a dead connection is given up; 2 s is a good
 // value. It must stay above 1 s where redishold.Options asks for replicas, as
 // WAIT takes up to that long.
+//
+// A cluster client has no setting for a database, which clusters from Valkey 9 on
+// have. UniversalOptions.DB is passed over there; an OnConnect that calls Select
+// serves, as every connection is made with it.
 package goredisconn

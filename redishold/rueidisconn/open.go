@@ -78,8 +78,8 @@ const (
 // The URL is one of
 //
 //	redis://[user[:password]@]host[:port][/db]
-//	redis://[user[:password]@]host[:port]?addr=host[:port]&...
-//	redis+cluster://[user[:password]@]host[:port],host[:port],...
+//	redis://[user[:password]@]host[:port][/db]?addr=host[:port]&...
+//	redis+cluster://[user[:password]@]host[:port],host[:port],...[/db]
 //	redis+sentinel://[user[:password]@]host[:port],host[:port],.../master[/db]
 //	redis-sentinel://[user[:password]@]host[:port],host[:port],.../[db]?master=name
 //	unix://[user[:password]@]/path/to/socket[?db=1]
@@ -87,7 +87,8 @@ const (
 // where rediss, valkey and valkeys may stand for redis; rediss and valkeys use
 // TLS, with Sentinels too. Ports are 6379, those of Sentinels 26379. Several
 // addresses without Sentinels are nodes of a cluster; so may be a single one.
-// One that answers is enough; clients learn of the others.
+// One that answers is enough; clients learn of the others. Which databases there
+// are the servers say: in a cluster only 0, before Valkey 9.
 //
 // The parameters are client_name, db, dial_timeout, protocol (2 or 3),
 // skip_verify, write_timeout (which is Options.PingTimeout), and for Sentinels

@@ -39,11 +39,11 @@ func ReleaseOf(t testing.TB) Release {
 // Feature is what some servers have and others do not.
 type Feature string
 
-// The features.
-const (
-	ShardedChannels  Feature = "sharded channels, which came with Redis 7.0"
-	ClusterDatabases Feature = "databases in a cluster, which came with Valkey 9.0"
-)
+// ShardedChannels are those of SSUBSCRIBE.
+const ShardedChannels Feature = "sharded channels, which came with Redis 7.0"
+
+// ClusterDatabases are databases other than 0 in a cluster.
+const ClusterDatabases Feature = "databases in a cluster, which came with Valkey 9.0"
 
 // Has reports whether the servers have the feature.
 func Has(t testing.TB, f Feature) bool {
