@@ -90,9 +90,13 @@ func common(reply any, err error) any {
 	return reply
 }
 
-// code is the first word of an error, and what it says of a counter.
+// code is the first word of an error, and what it says of a counter. Redis 6.2 puts
+// the server's error behind words of its own.
 func code(text string) string {
 	word, _, _ := strings.Cut(text, " ")
+	if word == "ERR" && strings.Contains(text, "WRONGTYPE ") {
+		word = "WRONGTYPE"
+	}
 	if strings.Contains(text, "is no number") {
 		word += " is no number"
 	}
@@ -126,12 +130,12 @@ func TestSeveralAsAlone(t *testing.T) {
 			return keys, args
 		}},
 		{"release", func(k keySet) ([]string, []any) {
-			return []string{k.lock}, []any{"a:1", k.channel, "PUBLISH", "SPUBLISH"}
+			return []string{k.lock}, append([]any{"a:1", k.channel}, publishing(t)...)
 		}, func(ks []keySet) (keys []string, args []any) {
 			for _, k := range ks {
 				keys, args = append(keys, k.lock), append(args, "a:1", k.channel)
 			}
-			return keys, append(args, "PUBLISH", "SPUBLISH")
+			return keys, append(args, publishing(t)...)
 		}},
 	} {
 		b.String("FLUSHALL")
@@ -177,6 +181,7 @@ func TestSeveralOfSeveralCounters(t *testing.T) {
 
 // Whoever waits for one of the locks hears of its release, on either kind of channel.
 func TestSeveralReleasesAreHeard(t *testing.T) {
+	redistest.Needs(t, redistest.ShardedChannels)
 	b := newBench(t)
 	x, y, z := keysOf("x"), keysOf("y"), keysOf("z")
 	classic, sharded := b.Listen("*"), b.ListenSharded(y.channel)
@@ -234,7 +239,7 @@ func TestSeveralOnAFullServer(t *testing.T) {
 	b.fill()
 	keys := append(append(free.acquire(), own.acquire()...), other.acquire()...)
 	got := b.run("acquire_all", keys, 40000, 1, 1, "a:1", "a:1", "a:1").([]any)
-	if refused, ok := got[0].([]any); !ok || refused[0] != n(-3) || !strings.HasPrefix(refused[1].(string), "OOM") {
+	if refused, ok := got[0].([]any); !ok || refused[0] != n(-3) || !strings.Contains(refused[1].(string), "OOM command not allowed") {
 		t.Errorf("a free lock: got %v, want OOM", got[0])
 	}
 	if b.Int("EXISTS", free.lock, free.mark, free.counter) != 0 {

@@ -686,7 +686,7 @@ func TestFairProbeFindsEveryMissingRight(t *testing.T) {
 			t.Errorf("without %s: the probe left %q", command, keys)
 		}
 	}
-	b.want(list(n(0)), "fair_probe", probeKeys, channel, "PUBLISH", "SPUBLISH")
+	b.want(list(n(0)), "fair_probe", probeKeys, append([]any{channel}, publishing(t)...)...)
 	if keys := b.Keys(); len(keys) != 0 {
 		t.Fatalf("the probe left %q", keys)
 	}

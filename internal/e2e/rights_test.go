@@ -17,7 +17,7 @@ const leastRights = "+eval +evalsha +script|load +subscribe +unsubscribe +publis
 // limited connects as a user who has these rights and no others.
 func limited(t *testing.T, server *redistest.Server, rights string) *redishold.Backend {
 	t.Helper()
-	args := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
+	args := append([]string{"ACL", "SETUSER", "limited", "reset", "resetchannels", "on", ">secret"}, strings.Fields(rights)...)
 	if err, failed := server.Do(args...).(error); failed {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func restricted(t *testing.T) place {
 func restrict(t *testing.T, d *redistest.Deployment) place {
 	t.Helper()
 	for _, s := range d.Servers() {
-		args := append([]string{"ACL", "SETUSER", "app", "reset", "on", ">s3cret"}, documentedRights(t)...)
+		args := append([]string{"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">s3cret"}, documentedRights(t)...)
 		if err, ok := s.Do(args...).(error); ok {
 			t.Fatal(err)
 		}

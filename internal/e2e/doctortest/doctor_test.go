@@ -279,7 +279,7 @@ func TestRights(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := s.Bind(t)
-			args := append([]string{"ACL", "SETUSER", "app", "reset", "on", ">s3cret"}, strings.Fields(test.rules)...)
+			args := append([]string{"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">s3cret"}, strings.Fields(test.rules)...)
 			if err, failed := s.Do(args...).(error); failed {
 				t.Fatal(err)
 			}

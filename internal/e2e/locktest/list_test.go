@@ -534,7 +534,7 @@ func TestListRights(t *testing.T) {
 			s.server.Do(strings.Fields(c)...)
 		}
 		grant := func(more ...string) {
-			rule := append([]string{"ACL", "SETUSER", "app", "reset", "on", ">app"}, strings.Fields(rights)...)
+			rule := append([]string{"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">app"}, strings.Fields(rights)...)
 			if err, ok := s.server.Do(append(rule, more...)...).(error); ok {
 				s.Fatal(err)
 			}

@@ -83,7 +83,7 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 				t.Errorf("docs/redis.md does not list %q", kind.rights)
 			}
 			eachAdapter(t, func(s *subject) {
-				rule := append([]string{"ACL", "SETUSER", "app", "reset", "on", ">app"}, strings.Fields(commonRights+" "+kind.rights)...)
+				rule := append([]string{"ACL", "SETUSER", "app", "reset", "resetchannels", "on", ">app"}, strings.Fields(commonRights+" "+kind.rights)...)
 				if err, ok := s.server.Do(rule...).(error); ok {
 					s.Fatal(err)
 				}
