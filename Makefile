@@ -43,6 +43,13 @@ e2e: redis ## locks under faults: histories of processes, every deployment, the 
 	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/deploytest
 	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 
+# Tests of what differs between servers: scripts, answers, and clients of a cluster.
+SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Inspect|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
+
+.PHONY: smoke
+smoke: redis ## the scripts, every kind of lock and the clients of a cluster; for a server that CI has no time for
+	$(GO) test -race -count=1 $(FLAGS) -run '^$(SMOKE)' ./internal/e2e ./internal/e2e/conntest ./internal/e2e/deploytest
+
 .PHONY: interop
 interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and redislock; needs a JDK 17, Maven, Python 3 and Node
 	@HOLDFAST_INTEROP="$(INTEROP)" sh .ci/interop
