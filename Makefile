@@ -47,7 +47,7 @@ e2e: redis ## locks under faults: histories of processes, every deployment, the 
 SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Inspect|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
 
 .PHONY: smoke
-smoke: redis ## the scripts, every kind of lock and the clients of a cluster; for a server that CI has no time for
+smoke: redis ## what differs between servers: the scripts, every kind of lock, clients of a cluster; two minutes
 	$(GO) test -race -count=1 $(FLAGS) -run '^$(SMOKE)' ./internal/e2e ./internal/e2e/conntest ./internal/e2e/deploytest
 
 .PHONY: interop

@@ -94,7 +94,7 @@ func busy(s *scene) {
 	c, o := s.client(), s.client()
 	server := s.alone[0]
 	k := c.take()
-	server.Do("CONFIG", "SET", "busy-reply-threshold", "100")
+	server.Do("CONFIG", "SET", "lua-time-limit", "100")
 	over := make(chan any, 1)
 	go func() { over <- server.Do("EVAL", "while true do end", "0") }()
 	if !s.until(patience, func() bool { _, failed := server.Do("PING").(error); return failed }) {

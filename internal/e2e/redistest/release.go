@@ -42,6 +42,11 @@ type Feature string
 // ShardedChannels are those of SSUBSCRIBE.
 const ShardedChannels Feature = "sharded channels, which came with Redis 7.0"
 
+// Debugging is the setting enable-debug-command: DEBUG needs it where it exists, and
+// is always there where it does not. ACL DRYRUN, which says what a user may do without
+// doing it, is as old.
+const Debugging Feature = "enable-debug-command, which came with Redis 7.0"
+
 // ClusterDatabases are databases other than 0 in a cluster.
 const ClusterDatabases Feature = "databases in a cluster, which came with Valkey 9.0"
 
@@ -50,7 +55,7 @@ func Has(t testing.TB, f Feature) bool {
 	t.Helper()
 	r := ReleaseOf(t)
 	switch f {
-	case ShardedChannels:
+	case ShardedChannels, Debugging:
 		return r.Redis.Since(7, 0)
 	case ClusterDatabases:
 		return r.Valkey.Since(9, 0)
