@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,8 @@ type state struct {
 	proc   *process // nil while killed
 	paused bool
 	limits []string // to set again when the memory is free; nil while it is
+
+	waiting []net.Conn // connections that keep others from being made; see Silence
 }
 
 // Start runs a server for t and stops it when t ends. Where redis-server is
@@ -175,6 +178,7 @@ func (s *Server) Kill() {
 	if p != nil {
 		p.kill()
 	}
+	s.hearAgain()
 }
 
 // Restart kills the server if it is running and starts it again on the same
@@ -249,6 +253,9 @@ func (s *Server) trySignal(send func(*process) error, paused bool) error {
 	s.mu.Lock()
 	s.paused = paused && s.proc == p
 	s.mu.Unlock()
+	if !paused {
+		s.hearAgain()
+	}
 	return nil
 }
 
