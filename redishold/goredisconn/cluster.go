@@ -2,8 +2,6 @@ package goredisconn
 
 import (
 	"context"
-	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -22,9 +20,7 @@ type cluster interface {
 // nodes is go-redis' cluster client as package adapter uses it.
 type nodes struct {
 	client cluster
-
-	looking atomic.Int32 // how many looks are under way
-	looked  atomic.Int64 // when the last one began, in Unix nanoseconds
+	search
 }
 
 var _ adapter.Cluster = (*nodes)(nil)
@@ -87,52 +83,4 @@ func (a *asking) Process(ctx context.Context, cmd redis.Cmder) error {
 		_ = a.Pipeliner.Process(ctx, once{redis.NewCmd(ctx, "asking")})
 	}
 	return a.Pipeliner.Process(ctx, cmd)
-}
-
-// How often the topology is looked at in doubt, how long a look may take where
-// the client honours contexts, and how many may be under way. go-redis asks any
-// of the nodes, and a look at the one that hangs takes as long as ReadTimeout;
-// the others must not wait for it.
-const (
-	lookEvery = 250 * time.Millisecond
-	lookLimit = 2 * time.Second
-	looksMost = 8
-	askMost   = 10 // nodes, one after the other, for a look
-)
-
-// Doubt makes go-redis look again where keys live. By itself it does so when it
-// is redirected, and once a minute; a master that is dead does not redirect, and
-// a command that is not repeated does not make go-redis wonder.
-func (c *nodes) Doubt() {
-	now, last := time.Now().UnixNano(), c.looked.Load()
-	if now-last < int64(lookEvery) || !c.looked.CompareAndSwap(last, now) {
-		return
-	}
-	if c.looking.Add(1) > looksMost {
-		c.looking.Add(-1)
-		return
-	}
-	go func() {
-		defer c.looking.Add(-1)
-		ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
-		defer cancel()
-		for range askMost {
-			if c.look(ctx) {
-				return
-			}
-		}
-	}()
-}
-
-// look has go-redis ask one of the nodes it knows, and reports whether another
-// need not be asked. A node that was taken out of the cluster answers that there
-// are no masters, which go-redis takes for the truth: it then draws a node for
-// every key.
-func (c *nodes) look(ctx context.Context) bool {
-	var found atomic.Bool
-	err := c.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { // it reads the topology first
-		found.Store(true)
-		return nil
-	})
-	return err != nil || found.Load()
 }

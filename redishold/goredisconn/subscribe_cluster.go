@@ -24,7 +24,7 @@ func (m masters) Route(ctx context.Context, channel string) (adapter.Node, error
 }
 
 // Doubt makes go-redis look at the cluster again.
-func (m masters) Doubt(string) { m.nodes.Doubt() }
+func (m masters) Doubt(string) { m.nodes.review() }
 
 // link returns the master of key's slot as a node to link to. go-redis answers
 // from memory once it has seen the cluster.
@@ -102,7 +102,7 @@ func (a *anywhere) choose(ctx context.Context, failed string) (c choice, err err
 
 // Doubt makes go-redis look at the cluster again, and the next Route leave addr.
 func (a *anywhere) Doubt(addr string) {
-	a.nodes.Doubt()
+	a.nodes.review()
 	if addr == "" {
 		return
 	}

@@ -88,6 +88,10 @@ func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []re
 // Doubt makes the next batch look again where keys live.
 func (n *nodes) Doubt() { n.doubt.Store(true) }
 
+// Changed returns nil: rueidis closes the connections to a node that has left the
+// cluster's slots, or that does not answer a PING, and the calls on them end.
+func (n *nodes) Changed() <-chan struct{} { return nil }
+
 const (
 	lookEvery = 100 * time.Millisecond
 	lookLimit = time.Second

@@ -38,6 +38,11 @@ type Cluster interface {
 	// Doubt says that a node did not answer as its master should: the library had
 	// better look again where keys live. It does not block.
 	Doubt()
+
+	// Changed returns what is closed when the cluster is found to have other masters,
+	// and nil where nobody looks, or where the library ends by itself the calls to a
+	// node that is not a master any more. Homes does not block then.
+	Changed() <-chan struct{}
 }
 
 // Destination says where to send calls.
@@ -56,7 +61,7 @@ func Do(ctx context.Context, c Client, calls []redishold.Call) []redishold.Resul
 	case len(calls) == 0:
 		return nil
 	case len(calls) == 1 && calls[0].Replicas == 0:
-		r, err := Guard(ctx, func() redishold.Result { return one(ctx, c, &calls[0]) })
+		r, err := atMaster(ctx, cluster, calls[:1], func() redishold.Result { return one(ctx, c, &calls[0]) })
 		if err != nil {
 			r.Err = err
 		}

@@ -21,9 +21,11 @@ type fakeCluster struct {
 	fail   error             // what all nodes answer instead of a value
 	moved  map[string]string // where the nodes say that a key is: "MOVED 1 b:1"
 
-	mu     sync.Mutex
-	log    []string // "pipeline a:1 a1 a2"
-	doubts int
+	mu      sync.Mutex
+	log     []string // "pipeline a:1 a1 a2"
+	doubts  int
+	changed chan struct{}     // what Changed returns
+	heirs   map[string]string // home by the former home
 }
 
 func (f *fakeCluster) Cluster() Cluster {
@@ -77,9 +79,14 @@ func (f *fakeCluster) Pipeline(ctx context.Context, calls []redishold.Call) []re
 }
 
 func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	homes := make([]string, len(calls))
 	for i := range calls {
 		homes[i] = home(&calls[i])
+		if heir, ok := f.heirs[homes[i]]; ok {
+			homes[i] = heir
+		}
 	}
 	return homes
 }
@@ -104,6 +111,21 @@ func (f *fakeCluster) Doubt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doubts++
+}
+
+func (f *fakeCluster) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+// elect makes heir master in place of home.
+func (f *fakeCluster) elect(home, heir string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heirs = map[string]string{home: heir}
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
 func (f *fakeCluster) answers(calls []redishold.Call) []redishold.Result {

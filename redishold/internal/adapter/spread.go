@@ -49,7 +49,7 @@ func spread(ctx context.Context, c Client, cluster Cluster, calls []redishold.Ca
 	answers := make(chan answer, len(calls)) // so that nobody waits for a caller who has gone
 	go func() {
 		for _, g := range groups(calls, cluster.Homes(ctx, calls)) {
-			go func() { answers <- answer{g.at, g.run(ctx, c, cluster, pick(calls, g.at))} }()
+			go func() { answers <- answer{g.at, g.runAtMaster(ctx, c, cluster, pick(calls, g.at))} }()
 		}
 	}()
 	results := gather(ctx, len(calls), answers)
@@ -88,6 +88,18 @@ func gather(ctx context.Context, n int, answers <-chan answer) []redishold.Resul
 			}
 			return results
 		}
+	}
+	return results
+}
+
+// runAtMaster is run, until another node is found to be the master of the group.
+func (g group) runAtMaster(ctx context.Context, c Client, cluster Cluster, calls []redishold.Call) []redishold.Result {
+	if cluster.Changed() == nil {
+		return g.run(ctx, c, cluster, calls)
+	}
+	results, err := atMaster(ctx, cluster, calls, func() []redishold.Result { return g.run(ctx, c, cluster, calls) })
+	if err != nil {
+		return Fail(len(calls), err)
 	}
 	return results
 }

@@ -1,0 +1,50 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// errDeposed is no answer: nobody knows whether the node has run the call.
+var errDeposed = errors.New("the node did not answer, and is not the master of the key any more")
+
+// atMaster is Guard for calls with one home. It also gives them up as soon as
+// another node is found to be their master: the former one may be gone without a
+// word, and the time that a call has to answer is better spent at the new one.
+func atMaster[T any](ctx context.Context, cluster Cluster, calls []redishold.Call, run func() T) (T, error) {
+	var changed <-chan struct{}
+	if cluster != nil {
+		changed = cluster.Changed()
+	}
+	if changed == nil {
+		return Guard(ctx, run)
+	}
+	home := func() string { return cluster.Homes(ctx, calls[:1])[0] }
+	asked, answer := make(chan string, 1), make(chan T, 1)
+	go func() {
+		asked <- home()
+		answer <- run()
+	}()
+	first := ""
+	for {
+		var none T
+		select {
+		case v := <-answer:
+			return v, nil
+		case first = <-asked:
+		case <-changed:
+			if changed = cluster.Changed(); first != "" && home() != first {
+				return none, errDeposed
+			}
+		case <-ctx.Done():
+			select {
+			case v := <-answer: // both were ready: an answer is worth more than an end
+				return v, nil
+			default:
+				return none, ctx.Err()
+			}
+		}
+	}
+}

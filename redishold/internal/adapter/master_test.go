@@ -1,0 +1,55 @@
+package adapter
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A call to a master that is replaced while it does not answer ends at once, with
+// an error that leaves open whether it was run; one to another node goes on.
+func TestCallEndsWithItsMaster(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys []string
+	}{
+		{"one call", []string{"a1"}},
+		{"a batch", []string{"a1", "a2", "b1"}},
+	} {
+		for _, replaced := range []string{"a:1", "b:1"} {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeCluster{hang: "a:1", changed: make(chan struct{})}
+				began := time.Now()
+				go func() {
+					time.Sleep(time.Second)
+					f.elect(replaced, "c:1")
+				}()
+				results := Do(t.Context(), f, callsFor(0, c.keys...))
+				took := time.Since(began)
+				switch {
+				case replaced == "a:1" && (took != time.Second || !errors.Is(results[0].Err, errDeposed) || errors.Is(results[0].Err, driver.ErrNotSent)):
+					t.Errorf("%s: got error %v after %v, want %v after 1s", c.name, results[0].Err, took, errDeposed)
+				case replaced != "a:1" && (took < time.Minute || results[0].Err != nil):
+					t.Errorf("%s: another was replaced: got error %v after %v, want the answer, after a minute or more", c.name, results[0].Err, took)
+				case len(c.keys) > 2 && results[2].Err != nil:
+					t.Errorf("%s: got error %v from the node that answers", c.name, results[2].Err)
+				}
+				time.Sleep(10 * time.Minute) // for what still hangs
+			})
+		}
+	}
+}
+
+// Where nobody knows where a call went, it is not given up.
+func TestCallOfUnknownMasterGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeCluster{hang: "", changed: make(chan struct{})}
+		f.elect("a:1", "b:1")
+		if r := Do(t.Context(), f, callsFor(0, "?1"))[0]; r.Err != nil {
+			t.Errorf("got error %v", r.Err)
+		}
+	})
+}
