@@ -71,7 +71,8 @@ type Options struct {
 	HistoryLength int
 
 	// Logger receives what cannot be returned: an eviction policy that may drop
-	// held locks, a user without the right to listen or to publish. Default: none.
+	// held locks, a user without the right to listen or to publish, settings of the
+	// client that keep locks out of reach after the loss of a machine. Default: none.
 	Logger *slog.Logger
 }
 

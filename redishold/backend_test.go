@@ -534,6 +534,23 @@ func TestEvictionPolicyIsWarnedOfOnce(t *testing.T) {
 	}
 }
 
+// advised is a Conn that would have its client set up otherwise.
+type advised struct{ *fakeConn }
+
+func (advised) Advice() []Advice {
+	return []Advice{{Setting: "FailoverOptions.MaxRetries", Is: "3", Better: "-1", Why: "Because."}}
+}
+
+func TestSettingsOfTheClientAreWarnedOfOnce(t *testing.T) {
+	var logged bytes.Buffer
+	b := New(advised{&fakeConn{}}, &Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	mustTry(t, b, testClaim("orders"))
+	mustTry(t, b, testClaim("orders"))
+	if got := logged.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "setting=FailoverOptions.MaxRetries is=3 better=-1 why=Because.") {
+		t.Errorf("got %q, want one line that names the setting", got)
+	}
+}
+
 func TestInspectAndBreak(t *testing.T) {
 	conn := &fakeConn{answer: replying("inspect", []any{int64(1), int64(-1), []any{testUUID + ":5", "2"}})}
 	b := New(conn, nil)

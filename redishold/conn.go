@@ -55,6 +55,22 @@ type Beginner interface {
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 
+// Adviser is a Conn that knows how its client is set up.
+type Adviser interface {
+	// Advice returns the settings of the client that are bad for locks. A Backend
+	// logs them at its first use, and package doctor reports them.
+	Advice() []Advice
+}
+
+// Advice is a setting of a client that keeps locks out of reach for longer than
+// they have to be.
+type Advice struct {
+	Setting string // as the client's library calls it: "FailoverOptions.MaxRetries"
+	Is      string // "3"
+	Better  string // "-1"
+	Why     string // a sentence
+}
+
 // Call is one script to run.
 type Call struct {
 	Script   *Script

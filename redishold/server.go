@@ -43,9 +43,21 @@ func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
 		b.log.Warn("redis may evict held locks to free memory; set maxmemory-policy to noeviction",
 			"maxmemory-policy", info.EvictionPolicy)
 	}
+	b.warnOfClient()
 	b.server.look(info)
 	b.server.known.Store(&info)
 	return info, nil
+}
+
+// warnOfClient says what the Conn would set otherwise in its client.
+func (b *Backend) warnOfClient() {
+	adviser, ok := b.conn.(Adviser)
+	if !ok {
+		return
+	}
+	for _, a := range adviser.Advice() {
+		b.log.Warn("a setting of the redis client is bad for locks", "setting", a.Setting, "is", a.Is, "better", a.Better, "why", a.Why)
+	}
 }
 
 func (s *server) enter(ctx context.Context) error {

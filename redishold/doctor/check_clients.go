@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 func checkClients(_ *exam, s *server) Finding {
@@ -27,6 +29,26 @@ func checkClients(_ *exam, s *server) Finding {
 		return f
 	}
 	return Finding{ID: "clients", Saw: f.Saw}
+}
+
+// checkSettings passes on what the Conn thinks of its client. Not every Conn can
+// read the settings.
+func checkSettings(e *exam) []Finding {
+	adviser, ok := e.conn.(redishold.Adviser)
+	if !ok {
+		return nil
+	}
+	var findings []Finding
+	for _, a := range adviser.Advice() {
+		findings = append(findings, Finding{
+			ID: "client-settings", Severity: Warning, Saw: fmt.Sprintf("%s of the client is %s", a.Setting, a.Is),
+			Why: a.Why, Remedy: fmt.Sprintf("%s: %s", a.Setting, a.Better),
+		})
+	}
+	if findings == nil {
+		return []Finding{{ID: "client-settings", Saw: "the client finds a new master soon"}}
+	}
+	return findings
 }
 
 func checkIdle(e *exam, s *server) Finding {

@@ -81,6 +81,7 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 	for _, s := range e.servers {
 		e.add(s.addr, checkServer(e, s)...)
 	}
+	e.add("", checkSettings(e)...)
 	e.add("", checkDeployment(e)...)
 	e.add("", e.tryOut(ctx)...)
 	if err := ctx.Err(); err != nil {

@@ -184,6 +184,34 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
+// advised is a Conn that knows how its client is set up.
+type advised struct {
+	*fakeConn
+	advice []redishold.Advice
+}
+
+func (a advised) Advice() []redishold.Advice { return a.advice }
+
+// What a Conn thinks of its client's settings is reported.
+func TestClientSettings(t *testing.T) {
+	bad := []redishold.Advice{{Setting: "FailoverOptions.MaxRetries", Is: "3", Better: "-1", Why: "Because."}}
+	for _, test := range []struct {
+		conn     redishold.Conn
+		severity Severity
+		saw      string
+		remedy   string
+	}{
+		{advised{one(healthy("", nil)), bad}, Warning, "FailoverOptions.MaxRetries of the client is 3", "FailoverOptions.MaxRetries: -1"},
+		{advised{one(healthy("", nil)), nil}, OK, "the client finds a new master soon", ""},
+		{one(healthy("", nil)), -1, "", ""}, // it cannot say
+	} {
+		f := find(examine(t, test.conn, Options{}), "client-settings")
+		if f.Severity != test.severity || f.Saw != test.saw || f.Remedy != test.remedy {
+			t.Errorf("got %+v, want %+v", f, test)
+		}
+	}
+}
+
 // A Conn that lets nobody ask tells what it can.
 func TestPlainConn(t *testing.T) {
 	r := examine(t, struct{ redishold.Conn }{&fakeConn{}}, Options{})

@@ -39,7 +39,10 @@ type Conn struct {
 	classic, sharded *adapter.Hub
 }
 
-var _ redishold.Conn = (*Conn)(nil)
+var (
+	_ redishold.Conn    = (*Conn)(nil)
+	_ redishold.Adviser = (*Conn)(nil)
+)
 
 var errRing = errors.New("a redis.Ring cannot keep locks: its servers know nothing of each other, and a lock moves when one of them fails; use redis.Client, redis.ClusterClient or quorum.Of")
 
@@ -72,6 +75,15 @@ func New(client Client) *Conn {
 	c.classic = adapter.NewHub(pingAfter, c.link(false))
 	c.sharded = adapter.NewHub(pingAfter, c.link(true))
 	return c
+}
+
+// Advice returns the settings of the client that keep locks out of reach for longer
+// than five seconds after the loss of a machine.
+func (c *Conn) Advice() []redishold.Advice {
+	if named, ok := c.client.(interface{ Options() *redis.Options }); ok {
+		return advice(named.Options())
+	}
+	return nil
 }
 
 // Server asks the server with one INFO. In a cluster it is any one of the nodes.

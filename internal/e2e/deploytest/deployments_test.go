@@ -109,7 +109,9 @@ func TestEveryDeployment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t)
-			for name, w := range ways() {
+			clients := ways()
+			clients["go-redis client with its defaults"] = byGoRedisWithDefaults
+			for name, w := range clients {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					prefix := "app:" + strings.ReplaceAll(name, " ", "") + ":"

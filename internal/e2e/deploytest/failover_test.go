@@ -27,48 +27,96 @@ const (
 // sharedNames is how many locks all clients of a load want.
 const sharedNames = 3
 
-// After a fail-over locks work again soon, with every client, and tokens go on
-// rising, whatever the old master took with it. (That nobody believes in a lock
-// for longer than its lease is judged by the histories of package soak.)
-func TestFailOverUnderLoad(t *testing.T) {
-	faults := map[string]struct {
-		grace  time.Duration
-		strike func(t *testing.T, d *redistest.Deployment, name string)
-	}{
-		"graceful": {graceAfterFailOver, func(t *testing.T, d *redistest.Deployment, name string) {
+// disaster is what makes a deployment fail over.
+type disaster struct {
+	grace   time.Duration
+	strike  func(t *testing.T, d *redistest.Deployment, name string)
+	machine bool // more than the master is gone
+}
+
+func disasters() map[string]disaster {
+	return map[string]disaster{
+		"graceful": {grace: graceAfterFailOver, strike: func(t *testing.T, d *redistest.Deployment, name string) {
 			if err := d.FailOver(name); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"killed": {graceAfterFailOver, func(_ *testing.T, d *redistest.Deployment, name string) { d.Master(name).Kill() }},
-		"frozen": {graceAfterFreeze, func(_ *testing.T, d *redistest.Deployment, name string) { d.Master(name).Pause() }},
+		"killed": {grace: graceAfterFailOver, strike: func(_ *testing.T, d *redistest.Deployment, name string) { d.Master(name).Kill() }},
+		"frozen": {grace: graceAfterFreeze, strike: func(_ *testing.T, d *redistest.Deployment, name string) { d.Master(name).Pause() }},
+		"machine frozen": {grace: graceAfterFreeze, machine: true, strike: func(_ *testing.T, d *redistest.Deployment, name string) {
+			for _, s := range machine(d, name) {
+				s.Pause()
+			}
+		}},
+		"machine lost": {grace: graceAfterFreeze, machine: true, strike: func(_ *testing.T, d *redistest.Deployment, name string) {
+			for _, s := range machine(d, name) {
+				s.Silence()
+			}
+		}},
 	}
+}
+
+// machine returns what runs on one machine with the master: with Sentinels the one
+// that the clients know first, in a cluster a replica of another master.
+func machine(d *redistest.Deployment, name string) []*redistest.Server {
+	master := d.Master(name)
+	if d.Topology() == redistest.Sentinel {
+		return []*redistest.Server{master, d.Sentinels()[0]}
+	}
+	for _, other := range d.Masters() {
+		if other.Addr() != master.Addr() {
+			return append(d.ReplicasOf(other), master)
+		}
+	}
+	return []*redistest.Server{master}
+}
+
+// doomed is the place of d for clients that learn of the deployment from the
+// Sentinel that goes down with the master. go-redis stays with that one.
+func doomed(d *redistest.Deployment) place {
+	p := at(d)
+	if p.topology == redistest.Sentinel {
+		first := d.Sentinels()[0].Addr()
+		p.addrs, p.url = []string{first}, "redis+sentinel://"+first+"/"+redistest.MasterName
+	}
+	return p
+}
+
+// After a fail-over locks work again soon, with every client, and tokens go on
+// rising, whatever the old master took with it. (That nobody believes in a lock
+// for longer than its lease is judged by the histories of package soak.)
+func TestFailOverUnderLoad(t *testing.T) {
 	for _, topology := range []redistest.Topology{redistest.Sentinel, redistest.Cluster} {
 		t.Run(string(topology), func(t *testing.T) {
 			t.Parallel()
 			d := redistest.StartDeployment(t, topology)
-			for name, fault := range faults {
-				t.Run(name, func(t *testing.T) {
-					failOver(t, d, fault.grace, func(t *testing.T, name string) { fault.strike(t, d, name) })
-				})
+			for name, fault := range disasters() {
+				t.Run(name, func(t *testing.T) { failOver(t, d, fault) })
 			}
 		})
 	}
 }
 
 // failOver runs all clients at once through one fail-over.
-func failOver(t *testing.T, d *redistest.Deployment, grace time.Duration, strike func(t *testing.T, name string)) {
+func failOver(t *testing.T, d *redistest.Deployment, fault disaster) {
 	const name = "failover:{one}" // all names in the slot whose master fails
+	clients, p, grace := ways(), at(d), fault.grace
+	if fault.machine {
+		p = doomed(d)
+	}
+	if !fault.machine || d.Topology() == redistest.Cluster {
+		clients["go-redis client with its defaults"] = byGoRedisWithDefaults // with Sentinels it is warned of
+	}
 	loads := map[string]*load{}
-	for client, w := range ways() {
-		loads[client] = start(open(t, w, at(d), redishold.Options{}), name)
+	for client, w := range clients {
+		loads[client] = start(open(t, w, p, redishold.Options{}), name)
 	}
 	for client, l := range loads {
 		l.await(t, client, 20)
 	}
 	before := d.Master(name).Addr()
 	struck := time.Now()
-	strike(t, name)
+	fault.strike(t, d, name)
 	writable := awaitNewMaster(t, d, name, before)
 	// An unlock that the fail-over forgot leaves its lock to the end of the lease.
 	time.Sleep(ttl + grace)

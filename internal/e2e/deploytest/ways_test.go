@@ -69,8 +69,25 @@ func byRueidis(_ context.Context, p place) (redishold.Conn, func(), error) {
 	return conn, func() { conn.Close(); client.Close() }, nil
 }
 
-// byGoRedis uses a client of the program's own, with that library's defaults.
+// byGoRedis uses a client of the program's own, as docs/deployments.md says.
 func byGoRedis(_ context.Context, p place) (redishold.Conn, func(), error) {
+	options := universal(p)
+	options.ContextTimeoutEnabled, options.ReadTimeout = true, 2*time.Second
+	if p.topology == redistest.Sentinel {
+		options.MaxRetries, options.ReadTimeout, options.DialTimeout = -1, time.Second, 3*time.Second
+	}
+	client := redis.NewUniversalClient(options)
+	return goredisconn.New(client), func() { _ = client.Close() }, nil
+}
+
+// byGoRedisWithDefaults uses the client that most programs have.
+func byGoRedisWithDefaults(_ context.Context, p place) (redishold.Conn, func(), error) {
+	client := redis.NewUniversalClient(universal(p))
+	return goredisconn.New(client), func() { _ = client.Close() }, nil
+}
+
+// universal returns where a go-redis client connects.
+func universal(p place) *redis.UniversalOptions {
 	options := &redis.UniversalOptions{
 		Addrs: p.addrs, Username: p.username, Password: p.password, TLSConfig: p.tls,
 		IsClusterMode: p.topology == redistest.Cluster,
@@ -81,8 +98,7 @@ func byGoRedis(_ context.Context, p place) (redishold.Conn, func(), error) {
 	if p.socket != "" {
 		options.Addrs = []string{p.socket}
 	}
-	client := redis.NewUniversalClient(options)
-	return goredisconn.New(client), func() { _ = client.Close() }, nil
+	return options
 }
 
 // open returns a Locker of a client of its own, which ends with t.
