@@ -35,7 +35,8 @@ var _ redishold.Conn = (*Conn)(nil)
 // depend on those, set SentinelOption.TopologyRefreshInterval and
 // ClusterOption.ShardsRefreshInterval to a second or two; without the former, a
 // client that missed the Sentinels' message stays with the old master, which
-// answers READONLY. rueidis keeps a connection that answers READONLY: where one
+// answers READONLY, or whose machine is gone. So that a Sentinel of the same
+// machine costs a second at most, set SentinelOption.Dialer.Timeout as well. rueidis keeps a connection that answers READONLY: where one
 // address leads to whoever is the master now, use goredisconn, which replaces it.
 //
 // Leave ClientOption.ConnLifetime at 0: at its end rueidis sends calls again

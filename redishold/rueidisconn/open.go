@@ -37,7 +37,7 @@ type Options struct {
 	// TLS is not its business: the handshake is done on what it returns.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	DialTimeout time.Duration // for a connection and, again, for its handshake; default 2s
+	DialTimeout time.Duration // for a connection and, again, for its handshake; default 2s, and 1s for Sentinels
 
 	// PingTimeout is how long the server may leave a PING unanswered before its
 	// connection counts as dead and is replaced; default 1.5s. A PING is sent
@@ -61,6 +61,10 @@ const (
 	// A master that was demoted says nothing, and the message of the Sentinels that
 	// tells of it can be missed.
 	askSentinelsEvery = 2 * time.Second
+
+	// rueidis asks one Sentinel after the other where the master is. One of a lost
+	// machine must not keep it from the next for long.
+	sentinelDialTimeout = time.Second
 
 	// A node that stands still sends no MOVED, and neither does one that is gone.
 	askClusterEvery = time.Second
@@ -128,6 +132,7 @@ func (o Options) apply(t *target) {
 	option.Username = cmp.Or(o.Username, option.Username)
 	option.Password = cmp.Or(o.Password, option.Password)
 	option.ClientName = cmp.Or(o.ClientName, option.ClientName, "holdfast")
+	sentinelDial := cmp.Or(o.DialTimeout, option.Dialer.Timeout, sentinelDialTimeout)
 	option.Dialer.Timeout = cmp.Or(o.DialTimeout, option.Dialer.Timeout, 2*time.Second)
 	option.Dialer.KeepAlive = pingAfter // also how long rueidis waits before it sends a PING
 	option.ConnWriteTimeout = cmp.Or(o.PingTimeout, option.ConnWriteTimeout, 1500*time.Millisecond)
@@ -148,6 +153,7 @@ func (o Options) apply(t *target) {
 		s.Username = cmp.Or(o.SentinelUsername, s.Username)
 		s.Password = cmp.Or(o.SentinelPassword, s.Password)
 		s.ClientName, s.Dialer, s.TLSConfig = option.ClientName, option.Dialer, option.TLSConfig
+		s.Dialer.Timeout = sentinelDial
 		s.TopologyRefreshInterval = askSentinelsEvery
 	}
 }

@@ -65,3 +65,26 @@ func TestOpenEndsWithContext(t *testing.T) {
 		t.Errorf("without a context's end: got error %v, want one that is no context's", err)
 	}
 }
+
+// A Sentinel that is silent keeps rueidis from the next for a second, unless the
+// program says otherwise.
+func TestSentinelDialTimeout(t *testing.T) {
+	for _, test := range []struct {
+		url           string
+		o             Options
+		sentinel, all time.Duration
+	}{
+		{"redis+sentinel://h/m", Options{}, time.Second, 2 * time.Second},
+		{"redis+sentinel://h/m?dial_timeout=3s", Options{}, 3 * time.Second, 3 * time.Second},
+		{"redis+sentinel://h/m?dial_timeout=3s", Options{DialTimeout: 4 * time.Second}, 4 * time.Second, 4 * time.Second},
+	} {
+		got, err := parseURL(test.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.o.apply(&got)
+		if s, all := got.option.Sentinel.Dialer.Timeout, got.option.Dialer.Timeout; s != test.sentinel || all != test.all {
+			t.Errorf("%s, %+v: got %v for Sentinels, %v for others, want %v, %v", test.url, test.o.DialTimeout, s, all, test.sentinel, test.all)
+		}
+	}
+}

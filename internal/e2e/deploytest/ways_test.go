@@ -54,6 +54,7 @@ func byRueidis(_ context.Context, p place) (redishold.Conn, func(), error) {
 	if p.topology == redistest.Sentinel {
 		option.Sentinel.MasterSet = redistest.MasterName
 		option.Sentinel.TopologyRefreshInterval = 2 * time.Second
+		option.Sentinel.Dialer = net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond}
 	}
 	if p.socket != "" {
 		option.InitAddress = []string{p.socket}

@@ -24,6 +24,8 @@ type Target struct {
 	Topology redistest.Topology
 	Seeds    []string // what a client is given: addresses of servers, or of the sentinels
 
+	Documented bool // with the settings of docs/deployments.md, where they differ from the library's own
+
 	Username, Password string // for the servers
 	SentinelPassword   string
 
@@ -37,7 +39,7 @@ func Adapters() []string { return []string{rueidisAdapter, goRedisAdapter} }
 
 const (
 	rueidisAdapter = "rueidis" // rueidisconn.Open
-	goRedisAdapter = "goredis" // goredisconn.New over a client with the library's own settings
+	goRedisAdapter = "goredis" // goredisconn.New over a client, with the library's own settings unless Target says otherwise
 )
 
 // To returns how adapter connects to d as d was started: with its password, with

@@ -1,6 +1,8 @@
 package dial
 
 import (
+	"time"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -18,10 +20,14 @@ func (t Target) goRedis() (redishold.Conn, func(), error) {
 func (t Target) goRedisClient() redis.UniversalClient {
 	switch t.Topology {
 	case redistest.Sentinel:
-		return redis.NewFailoverClient(&redis.FailoverOptions{
+		o := &redis.FailoverOptions{
 			MasterName: redistest.MasterName, SentinelAddrs: t.Seeds, SentinelPassword: t.SentinelPassword,
 			Username: t.Username, Password: t.Password, Dialer: t.dialTLS, DialTimeout: timeout,
-		})
+		}
+		if t.Documented {
+			o.MaxRetries, o.ReadTimeout, o.DialTimeout, o.ContextTimeoutEnabled = -1, time.Second, 3*time.Second, true
+		}
+		return redis.NewFailoverClient(o)
 	case redistest.Cluster:
 		return redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: t.Seeds, Username: t.Username, Password: t.Password, Dialer: t.dialTLS, DialTimeout: timeout,

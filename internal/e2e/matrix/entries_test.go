@@ -45,6 +45,7 @@ func faults() []fault {
 		{"F36a", "minority of the servers down"},
 		{"F36b", "majority of the servers down"},
 		{"F37", "one server slow"},
+		{"F38", "machine lost, and with the master a Sentinel or another node"},
 	}
 }
 
@@ -95,6 +96,7 @@ func entries() []entry {
 		{fault: "F24", on: one(sentinel), want: "LU", check: crashAcknowledged, told: "TTL/3, and the time of a call"},
 		{fault: "F24", on: one(strict), want: "EL", check: crashAcknowledged},
 		{fault: "F25", on: one(sentinel), want: "LU", check: splitBrain, told: "the split ends"},
+		{fault: "F25", on: one(cluster), want: "LU", check: splitCluster, told: "TTL"},
 		{fault: "F25", on: one(strict), want: "L", check: splitBrain},
 		{fault: "F26", on: []deployment{single, sentinel, strict, quorum5}, want: "A", check: notReady(staleWords()...), proxy: true},
 		{fault: "F26", on: one(cluster), want: "A", check: staleTopology, proxy: true},
@@ -117,6 +119,9 @@ func entries() []entry {
 		{fault: "F36a", on: one(quorum5), want: "A", check: killedMinority},
 		{fault: "F36b", on: one(quorum5), want: "EL", check: killedMajority},
 		{fault: "F37", on: one(quorum5), want: "A", check: slowNode},
+		{fault: "F38", on: one(single), want: "LW", check: machineBack},
+		{fault: "F38", on: replicas, want: "LW", check: lostMachine},
+		{fault: "F38", on: one(quorum5), want: "A", check: lostMinority},
 
 		{fault: "F1", on: one(single), kinds: append(leased, plain), want: "A", check: lostReplies},
 		{fault: "F1", on: one(single), kinds: []kind{latch}, want: "A", check: latchLostReplies},

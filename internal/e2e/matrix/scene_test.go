@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/quorum"
@@ -133,14 +134,27 @@ func (s *scene) other() *client {
 
 func (s *scene) dial(mesh *faultproxy.Mesh, user string) *client {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
+	return s.dialAs(mesh, func(t *dial.Target) {
+		if user != "" {
+			t.Username, t.Password = user, user
+		}
+	})
+}
+
+// dialAs is dial with targets that are changed.
+func (s *scene) dialAs(mesh *faultproxy.Mesh, change func(*dial.Target)) *client {
+	s.Helper()
 	way := s.route(s.adapter, mesh)
 	for i := range way.Targets {
-		if user != "" {
-			way.Targets[i].Username, way.Targets[i].Password = user, user
-		}
+		change(&way.Targets[i])
 	}
+	return s.connect(way, mesh)
+}
+
+func (s *scene) connect(way route, mesh *faultproxy.Mesh) *client {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
 	st, err := way.open(ctx, s.distrust)
 	if err != nil {
 		s.Fatal(err)

@@ -221,7 +221,7 @@ func none(fault string, on deployment) string {
 		if on != single {
 			return "another takes over: F22"
 		}
-	case "F21", "F22", "F23", "F27", "F30":
+	case "F21", "F22", "F23", "F25", "F27", "F30":
 		if alone {
 			return "has no replicas"
 		}
@@ -231,13 +231,6 @@ func none(fault string, on deployment) string {
 			return "has no replicas"
 		case on == cluster:
 			return "a master has one replica: the slot is down"
-		}
-	case "F25":
-		switch {
-		case alone:
-			return "has no replicas"
-		case on == cluster:
-			return notPlayed
 		}
 	case "F28", "F29":
 		if on != cluster {

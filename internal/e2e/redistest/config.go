@@ -19,6 +19,7 @@ type config struct {
 	socket           bool
 	clock            bool
 	bus              bool // needs the port 10000 above its own as well
+	relays           bool // CuttableBus
 
 	lines []string
 	args  []string

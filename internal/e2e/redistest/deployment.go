@@ -43,6 +43,7 @@ type fleet struct {
 	top  Topology
 	dir  string
 	conf config // of the servers with data
+	bus  *bus   // of a cluster with CuttableBus; otherwise nil
 
 	mu        sync.Mutex
 	servers   []*Server // replaced, never changed
@@ -214,6 +215,9 @@ func (f *fleet) close() {
 		all.Go(s.Close)
 	}
 	all.Wait()
+	if f.bus != nil {
+		f.bus.close()
+	}
 }
 
 func addresses(servers []*Server) []string {

@@ -114,8 +114,12 @@ func (f *fleet) startCluster() error {
 	if err != nil {
 		return err
 	}
+	buses, err := f.startBus()
+	if err != nil {
+		return err
+	}
 	for i, s := range f.servers {
-		if err := os.WriteFile(filepath.Join(s.dir, "nodes.conf"), f.nodesConf(i, release), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, "nodes.conf"), f.nodesConf(i, buses, release), 0o600); err != nil {
 			return err
 		}
 	}
@@ -139,9 +143,33 @@ func (f *fleet) node() config {
 	return c
 }
 
-// nodesConf returns the nodes.conf of the node i. Without the id of its shard a
-// master from Redis 7.2 on leaves itself out of CLUSTER SHARDS.
-func (f *fleet) nodesConf(i int, r Release) []byte {
+// startBus returns the ports by which the nodes reach each other: their own, or those
+// of relays.
+func (f *fleet) startBus() ([]int, error) {
+	ports := make([]int, len(f.servers))
+	for i, s := range f.servers {
+		ports[i] = portOf(s.peer) + busOffset
+	}
+	if !f.conf.relays {
+		return ports, nil
+	}
+	f.bus = newBus()
+	for i, s := range f.servers {
+		var err error
+		if ports[i], err = f.bus.relay(nodeID(i), loopback(ports[i])); err != nil {
+			return nil, err
+		}
+		if err := appendTo(s.conf, fmt.Sprintf("cluster-announce-bus-port %d\n", ports[i])); err != nil {
+			return nil, err
+		}
+	}
+	return ports, nil
+}
+
+// nodesConf returns the nodes.conf of the node i. buses are the ports of all nodes'
+// buses. Without the id of its shard a master from Redis 7.2 on leaves itself out of
+// CLUSTER SHARDS.
+func (f *fleet) nodesConf(i int, buses []int, r Release) []byte {
 	var b strings.Builder
 	masters := len(f.servers) / 2
 	for j, s := range f.servers {
@@ -158,7 +186,7 @@ func (f *fleet) nodesConf(i int, r Release) []byte {
 		if r.Redis.Since(7, 2) {
 			shard = ",,shard-id=" + nodeID(100+j%masters) // the empty field is for a host name
 		}
-		fmt.Fprintf(&b, "%s %s@%d%s %s %s 0 0 %d connected%s\n", nodeID(j), s.peer, portOf(s.peer)+busOffset, shard, flags, master, epoch, slots)
+		fmt.Fprintf(&b, "%s %s@%d%s %s %s 0 0 %d connected%s\n", nodeID(j), s.peer, buses[j], shard, flags, master, epoch, slots)
 	}
 	fmt.Fprintf(&b, "vars currentEpoch %d lastVoteEpoch 0\n", masters)
 	return []byte(b.String())

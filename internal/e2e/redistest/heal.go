@@ -30,9 +30,18 @@ func (d *Deployment) Heal() error {
 }
 
 // wake heals those that run, and starts the sentinels that do not: they have no
-// data, and are needed to replace a master.
+// data, and are needed to replace a master. One that stood still starts again: after
+// a pause it would watch for 30 s and do nothing.
 func (f *fleet) wake() error {
-	err := each(append(slices.Clip(f.data()), f.sentinels...), (*Server).unpause)
+	if f.bus != nil {
+		f.bus.mend()
+	}
+	err := each(f.data(), (*Server).unpause)
+	for _, s := range f.sentinels {
+		if !s.running() {
+			s.Kill()
+		}
+	}
 	for _, s := range running(f.data()) {
 		err = errors.Join(err, s.freeMemory())
 	}
