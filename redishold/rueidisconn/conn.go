@@ -20,7 +20,10 @@ type Conn struct {
 	classic, sharded *adapter.Hub
 }
 
-var _ redishold.Conn = (*Conn)(nil)
+var (
+	_ redishold.Conn    = (*Conn)(nil)
+	_ redishold.Adviser = (*Conn)(nil)
+)
 
 // New returns a Conn over a client that the caller owns and closes, after the
 // Conn's last use. A client for a single server, a sentinel set or a cluster

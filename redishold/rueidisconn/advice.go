@@ -1,0 +1,107 @@
+package rueidisconn
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// What a client that the program has made itself may be set to. rueidis asks the
+// Sentinels one after the other, the one of a lost machine too, and the old master
+// for its role in between.
+const (
+	longestSilence = 2 * time.Second
+	longestDial    = 3 * time.Second
+)
+
+// Advice returns the settings of the client that keep locks out of reach for longer
+// than five seconds after the loss of a machine. It knows those of a client for
+// Sentinels or for a cluster.
+func (c *Conn) Advice() []redishold.Advice {
+	if o, ok := settingsOf(c.client); ok && !c.own {
+		return o.advice()
+	}
+	return nil
+}
+
+// settings are those of a client that matter when a machine is lost.
+type settings struct {
+	mode                        rueidis.ClientMode
+	silence, dial, sentinelDial time.Duration
+	refresh                     time.Duration // of what is known of the Sentinels' master, or of the slots
+}
+
+func (o settings) advice() []redishold.Advice {
+	var found []redishold.Advice
+	add := func(bad bool, setting string, is time.Duration, better, why string) {
+		text := is.String()
+		if is == 0 {
+			text = "not set"
+		}
+		if bad {
+			found = append(found, redishold.Advice{Setting: setting, Is: text, Better: better, Why: why})
+		}
+	}
+	const (
+		silent = "When a machine is lost, rueidis waits for it that long before it looks for the new master."
+		unseen = "rueidis otherwise waits for a message of the Sentinel that it listens to. When a machine is lost with the master and that Sentinel, it never finds the new master."
+		slots  = "rueidis otherwise learns of a new master only by calls that fail."
+		asked  = "When a machine is lost with the master and a Sentinel, rueidis waits for that one so long before it asks the next."
+	)
+	add(o.silence > longestSilence, "ClientOption.ConnWriteTimeout", o.silence, "1.5s", silent)
+	if o.mode == rueidis.ClientModeCluster {
+		add(o.refresh == 0 && o.silence > longestSilence, "ClusterOption.ShardsRefreshInterval", o.refresh, "1s", slots)
+		return found
+	}
+	add(o.dial > longestDial, "ClientOption.Dialer.Timeout", o.dial, "2s", silent)
+	add(o.refresh == 0 || o.refresh > 3*time.Second, "SentinelOption.TopologyRefreshInterval", o.refresh, "2s", unseen)
+	add(o.sentinelDial == 0 || o.sentinelDial > 2*time.Second, "SentinelOption.Dialer.Timeout", o.sentinelDial, "1s", asked)
+	return found
+}
+
+// settingsOf reads the settings of a client, which rueidis does not tell, from its
+// fields. It only looks; of a client that it does not know it says so.
+func settingsOf(client rueidis.Client) (settings, bool) {
+	mode, name := rueidis.ClientModeSentinel, "mOpt"
+	switch client.Mode() {
+	case rueidis.ClientModeSentinel:
+	case rueidis.ClientModeCluster:
+		mode, name = rueidis.ClientModeCluster, "opt"
+	default:
+		return settings{}, false
+	}
+	option, ok := field(reflect.ValueOf(client), name)
+	known := func(path ...string) time.Duration {
+		v, found := field(option, path...)
+		if !found || !v.CanInt() {
+			ok = false
+			return 0
+		}
+		return time.Duration(v.Int())
+	}
+	o := settings{mode: mode, silence: known("ConnWriteTimeout"), dial: known("Dialer", "Timeout")}
+	if mode == rueidis.ClientModeCluster {
+		o.refresh = known("ClusterOption", "ShardsRefreshInterval")
+	} else {
+		o.refresh = known("Sentinel", "TopologyRefreshInterval")
+		o.sentinelDial = known("Sentinel", "Dialer", "Timeout")
+	}
+	return o, ok
+}
+
+// field follows the names of fields through structs and pointers to them.
+func field(v reflect.Value, path ...string) (reflect.Value, bool) {
+	for _, name := range path {
+		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		if v.Kind() != reflect.Struct {
+			return reflect.Value{}, false
+		}
+		v = v.FieldByName(name)
+	}
+	return v, v.IsValid()
+}

@@ -1,0 +1,87 @@
+package rueidisconn
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// The settings that let rueidis search for a new master for too long are named. (A
+// version of rueidis whose fields are others makes this test fail, and is not warned
+// of.)
+func TestAdvice(t *testing.T) {
+	sentinels := serve(t, nil, sentinel("m", serve(t, nil, plain)))
+	good := rueidis.ClientOption{
+		InitAddress: []string{sentinels}, DisableCache: true,
+		ConnWriteTimeout: 1500 * time.Millisecond, Dialer: net.Dialer{Timeout: 2 * time.Second, KeepAlive: 500 * time.Millisecond},
+		Sentinel: rueidis.SentinelOption{
+			MasterSet: "m", TopologyRefreshInterval: 2 * time.Second,
+			Dialer: net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond},
+		},
+	}
+	for _, tt := range []struct {
+		name string
+		set  func(*rueidis.ClientOption)
+		want []string
+	}{
+		{"as documented", func(*rueidis.ClientOption) {}, nil},
+		{"no look by itself", func(o *rueidis.ClientOption) { o.Sentinel.TopologyRefreshInterval = 0 }, []string{"SentinelOption.TopologyRefreshInterval"}},
+		{"the library's own", func(o *rueidis.ClientOption) {
+			o.ConnWriteTimeout, o.Dialer = 0, net.Dialer{}
+			o.Sentinel = rueidis.SentinelOption{MasterSet: "m"}
+		}, []string{"ClientOption.ConnWriteTimeout", "ClientOption.Dialer.Timeout", "SentinelOption.TopologyRefreshInterval", "SentinelOption.Dialer.Timeout"}},
+		{"patient with Sentinels", func(o *rueidis.ClientOption) { o.Sentinel.Dialer.Timeout = 5 * time.Second }, []string{"SentinelOption.Dialer.Timeout"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			option := good
+			tt.set(&option)
+			client, err := rueidis.NewClient(option)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if _, ok := settingsOf(client); !ok {
+				t.Fatal("the settings cannot be read")
+			}
+			var got []string
+			for _, a := range New(client).Advice() {
+				got = append(got, a.Setting)
+				if a.Is == "" || a.Better == "" || a.Why == "" {
+					t.Errorf("incomplete: %+v", a)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got advice on %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// What Open sets needs no advice.
+func TestNoAdviceOnOpen(t *testing.T) {
+	conn, err := Open(t.Context(), "redis+sentinel://"+serve(t, nil, sentinel("m", serve(t, nil, plain)))+"/m", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if o, ok := settingsOf(conn.client); !ok || o.advice() != nil {
+		t.Errorf("got %v, %v", o.advice(), ok)
+	}
+}
+
+func TestAdviceOnClusters(t *testing.T) {
+	for _, tt := range []struct {
+		o    settings
+		want int
+	}{
+		{settings{mode: rueidis.ClientModeCluster, silence: 1500 * time.Millisecond}, 0},
+		{settings{mode: rueidis.ClientModeCluster, silence: 10 * time.Second, dial: 5 * time.Second}, 2},
+	} {
+		if got := tt.o.advice(); len(got) != tt.want {
+			t.Errorf("%+v: got %+v, want %d", tt.o, got, tt.want)
+		}
+	}
+}
