@@ -3,7 +3,6 @@ package redishold
 import (
 	"context"
 	"crypto/rand"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -35,14 +34,8 @@ func (c counter) probeKeys(scratch place) []string {
 
 func (c counter) channel(p place, _ driver.Claim) string { return c.at(p) }
 
-// call returns the key of the mark that says that a call was done. Where the
-// prefix brings the hash tag, the name goes first, as in mark.
-func (l *layout) call(p place, id string) string {
-	if strings.Contains(l.prefix, "{") {
-		return p.lock + ":holdfast:call:" + id
-	}
-	return l.prefix + "holdfast:call:" + tagged(p.lock) + ":" + id
-}
+// call returns the key of the mark that says that a call was done.
+func (l *layout) call(p place, id string) string { return l.beside(p.lock, "call") + ":" + id }
 
 // counted runs a call whose script answers {code, number}, where the number of
 // a call that publishes counts those who heard it.

@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -58,12 +57,7 @@ func (f fair) queue(p place) (queue, deadlines, alive string) {
 }
 
 // alive returns the key that says which of p's waiters are alive.
-func (l *layout) alive(p place) string {
-	if strings.Contains(l.prefix, "{") {
-		return p.lock + ":holdfast:fair"
-	}
-	return l.prefix + "holdfast:fair:" + tagged(p.lock)
-}
+func (l *layout) alive(p place) string { return l.beside(p.lock, "fair") }
 
 func (f fair) acquire(to room, p place, c driver.Claim, publish []string) Call {
 	queue, deadlines, alive := f.queue(p)

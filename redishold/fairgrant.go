@@ -21,11 +21,13 @@ type fairGrant struct {
 	token uint64
 	alive int64 // until when it counted as alive, by its last Try before that
 	lasts time.Duration
+	lock  string // the key of the lock
 }
 
-// parseFairMessage reads what scripts say on the channel of a client, to one of
-// its owners: token:alive:lasts:owner, the third in milliseconds, or 0:0:owner if
-// it is worth while to try again.
+// parseFairMessage reads what scripts say on the channel of a client, to one of its
+// owners: token:alive:lasts:size:lock:owner, the third in milliseconds, the fourth the
+// size of the lock's key, which may contain anything; or 0:0:owner if it is worth
+// while to try again.
 func parseFairMessage(payload string) (owner string, grant fairGrant, ok bool) {
 	first, rest, found := strings.Cut(payload, ":")
 	second, owner, found2 := strings.Cut(rest, ":")
@@ -41,13 +43,15 @@ func parseFairMessage(payload string) (owner string, grant fairGrant, ok bool) {
 	if token == 0 {
 		return owner, grant, true
 	}
-	third, owner, found := strings.Cut(owner, ":")
+	third, rest, _ := strings.Cut(owner, ":")
+	fourth, rest, _ := strings.Cut(rest, ":")
 	lasts, err := strconv.ParseUint(third, 10, 31)
-	if !found || owner == "" || err != nil {
+	size, err2 := strconv.ParseUint(fourth, 10, 31)
+	if err != nil || err2 != nil || int(size)+1 >= len(rest) || rest[size] != ':' {
 		return "", fairGrant{}, false
 	}
-	grant.lasts = time.Duration(lasts) * time.Millisecond
-	return owner, grant, true
+	grant.lasts, grant.lock = time.Duration(lasts)*time.Millisecond, rest[:size]
+	return rest[size+1:], grant, true
 }
 
 // sharedChannel is where all fair claims of owner's client for one name hear of
@@ -85,6 +89,7 @@ func (b *Backend) queued(t *try, reply tryReply) fairAhead {
 type fairWaiter struct {
 	topics      *topics
 	owner       string
+	lock        string // its key
 	channel     string // of the client
 	ownChannel  string
 	grantable   time.Duration // see Backend.grantable
@@ -96,9 +101,10 @@ type fairWaiter struct {
 var _ driver.Granter = (*fairWaiter)(nil)
 
 func (b *Backend) fairWaiter(f fair, c driver.Claim) driver.Waiter {
-	own := f.channel(b.layout.place(c.Name), c)
+	p := b.layout.place(c.Name)
+	own := f.channel(p, c)
 	return &fairWaiter{
-		topics: &b.topics, owner: c.Owner, grantable: b.grantable(c),
+		topics: &b.topics, owner: c.Owner, lock: p.lock, grantable: b.grantable(c),
 		channel: sharedChannel(own, c.Owner), ownChannel: own,
 	}
 }
@@ -147,12 +153,15 @@ func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
 // that names the time of the last one was sent after it. Redis keeps the lock
 // until that time, unless it is given back or extended before; if the server's
 // clock was set forward meanwhile, for as long as the message says.
+//
+// A message about another lock is none: whatever came to stand in a queue that two
+// locks share, it is no grant of this one.
 func (w *fairWaiter) Granted() (driver.Outcome, bool) {
 	if w.shared == nil || w.grantable <= 0 || w.alive <= 0 {
 		return driver.Outcome{}, false
 	}
 	grant := w.topics.grantOf(w.shared, w.owner)
-	if grant.token == 0 || grant.alive != w.alive {
+	if grant.token == 0 || grant.alive != w.alive || grant.lock != w.lock {
 		return driver.Outcome{}, false
 	}
 	return driver.Outcome{Granted: true, Token: grant.token, ValidFor: min(w.grantable, grant.lasts)}, true

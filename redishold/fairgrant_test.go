@@ -57,7 +57,12 @@ func wantGranted(t *testing.T, w driver.Waiter, token uint64) {
 }
 
 func granted(token uint64, alive int64, c driver.Claim) Notice {
-	return Notice{Payload: fmt.Sprintf("%d:%d:%d:%s", token, alive, fairPresence.Milliseconds(), c.Owner)}
+	return grantedOf(c.Name, token, alive, c)
+}
+
+// grantedOf is the message that the lock of that key was given to c.
+func grantedOf(lock string, token uint64, alive int64, c driver.Claim) Notice {
+	return Notice{Payload: fmt.Sprintf("%d:%d:%d:%d:%s:%s", token, alive, fairPresence.Milliseconds(), len(lock), lock, c.Owner)}
 }
 
 // channelsOf are the channels that were subscribed, in no order.
@@ -162,6 +167,24 @@ func TestFairGrantOfAnEarlierTryIsNone(t *testing.T) {
 	})
 }
 
+// A grant names its lock: one of another lock is none, and does no more than wake.
+func TestFairGrantOfAnotherLockIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := queueConn(0, true)
+		b := New(conn, nil)
+		c := fairNumber(1)
+		w := b.Waiter(c)
+		defer w.Close()
+		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
+		for _, lock := range []string{"{orders}", "app:orders", "Orders", ""} {
+			last := queuedTry(t, b, c)
+			conn.subscriptions()[0].notify(grantedOf(lock, 5, fairAlive, c))
+			wantReturned(t, begin(t.Context(), w, last), "after a message")
+			wantGranted(t, w, 0)
+		}
+	})
+}
+
 // Where Redisson may be before it, a waiter listens where Redisson would tell it.
 func TestFairWaiterHearsRedisson(t *testing.T) {
 	for name, conn := range map[string]*fakeConn{"in the queue": queueConn(1, true), "as the holder": queueConn(0, false)} {
@@ -251,16 +274,20 @@ func TestFairStraysAreBounded(t *testing.T) {
 
 func TestParseFairMessage(t *testing.T) {
 	for payload, want := range map[string]fairGrant{
-		"5:7:40:a:1":             {5, 7, 40 * time.Millisecond},
-		"9007199254740991:7:0:a": {1<<53 - 1, 7, 0},
-		"0:0:a:1":                {},
+		"5:7:40:6:orders:a:1":        {5, 7, 40 * time.Millisecond, "orders"},
+		"9007199254740991:7:0:1:x:a": {1<<53 - 1, 7, 0, "x"},
+		"5:7:40:9:a:b:{c}:x:a:1":     {5, 7, 40 * time.Millisecond, "a:b:{c}:x"},
+		"5:7:40:3:é1:a":              {5, 7, 40 * time.Millisecond, "é1"},
+		"0:0:a:1":                    {},
 	} {
 		if owner, grant, ok := parseFairMessage(payload); !ok || owner[0] != 'a' || grant != want {
 			t.Errorf("%q: got %q, %v and %v", payload, owner, grant, ok)
 		}
 	}
 	for _, payload := range []string{
-		"", "0", "1", "5:7", "5:7:", ":7:a", "5::a", "0:7:a", "5:0:a", "5:7:a:1", "5:7:-4:a", "5:7:4:", "-5:7:4:a", "5:-7:4:a", "9007199254740992:7:4:a", "5.5:7:4:a", "5:7.0:4:a", "x:y:z",
+		"", "0", "1", "5:7", "5:7:", ":7:a", "5::a", "0:7:a", "5:0:a", "5:7:a:1", "5:7:-4:a", "5:7:4:", "-5:7:4:a", "5:-7:4:a", "9007199254740992:7:4:1:x:a", "5.5:7:4:1:x:a", "5:7.0:4:1:x:a", "x:y:z",
+		"5:7:40:a:1", // of a version that did not name the lock
+		"5:7:4:1:x", "5:7:4:1:x:", "5:7:4:2:x:a", "5:7:4:9:x:a", "5:7:4:-1:x:a", "5:7:4:99999999999:x:a", "5:7:4::x:a",
 	} {
 		if owner, grant, ok := parseFairMessage(payload); ok {
 			t.Errorf("%q: got %q and %v, want nothing", payload, owner, grant)

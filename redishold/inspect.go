@@ -13,6 +13,9 @@ import (
 // layout does not tell. Data that is no lock is driver.ErrMismatch.
 func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
 	p := b.layout.place(name)
+	if p.refusal != nil {
+		return nil, p.refusal
+	}
 	value, err := b.call(ctx, b.inspectCall(p))
 	if b.own == nil && isWrongType(err) {
 		return b.inspectSemaphore(ctx, p)

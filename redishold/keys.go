@@ -29,14 +29,17 @@ type place struct {
 	channel string // Redisson's channel
 	counter string // of fencing tokens, shared by all locks of the slot
 	marks   string // what the marks of its owners begin with
+
+	refusal error // why the name is not kept apart from others; nil if it is
 }
 
 // locate works out where the lock called name lives.
 func (l *layout) locate(name string) place {
 	p := l.key(name)
-	p.channel = l.protocol.releaseChannel() + tagged(p.lock)
+	p.channel = l.protocol.releaseChannel(p.lock)
 	p.counter = l.counter(p.lock)
-	p.marks = l.marks(p.lock)
+	p.marks = l.beside(p.lock, "gone") + ":"
+	p.refusal = l.refuse(name, p.lock)
 	return p
 }
 
@@ -59,24 +62,9 @@ func (l *layout) counter(lock string) string {
 // mark returns the key that says that owner was given up or broken.
 func (l *layout) mark(p place, owner string) string { return p.marks + owner }
 
-// marks returns what the marks beside lock begin with. Where the prefix brings
-// the hash tag, or a part of it, the whole lock goes first so that the tag stays
-// what it is.
-func (l *layout) marks(lock string) string {
-	if strings.Contains(l.prefix, "{") {
-		return lock + ":holdfast:gone:"
-	}
-	return l.prefix + "holdfast:gone:" + tagged(lock) + ":"
-}
-
 // waiting returns the key of those who wait for the lock at p, for people. Like
 // the marks it lies in the lock's slot.
-func (l *layout) waiting(p place) string {
-	if strings.Contains(l.prefix, "{") {
-		return p.lock + ":holdfast:waiting"
-	}
-	return l.prefix + "holdfast:waiting:" + tagged(p.lock)
-}
+func (l *layout) waiting(p place) string { return l.beside(p.lock, "waiting") }
 
 // leaseText is a TTL and how scripts are told it.
 type leaseText struct {

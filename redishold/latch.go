@@ -29,11 +29,15 @@ func latchChannel(p place) string {
 // which it does not if the name has braces of its own; Redisson cannot keep such
 // a latch either.
 func (b *Backend) readyLatch(ctx context.Context, name string) (place, ServerInfo, error) {
+	p := b.layout.place(name)
+	if p.refusal != nil {
+		return place{}, ServerInfo{}, p.refusal
+	}
 	info, err := b.ask(ctx)
 	if err != nil {
 		return place{}, ServerInfo{}, notTried(err)
 	}
-	if p := b.layout.place(name); info.Cluster && slotOf(latchChannel(p)) != slotOf(p.lock) {
+	if info.Cluster && slotOf(latchChannel(p)) != slotOf(p.lock) {
 		return place{}, ServerInfo{}, refused("redis cannot keep a latch under %q: in a cluster its name must not have braces", p.lock)
 	}
 	return b.ready(ctx, name, counter{b.layout, b.latches.probe, latchChannel})

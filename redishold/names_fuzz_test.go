@@ -119,12 +119,9 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 	return keys, channels
 }
 
-// FuzzKeys shows that no two names share a lock, a mark, a queue or a record, and
-// that all that belongs to a name that is not refused lies in one slot.
-//
-// Redisson's own rule gives "a" and "{a}" the same derived keys and channels; the
-// key of the lock itself and Holdfast's record of a timestamp lock tell them
-// apart.
+// FuzzKeys shows that no two names that are not refused share a lock, a mark, a queue
+// or a record, use for use, and that all that belongs to a name lies in one slot.
+// FuzzNamesAreApart compares all uses with each other.
 func FuzzKeys(f *testing.F) {
 	for _, name := range []string{"orders", "Orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", "", "\x00", "a\xff", "é", "e\u0301", ":holdfast:ts"} {
 		for _, prefix := range []string{"", "app:", "{app}:", "a{", "}"} {
@@ -159,8 +156,11 @@ func apart(t *testing.T, l *layout, keys map[spot]string, backends []*Backend, n
 	if r, s := l.record(p), l.record(q); r == s {
 		t.Fatalf("%q and %q have the same record %q", name, other, r)
 	}
-	if tagged(p.lock) == tagged(q.lock) {
-		return // Redisson's rule, see FuzzKeys
+	if name != "" && other != "" && tagged(p.lock) == tagged(q.lock) && p.refusal == nil && q.refusal == nil {
+		t.Fatalf("%q and %q have the same derived keys, and neither is refused", name, other)
+	}
+	if name == "" || other == "" || p.refusal != nil || q.refusal != nil {
+		return
 	}
 	others, _ := spots(backends, other)
 	for at, key := range keys {

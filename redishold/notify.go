@@ -16,6 +16,9 @@ var _ driver.Notifier = (*Backend)(nil)
 // if it does not listen it learns why when it next renews or unlocks; a Redisson
 // client, and the holder of a permit that is not known, only that it is gone.
 func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+	if err := b.layout.place(name).refusal; err != nil {
+		return err
+	}
 	if id, ok := shownPermit(h.Owner); ok && b.own == nil { // its holder may have come to be known
 		h.Owner = cmp.Or(b.permitOwner(ctx, id), h.Owner)
 	}

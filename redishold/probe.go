@@ -45,6 +45,9 @@ func (b *Backend) ready(ctx context.Context, name string, f prober) (place, Serv
 		return place{}, ServerInfo{}, err
 	}
 	p := b.layout.place(name)
+	if p.refusal != nil {
+		return place{}, ServerInfo{}, p.refusal
+	}
 	info, err := b.probed(ctx, p, f)
 	if err != nil {
 		return place{}, ServerInfo{}, notTried(err)

@@ -75,14 +75,6 @@ func (p Protocol) String() string {
 	}
 }
 
-// releaseChannel is what the channels of a protocol begin with.
-func (p Protocol) releaseChannel() string {
-	if p == Redisson {
-		return "redisson_lock__channel:"
-	}
-	return "holdfast:free:"
-}
-
 // newForm returns the only form that a protocol other than Redisson's has, nil
 // for Redisson's own.
 func (p Protocol) newForm(l *layout) ownForm {

@@ -2,7 +2,6 @@ package redishold
 
 import (
 	"crypto/rand"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -15,14 +14,8 @@ type timestamp struct {
 	scripts *plainScripts
 }
 
-// record returns the key of the record. "orders" and "{orders}" have one each,
-// which Redisson's rule for derived keys would not give them.
-func (l *layout) record(p place) string {
-	if strings.Contains(p.lock, "{") {
-		return p.lock + ":holdfast:ts"
-	}
-	return l.prefix + "holdfast:ts:{" + p.lock + "}"
-}
+// record returns the key of the record.
+func (l *layout) record(p place) string { return l.beside(p.lock, "ts") }
 
 func (f timestamp) acquire(to room, p place, c driver.Claim, _ []string) Call {
 	return Call{

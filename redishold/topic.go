@@ -183,7 +183,7 @@ func (ts *topics) notice(t *topic, n Notice) {
 	case personal && t.shared:
 		ts.last++
 		t.mail.deliver(owner, ts.last, grant)
-	case n.Payload == takenMessage && strings.HasPrefix(t.channel, Redisson.releaseChannel()): // of semaphores it is a number of permits
+	case n.Payload == takenMessage && strings.HasPrefix(t.channel, redissonChannel): // of semaphores it is a number of permits
 		t.taken = t.version
 		t.wake()
 	case n.Subscribed:

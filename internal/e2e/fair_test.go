@@ -90,8 +90,9 @@ func (b *bench) fairGiven(heard []redistest.Message, owner string, reply []any) 
 	}
 	parts := strings.SplitN(heard[0].Payload, ":", 4)
 	token, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) != 4 || parts[1] != fmt.Sprint(reply[4]) || parts[3] != owner {
-		b.t.Fatalf("message: got %q, want a token, and %v of %s", heard[0].Payload, reply[4], owner)
+	whose := fmt.Sprintf("%d:%s:%s", len(lockKey), lockKey, owner)
+	if err != nil || len(parts) != 4 || parts[1] != fmt.Sprint(reply[4]) || parts[3] != whose {
+		b.t.Fatalf("message: got %q, want a token, %v and %s", heard[0].Payload, reply[4], whose)
 	}
 	b.wantHash(map[string]string{owner: "1"})
 	lasts, err := strconv.ParseInt(parts[2], 10, 64)

@@ -187,10 +187,14 @@ func channelFamily(p redishold.Protocol) string {
 
 // releaseChannel returns where the release of the lock at key is announced.
 func releaseChannel(p redishold.Protocol, key string) string {
-	if strings.Contains(key, "{") {
+	switch {
+	case !strings.Contains(key, "{"):
+		return channelFamily(p) + "{" + key + "}"
+	case p == redishold.Redisson:
 		return channelFamily(p) + key
+	default:
+		return channelFamily(p) + ":" + key
 	}
-	return channelFamily(p) + "{" + key + "}"
 }
 
 func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel redishold.Channel) Finding {

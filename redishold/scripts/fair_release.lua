@@ -71,8 +71,9 @@ local function leave()
 end
 
 -- give gives the free lock to the head, which is alive until then, and returns
--- the message for it: the token, that time, for how long in ms, and whom it is for. What is refused here must not
--- make the release fail; without a lock to give, the message is a wake-up.
+-- the message for it: the token, that time, for how long in ms, the length of the
+-- lock's key and that key, and whom it is for. What is refused here must not make
+-- the release fail; without a lock to give, the message is a wake-up.
 local function give(lives)
   local drawn, token = pcall(function() return draw(counter, 1) end)
   if not drawn or redis.pcall('HSET', lock, head, '1') ~= 1 then
@@ -84,7 +85,7 @@ local function give(lives)
     return '0:0:' .. head
   end
   pcall(leave)
-  return string.format('%.0f:%s:%s:%s', token, lives, left, head)
+  return string.format('%.0f:%s:%s:%d:', token, lives, left, #lock) .. lock .. ':' .. head
 end
 
 local lives = front()
