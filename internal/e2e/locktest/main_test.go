@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 // work does a worker's job.
 func work(job string) error {
 	switch job {
+	case "apart":
+		return workApart()
 	case "crowd":
 		return workInCrowd()
 	case "pause":
