@@ -40,7 +40,7 @@ func everyKey(b *Backend, name string) map[string]string {
 		}
 		c := fuzzClaim(kind, name)
 		f := b.form(c)
-		add("acquire", f.acquire(room{}, p, c, nil).Keys...)
+		add("acquire", f.acquire(room{}, p, c, "", nil).Keys...)
 		add("renew", f.renew(room{}, p, c).Keys...)
 		add("release", f.release(room{}, p, c, nil).Keys...)
 		add("abandon", f.abandon(p, c, nil, minMark).Keys...)

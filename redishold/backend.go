@@ -153,7 +153,7 @@ func New(conn Conn, opts *Options) *Backend {
 		publish: [2]string{"PUBLISH", "SPUBLISH"},
 		server:  server{gate: make(chan struct{}, 1)},
 		clients: registrar{self: describeProcess(), written: map[string]registration{}},
-		names:   names{known: map[string]knownName{}},
+		names:   names{known: map[string]knownName{}, told: map[string]time.Time{}, asked: map[string]bool{}},
 	}
 	b.single, _ = conn.(Single)
 	b.beginner, _ = conn.(Beginner)

@@ -114,7 +114,7 @@ func TestTrySaysWhatItWants(t *testing.T) {
 	if want := []string{"orders", b.layout.mark(p, c.Owner), p.counter}; !slices.Equal(call.Keys, want) {
 		t.Fatalf("KEYS: got %q, want %q", call.Keys, want)
 	}
-	if want := []string{c.Owner, "1501", "2", "64"}; !slices.Equal(call.Args, want) {
+	if want := []string{c.Owner, "1501", "2", "64", "holdfast:client:"}; !slices.Equal(call.Args, want) {
 		t.Fatalf("ARGV: got %q, want %q", call.Args, want)
 	}
 }

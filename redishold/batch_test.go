@@ -99,7 +99,7 @@ func TestTogetherAsAlone(t *testing.T) {
 	for i, c := range cs {
 		f, p := b.form(c), b.layout.place(c.Name)
 		for _, want := range []Call{
-			f.acquire(room{}, p, c, nil),
+			f.acquire(room{}, p, c, "app:holdfast:client:", nil),
 			f.renew(room{}, p, c),
 			f.release(room{}, p, c, []string{"PUBLISH"}),
 		} {
@@ -261,7 +261,7 @@ func TestTellingTravelsAlone(t *testing.T) {
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
 	calls := conn.sent[len(conn.sent)-1]
-	if last := calls[1]; last.Keys[0] != "stock:1" || len(last.Args) != 6 {
+	if last := calls[1]; last.Keys[0] != "stock:1" || len(last.Args) != 7 {
 		t.Errorf("got %q %q, want the channel and the command", last.Keys, last.Args)
 	}
 }

@@ -59,13 +59,13 @@ func (f fair) queue(p place) (queue, deadlines, alive string) {
 // alive returns the key that says which of p's waiters are alive.
 func (l *layout) alive(p place) string { return l.beside(p.lock, "fair") }
 
-func (f fair) acquire(to room, p place, c driver.Claim, publish []string) Call {
+func (f fair) acquire(to room, p place, c driver.Claim, ask string, publish []string) Call {
 	queue, deadlines, alive := f.queue(p)
 	return Call{
 		Script: f.scripts.acquire,
 		Keys:   append(to.keys, p.lock, f.mark(p, c.Owner), p.counter, queue, deadlines, alive),
 		Args: append(append(to.args,
-			c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), ms(fairPresence), ms(f.wait), p.channel+":",
+			c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), ms(fairPresence), ms(f.wait), p.channel+":", ask,
 		), publish...),
 	}
 }

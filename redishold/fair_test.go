@@ -38,7 +38,7 @@ func TestFairSaysWhatItWants(t *testing.T) {
 		}
 		mustTry(t, b, c)
 		want("KEYS of a try", sent().Keys, append([]string{p.lock, mark, p.counter}, f.queue...))
-		want("ARGV of a try", sent().Args, []string{c.Owner, "30000", "1", "1", "4000", "60000", f.channel, "PUBLISH"})
+		want("ARGV of a try", sent().Args, []string{c.Owner, "30000", "1", "1", "4000", "60000", f.channel, f.prefix + "holdfast:client:", "PUBLISH"})
 		for _, key := range sent().Keys {
 			if slotOf(key) != slotOf(p.lock) {
 				t.Errorf("%q %q: key %q lies in another slot", f.prefix, f.name, key)

@@ -67,6 +67,8 @@ func granting(call Call) Result {
 		return Result{Value: []any{int64(0), "", "", int64(1)}}
 	case "probe":
 		return Result{Value: []any{int64(0)}}
+	case "client":
+		return Result{Value: []any{"", "0"}}
 	default:
 		return Result{Value: ""}
 	}
@@ -83,7 +85,44 @@ func (c *fakeConn) reply(call Call) (r Result) {
 	if r == (Result{}) {
 		r = granting(call)
 	}
-	return r
+	return c.introduced(call, r)
+}
+
+// introduced adds to the busy answer of an acquire what its script would, if the
+// call asks for it: what answer says of the holder's client.
+func (c *fakeConn) introduced(call Call, r Result) Result {
+	list, _ := r.Value.([]any)
+	asks := slices.IndexFunc(call.Args, func(arg string) bool { return strings.HasSuffix(arg, "holdfast:client:") })
+	if asks < 0 || len(list) < 4 || list[0] != any(int64(0)) {
+		return r
+	}
+	look := func(script, client string) Result {
+		if c.answer == nil {
+			return Result{}
+		}
+		return c.answer(Call{Script: NewScript(script, ""), Keys: []string{call.Args[asks] + client}})
+	}
+	client := uuidOf(strings.TrimSuffix(list[2].(string), writeField))
+	permit := call.Script.Name() == "semaphore_acquire"
+	if permit {
+		client = ""
+		stem, _, _ := cutPermit(list[2].(string))
+		if found, _ := texts(look("semaphore_whose", stem).Value); len(found) == 1 {
+			client = found[0]
+		}
+	}
+	said := look("client", client)
+	if said.Err != nil || client == "" && !permit {
+		return r
+	}
+	element := []any{"", "0"}
+	if found, ok := said.Value.([]any); ok && client != "" {
+		element = slices.Clone(found)
+	}
+	if permit {
+		element = append(element, client)
+	}
+	return Result{Value: append(slices.Clone(list), element)}
 }
 
 func (c *fakeConn) replyAll(call Call) Result {
@@ -106,8 +145,8 @@ func unbundled(call Call) (ones []Call) {
 	script, keys, args := NewScript(name, ""), call.Keys, call.Args
 	switch name {
 	case "acquire":
-		for i := range len(keys) / 3 {
-			ones = append(ones, Call{Script: script, Keys: keys[3*i : 3*i+3], Args: append([]string{args[3+i]}, args[:3]...)})
+		for i, n := 0, len(keys)/3; i < n; i++ {
+			ones = append(ones, Call{Script: script, Keys: keys[3*i : 3*i+3], Args: append(append([]string{args[3+i]}, args[:3]...), args[3+n])})
 		}
 	case "renew":
 		for i := range keys {

@@ -19,8 +19,9 @@ import (
 type form interface {
 	prober
 
-	// The calls of these lie in to, as far as it has room.
-	acquire(to room, p place, c driver.Claim, publish []string) Call
+	// The calls of these lie in to, as far as it has room. ask is what registrations
+	// begin with, if a busy answer shall say who the holder is, or "".
+	acquire(to room, p place, c driver.Claim, ask string, publish []string) Call
 	renew(to room, p place, c driver.Claim) Call
 	release(to room, p place, c driver.Claim, publish []string) Call
 
@@ -70,11 +71,11 @@ type rlock struct {
 	*scripts
 }
 
-func (f rlock) acquire(to room, p place, c driver.Claim, _ []string) Call {
+func (f rlock) acquire(to room, p place, c driver.Claim, ask string, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
 		Keys:   append(to.keys, p.lock, f.mark(p, c.Owner), p.counter),
-		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens)),
+		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), ask),
 	}
 }
 

@@ -12,14 +12,15 @@ import (
 type layout struct {
 	prefix       string
 	protocol     Protocol
-	sharedTokens bool // Redisson's counters, one per name
+	sharedTokens bool   // Redisson's counters, one per name
+	clients      string // what the registrations of clients begin with
 	slots        slotNumbers
 	places       places
 	lastLease    atomic.Pointer[leaseText]
 }
 
 func newLayout(o *Options) *layout {
-	return &layout{prefix: o.Prefix, protocol: o.Protocol, sharedTokens: o.SharedTokens}
+	return &layout{prefix: o.Prefix, protocol: o.Protocol, sharedTokens: o.SharedTokens, clients: o.Prefix + "holdfast:client:"}
 }
 
 // place is where a lock lives: the keys of one name, all in one hash slot.
@@ -121,7 +122,7 @@ func (l *layout) channels(channel string) string {
 
 // client returns the key of a client's registration.
 func (l *layout) client(uuid string) string {
-	return l.prefix + "holdfast:client:" + uuid
+	return l.clients + uuid
 }
 
 // tagged returns raw so that a key that contains it lies in raw's slot. It is

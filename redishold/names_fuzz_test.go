@@ -105,7 +105,7 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 			form++
 			c := fuzzClaim(kind, name)
 			f := b.form(c)
-			add("acquire", f.acquire(room{}, p, c, nil))
+			add("acquire", f.acquire(room{}, p, c, "", nil))
 			add("renew", f.renew(room{}, p, c))
 			add("release", f.release(room{}, p, c, nil))
 			add("abandon", f.abandon(p, c, nil, minMark))

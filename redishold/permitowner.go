@@ -22,12 +22,12 @@ type knownStem struct {
 	ends time.Time
 }
 
-// get returns whose a stem is that was asked for lately.
-func (h *holders) get(stem string) (uuid string, ok bool) {
+// get returns whose a stem is, if that was asked for, and whether that was lately.
+func (h *holders) get(stem string) (uuid string, ok, fresh bool) {
 	h.seen.Lock()
 	defer h.seen.Unlock()
 	known, ok := h.known[stem]
-	return known.uuid, ok && time.Now().Before(known.ends)
+	return known.uuid, ok, ok && time.Now().Before(known.ends)
 }
 
 // put remembers whose a stem is.
@@ -95,7 +95,7 @@ func (b *Backend) whose(ctx context.Context, cluster bool, stems map[string]bool
 	uuids := make(map[string]string, len(stems))
 	var asked, keys []string
 	for stem := range stems {
-		if uuid, ok := b.holders.get(stem); ok {
+		if uuid, _, fresh := b.holders.get(stem); fresh {
 			uuids[stem] = uuid
 			continue
 		}
@@ -114,8 +114,11 @@ func (b *Backend) whose(ctx context.Context, cluster bool, stems map[string]bool
 		if ok = ok && result.Err == nil && len(found) == len(page); !ok {
 			b.log.Debug("redis: read whose permits are", "error", result.Err)
 		}
+		if !ok {
+			continue // nobody knows: that is not "nobody is registered"
+		}
 		for j, stem := range page {
-			if ok && fits(stem, found[j]) {
+			if fits(stem, found[j]) {
 				uuids[stem] = found[j]
 			}
 			b.holders.put(stem, uuids[stem])

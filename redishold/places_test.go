@@ -80,7 +80,7 @@ func TestErrandsHaveRoom(t *testing.T) {
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")
 			f, p := b.form(c), b.layout.place(c.Name)
-			for _, call := range []Call{f.acquire(room{}, p, c, both), f.release(room{}, p, c, both)} {
+			for _, call := range []Call{f.acquire(room{}, p, c, "", both), f.release(room{}, p, c, both)} {
 				if len(call.Keys) > len(errand{}.keys) || len(call.Args) > len(errand{}.args) {
 					t.Errorf("%s: %d keys and %d arguments do not fit", call.Script.Name(), len(call.Keys), len(call.Args))
 				}

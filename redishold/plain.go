@@ -33,11 +33,11 @@ type plain struct {
 	scripts *plainScripts
 }
 
-func (f plain) acquire(to room, p place, c driver.Claim, _ []string) Call {
+func (f plain) acquire(to room, p place, c driver.Claim, ask string, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
 		Keys:   append(to.keys, p.lock, f.layout.mark(p, c.Owner), p.counter),
-		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL), count(c.Tokens)),
+		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL), count(c.Tokens), ask),
 	}
 }
 

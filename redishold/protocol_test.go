@@ -60,7 +60,7 @@ func TestProtocolKeys(t *testing.T) {
 		if want := append([]string{"app:orders", mark, keys[2]}, record...); !slices.Equal(keys, want) || !strings.HasPrefix(keys[2], counter) {
 			t.Errorf("%s: acquire: got keys %q, want %q", p, keys, want)
 		}
-		if want := []string{c.Owner, "30000", "5"}; !slices.Equal(last().Args, want) {
+		if want := []string{c.Owner, "30000", "5", "app:holdfast:client:"}; !slices.Equal(last().Args, want) {
 			t.Errorf("%s: acquire: got arguments %q, want %q", p, last().Args, want)
 		}
 		if err := b.Release(t.Context(), c); err != nil {

@@ -208,8 +208,98 @@ func TestPersonWithoutAnAnswer(t *testing.T) {
 		}}
 		b := New(conn, nil)
 		o := mustTry(t, b, testClaim("orders"))
-		if o.Holder != "Redisson client 71b96ce8… thread 57" || o.RetryAfter != 20*time.Second {
+		if o.Holder != "client 71b96ce8…" || o.RetryAfter != 20*time.Second {
 			t.Fatalf("got %+v, want busy with what is known", o)
+		}
+	})
+}
+
+// A registration that could not be read is not remembered as one that there is not:
+// as soon as the store answers, people read who the holder is.
+func TestAFailureIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, info := range []ServerInfo{{}, {Cluster: true}} {
+			fails := true
+			conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return info, nil }}
+			conn.answer = func(c Call) Result {
+				switch {
+				case c.Script.Name() == "client" && fails:
+					return Result{Err: errors.New("reset")}
+				case c.Script.Name() == "client":
+					return Result{Value: []any{`{"note":"ci-7"}`, "1763768514123"}}
+				case c.Script.Name() == "acquire":
+					return Result{Value: busyReply()}
+				}
+				return Result{}
+			}
+			b := New(conn, nil)
+			const owner = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57"
+			const want = "client 71b96ce8…"
+			if o := mustTry(t, b, testClaim("orders")); o.Holder != want {
+				t.Errorf("cluster %v: Try: got holder %q, want %q", info.Cluster, o.Holder, want)
+			}
+			if got := b.person(t.Context(), owner); got != want {
+				t.Errorf("cluster %v: got %q, want %q", info.Cluster, got, want)
+			}
+			synctest.Wait()
+			fails = false
+			mustTry(t, b, testClaim("orders"))
+			synctest.Wait()
+			if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci-7" {
+				t.Errorf("cluster %v: Try: got holder %q once the store answers, want ci-7", info.Cluster, o.Holder)
+			}
+			if got := b.person(t.Context(), owner); got != "ci-7" {
+				t.Errorf("cluster %v: got %q once the store answers, want ci-7", info.Cluster, got)
+			}
+		}
+	})
+}
+
+// A try costs one round trip, also where who holds the lock is not known: with one
+// server the same call says it, in a cluster it is read in the background, and the
+// next try has it. A directory that does not answer holds up nobody.
+func TestABusyTryIsOneRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, info := range []ServerInfo{{}, {Cluster: true}} {
+			for kind := range uint8(5) {
+				conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return info, nil }}
+				b := New(conn, nil)
+				mustTry(t, b, fuzzClaim(kind, "orders")) // probed and registered
+				slow := true
+				conn.answer = func(c Call) Result {
+					switch name := c.Script.Name(); {
+					case name == "client" || name == "semaphore_whose":
+						if slow && info.Cluster {
+							time.Sleep(asideLimit)
+							return Result{Err: context.DeadlineExceeded}
+						}
+						if name == "semaphore_whose" {
+							return Result{Value: []any{testUUID}}
+						}
+						return Result{Value: []any{`{"note":"ci-7"}`, "1763768514123"}}
+					case name == "semaphore_acquire":
+						return Result{Value: []any{int64(0), int64(20000), permitID(testUUID + ":57"), "1"}}
+					case name == "fair_acquire":
+						return Result{Value: []any{int64(0), int64(20000), testUUID + ":57", "1", fairAlive, int64(0)}}
+					case strings.HasSuffix(name, "acquire"):
+						return Result{Value: []any{int64(0), int64(20000), testUUID + ":57", "1"}}
+					}
+					return Result{}
+				}
+				began := time.Now()
+				o := mustTry(t, b, fuzzClaim(kind, "orders"))
+				if took := time.Since(began); took > 0 || !info.Cluster && o.Holder != "ci-7" {
+					t.Errorf("cluster %v, kind %d: Try took %v more than its own trip, and got holder %q", info.Cluster, kind, took, o.Holder)
+				}
+				slow = false
+				time.Sleep(asideLimit)
+				synctest.Wait()
+				mustTry(t, b, fuzzClaim(kind, "orders"))
+				synctest.Wait()
+				if o := mustTry(t, b, fuzzClaim(kind, "orders")); o.Holder != "ci-7" {
+					t.Errorf("cluster %v, kind %d: a later Try got holder %q, want ci-7", info.Cluster, kind, o.Holder)
+				}
+			}
 		}
 	})
 }

@@ -16,6 +16,34 @@ type tryReply struct {
 	alive     int64         // queued: until when the owner counts as alive; 0 if there is no queue
 	strangers int64         // queued: how many before it are not Holdfast's
 	mark      string        // gone
+	permits   int           // granted: of the semaphore in all, if they are not those of the claim
+	said      *said         // busy: what is registered of the owner; nil if the script has not said
+}
+
+// said is what introduce.lua adds to the answer.
+type said struct {
+	text   string // the registration, "" if there is none
+	now    int64  // the server's clock
+	client string // of a permit: who is registered for it, "" if nobody is
+}
+
+// cutSaid takes off what introduce.lua has added to a busy answer.
+func cutSaid(list []any) ([]any, *said, bool) {
+	last := len(list) - 1
+	nested, ok := list[last].([]any)
+	if !ok {
+		return list, nil, true
+	}
+	found, ok := texts(nested)
+	if !ok || len(found) < 2 || len(found) > 3 {
+		return nil, nil, false
+	}
+	now, err := strconv.ParseInt(found[1], 10, 64)
+	s := &said{text: found[0], now: now}
+	if len(found) == 3 {
+		s.client = found[2]
+	}
+	return list[:last], s, err == nil
 }
 
 type tryState int
@@ -42,12 +70,13 @@ func parseTry(value any) (tryReply, error) {
 		return tryReply{}, badReply("acquire", value)
 	}
 	code, ok := list[0].(int64)
+	list, said, okSaid := cutSaid(list)
 	switch {
-	case !ok:
+	case !ok || !okSaid || said != nil && code != 0:
 	case code == 0 && (len(list) == 4 || len(list) == 6):
 		pttl, okTTL := list[1].(int64)
 		owner, okOwner := list[2].(string)
-		reply := tryReply{state: tryBusy, remaining: remaining(pttl), owner: owner}
+		reply := tryReply{state: tryBusy, remaining: remaining(pttl), owner: owner, said: said}
 		okQueue := true
 		if len(list) == 6 {
 			var okStrangers bool
@@ -57,6 +86,12 @@ func parseTry(value any) (tryReply, error) {
 		}
 		if okTTL && okOwner && okQueue {
 			return reply, nil
+		}
+	case code == 2 && len(list) == 3:
+		token, okToken := list[1].(int64)
+		permits, okPermits := list[2].(int64)
+		if okToken && okPermits && token > 0 && token < 1<<53 && permits >= math.MinInt32 && permits <= math.MaxInt32 {
+			return tryReply{state: tryGranted, token: uint64(token), permits: int(permits)}, nil
 		}
 	case code == -1 && len(list) == 1:
 		return tryReply{state: tryOtherKind}, nil

@@ -47,11 +47,11 @@ func loadRWScripts() rwScripts {
 	}
 }
 
-func (f readWrite) acquire(to room, p place, c driver.Claim, _ []string) Call {
+func (f readWrite) acquire(to room, p place, c driver.Claim, ask string, _ []string) Call {
 	keys := append(to.keys, p.lock, f.mark(p, c.Owner), p.counter)
 	args := append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens))
 	if c.Mode != driver.Shared {
-		return Call{Script: f.writeAcquire, Keys: keys, Args: append(args, tagged(p.lock))}
+		return Call{Script: f.writeAcquire, Keys: keys, Args: append(args, tagged(p.lock), ask)}
 	}
 	beside := ""
 	if c.Beside != "" {
@@ -60,7 +60,7 @@ func (f readWrite) acquire(to room, p place, c driver.Claim, _ []string) Call {
 	return Call{
 		Script: f.readAcquire,
 		Keys:   append(keys, readTimeout(p, c.Owner)),
-		Args:   append(args, beside),
+		Args:   append(args, beside, ask),
 	}
 }
 

@@ -35,19 +35,19 @@ func TestReadWriteCalls(t *testing.T) {
 		keys, args   []string
 	}{
 		{
-			"read", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testReader("orders"), nil) }, false,
+			"read", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testReader("orders"), "ASK", nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
-			[]string{o, "30000", "1", "1", ""},
+			[]string{o, "30000", "1", "1", "", "ASK"},
 		},
 		{
-			"read beside", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, beside, nil) }, false,
+			"read beside", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, beside, "ASK", nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
-			[]string{o, "30000", "2", "64", testUUID + ":9:write"},
+			[]string{o, "30000", "2", "64", testUUID + ":9:write", "ASK"},
 		},
 		{
-			"write", "rw_write_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testWriter("orders"), nil) }, false,
+			"write", "rw_write_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testWriter("orders"), "ASK", nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER"},
-			[]string{o, "30000", "1", "1", "{app:orders}"},
+			[]string{o, "30000", "1", "1", "{app:orders}", "ASK"},
 		},
 		{
 			"renew reader", "rw_read_renew", func(f form, p place) Call { return f.renew(room{}, p, testReader("orders")) }, false,

@@ -42,11 +42,11 @@ type semaphore struct {
 	*semaphoreScripts
 }
 
-func (f semaphore) acquire(to room, p place, c driver.Claim, publish []string) Call {
+func (f semaphore) acquire(to room, p place, c driver.Claim, ask string, publish []string) Call {
 	return Call{
 		Script: f.acquireOne,
 		Keys:   append(to.keys, p.lock, f.permits(p), f.mark(p, c.Owner), p.counter),
-		Args:   append(append(to.args, permitID(c.Owner), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c)), publish...),
+		Args:   append(append(to.args, permitID(c.Owner), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c), ask), publish...),
 	}
 }
 

@@ -17,11 +17,11 @@ type timestamp struct {
 // record returns the key of the record.
 func (l *layout) record(p place) string { return l.beside(p.lock, "ts") }
 
-func (f timestamp) acquire(to room, p place, c driver.Claim, _ []string) Call {
+func (f timestamp) acquire(to room, p place, c driver.Claim, ask string, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
 		Keys:   append(to.keys, p.lock, f.layout.mark(p, c.Owner), p.counter, f.layout.record(p)),
-		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL), count(c.Tokens)),
+		Args:   append(to.args, c.Owner, f.layout.lease(c.TTL), count(c.Tokens), ask),
 	}
 }
 

@@ -74,7 +74,7 @@ func (o *acquiring) shares(i int) bool { return o.seen[i].ahead == 0 }
 
 func (o *acquiring) replicated() bool { return true }
 
-func (o *acquiring) room(n int) (keys, args int) { return 3 * n, 3 + n }
+func (o *acquiring) room(n int) (keys, args int) { return 3 * n, 4 + n }
 
 func (o *acquiring) alone(to room, i int) Call {
 	t := o.try(i)
@@ -84,12 +84,17 @@ func (o *acquiring) alone(to room, i int) Call {
 func (o *acquiring) together(to room, at []int) Call {
 	l, first := o.backend.layout, &o.claims[at[0]]
 	keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds), count(first.Tokens))
+	ask := ""
 	for _, i := range at {
 		p, owner := &o.places[i], o.claims[i].Owner
 		keys = append(keys, p.lock, p.marks+owner, p.counter)
 		args = append(args, owner)
+		if ask == "" {
+			t := o.try(i)
+			ask = o.backend.asksFor(&t)
+		}
 	}
-	return Call{Script: o.backend.scripts.acquireAll, Keys: keys, Args: args}
+	return Call{Script: o.backend.scripts.acquireAll, Keys: keys, Args: append(args, ask)}
 }
 
 // try is a claim on its way to the server.
@@ -124,7 +129,7 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 // acquire returns t's call, which lies in to.
 func (b *Backend) acquire(t *try, to room) Call {
 	publish := b.publishWith(t.info)
-	call := b.form(t.claim).acquire(to, t.place, t.claim, publish)
+	call := b.form(t.claim).acquire(to, t.place, t.claim, b.asksFor(t), publish)
 	if b.tells(t) {
 		call.Args = append(append(call.Args, t.place.channel), publish...)
 	}
@@ -154,17 +159,14 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		if b.tells(t) {
 			b.topics.holds(t.place.channel)
 		}
-		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL}, nil
+		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL, Permits: reply.permits}, nil
 	case reply.state == tryOtherKind:
 		return driver.Outcome{}, errOtherKind(t.place)
 	case reply.state == tryGone:
 		return driver.Outcome{}, lost(reply.mark)
 	default:
-		if t.claim.Mode == driver.Permit { // the script can only tell the id
-			reply.owner = b.permitOwner(ctx, reply.owner)
-		}
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
-		out.Holder, out.Held = b.holding(ctx, reply.owner)
+		out.Holder, out.Held = b.holder(t, &reply)
 		if reply.alive > 0 {
 			out.Ahead = b.queued(t, reply)
 		} else {

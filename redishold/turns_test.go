@@ -107,7 +107,7 @@ func TestTakenIsTold(t *testing.T) {
 					if calls[0].Script.Name() != "acquire" {
 						continue
 					}
-					if got := calls[0].Args[4:]; !slices.Equal(got, c.want) {
+					if got := calls[0].Args[5:]; !slices.Equal(got, c.want) {
 						t.Errorf("got %q, want %q", got, c.want)
 					}
 					return

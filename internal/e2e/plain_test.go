@@ -409,7 +409,7 @@ func TestPlainAndTimestampInACluster(t *testing.T) {
 		}
 	}
 	conn := connect(t, server.Addr(), "", "")
-	heard := server.ListenSharded("holdfast:free:{t1}:orders")
+	heard := server.ListenSharded("holdfast:free::{t1}:orders")
 	for _, o := range []redishold.Options{
 		{Protocol: redishold.Plain},
 		{Protocol: redishold.Timestamp},

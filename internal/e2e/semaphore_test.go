@@ -40,13 +40,28 @@ var (
 
 func (b *bench) permit(id string, ttl, total int) any {
 	b.t.Helper()
-	return b.run("semaphore_acquire", jobsKeys, id, ttl, total, 1, jobsChannel, "PUBLISH")
+	return b.run("semaphore_acquire", jobsKeys, id, ttl, total, 1, jobsChannel, "", "PUBLISH")
 }
 
 // grantPermit acquires a permit, which must be granted, and returns the token.
 func (b *bench) grantPermit(id string, ttl, total int) int64 {
 	b.t.Helper()
-	return b.token(b.permit(id, ttl, total))
+	reply := b.permit(id, ttl, total)
+	if more, ok := reply.([]any); ok && len(more) == 3 && more[0] == n(2) {
+		b.grantedOf(more[2], total)
+		reply = more[1]
+	}
+	return b.token(reply)
+}
+
+// grantedOf checks that a grant says how many permits there are: where they are not
+// as many as the claim has.
+func (b *bench) grantedOf(all any, total int) {
+	b.t.Helper()
+	count := b.run("semaphore_count", []string{jobs, jobsPermits}).([]any)
+	if all != count[1] || all == any(int64(total)) {
+		b.t.Fatalf("granted of %v permits for a claim of %d, want %v", all, total, count[1])
+	}
 }
 
 // wantPermits checks the counter, and the ids that are out.
@@ -168,7 +183,7 @@ func TestSemaphoreAcquireRefuses(t *testing.T) {
 				}
 			}
 			before, beforeOut := b.Do("DUMP", jobs), b.Do("DUMP", jobsPermits)
-			got, err := eval(t, b.client, "semaphore_acquire", jobsKeys, idA, 20000, 3, 1, jobsChannel, "PUBLISH")
+			got, err := eval(t, b.client, "semaphore_acquire", jobsKeys, idA, 20000, 3, 1, jobsChannel, "", "PUBLISH")
 			if c.want == nil && (err == nil || !strings.Contains(err.Error(), c.words)) {
 				t.Fatalf("got %v and error %v, want an error with %q", got, err, c.words)
 			}
@@ -318,7 +333,7 @@ func TestSemaphoreRelease(t *testing.T) {
 	b.want(n(0), "semaphore_release", keys, idB, jobsChannel, "PUBLISH")
 	b.wantPermits("2")
 	b.grantPermit(idC, 20000, 2)
-	b.want(list(n(1), n(0)), "semaphore_resize", keys, 1, jobsChannel, "PUBLISH")
+	b.want(list(n(1), n(0)), "semaphore_resize", keys, 1, jobsChannel, "", "PUBLISH")
 	b.want(list(n(1), n(0)), "semaphore_resize", keys, 0, jobsChannel, "PUBLISH")
 	b.want(n(1), "semaphore_release", keys, idC, jobsChannel, "PUBLISH")
 	b.wantPermits("0")
@@ -414,7 +429,7 @@ func TestSemaphoreResizeAndCount(t *testing.T) {
 	b.want(list(n(1), n(3), n(1)), "semaphore_count", keys)
 	b.wantPermits("0", idA, idB, "old") // counting writes nothing
 	for range 2 {
-		b.want(list(n(1), n(0)), "semaphore_resize", keys, 1, jobsChannel, "PUBLISH")
+		b.want(list(n(1), n(0)), "semaphore_resize", keys, 1, jobsChannel, "", "PUBLISH")
 		b.wantPermits("-1", idA, idB)
 		b.want(list(n(1), n(1), n(-1)), "semaphore_count", keys)
 	}
@@ -433,7 +448,7 @@ func TestSemaphoreOnAFullServer(t *testing.T) {
 	b := newBench(t)
 	keys := []string{jobs, jobsPermits}
 	b.fill()
-	if _, err := eval(t, b.client, "semaphore_acquire", jobsKeys, idA, 20000, 1, 1, jobsChannel, "PUBLISH"); err == nil || !strings.Contains(err.Error(), "OOM") {
+	if _, err := eval(t, b.client, "semaphore_acquire", jobsKeys, idA, 20000, 1, 1, jobsChannel, "", "PUBLISH"); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Fatalf("acquire: got error %v, want OOM", err)
 	}
 	if left := b.Keys(); len(left) != 0 {
@@ -487,7 +502,7 @@ func TestSemaphoreMissingRights(t *testing.T) {
 		keys   []string
 		args   []any
 	}{
-		{"semaphore_acquire", jobsKeys, []any{idA, 30000, 2, 1, jobsChannel, "PUBLISH"}},
+		{"semaphore_acquire", jobsKeys, []any{idA, 30000, 2, 1, jobsChannel, "", "PUBLISH"}},
 		{"semaphore_renew", keys[1:], []any{idA, 30000}},
 		{"semaphore_release", keys, []any{idA, jobsChannel, "PUBLISH"}},
 		{"semaphore_abandon", jobsKeys[:3], []any{idA, 30000, jobsChannel, "PUBLISH"}},

@@ -6,15 +6,16 @@
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve, 5 how long
 --        a waiter counts as alive after a try, in ms, 6 how long a Redisson
 --        waiter may be silent, in ms, 7 what a waiter's channel begins with,
---        8... the commands to publish with
+--        8 what registrations begin with, '' if nobody asks for the holder's, 9... the
+--        commands to publish with
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds, alive, strangers}
 --                                   queued. Of a free lock, whose turn is another's: when to look again.
 --                                   Until when the owner counts as alive; how many before it are not
---                                   Holdfast's
+--                                   Holdfast's. One element more where introduce has something to say
 --        {-1}                       the key is another kind of lock, or none
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit, publish, tick, whose, holder
+-- Uses   draw, limit, publish, tick, whose, holder, introduce
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -208,7 +209,7 @@ if pttl ~= -2 then
     busy[6] = stay(pttl)
     busy[5] = now + presence
   end
-  return busy
+  return introduce(busy, ARGV[8])
 end
 
 -- The dead are dropped only when the lock is free. Before that they are in
@@ -225,7 +226,7 @@ end
 local others = stay(0)
 if dropped then
   -- It may be Redisson's, which listens on its own channel, or Holdfast's.
-  publish(8, channel .. head, '0')
-  publish(8, channel .. whose(head), '0:0:' .. head)
+  publish(9, channel .. head, '0')
+  publish(9, channel .. whose(head), '0:0:' .. head)
 end
 return {0, math.max(10, math.min(100, ends - now)), '', '0', now + presence, others}

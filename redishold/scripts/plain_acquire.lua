@@ -1,12 +1,14 @@
 -- plain_acquire: give a plain lock to an owner, unless it has any value.
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter
--- ARGV   1 owner, 2 ttl in ms, 3 how many tokens to reserve
+-- ARGV   1 owner, 2 ttl in ms, 3 how many tokens to reserve, 4 what registrations begin with,
+--        '' if nobody asks for the holder's
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, value, '1'}      busy; the value is the holder, or what another
---                                   library wrote; pttl -1: it never expires
+--                                   library wrote; pttl -1: it never expires. One element
+--                                   more where introduce has something to say
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw
+-- Uses   draw, introduce
 --
 -- The key is written with its TTL in one command, so it never lacks one.
 
@@ -31,4 +33,4 @@ if value == owner then
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   return draw(counter, tokens)
 end
-return {0, redis.call('PTTL', lock), value, '1'}
+return introduce({0, redis.call('PTTL', lock), value, '1'}, ARGV[4])

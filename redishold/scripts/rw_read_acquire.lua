@@ -7,11 +7,13 @@
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 timeout key of the owner
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve,
 --        5 field of the write hold beside which it is granted, '' if there is none
+--        6 what registrations begin with, '' if nobody asks for the holder's
 -- Reply  first token                granted, now or by an earlier call
---        {0, pttl, holder, holds}   busy; holder is the field of the writer, '' if unknown
+--        {0, pttl, holder, holds}   busy; holder is the field of the writer, '' if unknown.
+--                                   One element more where introduce has something to say
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit
+-- Uses   draw, limit, introduce
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -48,7 +50,7 @@ if mode == 'write' and (ARGV[5] == '' or redis.call('HEXISTS', lock, ARGV[5]) ==
     local fields = redis.call('HGETALL', lock)
     for i = 1, #fields, 2 do
       if string.find(fields[i] .. ':', ':write:', 1, true) then
-        return {0, pttl, fields[i], fields[i + 1]}
+        return introduce({0, pttl, fields[i], fields[i + 1]}, ARGV[6])
       end
     end
   end

@@ -10,14 +10,16 @@
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve,
---        5 what timeout keys begin with
+--        5 what timeout keys begin with, 6 what registrations begin with, '' if nobody
+--        asks for the holder's
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder is the field of the writer or of a
 --                                   reader, '' if unknown; pttl of the writer, or of
---                                   the reader that stays longest
+--                                   the reader that stays longest. One element more where
+--                                   introduce has something to say
 --        {-1}                       the key is another kind of lock
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit
+-- Uses   draw, limit, introduce
 --
 -- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
 
@@ -95,7 +97,7 @@ if mode == 'write' then
     local fields = redis.call('HGETALL', lock)
     for i = 1, #fields, 2 do
       if string.find(fields[i] .. ':', ':write:', 1, true) then
-        return {0, pttl, fields[i], fields[i + 1]}
+        return introduce({0, pttl, fields[i], fields[i + 1]}, ARGV[6])
       end
     end
   end
@@ -111,7 +113,7 @@ if mode == 'read' then
     if longest < 0 then
       longest = 100 -- soon, to look at the others
     end
-    return {0, longest, holder[1], holder[2]}
+    return introduce({0, longest, holder[1], holder[2]}, ARGV[6])
   end
 end
 

@@ -5,19 +5,25 @@
 --
 -- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner, 4 token counter
 -- ARGV   1 permit id, 2 ttl in ms, 3 permits in all if the name is new,
---        4 how many tokens to reserve, 5 channel, 6... the commands to publish with
+--        4 how many tokens to reserve, 5 channel, 6 what registrations begin with, ''
+--        if nobody asks for the holder's, 7... the commands to publish with
 -- Reply  first token         granted, now or by an earlier call
+--        {2, first token, permits in all}
+--                            granted, of another number of permits than ARGV has
 --        {0, pttl, id, '1'}  busy; the id of the permit that ends first, and its
---                            pttl, -1 if it never ends; '' if none is out
+--                            pttl, -1 if it never ends; '' if none is out. One
+--                            element more where somebody asks, and the answer can be
+--                            read: {registration of the holder, '' if there is none,
+--                            the server's time in ms, the holder, '' likewise}
 --        {-1}                the key is something else
 --        {-2, mark}          the owner was given up or broken
--- Uses   draw, publish
+-- Uses   draw, publish, millis
 --
 -- Whatever right is missing, counter and set agree when the script stops.
 
 local counter, permits, mark, drawn_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, ttl, total, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local channel, chunk, never = ARGV[5], 1000, 922337203685477
+local channel, begin, chunk, never = ARGV[5], ARGV[6], 1000, 922337203685477
 
 local time = redis.call('TIME')
 local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -25,6 +31,26 @@ local now, ends = math.floor(micros / 1000), math.ceil(micros / 1000) + ttl
 
 local function text(number)
   return string.format('%.0f', number)
+end
+
+-- name says in a busy answer whose permit it names. The registrations are not
+-- among KEYS, as nobody knows their names before: only a single server is asked.
+local function name(answer)
+  if not begin or begin == '' or #answer[3] ~= 16 then
+    return answer
+  end
+  local stem = string.gsub(string.sub(answer[3], 1, 10), '.', function(c)
+    return string.format('%02x', string.byte(c))
+  end)
+  local client = redis.pcall('GET', begin .. stem)
+  local said = client
+  if type(client) == 'string' then
+    said = #client <= 200 and redis.pcall('GET', begin .. client)
+  end
+  if said == false or type(said) == 'string' then
+    answer[5] = {said or '', millis(), client or ''}
+  end
+  return answer
 end
 
 local gone = redis.call('GET', mark)
@@ -50,7 +76,8 @@ if own then -- its own permit has ended: the first to be taken back
 end
 
 -- Where the counter was lost, permits that are out still count.
-local stock = tonumber(value) or total - redis.call('ZCARD', permits)
+local out = redis.call('ZCARD', permits)
+local stock = tonumber(value) or total - out
 local expired = redis.call('ZRANGEBYSCORE', permits, '0', text(now), 'LIMIT', '0', text(chunk))
 local free = stock + #expired
 local first
@@ -81,7 +108,10 @@ if first then
 end
 
 if free > 0 and (#expired > 0 or not value) then
-  publish(6, channel, text(free))
+  publish(7, channel, text(free))
+end
+if first and stock + out ~= total then
+  return {2, first, stock + out}
 end
 if first then
   return first
@@ -91,6 +121,6 @@ if #expired == chunk then
 end
 local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 if not nearest[1] or tonumber(nearest[2]) >= never then
-  return {0, -1, nearest[1] or '', '1'}
+  return name({0, -1, nearest[1] or '', '1'})
 end
-return {0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'}
+return name({0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'})

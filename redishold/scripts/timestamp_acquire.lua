@@ -8,12 +8,14 @@
 -- time an old client with a right clock can take for past.
 --
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 record
--- ARGV   1 owner, 2 ttl in ms, 3 how many tokens to reserve
+-- ARGV   1 owner, 2 ttl in ms, 3 how many tokens to reserve, 4 what registrations begin with,
+--        '' if nobody asks for the holder's
 -- Reply  first token                granted, now or by an earlier call
---        {0, ms left, holder, '1'}  busy; holder '' for an old client
+--        {0, ms left, holder, '1'}  busy; holder '' for an old client. One element more
+--                                   where introduce has something to say
 --        {-1}                       the value is no time in seconds
 --        {-2, mark}                 the owner was given up or broken
--- Uses   draw
+-- Uses   draw, introduce
 
 local lock, mark, counter, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, ttl, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -71,7 +73,7 @@ if holder == owner and stamp and stamp >= wrote then
   return draw(counter, tokens)
 end
 if holder and holder ~= owner then
-  return {0, math.max(left, redis.call('PTTL', record)), holder, '1'}
+  return introduce({0, math.max(left, redis.call('PTTL', record)), holder, '1'}, ARGV[4])
 end
 if left > 0 then
   return {0, left, '', '1'}
