@@ -32,6 +32,7 @@ type acquisition struct {
 	lastErr  error          // the last failure
 	answered bool           // last is an answer
 	held     bool           // the claim was granted, but is not kept
+	permits  int            // of the semaphore in all, if they are not those of the claim
 	blocked  bool           // it was said that it waits
 }
 
@@ -242,6 +243,7 @@ func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
 	if a.claim.Unsettled {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
+	a.notePermits(out)
 	return lock
 }
 

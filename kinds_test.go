@@ -1,10 +1,14 @@
 package holdfast_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -292,6 +296,39 @@ func TestSemaphore(t *testing.T) {
 		}
 		if _, err := holdfast.New(store, nil).Semaphore("pool", 0).Acquire(t.Context()); err == nil {
 			t.Error("a semaphore of no permits was accepted")
+		}
+	})
+}
+
+// A semaphore that has another number of permits than it is described with says so:
+// with each acquire in an event, once in the log.
+func TestSemaphoreOfAnotherSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		var said []int
+		l := holdfast.New(memhold.New(), &holdfast.Options{
+			Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+			Observe: func(_ context.Context, e holdfast.Event) {
+				if e.Kind == holdfast.EventAcquire {
+					said = append(said, e.Permits)
+				}
+			},
+		})
+		for _, permits := range []int{2, 3, 3, 2} {
+			k, err := l.Semaphore("pool", permits).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, k)
+		}
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{0, 2, 2, 0}; !slices.Equal(said, want) {
+			t.Errorf("events: got %v permits, want %v", said, want)
+		}
+		if got := strings.Count(logged.String(), "permits=2 described=3"); got != 1 {
+			t.Errorf("got %d warnings, want 1: %s", got, logged.String())
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type Locker struct {
 	reports    reports
 	diary      *diary // nil without Options.History
 	background background.Group
+	permits    sync.Map // by name: how many permits a semaphore has, of which it was warned
 
 	epoch time.Time
 

@@ -52,6 +52,7 @@ type Event struct {
 	Op       string        // call, doubt
 	Took     time.Duration // call
 	Resolved bool          // doubt: the store's state is certain now; otherwise it is once the lease ends
+	Permits  int           // acquire: how many permits the semaphore has in all, if others than it was described with
 
 	owner string        // of the lock, for the history
 	left  time.Duration // renew: what was left of the lease in the store, for the history
@@ -91,7 +92,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
-		e.Token, e.owner = lock.Token(), lock.hold.lease.owner
+		e.Token, e.owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
 	}
 	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)

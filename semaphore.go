@@ -20,7 +20,9 @@ type Semaphore struct {
 }
 
 // Semaphore returns the description of a semaphore. permits is how many it has
-// if the store does not know the name yet; after that, only Resize changes it.
+// if the store does not know the name yet; after that, only Resize changes it. Where
+// the store has another number, an acquire says so: in Event.Permits, and once as a
+// warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{locker: l, name: name, permits: permits}
 }
@@ -102,4 +104,19 @@ func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Opti
 	}
 	r.permits = s.permits
 	return m.acquire(ctx, r)
+}
+
+// notePermits says once if the semaphore has another number of permits than it was
+// described with: somebody may have changed a number in a program, and wait for it
+// to have an effect.
+func (a *acquisition) notePermits(out driver.Outcome) {
+	l, all := a.locker, out.Permits
+	if all == 0 || all == a.claim.Permits {
+		return
+	}
+	a.permits = all
+	if before, _ := l.permits.Swap(a.claim.Name, all); before != any(all) {
+		l.log.Warn("the semaphore has another number of permits than it was described with; Resize changes it",
+			"lock", a.claim.Name, "backend", l.info.Name, "permits", all, "described", a.claim.Permits)
+	}
 }

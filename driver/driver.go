@@ -93,7 +93,7 @@ type Outcome struct {
 
 	Token    uint64        // granted: the first of Claim.Tokens, larger for every later grant; 0 if the store has none
 	ValidFor time.Duration // granted: a lower bound of the lease, counted from the start of the call
-	Permits  int           // granted in Mode Permit: how many the name has in all, if they are not Claim.Permits; else 0
+	Permits  int           // granted in Mode Permit: how many the name has in all; 0 if that is Claim.Permits, or not known
 
 	RetryAfter time.Duration // not granted: the latest moment to try again without being woken; 0 if unknown
 	Holder     string        // not granted: who holds the name, for people; "" if unknown

@@ -142,11 +142,15 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 	if g.token == 0 {
 		g.token = token
 	}
-	return driver.Outcome{
+	out := driver.Outcome{
 		Granted:  true,
 		Token:    token,
 		ValidFor: g.expires.Sub(now),
-	}, nil
+	}
+	if c.Mode == driver.Permit && e.permits != c.Permits {
+		out.Permits = e.permits
+	}
+	return out, nil
 }
 
 // open returns the entry of c's name, which it makes if there is none.

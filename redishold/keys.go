@@ -114,8 +114,8 @@ func family(key string) string {
 // channels of Plain and Timestamp have two words: one would let the user into those
 // of clients too.
 func (l *layout) channels(channel string) string {
-	if begins := l.protocol.releaseChannel(); strings.HasPrefix(channel, begins) {
-		return begins
+	if strings.HasPrefix(channel, ownChannel) {
+		return ownChannel
 	}
 	return family(channel)
 }

@@ -74,10 +74,23 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return exit(interrupt.status())
 	}
-	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, History: o.history})
+	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, History: o.history, Observe: o.warnOfPermits(report)})
 	defer func() { answers = o.drain(locker) }()
 	defer heed(locker)()
 	return work(store, locker)
+}
+
+// warnOfPermits says if the semaphore has another number of permits than the command
+// line: people may have changed that, and wait for it to have an effect.
+func (o *lockOptions) warnOfPermits(report *reporter) func(context.Context, holdfast.Event) {
+	if o.permits == 0 {
+		return nil
+	}
+	return func(_ context.Context, e holdfast.Event) {
+		if e.Kind == holdfast.EventAcquire && e.Permits != 0 {
+			report.warn("semaphore %q has %d permits, not %d, and goes on with them; to change that: holdfast resize %[1]s %[3]d", clean(e.Name), e.Permits, o.permits)
+		}
+	}
 }
 
 // acquire takes the lock as the flags say. While it waits, people are told for

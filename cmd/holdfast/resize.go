@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+const resizeLong = `Resize sets how many may hold the semaphore NAME at a time to PERMITS, held ones
+included, and wakes those who wait. Repeating it changes nothing.
+
+A semaphore keeps the number of its first "run --permits" or "hold --permits"; later
+ones with another number say so and go on with that of the semaphore. Where more hold
+a permit than there are from now on, they go on, and nobody else gets one until enough
+have come back.
+
+A semaphore that nobody has used yet is not made: the exit status is 1. Exit status: 0
+if the semaphore has that many permits now; 1 if there is none of that name; 64, 69, 77
+and 125 as run, 125 also for a name that is another kind of lock.`
+
+const resizeExample = `  holdfast resize backups 3`
+
+func newResizeCommand(env environment) *cobra.Command {
+	o := &lookOptions{}
+	cmd := &cobra.Command{
+		Use:                   "resize [flags] NAME PERMITS",
+		Short:                 "Change how many may hold a semaphore",
+		Long:                  resizeLong,
+		Example:               resizeExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, o),
+		Args:                  nameAndPermits,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			permits, err := strconv.Atoi(args[1])
+			if err != nil || permits < 1 {
+				return usageError("%q is no number of permits; use 1 or more", args[1])
+			}
+			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+				return l.resize(ctx, args[0], permits)
+			})
+		},
+	}
+	o.addTo(cmd.Flags(), lookLimit)
+	return cmd
+}
+
+func nameAndPermits(cmd *cobra.Command, args []string) error {
+	if len(args) != 2 || args[0] == "" {
+		return usageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
+	}
+	return nil
+}
+
+// resized is what resize has done, for programs.
+type resized struct {
+	Name    string `json:"name"`
+	Before  int    `json:"before"`
+	Permits int    `json:"permits"`
+	Free    int    `json:"free"`
+}
+
+// resize sets the number of permits and says what has become of it.
+func (l *looking) resize(ctx context.Context, name string, permits int) error {
+	s := l.locker.Semaphore(name, permits)
+	before, free, err := s.Permits(ctx)
+	if err != nil {
+		return err
+	}
+	if before == 0 && free == 0 {
+		return &exitError{code: exitFailure, err: fmt.Errorf("there is no semaphore %q: the first to use it says how many permits it has, as with: holdfast hold --permits %d %s", name, permits, name)}
+	}
+	if err := s.Resize(ctx, permits); err != nil {
+		return err
+	}
+	now, free, err := s.Permits(ctx)
+	if err != nil {
+		return err
+	}
+	if l.options.json {
+		return json.NewEncoder(l.env.stdout).Encode(resized{name, before, now, free})
+	}
+	busy := ""
+	if free < 0 {
+		busy = fmt.Sprintf("; %d more are held, until they come back", -free)
+	}
+	_, err = fmt.Fprintf(l.env.stdout, "semaphore %s: %d permits, %d before, %d free%s\n", clean(name), now, before, max(0, free), busy)
+	return err
+}
