@@ -32,11 +32,11 @@ func (b *Backend) asksFor(t *try) string {
 // for the owner, and afterwards the owner, if that is known.
 func (b *Backend) holder(t *try, reply *tryReply) (who string, held time.Duration) {
 	if t.claim.Mode == driver.Permit && reply.owner != "" {
-		known := false
-		if reply.owner, known = b.holderOf(reply.owner, reply.said); reply.owner == "" {
-			if known {
-				b.names.tell(t.place.lock)
-			}
+		owner, known := b.holderOf(reply.owner, reply.said)
+		if known && owner == "" {
+			b.names.tell(t.place.lock)
+		}
+		if reply.owner = owner; owner == "" {
 			return "", 0
 		}
 	}
