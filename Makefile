@@ -39,7 +39,8 @@ race: redis ## the tests of the library three times over, to provoke races
 
 .PHONY: e2e
 e2e: redis ## locks under faults: histories of processes, every deployment, the fault matrix, a random soak
-	$(GO) test -race -count=1 $(FLAGS) -run History ./internal/e2e/locktest
+	$(GO) test -race -count=1 $(FLAGS) -run History -skip SharesHistory ./internal/e2e/locktest
+	HOLDFAST_SHARES=all $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
 	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/deploytest
 	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 

@@ -143,10 +143,11 @@ func (a *acquisition) waitsAt(ctx context.Context, place *ticket) {
 	said = true
 }
 
-// letOthersGo waits for as long as clients elsewhere are to go first, who wait
-// for a lock that this process had for long.
+// letOthersGo waits for as long as clients elsewhere are to go first, who may wait
+// for a lock that this process had for long. That nobody made use of it is known only
+// to the store: who runs out of time meanwhile still asks once.
 func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.place.yield == 0 || a.yield(waitCtx) {
+	if a.place == nil || a.place.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
 	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
@@ -157,13 +158,13 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 // first. Those who go first have a moment for it; after that the Waiter of the
 // head before, if there is one, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
-	end := a.locker.elapsed() + a.place.yield
 	if a.waiter = a.spareWaiter(); a.waiter != nil {
 		nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
 		defer cancel()
 		_ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	return sleep(ctx, end-a.locker.elapsed())
+	left := a.place.until - a.locker.elapsed()
+	return left <= 0 || sleep(ctx, left)
 }
 
 // alone says that the claim waits for nobody of this process: a fair one has its
@@ -291,7 +292,7 @@ func (a *acquisition) settleIn(l *lease) {
 		closeWaiter(a.waiter)
 	case a.kind.exclusive():
 		l.gate = a.place.gate
-		a.place.settle(l, a.waiter)
+		a.place.settle(l, a.waiter, a.tries > 1)
 	default:
 		closeWaiter(a.waiter)
 		a.place.leave()

@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -21,6 +20,10 @@ import (
 type gates struct {
 	mu sync.Mutex
 	m  map[gateKey]*gate
+
+	// released is until when clients elsewhere go first for a name that nobody of this
+	// process was waiting for when it was released.
+	released map[gateKey]instant
 
 	// What is not in use, to be used again: most queues last for one lock.
 	gates   []*gate
@@ -55,6 +58,10 @@ type queue struct {
 	// from here, and may be waiting for it; unknown if that is not known.
 	others int
 
+	// since is since when this process has had the name, one grant after the other,
+	// without a chance for clients elsewhere.
+	since instant
+
 	// asking is since when the head is known to wait, 0 if nobody has looked. It is
 	// for reports, as ticket.seen is.
 	asking instant
@@ -81,12 +88,14 @@ type ticket struct {
 	takes      bool    // may be given a hold instead of the turn to ask
 	seen       instant // since when it is known to wait; 0 if nobody has looked
 
-	hold  *hold         // what it was given
-	turns int           // how often its lease may be handed on: only if it had to wait, as others may then
-	yield time.Duration // how long clients elsewhere go first
+	hold  *hold   // what it was given
+	turns int     // how often its lease may be handed on: only if it had to wait, as others may then
+	until instant // so long clients elsewhere go first; 0 if they do not
 }
 
-func (g *gates) init() { g.m = make(map[gateKey]*gate) }
+func (g *gates) init() {
+	g.m, g.released = make(map[gateKey]*gate), make(map[gateKey]instant)
+}
 
 // busy says that somebody is in the queue.
 func (g *gates) busy(key gateKey) bool {
@@ -104,7 +113,8 @@ func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 	q := g.m[key]
 	if q == nil {
 		q = g.newGate(key)
-		t.gate, t.turn = q, true
+		t.gate, t.turn, t.until = q, true, g.released[key]
+		delete(g.released, key)
 		return t, true
 	}
 	t.gate, t.prev = q, q.last
@@ -175,11 +185,14 @@ func (t *ticket) leave() {
 }
 
 // settle turns the head's place into that of a holder, and leaves its Waiter, if
-// it had one, to the next head.
-func (t *ticket) settle(l *lease, w driver.Waiter) {
+// it had one, to the next head. waited says that clients elsewhere came first.
+func (t *ticket) settle(l *lease, w driver.Waiter, waited bool) {
 	q := t.gate
 	q.all.mu.Lock()
 	q.holder = l
+	if waited || t.until != 0 || q.since == 0 {
+		q.since = l.first.since
+	}
 	q.busy = nil
 	if w != nil && q.first != nil && q.spare == nil {
 		q.spare, w = w, nil
@@ -220,22 +233,25 @@ func (q *gate) waiting() (here bool, others int) {
 }
 
 // counted records how many clients elsewhere heard of a release, if there still
-// is a queue for it.
-func (g *gates) counted(key gateKey, others int) {
+// is a queue for it, and returns since when this process has had the name.
+func (g *gates) counted(key gateKey, others int) (since instant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if q := g.m[key]; q != nil {
-		q.others = others
+		q.others, since = others, q.since
 	}
+	return since
 }
 
 // vacate lets the next one in when l is over, which is called once for each
-// lease, and which may be handed on so often. Clients elsewhere go first for as
-// long as yield.
-func (q *gate) vacate(yield time.Duration, turns int) {
+// lease, and which may be handed on so often. Clients elsewhere go first until then.
+func (q *gate) vacate(then instant, turns int) {
 	q.all.mu.Lock()
 	q.holder, q.turns = nil, turns
-	idle := q.advance(yield)
+	if q.first == nil && then != 0 {
+		q.all.remember(q.key, then)
+	}
+	idle := q.advance(then)
 	q.all.mu.Unlock()
 	closeWaiter(idle)
 }
@@ -274,7 +290,7 @@ func (q *gate) said() driver.Outcome {
 
 // advance makes the next ticket the head, or drops the gate when there is none;
 // it then returns the Waiter to close. The mutex is held.
-func (q *gate) advance(yield time.Duration) driver.Waiter {
+func (q *gate) advance(then instant) driver.Waiter {
 	t := q.first
 	if t == nil {
 		delete(q.all.m, q.key)
@@ -284,9 +300,19 @@ func (q *gate) advance(yield time.Duration) driver.Waiter {
 	}
 	q.remove(t)
 	q.asking = t.seen
-	t.turn, t.turns, t.yield = true, q.turns, yield
+	t.turn, t.turns, t.until = true, q.turns, then
 	t.ready <- struct{}{} // has room
 	return nil
+}
+
+// remember keeps until when clients elsewhere go first for a name that nobody of this
+// process waits for: who asks for it next may be the one who has just released it.
+// The mutex is held.
+func (g *gates) remember(key gateKey, then instant) {
+	if len(g.released) >= unusedMost {
+		clear(g.released) // which costs those who wait elsewhere one chance
+	}
+	g.released[key] = then
 }
 
 // remove takes a ticket out of the queue. The mutex is held.

@@ -37,8 +37,8 @@ const (
 	// queue yet.
 	handoffFirst = 64
 
-	// How long other clients that are known to wait go first when a lock came
-	// back: some round trips, as long as the release took.
+	// How long other clients go first when a lock came back: some round trips, as
+	// long as the release took.
 	yieldTrips = 3
 	yieldLeast = 200 * time.Microsecond
 	yieldMost  = 5 * time.Millisecond
@@ -114,10 +114,17 @@ func (h *hold) decline() {
 	}
 }
 
-// yield is how long clients elsewhere go first after a release that took so long.
-func yieldFor(others int, trip time.Duration) time.Duration {
-	if others <= 0 {
+// yieldFor returns until when clients elsewhere go first after a release that began at
+// began, 0 if they need not. Where it is not known whether others wait, they get a
+// chance as often as a lock that is handed on goes back to the store: this process has
+// had it since since without one.
+func (l *Locker) yieldFor(others int, began, since instant) instant {
+	if others == 0 {
 		return 0
 	}
-	return min(max(yieldTrips*trip, yieldLeast), yieldMost)
+	now := l.elapsed()
+	if others < 0 && now-since < l.handoff.For {
+		return 0
+	}
+	return now + min(max(yieldTrips*(now-began), yieldLeast), yieldMost)
 }

@@ -164,6 +164,88 @@ func TestReleaseInTwoSteps(t *testing.T) {
 	}
 }
 
+// Where it is not known who waits elsewhere they get a chance once in Handoff.For,
+// and nobody here waits for them more often.
+func TestOthersMayWait(t *testing.T) {
+	const trip, hold = time.Millisecond, 20 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		store := newTwoSteps(-1)
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
+		k := mustLock(t, l, "job")
+		got := standing(t, l, 8)
+		store.answers(-1, nil, trip)
+		var yields []time.Duration
+		for range 7 {
+			time.Sleep(hold)
+			released := time.Now()
+			mustUnlock(t, k)
+			k = <-got
+			yields = append(yields, time.Since(released)-trip)
+		}
+		want := []time.Duration{0, 0, 3 * trip, 0, 0, 3 * trip, 0}
+		if !slices.Equal(yields, want) {
+			t.Errorf("others went first for %v, want for %v", yields, want)
+		}
+		mustUnlock(t, k)
+		mustUnlock(t, <-got)
+	})
+}
+
+// releaseCounter is a store that learns with each release who waits elsewhere.
+type releaseCounter struct {
+	*twoSteps
+	others int
+}
+
+func (s *releaseCounter) ReleaseCounted(ctx context.Context, c driver.Claim) (int, error) {
+	return s.others, s.Release(ctx, c)
+}
+
+// Who takes a lock that it has just released lets those go first who wait elsewhere,
+// also where nobody else of its process is there.
+func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
+	tests := []struct {
+		name   string
+		others int
+		hold   time.Duration
+		pause  time.Duration // after the release
+		lock   func(l *holdfast.Locker) (*holdfast.Lock, error)
+		want   time.Duration // until it asks
+	}{
+		{"others wait", 2, 0, 0, lockJob, 200 * time.Microsecond},
+		{"others waited some time ago", 2, 0, time.Second, lockJob, 0},
+		{"nobody waits", 0, time.Second, 0, lockJob, 0},
+		{"it is not known", -1, 0, 0, lockJob, 0},
+		{"it is not known, and it was held for long", -1, 50 * time.Millisecond, 0, lockJob, 200 * time.Microsecond},
+		{"others wait, and it does not", 2, 0, 0, func(l *holdfast.Locker) (*holdfast.Lock, error) {
+			return l.TryLock(context.Background(), "job")
+		}, 0},
+		{"others wait, and it has less time", 2, 0, 0, func(l *holdfast.Locker) (*holdfast.Lock, error) {
+			return l.TryLock(context.Background(), "job", holdfast.Wait(100*time.Microsecond))
+		}, 100 * time.Microsecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &releaseCounter{newTwoSteps(-1), tt.others}
+				l := holdfast.New(store, nil)
+				k := mustLock(t, l, "job")
+				time.Sleep(tt.hold)
+				mustUnlock(t, k)
+				time.Sleep(tt.pause)
+				start := time.Now()
+				k, err := tt.lock(l)
+				if err != nil || time.Since(start) != tt.want {
+					t.Fatalf("asks after %v (error %v), want after %v", time.Since(start), err, tt.want)
+				}
+				mustUnlock(t, k)
+			})
+		})
+	}
+}
+
+func lockJob(l *holdfast.Locker) (*holdfast.Lock, error) { return l.Lock(context.Background(), "job") }
+
 // Those who wait elsewhere get the lock when it comes back, if they are known to
 // wait.
 func TestOthersGoFirst(t *testing.T) {

@@ -39,11 +39,11 @@ type lease struct {
 	turns     int32 // how often it was handed on
 	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
-	proven   moment  // start of the last call that proved the lease
-	counted  instant // since when the lease counts: proven, or when a grant while waiting was heard of
-	ends     instant // until then the store keeps it for certain
-	mayEnd   instant // until then the store may keep it: by the last call that was sent
-	deadline instant // when it counts as lost: Margin before ends
+	proven     moment  // start of the last call that proved the lease
+	countsFrom instant // since when the lease counts: proven, or when a grant while waiting was heard of
+	ends       instant // until then the store keeps it for certain
+	mayEnd     instant // until then the store may keep it: by the last call that was sent
+	deadline   instant // when it counts as lost: Margin before ends
 
 	holder *hold
 	first  hold
@@ -64,8 +64,8 @@ func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.renewing.index = -1
-	l.counted = a.locker.elapsed()
-	l.first = hold{lease: l, token: out.Token, since: l.counted, taken: true}
+	l.countsFrom = a.locker.elapsed()
+	l.first = hold{lease: l, token: out.Token, since: l.countsFrom, taken: true}
 	l.holder = &l.first
 	return l
 }
@@ -140,7 +140,7 @@ func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, he
 	found = renewal{margin: l.deadline - now, left: l.ends - now, late: l.late(now)}
 	l.proven = start
 	if !l.fixed {
-		l.counted = start.mono
+		l.countsFrom = start.mono
 		l.ends = start.mono + validFor
 		l.deadline = l.ends - l.locker.marginOf(validFor)
 	}
@@ -152,7 +152,7 @@ func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, he
 // lease with a fixed end is not extended, so nothing of it can be late. The mutex is
 // held.
 func (l *lease) late(now instant) bool {
-	return !l.fixed && l.deadline-now < (l.deadline-l.counted)/3
+	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
 // expire ends a lease whose deadline has passed.
@@ -211,16 +211,16 @@ func (l *lease) finish(only *hold, err error) (ended *hold, contexts map[*derive
 	return h, contexts, err
 }
 
-// vacate lets the next goroutine of this process ask for the name, after clients
-// elsewhere have had as long as yield.
-func (l *lease) vacate(yield time.Duration) {
+// vacate lets the next goroutine of this process ask for the name. Clients elsewhere
+// go first until then.
+func (l *lease) vacate(then instant) {
 	l.mu.Lock()
 	done := l.vacated
 	l.vacated = true
 	turns := l.locker.handoff.turnsNext(l.turns, l.turnsLeft)
 	l.mu.Unlock()
 	if !done && l.gate != nil {
-		l.gate.vacate(yield, turns)
+		l.gate.vacate(then, turns)
 	}
 }
 

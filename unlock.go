@@ -112,10 +112,16 @@ func (l *Locker) settleFor(c driver.Claim, err error, until instant) error {
 
 // tellOnce makes the first call of a release.
 func (l *lease) tellOnce(ctx context.Context, c driver.Claim, began instant) error {
-	if store, ok := l.locker.backend.(driver.Releaser); ok && l.gate != nil {
-		if here, others := l.gate.waiting(); here {
-			return l.inTwoSteps(ctx, store, c, others, began)
-		}
+	if l.gate == nil {
+		return l.locker.backend.Release(ctx, c)
+	}
+	here, others := l.gate.waiting()
+	if store, ok := l.locker.backend.(driver.Releaser); ok && here {
+		return l.inTwoSteps(ctx, store, c, others, began)
+	}
+	if store, ok := l.locker.backend.(driver.ReleaseCounter); ok {
+		others, err := store.ReleaseCounted(ctx, c)
+		return l.counted(others, began, err)
 	}
 	return l.locker.backend.Release(ctx, c)
 }
@@ -127,9 +133,14 @@ func (l *lease) inTwoSteps(ctx context.Context, store driver.Releaser, c driver.
 		l.vacate(0)
 	}
 	others, err := finish()
+	return l.counted(others, began, err)
+}
+
+// counted ends a release of which so many clients elsewhere heard.
+func (l *lease) counted(others int, began instant, err error) error {
 	if err == nil {
-		l.locker.gates.counted(gateKey{l.name, l.kind}, others)
-		l.vacate(yieldFor(others, l.locker.elapsed()-began))
+		since := l.locker.gates.counted(gateKey{l.name, l.kind}, others)
+		l.vacate(l.locker.yieldFor(others, began, since))
 	}
 	return err
 }

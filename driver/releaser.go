@@ -12,3 +12,10 @@ type Releaser interface {
 	// and may be waiting for it, -1 if that is not known.
 	BeginRelease(ctx context.Context, c Claim) (finish func() (others int, err error))
 }
+
+// ReleaseCounter is implemented by a Backend that learns with a Release who else may
+// be waiting.
+type ReleaseCounter interface {
+	// ReleaseCounted is Release, and returns others as Releaser has it.
+	ReleaseCounted(ctx context.Context, c Claim) (others int, err error)
+}

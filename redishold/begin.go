@@ -12,9 +12,9 @@ import (
 // only once.
 //
 // others is how many other clients received the message of the release, and may
-// be waiting. It is -1 where that is not known: in a cluster, for fair and
-// read-write locks, where waiters poll, for an unsettled claim, and with a Conn
-// that is no Beginner. Then the release may also be sent by finish only. Backends
+// be waiting. It is -1 where that is not known: for fair and read-write locks, where
+// waiters poll, for an unsettled claim, with a Conn that is no Beginner, and in a
+// cluster where nobody received it at the node of the lock. Then the release may also be sent by finish only. Backends
 // that share a Conn are one client.
 func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
@@ -45,7 +45,7 @@ type release struct {
 	place  place
 	info   ServerInfo
 	form   form
-	before ears
+	before listener
 	sent   errand
 	answer func() Result
 }
@@ -54,7 +54,7 @@ func (r *release) begin(ctx context.Context, info ServerInfo, c driver.Claim) {
 	b := r.backend
 	r.ctx, r.info, r.claim = ctx, info, c
 	r.place, r.form = b.layout.place(c.Name), b.form(c)
-	r.before = b.topics.ears(r.form.channel(r.place, c))
+	r.before = b.listens(r.form, r.place, c)
 	r.sent.call = r.form.release(r.sent.room(), r.place, c, b.publishWith(info))
 	r.answer = b.beginner.Begin(ctx, &r.sent.call)
 }
@@ -64,8 +64,7 @@ func (r *release) wait() (others int, err error) {
 	b := r.backend
 	result := r.answer()
 	receivers, err := b.released(r.ctx, r.place, r.info, r.claim, result)
-	others = r.others(receivers)
-	b.topics.counted(r.place.channel, others)
+	others = b.others(r.info, r.before, receivers)
 	r.ctx, r.answer = nil, nil
 	if isAnswer(result) { // else the Conn may still look at r
 		b.releases.Put(r)
@@ -73,18 +72,40 @@ func (r *release) wait() (others int, err error) {
 	return others, err
 }
 
-// others is receivers without this process.
-func (r *release) others(receivers int) int {
-	b := r.backend
-	if receivers < 0 || r.info.Cluster || !r.form.tellsAll() || b.topics.poll > 0 || b.deaf.Load() {
+// listener is this process before a release.
+type listener struct {
+	channel string // on which all waiters hear of it; "" if there is none
+	turns   bool   // they take turns
+	ears    ears
+}
+
+// listens returns whether this process listens for releases of c.
+func (b *Backend) listens(f form, p place, c driver.Claim) (l listener) {
+	if !f.tellsAll() || b.topics.poll > 0 || b.deaf.Load() {
+		return l
+	}
+	l.channel, l.turns = f.channel(p, c), f == b.forms.exclusive
+	l.ears = b.topics.ears(l.channel)
+	return l
+}
+
+// others is receivers without this process, which was before before. The channel's
+// topic learns of it.
+func (b *Backend) others(info ServerInfo, before listener, receivers int) int {
+	if before.channel == "" {
 		return -1
 	}
-	switch after := b.topics.ears(r.form.channel(r.place, r.claim)); {
-	case after != r.before || after == earsUnknown:
-		return -1
-	case after == earsOpen:
-		return max(0, receivers-1)
-	default:
-		return receivers
+	switch after := b.topics.ears(before.channel); {
+	case after != before.ears || after == earsUnknown:
+		receivers = -1
+	case after == earsOpen && receivers > 0:
+		receivers--
 	}
+	if receivers == 0 && info.Cluster {
+		receivers = -1 // some may listen at another node
+	}
+	if before.turns {
+		b.topics.counted(before.channel, receivers)
+	}
+	return receivers
 }

@@ -17,18 +17,26 @@ const minMark = 10 * time.Second
 // Try that is still under way finds nothing to grant, for as long as the claim's
 // TTL and not less than ten seconds.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
+	_, err := b.ReleaseCounted(ctx, c)
+	return err
+}
+
+// ReleaseCounted is Release, and returns how many other clients received the message
+// of it, as BeginRelease does.
+func (b *Backend) ReleaseCounted(ctx context.Context, c driver.Claim) (others int, err error) {
 	info, err := b.ask(ctx)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	p := b.layout.place(c.Name)
+	p, f := b.layout.place(c.Name), b.form(c)
 	if c.Unsettled {
-		return b.abandon(ctx, p, info, c)
+		return -1, b.abandon(ctx, p, info, c)
 	}
+	l := b.listens(f, p, c)
 	e := b.errand()
-	e.call = b.form(c).release(e.room(), p, c, b.publishWith(info))
-	_, err = b.released(ctx, p, info, c, b.run(ctx, e))
-	return err
+	e.call = f.release(e.room(), p, c, b.publishWith(info))
+	receivers, err := b.released(ctx, p, info, c, b.run(ctx, e))
+	return b.others(info, l, receivers), err
 }
 
 // released reads the server's answer to a release, and returns how many received

@@ -24,6 +24,8 @@ type topics struct {
 	mu   sync.Mutex
 	last uint64 // the latest version given out; never given out twice
 	open map[string]*topic
+
+	crowds map[string]crowd // of channels that this process listened on before
 }
 
 // topic is what is known of one channel. The mutex of topics guards it.
@@ -95,6 +97,8 @@ func (ts *topics) join(channel string) *topic {
 	t := ts.open[channel]
 	if t == nil {
 		t = &topic{channel: channel, changed: make(chan struct{})}
+		t.crowd = ts.crowds[channel]
+		delete(ts.crowds, channel)
 		ts.open[channel] = t
 	}
 	t.waiters++
@@ -110,6 +114,7 @@ func (ts *topics) leave(t *topic) {
 		return
 	}
 	delete(ts.open, t.channel)
+	ts.remember(t.channel, t.crowd)
 	subs, cancel := t.subs, t.cancel
 	t.subs = nil
 	ts.mu.Unlock()
@@ -180,6 +185,8 @@ func (ts *topics) notice(t *topic, n Notice) {
 	defer ts.mu.Unlock()
 	switch {
 	case t.state != topicLive:
+	case n.Payload == repeatedMessage && len(t.subs) > 1:
+		ts.repeated(t)
 	case personal && t.shared:
 		ts.last++
 		t.mail.deliver(owner, ts.last, grant)
@@ -190,6 +197,7 @@ func (ts *topics) notice(t *topic, n Notice) {
 		ts.advance(t)
 	default:
 		t.heard++
+		t.direct = time.Now()
 		ts.advance(t)
 	}
 }

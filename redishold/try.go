@@ -131,15 +131,15 @@ func (b *Backend) acquire(t *try, to room) Call {
 	publish := b.publishWith(t.info)
 	call := b.form(t.claim).acquire(to, t.place, t.claim, b.asksFor(t), publish)
 	if b.tells(t) {
-		call.Args = append(append(call.Args, t.place.channel), publish...)
+		call.Args = append(append(call.Args, t.place.channel), publish[len(publish)-1])
 	}
 	return call
 }
 
-// tells reports that others are told when t is granted. In a cluster messages of two
-// channels may overtake each other.
+// tells reports that others are told when t is granted. They are told on one channel
+// only, that on which they count releases: messages of two may overtake each other.
 func (b *Backend) tells(t *try) bool {
-	return t.ahead != 0 && !t.info.Cluster && b.form(t.claim) == b.forms.exclusive
+	return t.ahead != 0 && b.form(t.claim) == b.forms.exclusive
 }
 
 // outcome reads the server's answer.
@@ -157,7 +157,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		return driver.Outcome{}, b.giveBack(ctx, t, short)
 	case reply.state == tryGranted:
 		if b.tells(t) {
-			b.topics.holds(t.place.channel)
+			b.topics.holds(t.place.channel, t.info.Cluster && !t.info.ShardedPS)
 		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL, Permits: reply.permits}, nil
 	case reply.state == tryOtherKind:

@@ -49,7 +49,7 @@ func TestTurns(t *testing.T) {
 		b, w, hear := listening(t, conn)
 		defer w.Close()
 		channel := b.layout.place("orders").channel
-		b.topics.holds(channel)
+		b.topics.holds(channel, false)
 		b.topics.counted(channel, 3)
 		for _, want := range []time.Duration{3 * turnStep, 2 * turnStep, turnStep, 0, 0} {
 			last := busyTry(t, b)
@@ -61,7 +61,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 
-		b.topics.holds(channel)
+		b.topics.holds(channel, false)
 		waiting := begin(t.Context(), w, busyTry(t, b))
 		hear("0")
 		wantWaiting(t, waiting, "for its turn")
@@ -82,18 +82,22 @@ func TestTurns(t *testing.T) {
 func TestTakenIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		cluster bool
+		server  ServerInfo
 		listens bool
 		want    []string // the arguments that follow those of every acquire
 	}{
-		{"alone", false, false, nil},
-		{"among others", false, true, []string{"redisson_lock__channel:{orders}", "PUBLISH"}},
-		{"in a cluster, where the messages of two channels may overtake each other", true, true, nil},
+		{"alone", ServerInfo{}, false, nil},
+		{"among others", ServerInfo{}, true, []string{"redisson_lock__channel:{orders}", "PUBLISH"}},
+		{"in a cluster", ServerInfo{Cluster: true}, true, []string{"redisson_lock__channel:{orders}", "PUBLISH"}},
+		{
+			"in a cluster, where the messages of two channels may overtake each other",
+			ServerInfo{Cluster: true, ShardedPS: true}, true, []string{"redisson_lock__channel:{orders}", "SPUBLISH"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				conn := &fakeConn{answer: replying("acquire", busyReply())}
-				conn.server = func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: c.cluster}, nil }
+				conn.server = func(context.Context) (ServerInfo, error) { return c.server, nil }
 				b := New(conn, nil)
 				w := b.Waiter(testClaim("orders"))
 				defer w.Close()
@@ -137,5 +141,77 @@ func TestTakenMessageOfASemaphoreIsARelease(t *testing.T) {
 		wantWaiting(t, waiting, "with a fresh outcome")
 		conn.subscriptions()[0].notify(Notice{Payload: takenMessage})
 		wantReturned(t, waiting, "after two permits have come back")
+	})
+}
+
+// In a cluster each release comes on two channels. It counts once, whichever comes
+// first, and still wakes if one of the two is lost.
+func TestReleaseOnTwoChannels(t *testing.T) {
+	const late = 50 * time.Millisecond
+	for _, c := range []struct {
+		name  string
+		heard []string // "0" on the sharded channel, "00" on the classic one; "" is a pause
+		tries []time.Duration
+		count int
+	}{
+		{"sharded first", []string{"0", "00"}, []time.Duration{0}, 1},
+		{"classic first", []string{"00", "0"}, []time.Duration{0}, 1},
+		{"sharded only", []string{"0"}, []time.Duration{0}, 1},
+		{"classic only", []string{"00"}, []time.Duration{turnMost}, 0},
+		{"classic much later", []string{"0", "", "00"}, []time.Duration{0}, 1},
+		{"two of them", []string{"0", "00", "", "", "", "00", "0"}, []time.Duration{0, 3 * late}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &fakeConn{answer: replying("acquire", busyReply())}
+				conn.server = func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true, ShardedPS: true}, nil }
+				b, w, _ := listening(t, conn)
+				defer w.Close()
+				start := time.Now()
+				var tries []time.Duration
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				last := busyTry(t, b)
+				go func() {
+					for _, payload := range c.heard {
+						if payload == "" {
+							time.Sleep(late)
+							continue
+						}
+						for _, sub := range conn.subscriptions() {
+							if sub.channel.Sharded == (payload == "0") {
+								sub.notify(Notice{Payload: payload})
+							}
+						}
+					}
+				}()
+				for w.Wait(ctx, last) == nil {
+					tries = append(tries, time.Since(start))
+					last = busyTry(t, b)
+				}
+				if !slices.Equal(tries, c.tries) {
+					t.Errorf("asks after %v, want after %v", tries, c.tries)
+				}
+				b.topics.mu.Lock()
+				defer b.topics.mu.Unlock()
+				if got := b.topics.open[b.layout.place("orders").channel].heard; got != c.count {
+					t.Errorf("counts %d releases, want %d", got, c.count)
+				}
+			})
+		})
+	}
+}
+
+// Who hears the classic channel only takes what it says for a release like any.
+func TestReleaseOnTheClassicChannelOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w, hear := listening(t, &fakeConn{answer: replying("acquire", busyReply())})
+		defer w.Close()
+		waiting := begin(t.Context(), w, busyTry(t, b))
+		start := time.Now()
+		hear(repeatedMessage)
+		if err := <-waiting; err != nil || time.Since(start) != 0 {
+			t.Errorf("asks after %v (error %v), want at once", time.Since(start), err)
+		}
 	})
 }

@@ -19,4 +19,4 @@ end
 redis.call('DEL', lock)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
-return ended(publish(6, channel, '0'))
+return ended(publish(6, channel, '0', '00'))

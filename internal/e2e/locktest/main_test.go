@@ -34,6 +34,8 @@ func work(job string) error {
 		return workUntilPaused()
 	case "mutexes":
 		return workInCrew(useMutexes)
+	case "shares":
+		return workForShares()
 	case "handoff":
 		return workInCrew(useHandoff)
 	case "readwrite":
