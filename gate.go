@@ -58,9 +58,10 @@ type queue struct {
 	// from here, and may be waiting for it; unknown if that is not known.
 	others int
 
-	// since is since when this process has had the name, one grant after the other,
-	// without a chance for clients elsewhere.
-	since instant
+	// chance is when clients elsewhere get one, if it is not known whether they wait.
+	// It comes ever later as long as they make no use of it.
+	chance instant
+	vain   int // how many were of no use, one after the other
 
 	// asking is since when the head is known to wait, 0 if nobody has looked. It is
 	// for reports, as ticket.seen is.
@@ -74,6 +75,10 @@ type queue struct {
 	// so that a subscription lives on from head to head.
 	spare driver.Waiter
 }
+
+// vainMost bounds how much later a chance comes that nobody makes use of: it comes
+// after eight times Handoff.For.
+const vainMost = 3
 
 // unknown is a number of waiting clients that nobody has counted.
 const unknown = -1
@@ -190,9 +195,7 @@ func (t *ticket) settle(l *lease, w driver.Waiter, waited bool) {
 	q := t.gate
 	q.all.mu.Lock()
 	q.holder = l
-	if waited || t.until != 0 || q.since == 0 {
-		q.since = l.first.since
-	}
+	q.plan(l, waited, t.until != 0)
 	q.busy = nil
 	if w != nil && q.first != nil && q.spare == nil {
 		q.spare, w = w, nil
@@ -200,6 +203,20 @@ func (t *ticket) settle(l *lease, w driver.Waiter, waited bool) {
 	q.all.keep(t)
 	q.all.mu.Unlock()
 	closeWaiter(w)
+}
+
+// plan sets when clients elsewhere get a chance after a grant: they came before it, or
+// had a chance, or it is the first for long. The mutex is held.
+func (q *gate) plan(l *lease, cameFirst, hadChance bool) {
+	switch {
+	case cameFirst:
+		q.vain = 0
+	case hadChance:
+		q.vain = min(q.vain+1, vainMost)
+	case q.chance != 0:
+		return
+	}
+	q.chance = l.first.since + l.locker.handoff.For<<q.vain
 }
 
 // pass gives l, which h holds, to the first in the queue, if it takes it. It
@@ -233,14 +250,14 @@ func (q *gate) waiting() (here bool, others int) {
 }
 
 // counted records how many clients elsewhere heard of a release, if there still
-// is a queue for it, and returns since when this process has had the name.
-func (g *gates) counted(key gateKey, others int) (since instant) {
+// is a queue for it, and returns when they get a chance if that is not known.
+func (g *gates) counted(key gateKey, others int) (chance instant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if q := g.m[key]; q != nil {
-		q.others, since = others, q.since
+		q.others, chance = others, q.chance
 	}
-	return since
+	return chance
 }
 
 // vacate lets the next one in when l is over, which is called once for each

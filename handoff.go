@@ -115,15 +115,14 @@ func (h *hold) decline() {
 }
 
 // yieldFor returns until when clients elsewhere go first after a release that began at
-// began, 0 if they need not. Where it is not known whether others wait, they get a
-// chance as often as a lock that is handed on goes back to the store: this process has
-// had it since since without one.
-func (l *Locker) yieldFor(others int, began, since instant) instant {
+// began, 0 if they need not. Where it is not known whether others wait, they do so
+// from chance on.
+func (l *Locker) yieldFor(others int, began, chance instant) instant {
 	if others == 0 {
 		return 0
 	}
 	now := l.elapsed()
-	if others < 0 && now-since < l.handoff.For {
+	if others < 0 && now < chance {
 		return 0
 	}
 	return now + min(max(yieldTrips*(now-began), yieldLeast), yieldMost)

@@ -164,27 +164,50 @@ func TestReleaseInTwoSteps(t *testing.T) {
 	}
 }
 
-// Where it is not known who waits elsewhere they get a chance once in Handoff.For,
-// and nobody here waits for them more often.
+// Where it is not known who waits elsewhere they get a chance after Handoff.For, and
+// then ever later, as long as nobody makes use of it.
 func TestOthersMayWait(t *testing.T) {
 	const trip, hold = time.Millisecond, 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		store := newTwoSteps(-1)
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
 		k := mustLock(t, l, "job")
-		got := standing(t, l, 8)
+		got := standing(t, l, 90)
 		store.answers(-1, nil, trip)
-		var yields []time.Duration
-		for range 7 {
+		next := func() (yields bool) {
 			time.Sleep(hold)
 			released := time.Now()
 			mustUnlock(t, k)
 			k = <-got
-			yields = append(yields, time.Since(released)-trip)
+			took := time.Since(released)
+			if took != trip && took != trip+3*trip {
+				t.Fatalf("asks after %v", took)
+			}
+			return took > trip
 		}
-		want := []time.Duration{0, 0, 3 * trip, 0, 0, 3 * trip, 0}
-		if !slices.Equal(yields, want) {
-			t.Errorf("others went first for %v, want for %v", yields, want)
+		chances := func(holds int) (after []int) {
+			for i := range holds {
+				if next() {
+					after = append(after, i)
+				}
+			}
+			return after
+		}
+		if got, want := chances(80), []int{2, 7, 17, 37, 57, 77}; !slices.Equal(got, want) { // after 50, 100, 200 and 400 ms
+			t.Errorf("others had a chance after the holds %v, want after %v", got, want)
+		}
+
+		elsewhere := holdfast.New(store.Backend, nil)
+		go func() {
+			k := mustLock(t, elsewhere, "job")
+			time.Sleep(hold)
+			mustUnlock(t, k)
+		}()
+		synctest.Wait()
+		mustUnlock(t, k)
+		k = <-got
+		if got, want := chances(8), []int{2, 7}; !slices.Equal(got, want) {
+			t.Errorf("after one was made use of others had a chance after the holds %v, want after %v", got, want)
 		}
 		mustUnlock(t, k)
 		mustUnlock(t, <-got)

@@ -139,8 +139,8 @@ func (l *lease) inTwoSteps(ctx context.Context, store driver.Releaser, c driver.
 // counted ends a release of which so many clients elsewhere heard.
 func (l *lease) counted(others int, began instant, err error) error {
 	if err == nil {
-		since := l.locker.gates.counted(gateKey{l.name, l.kind}, others)
-		l.vacate(l.locker.yieldFor(others, began, since))
+		chance := l.locker.gates.counted(gateKey{l.name, l.kind}, others)
+		l.vacate(l.locker.yieldFor(others, began, chance))
 	}
 	return err
 }

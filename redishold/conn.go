@@ -101,6 +101,10 @@ func (e *ReplyError) Error() string { return e.Text }
 type Channel struct {
 	Name    string
 	Sharded bool // SSUBSCRIBE instead of SUBSCRIBE
+
+	// Home asks for a subscription at the node of the slot of Name, where there are
+	// several. Each would do, but PUBLISH counts those that it reaches at its own node.
+	Home bool
 }
 
 // Notice is what a subscription hears.

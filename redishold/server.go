@@ -114,7 +114,7 @@ func (i ServerInfo) channels(name string) []Channel {
 	if i.Cluster && i.ShardedPS {
 		return []Channel{{Name: name}, {Name: name, Sharded: true}}
 	}
-	return []Channel{{Name: name}}
+	return []Channel{{Name: name, Home: i.Cluster}}
 }
 
 // tooOld reports that the server is older than Redis 6.2. A version that it does

@@ -25,7 +25,7 @@ type topics struct {
 	last uint64 // the latest version given out; never given out twice
 	open map[string]*topic
 
-	crowds map[string]crowd // of channels that this process listened on before
+	others map[string]int // clients elsewhere that listened on channels on which this process does not
 }
 
 // topic is what is known of one channel. The mutex of topics guards it.
@@ -97,8 +97,8 @@ func (ts *topics) join(channel string) *topic {
 	t := ts.open[channel]
 	if t == nil {
 		t = &topic{channel: channel, changed: make(chan struct{})}
-		t.crowd = ts.crowds[channel]
-		delete(ts.crowds, channel)
+		t.others = ts.others[channel]
+		delete(ts.others, channel)
 		ts.open[channel] = t
 	}
 	t.waiters++
@@ -114,7 +114,7 @@ func (ts *topics) leave(t *topic) {
 		return
 	}
 	delete(ts.open, t.channel)
-	ts.remember(t.channel, t.crowd)
+	ts.remember(t.channel, t.others)
 	subs, cancel := t.subs, t.cancel
 	t.subs = nil
 	ts.mu.Unlock()

@@ -157,7 +157,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		return driver.Outcome{}, b.giveBack(ctx, t, short)
 	case reply.state == tryGranted:
 		if b.tells(t) {
-			b.topics.holds(t.place.channel, t.info.Cluster && !t.info.ShardedPS)
+			b.topics.holds(t.place.channel)
 		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL, Permits: reply.permits}, nil
 	case reply.state == tryOtherKind:

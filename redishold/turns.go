@@ -28,66 +28,36 @@ const (
 	turnStep = time.Millisecond
 	// turnMost bounds the wait for one's turn.
 	turnMost = 20 * time.Millisecond
+
+	// othersMost bounds for how many channels that this process does not listen on it
+	// knows how many others do.
+	othersMost = 1024
 )
 
 // turns is what a topic knows of those who wait for the same name. The mutex of
 // topics guards it.
 type turns struct {
-	crowd
+	others int       // clients elsewhere that listen, as far as known; 0 if it is not
 	heard  int       // releases since this process held the name
 	since  time.Time // when the last was heard
 	direct time.Time // when the last was heard on the channel that counts
 	taken  uint64    // the version of the topic at which somebody else took the name
 }
 
-// crowd is how many others want a name.
-type crowd struct {
-	others int // clients elsewhere that listen, as far as known; 0 if it is not
-
-	// learned is how many releases this process has heard lately before it got the
-	// name. Where all take turns that is how many others there are.
-	learned int
-	grants  int // since learned grew
-}
-
-// crowdsMost bounds for how many names that nobody of this process waits for the
-// crowd is kept.
-const crowdsMost = 1024
-
 // until returns when it is this process's turn to ask.
 func (t *turns) until() time.Time {
-	ahead := max(t.others, t.learned) - t.heard
-	if ahead <= 0 {
+	if t.heard >= t.others {
 		return t.since
 	}
-	return t.since.Add(min(time.Duration(ahead)*turnStep, turnMost))
+	return t.since.Add(min(time.Duration(t.others-t.heard)*turnStep, turnMost))
 }
 
-// holds records that this process has got the name of a channel. Where releases do
-// not tell how many others listen it learns that from those that it heard before.
-func (ts *topics) holds(channel string, learns bool) {
+// holds records that this process has got the name of a channel.
+func (ts *topics) holds(channel string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	t := ts.open[channel]
-	if t == nil {
-		return
-	}
-	if learns {
-		t.learn(t.heard)
-	}
-	t.heard = -1 // its own release will be heard, too
-}
-
-// learn follows a growing crowd at once, and a shrinking one slowly: who is served
-// early by chance must not take that for its turn.
-func (c *crowd) learn(heard int) {
-	const slowly = 4
-	c.grants++
-	switch {
-	case heard >= c.learned:
-		c.learned, c.grants = min(heard, int(turnMost/turnStep)), 0
-	case c.grants >= slowly && c.learned > 0:
-		c.learned, c.grants = c.learned-1, 0
+	if t := ts.open[channel]; t != nil {
+		t.heard = -1 // its own release will be heard, too
 	}
 }
 
@@ -97,26 +67,22 @@ func (ts *topics) counted(channel string, others int) {
 	defer ts.mu.Unlock()
 	if t := ts.open[channel]; t != nil {
 		t.others = max(others, 0)
-		return
-	}
-	c, known := ts.crowds[channel]
-	if c.others = max(others, 0); known || others > 0 {
-		ts.remember(channel, c)
+	} else {
+		ts.remember(channel, max(others, 0))
 	}
 }
 
-// remember keeps the crowd of a channel that this process does not listen on: it
-// may be back in a moment. The mutex is held.
-func (ts *topics) remember(channel string, c crowd) {
-	switch {
-	case c.others == 0 && c.learned == 0:
-		delete(ts.crowds, channel)
-	case len(ts.crowds) >= crowdsMost:
-		clear(ts.crowds)
-		fallthrough
-	default:
-		ts.crowds[channel] = c
+// remember keeps how many others want the name of a channel that this process does
+// not listen on: it may be back in a moment. The mutex is held.
+func (ts *topics) remember(channel string, others int) {
+	if others == 0 {
+		delete(ts.others, channel)
+		return
 	}
+	if len(ts.others) >= othersMost {
+		clear(ts.others)
+	}
+	ts.others[channel] = others
 }
 
 // repeated records a release of which the sharded channel tells as well. Where that

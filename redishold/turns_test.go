@@ -49,7 +49,7 @@ func TestTurns(t *testing.T) {
 		b, w, hear := listening(t, conn)
 		defer w.Close()
 		channel := b.layout.place("orders").channel
-		b.topics.holds(channel, false)
+		b.topics.holds(channel)
 		b.topics.counted(channel, 3)
 		for _, want := range []time.Duration{3 * turnStep, 2 * turnStep, turnStep, 0, 0} {
 			last := busyTry(t, b)
@@ -61,7 +61,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 
-		b.topics.holds(channel, false)
+		b.topics.holds(channel)
 		waiting := begin(t.Context(), w, busyTry(t, b))
 		hear("0")
 		wantWaiting(t, waiting, "for its turn")

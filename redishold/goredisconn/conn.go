@@ -36,7 +36,7 @@ type Conn struct {
 	runner  *adapter.Runner
 	refused error // why the client cannot be used at all
 
-	classic, sharded *adapter.Hub
+	classic, home, sharded *adapter.Hub
 }
 
 var (
@@ -72,8 +72,9 @@ func New(client Client) *Conn {
 	if _, ring := client.(*redis.Ring); ring {
 		c.refused = &refusal{errRing}
 	}
-	c.classic = adapter.NewHub(pingAfter, c.link(false))
-	c.sharded = adapter.NewHub(pingAfter, c.link(true))
+	c.classic = adapter.NewHub(pingAfter, c.link(redishold.Channel{}))
+	c.home = adapter.NewHub(pingAfter, c.link(redishold.Channel{Home: true}))
+	c.sharded = adapter.NewHub(pingAfter, c.link(redishold.Channel{Sharded: true}))
 	return c
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // Subscribe listens on ch over a connection that carries nothing but
-// subscriptions: one for all classic channels, and one for all sharded channels
-// of each node. It fails at once if that connection cannot be made. notify must
+// subscriptions: one for all classic channels but those that are to be at home, and
+// one for all of those and one for all sharded channels of each node. It fails at once if that connection cannot be made. notify must
 // not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
 	switch {
@@ -24,6 +24,8 @@ func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(
 		return nil, c.refused
 	case ch.Sharded:
 		return c.sharded.Subscribe(ctx, ch.Name, notify)
+	case ch.Home:
+		return c.home.Subscribe(ctx, ch.Name, notify)
 	default:
 		return c.classic.Subscribe(ctx, ch.Name, notify)
 	}
@@ -54,12 +56,12 @@ type request struct{ kind, channel string }
 const ping = "ping"
 
 // link returns how links are made.
-func (c *Conn) link(sharded bool) adapter.Router {
+func (c *Conn) link(ch redishold.Channel) adapter.Router {
 	switch nodes := c.library.nodes; {
 	case nodes == nil:
-		return adapter.Fixed(dial(c.client.Subscribe, sharded))
-	case sharded:
-		return masters{nodes}
+		return adapter.Fixed(dial(c.client.Subscribe, ch.Sharded))
+	case ch.Sharded || ch.Home:
+		return masters{nodes, ch.Sharded}
 	default:
 		return &anywhere{nodes: nodes}
 	}

@@ -15,12 +15,15 @@ import (
 // one that it draws at random. Those of its clients for the single nodes serve
 // all of their node.
 
-// masters finds the nodes of sharded channels.
-type masters struct{ nodes *nodes }
+// masters finds the nodes of channels that belong to a slot.
+type masters struct {
+	nodes   *nodes
+	sharded bool
+}
 
 // Route returns the master of the channel's slot.
 func (m masters) Route(ctx context.Context, channel string) (adapter.Node, error) {
-	return m.nodes.link(ctx, channel, true)
+	return m.nodes.link(ctx, channel, m.sharded)
 }
 
 // Doubt makes go-redis look at the cluster again.

@@ -17,7 +17,7 @@ type Conn struct {
 	runner  *adapter.Runner
 	own     bool // the client is ours to close
 
-	classic, sharded *adapter.Hub
+	classic, home, sharded *adapter.Hub
 }
 
 var (
@@ -49,8 +49,9 @@ var (
 func New(client rueidis.Client) *Conn {
 	c := &Conn{client: client, library: newLibrary(client)}
 	c.runner = adapter.NewRunner(c.library)
-	c.classic = adapter.NewHub(0, c.link(false))
-	c.sharded = adapter.NewHub(0, c.link(true))
+	c.classic = adapter.NewHub(0, c.link(redishold.Channel{}))
+	c.home = adapter.NewHub(0, c.link(redishold.Channel{Home: true}))
+	c.sharded = adapter.NewHub(0, c.link(redishold.Channel{Sharded: true}))
 	return c
 }
 
@@ -60,6 +61,7 @@ func New(client rueidis.Client) *Conn {
 func (c *Conn) Close() {
 	c.library.closed.Store(true)
 	c.classic.Close()
+	c.home.Close()
 	c.sharded.Close()
 	if c.own {
 		c.client.Close()

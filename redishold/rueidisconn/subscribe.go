@@ -10,14 +10,18 @@ import (
 )
 
 // Subscribe listens on ch over a connection that carries nothing but
-// subscriptions: one for all classic channels, and one for all sharded channels
-// of each node. It fails at once if that connection cannot be made. notify must
+// subscriptions: one for all classic channels but those that are to be at home, and
+// one for all of those and one for all sharded channels of each node. It fails at once if that connection cannot be made. notify must
 // not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
-	if ch.Sharded {
+	switch {
+	case ch.Sharded:
 		return c.sharded.Subscribe(ctx, ch.Name, notify)
+	case ch.Home:
+		return c.home.Subscribe(ctx, ch.Name, notify)
+	default:
+		return c.classic.Subscribe(ctx, ch.Name, notify)
 	}
-	return c.classic.Subscribe(ctx, ch.Name, notify)
 }
 
 // link is a dedicated connection with subscriptions.
@@ -30,12 +34,12 @@ type link struct {
 }
 
 // link returns how links are made.
-func (c *Conn) link(sharded bool) adapter.Router {
+func (c *Conn) link(ch redishold.Channel) adapter.Router {
 	switch nodes := c.library.nodes; {
 	case nodes == nil:
-		return adapter.Fixed(dial(c.client, sharded))
-	case sharded:
-		return masters{nodes}
+		return adapter.Fixed(dial(c.client, ch.Sharded))
+	case ch.Sharded || ch.Home:
+		return masters{nodes, ch.Sharded}
 	default:
 		return &anywhere{nodes: nodes}
 	}

@@ -18,8 +18,11 @@ import (
 
 var errNoMaster = errors.New("no node of the cluster is known to serve the channel")
 
-// masters finds the nodes of sharded channels.
-type masters struct{ nodes *nodes }
+// masters finds the nodes of channels that belong to a slot.
+type masters struct {
+	nodes   *nodes
+	sharded bool
+}
 
 // Route looks the channel's slot up.
 func (m masters) Route(ctx context.Context, channel string) (adapter.Node, error) {
@@ -31,7 +34,7 @@ func (m masters) Route(ctx context.Context, channel string) (adapter.Node, error
 	if !ok {
 		return adapter.Node{}, unroutable(ctx, fmt.Errorf("the client does not know the node %s yet", addr))
 	}
-	return adapter.Node{Addr: addr, Dial: dial(server, true)}, nil
+	return adapter.Node{Addr: addr, Dial: dial(server, m.sharded)}, nil
 }
 
 // rueidis looks at the cluster up to a second after it was given a reason.

@@ -21,15 +21,17 @@ const restoreLimit = 10 * time.Second
 // kindEnv is a cluster and a Conn to it, for one kind of channels.
 type kindEnv struct {
 	*clusterEnv
-	sharded bool
+	kind    redishold.Channel // one without a name
+	sharded bool              // it is a sharded one
+	spread  bool              // each node serves those of its slots
 }
 
-// eachKind runs test for every adapter and both kinds of channels, each with a
+// eachKind runs test for every adapter and all kinds of channels, each with a
 // Conn of its own, on one cluster that is healed in between.
 func eachKind(t *testing.T, test func(e *kindEnv)) {
 	d := redistest.StartDeployment(t, redistest.Cluster)
 	for _, adapter := range dial.Adapters() {
-		for kind, sharded := range map[string]bool{"classic": false, "sharded": true} {
+		for kind, ch := range map[string]redishold.Channel{"classic": {}, "classic at home": {Home: true}, "sharded": {Sharded: true}} {
 			t.Run(adapter+"/"+kind, func(t *testing.T) {
 				d := d.Bind(t)
 				if err := d.Heal(); err != nil {
@@ -40,17 +42,24 @@ func eachKind(t *testing.T, test func(e *kindEnv)) {
 					t.Fatal(err)
 				}
 				defer closeConn()
-				test(&kindEnv{&clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn}, sharded})
+				test(&kindEnv{&clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn}, ch, ch.Sharded, ch.Sharded || ch.Home})
 			})
 		}
 	}
+}
+
+// channel is that of a name.
+func (e *kindEnv) channel(name string) redishold.Channel {
+	ch := e.kind
+	ch.Name = name
+	return ch
 }
 
 // listen subscribes and takes the first confirmation.
 func (e *kindEnv) listen(name string) (*ear, redishold.Subscription) {
 	e.Helper()
 	a := newEar(e)
-	sub, err := e.conn.Subscribe(within(e, 5*time.Second), redishold.Channel{Name: name, Sharded: e.sharded}, a.notify)
+	sub, err := e.conn.Subscribe(within(e, 5*time.Second), e.channel(name), a.notify)
 	if err != nil {
 		e.Fatalf("subscribe to %s: %v", name, err)
 	}
@@ -67,9 +76,10 @@ func (e *kindEnv) listenAll(names []string) ([]*ear, []redishold.Subscription) {
 	ctx := within(e, 10*time.Second)
 	for i, name := range names {
 		ears[i] = &ear{e, make(chan redishold.Notice, 100)}
+		ch := e.channel(name)
 		wg.Go(func() {
 			var err error
-			subs[i], err = e.conn.Subscribe(ctx, redishold.Channel{Name: name, Sharded: e.sharded}, ears[i].notify)
+			subs[i], err = e.conn.Subscribe(ctx, ch, ears[i].notify)
 			if err != nil {
 				e.Errorf("subscribe to %s: %v", name, err)
 				return
@@ -170,7 +180,7 @@ func TestClusterOneConnectionPerNode(t *testing.T) {
 		names := e.keys(1000)
 		ears, subs := e.listenAll(names)
 		want := 1
-		if e.sharded {
+		if e.spread {
 			want = len(e.Masters())
 		}
 		total := 0
@@ -296,7 +306,7 @@ func (e *kindEnv) fault(strike func(*redistest.Server)) {
 	victim := e.subscriber(names[0])
 	var hit, spared []int
 	for i, name := range names {
-		if !e.sharded || e.Master(name).Addr() == victim.Addr() {
+		if !e.spread || e.Master(name).Addr() == victim.Addr() {
 			hit = append(hit, i)
 		} else {
 			spared = append(spared, i)

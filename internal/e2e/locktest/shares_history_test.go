@@ -322,12 +322,18 @@ func union(spans []span) (all []span) {
 	return all
 }
 
-// classicConn is a Conn to servers that seem to know no sharded channels. It does
-// not begin calls: that is its client's.
-type classicConn struct{ redishold.Conn }
+// clusterConn is what both adapters are.
+type clusterConn interface {
+	redishold.Conn
+	redishold.Single
+	redishold.Beginner
+}
+
+// classicConn is a Conn to servers that seem to know no sharded channels.
+type classicConn struct{ clusterConn }
 
 func (c classicConn) Server(ctx context.Context) (redishold.ServerInfo, error) {
-	info, err := c.Conn.Server(ctx)
+	info, err := c.clusterConn.Server(ctx)
 	info.ShardedPS = false
 	return info, err
 }
@@ -357,7 +363,7 @@ func workForShares() error {
 	}
 	defer shut()
 	if s.Classic {
-		conn = classicConn{conn}
+		conn = classicConn{conn.(clusterConn)}
 	}
 	s.l = holdfast.New(redishold.New(conn, nil), nil)
 	if k, err := s.l.Lock(ctx, fmt.Sprint("warm:", os.Getpid())); err != nil || k.Unlock() != nil {
