@@ -92,14 +92,14 @@ func (b *Backend) listens(f form, p place, c driver.Claim) (l listener) {
 // others is receivers without this process, which was before before. The channel's
 // topic learns of it.
 func (b *Backend) others(info ServerInfo, before listener, receivers int) int {
-	if before.channel == "" {
+	if before.channel == "" || receivers < 0 {
 		return -1
 	}
 	switch after := b.topics.ears(before.channel); {
 	case after != before.ears || after == earsUnknown:
 		receivers = -1
-	case after == earsOpen && receivers > 0:
-		receivers--
+	case after == earsOpen:
+		receivers = max(0, receivers-1)
 	}
 	if receivers == 0 && info.Cluster {
 		receivers = -1 // some may listen at another node

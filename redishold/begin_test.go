@@ -119,6 +119,10 @@ func TestBeginReleaseOthers(t *testing.T) {
 				if others != c.want || err != nil {
 					t.Fatalf("got %d and error %v, want %d", others, err, c.want)
 				}
+				mustTry(t, b, held)
+				if others, err := b.ReleaseCounted(t.Context(), c.claim); others != c.want || err != nil {
+					t.Fatalf("in one step: got %d and error %v, want %d", others, err, c.want)
+				}
 			})
 		})
 	}

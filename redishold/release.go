@@ -17,26 +17,35 @@ const minMark = 10 * time.Second
 // Try that is still under way finds nothing to grant, for as long as the claim's
 // TTL and not less than ten seconds.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
-	_, err := b.ReleaseCounted(ctx, c)
+	_, err := b.release(ctx, c)
 	return err
 }
 
 // ReleaseCounted is Release, and returns how many other clients received the message
 // of it, as BeginRelease does.
 func (b *Backend) ReleaseCounted(ctx context.Context, c driver.Claim) (others int, err error) {
+	info := b.server.known.Load()
+	if info == nil {
+		return -1, b.Release(ctx, c)
+	}
+	before := b.listens(b.form(c), b.layout.place(c.Name), c)
+	receivers, err := b.release(ctx, c)
+	return b.others(*info, before, receivers), err
+}
+
+// release returns how many received the message of a release, -1 if that is not known.
+func (b *Backend) release(ctx context.Context, c driver.Claim) (receivers int, err error) {
 	info, err := b.ask(ctx)
 	if err != nil {
 		return -1, err
 	}
-	p, f := b.layout.place(c.Name), b.form(c)
+	p := b.layout.place(c.Name)
 	if c.Unsettled {
 		return -1, b.abandon(ctx, p, info, c)
 	}
-	l := b.listens(f, p, c)
 	e := b.errand()
-	e.call = f.release(e.room(), p, c, b.publishWith(info))
-	receivers, err := b.released(ctx, p, info, c, b.run(ctx, e))
-	return b.others(info, l, receivers), err
+	e.call = b.form(c).release(e.room(), p, c, b.publishWith(info))
+	return b.released(ctx, p, info, c, b.run(ctx, e))
 }
 
 // released reads the server's answer to a release, and returns how many received

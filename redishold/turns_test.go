@@ -3,6 +3,7 @@ package redishold
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,49 @@ func TestTurns(t *testing.T) {
 		hear("0")
 		if err := <-waiting; err != nil || time.Since(start) != turnMost {
 			t.Errorf("of a thousand: asks after %v (error %v), want at most %v", time.Since(start), err, turnMost)
+		}
+	})
+}
+
+// A process of which nobody waits for a moment knows how many others there are when
+// it is back, and that it was served just now.
+func TestOthersAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: func(call Call) Result {
+			if call.Script.Name() == "release" {
+				return Result{Value: int64(1 + 2)}
+			}
+			return replying("acquire", busyReply())(call)
+		}}
+		b := New(conn, nil)
+		claim := testClaim("orders")
+		busyTry(t, b)
+		if others, err := b.ReleaseCounted(t.Context(), claim); others != 2 || err != nil {
+			t.Fatalf("got %d others and error %v, want 2", others, err)
+		}
+		for _, want := range []time.Duration{turnStep, turnStep} { // also after it has listened in vain
+			w := b.Waiter(claim)
+			before := len(conn.subscriptions())
+			begin(t.Context(), w, driver.Outcome{})
+			synctest.Wait()
+			waiting := begin(t.Context(), w, busyTry(t, b))
+			start := time.Now()
+			conn.subscriptions()[before].notify(Notice{Payload: "0"})
+			if err := <-waiting; err != nil || time.Since(start) != want {
+				t.Errorf("asks after %v (error %v), want %v", time.Since(start), err, want)
+			}
+			w.Close()
+		}
+
+		for i := range 3 * othersMost {
+			b.topics.counted(strconv.Itoa(i), 1)
+		}
+		if got := len(b.topics.others); got > othersMost {
+			t.Errorf("%d names are remembered, want at most %d", got, othersMost)
+		}
+		b.topics.counted(strconv.Itoa(3*othersMost-1), 0)
+		if _, known := b.topics.others[strconv.Itoa(3*othersMost-1)]; known {
+			t.Error("a name that nobody waits for is remembered")
 		}
 	})
 }

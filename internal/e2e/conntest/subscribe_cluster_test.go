@@ -206,6 +206,29 @@ func TestClusterOneConnectionPerNode(t *testing.T) {
 	})
 }
 
+// Who publishes at the node of a channel learns how many listen to it, if they listen
+// at home.
+func TestClusterListenersAreCounted(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		if !e.spread {
+			e.Skip("any node serves these channels")
+		}
+		names := e.keys(50)
+		_, subs := e.listenAll(names)
+		command := "PUBLISH"
+		if e.sharded {
+			command = "SPUBLISH"
+		}
+		for _, name := range names {
+			if got := e.Master(name).Do(command, name, "0"); got != any(int64(1)) {
+				e.Errorf("%s %s was received by %v, want 1", command, name, got)
+			}
+		}
+		closeAll(subs)
+		e.left()
+	})
+}
+
 func TestClusterLastCloseLeavesNothing(t *testing.T) {
 	eachKind(t, func(e *kindEnv) {
 		names := e.keys(20)
