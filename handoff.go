@@ -38,9 +38,10 @@ const (
 	handoffFirst = 64
 
 	// How long other clients go first when a lock came back: some round trips, as
-	// long as the release took.
+	// long as the release took, and a moment for each of those that are known to wait.
 	yieldTrips = 3
 	yieldLeast = 200 * time.Microsecond
+	yieldEach  = time.Millisecond
 	yieldMost  = 5 * time.Millisecond
 )
 
@@ -121,9 +122,12 @@ func (l *Locker) yieldFor(others int, began, chance instant) instant {
 	if others == 0 {
 		return 0
 	}
-	now := l.elapsed()
-	if others < 0 && now < chance {
+	now, least := l.elapsed(), yieldLeast
+	switch {
+	case others > 0:
+		least = time.Duration(others) * yieldEach
+	case now < chance:
 		return 0
 	}
-	return now + min(max(yieldTrips*(now-began), yieldLeast), yieldMost)
+	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }

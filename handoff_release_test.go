@@ -126,8 +126,9 @@ func TestReleaseInTwoSteps(t *testing.T) {
 	}{
 		{"it is not known who waits elsewhere", -1, ms, []string{"began", "finished", "try"}, ms},
 		{"nobody waits elsewhere", 0, ms, []string{"began", "try", "finished"}, ms},
-		{"others wait, at once", 3, 0, []string{"began", "finished", "try"}, 200 * us},
-		{"others wait, near", 3, 10 * us, []string{"began", "finished", "try"}, 10*us + 200*us},
+		{"others wait, at once", 3, 0, []string{"began", "finished", "try"}, 3 * ms},
+		{"many wait, at once", 1000, 0, []string{"began", "finished", "try"}, 5 * ms},
+		{"another waits, near", 1, 10 * us, []string{"began", "finished", "try"}, 10*us + ms},
 		{"others wait", 1, ms, []string{"began", "finished", "try"}, ms + 3*ms},
 		{"others wait, far away", 1, 100 * ms, []string{"began", "finished", "try"}, 100*ms + 5*ms},
 	}
@@ -235,7 +236,7 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 		lock   func(l *holdfast.Locker) (*holdfast.Lock, error)
 		want   time.Duration // until it asks
 	}{
-		{"others wait", 2, 0, 0, lockJob, 200 * time.Microsecond},
+		{"others wait", 2, 0, 0, lockJob, 2 * time.Millisecond},
 		{"others waited some time ago", 2, 0, time.Second, lockJob, 0},
 		{"nobody waits", 0, time.Second, 0, lockJob, 0},
 		{"it is not known", -1, 0, 0, lockJob, 0},
