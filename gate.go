@@ -76,13 +76,6 @@ type queue struct {
 	spare driver.Waiter
 }
 
-// vainMost bounds how much later a chance comes that nobody makes use of: it comes
-// after eight times Handoff.For.
-const vainMost = 3
-
-// unknown is a number of waiting clients that nobody has counted.
-const unknown = -1
-
 // ticket is a place in the queue. gates.mu guards it, but for what is read by its
 // owner after its turn has come.
 type ticket struct {
@@ -205,20 +198,6 @@ func (t *ticket) settle(l *lease, w driver.Waiter, waited bool) {
 	closeWaiter(w)
 }
 
-// plan sets when clients elsewhere get a chance after a grant: they came before it, or
-// had a chance, or it is the first for long. The mutex is held.
-func (q *gate) plan(l *lease, cameFirst, hadChance bool) {
-	switch {
-	case cameFirst:
-		q.vain = 0
-	case hadChance:
-		q.vain = min(q.vain+1, vainMost)
-	case q.chance != 0:
-		return
-	}
-	q.chance = l.first.since + l.locker.handoff.For<<q.vain
-}
-
 // pass gives l, which h holds, to the first in the queue, if it takes it. It
 // returns false, and has changed nothing, if not.
 func (q *gate) pass(l *lease, h *hold) bool {
@@ -247,17 +226,6 @@ func (q *gate) waiting() (here bool, others int) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	return q.first != nil, q.others
-}
-
-// counted records how many clients elsewhere heard of a release, if there still
-// is a queue for it, and returns when they get a chance if that is not known.
-func (g *gates) counted(key gateKey, others int) (chance instant) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if q := g.m[key]; q != nil {
-		q.others, chance = others, q.chance
-	}
-	return chance
 }
 
 // vacate lets the next one in when l is over, which is called once for each
@@ -320,16 +288,6 @@ func (q *gate) advance(then instant) driver.Waiter {
 	t.turn, t.turns, t.until = true, q.turns, then
 	t.ready <- struct{}{} // has room
 	return nil
-}
-
-// remember keeps until when clients elsewhere go first for a name that nobody of this
-// process waits for: who asks for it next may be the one who has just released it.
-// The mutex is held.
-func (g *gates) remember(key gateKey, then instant) {
-	if len(g.released) >= unusedMost {
-		clear(g.released) // which costs those who wait elsewhere one chance
-	}
-	g.released[key] = then
 }
 
 // remove takes a ticket out of the queue. The mutex is held.

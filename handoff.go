@@ -36,13 +36,6 @@ const (
 	// handoffFirst is how often a lock is handed on where nothing is known of the
 	// queue yet.
 	handoffFirst = 64
-
-	// How long other clients go first when a lock came back: some round trips, as
-	// long as the release took, and a moment for each of those that are known to wait.
-	yieldTrips = 3
-	yieldLeast = 200 * time.Microsecond
-	yieldEach  = time.Millisecond
-	yieldMost  = 5 * time.Millisecond
 )
 
 // withDefaults fills in what is zero.
@@ -113,21 +106,4 @@ func (h *hold) decline() {
 	if !h.handOn() {
 		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
 	}
-}
-
-// yieldFor returns until when clients elsewhere go first after a release that began at
-// began, 0 if they need not. Where it is not known whether others wait, they do so
-// from chance on.
-func (l *Locker) yieldFor(others int, began, chance instant) instant {
-	if others == 0 {
-		return 0
-	}
-	now, least := l.elapsed(), yieldLeast
-	switch {
-	case others > 0:
-		least = time.Duration(others) * yieldEach
-	case now < chance:
-		return 0
-	}
-	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
