@@ -84,7 +84,7 @@ func (b *Backend) listens(f form, p place, c driver.Claim) (l listener) {
 	if !f.tellsAll() || b.topics.poll > 0 || b.deaf.Load() {
 		return l
 	}
-	l.channel, l.turns = f.channel(p, c), f == b.forms.exclusive
+	l.channel, l.turns = f.channel(p, c), b.turns(f)
 	l.ears = b.topics.ears(l.channel)
 	return l
 }

@@ -142,6 +142,10 @@ func (b *Backend) tells(t *try) bool {
 	return t.ahead != 0 && b.form(t.claim) == b.forms.exclusive
 }
 
+// turns reports that processes that wait for a lock of the form take turns. Those of
+// the other protocols do so as well, but do not hear that a lock is taken.
+func (b *Backend) turns(f form) bool { return b.own != nil || f == b.forms.exclusive }
+
 // outcome reads the server's answer.
 func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Outcome, error) {
 	short := shortOf(result)
@@ -156,7 +160,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	case reply.state == tryGranted && short != nil:
 		return driver.Outcome{}, b.giveBack(ctx, t, short)
 	case reply.state == tryGranted:
-		if b.tells(t) {
+		if t.ahead != 0 && b.turns(b.form(t.claim)) {
 			b.topics.holds(t.place.channel)
 		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL, Permits: reply.permits}, nil

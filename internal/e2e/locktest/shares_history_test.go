@@ -30,6 +30,7 @@ type shareCell struct {
 	topology redistest.Topology
 	classic  bool // servers that know no sharded channels, as Redis 6.2
 	adapter  string
+	protocol redishold.Protocol
 	hold     time.Duration
 	skewed   bool // the first process has one goroutine and holds ten times as long as the others
 }
@@ -41,6 +42,9 @@ func (c shareCell) String() string {
 	}
 	if c.skewed {
 		use = "skewed"
+	}
+	if c.protocol != redishold.Redisson {
+		use += " " + c.protocol.String()
 	}
 	return fmt.Sprintf("%s/%s/%v %s", topology, c.adapter, c.hold, use)
 }
@@ -60,7 +64,7 @@ func shareCells(all bool) (cells []shareCell) {
 				for _, hold := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond} {
 					for _, skewed := range []bool{false, true} {
 						if !classic || topology == redistest.Cluster {
-							cells = append(cells, shareCell{topology, classic, adapter, hold, skewed})
+							cells = append(cells, shareCell{topology, classic, adapter, redishold.Redisson, hold, skewed})
 						}
 					}
 				}
@@ -68,6 +72,14 @@ func shareCells(all bool) (cells []shareCell) {
 		}
 	}
 	if all {
+		for _, protocol := range []redishold.Protocol{redishold.Plain, redishold.Timestamp} {
+			for _, topology := range []redistest.Topology{redistest.Standalone, redistest.Cluster} {
+				cells = append(cells,
+					shareCell{topology, false, anywhere.Adapters()[0], protocol, 5 * time.Millisecond, true},
+					shareCell{topology, false, anywhere.Adapters()[1], protocol, 100 * time.Millisecond, false})
+			}
+		}
+		slices.SortStableFunc(cells, func(a, b shareCell) int { return cmp.Compare(a.topology, b.topology) })
 		return cells
 	}
 	few := map[string]bool{
@@ -117,7 +129,7 @@ const (
 
 func playShares(t *testing.T, c shareCell, d *redistest.Deployment, long time.Duration) {
 	for round := range shareRounds {
-		r := c.play(t, d, fmt.Sprintf("shared:%d", round), long)
+		r := c.play(t, d, fmt.Sprintf("shared:%v:%d", c, round), long)
 		t.Log(r)
 		failures := r.failures(c)
 		if len(failures) == 0 {
@@ -135,6 +147,7 @@ func playShares(t *testing.T, c shareCell, d *redistest.Deployment, long time.Du
 type sharePlan struct {
 	Target     anywhere.Target
 	Classic    bool
+	Protocol   redishold.Protocol
 	Name       string
 	Goroutines int
 	Hold       time.Duration
@@ -177,7 +190,7 @@ func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long
 	for i := range shareProcesses {
 		wg.Go(func() {
 			p := sharePlan{
-				Target: anywhere.To(c.adapter, d), Classic: c.classic, Name: name, Goroutines: 3, Hold: c.hold,
+				Target: anywhere.To(c.adapter, d), Classic: c.classic, Protocol: c.protocol, Name: name, Goroutines: 3, Hold: c.hold,
 				From: from.UnixNano(), To: from.Add(long).UnixNano(),
 			}
 			if c.skewed {
@@ -365,7 +378,7 @@ func workForShares() error {
 	if s.Classic {
 		conn = classicConn{conn.(clusterConn)}
 	}
-	s.l = holdfast.New(redishold.New(conn, nil), nil)
+	s.l = holdfast.New(redishold.New(conn, &redishold.Options{Protocol: s.Protocol}), nil)
 	if k, err := s.l.Lock(ctx, fmt.Sprint("warm:", os.Getpid())); err != nil || k.Unlock() != nil {
 		return fmt.Errorf("first lock: %w", err)
 	}
