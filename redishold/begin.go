@@ -14,8 +14,8 @@ import (
 // others is how many other clients received the message of the release, and may
 // be waiting. It is -1 where that is not known: for fair and read-write locks, where
 // waiters poll, for an unsettled claim, with a Conn that is no Beginner, and in a
-// cluster where nobody received it at the node of the lock. Then the release may also be sent by finish only. Backends
-// that share a Conn are one client.
+// cluster where nobody received it at the node of the lock. Then the release may also
+// be sent by finish only. Backends that share a Conn are one client.
 func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
 	if b.beginner == nil || info == nil || c.Unsettled {
