@@ -80,10 +80,10 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 			a.giveUp()
 		}
 	}()
+	a.makeClaim()
 	if err := a.letOthersGo(ctx, waitCtx); err != nil {
 		return nil, err
 	}
-	a.makeClaim()
 	lock, err := a.ask(ctx, waitCtx)
 	return lock, err
 }
@@ -147,7 +147,7 @@ func (a *acquisition) waitsAt(ctx context.Context, place *ticket) {
 // for a lock that this process had for long. That nobody made use of it is known only
 // to the store: who runs out of time meanwhile still asks once.
 func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.place.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
+	if a.place == nil || a.place.start.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
 	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
@@ -156,14 +156,17 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 
 // yield returns when it may be this process's turn again, or false if ctx ends
 // first. Those who go first have a moment for it; after that the Waiter of the
-// head before, if there is one, hears when they are done.
+// head before, or one of its own if some are known to wait, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
-	if a.waiter = a.spareWaiter(); a.waiter != nil {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && a.place.start.known {
+		a.waiter = a.locker.backend.Waiter(a.claim)
+	}
+	if a.waiter != nil {
 		nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
 		defer cancel()
 		_ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	left := a.place.until - a.locker.elapsed()
+	left := a.place.start.until - a.locker.elapsed()
 	return left <= 0 || sleep(ctx, left)
 }
 

@@ -21,9 +21,9 @@ type gates struct {
 	mu sync.Mutex
 	m  map[gateKey]*gate
 
-	// released is until when clients elsewhere go first for a name that nobody of this
-	// process was waiting for when it was released.
-	released map[gateKey]instant
+	// released has the names that nobody of this process was waiting for when they were
+	// released, and for which clients elsewhere go first.
+	released map[gateKey]start
 
 	// What is not in use, to be used again: most queues last for one lock.
 	gates   []*gate
@@ -86,13 +86,13 @@ type ticket struct {
 	takes      bool    // may be given a hold instead of the turn to ask
 	seen       instant // since when it is known to wait; 0 if nobody has looked
 
-	hold  *hold   // what it was given
-	turns int     // how often its lease may be handed on: only if it had to wait, as others may then
-	until instant // so long clients elsewhere go first; 0 if they do not
+	hold  *hold // what it was given
+	turns int   // how often its lease may be handed on: only if it had to wait, as others may then
+	start start // of clients elsewhere
 }
 
 func (g *gates) init() {
-	g.m, g.released = make(map[gateKey]*gate), make(map[gateKey]instant)
+	g.m, g.released = make(map[gateKey]*gate), make(map[gateKey]start)
 }
 
 // busy says that somebody is in the queue.
@@ -111,7 +111,7 @@ func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 	q := g.m[key]
 	if q == nil {
 		q = g.newGate(key)
-		t.gate, t.turn, t.until = q, true, g.released[key]
+		t.gate, t.turn, t.start = q, true, g.released[key]
 		delete(g.released, key)
 		return t, true
 	}
@@ -188,7 +188,7 @@ func (t *ticket) settle(l *lease, w driver.Waiter, waited bool) {
 	q := t.gate
 	q.all.mu.Lock()
 	q.holder = l
-	q.plan(l, waited, t.until != 0)
+	q.plan(l, waited, t.start.until != 0)
 	q.busy = nil
 	if w != nil && q.first != nil && q.spare == nil {
 		q.spare, w = w, nil
@@ -234,7 +234,7 @@ func (q *gate) vacate(then instant, turns int) {
 	q.all.mu.Lock()
 	q.holder, q.turns = nil, turns
 	if q.first == nil && then != 0 {
-		q.all.remember(q.key, then)
+		q.all.remember(q.key, start{then, q.others > 0})
 	}
 	idle := q.advance(then)
 	q.all.mu.Unlock()
@@ -285,7 +285,7 @@ func (q *gate) advance(then instant) driver.Waiter {
 	}
 	q.remove(t)
 	q.asking = t.seen
-	t.turn, t.turns, t.until = true, q.turns, then
+	t.turn, t.turns, t.start = true, q.turns, start{then, q.others > 0}
 	t.ready <- struct{}{} // has room
 	return nil
 }

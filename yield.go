@@ -62,12 +62,18 @@ func (q *gate) plan(l *lease, cameFirst, hadChance bool) {
 	q.chance = l.first.since + min(l.locker.handoff.For, time.Hour)<<q.vain
 }
 
+// start is how clients elsewhere go first.
+type start struct {
+	until instant // 0 if they do not
+	known bool    // that some wait
+}
+
 // remember keeps until when clients elsewhere go first for a name that nobody of this
 // process waits for: who asks for it next may be the one who has just released it.
 // The mutex is held.
-func (g *gates) remember(key gateKey, then instant) {
+func (g *gates) remember(key gateKey, s start) {
 	if len(g.released) >= unusedMost {
 		clear(g.released) // which costs those who wait elsewhere one chance
 	}
-	g.released[key] = then
+	g.released[key] = s
 }
