@@ -316,13 +316,13 @@ func TestRelease(t *testing.T) {
 func TestReleasePublishesBothWays(t *testing.T) {
 	redistest.Needs(t, redistest.ShardedChannels)
 	b := newBench(t)
-	classic, sharded, both := b.Listen("*"), b.ListenSharded(channel), b.ListenSharded(channel)
+	classic, sharded, another := b.Listen("*"), b.ListenSharded(channel), b.ListenSharded(channel)
 	b.grant("a:1", 20000, 1, 1)
 	b.want(n(3), "release", []string{lockKey}, "a:1", channel, "PUBLISH", "SPUBLISH")
 	if got, want := classic.Wait(1), []redistest.Message{{Channel: channel, Payload: "00"}}; !slices.Equal(got, want) {
 		t.Fatalf("classic: got %v, want %v", got, want)
 	}
-	for _, l := range []*redistest.Listener{sharded, both} {
+	for _, l := range []*redistest.Listener{sharded, another} {
 		if got, want := l.Wait(1), []redistest.Message{{Channel: channel, Payload: "0"}}; !slices.Equal(got, want) {
 			t.Fatalf("sharded: got %v, want %v", got, want)
 		}
