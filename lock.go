@@ -16,9 +16,9 @@ import (
 // A Lock that becomes unreachable without Unlock is no longer renewed, and the
 // Locker's logger is told. That is a net for mistakes, not a way to unlock.
 type Lock struct {
-	hold *hold
-	net  runtime.Cleanup
-	tree *tree // the call tree that may re-enter it; nil if it is not reentrant
+	hold  *hold
+	net   runtime.Cleanup
+	owned *owned // how often a call tree holds it; nil if it is not reentrant
 
 	releasing deadline.Context // the context of the release: part of the Lock, for less garbage
 }
@@ -82,8 +82,8 @@ func (k *Lock) Unlock() error {
 	if k == nil {
 		return ErrUnlocked
 	}
-	if k.tree != nil {
-		return k.tree.unlock(k)
+	if k.owned != nil {
+		return k.owned.unlock()
 	}
 	return k.release()
 }
@@ -94,7 +94,7 @@ func (k *Lock) release() error {
 	k.net.Stop()
 	h := k.hold
 	var err error
-	if k.tree == nil && h.handOn() {
+	if k.owned == nil && h.handOn() {
 		h.lease.locker.reportRelease(h, nil)
 	} else {
 		err = h.unlock(&k.releasing)

@@ -25,7 +25,8 @@ type Locks []*Lock
 // Where nobody is in the way, all locks of one Locker take one round trip, if its
 // store can do that.
 //
-// A mutex that is named twice is ErrDeadlock.
+// A name that a Locker's mutexes have twice is ErrDeadlock, also where they are of
+// different kinds.
 func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
 		if c := strings.Compare(a.name, b.name); c != 0 {
@@ -54,12 +55,13 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	return locks, nil
 }
 
-// namedTwice returns a mutex that a list, sorted by name, has twice, nil if there is
-// none.
+// namedTwice returns a mutex whose name and Locker one before it in a list, sorted by
+// name, has as well; nil if there is none. It would wait for that one, of whatever
+// kinds they are.
 func namedTwice(sorted []*Mutex) *Mutex {
 	for i, m := range sorted {
 		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
-			if sorted[j].key() == m.key() {
+			if sorted[j].locker == m.locker {
 				return m
 			}
 		}

@@ -36,7 +36,7 @@ func (ks Locks) Unlock() error {
 
 // inBatch says that a lock can be given back together with others.
 func (k *Lock) inBatch() bool {
-	if k == nil || k.tree != nil {
+	if k == nil || k.owned != nil {
 		return false
 	}
 	_, ok := k.hold.lease.locker.backend.(driver.Batcher)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // WithOwner returns a context that marks a call tree as one holder: within it,
@@ -20,15 +18,17 @@ import (
 // marked tree again changes nothing.
 //
 // Each change of the count is one round trip, which also proves that the lock is
-// still held and extends its lease, on stores that record a count. The first
+// still held and extends its lease, on stores that record a count. Whatever the
+// store does meanwhile, as many Unlocks as Locks end the hold. The first
 // acquisition's options stay in force: Lease on a re-entry has no effect. The two
-// sides of a read-write lock are counted apart; see RWMutex. Permits of a
-// semaphore are not reentrant.
+// sides of a read-write lock are counted apart; see RWMutex. A name that the tree
+// holds as one kind and locks as another is ErrDeadlock. Permits of a semaphore are
+// not reentrant.
 func WithOwner(ctx context.Context) context.Context {
 	if ownerOf(ctx) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, ownerKey{}, &tree{entries: make(map[Mutex]*entry)})
+	return context.WithValue(ctx, ownerKey{}, &tree{entries: make(map[treeKey]*entry)})
 }
 
 type ownerKey struct{}
@@ -41,45 +41,41 @@ func ownerOf(ctx context.Context) *tree {
 // tree is a call tree that counts as one holder.
 type tree struct {
 	mu      sync.Mutex
-	entries map[Mutex]*entry // by the mutex; of a read-write lock, by its write side
+	entries map[treeKey]*entry
 }
+
+// treeKey names what a tree holds: a name is one thing at a time, whatever kinds
+// it is described with.
+type treeKey struct {
+	locker *Locker
+	name   string
+}
+
+func (m *Mutex) treeKey() treeKey { return treeKey{m.locker, m.name} }
 
 // entry is one name that a tree holds or is about to hold. Whoever has the turn
-// may change it; the turn is a channel since it is kept across round trips.
+// may ask the store about it; the turn is a channel since it is kept across round
+// trips. The rest is guarded by tree.mu.
 type entry struct {
 	turn  chan struct{}
-	users int // those who have the turn or wait for it; guarded by tree.mu
-	write reentrant
-	read  reentrant // of a read-write lock
+	users int    // those who have the turn or wait for it
+	sole  *owned // a mutex, a fair one, or the write side of a read-write lock; nil if none
+	read  *owned // the read side
 }
 
-// reentrant is a lock and how often the tree holds it.
-type reentrant struct {
+// owned is a lock of a tree, and how often the tree holds it. This count is the
+// one that counts: it changes before the store is asked, whatever the store
+// answers and whoever has the turn, so that as many Unlocks as Locks end the hold.
+type owned struct {
+	tree  *tree
 	lock  *Lock
-	count int
-}
-
-// side returns what a mutex of this kind is kept in.
-func (e *entry) side(k kind) *reentrant {
-	if k == reader {
-		return &e.read
-	}
-	return &e.write
-}
-
-// key returns what a mutex is filed under.
-func (m *Mutex) key() Mutex {
-	key := *m
-	if key.kind == reader {
-		key.kind = writer
-	}
-	return key
+	count int // every Lock without its Unlock, and every re-entry under way; guarded by tree.mu
 }
 
 // lock takes the lock, or holds it once more.
 func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
-	e := t.enter(m.key())
-	defer t.leave(m.key(), e)
+	e := t.enter(m.treeKey())
+	defer t.leave(m.treeKey(), e)
 	began := time.Now()
 	if err := e.takeTurn(ctx, m, r.wait); err != nil {
 		return nil, err
@@ -88,49 +84,99 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	if r.wait > 0 && r.wait != forever {
 		r.wait = max(r.wait-time.Since(began), 1)
 	}
-	if err := e.dropLost(); err != nil {
+	if err := t.dropLost(e); err != nil {
 		return nil, err
 	}
-	side := e.side(m.kind)
-	if side.lock != nil {
-		return side.again(ctx, r.wait)
+	o, err := t.find(ctx, e, m, &r)
+	if err != nil {
+		return nil, fmt.Errorf("lock %q: %w: %w", m.name, ErrDeadlock, err)
 	}
-	if m.kind == writer && e.read.lock != nil {
-		return nil, fmt.Errorf("lock %q: %w: it is held for reading; unlock that first", m.name, ErrDeadlock)
-	}
-	if m.kind == reader && e.write.lock != nil {
-		r.beside = e.write.lock.hold.lease.owner
-	} else if holdsAlready(ctx, m) {
-		return nil, fmt.Errorf("lock %q: %w: the context comes from a lock that another owner took", m.name, ErrDeadlock)
+	if o != nil {
+		return o.again(ctx, r.wait)
 	}
 	lock, err := m.acquire(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	lock.tree = t
-	*side = reentrant{lock: lock, count: 1}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lock.owned = &owned{tree: t, lock: lock, count: 1}
+	*e.side(m.kind) = lock.owned
 	return lock, nil
 }
 
+// find returns what the tree holds of m, counted once more, or nil if it has to be
+// acquired, with r made fit for that. The error says why that would be waiting for
+// oneself.
+func (t *tree) find(ctx context.Context, e *entry, m *Mutex, r *request) (*owned, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := *e.side(m.kind)
+	switch {
+	case o != nil && o.kind() == m.kind:
+		o.set(o.count + 1)
+		return o, nil
+	case o != nil:
+		return nil, errOtherKind(o.kind(), m.kind)
+	case m.kind != reader && e.read != nil:
+		return nil, errors.New("it is held for reading; unlock that first")
+	case m.kind == reader && e.sole != nil && e.sole.kind() != writer:
+		return nil, errOtherKind(e.sole.kind(), m.kind)
+	case m.kind == reader && e.sole != nil:
+		r.beside = e.sole.lock.hold.lease.owner
+	case holdsAlready(ctx, m):
+		return nil, errors.New("the context comes from a lock that another owner took")
+	}
+	return nil, nil
+}
+
+// errOtherKind says that a name is locked as one kind and asked for as another.
+func errOtherKind(held, wanted kind) error {
+	return fmt.Errorf("this owner holds the name already, as a lock of another kind: %s, not %s", held, wanted)
+}
+
+// side returns where a mutex of this kind is kept. The mutex is held.
+func (e *entry) side(k kind) **owned {
+	if k == reader {
+		return &e.read
+	}
+	return &e.sole
+}
+
+func (o *owned) kind() kind { return o.lock.hold.lease.kind }
+
 // dropLost forgets locks that the tree has lost: it may have them anew, and the
 // old Lock keeps its error.
-func (e *entry) dropLost() error {
-	for _, side := range []*reentrant{&e.write, &e.read} {
-		if side.lock == nil {
+func (t *tree) dropLost(e *entry) error {
+	t.mu.Lock()
+	sides := [...]*owned{e.sole, e.read}
+	t.mu.Unlock()
+	for _, o := range sides {
+		if o == nil {
 			continue
 		}
-		switch err := side.lock.hold.state(); {
+		switch err := o.lock.hold.state(); {
 		case err == nil:
 		case errors.Is(err, errSuspended):
 			return err
 		default:
-			*side = reentrant{}
+			t.mu.Lock()
+			e.forget(o)
+			t.mu.Unlock()
 		}
 	}
 	return nil
 }
 
-// takeTurn waits until no other goroutine of the tree changes the entry.
+// forget drops o, if it is still there. The mutex is held.
+func (e *entry) forget(o *owned) {
+	if side := e.side(o.kind()); *side == o {
+		*side = nil
+	}
+}
+
+// takeTurn waits until no other goroutine of the tree asks the store about the
+// entry.
 func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) error {
 	select {
 	case e.turn <- struct{}{}:
@@ -149,9 +195,10 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 	}
 }
 
-// again raises the count. A store that does not answer is asked for as long as
-// the caller would wait for the lock.
-func (r *reentrant) again(ctx context.Context, wait time.Duration) (*Lock, error) {
+// again has the store confirm a re-entry, which is counted already. A store that
+// does not answer is asked for as long as the caller would wait for the lock. If
+// all others have unlocked by the time that it gives up, it gives the lock back.
+func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	patience := 0
 	if wait == 0 {
 		patience = patienceWithErrors
@@ -161,48 +208,83 @@ func (r *reentrant) again(ctx context.Context, wait time.Duration) (*Lock, error
 		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
-	if err := r.lock.hold.recount(ctx, r.count+1, patience); err != nil {
+	confirmed := false
+	defer func() { // also if the store's code panics
+		if !confirmed && o.lower(nil) == 0 {
+			o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
+		}
+	}()
+	if err := o.lock.hold.recount(ctx, patience); err != nil {
 		return nil, err
 	}
-	r.count++
-	return r.lock, nil
+	confirmed = true
+	return o.lock, nil
 }
 
-// unlock lowers the count, or gives the lock back.
-func (t *tree) unlock(k *Lock) error {
-	l := k.hold.lease
-	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
-	if err := k.hold.state(); over(err) {
-		return k.release() // over already: it says how
+// unlock lowers the count, or gives the lock back. Where the lock goes on it has
+// the store record the count, which proves the hold.
+func (o *owned) unlock() error {
+	h := o.lock.hold
+	state := h.state()
+	left := o.lower(state)
+	switch {
+	case left <= 0:
+		return o.lock.release()
+	case over(state):
+		return fmt.Errorf("unlock: %w", state)
 	}
-	e := t.enter(m.key())
-	defer t.leave(m.key(), e)
-	if err := e.takeTurn(context.Background(), m, unlockWait); err != nil {
-		return fmt.Errorf("unlock %q: another goroutine of this owner is locking it", m.name)
+	o.confirm()
+	if state := h.state(); errors.Is(state, ErrLost) {
+		return fmt.Errorf("unlock: %w", state)
+	}
+	return nil
+}
+
+// lower counts one Unlock, and returns what is left; less than 0 if it was one too
+// many. The tree forgets what is unlocked, or lost by its state.
+func (o *owned) lower(state error) (left int) {
+	o.tree.mu.Lock()
+	defer o.tree.mu.Unlock()
+	left = o.count - 1
+	if left >= 0 {
+		o.set(left)
+	}
+	if left <= 0 || over(state) {
+		o.tree.forget(o)
+	}
+	return left
+}
+
+// set changes the count, here and in what renewals record. tree.mu is held.
+func (o *owned) set(count int) {
+	o.count = count
+	if count > 0 { // a release needs none, and may be on its way
+		o.lock.hold.lease.setHolds(count)
+	}
+}
+
+// confirm has a lowered count recorded. It waits for the turn and for the store,
+// but not beyond the lease; what it cannot record, the next renewal does.
+func (o *owned) confirm() {
+	l := o.lock.hold.lease
+	if !l.locker.info.Caps.Counts {
+		return
+	}
+	now := l.locker.elapsed()
+	wait := min(unlockWait, max(l.until()-now, 0))
+	ctx, cancel := context.WithDeadline(context.Background(), l.locker.at(now+wait))
+	defer cancel()
+	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
+	e := o.tree.enter(m.treeKey())
+	defer o.tree.leave(m.treeKey(), e)
+	if e.takeTurn(ctx, m, wait) != nil {
+		return
 	}
 	defer func() { <-e.turn }()
-	side := e.side(m.kind)
-	if side.lock != k {
-		return k.release()
-	}
-	side.count--
-	if side.count == 0 {
-		*side = reentrant{}
-		return k.release()
-	}
-	if err := k.hold.state(); over(err) {
-		return fmt.Errorf("unlock: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(l.locker.ttl, unlockWait))
-	defer cancel()
-	err := k.hold.recount(ctx, side.count, 0)
-	if err != nil && !errors.Is(err, ErrLost) {
-		return nil // the count here is what counts; the next renewal records it
-	}
-	return err
+	_ = o.lock.hold.recount(ctx, 0) // the Lock says what came of it
 }
 
-func (t *tree) enter(key Mutex) *entry {
+func (t *tree) enter(key treeKey) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.entries[key]
@@ -214,91 +296,28 @@ func (t *tree) enter(key Mutex) *entry {
 	return e
 }
 
-func (t *tree) leave(key Mutex, e *entry) {
+func (t *tree) leave(key treeKey, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e.users--
-	if e.users == 0 && e.write.lock == nil && e.read.lock == nil {
+	t.tidy(key, e)
+}
+
+// forget drops o from its entry, if it is still there. The mutex is held.
+func (t *tree) forget(o *owned) {
+	l := o.lock.hold.lease
+	key := treeKey{l.locker, l.name}
+	if e := t.entries[key]; e != nil {
+		e.forget(o)
+		t.tidy(key, e)
+	}
+}
+
+// tidy drops an entry of which nothing is left. The mutex is held.
+func (t *tree) tidy(key treeKey, e *entry) {
+	if e.users == 0 && e.sole == nil && e.read == nil {
 		delete(t.entries, key)
 	}
-}
-
-// recount records a new hold count in the store, which also proves and extends
-// the hold. Where the store shows no count it does nothing. It asks until ctx is
-// done, or so many times if patience is not 0. A count that was lowered counts
-// even if that is not confirmed: the next renewal records it.
-func (h *hold) recount(ctx context.Context, count, patience int) (err error) {
-	k := h.lease
-	l := k.locker
-	if !l.info.Caps.Counts {
-		return nil
-	}
-	if err := l.keeper.pause(ctx, k); err != nil {
-		return fmt.Errorf("lock %q: %w", k.name, contextError(ctx))
-	}
-	defer l.keeper.resume(k)
-	before := k.setHolds(count)
-	defer func() {
-		if err != nil && count > before {
-			k.setHolds(before)
-		}
-	}()
-	var last error
-	for failures := 0; ; {
-		err := h.record(ctx, count, failures)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, ErrLost), final(err):
-			return fmt.Errorf("lock %q: %w", k.name, err)
-		}
-		failures++
-		last = telling(last, err)
-		if state := h.state(); over(state) {
-			return state
-		}
-		if patience > 0 && failures >= patience {
-			return fmt.Errorf("lock %q: %w", k.name, err)
-		}
-		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", k.name, contextError(ctx), last)
-		}
-	}
-}
-
-// setHolds changes the count that renewals record, and returns the one before.
-func (l *lease) setHolds(count int) (before int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before, l.holds = int(l.holds), int32(count)
-	return before
-}
-
-// record makes one call that sets the count.
-func (h *hold) record(ctx context.Context, count, failures int) error {
-	l := h.lease
-	start := l.locker.now()
-	c := l.extension(start.mono)
-	c.Holds = count
-	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
-	defer attempt.End()
-	answers, err := l.locker.backend.Renew(attempt, []driver.Claim{c})
-	if err == nil && len(answers) != 1 {
-		err = errNoAnswer
-	}
-	if err == nil {
-		err = answers[0].Err
-	}
-	if isGone(err) {
-		return l.lose(reasonOf(err), err)
-	}
-	if err != nil {
-		return err
-	}
-	if _, held := l.renewed(start, answers[0].ValidFor); !held {
-		return h.state() // it came too late
-	}
-	return nil
 }
 
 // heldKey is the key of the locks that a context comes from.

@@ -1,0 +1,81 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// recount records the hold count in the store, which also proves and extends the
+// hold. Where the store shows no count it does nothing. It asks until ctx is done,
+// or so many times if patience is not 0. What it could not record, the next
+// renewal does.
+func (h *hold) recount(ctx context.Context, patience int) error {
+	k := h.lease
+	l := k.locker
+	if !l.info.Caps.Counts {
+		return nil
+	}
+	if err := l.keeper.pause(ctx, k); err != nil {
+		return fmt.Errorf("lock %q: %w", k.name, contextError(ctx))
+	}
+	defer l.keeper.resume(k)
+	var last error
+	for failures := 0; ; {
+		err := h.record(ctx, failures)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrLost), final(err):
+			return fmt.Errorf("lock %q: %w", k.name, err)
+		}
+		failures++
+		last = telling(last, err)
+		if state := h.state(); over(state) {
+			return state
+		}
+		if patience > 0 && failures >= patience {
+			return fmt.Errorf("lock %q: %w", k.name, err)
+		}
+		if !sleep(ctx, retryDelay(failures, pollCap)) {
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", k.name, contextError(ctx), last)
+		}
+	}
+}
+
+// setHolds changes the count that renewals record.
+func (l *lease) setHolds(count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = int32(count)
+}
+
+// record makes one call that records the count of this moment.
+func (h *hold) record(ctx context.Context, failures int) error {
+	l := h.lease
+	start := l.locker.now()
+	c := l.extension(start.mono)
+	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
+	defer attempt.End()
+	began := l.locker.watch()
+	answers, err := l.locker.backend.Renew(attempt, []driver.Claim{c})
+	if err == nil && len(answers) != 1 {
+		err = errNoAnswer
+	}
+	l.locker.reportCall(ctx, OpRenew, &c, began, err)
+	if err == nil {
+		err = answers[0].Err
+	}
+	if isGone(err) {
+		return l.lose(reasonOf(err), err)
+	}
+	if err != nil {
+		return err
+	}
+	if _, held := l.renewed(start, answers[0].ValidFor); !held {
+		return h.state() // it came too late
+	}
+	return nil
+}
