@@ -315,18 +315,39 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	if !certain(err) {
 		a.claim.Unsettled = true
 	}
-	if waitCtx.Err() != nil {
+	switch {
+	case final(err):
+		return a.refused(ctx, err)
+	case waitCtx.Err() != nil:
+		if a.lastErr == nil && !endedBy(err) {
+			a.lastErr = err
+		}
 		return a.outOfTime(ctx)
 	}
 	a.failures++
 	a.lastErr = telling(a.lastErr, err)
-	if final(err) || a.req.wait == 0 && a.failures >= patienceWithErrors {
+	if a.req.wait == 0 && a.failures >= patienceWithErrors {
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
 	if !sleep(waitCtx, retryDelay(a.failures, pollCap)) {
 		return a.outOfTime(ctx)
 	}
 	return nil
+}
+
+// refused is the error for what waiting cannot mend. It says so however late the
+// answer came: that the caller's patience is over as well is the lesser news.
+func (a *acquisition) refused(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, contextError(ctx))
+	}
+	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+}
+
+// endedBy says that a call failed because its context ended, which says nothing of
+// the store.
+func endedBy(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // telling returns which of two failures, one after the other, to tell of: that a

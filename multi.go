@@ -39,7 +39,11 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	}
 	locks := make(Locks, 0, len(ms))
 	for len(locks) < len(sorted) {
-		locks = append(locks, atOnce(ctx, sorted[len(locks):])...)
+		some, err := atOnce(ctx, sorted[len(locks):])
+		locks = append(locks, some...)
+		if err != nil {
+			return nil, errors.Join(err, locks.giveUp())
+		}
 		if len(locks) == len(sorted) {
 			break
 		}
@@ -75,10 +79,11 @@ const batchMost = 1000
 // atOnce asks for the first mutexes of a sorted list together, as far as nobody
 // of this process is in the way. It returns the locks that it got without a gap:
 // a lock behind one that is busy must not be held while that one is waited for.
-// What is wrong with a mutex is left to Lock to say.
-func atOnce(ctx context.Context, ms []*Mutex) Locks {
+// What is wrong with a mutex is left to Lock to say; the error is that of a store
+// that will not grant one of them, however often it is asked.
+func atOnce(ctx context.Context, ms []*Mutex) (Locks, error) {
 	if ownerOf(ctx) != nil {
-		return nil
+		return nil, nil
 	}
 	ms = ms[:min(len(ms), batchMost)]
 	as, n := make([]acquisition, len(ms)), 0
@@ -89,7 +94,7 @@ func atOnce(ctx context.Context, ms []*Mutex) Locks {
 		for i := range n {
 			as[i].giveUp()
 		}
-		return nil
+		return nil, nil
 	}
 	as = as[:n]
 	b := &batch{as: as, starts: make([]moment, len(as)), answers: make([]driver.Attempt, len(as))}
@@ -153,17 +158,21 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 }
 
 // take keeps what was granted before the first that was not, gives the others
-// back, and then reports it all.
-func (b *batch) take(ctx context.Context) Locks {
-	locks := b.keep()
+// back, and then reports it all. The error is that of the first one, if it is final.
+func (b *batch) take(ctx context.Context) (locks Locks, err error) {
+	locks = b.keep()
 	for i := range b.as {
-		a := &b.as[i]
-		a.locker.reportCall(ctx, OpTry, &a.claim, b.starts[i].mono, b.answers[i].Err)
-		if i < len(locks) {
+		a, failed := &b.as[i], b.answers[i].Err
+		a.locker.reportCall(ctx, OpTry, &a.claim, b.starts[i].mono, failed)
+		switch {
+		case i < len(locks):
 			a.report(ctx, locks[i], nil)
+		case i == len(locks) && final(failed):
+			err = a.refused(ctx, failed)
+			a.report(ctx, nil, err)
 		}
 	}
-	return locks
+	return locks, err
 }
 
 func (b *batch) keep() Locks {

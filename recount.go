@@ -59,15 +59,15 @@ func (h *hold) record(ctx context.Context, failures int) error {
 	c := l.extension(start.mono)
 	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
 	defer attempt.End()
-	began := l.locker.watch()
 	answers, err := l.locker.backend.Renew(attempt, []driver.Claim{c})
 	if err == nil && len(answers) != 1 {
 		err = errNoAnswer
 	}
-	l.locker.reportCall(ctx, OpRenew, &c, began, err)
+	called := err
 	if err == nil {
 		err = answers[0].Err
 	}
+	defer l.locker.reportCall(ctx, OpRenew, &c, start.mono, called)
 	if isGone(err) {
 		return l.lose(reasonOf(err), err)
 	}
