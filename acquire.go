@@ -238,6 +238,7 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
 func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
+	out.ValidFor = min(out.ValidFor, longest)
 	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
 	if a.tooLate(start, out, margin) {
 		a.claim.Unsettled = true
@@ -260,6 +261,7 @@ func (a *acquisition) grantedMeanwhile() *Lock {
 		return nil
 	}
 	out, ok := store.Granted()
+	out.ValidFor = min(out.ValidFor, longest)
 	margin := min(a.margin, out.ValidFor/10)
 	switch {
 	case !ok, a.tooLate(a.asked, out, margin):

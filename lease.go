@@ -140,6 +140,7 @@ func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, he
 	found = renewal{margin: l.deadline - now, left: l.ends - now, late: l.late(now)}
 	l.proven = start
 	if !l.fixed {
+		validFor = min(validFor, longest)
 		l.countsFrom = start.mono
 		l.ends = start.mono + validFor
 		l.deadline = l.ends - l.locker.marginOf(validFor)

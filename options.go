@@ -15,13 +15,17 @@ const (
 	defaultTTL = 30 * time.Second
 	// minTTL is the shortest lease that leaves time to be renewed over a network.
 	minTTL = 10 * time.Millisecond
+	// longest bounds every time that is reckoned with: the sum of two such times and
+	// of the age of a process still is a Duration.
+	longest = 100 * 365 * 24 * time.Hour
 )
 
 // Options are the settings of a Locker. The zero value of each field means its
 // default.
 type Options struct {
 	// TTL is how long a lock outlives a silent holder: it is renewed every TTL/3
-	// for as long as it is held. Default 30s, at least 10ms.
+	// for as long as it is held. At least 10ms, at most 100 years. Default 30s, or what
+	// comes nearest to it of what the store has.
 	TTL time.Duration
 
 	// Margin is how long before the end of its lease a lock counts as lost. It
@@ -64,13 +68,14 @@ type Options struct {
 type Option func(*request)
 
 // Lease fixes the end of the lock: it ends after d, unlocked or not, and is not
-// renewed. At least 10ms.
+// renewed. At least 10ms, at most 100 years.
 func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
 // Wait says how long to wait for the lock before ErrBusy. 0 means one attempt.
-// Without it TryLock does not wait, and Lock waits until its context is done.
+// Without it TryLock does not wait, and Lock waits until its context is done; so it
+// is with more than 100 years.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = d }
 }
@@ -95,6 +100,9 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	}
 	if r.wait < 0 {
 		return r, fmt.Errorf("wait of %s is negative", r.wait)
+	}
+	if r.wait > longest {
+		r.wait = forever
 	}
 	if r.leased {
 		return r, checkTTL("lease", r.lease, l.info)
@@ -127,7 +135,7 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	}
 	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(), history: o.History, marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
-		s.ttl = max(defaultTTL, info.MinTTL)
+		s.ttl = min(max(defaultTTL, info.MinTTL), mostTTL(info))
 	}
 	if s.margin == 0 {
 		s.margin = s.ttl / 10
@@ -166,10 +174,18 @@ func checkTTL(what string, d time.Duration, info driver.Info) error {
 		return fmt.Errorf("%s of %s is negative", what, d)
 	case d < least:
 		return fmt.Errorf("%s of %s is too short: %s keeps a lock for at least %s", what, d, info.Name, least)
-	case info.MaxTTL > 0 && d > info.MaxTTL:
-		return fmt.Errorf("%s of %s is too long: %s keeps a lock for at most %s", what, d, info.Name, info.MaxTTL)
+	case d > mostTTL(info):
+		return fmt.Errorf("%s of %s is too long: %s keeps a lock for at most %s", what, d, info.Name, mostTTL(info))
 	}
 	return nil
+}
+
+// mostTTL is the longest lease that can be asked of a store.
+func mostTTL(info driver.Info) time.Duration {
+	if info.MaxTTL > 0 {
+		return min(info.MaxTTL, longest)
+	}
+	return longest
 }
 
 func defaultNote() string {

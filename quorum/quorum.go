@@ -56,7 +56,8 @@ type Options struct {
 	// MaxTTL is the longest lease that any program may take on these nodes; all of
 	// them must agree. A node that was restarted may have forgotten locks, and its
 	// vote does not count before it has been up for as long; so nothing can be
-	// locked for MaxTTL after a majority of nodes was started. Default 1 minute.
+	// locked for MaxTTL after a majority of nodes was started. At most 100 years.
+	// Default 1 minute.
 	MaxTTL time.Duration
 
 	// TrustRestarts says that nodes remember every lock that they acknowledged
@@ -66,6 +67,10 @@ type Options struct {
 }
 
 const defaultMaxTTL = time.Minute
+
+// longest is the longest MaxTTL: with the drift of clocks it still is a Duration, and
+// servers as old as that do not exist.
+const longest = 100 * 365 * 24 * time.Hour
 
 // Incarnator is implemented by a member that can tell when it lost its memory.
 // Without it, the quorum has to take on trust that a node that answers is the
@@ -107,8 +112,11 @@ func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	if opts.MaxTTL < 0 {
+	switch {
+	case opts.MaxTTL < 0:
 		return nil, fmt.Errorf("quorum: MaxTTL is negative: %v", opts.MaxTTL)
+	case opts.MaxTTL > longest:
+		return nil, fmt.Errorf("quorum: MaxTTL of %v is too long: at most %v", opts.MaxTTL, longest)
 	}
 	if err := usable(backends); err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)

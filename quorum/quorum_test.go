@@ -52,6 +52,9 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := New([]driver.Backend{a}, &Options{MaxTTL: -1}); err == nil {
 		t.Error("negative MaxTTL: got no error")
 	}
+	if _, err := New([]driver.Backend{a}, &Options{MaxTTL: 1<<63 - 1}); err == nil {
+		t.Error("a MaxTTL that overflows with the drift of clocks: got no error")
+	}
 }
 
 type eternal struct{ *memhold.Backend }

@@ -1,0 +1,148 @@
+package holdfast_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// longest is the longest time that a Duration can say.
+const longest = time.Duration(1<<63 - 1)
+
+// A Wait that is meant to be for ever waits.
+func TestWaitForVeryLong(t *testing.T) {
+	for _, wait := range []time.Duration{longest, longest - 1, longest - time.Hour, longest / 2, 290 * 365 * 24 * time.Hour} {
+		for kind := range ownedKinds(holdfast.New(newFaulty(), nil)) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFaulty()
+				other := ownedKinds(holdfast.New(store, nil))[kind]
+				blocker, err := other.Lock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := holdfast.New(store, nil)
+				m := ownedKinds(l)[kind]
+				time.AfterFunc(time.Minute, func() { mustUnlock(t, blocker) })
+				lock, err := m.TryLock(t.Context(), holdfast.Wait(wait))
+				if err != nil {
+					t.Fatalf("%s, Wait(%v): %v", kind, wait, err)
+				}
+				mustUnlock(t, lock)
+
+				ctx := holdfast.WithOwner(t.Context())
+				for range 2 { // a re-entry, too
+					if lock, err = m.Lock(ctx, holdfast.Wait(wait)); err != nil {
+						t.Fatalf("%s, Wait(%v) under an owner: %v", kind, wait, err)
+					}
+				}
+				mustUnlock(t, lock)
+				mustUnlock(t, lock)
+			})
+		}
+	}
+}
+
+// A lease that no clock can reckon with is refused; one of a hundred years is not.
+func TestVeryLongLeases(t *testing.T) {
+	const century = 100 * 365 * 24 * time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		for _, lease := range []time.Duration{longest, longest - 1, longest / 2, century + 1} {
+			_, err := holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.Lease(lease))
+			if err == nil || !strings.Contains(err.Error(), "too long") {
+				t.Errorf("Lease(%v): got %v, want that it is too long", lease, err)
+			}
+			_, err = holdfast.New(store, &holdfast.Options{TTL: lease}).Lock(t.Context(), "job")
+			if err == nil || !strings.Contains(err.Error(), "too long") {
+				t.Errorf("TTL %v: got %v, want that it is too long", lease, err)
+			}
+		}
+		for what, lock := range map[string]func() (*holdfast.Lock, error){
+			"Lease": func() (*holdfast.Lock, error) {
+				return holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.Lease(century))
+			},
+			"TTL": func() (*holdfast.Lock, error) {
+				return holdfast.New(store, &holdfast.Options{TTL: century, Handoff: holdfast.Handoff{For: longest}}).Lock(t.Context(), "job")
+			},
+		} {
+			k, err := lock()
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			time.Sleep(time.Hour)
+			if k.Err() != nil || k.Remaining() < century/2 {
+				t.Errorf("%s, after an hour: got %v, %v left", what, k.Err(), k.Remaining())
+			}
+			mustUnlock(t, k)
+		}
+	})
+}
+
+// A store may keep a grant until it is released, and say so with the longest time.
+func TestGrantForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			out, err := store.Backend.Try(ctx, c)
+			out.ValidFor = longest
+			return out, err
+		}
+		store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+			answers, err := store.Backend.Renew(ctx, cs)
+			for i := range answers {
+				answers[i].ValidFor = longest
+			}
+			return answers, err
+		}
+		k := mustLock(t, holdfast.New(store, nil), "job")
+		for range 3 {
+			if k.Err() != nil || k.Remaining() < 365*24*time.Hour {
+				t.Errorf("got %v, %v left", k.Err(), k.Remaining())
+			}
+			time.Sleep(time.Minute)
+		}
+		mustUnlock(t, k)
+	})
+}
+
+// bounded is a store that keeps a lock for so long, and no longer or shorter.
+type bounded struct {
+	*faulty
+	least, most time.Duration
+}
+
+func (b bounded) Info() driver.Info {
+	info := b.faulty.Info()
+	info.MinTTL, info.MaxTTL = b.least, b.most
+	return info
+}
+
+// The default TTL is one that the store has.
+func TestDefaultTTLFitsTheStore(t *testing.T) {
+	for _, tt := range []struct{ least, most, want time.Duration }{
+		{0, 0, 30 * time.Second},
+		{0, time.Minute, 30 * time.Second},
+		{0, 10 * time.Second, 10 * time.Second},
+		{time.Second, 2 * time.Second, 2 * time.Second},
+		{time.Minute, 0, time.Minute},
+		{time.Minute, time.Hour, time.Minute},
+		{time.Minute, time.Minute, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := bounded{newFaulty(), tt.least, tt.most}
+			l := holdfast.New(store, nil)
+			k, err := l.Lock(t.Context(), "job")
+			if err != nil {
+				t.Errorf("a store that keeps locks for %v to %v: %v", tt.least, tt.most, err)
+				return
+			}
+			between(t, "the lease", k.Remaining(), tt.want*9/10, tt.want*9/10)
+			mustUnlock(t, k)
+		})
+	}
+}
