@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -263,6 +264,42 @@ func TestDo(t *testing.T) {
 		}
 		if !strings.HasPrefix(err.Error(), "oops") {
 			t.Errorf("got %q, want fn's error first", err)
+		}
+
+		for what, do := range map[string]func(context.Context, func(context.Context, *holdfast.Lock) error, ...holdfast.Option) error{
+			"Mutex": l.Mutex("job").Do, "Semaphore": l.Semaphore("permits", 1).Do,
+			"Do": func(ctx context.Context, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error {
+				_, err := holdfast.Do(ctx, l, "job", func(ctx context.Context, k *holdfast.Lock) (int, error) { return 0, fn(ctx, k) }, opts...)
+				return err
+			},
+		} {
+			for loss, fn := range map[string]func(context.Context, *holdfast.Lock) error{
+				"cause": func(ctx context.Context, _ *holdfast.Lock) error { return context.Cause(ctx) },
+				"Err":   func(_ context.Context, k *holdfast.Lock) error { return fmt.Errorf("stopped: %w", k.Err()) },
+			} {
+				err := do(t.Context(), func(ctx context.Context, k *holdfast.Lock) error {
+					store.Drop(k.Name())
+					<-ctx.Done()
+					return fn(ctx, k)
+				})
+				if !errors.Is(err, holdfast.ErrLost) || strings.Count(err.Error(), "lost:") != 1 {
+					t.Errorf("%s, fn returned the loss (%s): got %q, want it once", what, loss, err)
+				}
+			}
+		}
+		var inner error
+		err = l.Mutex("job").Do(t.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
+			inner = l.Mutex("other").Do(context.WithoutCancel(ctx), func(inner context.Context, _ *holdfast.Lock) error {
+				store.Drop("job")
+				store.Drop("other")
+				<-inner.Done()
+				<-ctx.Done()
+				return context.Cause(inner)
+			})
+			return inner
+		})
+		if !errors.Is(err, inner) || strings.Count(err.Error(), "lost:") != 2 {
+			t.Errorf("two locks were lost: got %q, want both", err)
 		}
 
 		func() {

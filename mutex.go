@@ -69,9 +69,11 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, o
 	return doWith(ctx, lock, err, fn)
 }
 
-// joined returns err and the error of the Unlock that followed, if there is one.
+// joined returns err and the error of the Unlock that followed, if there is one. A
+// loss that err reports already, as the cause of a context does, is not said twice.
 func joined(err, unlock error) error {
-	if unlock == nil {
+	var lost *LostError
+	if unlock == nil || errors.As(unlock, &lost) && errors.Is(err, lost) {
 		return err
 	}
 	return errors.Join(err, unlock)

@@ -121,7 +121,7 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 		next = sooner(next, g.expires)
 	}
 	if len(e.grants) > 0 {
-		o.Holder = e.grants[0].note
+		o.Holder, o.Held = e.grants[0].note, now.Sub(e.grants[0].since)
 	}
 	if c.Fair {
 		i := e.find(c.Owner)

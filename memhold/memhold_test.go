@@ -51,8 +51,8 @@ func TestLeaseEndsExactly(t *testing.T) {
 
 		time.Sleep(ttl - 1)
 		o, err := b.Try(t.Context(), other)
-		if err != nil || o.Granted || o.RetryAfter != 1 || o.Holder != a.Note {
-			t.Fatalf("1 ns before the end: got %+v, %v, want a refusal with RetryAfter 1ns and holder %q", o, err, a.Note)
+		if err != nil || o.Granted || o.RetryAfter != 1 || o.Holder != a.Note || o.Held != ttl-1 {
+			t.Fatalf("1 ns before the end: got %+v, %v, want a refusal with RetryAfter 1ns and holder %q for all but 1ns", o, err, a.Note)
 		}
 		time.Sleep(o.RetryAfter)
 		mustTry(t, b, other)

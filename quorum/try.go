@@ -214,7 +214,7 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 // refusal is the answer to a claim that others keep from a majority.
 func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	seen := view{outcomes: make([]*driver.Outcome, len(b.nodes))}
-	holders := map[string]int{}
+	holders, held := map[string]int{}, map[string]time.Duration{}
 	var remaining []time.Duration
 	for i, v := range n.votes {
 		if v == nil || v.err != nil || v.out.Granted {
@@ -222,13 +222,14 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 		}
 		seen.outcomes[i] = &v.out
 		holders[v.out.Holder]++
+		held[v.out.Holder] = max(held[v.out.Holder], v.out.Held) // a node may have joined later
 		remaining = append(remaining, v.out.RetryAfter)
 	}
 	out := driver.Outcome{Ahead: &seen}
 	most := 0
 	for holder, votes := range holders {
 		if votes > most {
-			out.Holder, most = holder, votes
+			out.Holder, out.Held, most = holder, held[holder], votes
 		}
 	}
 	// Nobody has a majority, so nobody will release one: whoever comes back at

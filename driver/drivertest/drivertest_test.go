@@ -166,6 +166,15 @@ func tryBugs() []bug {
 				return o, err
 			}
 		}},
+		{"says that a new hold is old", []string{"ExcludesOthers"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				o, err := m.Backend.Try(ctx, c)
+				if err == nil && !o.Granted {
+					o.Held = time.Minute
+				}
+				return o, err
+			}
+		}},
 		{"refuses the holder's repeated try", []string{"TryIsIdempotentByOwner"}, func(m *mutant) {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				if hs, _ := m.Backend.Inspect(ctx, c.Name); len(hs) == 1 {

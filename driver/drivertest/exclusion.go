@@ -31,6 +31,7 @@ func tryIsIdempotentByOwner(p *probe) {
 
 func excludesOthers(p *probe) {
 	a := p.claim()
+	began := time.Now()
 	held := p.mustGrant(a, "of a free name")
 	limit := max(p.rounded(a.TTL), held.ValidFor) + prompt
 	for range 3 {
@@ -38,6 +39,11 @@ func excludesOthers(p *probe) {
 		o := p.mustRefuse(b, "of a held name")
 		if o.RetryAfter < 0 || o.RetryAfter > limit {
 			p.Errorf("refused Try: got RetryAfter %v, want 0 to %v, the holder's lease", o.RetryAfter, limit)
+		}
+		// For how long it has been held is for people, and may not be known; the
+		// clock of a server may count in steps.
+		if most := time.Since(began) + prompt; o.Held < 0 || o.Held > most {
+			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.Held, most)
 		}
 		p.mustRefuse(b, "of a held name, repeated")
 		p.withdraw(b)
