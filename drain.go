@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -67,12 +68,15 @@ func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (
 	if first != nil {
 		failures = 1
 	}
+	if errors.Is(first, driver.ErrClosed) {
+		return first // as will be every later answer
+	}
 	for ; failures == 0 || sleep(ctx, retryDelay(failures, pollCap)); failures++ {
 		err = l.release(ctx, c, failures)
 		if err == nil || doubt && isGone(err) {
 			return nil
 		}
-		if isGone(err) {
+		if isGone(err) || errors.Is(err, driver.ErrClosed) {
 			return err
 		}
 		doubt = doubt || !certain(err)

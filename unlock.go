@@ -42,6 +42,8 @@ func (h *hold) released(c driver.Claim, err error) error {
 	case err == nil:
 	case isGone(err):
 		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
+	case errors.Is(err, driver.ErrClosed):
+		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
 	default:
 		until := l.releasedBy(l.locker.elapsed())
 		l.locker.cleanUp(c, err, until)

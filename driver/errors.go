@@ -19,6 +19,11 @@ var (
 	// ErrNotSent as well.
 	ErrRefused = errors.New("refused by the store")
 
+	// ErrClosed says that the client of the store was closed by the program itself:
+	// the call was not executed, and no later one will be. It comes with ErrNotSent
+	// and ErrRefused.
+	ErrClosed = errors.New("the client of the store is closed")
+
 	// ErrMismatch says that the name is in use for something else: another kind
 	// of lock, or data that is no lock. It is certain that nothing was changed.
 	ErrMismatch = errors.New("name is in use for something else")

@@ -81,6 +81,9 @@ type Call struct {
 }
 
 // Result is the answer to one Call.
+//
+// Where the program has closed the client, a Conn says so with driver.ErrClosed, as
+// soon as it knows: locks are then lost, and nobody waits for an answer.
 type Result struct {
 	// Value is what the script returned: nil, int64, string or []any of these.
 	Value any

@@ -176,6 +176,14 @@ func (r *refusal) Unwrap() []error {
 	return []error{r.error, driver.ErrRefused, driver.ErrNotSent}
 }
 
+// cutOff is the end of a claim whose client was closed.
+type cutOff struct{ error }
+
+// Unwrap returns what it means for the claim, and the error of the client.
+func (e *cutOff) Unwrap() []error {
+	return []error{&driver.GoneError{Reason: driver.Closed, Detail: e.Error()}, e.error}
+}
+
 // grants returns the ACL rules that would have made the server accept command
 // (if it is known), which it refused with text. If that was a message, it was to
 // channel.

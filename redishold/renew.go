@@ -19,7 +19,27 @@ const (
 
 // Renew extends the claims cs, pipelined. A claim that is gone is reported with
 // what the server still shows of the reason.
+//
+// Where the program has closed the client, the claims are gone: nobody can extend
+// them any more.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	renewals, err := b.renewAll(ctx, cs)
+	if errors.Is(err, driver.ErrClosed) {
+		renewals = make([]driver.Renewal, len(cs))
+		for i := range renewals {
+			renewals[i].Err = err
+		}
+		err = nil
+	}
+	for i := range renewals {
+		if errors.Is(renewals[i].Err, driver.ErrClosed) {
+			renewals[i].Err = &cutOff{renewals[i].Err}
+		}
+	}
+	return renewals, err
+}
+
+func (b *Backend) renewAll(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	info, err := b.ask(ctx)
 	if err != nil {
 		return nil, err

@@ -100,6 +100,7 @@ func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 	if err != nil {
 		return redishold.ServerInfo{}, err
 	}
+	c.library.notice(ctx, r.Err)
 	return adapter.Server(r)
 }
 
@@ -110,7 +111,14 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	if err := c.refuse(ctx); err != nil {
 		return adapter.Fail(len(calls), err)
 	}
-	return c.runner.Do(ctx, calls)
+	results := c.runner.Do(ctx, calls)
+	for i := range results {
+		if errors.Is(results[i].Err, redis.ErrClosed) {
+			c.library.notice(ctx, results[i].Err)
+			break
+		}
+	}
+	return results
 }
 
 // DoOne runs a call as redishold.Single says. Unless the client is for a cluster
@@ -135,6 +143,9 @@ func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() r
 func (c *Conn) refuse(ctx context.Context) error {
 	if c.refused != nil {
 		return c.refused
+	}
+	if c.library.closed.Load() {
+		return adapter.Closed(redis.ErrClosed)
 	}
 	if err := ctx.Err(); err != nil {
 		return adapter.NotSent(err)

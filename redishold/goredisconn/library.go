@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,7 +16,8 @@ import (
 // library is go-redis as package adapter uses it.
 type library struct {
 	client Client
-	nodes  *nodes // nil if the client is not for a cluster
+	nodes  *nodes      // nil if the client is not for a cluster
+	closed atomic.Bool // the client is closed: nothing is sent any more
 }
 
 var _ adapter.Client = (*library)(nil)
@@ -39,7 +41,7 @@ func (l *library) Cluster() adapter.Cluster {
 // One sends one command, which a cluster client routes by itself.
 func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Result {
 	cmd := eval(ctx, call)
-	_ = l.client.Process(ctx, once{cmd}) // cmd has the error as well
+	l.notice(ctx, l.client.Process(ctx, once{cmd})) // cmd has the error as well
 	return result(ctx, cmd)
 }
 
@@ -47,7 +49,7 @@ func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Resul
 func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
 	if len(calls) == 1 {
 		cmd := evalInPlace(ctx, calls[0])
-		_ = l.client.Process(ctx, once{cmd}) // cmd has the error as well
+		l.notice(ctx, l.client.Process(ctx, once{cmd})) // cmd has the error as well
 		results[0] = result(ctx, cmd)
 		return
 	}
@@ -56,6 +58,7 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 		_ = pipe.Process(ctx, once{evalInPlace(ctx, call)})
 	}
 	cmds, err := pipe.Exec(ctx)
+	l.notice(ctx, err)
 	stamp(cmds, err) // otherwise each command has its own error
 	for i := range results {
 		results[i] = result(ctx, cmds[i].(once).Cmd)
@@ -201,4 +204,20 @@ func unsent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+}
+
+// notice finds out that the user has closed the client. ErrClosed alone does not say
+// so: it is also the answer of a connection pool that was closed because its node has
+// left the cluster, or is no longer the master. But a client that answers so to the
+// next command as well is closed.
+func (l *library) notice(ctx context.Context, err error) {
+	if !errors.Is(err, redis.ErrClosed) {
+		return
+	}
+	answer, guarded := adapter.Guard(ctx, func() error {
+		return l.client.Process(ctx, once{command(ctx, "ping")})
+	})
+	if guarded == nil && errors.Is(answer, redis.ErrClosed) {
+		l.closed.Store(true)
+	}
 }

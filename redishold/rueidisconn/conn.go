@@ -57,7 +57,7 @@ func New(client rueidis.Client) *Conn {
 
 // Close ends all subscriptions and, if the Conn comes from Open, closes its
 // client. A client that was handed to New stays open. Calls that come later
-// fail with driver.ErrNotSent.
+// fail with driver.ErrClosed.
 func (c *Conn) Close() {
 	c.library.closed.Store(true)
 	c.classic.Close()
@@ -113,7 +113,7 @@ func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() r
 // refuse returns the error of a call that need not be tried.
 func (c *Conn) refuse(ctx context.Context) error {
 	if c.library.closed.Load() {
-		return adapter.NotSent(rueidis.ErrClosing)
+		return adapter.Closed(rueidis.ErrClosing)
 	}
 	if err := ctx.Err(); err != nil {
 		return adapter.NotSent(err)

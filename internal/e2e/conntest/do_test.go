@@ -376,6 +376,9 @@ func TestRefusedConnectionIsNotSent(t *testing.T) {
 		if !errors.Is(err, driver.ErrNotSent) || !errors.As(err, &cause) {
 			e.Fatalf("got error %v, want ErrNotSent with its cause", err)
 		}
+		if errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrRefused) {
+			e.Errorf("got error %v, want one that does not last", err)
+		}
 		_, err = e.conn.Subscribe(ctx, redishold.Channel{Name: "c"}, func(redishold.Notice) {})
 		if !errors.Is(err, driver.ErrNotSent) {
 			e.Errorf("Subscribe: got error %v, want ErrNotSent", err)
@@ -395,9 +398,19 @@ func TestClosedClientIsNotSent(t *testing.T) {
 	each(t, func(e *env) {
 		e.close()
 		e.conn.Do(within(e, time.Second), call(count)) // by which the adapter may find out
-		r := e.conn.Do(within(e, time.Second), call(count))
-		if !errors.Is(r[0].Err, driver.ErrNotSent) {
-			e.Errorf("got error %v, want ErrNotSent", r[0].Err)
+		one := call(count)
+		for what, r := range map[string]redishold.Result{
+			"Do":    e.conn.Do(within(e, time.Second), one)[0],
+			"batch": e.conn.Do(within(e, time.Second), one, one)[1],
+			"DoOne": e.conn.(redishold.Single).DoOne(within(e, time.Second), &one),
+			"Begin": e.conn.(redishold.Beginner).Begin(within(e, time.Second), &one)(),
+		} {
+			if !errors.Is(r.Err, driver.ErrNotSent) || !errors.Is(r.Err, driver.ErrRefused) || !errors.Is(r.Err, driver.ErrClosed) {
+				e.Errorf("%s: got error %v, want ErrNotSent, ErrRefused and ErrClosed", what, r.Err)
+			}
+		}
+		if _, err := e.conn.Server(within(e, time.Second)); !errors.Is(err, driver.ErrClosed) {
+			e.Errorf("Server: got error %v, want ErrClosed", err)
 		}
 	})
 }

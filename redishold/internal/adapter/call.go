@@ -53,6 +53,23 @@ func NotSent(cause error) error {
 	return fmt.Errorf("%w: %w", driver.ErrNotSent, cause)
 }
 
+// Closed is the error of a call to a client that its owner has closed, which gave
+// cause as its reason.
+func Closed(cause error) error { return &closedError{cause} }
+
+// closedError says what to do about it.
+type closedError struct{ cause error }
+
+// Error quotes the client library.
+func (e *closedError) Error() string {
+	return e.cause.Error() + ": locks need the client until the last of them is unlocked and Drain has returned"
+}
+
+// Unwrap returns the cause, and what it means for a lock.
+func (e *closedError) Unwrap() []error {
+	return []error{e.cause, driver.ErrClosed, driver.ErrRefused, driver.ErrNotSent}
+}
+
 // Classify turns the error of a client library, which is no reply of the
 // server, into what package redishold promises. unsent says that the call
 // certainly was not sent.
