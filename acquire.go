@@ -2,8 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -218,6 +216,12 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err := a.failed(ctx, waitCtx, err); err != nil {
 			return nil, err
 		}
+		if a.claim.Unsettled { // it may be granted: in the queue it would be in its own way
+			continue
+		}
+		if _, err := a.goBack(ctx, waitCtx); err != nil { // one is enough to ask a store in trouble
+			return nil, err
+		}
 	}
 }
 
@@ -289,8 +293,8 @@ func (a *acquisition) hold(start moment, out driver.Outcome, margin time.Duratio
 	return lock
 }
 
-// settleIn turns the place in the queue into that of a holder, or frees it where
-// the hold keeps nobody out.
+// settleIn turns the place in the queue into that of a holder, or lets others in
+// where the hold keeps nobody out.
 func (a *acquisition) settleIn(l *lease) {
 	switch {
 	case a.place == nil:
@@ -299,80 +303,9 @@ func (a *acquisition) settleIn(l *lease) {
 		l.gate = a.place.gate
 		a.place.settle(l, a.waiter, a.tries > 1)
 	default:
-		closeWaiter(a.waiter)
-		a.place.leave()
+		a.place.admit(a.waiter)
 	}
 	a.place = nil
-}
-
-// errSlow says that grants arrive when most of their lease is over.
-var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
-
-// failed decides what to do when a try brought no usable answer: nil means to
-// try the same claim again.
-func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
-	if err == nil {
-		err = errSlow
-	}
-	if !certain(err) {
-		a.claim.Unsettled = true
-	}
-	switch {
-	case final(err):
-		return a.refused(ctx, err)
-	case waitCtx.Err() != nil:
-		if a.lastErr == nil && !endedBy(err) {
-			a.lastErr = err
-		}
-		return a.outOfTime(ctx)
-	}
-	a.failures++
-	a.lastErr = telling(a.lastErr, err)
-	if a.req.wait == 0 && a.failures >= patienceWithErrors {
-		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
-	}
-	if !sleep(waitCtx, retryDelay(a.failures, pollCap)) {
-		return a.outOfTime(ctx)
-	}
-	return nil
-}
-
-// refused is the error for what waiting cannot mend. It says so however late the
-// answer came: that the caller's patience is over as well is the lesser news.
-func (a *acquisition) refused(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, contextError(ctx))
-	}
-	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
-}
-
-// endedBy says that a call failed because its context ended, which says nothing of
-// the store.
-func endedBy(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
-
-// telling returns which of two failures, one after the other, to tell of: that a
-// call had no answer in time says less than what the store said before.
-func telling(before, err error) error {
-	if before != nil && errors.Is(err, context.DeadlineExceeded) {
-		return before
-	}
-	return err
-}
-
-// certain says that a failed call left nothing behind.
-func certain(err error) bool {
-	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
-}
-
-// isGone says that the store holds nothing of the claim.
-func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
-
-// final says that trying again is useless.
-func final(err error) bool {
-	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) ||
-		isGone(err) || errors.Is(err, errors.ErrUnsupported)
 }
 
 // wait sleeps until another try is worth while. Every sleep is capped: the
@@ -390,6 +323,9 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 	a.reportWait(ctx)
 	if a.place == nil && !a.alone() {
 		return a.queue(ctx, waitCtx)
+	}
+	if back, err := a.goBack(ctx, waitCtx); back {
+		return err
 	}
 	if a.waiter == nil {
 		defer closeWaiter(a.spareWaiter())
@@ -418,41 +354,4 @@ func (a *acquisition) spareWaiter() driver.Waiter {
 		return nil
 	}
 	return a.place.gate.takeSpare()
-}
-
-// busyHere records who of this process is in the way.
-func (a *acquisition) busyHere(holder *lease, out driver.Outcome) {
-	switch {
-	case holder != nil:
-		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed()), Held: holder.current().held()}
-	case out.Holder == "":
-		out.Holder = "another goroutine of this process"
-	}
-	a.last, a.answered = out, true
-}
-
-func (a *acquisition) busy() error {
-	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, Held: a.last.Held}
-}
-
-// outOfTime is the error when waiting came to its end: ctx's own if ctx is over,
-// else busy if the store said so, else what the store's trouble was.
-func (a *acquisition) outOfTime(ctx context.Context) error {
-	name := a.claim.Name
-	if ctx.Err() != nil {
-		switch {
-		case a.lastErr != nil && !a.answered:
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, contextError(ctx), a.lastErr)
-		case a.answered && a.last.Holder != "":
-			return fmt.Errorf("lock %q: %w while held by %s", name, contextError(ctx), a.last.Holder)
-		}
-		return fmt.Errorf("lock %q: %w", name, contextError(ctx))
-	}
-	switch {
-	case a.answered && a.failures == 0:
-		return a.busy()
-	case a.lastErr != nil:
-		return fmt.Errorf("lock %q: no answer within %s: %w", name, a.req.wait, a.lastErr)
-	}
-	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, a.req.wait)
 }

@@ -14,7 +14,7 @@ import (
 // A gate is derived state: it says who of this process is next, never who holds
 // the lock. When a lease ends, for whatever reason, the gate lets the next one
 // ask the store. Claims that are granted beside others queue only while they
-// wait, and pass the turn on as soon as they are granted.
+// wait; see admit.go.
 //
 // Lock order: gates.mu before lease.mu.
 type gates struct {
@@ -50,9 +50,12 @@ type gate struct {
 type queue struct {
 	key         gateKey
 	first, last *ticket
-	waiters     int    // how many stand from first to last
-	holder      *lease // nil while the head is asking
-	turns       int    // how often the next lease may be handed on
+	waiters     int     // how many stand from first to last
+	holder      *lease  // nil while the head is asking
+	inside      int     // how many have their turn: one head, or more where claims are granted beside others
+	sleeper     *ticket // which of those waits for the store, for all; nil if none does
+	count       uint64  // of those who entered
+	turns       int     // how often the next lease may be handed on
 
 	// others is how many clients elsewhere heard of the last release of the name
 	// from here, and may be waiting for it; unknown if that is not known.
@@ -82,7 +85,9 @@ type ticket struct {
 	gate       *gate
 	ready      chan struct{} // receives once when it is the ticket's turn
 	prev, next *ticket
+	number     uint64  // its place in the order of arrival
 	turn       bool    // it is the head's, or was given a hold
+	slept      bool    // it has waited for the store since its turn came
 	takes      bool    // may be given a hold instead of the turn to ask
 	seen       instant // since when it is known to wait; 0 if nobody has looked
 
@@ -115,6 +120,8 @@ func (g *gates) enter(key gateKey, takes bool) (t *ticket, head bool) {
 		delete(g.released, key)
 		return t, true
 	}
+	q.count++
+	t.number = q.count
 	t.gate, t.prev = q, q.last
 	if q.last != nil {
 		q.last.next = t
@@ -170,7 +177,7 @@ func (t *ticket) leave() {
 		given.decline()
 		return
 	case t.turn:
-		idle = q.advance(0)
+		idle = q.depart(t)
 	default:
 		q.remove(t)
 		if q.first == nil && q.holder != nil { // nobody is left to whom it could pass
@@ -283,11 +290,19 @@ func (q *gate) advance(then instant) driver.Waiter {
 		q.all.drop(q)
 		return w
 	}
-	q.remove(t)
 	q.asking = t.seen
-	t.turn, t.turns, t.start = true, q.turns, start{then, q.others > 0}
-	t.ready <- struct{}{} // has room
+	t.turns, t.start = q.turns, start{then, q.others > 0}
+	q.inside = 0
+	q.letIn(t)
 	return nil
+}
+
+// letIn gives a ticket of the queue its turn. The mutex is held.
+func (q *gate) letIn(t *ticket) {
+	q.remove(t)
+	q.inside++
+	t.turn, t.slept = true, false
+	t.ready <- struct{}{} // has room
 }
 
 // remove takes a ticket out of the queue. The mutex is held.
@@ -314,7 +329,7 @@ func (g *gates) newGate(key gateKey) *gate {
 	} else {
 		q = &gate{all: g}
 	}
-	q.queue = queue{key: key, turns: handoffFirst, others: unknown}
+	q.queue = queue{key: key, inside: 1, turns: handoffFirst, others: unknown}
 	g.m[key] = q
 	return q
 }

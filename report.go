@@ -182,7 +182,7 @@ func (q *queue) waits(now instant) (w waitedFor, ok bool) {
 			q.asking = now
 		}
 		w.since = q.asking
-		w.count++
+		w.count += q.inside
 	case q.first != nil:
 		w.since = q.first.seen
 	}

@@ -1,0 +1,239 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// far is a store at the end of a long line, which counts how often it is asked.
+type far struct {
+	slow
+	tries atomic.Int64
+}
+
+func newFar() *far { return &far{slow: slow{Backend: memhold.New(), rtt: 10 * time.Millisecond}} }
+
+func (f *far) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	f.tries.Add(1)
+	return f.slow.Try(ctx, c)
+}
+
+func (f *far) Release(ctx context.Context, c driver.Claim) error {
+	_, err := trip(ctx, f.rtt, func() (int, error) { return 0, f.Backend.Release(context.Background(), c) })
+	return err
+}
+
+// crowdOf lets n goroutines wait, and returns when all have their places.
+func crowdOf(n int, one func()) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(one)
+	}
+	time.Sleep(5 * time.Second)
+	return &wg
+}
+
+// Those who can hold together do not wait for each other: what admits one of them
+// admits the others, in a few trips and not in one for each.
+func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
+	const n = 100
+	for name, tt := range map[string]struct {
+		trips int   // until all hold, from the release on
+		tries int64 // to the store in that time
+		first func(*Locker) []*Lock
+		one   func(*Locker) (*Lock, error)
+	}{
+		"readers": {
+			trips: 4, tries: n + 10,
+			first: func(l *Locker) []*Lock {
+				k, _ := l.RWMutex("job").Write.Lock(context.Background())
+				return []*Lock{k}
+			},
+			one: func(l *Locker) (*Lock, error) { return l.RWMutex("job").Read.Lock(context.Background()) },
+		},
+		"permits": {
+			trips: 10, tries: n + 10,
+			first: func(l *Locker) (held []*Lock) {
+				for range n {
+					k, _ := l.Semaphore("job", n).Acquire(context.Background())
+					held = append(held, k)
+				}
+				return held
+			},
+			one: func(l *Locker) (*Lock, error) { return l.Semaphore("job", n).Acquire(context.Background()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFar()
+				l, other := New(store, nil), New(store.Backend, nil)
+				held := tt.first(other)
+				end := make(chan struct{})
+				got := make(chan *Lock, n)
+				wg := crowdOf(n, func() {
+					k, err := tt.one(l)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					got <- k
+					<-end
+					_ = k.Unlock()
+				})
+				before, start := store.tries.Load(), time.Now()
+				for _, k := range held {
+					_ = k.Unlock()
+				}
+				for range n {
+					<-got
+				}
+				took, tries := time.Since(start), store.tries.Load()-before
+				t.Logf("%v, %d tries", took, tries)
+				if most := time.Duration(tt.trips) * store.rtt; took > most {
+					t.Errorf("all hold after %v, want at most %v: %d trips", took, most, tt.trips)
+				}
+				if tries > tt.tries {
+					t.Errorf("the store was asked %d times, want at most %d", tries, tt.tries)
+				}
+				close(end)
+				wg.Wait()
+				if n := len(l.gates.m); n != 0 {
+					t.Errorf("%d queues are left", n)
+				}
+			})
+		})
+	}
+}
+
+// A permit that comes back is one: not all who wait ask for it.
+func TestOnePermitIsNotStormed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		store := newFar()
+		l, other := New(store, nil), New(store.Backend, nil)
+		held, _ := other.Semaphore("job", 1).Acquire(t.Context())
+		var inside, most atomic.Int32
+		wg := crowdOf(n, func() {
+			k, err := l.Semaphore("job", 1).Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			most.Store(max(most.Load(), inside.Add(1)))
+			time.Sleep(50 * time.Millisecond)
+			inside.Add(-1)
+			_ = k.Unlock()
+		})
+		before := store.tries.Load()
+		_ = held.Unlock()
+		wg.Wait()
+		tries := store.tries.Load() - before
+		t.Logf("%d tries", tries)
+		if most.Load() != 1 || tries > 2*n+10 {
+			t.Errorf("%d held one permit, the store was asked %d times for %d grants, want two each", most.Load(), tries, n)
+		}
+	})
+}
+
+// However claims come, wait, give up, are granted and end, nobody is forgotten.
+func TestSharedQueueForgetsNobody(t *testing.T) {
+	for _, permits := range []int{1, 3, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFar()
+			l, other := New(store, nil), New(store, nil)
+			var wg sync.WaitGroup
+			var granted, gaveUp atomic.Int64
+			for i := range 200 {
+				locker := l
+				if i%5 == 0 {
+					locker = other
+				}
+				wg.Go(func() {
+					time.Sleep(time.Duration(i%37) * 7 * time.Millisecond)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					if i%7 == 0 {
+						ctx, cancel = context.WithTimeout(ctx, time.Duration(i)*3*time.Millisecond)
+					}
+					defer cancel()
+					k, err := locker.Semaphore("job", permits).Acquire(ctx)
+					if errors.Is(err, context.DeadlineExceeded) && i%7 == 0 {
+						gaveUp.Add(1)
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					granted.Add(1)
+					time.Sleep(time.Duration(i%11) * 5 * time.Millisecond)
+					_ = k.Unlock()
+				})
+			}
+			start := time.Now()
+			wg.Wait()
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("%d permits: took %v", permits, took)
+			}
+			_ = l.Drain(t.Context())
+			_ = other.Drain(t.Context())
+			if n := len(l.gates.m) + len(other.gates.m); n != 0 || granted.Load()+gaveUp.Load() != 200 {
+				t.Errorf("%d permits: %d queues are left; %d granted, %d gave up", permits, n, granted.Load(), gaveUp.Load())
+			}
+			if _, free, _ := store.Permits(t.Context(), "job"); free != permits {
+				t.Errorf("%d of %d permits are free", free, permits)
+			}
+		})
+	}
+}
+
+// Of those that were let in together, one is enough to ask a store in trouble.
+func TestStoreInTroubleIsNotStormed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100
+		store := &spoilt{Backend: memhold.New()}
+		var tries atomic.Int64
+		l, other := New(store, nil), New(store.Backend, nil)
+		held, _ := other.RWMutex("job").Write.Lock(t.Context())
+		wg := crowdOf(n, func() {
+			k, err := l.RWMutex("job").Read.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = k.Unlock()
+		})
+		granted := false
+		store.change(func() {
+			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				if !granted {
+					granted = true
+					return store.Backend.Try(ctx, c)
+				}
+				tries.Add(1)
+				return driver.Outcome{}, driver.ErrNotSent
+			}
+		})
+		_ = held.Unlock()
+		time.Sleep(10 * time.Second)
+		if got := tries.Load(); got > 2*n {
+			t.Errorf("a store in trouble was asked %d times in 10 s by %d readers", got, n)
+		}
+		store.change(func() { store.try = nil })
+		start := time.Now()
+		wg.Wait()
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("it came back, and the last reader had the lock %v later", took)
+		}
+		if n := len(l.gates.m); n != 0 {
+			t.Errorf("%d queues are left", n)
+		}
+	})
+}
