@@ -135,7 +135,9 @@ func TestTakenIsTold(t *testing.T) {
 		{"in a cluster", ServerInfo{Cluster: true}, true, []string{"redisson_lock__channel:{orders}", "PUBLISH"}},
 		{
 			"in a cluster, where the messages of two channels may overtake each other",
-			ServerInfo{Cluster: true, ShardedPS: true}, true, []string{"redisson_lock__channel:{orders}", "SPUBLISH"},
+			ServerInfo{Cluster: true, ShardedPS: true},
+			true,
+			[]string{"redisson_lock__channel:{orders}", "SPUBLISH"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
