@@ -105,6 +105,7 @@ func TestMessagesInOrder(t *testing.T) {
 }
 
 func TestShardedChannel(t *testing.T) {
+	redistest.Needs(t, redistest.ShardedChannels)
 	each(t, func(e *env) {
 		a, b := newEar(e), newEar(e)
 		sharded, err := e.conn.Subscribe(within(e, 5*time.Second), redishold.Channel{Name: "c", Sharded: true}, a.notify)
