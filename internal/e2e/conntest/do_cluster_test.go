@@ -154,8 +154,8 @@ func TestClusterFrozenNodeCostsOnlyItsOwnCalls(t *testing.T) {
 		e.Cleanup(frozen.Resume)
 		frozen.Pause()
 		for replicas := range 2 {
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			start := time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			r := e.conn.Do(ctx, counting(append(cold[:50:50], warm...), replicas)...)
 			took := time.Since(start)
 			cancel()
