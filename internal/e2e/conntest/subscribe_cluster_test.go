@@ -33,7 +33,7 @@ func eachKind(t *testing.T, test func(e *kindEnv)) {
 	for _, adapter := range dial.Adapters() {
 		for kind, ch := range map[string]redishold.Channel{"classic": {}, "classic at home": {Home: true}, "sharded": {Sharded: true}} {
 			t.Run(adapter+"/"+kind, func(t *testing.T) {
-				if sharded {
+				if ch.Sharded {
 					redistest.Needs(t, redistest.ShardedChannels)
 				}
 				d := d.Bind(t)
