@@ -18,4 +18,4 @@ end
 redis.call('DEL', lock)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
-return ended(publish(5, channel, '0'))
+return ended(publish(5, channel, '0', '00'))

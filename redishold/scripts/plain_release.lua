@@ -16,4 +16,4 @@ if redis.call('GET', lock) ~= owner then
 end
 redis.call('DEL', lock)
 
-return ended(publish(3, channel, '0'))
+return ended(publish(3, channel, '0', '00'))

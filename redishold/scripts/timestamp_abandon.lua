@@ -32,4 +32,4 @@ if not held then
   return 0
 end
 
-return ended(publish(4, channel, '0'))
+return ended(publish(4, channel, '0', '00'))

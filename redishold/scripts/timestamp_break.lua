@@ -21,4 +21,4 @@ redis.call('DEL', lock)
 redis.call('DEL', record)
 redis.call('SET', mark, 'forced: ' .. why, 'PX', ttl)
 
-return ended(publish(5, channel, '0'))
+return ended(publish(5, channel, '0', '00'))

@@ -24,4 +24,4 @@ if not held then
   return 0
 end
 
-return ended(publish(3, channel, '0'))
+return ended(publish(3, channel, '0', '00'))
