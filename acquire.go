@@ -156,7 +156,8 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 // first. Those who go first have a moment for it; after that the Waiter of the
 // head before, or one of its own if some are known to wait, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
-	if a.waiter = a.spareWaiter(); a.waiter == nil && a.place.start.known {
+	others := a.place.start
+	if a.waiter = a.spareWaiter(); a.waiter == nil && others.known && others.until > a.locker.elapsed() {
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if a.waiter != nil {
@@ -164,7 +165,7 @@ func (a *acquisition) yield(ctx context.Context) bool {
 		defer cancel()
 		_ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	left := a.place.start.until - a.locker.elapsed()
+	left := others.until - a.locker.elapsed()
 	return left <= 0 || sleep(ctx, left)
 }
 

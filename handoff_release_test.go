@@ -218,7 +218,13 @@ func TestOthersMayWait(t *testing.T) {
 // releaseCounter is a store that learns with each release who waits elsewhere.
 type releaseCounter struct {
 	*twoSteps
-	others int
+	others  int
+	waiters int
+}
+
+func (s *releaseCounter) Waiter(c driver.Claim) driver.Waiter {
+	s.waiters++
+	return s.twoSteps.Waiter(c)
 }
 
 func (s *releaseCounter) ReleaseCounted(ctx context.Context, c driver.Claim) (int, error) {
@@ -235,23 +241,24 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 		pause  time.Duration // after the release
 		lock   func(l *holdfast.Locker) (*holdfast.Lock, error)
 		want   time.Duration // until it asks
+		hears  int           // how often it begins to listen
 	}{
-		{"others wait", 2, 0, 0, lockJob, 2 * time.Millisecond},
-		{"others waited some time ago", 2, 0, time.Second, lockJob, 0},
-		{"nobody waits", 0, time.Second, 0, lockJob, 0},
-		{"it is not known", -1, 0, 0, lockJob, 0},
-		{"it is not known, and it was held for long", -1, 50 * time.Millisecond, 0, lockJob, 200 * time.Microsecond},
+		{"others wait", 2, 0, 0, lockJob, 2 * time.Millisecond, 1},
+		{"others waited some time ago", 2, 0, time.Second, lockJob, 0, 0},
+		{"nobody waits", 0, time.Second, 0, lockJob, 0, 0},
+		{"it is not known", -1, 0, 0, lockJob, 0, 0},
+		{"it is not known, and it was held for long", -1, 50 * time.Millisecond, 0, lockJob, 200 * time.Microsecond, 0},
 		{"others wait, and it does not", 2, 0, 0, func(l *holdfast.Locker) (*holdfast.Lock, error) {
 			return l.TryLock(context.Background(), "job")
-		}, 0},
+		}, 0, 0},
 		{"others wait, and it has less time", 2, 0, 0, func(l *holdfast.Locker) (*holdfast.Lock, error) {
 			return l.TryLock(context.Background(), "job", holdfast.Wait(100*time.Microsecond))
-		}, 100 * time.Microsecond},
+		}, 100 * time.Microsecond, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &releaseCounter{newTwoSteps(-1), tt.others}
+				store := &releaseCounter{newTwoSteps(-1), tt.others, 0}
 				l := holdfast.New(store, nil)
 				k := mustLock(t, l, "job")
 				time.Sleep(tt.hold)
@@ -261,6 +268,9 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 				k, err := tt.lock(l)
 				if err != nil || time.Since(start) != tt.want {
 					t.Fatalf("asks after %v (error %v), want after %v", time.Since(start), err, tt.want)
+				}
+				if store.waiters != tt.hears {
+					t.Errorf("begins to listen %d times, want %d", store.waiters, tt.hears)
 				}
 				mustUnlock(t, k)
 			})

@@ -160,7 +160,7 @@ func New(conn Conn, opts *Options) *Backend {
 	b.beginner, _ = conn.(Beginner)
 	b.own, b.forms = opts.Protocol.newForm(b.layout), b.newForms()
 	b.holders.written = map[string]registration{}
-	b.topics = topics{open: map[string]*topic{}, others: map[string]int{}, subscribe: b.subscribe, poll: opts.Poll}
+	b.topics = topics{open: map[string]*topic{}, others: map[string]crowd{}, subscribe: b.subscribe, poll: opts.Poll}
 	return b
 }
 

@@ -25,7 +25,7 @@ type topics struct {
 	last uint64 // the latest version given out; never given out twice
 	open map[string]*topic
 
-	others map[string]int // clients elsewhere that listened on channels on which this process does not
+	others map[string]crowd // clients elsewhere that listened on channels on which this process does not
 }
 
 // topic is what is known of one channel. The mutex of topics guards it.
@@ -97,8 +97,7 @@ func (ts *topics) join(channel string) *topic {
 	t := ts.open[channel]
 	if t == nil {
 		t = &topic{channel: channel, changed: make(chan struct{})}
-		t.others = ts.others[channel]
-		delete(ts.others, channel)
+		t.others = ts.remembered(channel)
 		ts.open[channel] = t
 	}
 	t.waiters++

@@ -32,6 +32,8 @@ const (
 	// othersMost bounds for how many channels that this process does not listen on it
 	// knows how many others do.
 	othersMost = 1024
+	// othersLast is for how long that is of use.
+	othersLast = time.Second
 )
 
 // turns is what a topic knows of those who wait for the same name. The mutex of
@@ -82,7 +84,24 @@ func (ts *topics) remember(channel string, others int) {
 	if len(ts.others) >= othersMost {
 		clear(ts.others)
 	}
-	ts.others[channel] = others
+	ts.others[channel] = crowd{others, time.Now().Add(othersLast)}
+}
+
+// crowd is how many others listened on a channel, as long as that is of use.
+type crowd struct {
+	others int
+	until  time.Time
+}
+
+// remembered returns how many others want the name of a channel that this process
+// begins to listen on. The mutex is held.
+func (ts *topics) remembered(channel string) int {
+	c := ts.others[channel]
+	delete(ts.others, channel)
+	if time.Now().After(c.until) {
+		return 0
+	}
+	return c.others
 }
 
 // repeated records a release of which the sharded channel tells as well. Where that

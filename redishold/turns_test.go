@@ -95,7 +95,10 @@ func TestOthersAreRemembered(t *testing.T) {
 		if others, err := b.ReleaseCounted(t.Context(), claim); others != 2 || err != nil {
 			t.Fatalf("got %d others and error %v, want 2", others, err)
 		}
-		for _, want := range []time.Duration{turnStep, turnStep} { // also after it has listened in vain
+		for i, want := range []time.Duration{turnStep, turnStep, 0} { // also after it has listened in vain, but not much later
+			if i == 2 {
+				time.Sleep(2 * othersLast)
+			}
 			w := b.Waiter(claim)
 			before := len(conn.subscriptions())
 			begin(t.Context(), w, driver.Outcome{})
