@@ -34,6 +34,7 @@ type Conn struct {
 	client  Client
 	library *library
 	runner  *adapter.Runner
+	idle    *idle
 	refused error // why the client cannot be used at all
 
 	classic, home, sharded *adapter.Hub
@@ -67,7 +68,7 @@ func (r *refusal) Unwrap() []error {
 // pipeline. Hooks of the client see that, with a context that ends when nobody
 // waits for any of the calls and carries no values of theirs.
 func New(client Client) *Conn {
-	c := &Conn{client: client, library: newLibrary(client)}
+	c := &Conn{client: client, library: newLibrary(client), idle: newIdle(client)}
 	c.runner = adapter.NewRunner(c.library)
 	if _, ring := client.(*redis.Ring); ring {
 		c.refused = &refusal{errRing}
@@ -117,6 +118,7 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 			c.library.notice(ctx, results[i].Err)
 			break
 		}
+		c.idle.noted(results[i].Err)
 	}
 	return results
 }
@@ -128,7 +130,9 @@ func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result
 	if err := c.refuse(ctx); err != nil {
 		return redishold.Result{Err: err}
 	}
-	return c.runner.DoOne(ctx, call)
+	r := c.runner.DoOne(ctx, call)
+	c.idle.noted(r.Err)
+	return r
 }
 
 // Begin queues a call as redishold.Beginner says.
