@@ -14,7 +14,7 @@ import (
 const (
 	wakeEvery = time.Second
 	wakeLimit = time.Second // where the client honours contexts; else its ReadTimeout
-	wakeMost  = 200             // connections at a time
+	wakeMost  = 200         // connections at a time
 
 	wakePipelines = 4
 )
