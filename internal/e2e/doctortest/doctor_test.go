@@ -357,8 +357,11 @@ func TestSentinel(t *testing.T) {
 		if err != nil || sentinels.Master() != redistest.MasterName {
 			t.Fatalf("got %+v, %v", sentinels, err)
 		}
-		return examine(t, dial.To("goredis", d), doctor.Options{Sentinels: sentinels, Master: sentinels.Master()})
+		target := dial.To("goredis", d)
+		target.Documented = true
+		return examine(t, target, doctor.Options{Sentinels: sentinels, Master: sentinels.Master()})
 	}
+	expect(t, examine(t, dial.To("goredis", d), doctor.Options{}), "client-settings", doctor.Warning)
 	r := look()
 	expectNothingWorse(t, r, doctor.Note)
 	if r.Deployment != "sentinel" || len(r.Servers) != 4 {
