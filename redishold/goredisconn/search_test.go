@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // topologies answers look after look from a list, the last time and again.
@@ -55,7 +56,7 @@ func (c *topologies) count() int {
 func mastersAt(t *testing.T, addrs ...string) []*redis.Client {
 	var clients []*redis.Client
 	for _, addr := range addrs {
-		client := redis.NewClient(&redis.Options{Addr: addr})
+		client := redis.NewClient(&redis.Options{Addr: addr, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 		t.Cleanup(func() { _ = client.Close() })
 		clients = append(clients, client)
 	}
@@ -64,7 +65,7 @@ func mastersAt(t *testing.T, addrs ...string) []*redis.Client {
 
 // A node that has left the cluster knows no masters, and is not believed.
 func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
-	there, left := view{masters: mastersAt(t, "a:1", "b:1", "c:1")}, view{}
+	there, left := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}, view{}
 	for _, tt := range []struct {
 		name  string
 		known []view
@@ -90,7 +91,7 @@ func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
 // A machine that is lost takes nodes with it that go-redis may ask first, each of
 // them for as long as its ReadTimeout: others are asked meanwhile.
 func TestLookDoesNotWaitForSilentNodes(t *testing.T) {
-	there, silent := view{masters: mastersAt(t, "a:1", "b:1", "c:1")}, view{silent: true}
+	there, silent := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}, view{silent: true}
 	synctest.Test(t, func(t *testing.T) {
 		client := &topologies{known: []view{silent, silent, silent, there}}
 		n := &nodes{client: client}
@@ -122,7 +123,7 @@ func TestLooksAreBounded(t *testing.T) {
 // A call without an answer makes go-redis look for as long as the next call may
 // take, and those who wait hear when there is another master.
 func TestDoubtLastsUntilTheFailOver(t *testing.T) {
-	before, after := view{masters: mastersAt(t, "a:1", "b:1")}, view{masters: mastersAt(t, "b:1", "c:1")}
+	before, after := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2")}, view{masters: mastersAt(t, "127.0.0.1:2", "127.0.0.1:3")}
 	synctest.Test(t, func(t *testing.T) {
 		var known []view
 		for range 12 {
