@@ -65,7 +65,7 @@ func machine(d *redistest.Deployment, name string) []*redistest.Server {
 	}
 	for _, other := range d.Masters() {
 		if other.Addr() != master.Addr() {
-			return append(d.ReplicasOf(other), master)
+			return append([]*redistest.Server{master}, d.ReplicasOf(other)...)
 		}
 	}
 	return []*redistest.Server{master}

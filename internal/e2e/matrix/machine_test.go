@@ -25,7 +25,7 @@ func (s *scene) machine() []*redistest.Server {
 	}
 	for _, other := range s.deployed.Masters() {
 		if other.Addr() != master.Addr() {
-			return append(s.deployed.ReplicasOf(other), master)
+			return append([]*redistest.Server{master}, s.deployed.ReplicasOf(other)...)
 		}
 	}
 	return []*redistest.Server{master}
@@ -51,8 +51,9 @@ func lostMachine(s *scene) {
 	k := c.take()
 	w := o.queue(s.kind)
 	s.broke()
+	machine := s.machine()
 	lost := time.Now()
-	for _, server := range s.machine() {
+	for _, server := range machine { // the master first: it takes renewals until it is silent
 		server.Silence()
 	}
 	k.lost(lost, s.ttl)
