@@ -96,7 +96,7 @@ func entries() []entry {
 		{fault: "F24", on: one(sentinel), want: "LU", check: crashAcknowledged, told: "TTL/3, and the time of a call"},
 		{fault: "F24", on: one(strict), want: "EL", check: crashAcknowledged},
 		{fault: "F25", on: one(sentinel), want: "LU", check: splitBrain, told: "the split ends"},
-		{fault: "F25", on: one(cluster), want: "LU", check: splitCluster, told: "TTL"},
+		{fault: "F25", on: one(cluster), want: "LU", check: splitCluster, told: "TTL after the old master has noticed that it is alone"},
 		{fault: "F25", on: one(strict), want: "L", check: splitBrain},
 		{fault: "F26", on: []deployment{single, sentinel, strict, quorum5}, want: "A", check: notReady(staleWords()...), proxy: true},
 		{fault: "F26", on: one(cluster), want: "A", check: staleTopology, proxy: true},

@@ -124,7 +124,7 @@ func splitCluster(s *scene) {
 		s.Fatal("no fail-over")
 	}
 	next := w.served()
-	k.lost(taken, s.ttl)
+	k.lost(taken, s.ttl+1500*time.Millisecond) // the old master may take a renewal until it notices, after 1 s
 	s.deployed.Rejoin(old)
 	c.mesh.Blackhole(false)
 	o.mesh.Blackhole(false)
