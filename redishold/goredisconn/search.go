@@ -68,17 +68,16 @@ func (c *nodes) begin(d time.Duration) {
 	go c.keepLooking()
 }
 
-// keepLooking looks until there is no more doubt, or the client is closed.
+// keepLooking looks, and comes again until there is no more doubt, or the client is
+// closed. Between two looks it is a timer only: a closed client that remembers its
+// masters still answers, and no goroutine is to outlive a client for seconds.
 func (c *nodes) keepLooking() {
-	for {
-		c.mu.Lock()
-		c.again = false
-		c.mu.Unlock()
-		masters, err := c.look()
-		if c.found(masters, errors.Is(err, redis.ErrClosed)) {
-			return
-		}
-		time.Sleep(lookEvery)
+	c.mu.Lock()
+	c.again = false
+	c.mu.Unlock()
+	masters, err := c.look()
+	if !c.found(masters, errors.Is(err, redis.ErrClosed)) {
+		time.AfterFunc(lookEvery, c.keepLooking)
 	}
 }
 
