@@ -14,6 +14,7 @@ import (
 const (
 	nameLife = 10 * time.Second // how long a client's name is believed without asking again
 	maxNames = 256              // how many are kept
+	maxTold  = 4096             // how many locks are kept whose holder is known
 )
 
 // names remembers who clients are: a waiter asks for the holder with every try.
@@ -68,7 +69,7 @@ func (n *names) tell(lock string) {
 	if ends, ok := n.told[lock]; ok && now.Before(ends) {
 		return
 	}
-	if len(n.told) >= maxNames {
+	if len(n.told) >= maxTold {
 		clear(n.told)
 	}
 	n.told[strings.Clone(lock)] = now.Add(nameLife)

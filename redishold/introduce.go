@@ -44,10 +44,11 @@ func (b *Backend) holder(t *try, reply *tryReply) (who string, held time.Duratio
 	if !ok {
 		return printable(reply.owner), 0
 	}
-	if s := reply.said; s != nil {
-		b.names.put(uuid, parseName(s.text, s.now))
-	}
 	client, known, fresh := b.names.get(uuid)
+	if s := reply.said; s != nil && !fresh { // of many locks each may say the same
+		client, known, fresh = parseName(s.text, s.now), true, true
+		b.names.put(uuid, client)
+	}
 	if known {
 		b.names.tell(t.place.lock)
 	}
