@@ -73,7 +73,7 @@ func (s *Server) shows(d time.Duration) error {
 		return fmt.Errorf("%s answers TIME with %v", s.addr, reply)
 	}
 	var seconds, micros int64
-	if _, err := fmt.Sscan(fmt.Sprint(reply...), &seconds, &micros); err != nil {
+	if _, err := fmt.Sscan(fmt.Sprintln(reply...), &seconds, &micros); err != nil {
 		return err
 	}
 	at := time.Unix(seconds, micros*1000).Add(-d)

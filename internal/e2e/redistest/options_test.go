@@ -27,7 +27,11 @@ func TestShiftClock(t *testing.T) {
 		{shift: 10 * time.Second, short: 20 * time.Second, long: 80 * time.Second, again: true},
 		{shift: time.Minute, shortGone: true, long: 30 * time.Second},
 	} {
+		start := time.Now()
 		s.ShiftClock(tc.shift)
+		if took := time.Since(start); took > 900*time.Millisecond {
+			t.Errorf("shifted by %v: returned after %v: it did not see the server's new time", tc.shift, took)
+		}
 		if tc.again { // the shift outlasts the process
 			s.Restart()
 		}
