@@ -168,7 +168,7 @@ type shortGrant struct{ *shortGrants }
 
 func (w shortGrant) Wait(context.Context, driver.Outcome) error {
 	time.Sleep(w.after)
-	w.shortGrants.granted = time.Now()
+	w.granted = time.Now()
 	return nil
 }
 
