@@ -19,7 +19,7 @@ type serverError struct {
 
 // Error quotes the server and says what to do.
 func (e *serverError) Error() string {
-	text := e.does + ": " + e.cause.Text
+	text := e.does + ": " + wordsOf(e.cause.Text)
 	if e.advice != "" {
 		text += ": " + e.advice
 	}
@@ -143,6 +143,12 @@ func codeOf(text string) string {
 		}
 	}
 	return code
+}
+
+// wordsOf returns a server's error from its code on, without what servers up to
+// Redis 6.2 put before the error of a script.
+func wordsOf(text string) string {
+	return text[max(0, strings.Index(text, codeOf(text))):]
 }
 
 // notBegun adds to an error of acquire that nothing was done, where the order of

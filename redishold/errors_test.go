@@ -79,6 +79,16 @@ func TestServerErrors(t *testing.T) {
 	}
 }
 
+// TestMessagesHaveNoFrame: what Redis 6.2 puts around the error of a script says
+// nothing to the reader.
+func TestMessagesHaveNoFrame(t *testing.T) {
+	b := New(&fakeConn{}, nil)
+	err := b.classify(place{name: "x"}, &ReplyError{Text: "ERR Error running script (call to f_1): @user_script:47: @user_script: 47: -NOREPLICAS Not enough good replicas to write."})
+	if want := `redis refuses "x": NOREPLICAS Not enough good replicas to write.`; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
 func TestErrorsOfTheConnectionPassThrough(t *testing.T) {
 	b := New(&fakeConn{}, nil)
 	for _, err := range []error{context.DeadlineExceeded, driver.ErrNotSent, errors.New("reset by peer")} {
