@@ -163,7 +163,7 @@ func (a *acquisition) yield(ctx context.Context) bool {
 	if a.waiter != nil {
 		nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
 		defer cancel()
-		_ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
+		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
 	left := others.until - a.locker.elapsed()
 	return left <= 0 || sleep(ctx, left)
@@ -206,10 +206,11 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		case lock != nil:
 			return lock, nil
 		case err == nil && !out.Granted:
-			if err := a.wait(ctx, waitCtx, out); err != nil {
+			meanwhile, err := a.wait(ctx, waitCtx, out)
+			if err != nil {
 				return nil, err
 			}
-			if lock := a.grantedMeanwhile(); lock != nil {
+			if lock := a.grantedMeanwhile(meanwhile); lock != nil {
 				return lock, nil
 			}
 			continue
@@ -260,16 +261,14 @@ func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
 // grantedMeanwhile makes a hold of what the store granted on its own while the
 // claim waited. It returns nil if that is not so, or if the next try is to say:
 // where that would extend the lease, or see to an earlier try without an answer.
-func (a *acquisition) grantedMeanwhile() *Lock {
-	store, ok := a.waiter.(driver.Granter)
-	if !ok || a.req.leased || a.claim.Unsettled {
+func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
+	if !out.Granted || a.req.leased || a.claim.Unsettled {
 		return nil
 	}
-	out, ok := store.Granted()
 	out.ValidFor = min(out.ValidFor, longest)
 	margin := min(a.margin, out.ValidFor/10)
 	switch {
-	case !ok, a.tooLate(a.asked, out, margin):
+	case a.tooLate(a.asked, out, margin):
 		return nil
 	case margin < a.margin && a.locker.marginChosen: // the holder needs so long to stop
 		return nil
@@ -310,23 +309,24 @@ func (a *acquisition) settleIn(l *lease) {
 }
 
 // wait sleeps until another try is worth while. Every sleep is capped: the
-// store's message is a hint, and may get lost.
-func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) error {
+// store's message is a hint, and may get lost. It returns what the store granted
+// meanwhile, the zero Outcome if it did not say so.
+func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.failures, a.last, a.answered = 0, out, true
 	if a.place != nil {
 		a.place.gate.heard(out)
 	}
 	if a.req.wait == 0 {
-		return a.busy()
+		return meanwhile, a.busy()
 	}
 	a.locker.reports.start()
 	a.locker.logWaiting(ctx, a)
 	a.reportWait(ctx)
 	if a.place == nil && !a.alone() {
-		return a.queue(ctx, waitCtx)
+		return meanwhile, a.queue(ctx, waitCtx)
 	}
 	if back, err := a.goBack(ctx, waitCtx); back {
-		return err
+		return meanwhile, err
 	}
 	if a.waiter == nil {
 		defer closeWaiter(a.spareWaiter())
@@ -338,15 +338,15 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) err
 	}
 	nap, cancel := context.WithTimeout(waitCtx, limit)
 	defer cancel()
-	err := a.waiter.Wait(nap, out)
+	meanwhile, err = a.waiter.Wait(nap, out)
 	if err != nil && nap.Err() == nil {
 		sleep(nap, jitter(min(pollCap, limit)))
 	}
 	if waitCtx.Err() != nil {
-		return a.outOfTime(ctx)
+		return meanwhile, a.outOfTime(ctx)
 	}
 	a.reportWake(ctx, err == nil)
-	return nil
+	return meanwhile, nil
 }
 
 // spareWaiter returns the Waiter of the head before, if it left one.

@@ -256,8 +256,10 @@ func (d *deaf) Waiter(driver.Claim) driver.Waiter { return deafWaiter{d.wait} }
 
 type deafWaiter struct{ wait func(context.Context) error }
 
-func (w deafWaiter) Wait(ctx context.Context, _ driver.Outcome) error { return w.wait(ctx) }
-func (w deafWaiter) Close()                                           {}
+func (w deafWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
+	return driver.Outcome{}, w.wait(ctx)
+}
+func (w deafWaiter) Close() {}
 
 func TestCounterIsExact(t *testing.T) {
 	store := newFaulty()

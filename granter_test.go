@@ -44,16 +44,15 @@ func (g *giving) Waiter(driver.Claim) driver.Waiter { return givingWaiter{g} }
 
 type givingWaiter struct{ store *giving }
 
-func (w givingWaiter) Wait(context.Context, driver.Outcome) error {
+func (w givingWaiter) Wait(context.Context, driver.Outcome) (driver.Outcome, error) {
 	time.Sleep(w.store.after)
 	if w.store.woken != nil {
 		w.store.woken()
 	}
-	return nil
-}
-
-func (w givingWaiter) Granted() (driver.Outcome, bool) {
-	return driver.Outcome{Granted: true, Token: 7, ValidFor: w.store.validFor}, w.store.validFor > 0
+	if w.store.validFor == 0 {
+		return driver.Outcome{}, nil
+	}
+	return driver.Outcome{Granted: true, Token: 7, ValidFor: w.store.validFor}, nil
 }
 
 func (w givingWaiter) Close() {}

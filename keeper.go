@@ -63,7 +63,7 @@ func onGrid(t instant, period time.Duration) instant {
 
 // add takes on a lease. Its first renewal comes at a random moment between one
 // third of a period and the whole of it, so that locks taken together are not
-// renewed together ever after. One that is still short, see driver.Granter, is
+// renewed together ever after. One that is still short, see driver.Waiter, is
 // renewed when a third of what is left has passed.
 func (k *keeper) add(l *lease) {
 	k.mu.Lock()

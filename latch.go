@@ -81,7 +81,7 @@ func (c *CountDownLatch) Wait(ctx context.Context) error {
 func (c *CountDownLatch) nap(ctx context.Context, w driver.Waiter) {
 	nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
 	defer cancel()
-	if err := w.Wait(nap, driver.Outcome{}); err != nil && nap.Err() == nil {
+	if _, err := w.Wait(nap, driver.Outcome{}); err != nil && nap.Err() == nil {
 		sleep(nap, jitter(pollCap))
 	}
 }

@@ -473,12 +473,12 @@ func (b *rw) Waiter(driver.Claim) driver.Waiter { return rwW{} }
 
 type rwW struct{}
 
-func (rwW) Wait(ctx context.Context, o driver.Outcome) error {
+func (rwW) Wait(ctx context.Context, o driver.Outcome) (driver.Outcome, error) {
 	select {
 	case <-o.Ahead.(chan struct{}):
-		return nil
+		return driver.Outcome{}, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return driver.Outcome{}, ctx.Err()
 	}
 }
 func (rwW) Close() {}

@@ -166,14 +166,10 @@ func (s *shortGrants) Waiter(driver.Claim) driver.Waiter { return shortGrant{s} 
 
 type shortGrant struct{ *shortGrants }
 
-func (w shortGrant) Wait(context.Context, driver.Outcome) error {
+func (w shortGrant) Wait(context.Context, driver.Outcome) (driver.Outcome, error) {
 	time.Sleep(w.after)
 	w.granted = time.Now()
-	return nil
-}
-
-func (w shortGrant) Granted() (driver.Outcome, bool) {
-	return driver.Outcome{Granted: true, Token: 7, ValidFor: w.validFor}, true
+	return driver.Outcome{Granted: true, Token: 7, ValidFor: w.validFor}, nil
 }
 
 func (w shortGrant) Close() {}

@@ -144,11 +144,18 @@ type Backend interface {
 
 // Waiter waits for a claim's turn. It is used by one goroutine at a time.
 type Waiter interface {
-	// Wait returns nil when another Try is worth while: at once if the state may
-	// have changed since last, else when it changes. It may return early and
-	// must not return late. It returns ctx's error when ctx ends, and another
-	// error when this store cannot wake for now; the caller then sleeps.
-	Wait(ctx context.Context, last Outcome) error
+	// Wait returns when another Try is worth while: at once if the state may have
+	// changed since last, the Outcome of the last Try, else when it changes. It may
+	// return early and must not return late. It returns ctx's error when ctx ends,
+	// and another error when this store cannot wake for now; the caller then sleeps.
+	//
+	// A store may grant a claim on its own while the claim waits, as a queue in the
+	// store can do at a release. Wait may then return that grant. Its ValidFor counts
+	// from the start of the Try that last came from: the message may be late. It may
+	// be shorter than the claim's TTL; a renewal, or another Try, extends it to that.
+	// A grant that Wait does not know of is not lost: the next Try is granted again.
+	// Any other Outcome is the zero one, and says nothing but: try again.
+	Wait(ctx context.Context, last Outcome) (Outcome, error)
 
 	// Close frees what Wait set up. It does not block on the store.
 	Close()

@@ -267,11 +267,14 @@ func TestDropOpensLatch(t *testing.T) {
 		}
 		w := b.LatchWaiter("job")
 		defer w.Close()
-		if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+		if _, err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
 			t.Fatalf("first Wait: got %v, want nil", err)
 		}
 		woken := make(chan error, 1)
-		go func() { woken <- w.Wait(t.Context(), driver.Outcome{}) }()
+		go func() {
+			_, err := w.Wait(t.Context(), driver.Outcome{})
+			woken <- err
+		}()
 		synctest.Wait()
 		if len(woken) > 0 {
 			t.Fatal("second Wait returned while the latch was counting")

@@ -115,19 +115,19 @@ type latchWaiter struct {
 
 // Wait returns when the latch has opened since Wait last returned, or with ctx's
 // error.
-func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) error {
+func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return driver.Outcome{}, err
 	}
 	if w.opens != nil {
 		select {
 		case <-w.opens:
 		case <-ctx.Done():
-			return ctx.Err()
+			return driver.Outcome{}, ctx.Err()
 		}
 	}
 	w.look()
-	return nil
+	return driver.Outcome{}, nil
 }
 
 // look takes down what there is to wait for: nothing if the latch is open.

@@ -228,7 +228,8 @@ func TestWaitersWakeTogether(t *testing.T) {
 					go func() {
 						w := b.Waiter(c)
 						defer w.Close()
-						woken <- w.Wait(t.Context(), o)
+						_, err := w.Wait(t.Context(), o)
+						woken <- err
 					}()
 				}
 				synctest.Wait()
@@ -251,7 +252,7 @@ func TestWaitersWakeTogether(t *testing.T) {
 }
 
 func TestWaitWithoutOutcomeReturns(t *testing.T) {
-	if err := New().Waiter(claim("a")).Wait(t.Context(), driver.Outcome{}); err != nil {
+	if _, err := New().Waiter(claim("a")).Wait(t.Context(), driver.Outcome{}); err != nil {
 		t.Errorf("Wait: got %v, want nil", err)
 	}
 }

@@ -22,19 +22,19 @@ func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 type waiter struct{}
 
 // Wait returns when what last met has changed, or with ctx's error.
-func (waiter) Wait(ctx context.Context, last driver.Outcome) error {
+func (waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return driver.Outcome{}, err
 	}
 	met, ok := last.Ahead.(ahead)
 	if !ok {
-		return nil // not an answer of ours: nothing is known, so another try is worth while
+		return driver.Outcome{}, nil // not an answer of ours: nothing is known, so another try is worth while
 	}
 	select {
 	case <-met.changed:
-		return nil
+		return driver.Outcome{}, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return driver.Outcome{}, ctx.Err()
 	}
 }
 

@@ -299,7 +299,10 @@ func TestWaiterWakesWithTheFirstNode(t *testing.T) {
 		w := c.Waiter(b)
 		defer w.Close()
 		woken := make(chan error, 1)
-		go func() { woken <- w.Wait(t.Context(), out) }()
+		go func() {
+			_, err := w.Wait(t.Context(), out)
+			woken <- err
+		}()
 		synctest.Wait()
 		if len(woken) > 0 {
 			t.Fatal("Wait returned while nothing changed")
@@ -319,12 +322,12 @@ func TestWaiterWakesWithTheFirstNode(t *testing.T) {
 		if err := <-woken; err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
-		if err := c.Waiter(b).Wait(t.Context(), driver.Outcome{}); err != nil {
+		if _, err := c.Waiter(b).Wait(t.Context(), driver.Outcome{}); err != nil {
 			t.Errorf("Wait without an outcome: got %v, want nil", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := w.Wait(ctx, out); !errors.Is(err, context.Canceled) {
+		if _, err := w.Wait(ctx, out); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want context.Canceled", err)
 		}
 	})

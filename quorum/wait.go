@@ -30,9 +30,14 @@ type waiter struct {
 	waiters []driver.Waiter // by node; nil where there was nothing to wait for yet
 }
 
-// Wait returns nil when the first node wakes, ctx's error, or the nodes' errors
-// if none of them can wake. Its goroutines end with it.
-func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
+// Wait returns when the first node wakes, with ctx's error, or with the nodes'
+// errors if none of them can wake. What a node grants meanwhile is one vote, and no
+// grant. Its goroutines end with it.
+func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	return driver.Outcome{}, w.wait(ctx, last)
+}
+
+func (w *waiter) wait(ctx context.Context, last driver.Outcome) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -93,7 +98,7 @@ func (w *waiter) waitAt(ctx context.Context, i int, last driver.Outcome) (err er
 	if w.waiters[i] == nil {
 		w.waiters[i] = w.backend.nodes[i].member.Waiter(w.claim)
 	}
-	if err := w.waiters[i].Wait(ctx, last); err != nil {
+	if _, err := w.waiters[i].Wait(ctx, last); err != nil {
 		return fmt.Errorf("%s: %w", w.backend.nodes[i].label, err)
 	}
 	return nil

@@ -250,7 +250,7 @@ func TestTellingTravelsAlone(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := w.Wait(ctx, mustTry(t, b, waiting)); err != nil {
+	if _, err := w.Wait(ctx, mustTry(t, b, waiting)); err != nil {
 		t.Fatal(err)
 	}
 	before := len(sizes(conn, "acquire"))

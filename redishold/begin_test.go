@@ -111,7 +111,7 @@ func TestBeginReleaseOthers(t *testing.T) {
 				if c.listen {
 					w := b.Waiter(c.claim)
 					defer w.Close()
-					if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+					if _, err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -140,7 +140,7 @@ func TestBeginReleaseOthersWhileListeningBegins(t *testing.T) {
 		w := b.Waiter(c)
 		defer w.Close()
 		conn.pending = append(conn.pending, func() {
-			if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+			if _, err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -98,8 +98,6 @@ type fairWaiter struct {
 	naps        poller        // instead of messages
 }
 
-var _ driver.Granter = (*fairWaiter)(nil)
-
 func (b *Backend) fairWaiter(f fair, c driver.Claim) driver.Waiter {
 	p := b.layout.place(c.Name)
 	own := f.channel(p, c)
@@ -109,8 +107,16 @@ func (b *Backend) fairWaiter(f fair, c driver.Claim) driver.Waiter {
 	}
 }
 
-// Wait is as that of waiter.
-func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
+// Wait returns when something was heard since the Try that last came from, and the
+// grant if that was one.
+func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	if err := w.wait(ctx, last); err != nil {
+		return driver.Outcome{}, err
+	}
+	return w.granted(), nil
+}
+
+func (w *fairWaiter) wait(ctx context.Context, last driver.Outcome) error {
 	seen, _ := last.Ahead.(fairAhead)
 	w.alive = seen.alive
 	if w.shared == nil {
@@ -129,7 +135,7 @@ func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
 		}
 		if isForbidden(err) {
 			w.naps.most = pollMost
-			return w.naps.Wait(ctx, last)
+			return w.naps.wait(ctx, last)
 		}
 		if done || err != nil {
 			return err
@@ -144,8 +150,8 @@ func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
 	}
 }
 
-// Granted returns the grant that a release made of the waiting claim since the
-// Try that the last Wait was given.
+// granted returns the grant that a release made of the waiting claim since the
+// Try that the last Wait was given; the zero Outcome if there is none.
 //
 // A message of an earlier grant may come late, after the lock went to others: it
 // names the time until which an earlier Try let the claim count as alive. No Try
@@ -156,15 +162,15 @@ func (w *fairWaiter) Wait(ctx context.Context, last driver.Outcome) error {
 //
 // A message about another lock is none: whatever came to stand in a queue that two
 // locks share, it is no grant of this one.
-func (w *fairWaiter) Granted() (driver.Outcome, bool) {
+func (w *fairWaiter) granted() driver.Outcome {
 	if w.shared == nil || w.grantable <= 0 || w.alive <= 0 {
-		return driver.Outcome{}, false
+		return driver.Outcome{}
 	}
 	grant := w.topics.grantOf(w.shared, w.owner)
 	if grant.token == 0 || grant.alive != w.alive || grant.lock != w.lock {
-		return driver.Outcome{}, false
+		return driver.Outcome{}
 	}
-	return driver.Outcome{Granted: true, Token: grant.token, ValidFor: min(w.grantable, grant.lasts)}, true
+	return driver.Outcome{Granted: true, Token: grant.token, ValidFor: min(w.grantable, grant.lasts)}
 }
 
 // Close gives up the waiter's shares of the subscriptions.

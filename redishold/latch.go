@@ -103,11 +103,11 @@ type latchWaiter struct {
 	told uint64
 }
 
-// Wait returns nil when something was heard since the Wait before.
-func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) error {
-	if err := w.waiter.Wait(ctx, driver.Outcome{Ahead: w.told}); err != nil {
-		return err
+// Wait returns when something was heard since the Wait before.
+func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
+	if err := w.wait(ctx, driver.Outcome{Ahead: w.told}); err != nil {
+		return driver.Outcome{}, err
 	}
 	w.told = w.topics.version(w.channel) // the caller counts after this: it sees at least as much
-	return nil
+	return driver.Outcome{}, nil
 }

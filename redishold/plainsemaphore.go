@@ -346,7 +346,7 @@ func isFinal(err error) bool {
 func napFor(ctx context.Context, w *waiter, ahead uint64) {
 	nap, cancel := context.WithTimeout(ctx, spread(napMost))
 	defer cancel()
-	if err := w.Wait(nap, driver.Outcome{Ahead: ahead}); err != nil && nap.Err() == nil {
+	if err := w.wait(nap, driver.Outcome{Ahead: ahead}); err != nil && nap.Err() == nil {
 		pause(nap, spread(longestPause))
 	}
 }

@@ -17,8 +17,8 @@ const (
 // most, with jitter so that waiters do not return together.
 type poller struct{ most, last time.Duration }
 
-// Wait returns nil after the next sleep, or earlier if the holder's lease ends.
-func (w *poller) Wait(ctx context.Context, last driver.Outcome) error {
+// wait returns nil after the next sleep, or earlier if the holder's lease ends.
+func (w *poller) wait(ctx context.Context, last driver.Outcome) error {
 	w.last = min(max(2*w.last, pollFirst), w.most)
 	nap := w.last - rand.N(w.last/4+1) //nolint:gosec // spreads load, protects nothing
 	if last.RetryAfter > 0 {
@@ -33,6 +33,3 @@ func (w *poller) Wait(ctx context.Context, last driver.Outcome) error {
 		return ctx.Err()
 	}
 }
-
-// Close does nothing: there is nothing to free.
-func (w *poller) Close() {}

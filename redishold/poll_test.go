@@ -16,7 +16,7 @@ func naps(t *testing.T, w driver.Waiter, n int) []time.Duration {
 	var slept []time.Duration
 	for range n {
 		start := time.Now()
-		if err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+		if _, err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
 			t.Fatalf("Wait: got %v, want nil", err)
 		}
 		slept = append(slept, time.Since(start))
@@ -58,13 +58,13 @@ func TestPollEndsWithItsContextAndTheLease(t *testing.T) {
 		w := New(&fakeConn{}, &Options{Poll: time.Hour}).Waiter(testClaim("orders"))
 		naps(t, w, 20) // the next sleep takes minutes
 		start := time.Now()
-		if err := w.Wait(t.Context(), driver.Outcome{RetryAfter: 3 * time.Second}); err != nil || time.Since(start) != 3*time.Second {
+		if _, err := w.Wait(t.Context(), driver.Outcome{RetryAfter: 3 * time.Second}); err != nil || time.Since(start) != 3*time.Second {
 			t.Errorf("a lease that ends: got %v after %v, want nil after 3s", err, time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
-		if err := w.Wait(ctx, driver.Outcome{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+		if _, err := w.Wait(ctx, driver.Outcome{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("a context that ends: got %v after %v, want its error after 1s", err, time.Since(start))
 		}
 	})

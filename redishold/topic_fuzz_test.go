@@ -89,7 +89,8 @@ func listen(t *testing.T, conn *fakeConn, w driver.Waiter) []*fakeSub {
 func waitFor(w driver.Waiter, ahead uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return w.Wait(ctx, driver.Outcome{Ahead: ahead})
+	_, err := w.Wait(ctx, driver.Outcome{Ahead: ahead})
+	return err
 }
 
 // wakes fails unless a Wait after the version ahead returns if told, and sleeps

@@ -234,7 +234,10 @@ func TestReleaseOnTwoChannels(t *testing.T) {
 						}
 					}
 				}()
-				for w.Wait(ctx, last) == nil {
+				for {
+					if _, err := w.Wait(ctx, last); err != nil {
+						break
+					}
 					tries = append(tries, time.Since(start))
 					last = busyTry(t, b)
 				}

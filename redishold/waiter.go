@@ -26,14 +26,18 @@ type waiter struct {
 	naps    poller // instead of messages
 }
 
-// Wait returns nil when something was heard since the Try that last came from,
-// and also when listening began only after that Try.
+// Wait returns when something was heard since the Try that last came from, and also
+// when listening began only after that Try.
 //
 // Where there are no messages to be had, it returns after ever longer sleeps.
-func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
+func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	return driver.Outcome{}, w.wait(ctx, last)
+}
+
+func (w *waiter) wait(ctx context.Context, last driver.Outcome) error {
 	if w.topics.poll > 0 {
 		w.naps.most = w.topics.poll
-		return w.naps.Wait(ctx, last)
+		return w.naps.wait(ctx, last)
 	}
 	if w.topic == nil {
 		w.topic = w.topics.join(w.channel)
@@ -43,7 +47,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) error {
 		changed, from, err := w.topics.look(w.topic, ahead)
 		if isForbidden(err) {
 			w.naps.most = pollMost
-			return w.naps.Wait(ctx, last)
+			return w.naps.wait(ctx, last)
 		}
 		if err != nil {
 			return err

@@ -23,7 +23,10 @@ func busyTry(t *testing.T, b *Backend) driver.Outcome {
 // begin starts a Wait and returns where its result will be.
 func begin(ctx context.Context, w driver.Waiter, last driver.Outcome) <-chan error {
 	result := make(chan error, 1)
-	go func() { result <- w.Wait(ctx, last) }()
+	go func() {
+		_, err := w.Wait(ctx, last)
+		result <- err
+	}()
 	return result
 }
 
@@ -143,7 +146,7 @@ func TestWaitReturnsItsContextsError(t *testing.T) {
 		wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "first")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := w.Wait(ctx, busyTry(t, b)); err != context.DeadlineExceeded {
+		if _, err := w.Wait(ctx, busyTry(t, b)); err != context.DeadlineExceeded {
 			t.Fatalf("got %v, want the context's error", err)
 		}
 	})
@@ -165,12 +168,12 @@ func TestSlowSubscriptionOutlivesAWait(t *testing.T) {
 		defer w.Close()
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := w.Wait(ctx, busyTry(t, b)); err != context.DeadlineExceeded {
+			if _, err := w.Wait(ctx, busyTry(t, b)); err != context.DeadlineExceeded {
 				t.Fatalf("got %v, want the context's error", err)
 			}
 			cancel()
 		}
-		if err := w.Wait(t.Context(), busyTry(t, b)); err != nil {
+		if _, err := w.Wait(t.Context(), busyTry(t, b)); err != nil {
 			t.Fatalf("got %v, want nil once subscribed", err)
 		}
 		if n := len(conn.subscriptions()); n != 1 {
@@ -191,7 +194,7 @@ func TestCloseEndsAnAttemptWithoutWaiting(t *testing.T) {
 		w := b.Waiter(testClaim("orders"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := w.Wait(ctx, driver.Outcome{}); err != context.DeadlineExceeded {
+		if _, err := w.Wait(ctx, driver.Outcome{}); err != context.DeadlineExceeded {
 			t.Fatalf("got %v, want the context's error", err)
 		}
 		w.Close() // the bubble deadlocks if this waits
@@ -214,7 +217,7 @@ func TestFailedSubscriptionIsTriedAgainLater(t *testing.T) {
 		defer two.Close()
 		for range 5 {
 			for _, w := range []driver.Waiter{one, two} {
-				if err := w.Wait(t.Context(), busyTry(t, b)); !errors.Is(err, reset) {
+				if _, err := w.Wait(t.Context(), busyTry(t, b)); !errors.Is(err, reset) {
 					t.Fatalf("got %v, want the failure", err)
 				}
 			}
@@ -225,7 +228,7 @@ func TestFailedSubscriptionIsTriedAgainLater(t *testing.T) {
 		}
 		fail = nil
 		time.Sleep(subscribeAgain)
-		if err := one.Wait(t.Context(), busyTry(t, b)); err != nil {
+		if _, err := one.Wait(t.Context(), busyTry(t, b)); err != nil {
 			t.Fatalf("got %v, want nil once subscribed", err)
 		}
 	})
@@ -282,7 +285,7 @@ func TestClusterWithOneChannelMissing(t *testing.T) {
 		fail = errors.New("reset")
 		w := b.Waiter(testClaim("orders"))
 		defer w.Close()
-		if err := w.Wait(t.Context(), driver.Outcome{}); !errors.Is(err, fail) {
+		if _, err := w.Wait(t.Context(), driver.Outcome{}); !errors.Is(err, fail) {
 			t.Fatalf("got %v, want %v", err, fail)
 		}
 		if got := conn.subscriptions()[4].closes(); got != 1 {

@@ -121,6 +121,7 @@ func mutexChecks() []check {
 		{"WaitReturnsOnRelease", needs(wakes), waitReturnsOnRelease},
 		{"WaitMissesNothing", needs(wakes), waitMissesNothing},
 		{"WaitDoesNotSpin", needs(wakes), waitDoesNotSpin},
+		{"WaitGrantsWhatIsHeld", needs(wakes), waitGrantsWhatIsHeld},
 
 		{"TryHonoursContext", nil, tryHonoursContext},
 		{"RenewHonoursContext", nil, renewHonoursContext},

@@ -352,7 +352,8 @@ func waitBugs() []bug {
 				if err != nil || now.Granted {
 					return err
 				}
-				return m.Backend.Waiter(c).Wait(ctx, now)
+				_, err = m.Backend.Waiter(c).Wait(ctx, now)
+				return err
 			}
 		}},
 		{"never wakes", []string{"WaitReturnsOnRelease", "WaitMissesNothing", "BreakEndsTheGrant"}, func(m *mutant) {
@@ -360,6 +361,9 @@ func waitBugs() []bug {
 				<-ctx.Done()
 				return ctx.Err()
 			}
+		}},
+		{"wakes with a grant that is none", []string{"WaitGrantsWhatIsHeld"}, func(m *mutant) {
+			m.grants = driver.Outcome{Granted: true, Token: 1, ValidFor: time.Second}
 		}},
 		{"does not wait", []string{"WaitDoesNotSpin"}, func(m *mutant) {
 			m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error { return ctx.Err() }
@@ -383,7 +387,7 @@ func contextBugs() []bug {
 				return o, err
 			}
 			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
-				if err := m.Backend.Waiter(c).Wait(ctx, last); err != nil {
+				if _, err := m.Backend.Waiter(c).Wait(ctx, last); err != nil {
 					return errors.New("wait failed")
 				}
 				return nil
@@ -400,7 +404,8 @@ func contextBugs() []bug {
 		}},
 		{"ignores the context of a wait", []string{"WaitHonoursContext"}, func(m *mutant) {
 			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
-				return m.Backend.Waiter(c).Wait(context.WithoutCancel(ctx), last)
+				_, err := m.Backend.Waiter(c).Wait(context.WithoutCancel(ctx), last)
+				return err
 			}
 		}},
 		{"calls a cancelled renewal a loss", []string{"RenewHonoursContext"}, func(m *mutant) {

@@ -67,7 +67,7 @@ func sharedBugs() []bug {
 		{"never wakes readers and writers", []string{"Shared/WriterReleaseWakesReaders", "Shared/DowngradeWakesReaders", "Shared/LastReaderWakesWriter"}, neverWakes},
 		{"wakes nobody while a reader is left", []string{"Shared/DowngradeWakesReaders"}, func(m *mutant) {
 			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
-				if err := m.Backend.Waiter(c).Wait(ctx, last); err != nil {
+				if _, err := m.Backend.Waiter(c).Wait(ctx, last); err != nil {
 					return err
 				}
 				if hs, _ := m.Backend.Inspect(ctx, c.Name); len(hs) > 0 {
@@ -367,7 +367,7 @@ func batchBugs() []bug {
 			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
 				w := m.Backend.Waiter(c)
 				defer w.Close()
-				err := w.Wait(ctx, last)
+				_, err := w.Wait(ctx, last)
 				mu.Lock()
 				slept := batched[c.Name]
 				mu.Unlock()

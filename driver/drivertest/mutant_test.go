@@ -16,6 +16,7 @@ type mutant struct {
 	batch   func(context.Context, []driver.Claim) ([]driver.Renewal, error)
 	release func(context.Context, driver.Claim) error
 	wait    func(context.Context, driver.Claim, driver.Outcome) error
+	grants  driver.Outcome // what a Waiter says was granted
 	inspect func(context.Context, string) ([]driver.Holder, error)
 	force   func(context.Context, string, driver.Holder, string) error
 	tryAll  func(context.Context, []driver.Claim) []driver.Attempt
@@ -65,7 +66,7 @@ func (m *mutant) Waiter(c driver.Claim) driver.Waiter {
 	if m.wait != nil {
 		return waitFunc(func(ctx context.Context, last driver.Outcome) error { return m.wait(ctx, c, last) })
 	}
-	return m.Backend.Waiter(c)
+	return granter{m.Backend.Waiter(c), m.grants}
 }
 
 func (m *mutant) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
@@ -134,7 +135,22 @@ func (m *mutant) LatchWaiter(name string) driver.Waiter { return m.latches().Lat
 
 type waitFunc func(context.Context, driver.Outcome) error
 
-func (f waitFunc) Wait(ctx context.Context, last driver.Outcome) error { return f(ctx, last) }
+func (f waitFunc) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	return driver.Outcome{}, f(ctx, last)
+}
+
+// granter is a Waiter that says what was granted when it wakes.
+type granter struct {
+	driver.Waiter
+	granted driver.Outcome
+}
+
+func (g granter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	if _, err := g.Waiter.Wait(ctx, last); err != nil {
+		return driver.Outcome{}, err
+	}
+	return g.granted, nil
+}
 
 func (f waitFunc) Close() {}
 

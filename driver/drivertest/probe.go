@@ -300,7 +300,7 @@ func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, prompt)
 	defer cancel()
-	err := w.Wait(ctx, last)
+	_, err := w.Wait(ctx, last)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no wake-up within %v: %w", prompt, err)
 	}

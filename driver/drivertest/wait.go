@@ -107,13 +107,46 @@ func waitDoesNotSpin(p *probe) {
 	ctx, cancel := context.WithTimeout(p.ctx, 300*time.Millisecond)
 	defer cancel()
 	for n := 0; ; n++ {
-		if w.Wait(ctx, last) != nil {
+		if _, err := w.Wait(ctx, last); err != nil {
 			break
 		}
 		if n == limit {
 			p.Fatalf("Wait returned %d times while nothing changed", n)
 		}
 		last = p.mustRefuse(b, "of a held name")
+	}
+}
+
+// waitGrantsWhatIsHeld has a claim wait for another, before and after its release: a
+// grant that Wait returns must be one, to the caller that waited and to all others.
+func waitGrantsWhatIsHeld(p *probe) {
+	a, b, other := p.claim(), p.claim(), p.claim()
+	before := p.mustGrant(a, "of a free name")
+	w := p.b.Waiter(b)
+	defer w.Close()
+	last := p.mustRefuse(b, "of a held name")
+	for range 3 {
+		ctx, cancel := context.WithTimeout(p.ctx, 20*time.Millisecond)
+		out, _ := w.Wait(ctx, last) // the first may only begin to listen
+		cancel()
+		if out.Granted {
+			p.Fatalf("Wait while another holds: got a grant with token %d, want none", out.Token)
+		}
+		last = p.mustRefuse(b, "of a held name")
+	}
+	p.mustRelease(a, "of the holder")
+	ctx, cancel := context.WithTimeout(p.ctx, prompt)
+	defer cancel()
+	out, err := w.Wait(ctx, last)
+	if err != nil {
+		p.Fatalf("Wait after the release: %v", err)
+	}
+	if out.Granted {
+		p.mustRefuse(other, "of a name that Wait said was granted to another")
+		p.withdraw(other)
+	}
+	if now := p.mustGrant(b, "after Wait returned"); out.Granted && (out.ValidFor <= 0 || p.has(fencing) && (out.Token <= before.Token || now.Token < out.Token)) {
+		p.Errorf("Wait: got a grant with token %d for %v, after %d and before %d; want a token between them, and a time", out.Token, out.ValidFor, before.Token, now.Token)
 	}
 }
 
@@ -161,7 +194,7 @@ func (p *probe) waitUntilError(ctx context.Context, c driver.Claim, last driver.
 	w := p.b.Waiter(c)
 	defer w.Close()
 	for range 100 {
-		if err := w.Wait(ctx, last); err != nil {
+		if _, err := w.Wait(ctx, last); err != nil {
 			return err
 		}
 		next, err := p.b.Try(p.ctx, c)

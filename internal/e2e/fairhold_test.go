@@ -115,7 +115,7 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	}
 	w := b.Waiter(third)
 	defer w.Close()
-	if err := w.Wait(bounded(t), last); err != nil { // subscribes
+	if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
 		t.Fatalf("Wait: %v", err)
 	}
 	mustTry(t, b, third)
@@ -129,11 +129,8 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	if err := b.Release(bounded(t), second); err != nil {
 		t.Fatalf("Release of a claim that was given the lock: %v", err)
 	}
-	if err := w.Wait(bounded(t), last); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	if o, ok := w.(driver.Granter).Granted(); !ok || !o.Granted || o.Token == 0 || o.ValidFor > 4*time.Second || o.ValidFor < 3*time.Second {
-		t.Fatalf("got %+v and %v, want the grant", o, ok)
+	if o, err := w.Wait(bounded(t), last); err != nil || !o.Granted || o.Token == 0 || o.ValidFor > 4*time.Second || o.ValidFor < 3*time.Second {
+		t.Fatalf("Wait: got %+v and error %v, want the grant", o, err)
 	}
 	if o := mustTry(t, b, third); !o.Granted {
 		t.Fatalf("got %+v, want a grant", o)
@@ -227,10 +224,11 @@ func hear(t *testing.T, w driver.Waiter, last driver.Outcome) driver.Outcome {
 	t.Helper()
 	ctx := bounded(t)
 	for {
-		if err := w.Wait(ctx, last); err != nil {
+		o, err := w.Wait(ctx, last)
+		if err != nil {
 			t.Fatalf("Wait: %v, and no grant", err)
 		}
-		if o, ok := w.(driver.Granter).Granted(); ok {
+		if o.Granted {
 			return o
 		}
 	}
@@ -242,7 +240,7 @@ func listening(t *testing.T, b *redishold.Backend, c driver.Claim) (driver.Waite
 	t.Helper()
 	w := b.Waiter(c)
 	t.Cleanup(w.Close)
-	if err := w.Wait(bounded(t), mustTry(t, b, c)); err != nil {
+	if _, err := w.Wait(bounded(t), mustTry(t, b, c)); err != nil {
 		t.Fatalf("Wait: %v", err)
 	}
 	last := mustTry(t, b, c)
@@ -305,10 +303,11 @@ func TestFairGrantThatComesLateIsNone(t *testing.T) {
 		t.Fatalf("got %+v, want busy", last)
 	}
 	server.Int("PUBLISH", message.Channel, message.Payload)
-	if err := w.Wait(bounded(t), last); err != nil {
+	o, err := w.Wait(bounded(t), last)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if o, ok := w.(driver.Granter).Granted(); ok {
+	if o.Granted {
 		t.Fatalf("got the old grant %+v for a Try that was refused later", o)
 	}
 }

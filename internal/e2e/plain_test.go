@@ -346,14 +346,14 @@ func TestPlainLeastRightsAreEnough(t *testing.T) {
 		last := mustTry(t, b, second)
 		w := b.Waiter(second)
 		defer w.Close()
-		if err := w.Wait(bounded(t), last); err != nil { // subscribes
+		if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
 			t.Fatalf("%s: Wait: %v", protocol, err)
 		}
 		last = mustTry(t, b, second)
 		if err := b.Release(bounded(t), first); err != nil {
 			t.Fatalf("%s: Release: %v", protocol, err)
 		}
-		if err := w.Wait(bounded(t), last); err != nil {
+		if _, err := w.Wait(bounded(t), last); err != nil {
 			t.Fatalf("%s: Wait: %v", protocol, err)
 		}
 		if o := mustTry(t, b, second); !o.Granted {

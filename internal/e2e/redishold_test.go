@@ -237,7 +237,7 @@ func TestRedisholdWaitsWithoutTheRightToListen(t *testing.T) {
 	w := b.Waiter(c)
 	defer w.Close()
 	for range 3 {
-		if err := w.Wait(bounded(t), last); err != nil {
+		if _, err := w.Wait(bounded(t), last); err != nil {
 			t.Fatalf("Wait: got %v, want it to sleep instead of listening", err)
 		}
 	}
@@ -330,7 +330,7 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	}
 	w := b.Waiter(second)
 	defer w.Close()
-	if err := w.Wait(bounded(t), last); err != nil { // subscribes
+	if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
 		t.Fatalf("Wait: %v", err)
 	}
 	last = mustTry(t, b, second)
@@ -340,7 +340,7 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	if err := b.Release(bounded(t), first); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
-	if err := w.Wait(bounded(t), last); err != nil {
+	if _, err := w.Wait(bounded(t), last); err != nil {
 		t.Fatalf("Wait: %v", err)
 	}
 	if o := mustTry(t, b, second); !o.Granted {

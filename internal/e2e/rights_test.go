@@ -54,7 +54,7 @@ func takeTurns(t *testing.T, b *redishold.Backend, first, second driver.Claim) {
 	last := mustTry(t, b, second)
 	w := b.Waiter(second)
 	defer w.Close()
-	if err := w.Wait(bounded(t), last); err != nil {
+	if _, err := w.Wait(bounded(t), last); err != nil {
 		t.Fatalf("Wait: %v", err)
 	}
 	if err := b.Release(bounded(t), first); err != nil {

@@ -115,12 +115,12 @@ func TestReadWriteWakes(t *testing.T) {
 		t.Helper()
 		w := b.Waiter(waiting)
 		defer w.Close()
-		if err := w.Wait(bounded(t), mustRefuse(t, b, waiting)); err != nil { // subscribes
+		if _, err := w.Wait(bounded(t), mustRefuse(t, b, waiting)); err != nil { // subscribes
 			t.Fatalf("%s: Wait: %v", what, err)
 		}
 		last := mustRefuse(t, b, waiting)
 		change()
-		if err := w.Wait(bounded(t), last); err != nil {
+		if _, err := w.Wait(bounded(t), last); err != nil {
 			t.Fatalf("%s: Wait: %v", what, err)
 		}
 		mustGrant(t, b, waiting)

@@ -87,7 +87,7 @@ func (m *mutant) Waiter(c driver.Claim) driver.Waiter {
 // sleeper is a Waiter that hears nothing.
 type sleeper struct{ driver.Waiter }
 
-func (sleeper) Wait(context.Context, driver.Outcome) error {
+func (sleeper) Wait(context.Context, driver.Outcome) (driver.Outcome, error) {
 	time.Sleep(6 * time.Second)
-	return nil
+	return driver.Outcome{}, nil
 }
