@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -332,7 +333,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 		defer closeWaiter(a.spareWaiter())
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
-	limit := jitter(sleepCap)
+	limit := jitter(cmp.Or(a.locker.info.Recheck, sleepCap))
 	if out.RetryAfter > 0 && out.RetryAfter < limit {
 		limit = out.RetryAfter + jitter(5*time.Millisecond)
 	}

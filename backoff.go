@@ -8,8 +8,8 @@ import (
 
 // How long the Locker sleeps and how long it lets one call take.
 const (
-	// sleepCap bounds every sleep of a waiter: messages may get lost, and a lost
-	// message must cost latency, never liveness.
+	// sleepCap bounds every sleep of a waiter where the store has no Info.Recheck:
+	// messages may get lost, and a lost message must cost latency, never liveness.
 	sleepCap = time.Second
 	// pollCap bounds the sleep where the store cannot wake.
 	pollCap = 250 * time.Millisecond

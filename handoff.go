@@ -3,6 +3,7 @@ package holdfast
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -38,12 +39,16 @@ const (
 	handoffFirst = 64
 )
 
-// withDefaults fills in what is zero.
-func (o Handoff) withDefaults() Handoff {
+// withDefaults fills in what is zero, and bounds what the store bounds: each holder
+// has a token of its own.
+func (o Handoff) withDefaults(info driver.Info) Handoff {
 	if o.Max == 0 {
 		o.Max = defaultHandoffMax
 	}
 	o.Max = min(o.Max, handoffMost)
+	if most := info.MaxTokens; most > 0 && info.Caps.Fencing {
+		o.Max = min(o.Max, most-1)
+	}
 	if o.For == 0 {
 		o.For = defaultHandoffFor
 	}

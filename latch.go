@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -79,7 +80,7 @@ func (c *CountDownLatch) Wait(ctx context.Context) error {
 
 // nap waits until the latch may have opened, or a second has passed.
 func (c *CountDownLatch) nap(ctx context.Context, w driver.Waiter) {
-	nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
+	nap, cancel := context.WithTimeout(ctx, jitter(cmp.Or(c.locker.info.Recheck, sleepCap)))
 	defer cancel()
 	if _, err := w.Wait(nap, driver.Outcome{}); err != nil && nap.Err() == nil {
 		sleep(nap, jitter(pollCap))

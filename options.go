@@ -133,7 +133,7 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(), history: o.History, marginChosen: o.Margin != 0}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), history: o.History, marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
 		s.ttl = min(max(defaultTTL, info.MinTTL), mostTTL(info))
 	}

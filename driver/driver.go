@@ -177,6 +177,17 @@ type Info struct {
 	MaxTTL  time.Duration // the longest; 0 means no bound
 	TTLStep time.Duration // TTLs are rounded up to a multiple of it; 0 means none
 	MaxName int           // the longest name in bytes; 0 means no bound
+
+	// Recheck is for how long a waiter may sleep before the claim is tried again,
+	// although nothing woke it and no RetryAfter has passed. It is for a store whose
+	// wake-ups do not get lost, and where a claim that waits is kept for longer. 0
+	// means a second.
+	Recheck time.Duration
+
+	// MaxTokens is how many tokens one claim may reserve: Claim.Tokens is never more.
+	// A store without blocks of tokens says 1; its locks are not passed on between
+	// goroutines, since each holder has a token of its own. 0 means no bound.
+	MaxTokens int
 }
 
 // Caps declares what a store can do beyond an exclusive lock. The zero Caps is

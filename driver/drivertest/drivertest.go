@@ -122,6 +122,7 @@ func mutexChecks() []check {
 		{"WaitMissesNothing", needs(wakes), waitMissesNothing},
 		{"WaitDoesNotSpin", needs(wakes), waitDoesNotSpin},
 		{"WaitGrantsWhatIsHeld", needs(wakes), waitGrantsWhatIsHeld},
+		{"WaitIsWokenAfterLong", needs(wakes, rechecks), waitIsWokenAfterLong},
 
 		{"TryHonoursContext", nil, tryHonoursContext},
 		{"RenewHonoursContext", nil, renewHonoursContext},
@@ -268,6 +269,10 @@ func fencing(b driver.Backend) string { return declared(b.Info().Caps.Fencing, "
 func wakes(b driver.Backend) string   { return declared(b.Info().Caps.Wakes, "Caps.Wakes") }
 func expiry(b driver.Backend) string {
 	return declared(b.Info().Caps.ExpiresAlone, "Caps.ExpiresAlone")
+}
+
+func rechecks(b driver.Backend) string {
+	return declared(b.Info().Recheck > 0, "Info.Recheck")
 }
 func counts(b driver.Backend) string { return declared(b.Info().Caps.Counts, "Caps.Counts") }
 

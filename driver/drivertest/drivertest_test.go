@@ -17,7 +17,9 @@ import (
 func TestChecksPassWithoutBug(t *testing.T) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
-			rec := judge(t, c.name, func() driver.Backend { return &mutant{Backend: memhold.New()} })
+			rec := judge(t, c.name, func() driver.Backend {
+				return &mutant{Backend: memhold.New(), info: func(info *driver.Info) { info.Recheck, info.MaxTokens = time.Minute, 4 }}
+			})
 			if len(rec.complaints) > 0 {
 				t.Errorf("complaints about a store without a bug:\n\t%s", rec)
 			}
@@ -115,6 +117,7 @@ func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
 		"TokensRise":            "Caps.Fencing",
 		"ExpiresAlone":          "Caps.ExpiresAlone",
 		"WaitReturnsOnRelease":  "Caps.Wakes",
+		"WaitIsWokenAfterLong":  "Caps.Wakes",
 		"InspectShowsTheHolder": "driver.Inspector",
 		"BreakEndsTheGrant":     "driver.Inspector",
 
@@ -360,6 +363,24 @@ func waitBugs() []bug {
 			m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error {
 				<-ctx.Done()
 				return ctx.Err()
+			}
+		}},
+		{"wakes nobody after a second", []string{"WaitIsWokenAfterLong"}, func(m *mutant) {
+			m.info = func(info *driver.Info) { info.Recheck = time.Minute }
+			began := time.Now()
+			m.wait = func(ctx context.Context, c driver.Claim, last driver.Outcome) error {
+				if time.Since(began) > time.Second {
+					<-ctx.Done()
+				}
+				_, err := m.Backend.Waiter(c).Wait(ctx, last)
+				return err
+			}
+		}},
+		{"reserves one token where it has no blocks", []string{"TokensRise"}, func(m *mutant) {
+			m.info = func(info *driver.Info) { info.MaxTokens = 4 }
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				c.Tokens = 1
+				return m.Backend.Try(ctx, c)
 			}
 		}},
 		{"wakes with a grant that is none", []string{"WaitGrantsWhatIsHeld"}, func(m *mutant) {

@@ -84,7 +84,7 @@ type section struct {
 // pass acquires the check's name, passes through s and releases.
 func (p *probe) pass(s *section) error {
 	c := p.claim()
-	c.Tokens = 3
+	c.Tokens = p.tokens(3)
 	o, err := p.acquire(c)
 	if err != nil {
 		p.remember(c)
@@ -127,12 +127,12 @@ func tokensRise(p *probe) {
 	// one try to the next, so a block that was not reserved is noticed.
 	for _, block := range []int{1, 1, 64, 1, 1 << 20, 5, 1} {
 		c := p.claim()
-		c.Tokens = block
+		c.Tokens = p.tokens(block)
 		take(c, fmt.Sprintf("with %d tokens", block))
 		p.mustRelease(c, "of a held claim")
 	}
 	a := p.claim()
-	a.Tokens = 1 << 20
+	a.Tokens = p.tokens(1 << 20)
 	take(a, "before it is repeated")
 	if again := p.mustGrant(a, "repeated by its owner"); again.Token > last {
 		last = again.Token + uint64(a.Tokens) - 1

@@ -16,6 +16,7 @@ type mutant struct {
 	batch   func(context.Context, []driver.Claim) ([]driver.Renewal, error)
 	release func(context.Context, driver.Claim) error
 	wait    func(context.Context, driver.Claim, driver.Outcome) error
+	info    func(*driver.Info)
 	grants  driver.Outcome // what a Waiter says was granted
 	inspect func(context.Context, string) ([]driver.Holder, error)
 	force   func(context.Context, string, driver.Holder, string) error
@@ -32,6 +33,14 @@ func (m *mutant) History(ctx context.Context, o driver.HistoryOptions) ([]driver
 		return m.history(ctx, o)
 	}
 	return m.Backend.History(ctx, o)
+}
+
+func (m *mutant) Info() driver.Info {
+	info := m.Backend.Info()
+	if m.info != nil {
+		m.info(&info)
+	}
+	return info
 }
 
 func (m *mutant) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {

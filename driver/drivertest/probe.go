@@ -118,6 +118,14 @@ func (p *probe) claim() driver.Claim {
 	return c
 }
 
+// tokens is how many of n tokens a claim may reserve.
+func (p *probe) tokens(n int) int {
+	if most := p.info.MaxTokens; most > 0 {
+		return min(n, most)
+	}
+	return n
+}
+
 // brief returns a new claim on the check's name, which soon expires.
 func (p *probe) brief() driver.Claim {
 	c := p.claim()

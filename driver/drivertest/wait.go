@@ -150,6 +150,31 @@ func waitGrantsWhatIsHeld(p *probe) {
 	}
 }
 
+// waitIsWokenAfterLong sleeps for as long as the store says that a wake-up may be
+// relied on, up to some seconds, before the name is released.
+func waitIsWokenAfterLong(p *probe) {
+	const most = 3 * time.Second
+	a, b := p.claim(), p.claim()
+	p.mustGrant(a, "of a free name")
+	w := p.b.Waiter(b)
+	defer w.Close()
+	last := p.mustRefuse(b, "of a held name")
+	ctx, cancel := context.WithTimeout(p.ctx, min(p.info.Recheck, most))
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, err := w.Wait(ctx, last); err == nil {
+			last = p.mustRefuse(b, "of a held name")
+		} else if ctx.Err() == nil {
+			p.Fatalf("Wait of a store that says it may be relied on: %v", err)
+		}
+	}
+	p.mustRelease(a, "of the holder")
+	if err := p.wait(w, last); err != nil {
+		p.Fatalf("Wait after a release that came late: %v", err)
+	}
+	p.mustGrant(b, "after a release that came late")
+}
+
 func waitHonoursContext(p *probe) {
 	a, b := p.claim(), p.claim()
 	p.mustGrant(a, "of a free name")
