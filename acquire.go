@@ -31,6 +31,7 @@ type acquisition struct {
 	lastErr  error          // the last failure
 	answered bool           // last is an answer
 	held     bool           // the claim was granted, but is not kept
+	queued   bool           // the store keeps a place for the claim
 	permits  int            // of the semaphore in all, if they are not those of the claim
 	blocked  bool           // it was said that it waits
 }
@@ -51,7 +52,8 @@ func (a *acquisition) makeClaim() {
 	a.claim = driver.Claim{
 		Name: a.claim.Name, Owner: a.locker.nextOwner(), Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
-		TTL: a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
+		NoQueue: a.req.wait == 0,
+		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
 	}
 	if a.place != nil && a.place.takes {
 		a.claim.Tokens += min(a.place.turns, a.locker.handoff.Max)
@@ -183,7 +185,7 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		a.place.leave()
 	}
-	if a.claim.Unsettled || a.held || a.claim.Fair && a.tries > 0 {
+	if a.claim.Unsettled || a.held || a.queued {
 		a.locker.cleanUp(a.claim, nil, a.locker.elapsed()+a.claim.TTL)
 	}
 }
@@ -314,6 +316,7 @@ func (a *acquisition) settleIn(l *lease) {
 // meanwhile, the zero Outcome if it did not say so.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.failures, a.last, a.answered = 0, out, true
+	a.queued = a.queued || out.Queued
 	if a.place != nil {
 		a.place.gate.heard(out)
 	}

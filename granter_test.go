@@ -26,7 +26,7 @@ func newGiving(after, validFor time.Duration) *giving {
 	g := &giving{faulty: newFaulty(), after: after, validFor: validFor}
 	g.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
 		if g.tries.Load() == 1 {
-			return driver.Outcome{RetryAfter: time.Minute}, nil
+			return driver.Outcome{RetryAfter: time.Minute, Queued: true}, nil
 		}
 		return driver.Outcome{Granted: true, Token: 9, ValidFor: c.TTL}, nil
 	}
@@ -98,7 +98,7 @@ func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
 			case 1:
 				return driver.Outcome{}, errors.New("the reply is lost")
 			case 2:
-				return driver.Outcome{RetryAfter: time.Minute}, nil
+				return driver.Outcome{RetryAfter: time.Minute, Queued: true}, nil
 			}
 			return driver.Outcome{Granted: true, Token: 9, ValidFor: c.TTL}, nil
 		}
@@ -176,4 +176,28 @@ func drainNow(t *testing.T, l *holdfast.Locker) {
 	if err := l.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A fair TryLock takes no place in the store's queue, and so has none to give back.
+func TestFairTryLockIsOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		holder, err := holdfast.New(store.Backend, nil).FairMutex("a").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.release = func(context.Context, driver.Claim) error {
+			t.Error("Release of a claim that was refused")
+			return nil
+		}
+		l := holdfast.New(store, nil)
+		if _, err := l.FairMutex("a").TryLock(t.Context()); !errors.Is(err, holdfast.ErrBusy) {
+			t.Errorf("got %v, want ErrBusy", err)
+		}
+		drainNow(t, l)
+		if tries := store.tries.Load(); tries != 1 {
+			t.Errorf("%d tries, want 1", tries)
+		}
+		mustUnlock(t, holder)
+	})
 }

@@ -76,6 +76,11 @@ type Claim struct {
 	// the same caller: a Shared claim is granted beside it, and not kept out.
 	Beside string
 
+	// NoQueue says that nobody is going to wait for the claim: a Try that is not
+	// granted keeps no place for it in a queue of the store. The claims of a TryAll
+	// have it set.
+	NoQueue bool
+
 	TTL    time.Duration // how long the store keeps the grant without a renewal
 	Holds  int           // the hold count to record, for stores that show one; at least 1
 	Tokens int           // how many consecutive fencing tokens to reserve; at least 1
@@ -99,6 +104,7 @@ type Outcome struct {
 	Holder     string        // not granted: who holds the name, for people; "" if unknown
 	Held       time.Duration // not granted: for how long that holder has held it; 0 if unknown
 	Ahead      any           // not granted: what the store saw; given back to Waiter.Wait
+	Queued     bool          // not granted: the store keeps a place for the claim, until Release
 }
 
 // Renewal is the answer to one claim of a Renew.

@@ -106,6 +106,9 @@ func (e *entry) enter(c driver.Claim, now time.Time) bool {
 	if !c.Fair || e.beside(c) {
 		return e.admits(c)
 	}
+	if c.NoQueue && e.find(c.Owner) < 0 {
+		return len(e.queue) == 0 && e.admits(c)
+	}
 	if e.line(c, now) > 0 || !e.admits(c) {
 		return false
 	}
@@ -123,8 +126,8 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 	if len(e.grants) > 0 {
 		o.Holder, o.Held = e.grants[0].note, now.Sub(e.grants[0].since)
 	}
-	if c.Fair {
-		i := e.find(c.Owner)
+	if i := e.find(c.Owner); i >= 0 {
+		o.Queued = true
 		o.Ahead = ahead{changed: e.queue[i].turn, before: i}
 		for _, p := range e.queue[:i] {
 			next = sooner(next, p.until)

@@ -86,7 +86,7 @@ func (b *Backend) Info() driver.Info {
 // one, so tokens usually rise from one process to the next as well.
 //
 // A fair claim of any mode that is not granted queues up behind those that came
-// before it. It keeps its place for as long as it is tried again, or renewed,
+// before it, unless it has NoQueue set. It keeps its place for as long as it is tried again, or renewed,
 // every 5 s at least, and until Release. Claims that are not fair overtake it.
 //
 // A try of a claim that Release ended with Unsettled set is refused with an

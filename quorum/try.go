@@ -226,6 +226,9 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 		remaining = append(remaining, v.out.RetryAfter)
 	}
 	out := driver.Outcome{Ahead: &seen}
+	for _, o := range seen.outcomes {
+		out.Queued = out.Queued || o != nil && o.Queued
+	}
 	most := 0
 	for holder, votes := range holders {
 		if votes > most {

@@ -61,11 +61,15 @@ func (l *layout) alive(p place) string { return l.beside(p.lock, "fair") }
 
 func (f fair) acquire(to room, p place, c driver.Claim, ask string, publish []string) Call {
 	queue, deadlines, alive := f.queue(p)
+	presence := ms(fairPresence)
+	if c.NoQueue {
+		presence = "-" + presence
+	}
 	return Call{
 		Script: f.scripts.acquire,
 		Keys:   append(to.keys, p.lock, f.mark(p, c.Owner), p.counter, queue, deadlines, alive),
 		Args: append(append(to.args,
-			c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), ms(fairPresence), ms(f.wait), p.channel+":", ask,
+			c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), presence, ms(f.wait), p.channel+":", ask,
 		), publish...),
 	}
 }

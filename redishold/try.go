@@ -172,7 +172,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
 		out.Holder, out.Held = b.holder(t, &reply)
 		if reply.alive > 0 {
-			out.Ahead = b.queued(t, reply)
+			out.Ahead, out.Queued = b.queued(t, reply), true
 		} else {
 			out.Ahead = t.ahead
 		}

@@ -206,6 +206,7 @@ func fairChecks() []check {
 		{"Fair/GrantsInOrderOfArrival", needs(fair), fairGrantsInOrderOfArrival},
 		{"Fair/TryKeepsOnePlace", needs(fair), fairTryKeepsOnePlace},
 		{"Fair/RefusesToOvertake", needs(fair), fairRefusesToOvertake},
+		{"Fair/QueuesWhoWaits", needs(fair), fairQueuesWhoWaits},
 		{"Fair/GiveUpLeavesTheQueue", needs(fair), fairGiveUpLeavesTheQueue},
 		{"Fair/GoneWaiterDoesNotBlock", needs(fair), fairGoneWaiterDoesNotBlock},
 		{"Fair/HolderExpiresAlone", needs(fair, expiry), fairHolderExpiresAlone},

@@ -67,6 +67,30 @@ func fairRefusesToOvertake(p *probe) {
 	p.mustGrant(queue[0], "of a free name by the first of the queue")
 }
 
+// fairQueuesWhoWaits has claims with NoQueue between others: they overtake nobody,
+// and nobody waits for them.
+func fairQueuesWhoWaits(p *probe) {
+	holder, passing, next := p.turn(), p.turn(), p.turn()
+	passing.NoQueue = true
+	p.mustGrant(holder, "of a free name")
+	if p.mustRefuse(passing, "of a held name, with NoQueue").Queued {
+		p.Fatalf("Try with NoQueue: got Queued, want no place in the queue")
+	}
+	if !p.mustRefuse(next, "of a held name").Queued {
+		p.Fatalf("Try without NoQueue: got no Queued, want a place in the queue")
+	}
+	p.mustRelease(holder, "of the holder")
+	late := p.turn()
+	late.NoQueue = true
+	p.mustRefuse(late, "of a free name for which another is queued, with NoQueue")
+	p.mustGrant(next, "of a free name by the first of the queue")
+	p.mustRelease(next, "of the holder")
+	last := p.turn()
+	p.mustGrant(last, "after claims with NoQueue, of which none is left")
+	p.mustRelease(last, "of the holder")
+	p.mustGrant(late, "of a free name, with NoQueue")
+}
+
 func fairGiveUpLeavesTheQueue(p *probe) {
 	holder, queue := p.queued(4)
 	p.mustRelease(queue[1], "of one in the middle of the queue")

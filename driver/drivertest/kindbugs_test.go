@@ -183,6 +183,22 @@ func fairBugs() []bug {
 		{"has no queue", []string{"Fair/GrantsInOrderOfArrival", "Fair/TryKeepsOnePlace", "Fair/RefusesToOvertake", "Fair/GiveUpLeavesTheQueue", "Fair/GoneWaiterDoesNotBlock"}, changed(func(_ *mutant, c *driver.Claim) {
 			c.Fair = false
 		})},
+		{"queues who does not wait", []string{"Fair/QueuesWhoWaits"}, changed(func(_ *mutant, c *driver.Claim) {
+			c.NoQueue = false
+		})},
+		{"queues nobody", []string{"Fair/QueuesWhoWaits", "Fair/GrantsInOrderOfArrival"}, changed(func(_ *mutant, c *driver.Claim) {
+			c.NoQueue = true
+		})},
+		{"does not say that it queues", []string{"Fair/QueuesWhoWaits"}, func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				o, err := m.Backend.Try(ctx, c)
+				o.Queued = false
+				return o, err
+			}
+		}},
+		{"lets those overtake who do not wait", []string{"Fair/QueuesWhoWaits"}, changed(func(_ *mutant, c *driver.Claim) {
+			c.Fair = c.Fair && !c.NoQueue
+		})},
 		{"sends those who try again to the back", []string{"Fair/GrantsInOrderOfArrival", "Fair/TryKeepsOnePlace", "Fair/WakesTheFirst"}, func(m *mutant) {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				o, err := m.Backend.Try(ctx, c)

@@ -64,6 +64,37 @@ func (b *bench) fairBusy(owners ...string) (reply []any) {
 	return reply
 }
 
+// A claim that does not wait is refused without a place, in a lock that is held and in
+// one that is another's turn.
+func TestFairWithoutAPlace(t *testing.T) {
+	b := newBench(t)
+	passing := fairArgs("b:1")
+	passing[4] = -presence
+	refused := func() {
+		t.Helper()
+		reply, _ := b.run("fair_acquire", fairKeys("b:1"), passing...).([]any)
+		if len(reply) != 4 || reply[0] != int64(0) {
+			t.Fatalf("got %v, want busy, without a place", reply)
+		}
+	}
+	b.fairGrant("a:1")
+	refused()
+	if keys := b.Keys(); len(keys) != 2 { // the lock and its counter
+		t.Fatalf("a refused claim that does not wait left %q", keys)
+	}
+	b.fairBusy("a:2")
+	b.fairReleaseFor("a:1", 0)
+	refused()
+	if queue := b.queue(); len(queue) != 1 || queue[0] != "a:2" {
+		t.Fatalf("got queue %q, want a:2 alone", queue)
+	}
+	b.fairGrant("a:2")
+	b.fairRelease("a:2")
+	if reply := b.run("fair_acquire", fairKeys("b:1"), passing...); !granted(reply) {
+		t.Fatalf("of a free lock: got %v, want a grant", reply)
+	}
+}
+
 // fairRelease runs fair_release, which gives the lock to the next.
 func (b *bench) fairRelease(owner string) {
 	b.t.Helper()

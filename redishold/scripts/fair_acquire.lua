@@ -4,7 +4,8 @@
 -- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 queue, 5 deadlines of
 --        the queue, 6 until when Holdfast's own waiters count as alive
 -- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve, 5 how long
---        a waiter counts as alive after a try, in ms, 6 how long a Redisson
+--        a waiter counts as alive after a try, in ms, negative if the owner does not
+--        wait and needs no place, 6 how long a Redisson
 --        waiter may be silent, in ms, 7 what a waiter's channel begins with,
 --        8 what registrations begin with, '' if nobody asks for the holder's, 9... the
 --        commands to publish with
@@ -12,7 +13,8 @@
 --        {0, pttl, holder, holds, alive, strangers}
 --                                   queued. Of a free lock, whose turn is another's: when to look again.
 --                                   Until when the owner counts as alive; how many before it are not
---                                   Holdfast's. One element more where introduce has something to say
+--                                   Holdfast's. Without these two if the owner does not wait. One
+--                                   element more where introduce has something to say
 --        {-1}                       the key is another kind of lock, or none
 --        {-2, mark}                 the owner was given up or broken
 -- Uses   draw, limit, publish, tick, whose, holder, introduce
@@ -52,7 +54,8 @@ if found[2] then
   return {-1}
 end
 
-local presence, silence, channel = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local presence, silence, channel = math.abs(tonumber(ARGV[5])), tonumber(ARGV[6]), ARGV[7]
+local waits = tonumber(ARGV[5]) > 0
 local day = 86400000
 
 local now = math.floor(tick() / 1000)
@@ -193,21 +196,23 @@ local function remain(left, before)
   return others
 end
 
--- stay lets the owner have a place in the queue, and returns how many of those
--- before it are not Holdfast's.
+-- stay lets the owner have a place in the queue, and returns until when it counts as
+-- alive and how many of those before it are not Holdfast's; nothing if it does not wait.
 local function stay(left)
+  if not waits then
+    return
+  end
   local before = redis.call('LPOS', queue, owner)
   if before then
-    return remain(left, before)
+    return now + presence, remain(left, before)
   end
-  return enqueue(left)
+  return now + presence, enqueue(left)
 end
 
 if pttl ~= -2 then
   local busy = holder(lock, pttl)
   if busy[1] == 0 then -- else there is nothing to queue up for
-    busy[6] = stay(pttl)
-    busy[5] = now + presence
+    busy[5], busy[6] = stay(pttl)
   end
   return introduce(busy, ARGV[8])
 end
@@ -223,10 +228,10 @@ if not head or head == owner then
   return first
 end
 
-local others = stay(0)
+local lives, others = stay(0)
 if dropped then
   -- It may be Redisson's, which listens on its own channel, or Holdfast's.
   publish(9, channel .. head, '0')
   publish(9, channel .. whose(head), '0:0:' .. head)
 end
-return {0, math.max(10, math.min(100, ends - now)), '', '0', now + presence, others}
+return {0, math.max(10, math.min(100, ends - now)), '', '0', lives, others}
