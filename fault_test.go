@@ -60,6 +60,11 @@ func (f *faulty) Release(ctx context.Context, c driver.Claim) error {
 	return f.Backend.Release(ctx, c)
 }
 
+// StartRelease releases in finish.
+func (f *faulty) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+	return func() (int, error) { return -1, f.Release(ctx, c) }
+}
+
 // change changes the functions while the store is in use.
 func (f *faulty) change(fn func()) {
 	f.mu.Lock()

@@ -80,7 +80,7 @@ func (s *twoSteps) Release(ctx context.Context, c driver.Claim) error {
 	return s.faulty.Release(ctx, c)
 }
 
-func (s *twoSteps) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+func (s *twoSteps) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	s.mu.Lock()
 	begin, end := s.begin, s.finish
 	s.mu.Unlock()
@@ -157,7 +157,7 @@ func TestReleaseInTwoSteps(t *testing.T) {
 				synctest.Wait()
 				store.since()
 				mustUnlock(t, last)
-				if whats, _ := store.since(); !slices.Equal(whats, []string{"release"}) {
+				if whats, _ := store.since(); !slices.Equal(whats, []string{"began", "finished"}) {
 					t.Errorf("with nobody behind: got %v, want a release", whats)
 				}
 			})
@@ -215,7 +215,7 @@ func TestOthersMayWait(t *testing.T) {
 	})
 }
 
-// releaseCounter is a store that learns with each release who waits elsewhere.
+// releaseCounter is a store that knows at once who waits elsewhere.
 type releaseCounter struct {
 	*twoSteps
 	others  int
@@ -227,8 +227,9 @@ func (s *releaseCounter) Waiter(c driver.Claim) driver.Waiter {
 	return s.twoSteps.Waiter(c)
 }
 
-func (s *releaseCounter) ReleaseCounted(ctx context.Context, c driver.Claim) (int, error) {
-	return s.others, s.Release(ctx, c)
+func (s *releaseCounter) StartRelease(ctx context.Context, c driver.Claim) func() (int, error) {
+	err := s.Release(ctx, c)
+	return func() (int, error) { return s.others, err }
 }
 
 // Who takes a lock that it has just released lets those go first who wait elsewhere,

@@ -233,6 +233,10 @@ func (f *failing) Release(ctx context.Context, c driver.Claim) error {
 	return f.chronicle.Release(ctx, c)
 }
 
+func (f *failing) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+	return func() (int, error) { return -1, f.Release(ctx, c) }
+}
+
 func TestHistoryTellsOfTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &failing{chronicle: &chronicle{Backend: memhold.New()}}

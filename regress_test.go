@@ -370,6 +370,10 @@ func (s *slow) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
+func (s *slow) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+	return func() (int, error) { return -1, s.Release(ctx, c) }
+}
+
 func TestUnlockOfASlowStore(t *testing.T) {
 	for _, c := range []struct{ ttl, rtt time.Duration }{{30 * time.Second, 600 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {

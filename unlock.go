@@ -117,29 +117,16 @@ func (l *lease) tellOnce(ctx context.Context, c driver.Claim, began instant) err
 	if l.gate == nil {
 		return l.locker.backend.Release(ctx, c)
 	}
+	store, ok := l.locker.backend.(driver.Releaser)
+	if !ok {
+		return l.locker.backend.Release(ctx, c)
+	}
 	here, others := l.gate.waiting()
-	if store, ok := l.locker.backend.(driver.Releaser); ok && here {
-		return l.inTwoSteps(ctx, store, c, others, began)
-	}
-	if store, ok := l.locker.backend.(driver.ReleaseCounter); ok {
-		others, err := store.ReleaseCounted(ctx, c)
-		return l.counted(others, began, err)
-	}
-	return l.locker.backend.Release(ctx, c)
-}
-
-// inTwoSteps releases a name that others of this process wait for.
-func (l *lease) inTwoSteps(ctx context.Context, store driver.Releaser, c driver.Claim, others int, began instant) error {
-	finish := store.BeginRelease(ctx, c)
-	if others == 0 {
+	finish := store.StartRelease(ctx, c)
+	if here && others == 0 {
 		l.vacate(0)
 	}
 	others, err := finish()
-	return l.counted(others, began, err)
-}
-
-// counted ends a release of which so many clients elsewhere heard.
-func (l *lease) counted(others int, began instant, err error) error {
 	if err == nil {
 		chance := l.locker.gates.counted(gateKey{l.name, l.kind}, others)
 		l.vacate(l.locker.yieldFor(others, began, chance))

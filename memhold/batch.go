@@ -15,8 +15,8 @@ func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// BeginRelease releases c at once. It does not know who else waits.
-func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
+// StartRelease releases c at once. It does not know who else waits.
+func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
 	err := b.Release(ctx, c)
 	return func() (int, error) { return -1, err }
 }

@@ -65,7 +65,7 @@ func TestAllocations(t *testing.T) {
 			do   func() error
 		}{
 			{"Release", func() error { return b.Release(t.Context(), c.claim) }},
-			{"BeginRelease", func() error { _, err := b.BeginRelease(t.Context(), c.claim)(); return err }},
+			{"StartRelease", func() error { _, err := b.StartRelease(t.Context(), c.claim)(); return err }},
 		} {
 			got := testing.AllocsPerRun(1000, func() {
 				if out, err := b.Try(t.Context(), c.claim); err != nil || !out.Granted {

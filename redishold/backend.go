@@ -115,14 +115,13 @@ type Backend struct {
 }
 
 var (
-	_ driver.Backend        = (*Backend)(nil)
-	_ driver.Batcher        = (*Backend)(nil)
-	_ driver.Inspector      = (*Backend)(nil)
-	_ driver.Breaker        = (*Backend)(nil)
-	_ driver.Resizer        = (*Backend)(nil)
-	_ driver.Latcher        = (*Backend)(nil)
-	_ driver.Releaser       = (*Backend)(nil)
-	_ driver.ReleaseCounter = (*Backend)(nil)
+	_ driver.Backend   = (*Backend)(nil)
+	_ driver.Batcher   = (*Backend)(nil)
+	_ driver.Inspector = (*Backend)(nil)
+	_ driver.Breaker   = (*Backend)(nil)
+	_ driver.Resizer   = (*Backend)(nil)
+	_ driver.Latcher   = (*Backend)(nil)
+	_ driver.Releaser  = (*Backend)(nil)
 )
 
 // New returns a Backend over conn, which stays the caller's to close. It does no

@@ -21,9 +21,9 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// ReleaseCounted is Release, and returns how many other clients received the message
-// of it, as BeginRelease does.
-func (b *Backend) ReleaseCounted(ctx context.Context, c driver.Claim) (others int, err error) {
+// releaseCounted is Release, and returns how many other clients received the message
+// of it, as StartRelease does.
+func (b *Backend) releaseCounted(ctx context.Context, c driver.Claim) (others int, err error) {
 	info := b.server.known.Load()
 	if info == nil {
 		return -1, b.Release(ctx, c)

@@ -92,7 +92,7 @@ func TestOthersAreRemembered(t *testing.T) {
 		b := New(conn, nil)
 		claim := testClaim("orders")
 		busyTry(t, b)
-		if others, err := b.ReleaseCounted(t.Context(), claim); others != 2 || err != nil {
+		if others, err := b.StartRelease(t.Context(), claim)(); others != 2 || err != nil {
 			t.Fatalf("got %d others and error %v, want 2", others, err)
 		}
 		for i, want := range []time.Duration{turnStep, turnStep, 0} { // also after it has listened in vain, but not much later

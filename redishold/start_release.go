@@ -6,20 +6,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// BeginRelease is Release in two steps: it returns when the call is on its way,
+// StartRelease is Release in two steps: it returns when the call is on its way,
 // so that a Try of the same name that is made after it arrives later, as far as
 // the client can have it so. finish waits for the answer; it must be called, and
 // only once.
 //
 // others is how many other clients received the message of the release, and may
 // be waiting. It is -1 where that is not known: for fair and read-write locks, where
-// waiters poll, for an unsettled claim, with a Conn that is no Beginner, and in a
-// cluster where nobody received it at the node of the lock. Then the release may also
-// be sent by finish only. Backends that share a Conn are one client.
-func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+// waiters poll, for an unsettled claim, and in a
+// cluster where nobody received it at the node of the lock. Finish
+// sends the release where the Conn is no Beginner, and before the server is known. Backends that share a Conn are one client.
+func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
 	if b.beginner == nil || info == nil || c.Unsettled {
-		return b.releaseLater(ctx, c)
+		return func() (int, error) { return b.releaseCounted(ctx, c) }
 	}
 	r, ok := b.releases.Get().(*release)
 	if !ok {
@@ -28,11 +28,6 @@ func (b *Backend) BeginRelease(ctx context.Context, c driver.Claim) (finish func
 	}
 	r.begin(ctx, *info, c)
 	return r.finish
-}
-
-// releaseLater releases c in finish.
-func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
-	return func() (int, error) { return -1, b.Release(ctx, c) }
 }
 
 // release is one on its way.
