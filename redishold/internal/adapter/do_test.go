@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -16,10 +17,11 @@ import (
 // fakeCluster is a client of a cluster in which a key lives on the node whose
 // name it begins with: "a1" on "a:1". Calls answer with what happened to them.
 type fakeCluster struct {
-	single bool              // it is no cluster
-	hang   string            // the node that answers after a minute
-	fail   error             // what all nodes answer instead of a value
-	moved  map[string]string // where the nodes say that a key is: "MOVED 1 b:1"
+	single  bool              // it is no cluster
+	hang    string            // the node that answers after silence
+	silence time.Duration     // 0: a minute
+	fail    error             // what all nodes answer instead of a value
+	moved   map[string]string // where the nodes say that a key is: "MOVED 1 b:1"
 
 	mu      sync.Mutex
 	log     []string // "pipeline a:1 a1 a2"
@@ -146,7 +148,7 @@ func (f *fakeCluster) answer(call *redishold.Call) redishold.Result {
 		return redishold.Result{Err: f.fail}
 	}
 	if f.hang != "" && home(call) == f.hang {
-		time.Sleep(time.Minute)
+		time.Sleep(cmp.Or(f.silence, time.Minute))
 	}
 	return redishold.Result{Value: home(call)}
 }

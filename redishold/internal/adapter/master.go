@@ -3,6 +3,7 @@ package adapter
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -10,9 +11,13 @@ import (
 // errDeposed is no answer: nobody knows whether the node has run the call.
 var errDeposed = errors.New("the node did not answer, and is not the master of the key any more")
 
-// atMaster is Guard for calls with one home. It also gives them up as soon as
-// another node is found to be their master: the former one may be gone without a
-// word, and the time that a call has to answer is better spent at the new one.
+// redirectGrace is how long a call goes on after another node became its master. A
+// slot that moved answers with a redirect, and the client follows it.
+const redirectGrace = 100 * time.Millisecond
+
+// atMaster is Guard for calls with one home. It also gives them up when another node
+// is found to be their master, after redirectGrace: the former one may be gone without
+// a word, and the time that a call has to answer is better spent at the new one.
 func atMaster[T any](ctx context.Context, cluster Cluster, calls []redishold.Call, run func() T) (T, error) {
 	var changed <-chan struct{}
 	if cluster != nil {
@@ -28,6 +33,7 @@ func atMaster[T any](ctx context.Context, cluster Cluster, calls []redishold.Cal
 		answer <- run()
 	}()
 	first := ""
+	var late <-chan time.Time // when the call is given up
 	for {
 		var none T
 		select {
@@ -35,9 +41,13 @@ func atMaster[T any](ctx context.Context, cluster Cluster, calls []redishold.Cal
 			return v, nil
 		case first = <-asked:
 		case <-changed:
-			if changed = cluster.Changed(); first != "" && home() != first {
-				return none, errDeposed
+			if changed = cluster.Changed(); late == nil && first != "" && home() != first {
+				timer := time.NewTimer(redirectGrace)
+				defer timer.Stop()
+				late = timer.C
 			}
+		case <-late:
+			return none, errDeposed
 		case <-ctx.Done():
 			select {
 			case v := <-answer: // both were ready: an answer is worth more than an end
