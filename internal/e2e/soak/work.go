@@ -124,7 +124,7 @@ func (t *turn) judge(ctx context.Context, r history.Request, err error) {
 		}
 	}
 	var refusal *redishold.ReplyError
-	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Text, "OOM ") {
+	if errors.As(err, &refusal) && strings.Contains(refusal.Text, "OOM ") { // Redis 6.2 puts words before it
 		pause(ctx, time.Second) // to the model each of these calls is one whose outcome it does not know
 		return
 	}
