@@ -20,8 +20,10 @@ type acquisition struct {
 	margin time.Duration
 
 	began  instant
-	place  *ticket // nil while the claim stands in no queue of this process
-	given  *hold   // what another goroutine of this process handed on; nil if nothing
+	place  *place // nil while the claim stands in no queue of this process
+	turns  int    // how often its lease may be passed on: only if it had to wait, as others may then
+	start  start  // of clients elsewhere
+	given  *hold  // what another goroutine of this process passed on; nil if nothing
 	waiter driver.Waiter
 	asked  moment // the start of the last try
 
@@ -34,6 +36,7 @@ type acquisition struct {
 	queued   bool           // the store keeps a place for the claim
 	permits  int            // of the semaphore in all, if they are not those of the claim
 	blocked  bool           // it was said that it waits
+	stayed   bool           // it has waited for the store, for all heads of its queue
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
@@ -55,8 +58,8 @@ func (a *acquisition) makeClaim() {
 		NoQueue: a.req.wait == 0,
 		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
 	}
-	if a.place != nil && a.place.takes {
-		a.claim.Tokens += min(a.place.turns, a.locker.handoff.Max)
+	if a.place != nil && a.takesHolds() {
+		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)
 	}
 }
 
@@ -93,51 +96,65 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 // fair claim queues in the store, and one that can be granted beside others asks
 // at once, unless some wait already.
 func (a *acquisition) queue(ctx, waitCtx context.Context) error {
-	gates := &a.locker.gates
-	if a.alone() || !a.kind.exclusive() && a.tries == 0 && !gates.busy(a.gateKey()) {
-		return nil
-	}
-	if a.req.wait == 0 {
-		place, holder, out := gates.enterFree(a.gateKey(), a.takesHolds())
-		if place == nil {
-			a.busyHere(holder, out)
-			return a.busy()
-		}
-		a.place = place
+	if a.alone() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
 		return nil
 	}
 	for {
-		place, head := gates.enter(a.gateKey(), a.takesHolds())
-		if head {
-			a.place = place
+		p, head := a.enter()
+		switch {
+		case head:
+			a.place = p
 			return nil
+		case p == nil:
+			a.busyHere()
+			return a.busy()
 		}
-		a.waitsAt(ctx, place)
-		if !place.wait(waitCtx) {
-			a.busyHere(place.gate.occupant())
-			place.leave()
+		a.waitsAt(ctx, p)
+		given, ok, err := p.Wait(waitCtx)
+		switch {
+		case err != nil:
+			a.busyHere()
+			leave(p)
 			return a.outOfTime(ctx)
-		}
-		if place.hold == nil {
-			a.place = place
+		case !ok:
+			a.place = p
+			a.turn()
 			return nil
-		}
-		given := place.hold
-		place.discard()
-		if given.take() {
+		case given.take():
 			a.given = given
 			return nil
 		} // lost on the way here: back to the queue
 	}
 }
 
+// enter takes a place in the queue, and says whether it is the head's. Where there is a
+// queue, who does not wait gets none.
+func (a *acquisition) enter() (p *place, head bool) {
+	waits := a.req.wait != 0
+	return a.locker.queues.Enter(a.queueKey(), waits, a.takesHolds(), func() queueState {
+		if waits {
+			a.start = a.locker.starts[a.queueKey()]
+			delete(a.locker.starts, a.queueKey())
+		}
+		return queueState{turns: handoffFirst, others: unknown}
+	})
+}
+
+// turn takes note of what was left to this head.
+func (a *acquisition) turn() {
+	a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) {
+		a.turns, a.start = s.turns, s.start
+		s.start = start{}
+	})
+}
+
 // waitsAt says that the claim waits in the queue. An observer that panics must not
 // leave a place there that nobody takes.
-func (a *acquisition) waitsAt(ctx context.Context, place *ticket) {
+func (a *acquisition) waitsAt(ctx context.Context, p *place) {
 	said := false
 	defer func() {
 		if !said {
-			place.leave()
+			leave(p)
 		}
 	}()
 	a.reportWait(ctx)
@@ -148,7 +165,7 @@ func (a *acquisition) waitsAt(ctx context.Context, place *ticket) {
 // for a lock that this process had for long. That nobody made use of it is known only
 // to the store: who runs out of time meanwhile still asks once.
 func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.place.start.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
+	if a.place == nil || a.start.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
 	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
@@ -159,8 +176,7 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 // first. Those who go first have a moment for it; after that the Waiter of the
 // head before, or one of its own if some are known to wait, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
-	others := a.place.start
-	if a.waiter = a.spareWaiter(); a.waiter == nil && others.known && others.until > a.locker.elapsed() {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && a.start.known && a.start.until > a.locker.elapsed() {
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if a.waiter != nil {
@@ -168,7 +184,7 @@ func (a *acquisition) yield(ctx context.Context) bool {
 		defer cancel()
 		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	left := others.until - a.locker.elapsed()
+	left := a.start.until - a.locker.elapsed()
 	return left <= 0 || sleep(ctx, left)
 }
 
@@ -177,13 +193,13 @@ func (a *acquisition) yield(ctx context.Context) bool {
 // those who stand in the queue.
 func (a *acquisition) alone() bool { return a.kind == fair || a.req.beside != "" }
 
-func (a *acquisition) gateKey() gateKey { return gateKey{a.claim.Name, a.kind} }
+func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind} }
 
 // giveUp leaves everything as if the claim had never been made.
 func (a *acquisition) giveUp() {
 	closeWaiter(a.waiter)
 	if a.place != nil {
-		a.place.leave()
+		leave(a.place)
 	}
 	if a.claim.Unsettled || a.held || a.queued {
 		a.locker.cleanUp(a.claim, nil, a.locker.elapsed()+a.claim.TTL)
@@ -303,10 +319,14 @@ func (a *acquisition) settleIn(l *lease) {
 	case a.place == nil:
 		closeWaiter(a.waiter)
 	case a.kind.exclusive():
-		l.gate = a.place.gate
-		a.place.settle(l, a.waiter, a.tries > 1)
+		unused := a.waiter
+		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
+			s.plan(l, a.tries > 1, a.start.until != 0)
+			unused, s.heard = s.leave(a.waiter, waiters), nil
+		})
+		closeWaiter(unused)
 	default:
-		a.place.admit(a.waiter)
+		a.admit()
 	}
 	a.place = nil
 }
@@ -318,7 +338,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.failures, a.last, a.answered = 0, out, true
 	a.queued = a.queued || out.Queued
 	if a.place != nil {
-		a.place.gate.heard(out)
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.heard = &out })
 	}
 	if a.req.wait == 0 {
 		return meanwhile, a.busy()
@@ -354,9 +374,19 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 }
 
 // spareWaiter returns the Waiter of the head before, if it left one.
-func (a *acquisition) spareWaiter() driver.Waiter {
-	if a.place == nil {
-		return nil
+func (a *acquisition) spareWaiter() (w driver.Waiter) {
+	if a.place != nil {
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { w = s.takeSpare() })
 	}
-	return a.place.gate.takeSpare()
+	return w
+}
+
+// leave gives a place in a queue up. What it was given meanwhile goes on to the next one.
+func leave(p *place) {
+	var unused driver.Waiter
+	given, ok := p.Leave(func(s *queueState, n int) { unused = s.unused(n) })
+	closeWaiter(unused)
+	if ok {
+		given.decline()
+	}
 }

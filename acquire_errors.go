@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,14 +80,18 @@ func final(err error) bool {
 }
 
 // busyHere records who of this process is in the way.
-func (a *acquisition) busyHere(holder *lease, out driver.Outcome) {
+func (a *acquisition) busyHere() {
+	var holder *hold
+	var heard *driver.Outcome
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, heard = h, s.heard })
+	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
-		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed()), Held: holder.current().held()}
-	case out.Holder == "":
-		out.Holder = "another goroutine of this process"
+		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.lease.remaining(a.locker.elapsed()), Held: holder.held()}
+	case heard != nil:
+		a.last = *heard
 	}
-	a.last, a.answered = out, true
+	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
 }
 
 func (a *acquisition) busy() error {

@@ -105,7 +105,7 @@ func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
 				}
 				close(end)
 				wg.Wait()
-				if n := len(l.gates.m); n != 0 {
+				if n := queuesOf(l); n != 0 {
 					t.Errorf("%d queues are left", n)
 				}
 			})
@@ -184,7 +184,7 @@ func TestSharedQueueForgetsNobody(t *testing.T) {
 			}
 			_ = l.Drain(t.Context())
 			_ = other.Drain(t.Context())
-			if n := len(l.gates.m) + len(other.gates.m); n != 0 || granted.Load()+gaveUp.Load() != 200 {
+			if n := queuesOf(l) + queuesOf(other); n != 0 || granted.Load()+gaveUp.Load() != 200 {
 				t.Errorf("%d permits: %d queues are left; %d granted, %d gave up", permits, n, granted.Load(), gaveUp.Load())
 			}
 			if _, free, _ := store.Permits(t.Context(), "job"); free != permits {
@@ -232,7 +232,7 @@ func TestStoreInTroubleIsNotStormed(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("it came back, and the last reader had the lock %v later", took)
 		}
-		if n := len(l.gates.m); n != 0 {
+		if n := queuesOf(l); n != 0 {
 			t.Errorf("%d queues are left", n)
 		}
 	})

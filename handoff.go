@@ -1,10 +1,12 @@
 package holdfast
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
 // Handoff bounds how long a lock may go from one goroutine to another of the same
@@ -34,7 +36,7 @@ const (
 	// not run ahead of the clock that they start from.
 	handoffMost = 1024
 
-	// handoffFirst is how often a lock is handed on where nothing is known of the
+	// handoffFirst is how often a lock is passed on where nothing is known of the
 	// queue yet.
 	handoffFirst = 64
 )
@@ -55,22 +57,96 @@ func (o Handoff) withDefaults(info driver.Info) Handoff {
 	return o
 }
 
+// The queues of a Locker pass on holds.
+type (
+	queues = queue.Queues[queueKey, *hold, queueState]
+	place  = queue.Place[queueKey, *hold, queueState]
+)
+
+// queueKey names a queue: the kinds of one name have queues of their own.
+type queueKey struct {
+	name string
+	kind kind
+}
+
+// queueState is what the heads of a queue leave to each other. The mutex of the queues
+// guards it.
+type queueState struct {
+	turns int   // how often the next lease may be passed on
+	start start // of clients elsewhere, until a head has taken note of it
+
+	// others is how many clients elsewhere heard of the last release of the name
+	// from here, and may be waiting for it; unknown if that is not known.
+	others int
+
+	// chance is when clients elsewhere get one, if it is not known whether they wait.
+	// It comes ever later as long as they make no use of it.
+	chance instant
+	vain   int // how many were of no use, one after the other
+
+	// What a head last heard of a holder elsewhere, for those who do not wait;
+	// nil if nothing.
+	heard *driver.Outcome
+
+	// spare is the Waiter of a head before. It stays open while others are queued,
+	// so that a subscription lives on from head to head.
+	spare driver.Waiter
+}
+
+// leave leaves w to the next head, if n wait or ask; else it returns w, to be closed.
+func (s *queueState) leave(w driver.Waiter, n int) (unused driver.Waiter) {
+	if w == nil || n == 0 || s.spare != nil {
+		return w
+	}
+	s.spare = w
+	return nil
+}
+
+// takeSpare returns the Waiter that a head before has left, if it left one.
+func (s *queueState) takeSpare() driver.Waiter {
+	w := s.spare
+	s.spare = nil
+	return w
+}
+
+// unused returns the Waiter that is left to nobody, since only n wait or ask, to be
+// closed.
+func (s *queueState) unused(n int) driver.Waiter {
+	if n > 0 {
+		return nil
+	}
+	return s.takeSpare()
+}
+
+func closeWaiter(w driver.Waiter) {
+	if w != nil {
+		w.Close()
+	}
+}
+
 // takesHolds says that the claim may be given a hold of this process in place of
 // one of its own.
 func (a *acquisition) takesHolds() bool {
 	return a.kind == plain && !a.req.leased && a.locker.handoff.Max > 0
 }
 
-// handOn gives the lease to the next goroutine in the queue, if there is one and
-// it has not been handed on for too long. It returns false, and has changed
+// passOn passes the lease on to the next goroutine in the queue, if there is one and
+// it has not been passed on for too long. It returns false, and has changed
 // nothing, if not.
-func (h *hold) handOn() bool {
+func (h *hold) passOn() bool {
 	l := h.lease
-	return l.gate != nil && l.kind == plain && !l.fixed && l.gate.pass(l, h)
+	if l.queue == nil || l.kind != plain || l.fixed {
+		return false
+	}
+	var contexts map[*derived]struct{}
+	return l.queue.Pass(h, func() (next *hold, ok bool) {
+		next, contexts = l.replace(h)
+		return next, next != nil
+	}, func() { cancelAll(contexts, ErrUnlocked) })
 }
 
 // replace ends h and returns the hold that follows it, and h's contexts, or nil
-// if the lease has to go back to the store. gates.mu is held.
+// if the lease has to go back to the store. The mutex of the queues is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	now, bounds := l.locker.now(), l.locker.handoff
 	l.mu.Lock()
@@ -93,6 +169,45 @@ func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	return next, contexts
 }
 
+// decline gives back a hold that nobody wants any more, to the next in the queue
+// or to the store.
+func (h *hold) decline() {
+	if !h.passOn() {
+		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
+	}
+}
+
+// letNext lets the next goroutine of this process ask for the name, since the lease is
+// over. Only the first call for a lease counts.
+func (l *lease) letNext() {
+	if l.queue != nil {
+		l.letNextAfter(func(*queueState) instant { return 0 })
+	}
+}
+
+// letNextAfter is letNext where clients elsewhere may go first: until tells until when.
+// It returns false if the next one was let in before.
+func (l *lease) letNextAfter(until func(*queueState) instant) bool {
+	l.mu.Lock()
+	done, h, turns := l.vacated, l.holder, l.locker.handoff.turnsNext(l.turns, l.turnsLeft)
+	l.vacated = true
+	l.mu.Unlock()
+	if done { // without the mutex that all goroutines share
+		return false
+	}
+	var unused driver.Waiter
+	l.queue.Next(h, func(s *queueState, waiters int) {
+		then := until(s)
+		s.turns, s.start = turns, start{then, s.others > 0}
+		if waiters == 0 && then != 0 {
+			l.locker.remember(queueKey{l.name, l.kind}, s.start)
+		}
+		unused = s.unused(waiters)
+	})
+	closeWaiter(unused)
+	return true
+}
+
 // turnsNext is for how many turns to reserve tokens where the last block served
 // used of them, and left were left. Tokens come from the server's clock in µs, and
 // a turn takes longer than that: those that are used cannot run ahead of it, but
@@ -105,10 +220,97 @@ func (o Handoff) turnsNext(used, left int32) int {
 	return min(max(want, handoffFirst), o.Max)
 }
 
-// decline gives back a hold that nobody wants any more, to the next in the queue
-// or to the store.
-func (h *hold) decline() {
-	if !h.handOn() {
-		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
+// sendRelease makes the first call of a release, and lets the next goroutine of this
+// process ask, if the store says who else waits. Where goroutines of this process wait
+// and nobody else does, the next of them asks as soon as the release is on its way: its
+// try arrives behind it. Where others wait, they go first.
+func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began instant) error {
+	store, ok := l.locker.backend.(driver.Releaser)
+	if l.queue == nil || !ok {
+		return l.locker.backend.Release(ctx, c)
 	}
+	key, others := queueKey{l.name, l.kind}, unknown
+	if l.queue.Waits() {
+		l.locker.queues.Do(key, func(_ *hold, s *queueState) { others = s.others })
+	}
+	finish := store.StartRelease(ctx, c)
+	if others == 0 {
+		l.letNext()
+	}
+	others, err := finish()
+	if err == nil && !l.letNextAfter(func(s *queueState) instant {
+		s.others = others
+		return l.locker.yieldFor(others, began, s.chance)
+	}) {
+		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
+	}
+	return err
+}
+
+// Clients elsewhere that wait for a name go first when it was released here.
+
+const (
+	// How long other clients go first when a lock came back: some round trips, as
+	// long as the release took, and a moment for each of those that are known to wait.
+	yieldTrips = 3
+	yieldLeast = 200 * time.Microsecond
+	yieldEach  = time.Millisecond
+	yieldMost  = 5 * time.Millisecond
+
+	// vainMost bounds how much later a chance comes that nobody makes use of: it comes
+	// after eight times Handoff.For.
+	vainMost = 3
+
+	// unknown is a number of waiting clients that nobody has counted.
+	unknown = -1
+
+	// startsMost bounds the names that are remembered, see Locker.remember.
+	startsMost = 1024
+)
+
+// start is how clients elsewhere go first.
+type start struct {
+	until instant // 0 if they do not
+	known bool    // that some wait
+}
+
+// yieldFor returns until when clients elsewhere go first after a release that began at
+// began, 0 if they need not. Where it is not known whether others wait, they do so
+// from chance on.
+func (l *Locker) yieldFor(others int, began, chance instant) instant {
+	if others == 0 {
+		return 0
+	}
+	now, least := l.elapsed(), yieldLeast
+	switch {
+	case others > 0:
+		least = time.Duration(others) * yieldEach
+	case now < chance:
+		return 0
+	}
+	return now + min(max(yieldTrips*(now-began), least), yieldMost)
+}
+
+// plan sets when clients elsewhere get a chance after a grant: they came before it, or
+// had a chance, or it is the first for long.
+func (s *queueState) plan(l *lease, cameFirst, hadChance bool) {
+	switch {
+	case cameFirst:
+		s.vain = 0
+	case hadChance:
+		s.vain = min(s.vain+1, vainMost)
+	case s.chance != 0:
+		return
+	}
+	s.chance = l.first.since + min(l.locker.handoff.For, time.Hour)<<s.vain
+}
+
+// remember keeps until when clients elsewhere go first for a name that nobody of this
+// process waits for: who asks for it next may be the one who has just released it.
+// The mutex of the queues is held.
+func (l *Locker) remember(key queueKey, s start) {
+	if len(l.starts) >= startsMost {
+		clear(l.starts) // which costs those who wait elsewhere one chance
+	}
+	l.starts[key] = s
 }

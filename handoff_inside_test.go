@@ -205,8 +205,8 @@ func TestLossDuringTheHandoff(t *testing.T) {
 			t.Errorf("the former holder: got %v, want ErrUnlocked", err)
 		}
 		synctest.Wait()
-		if n := len(c.l.gates.m); n != 0 {
-			t.Errorf("%d gates left", n)
+		if n := queuesOf(c.l); n != 0 {
+			t.Errorf("%d queues left", n)
 		}
 	})
 }
@@ -327,26 +327,29 @@ func TestDroppedLockInAChain(t *testing.T) {
 	}
 }
 
-// queued returns how many stand in the line for a name.
-func queued(l *Locker, name string) (n int) {
-	l.gates.mu.Lock()
-	defer l.gates.mu.Unlock()
-	q := l.gates.m[gateKey{name, plain}]
-	for t := (*ticket)(nil); q != nil; n++ {
-		if t == nil {
-			t = q.first
-		} else {
-			t = t.next
-		}
-		if t == nil {
-			return n
+// queuesOf returns how many queues there are for the name job.
+func queuesOf(l *Locker) (n int) {
+	for k := plain; k <= permit; k++ {
+		if l.queues.Do(queueKey{"job", k}, func(*hold, *queueState) {}) {
+			n++
 		}
 	}
-	return 0
+	return n
 }
 
-// Tickets and gates are used again, and carry nothing over.
-func TestWhatIsUsedAgainIsEmpty(t *testing.T) {
+// queued returns how many wait or ask for a name.
+func queued(l *Locker, name string) (found int) {
+	l.queues.Scan(1, func(key queueKey, _ instant, n int) {
+		if key == (queueKey{name, plain}) {
+			found = n
+		}
+	})
+	return found
+}
+
+// Places and queues are used again, and carry nothing over: who leaves at any moment
+// leaves nothing behind.
+func TestQueuesAreUsedAgain(t *testing.T) {
 	for _, most := range []int{64, -1} {
 		synctest.Test(t, func(t *testing.T) { useAgain(t, newCrew(t, &Options{Handoff: Handoff{Max: most}})) })
 	}
@@ -372,17 +375,7 @@ func useAgain(t *testing.T, c *crew) {
 			}
 		}
 	}
-	c.l.gates.mu.Lock()
-	defer c.l.gates.mu.Unlock()
-	if len(c.l.gates.m) != 0 || len(c.l.gates.tickets) == 0 || len(c.l.gates.gates) == 0 {
-		t.Errorf("%d gates in use, %d tickets and %d gates to be used again", len(c.l.gates.m), len(c.l.gates.tickets), len(c.l.gates.gates))
-	}
-	for _, ticket := range c.l.gates.tickets {
-		if len(ticket.ready) != 0 || *ticket != ticketOf(ticket) {
-			t.Errorf("a ticket to be used again: %+v", ticket)
-		}
+	if n, owner := queuesOf(c.l), c.owner(); n != 0 || owner != "" {
+		t.Errorf("%d queues are left, held by %q", n, owner)
 	}
 }
-
-// ticketOf is a ticket as a new one is.
-func ticketOf(t *ticket) ticket { return ticket{ready: t.ready} }

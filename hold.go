@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// hold is a lease in the hands of one holder. The keeper, the gate and contexts
+// hold is a lease in the hands of one holder. The keeper, the queue and contexts
 // refer to it; the user has a *Lock that refers to it, so that a Lock that was
 // dropped without Unlock can be noticed.
 type hold struct {

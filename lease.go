@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
 // lease is a granted claim: what this process has of a name in the store. The
 // keeper renews it. One hold at a time has it; see replace.
 type lease struct {
 	locker *Locker
-	gate   *gate // the queue that it keeps waiting; nil if none
+	queue  *queue.Queue[queueKey, *hold, queueState] // that it keeps waiting; nil if none
 
 	// The claim.
 	name, owner, beside string
@@ -30,7 +31,7 @@ type lease struct {
 
 	// What follows is guarded by mu, but for renewing, which is the keeper's.
 	over    bool // it is lost or given back
-	vacated bool
+	vacated bool // the next goroutine of this process was let in
 	cleaned bool // the clean-up after a loss was started
 	mu      sync.Mutex
 
@@ -188,7 +189,7 @@ func (l *lease) loseWith(reason driver.Reason, cause error, first func()) error 
 	}
 	cancelAll(contexts, err)
 	l.locker.keeper.remove(l)
-	l.vacate(0)
+	l.letNext()
 	l.releaseSession(reason)
 	return err
 }
@@ -210,19 +211,6 @@ func (l *lease) finish(only *hold, err error) (ended *hold, contexts map[*derive
 	h.err = err
 	contexts, h.contexts = h.contexts, nil
 	return h, contexts, err
-}
-
-// vacate lets the next goroutine of this process ask for the name. Clients elsewhere
-// go first until then.
-func (l *lease) vacate(then instant) {
-	l.mu.Lock()
-	done := l.vacated
-	l.vacated = true
-	turns := l.locker.handoff.turnsNext(l.turns, l.turnsLeft)
-	l.mu.Unlock()
-	if !done && l.gate != nil {
-		l.gate.vacate(then, turns)
-	}
 }
 
 // once reports true the first time.

@@ -94,7 +94,7 @@ func (k *Lock) release() error {
 	k.net.Stop()
 	h := k.hold
 	var err error
-	if k.owned == nil && h.handOn() {
+	if k.owned == nil && h.passOn() {
 		h.lease.locker.reportRelease(h, nil)
 	} else {
 		err = h.unlock(&k.releasing)
@@ -110,7 +110,7 @@ func (h *hold) dropped() {
 	}
 	l := h.lease
 	l.locker.keeper.remove(l)
-	l.vacate(0)
+	l.letNext()
 	l.releaseSession(driver.Expired)
 	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
 		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",

@@ -27,7 +27,8 @@ type Locker struct {
 	id     string // a random UUID; with a number it makes an owner
 	number atomic.Int64
 
-	gates      gates
+	queues     queues
+	starts     map[queueKey]start // see remember; the mutex of the queues guards it
 	keeper     keeper
 	reports    reports
 	diary      *diary // nil without Options.History
@@ -48,9 +49,8 @@ func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
 	}
-	l := &Locker{backend: b, info: b.Info(), id: newUUID(), epoch: time.Now().Add(-time.Second)} // so that no instant is 0
+	l := &Locker{backend: b, info: b.Info(), id: newUUID(), starts: make(map[queueKey]start), epoch: time.Now().Add(-time.Second)} // so that no instant is 0
 	l.settings, l.invalid = opts.settings(l.info)
-	l.gates.init()
 	l.keeper.init(l)
 	l.reports.init(l)
 	l.keepHistory()

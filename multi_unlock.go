@@ -58,7 +58,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	for _, i := range at {
 		k := ks[i]
 		k.net.Stop()
-		if k.hold.handOn() {
+		if k.hold.passOn() {
 			passed = append(passed, k.hold)
 		} else if errs[i] = k.hold.finish(); errs[i] == nil {
 			claims, ended = append(claims, k.hold.lease.claim(now)), append(ended, i)
@@ -70,7 +70,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	}
 	defer func() { // also if the store's code panics
 		for _, i := range ended {
-			ks[i].hold.lease.vacate(0)
+			ks[i].hold.lease.letNext()
 		}
 	}()
 	ctx := l.bound(context.Background(), min(until-now, releaseLimit(l.ttl, 0)))
@@ -83,7 +83,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	for j, i := range ended { // first what others wait for
 		h, err := ks[i].hold, answers[j]
 		if err == nil || isGone(err) {
-			h.lease.vacate(0)
+			h.lease.letNext()
 			continue
 		}
 		wg.Go(func() { errs[i] = h.released(claims[j], l.settleFor(claims[j], err, h.lease.unlockBy(now))) })

@@ -103,7 +103,7 @@ func (r *reports) collect(now instant) driver.Report {
 	}
 	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.Held, a.Held) })
 
-	waits := l.gates.old(now)
+	waits := r.waits(now)
 	report.MoreWaits = waits.more
 	for _, one := range waits.list {
 		report.Waits = append(report.Waits, driver.ReportedWait{
@@ -144,49 +144,21 @@ func (k *keeper) old(before instant) oldest[*lease] {
 
 // waitedFor is a queue in which somebody waits.
 type waitedFor struct {
-	key   gateKey
+	key   queueKey
 	since instant
 	count int
 }
 
-// old returns the queues in which somebody has waited for a heartbeat or longer, of
-// many those with the longest wait. A wait counts from when it is first seen here:
-// the clock is not read for each that begins.
-func (g *gates) old(now instant) oldest[waitedFor] {
+// waits returns the queues in which somebody has waited for a heartbeat or longer, of
+// many those with the longest wait.
+func (r *reports) waits(now instant) oldest[waitedFor] {
 	found := oldest[waitedFor]{most: reportWaits}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := 0
-	for _, q := range g.m { // queues that come or go while the mutex is not held may be missed
-		if w, ok := q.waits(now); ok && now-w.since >= heartbeat {
-			found.add(w, func(w waitedFor) instant { return w.since })
+	r.locker.queues.Scan(now, func(key queueKey, since instant, n int) {
+		if now-since >= heartbeat {
+			found.add(waitedFor{key, since, n}, func(w waitedFor) instant { return w.since })
 		}
-		if n++; n%lookChunk == 0 {
-			g.mu.Unlock()
-			g.mu.Lock()
-		}
-	}
+	})
 	return found
-}
-
-// waits says who waits in the queue, and since when: whoever asks the store at its
-// head, and those behind. The mutex is held.
-func (q *queue) waits(now instant) (w waitedFor, ok bool) {
-	for t := q.last; t != nil && t.seen == 0; t = t.prev {
-		t.seen = now
-	}
-	w = waitedFor{key: q.key, count: q.waiters}
-	switch {
-	case q.holder == nil:
-		if q.asking == 0 {
-			q.asking = now
-		}
-		w.since = q.asking
-		w.count += q.inside
-	case q.first != nil:
-		w.since = q.first.seen
-	}
-	return w, w.count > 0
 }
 
 // oldest is a list of the oldest, the oldest first.

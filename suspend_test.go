@@ -131,8 +131,8 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 			}
 		}
 		synctest.Wait() // the bubble ends with a panic if a goroutine is left
-		if n := len(l.gates.m); n != 0 {
-			t.Errorf("%d gates left", n)
+		if n := queuesOf(l); n != 0 {
+			t.Errorf("%d queues left", n)
 		}
 		time.Sleep(2 * tickCap)
 		synctest.Wait()

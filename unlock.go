@@ -75,19 +75,17 @@ func mayBeKept(reason driver.Reason) bool {
 	return reason == driver.Unreachable || reason == driver.Expired
 }
 
-// tell releases the claim and vacates the gate. Where goroutines of this process
-// wait and nobody else does, the next of them asks as soon as the release is on
-// its way: its try arrives behind it. Where others wait, they go first.
+// tell releases the claim, and lets the next goroutine of this process ask.
 func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
-	defer l.vacate(0) // also if the store's code panics
+	defer l.letNext() // also if the store's code panics
 	began := l.locker.elapsed()
 	until := l.unlockBy(began)
 	bound.Init(context.Background(), l.locker.at(min(until, began+releaseLimit(c.TTL, 0))))
 	defer bound.End()
-	err := l.tellOnce(bound, c, began)
+	err := l.sendRelease(bound, c, began)
 	answered := err == nil || isGone(err)
 	if answered {
-		l.vacate(0)
+		l.letNext()
 	}
 	l.locker.reportCall(bound, OpRelease, &c, began, err)
 	if answered {
@@ -110,26 +108,4 @@ func (l *Locker) settleFor(c driver.Claim, err error, until instant) error {
 	ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
 	defer cancel()
 	return l.settleAfter(ctx, c, err)
-}
-
-// tellOnce makes the first call of a release.
-func (l *lease) tellOnce(ctx context.Context, c driver.Claim, began instant) error {
-	if l.gate == nil {
-		return l.locker.backend.Release(ctx, c)
-	}
-	store, ok := l.locker.backend.(driver.Releaser)
-	if !ok {
-		return l.locker.backend.Release(ctx, c)
-	}
-	here, others := l.gate.waiting()
-	finish := store.StartRelease(ctx, c)
-	if here && others == 0 {
-		l.vacate(0)
-	}
-	others, err := finish()
-	if err == nil {
-		chance := l.locker.gates.counted(gateKey{l.name, l.kind}, others)
-		l.vacate(l.locker.yieldFor(others, began, chance))
-	}
-	return err
 }

@@ -1,0 +1,518 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What follows compares Queues with a model that is too simple to be wrong: a list of
+// waiters, a set of heads, a value. Each step is one call of one goroutine; calls are
+// atomic, so sequences of steps are all that goroutines can do to each other. What Pass
+// does ahead of the receiver is a step of its own.
+
+// stage is how far a goroutine of the model is.
+type stage int
+
+const (
+	out     stage = iota
+	waiting       // among the waiters
+	called        // has its turn, and does not know it
+	asking        // knows it
+	coming        // a value was passed to it; Pass is not done yet
+	given         // a value was passed to it
+	holding
+)
+
+// actor is a goroutine of the model, and what it has of the queue.
+type actor struct {
+	stage   stage
+	accepts bool
+	number  int // in the order of arrival
+
+	place *Place[string, int, int]
+	queue *Queue[string, int, int]
+	value int // that it holds, or that was passed to it
+	ended []value
+}
+
+// value is one that was held, and where.
+type value struct {
+	v     int
+	queue *Queue[string, int, int]
+}
+
+// world is the model and what it is compared with.
+type world struct {
+	t      *testing.T
+	queues Queues[string, int, int]
+	actors []*actor
+
+	line    []int // waiters, in order
+	stayer  int   // the head that stays; -1 if none does
+	held    int
+	left    int // what heads leave to each other
+	values  int // so many were made
+	arrived int
+	due     int         // so many functions are yet to be called
+	got     map[int]int // how often each value was returned
+	finish  func()      // ends the Pass that is under way
+	trace   []string
+}
+
+func newWorld(t *testing.T, actors int) *world {
+	w := &world{t: t, stayer: -1, got: map[int]int{}}
+	for i := range actors {
+		w.actors = append(w.actors, &actor{accepts: i != 2})
+	}
+	return w
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\nafter: %s", fmt.Sprintf(format, args...), strings.Join(w.trace, ", "))
+}
+
+func (w *world) heads() (n int) {
+	for _, a := range w.actors {
+		if a.stage == called || a.stage == asking {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) inUse() bool { return len(w.line) > 0 || w.heads() > 0 || w.held != 0 }
+
+// step is something that an actor can do.
+type step struct {
+	name string
+	do   func(w *world, i int)
+}
+
+var (
+	enter    = step{"enter", (*world).enter}
+	learn    = step{"learn", (*world).learn}
+	leave    = step{"leave", (*world).leave}
+	hold     = step{"hold", (*world).hold}
+	stay     = step{"stay", (*world).stay}
+	admitOne = step{"admit 1", func(w *world, i int) { w.admit(i, 1) }}
+	admitAll = step{"admit all", func(w *world, i int) { w.admit(i, 9) }}
+	pass     = step{"pass", (*world).pass}
+	passed   = step{"passed", func(w *world, _ int) { w.endPass() }}
+	next     = step{"next", (*world).next}
+)
+
+// steps returns what an actor can do now.
+func (w *world) steps(i int) []step {
+	switch w.actors[i].stage {
+	case out:
+		return []step{enter}
+	case waiting, coming:
+		return []step{leave}
+	case called, given:
+		return []step{learn, leave}
+	case asking:
+		if w.heads() > 1 {
+			return []step{leave, stay, admitOne, admitAll}
+		}
+		return []step{hold, leave, stay, admitOne, admitAll}
+	default:
+		return []step{pass, next}
+	}
+}
+
+func (w *world) enter(i int) {
+	a := w.actors[i]
+	begun := false
+	begin := func() int { begun = true; w.left += 100; return w.left }
+	free := !w.inUse()
+	if !free {
+		if p, head := w.queues.Enter("key", false, true, nil); p != nil || head {
+			w.fail("a place for one who does not wait: %+v, %v", p, head)
+		}
+	}
+	place, head := w.queues.Enter("key", !free, a.accepts, begin)
+	a.place = place
+	if begun != free || head != free {
+		w.fail("in use: %v; begun: %v, head: %v", !free, begun, head)
+	}
+	if head {
+		a.stage, a.number = asking, 0
+		return
+	}
+	w.arrived++
+	a.stage, a.number = waiting, w.arrived
+	w.line = append(w.line, i)
+}
+
+// over is a context that has ended, so that Wait does not wait.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// learn waits, which returns at once.
+func (w *world) learn(i int) {
+	a := w.actors[i]
+	v, ok, err := a.place.Wait(over)
+	switch {
+	case err != nil, ok != (a.stage == given):
+		w.fail("Wait: %d, %v, %v", v, ok, err)
+	case ok:
+		w.receive(a, v)
+	default:
+		a.stage = asking
+	}
+}
+
+func (w *world) receive(a *actor, v int) {
+	if v != a.value {
+		w.fail("received %d, want %d", v, a.value)
+	}
+	if w.got[v]++; w.got[v] != 1 {
+		w.fail("%d was received %d times", v, w.got[v])
+	}
+	a.stage, a.place = holding, nil
+}
+
+// after returns a function that expects so many to be left.
+func (w *world) after(want int) func(*int, int) {
+	w.due++
+	return func(left *int, n int) {
+		if n != want || *left != w.left {
+			w.fail("%d wait or ask, %d is left; want %d, %d", n, *left, want, w.left)
+		}
+		w.due--
+		w.left++
+		*left++
+	}
+}
+
+func (w *world) leave(i int) {
+	a := w.actors[i]
+	if a.stage == coming { // Leave waits for it
+		w.endPass()
+	}
+	if a.stage == given {
+		v, ok := a.place.Leave(func(*int, int) { w.fail("called for who was given a value") })
+		if !ok {
+			w.fail("Leave did not return what was passed on")
+		}
+		w.receive(a, v)
+		return
+	}
+	remain := len(w.line) + w.heads() - 1
+	head := a.stage != waiting
+	if _, ok := a.place.Leave(w.after(remain)); ok {
+		w.fail("Leave returned what nobody has passed on")
+	}
+	if !head {
+		w.line = slices.DeleteFunc(w.line, func(j int) bool { return j == i })
+	}
+	a.stage, a.place = out, nil
+	if head {
+		w.headIsGone(i)
+	}
+}
+
+// headIsGone lets the next one in if that was the only head.
+func (w *world) headIsGone(i int) {
+	if w.stayer == i {
+		w.stayer = -1
+	}
+	if w.heads() == 0 && w.held == 0 {
+		w.letIn(1)
+	}
+}
+
+func (w *world) letIn(n int) {
+	for ; n > 0 && len(w.line) > 0; n-- {
+		w.actors[w.line[0]].stage = called
+		w.line = w.line[1:]
+	}
+}
+
+func (w *world) hold(i int) {
+	a := w.actors[i]
+	w.values++
+	a.value = w.values
+	a.queue = a.place.Hold(a.value, w.after(len(w.line)))
+	a.stage, a.place, w.held = holding, nil, a.value
+	if w.stayer == i {
+		w.stayer = -1
+	}
+}
+
+func (w *world) stay(i int) {
+	a := w.actors[i]
+	want := w.stayer == -1 || w.stayer == i
+	if got := a.place.Stay(); got != want {
+		w.fail("Stay: got %v", got)
+	}
+	if want {
+		w.stayer = i
+		return
+	}
+	a.stage = waiting
+	at := 0
+	for at < len(w.line) && w.actors[w.line[at]].number < a.number {
+		at++
+	}
+	w.line = slices.Insert(w.line, at, i)
+}
+
+func (w *world) admit(i, n int) {
+	a := w.actors[i]
+	remain := len(w.line) + w.heads() - 1
+	a.place.Admit(n, w.after(remain))
+	w.letIn(n)
+	a.stage, a.place = out, nil
+	w.headIsGone(i)
+}
+
+// pass begins to pass on, up to the moment before the receiver may go on.
+func (w *world) pass(i int) {
+	a := w.actors[i]
+	queue, former := a.queue, a.value
+	w.values++
+	v := w.values
+	want := len(w.line) > 0 && w.actors[w.line[0]].accepts
+	ahead, resume, ended := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
+	go func() {
+		ended <- queue.Pass(former, func() (int, bool) { return v, true }, func() { close(ahead); <-resume })
+	}()
+	select {
+	case <-ahead:
+	case ok := <-ended:
+		if ok || want {
+			w.fail("Pass: got %v, want %v", ok, want)
+		}
+		return
+	}
+	if !want {
+		w.fail("passed on although nobody takes it")
+	}
+	b := w.actors[w.line[0]]
+	w.line = w.line[1:]
+	b.stage, b.value, b.queue = coming, v, queue
+	w.held = v
+	w.end(a)
+	w.finish = func() {
+		close(resume)
+		if !<-ended {
+			w.fail("Pass: got false after it had passed on")
+		}
+		b.stage = given
+	}
+}
+
+func (w *world) endPass() {
+	w.finish()
+	w.finish = nil
+}
+
+// end is the end of an actor's hold.
+func (w *world) end(a *actor) {
+	a.ended = append(a.ended, value{a.value, a.queue})
+	a.ended = a.ended[max(len(a.ended)-3, 0):]
+	a.stage, a.queue, a.value = out, nil, 0
+}
+
+func (w *world) next(i int) {
+	a := w.actors[i]
+	if !a.queue.Next(a.value, w.after(len(w.line))) {
+		w.fail("Next: got false")
+	}
+	w.end(a)
+	w.held = 0
+	w.letIn(1)
+}
+
+// do does a step and compares.
+func (w *world) do(i int, s step) {
+	w.trace = append(w.trace, fmt.Sprintf("%d %s", i, s.name))
+	s.do(w, i)
+	w.compare()
+}
+
+// all returns what can be done now: one step of one actor.
+func (w *world) all() (of []int, steps []step) {
+	if w.finish != nil {
+		of, steps = append(of, 0), append(steps, passed)
+	}
+	for i, a := range w.actors {
+		for _, s := range w.steps(i) {
+			if s.name == pass.name && w.finish != nil { // one at a time is enough
+				continue
+			}
+			of, steps = append(of, i), append(steps, s)
+		}
+		if a.arrivedNever() { // those who have done nothing yet are all alike
+			break
+		}
+	}
+	return of, steps
+}
+
+func (a *actor) arrivedNever() bool { return a.stage == out && a.number == 0 && len(a.ended) == 0 }
+
+// compare looks at everything.
+func (w *world) compare() {
+	if w.due != 0 {
+		w.fail("%d functions that were passed in were not called", w.due)
+	}
+	var held, left int
+	found := w.queues.Do("key", func(h int, l *int) { held, left = h, *l })
+	if found != w.inUse() || held != w.held || found && left != w.left {
+		w.fail("found %v, %d is held, %d left; want %v, %d, %d", found, held, left, w.inUse(), w.held, w.left)
+	}
+	for _, a := range w.actors {
+		w.compareActor(a)
+	}
+	if q := w.queues.inUse["key"]; q != nil {
+		w.compareQueue(q)
+	}
+	w.compareUnused()
+}
+
+// compareActor tries what must change nothing.
+func (w *world) compareActor(a *actor) {
+	if a.stage == waiting || a.stage == coming {
+		if v, ok, err := a.place.Wait(over); err == nil {
+			w.fail("Wait of a waiter: %d, %v", v, ok)
+		}
+	}
+	none := func() (int, bool) { return 0, false }
+	for _, old := range a.ended {
+		if old.queue.Next(old.v, func(*int, int) { w.fail("called for what is over") }) ||
+			old.queue.Pass(old.v, func() (int, bool) { w.fail("asked for what is over"); return none() }, nil) {
+			w.fail("%d is over, and was let go of once more", old.v)
+		}
+	}
+	if a.stage == holding && (a.queue.Pass(a.value, none, nil) || a.queue.Waits() != (len(w.line) > 0)) {
+		w.fail("passed on against the will of the holder, or %v", a.queue.Waits())
+	}
+}
+
+// compareQueue compares a queue with the model.
+func (w *world) compareQueue(q *Queue[string, int, int]) {
+	if q.heads != w.heads() || q.heads > 0 == (q.held != 0) || int(q.waiters.Load()) != len(w.line) {
+		w.fail("%d heads, %d waiters, %d is held; want %d, %d, %d", q.heads, q.waiters.Load(), q.held, w.heads(), len(w.line), w.held)
+	}
+	before := q.ends
+	for k, i := range w.line {
+		p := w.actors[i].place
+		if before.next != p || p.prev != before || p.queue != q || p.head || p.given != 0 {
+			w.fail("place %d of the waiters is not that of %d: %+v", k, i, p)
+		}
+		before = p
+	}
+	if before.next != q.ends || q.ends.prev != before {
+		w.fail("there are more waiters than %v", w.line)
+	}
+	if stayer := w.stayer; stayer < 0 != (q.stayer == nil) || stayer >= 0 && q.stayer != w.actors[stayer].place {
+		w.fail("%+v stays, want that of %d", q.stayer, stayer)
+	}
+}
+
+// compareUnused looks at what is kept to be used again.
+func (w *world) compareUnused() {
+	used := map[any]bool{}
+	for _, a := range w.actors {
+		used[a.place] = true
+	}
+	for _, p := range w.queues.places {
+		if used[p] || len(p.ready) > 0 || *p != (Place[string, int, int]{ready: p.ready}) {
+			w.fail("a place to be used again: %+v", p)
+		}
+		used[p] = true
+	}
+	for _, q := range w.queues.queues {
+		if used[q] || q == w.queues.inUse["key"] || q.use != (use[string, int, int]{}) || q.waiters.Load() != 0 || q.ends.next != q.ends || q.ends.prev != q.ends {
+			w.fail("a queue to be used again: %+v", &q.use)
+		}
+		used[q] = true
+	}
+}
+
+// endAll lets all of them come to their end: nobody gives up, and nobody is forgotten.
+func (w *world) endAll() {
+	if w.finish != nil {
+		w.do(0, passed)
+	}
+	for range 3 * len(w.actors) {
+		for i, a := range w.actors {
+			switch a.stage {
+			case called, given:
+				w.do(i, learn)
+			case asking:
+				w.do(i, leave)
+			case holding:
+				w.do(i, next)
+			}
+		}
+	}
+	for i, a := range w.actors {
+		if a.stage != out {
+			w.fail("%d was forgotten, at stage %d", i, a.stage)
+		}
+	}
+	w.compare()
+}
+
+// Every sequence of so many steps that three goroutines can take.
+func TestEveryInterleaving(t *testing.T) {
+	depth := 8
+	if testing.Short() {
+		depth = 7
+	}
+	sequences := 0
+	var explore func(path []int)
+	explore = func(path []int) {
+		w := newWorld(t, 3)
+		for _, choice := range path {
+			of, steps := w.all()
+			w.do(of[choice], steps[choice])
+		}
+		if len(path) < depth {
+			of, _ := w.all()
+			n := len(of)
+			if w.finish != nil {
+				w.endPass()
+			}
+			for choice := range n {
+				explore(append(path[:len(path):len(path)], choice))
+			}
+			return
+		}
+		sequences++
+		w.endAll()
+	}
+	explore(nil)
+	t.Logf("%d sequences of %d steps", sequences, depth) // 400,614 of 10 take ten seconds
+	if sequences < 1000 {
+		t.Error("so few are not all")
+	}
+}
+
+// Long random sequences of more goroutines.
+func TestRandomInterleavings(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t, 6)
+		for range 2000 {
+			of, steps := w.all()
+			choice := r.IntN(len(of))
+			w.do(of[choice], steps[choice])
+			if len(w.trace) > 100 {
+				w.trace = slices.Delete(w.trace, 0, 50)
+			}
+		}
+		w.endAll()
+	}
+}
