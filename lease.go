@@ -13,6 +13,8 @@ import (
 
 // lease is a granted claim: what this process has of a name in the store. The
 // keeper renews it. One hold at a time has it; see replace.
+//
+// Lock order: keeper.mu, or the mutex of Locker.queues, before lease.mu; never both.
 type lease struct {
 	locker *Locker
 	queue  *queue.Queue[queueKey, *hold, queueState] // that it keeps waiting; nil if none

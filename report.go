@@ -20,7 +20,7 @@ const (
 	// So many holds and waits are told, the oldest of them.
 	reportHolds = 64
 	reportWaits = 32
-	// lookChunk is how many leases or queues are looked at before those who lock
+	// lookChunk is how many leases are looked at before those who lock
 	// and unlock may go on.
 	lookChunk = 512
 )
