@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // patienceWithErrors is how often TryLock asks a store that does not answer.
@@ -19,11 +20,11 @@ type acquisition struct {
 	claim  driver.Claim
 	margin time.Duration
 
-	began  instant
+	began  clock.Instant
 	place  *ticket // nil while the claim stands in no queue of this process
 	given  *hold   // what another goroutine of this process handed on; nil if nothing
 	waiter driver.Waiter
-	asked  moment // the start of the last try
+	asked  clock.Moment // the start of the last try
 
 	tries    int
 	failures int            // in a row, without an answer
@@ -39,7 +40,7 @@ type acquisition struct {
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 	*a = acquisition{locker: l, kind: k, req: r, margin: l.margin}
 	if r.wait != forever || l.observed(context.Background()) { // else nobody asks, and clocks are not cheap
-		a.began = l.elapsed()
+		a.began = l.clock.Now()
 	}
 	a.claim.Name = name
 	if r.leased {
@@ -66,7 +67,7 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	waitCtx := ctx
 	if a.req.wait != forever && a.req.wait > 0 {
 		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithDeadline(ctx, a.locker.at(a.began+a.req.wait))
+		waitCtx, cancel = context.WithDeadline(ctx, a.locker.clock.Time(a.began+a.req.wait))
 		defer cancel()
 	}
 	if err := a.queue(ctx, waitCtx); err != nil {
@@ -160,7 +161,7 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 // head before, or one of its own if some are known to wait, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
 	others := a.place.start
-	if a.waiter = a.spareWaiter(); a.waiter == nil && others.known && others.until > a.locker.elapsed() {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && others.known && others.until > a.locker.clock.Now() {
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if a.waiter != nil {
@@ -168,7 +169,7 @@ func (a *acquisition) yield(ctx context.Context) bool {
 		defer cancel()
 		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	left := others.until - a.locker.elapsed()
+	left := others.until - a.locker.clock.Now()
 	return left <= 0 || sleep(ctx, left)
 }
 
@@ -186,7 +187,7 @@ func (a *acquisition) giveUp() {
 		a.place.leave()
 	}
 	if a.claim.Unsettled || a.held || a.queued {
-		a.locker.cleanUp(a.claim, nil, a.locker.elapsed()+a.claim.TTL)
+		a.locker.cleanUp(a.claim, nil, a.locker.clock.Now()+a.claim.TTL)
 	}
 }
 
@@ -194,7 +195,7 @@ func (a *acquisition) giveUp() {
 // again; busy, wait.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
-		a.asked = a.locker.now()
+		a.asked = a.locker.clock.Read()
 		tryCtx := waitCtx
 		if a.tries == 0 {
 			tryCtx = ctx
@@ -204,7 +205,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err == nil && out.Granted {
 			lock = a.granted(a.asked, out)
 		}
-		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.mono, err)
+		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, err)
 		switch {
 		case lock != nil:
 			return lock, nil
@@ -246,8 +247,8 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // granted makes a hold of the claim. It returns nil if so much of the lease has
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
-func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
-	out.ValidFor = min(out.ValidFor, longest)
+func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
+	out.ValidFor = min(out.ValidFor, clock.Longest)
 	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
 	if a.tooLate(start, out, margin) {
 		a.claim.Unsettled = true
@@ -268,14 +269,14 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	if !out.Granted || a.req.leased || a.claim.Unsettled {
 		return nil
 	}
-	out.ValidFor = min(out.ValidFor, longest)
+	out.ValidFor = min(out.ValidFor, clock.Longest)
 	margin := min(a.margin, out.ValidFor/10)
 	switch {
 	case a.tooLate(a.asked, out, margin):
 		return nil
 	case margin < a.margin && a.locker.marginChosen: // the holder needs so long to stop
 		return nil
-	case a.locker.now().ahead(a.asked) > margin/2: // suspended while it waited: only the store knows
+	case a.locker.clock.Read().Suspended(a.asked, margin/2): // while it waited: only the store knows
 		return nil
 	}
 	return a.hold(a.asked, out, margin)
@@ -283,13 +284,13 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 
 // tooLate says that so much of a lease that began at start has passed that a hold
 // of it would be over soon.
-func (a *acquisition) tooLate(start moment, out driver.Outcome, margin time.Duration) bool {
-	return start.mono+out.ValidFor-margin-a.locker.elapsed() < (out.ValidFor-margin)/2
+func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin time.Duration) bool {
+	return start.Mono+out.ValidFor-margin-a.locker.clock.Now() < (out.ValidFor-margin)/2
 }
 
 // hold makes a hold of a lease that began at start.
-func (a *acquisition) hold(start moment, out driver.Outcome, margin time.Duration) *Lock {
-	l := newLease(a, start, start.mono+out.ValidFor-margin, out)
+func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
+	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)
 	a.settleIn(l)
 	a.locker.keeper.add(l)

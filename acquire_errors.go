@@ -82,7 +82,7 @@ func final(err error) bool {
 func (a *acquisition) busyHere(holder *lease, out driver.Outcome) {
 	switch {
 	case holder != nil:
-		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.elapsed()), Held: holder.current().held()}
+		out = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(a.locker.clock.Now()), Held: holder.current().held()}
 	case out.Holder == "":
 		out.Holder = "another goroutine of this process"
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -34,9 +35,9 @@ func (l *Locker) Drain(ctx context.Context) error {
 // first, if that is not nil. It goes on until the release is certain, or until the
 // store has dropped the claim by itself, which is at until. It never uses a caller's
 // context, which is often over when clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim, first error, until instant) {
+func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
 	l.background.Go(func() {
-		ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
+		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
 		err := l.settleAfter(ctx, c, first)
 		switch settled := err == nil || isGone(err); {
@@ -95,7 +96,7 @@ func releaseLimit(ttl time.Duration, failures int) time.Duration {
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
 	attempt := l.bound(ctx, releaseLimit(c.TTL, failures))
 	defer attempt.End()
-	began := l.elapsed()
+	began := l.clock.Now()
 	err := l.backend.Release(attempt, c)
 	l.reportCall(ctx, OpRelease, &c, began, err)
 	return err

@@ -72,18 +72,18 @@ func (h *hold) handOn() bool {
 // replace ends h and returns the hold that follows it, and h's contexts, or nil
 // if the lease has to go back to the store. gates.mu is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
-	now, bounds := l.locker.now(), l.locker.handoff
+	now, bounds := l.locker.clock.Read(), l.locker.handoff
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch left := l.deadline - now.mono; {
+	switch left := l.deadline - now.Mono; {
 	case h.err != nil || l.holds != 1,
-		l.turnsLeft == 0 || now.mono-l.first.since >= bounds.For,
+		l.turnsLeft == 0 || now.Mono-l.first.since >= bounds.For,
 		left < (l.ttl-l.locker.margin)/2 || l.suspended(now): // as a grant that comes so late is not kept
 		return nil, nil
 	}
 	l.turns++
 	l.turnsLeft--
-	next = &hold{lease: l, since: now.mono}
+	next = &hold{lease: l, since: now.Mono}
 	if l.fenced {
 		next.token = h.token + 1
 	}

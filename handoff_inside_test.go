@@ -219,7 +219,7 @@ func TestNoHandoffInDoubt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ahead atomic.Int64
 				c := newCrew(t, nil)
-				c.l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				c.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 				held := c.chained()
 				owner := c.owner()
 				c.enter()
@@ -260,7 +260,7 @@ func TestHandoffAfterTheDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		c := newCrew(t, &Options{Handoff: Handoff{For: time.Hour}})
-		c.l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		c.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		held := c.chained()
 		owner := c.owner()
 		ahead.Store(int64(time.Hour))

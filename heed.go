@@ -33,7 +33,7 @@ func (k *keeper) hint(owner string) {
 	defer k.mu.Unlock()
 	for _, l := range k.leases {
 		if l.owner == owner {
-			k.renewAt(l, k.locker.elapsed())
+			k.renewAt(l, k.locker.clock.Now())
 			return
 		}
 	}

@@ -144,7 +144,7 @@ func (d *diary) fits(h driver.Happening) bool {
 	if h.Step.Rare() {
 		return len(d.pending) < chapterMost+chapterReserved
 	}
-	now := d.locker.elapsed()
+	now := d.locker.clock.Now()
 	d.room = min(chapterMost, d.room+(now-d.counted).Seconds()*sustained)
 	d.counted = now
 	if d.room < 1 {

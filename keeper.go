@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 const (
@@ -37,14 +39,13 @@ type keeper struct {
 
 	mu     sync.Mutex
 	leases schedule
-	clock  suspendClock
-	timer  *time.Timer // nil before the first lease
-	next   instant     // when it fires; 0 if it does not
+	watch  clock.Watch
+	timer  *time.Timer   // nil before the first lease
+	next   clock.Instant // when it fires; 0 if it does not
 }
 
 func (k *keeper) init(l *Locker) {
 	k.locker = l
-	k.clock.locker = l
 }
 
 // period is the time between two renewals.
@@ -57,7 +58,7 @@ func (k *keeper) periodOf(l *lease, validFor time.Duration) time.Duration {
 }
 
 // onGrid moves a moment back to one at which renewals of this period are gathered.
-func onGrid(t instant, period time.Duration) instant {
+func onGrid(t clock.Instant, period time.Duration) clock.Instant {
 	return t.Truncate(max(period/gridPerPeriod, 1))
 }
 
@@ -69,18 +70,18 @@ func (k *keeper) add(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !l.fixed {
-		period := k.periodOf(l, l.ends-l.proven.mono)
-		l.renewing.renewAt = onGrid(l.proven.mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
-		if now := k.locker.elapsed(); l.ends-l.proven.mono < l.ttl/2 {
+		period := k.periodOf(l, l.ends-l.proven.Mono)
+		l.renewing.renewAt = onGrid(l.proven.Mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
+		if now := k.locker.clock.Now(); l.ends-l.proven.Mono < l.ttl/2 {
 			l.renewing.renewAt = now + (l.deadline-now)/3
 		}
 	}
 	if len(k.leases) == 0 {
-		k.clock.last = l.proven
+		k.watch.Start(l.proven)
 	}
 	l.plan()
 	heap.Push(&k.leases, l)
-	k.arm(k.locker.elapsed()) // not proven, which may be a second ago: the timer would fire as much later
+	k.arm(k.locker.clock.Now()) // not proven, which may be a second ago: the timer would fire as much later
 }
 
 // remove drops a lease. A call that carries it may still be under way.
@@ -100,16 +101,16 @@ func (k *keeper) remove(l *lease) {
 func (k *keeper) hurry(l *lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.renewAt(l, k.locker.elapsed())
+	k.renewAt(l, k.locker.clock.Now())
 }
 
 // renewAt plans the next renewal of l. The mutex is held.
-func (k *keeper) renewAt(l *lease, t instant) {
+func (k *keeper) renewAt(l *lease, t clock.Instant) {
 	l.renewing.renewAt = t
 	if l.renewing.index >= 0 {
 		l.plan()
 		heap.Fix(&k.leases, int(l.renewing.index))
-		k.arm(k.locker.elapsed())
+		k.arm(k.locker.clock.Now())
 	}
 }
 
@@ -155,7 +156,7 @@ func (k *keeper) trouble(l *lease) error {
 
 // arm sets the timer for what is due first, if that is before it fires anyway.
 // The mutex is held.
-func (k *keeper) arm(now instant) {
+func (k *keeper) arm(now clock.Instant) {
 	if len(k.leases) == 0 {
 		return
 	}
@@ -188,15 +189,15 @@ func (k *keeper) collect() (batches [][]*lease, over []*lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.next = 0
-	now := k.locker.now()
-	if k.clock.jumped(now) {
-		k.allDue(now.mono)
+	now := k.locker.clock.Read()
+	if k.watch.Suspended(now, k.locker.margin/2) { // a smaller step is what the margin is for
+		k.allDue(now.Mono)
 	}
 	var due []*lease
-	for len(k.leases) > 0 && k.leases[0].renewing.due <= now.mono {
+	for len(k.leases) > 0 && k.leases[0].renewing.due <= now.Mono {
 		l := k.leases[0]
 		switch {
-		case now.mono >= l.until():
+		case now.Mono >= l.until():
 			heap.Pop(&k.leases)
 			if f := l.renewing.flight; f != nil {
 				f.leave()
@@ -213,7 +214,7 @@ func (k *keeper) collect() (batches [][]*lease, over []*lease) {
 	if len(k.leases) > 0 {
 		k.locker.reports.start()
 	}
-	k.arm(now.mono)
+	k.arm(now.Mono)
 	return inBatches(due), over
 }
 
@@ -241,7 +242,7 @@ func inBatches(due []*lease) (batches [][]*lease) {
 }
 
 // allDue plans the renewal of every hold for now. The mutex is held.
-func (k *keeper) allDue(now instant) {
+func (k *keeper) allDue(now clock.Instant) {
 	for _, l := range k.leases {
 		l.renewing.renewAt = now
 		l.plan()
@@ -271,13 +272,13 @@ func (f *flight) leave() {
 
 // renewing is what the keeper knows of a lease. It is guarded by keeper.mu.
 type renewing struct {
-	index    int32   // in the schedule; -1 if not in it
-	failures int32   // in a row
-	due      instant // when to look at the lease: to renew it, or at its deadline
-	renewAt  instant // when to renew it; 0 for never, or not before the flight ends
-	flight   *flight // the call that carries it; nil if none
-	err      error   // the last failure
-	paused   bool    // its count is being changed: no renewal meanwhile
+	index    int32         // in the schedule; -1 if not in it
+	failures int32         // in a row
+	due      clock.Instant // when to look at the lease: to renew it, or at its deadline
+	renewAt  clock.Instant // when to renew it; 0 for never, or not before the flight ends
+	flight   *flight       // the call that carries it; nil if none
+	err      error         // the last failure
+	paused   bool          // its count is being changed: no renewal meanwhile
 
 	// reporting is true while the observer or the log is busy with a renewal of the
 	// lease. Others are not reported meanwhile: a slow observer must not fall behind
@@ -319,19 +320,4 @@ func (s *schedule) Pop() any {
 	*s = old[:len(old)-1]
 	l.renewing.index = -1
 	return l
-}
-
-// suspendClock notices that the wall clock ran ahead of the monotonic clock,
-// which stands still while the machine is suspended.
-type suspendClock struct {
-	locker *Locker
-	last   moment
-}
-
-// jumped reports whether that happened since the last call. A small step is the
-// business of Options.Margin.
-func (c *suspendClock) jumped(now moment) bool {
-	ahead := now.ahead(c.last)
-	c.last = now
-	return ahead > c.locker.margin/2
 }

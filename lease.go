@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // lease is a granted claim: what this process has of a name in the store. The
@@ -39,11 +40,11 @@ type lease struct {
 	turns     int32 // how often it was handed on
 	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
-	proven     moment  // start of the last call that proved the lease
-	countsFrom instant // since when the lease counts: proven, or when a grant while waiting was heard of
-	ends       instant // until then the store keeps it for certain
-	mayEnd     instant // until then the store may keep it: by the last call that was sent
-	deadline   instant // when it counts as lost: Margin before ends
+	proven     clock.Moment  // start of the last call that proved the lease
+	countsFrom clock.Instant // since when the lease counts: proven, or when a grant while waiting was heard of
+	ends       clock.Instant // until then the store keeps it for certain
+	mayEnd     clock.Instant // until then the store may keep it: by the last call that was sent
+	deadline   clock.Instant // when it counts as lost: Margin before ends
 
 	holder *hold
 	first  hold
@@ -51,27 +52,27 @@ type lease struct {
 	renewing renewing
 }
 
-func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome) *lease {
+func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
 	c := &a.claim
 	l := &lease{
 		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, unsettled: c.Unsettled,
 		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
-		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
+		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
-	l.mayEnd = max(l.ends, start.mono+l.ttl)
+	l.mayEnd = max(l.ends, start.Mono+l.ttl)
 	if !l.fenced {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.renewing.index = -1
-	l.countsFrom = a.locker.elapsed()
+	l.countsFrom = a.locker.clock.Now()
 	l.first = hold{lease: l, token: out.Token, since: l.countsFrom, taken: true}
 	l.holder = &l.first
 	return l
 }
 
 // claim returns what was granted, as the next call should send it.
-func (l *lease) claim(now instant) driver.Claim {
+func (l *lease) claim(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := driver.Claim{
@@ -87,7 +88,7 @@ func (l *lease) claim(now instant) driver.Claim {
 
 // extension is the claim of a renewal that is sent now. Whatever becomes of its
 // answer, the store may keep the lease until it ends.
-func (l *lease) extension(now instant) driver.Claim {
+func (l *lease) extension(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,23 +97,21 @@ func (l *lease) extension(now instant) driver.Claim {
 }
 
 // latest returns until when the store may keep the lease.
-func (l *lease) latest() instant {
+func (l *lease) latest() clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mayEnd
 }
 
 // suspended says that by the wall clock the lease is over although it is not by
-// the monotonic clock. Go's monotonic clock stands still while a machine is
-// suspended, and the wall clock may just have been set: only the store knows.
-// The mutex is held.
-func (l *lease) suspended(now moment) bool {
-	return now.ahead(l.proven) > l.deadline-now.mono
+// the monotonic clock: only the store knows. The mutex is held.
+func (l *lease) suspended(now clock.Moment) bool {
+	return now.Suspended(l.proven, l.deadline-now.Mono)
 }
 
 // remaining returns how long the lease counts if it is not renewed; 0 if it is
 // over.
-func (l *lease) remaining(now instant) time.Duration {
+func (l *lease) remaining(now clock.Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
@@ -130,8 +129,8 @@ type renewal struct {
 
 // renewed records that a call which started at start proved the lease. One with
 // a fixed end is not extended by it.
-func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, held bool) {
-	now := l.locker.elapsed()
+func (l *lease) renewed(start clock.Moment, validFor time.Duration) (found renewal, held bool) {
+	now := l.locker.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over || now >= l.deadline {
@@ -140,9 +139,9 @@ func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, he
 	found = renewal{margin: l.deadline - now, left: l.ends - now, late: l.late(now)}
 	l.proven = start
 	if !l.fixed {
-		validFor = min(validFor, longest)
-		l.countsFrom = start.mono
-		l.ends = start.mono + validFor
+		validFor = min(validFor, clock.Longest)
+		l.countsFrom = start.Mono
+		l.ends = start.Mono + validFor
 		l.deadline = l.ends - l.locker.marginOf(validFor)
 	}
 	return found, true
@@ -152,7 +151,7 @@ func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, he
 // count. It compares a lease with itself: a store may grant one for a short time. A
 // lease with a fixed end is not extended, so nothing of it can be late. The mutex is
 // held.
-func (l *lease) late(now instant) bool {
+func (l *lease) late(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
@@ -214,7 +213,7 @@ func (l *lease) finish(only *hold, err error) (ended *hold, contexts map[*derive
 
 // vacate lets the next goroutine of this process ask for the name. Clients elsewhere
 // go first until then.
-func (l *lease) vacate(then instant) {
+func (l *lease) vacate(then clock.Instant) {
 	l.mu.Lock()
 	done := l.vacated
 	l.vacated = true
@@ -242,7 +241,7 @@ func (l *lease) current() *hold {
 }
 
 // until returns the deadline.
-func (l *lease) until() instant {
+func (l *lease) until() clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.deadline
@@ -254,9 +253,9 @@ var errSuspended = errors.New("the wall clock ran past the end of the lease (a s
 // state returns nil while h has the lease. It compares clocks itself rather than
 // trust a timer that may fire late.
 func (l *lease) state(h *hold) error {
-	now := l.locker.now()
+	now := l.locker.clock.Read()
 	l.mu.Lock()
-	err, over, doubt := h.err, now.mono >= l.deadline, l.suspended(now)
+	err, over, doubt := h.err, now.Mono >= l.deadline, l.suspended(now)
 	l.mu.Unlock()
 	switch {
 	case err != nil:

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // Locker takes locks from one store, as one client. It may be used by any
@@ -33,12 +33,7 @@ type Locker struct {
 	diary      *diary // nil without Options.History
 	background background.Group
 	permits    sync.Map // by name: how many permits a semaphore has, of which it was warned
-
-	epoch time.Time
-
-	// wall reads the wall clock, instead of the system's: tests move it. See
-	// lease.suspended.
-	wall func() time.Time
+	clock      *clock.Clock
 }
 
 // New returns a Locker that keeps its locks in b. It does no I/O. Options that
@@ -48,7 +43,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
 	}
-	l := &Locker{backend: b, info: b.Info(), id: newUUID(), epoch: time.Now().Add(-time.Second)} // so that no instant is 0
+	l := &Locker{backend: b, info: b.Info(), id: newUUID(), clock: clock.New()}
 	l.settings, l.invalid = opts.settings(l.info)
 	l.gates.init()
 	l.keeper.init(l)
@@ -104,35 +99,8 @@ func (l *Locker) check(name string) error {
 	return nil
 }
 
-// instant is a time by the monotonic clock, counted from Locker.epoch: a third
-// of the size of a time.Time.
-type instant = time.Duration
-
-// moment is an instant by both clocks, read together.
-type moment struct {
-	mono instant
-	wall time.Duration // since 1970
-}
-
-func (l *Locker) elapsed() instant { return time.Since(l.epoch) }
-
-func (l *Locker) now() moment {
-	now := time.Now()
-	m := moment{mono: now.Sub(l.epoch), wall: time.Duration(now.UnixNano())}
-	if l.wall != nil {
-		m.wall = time.Duration(l.wall().UnixNano())
-	}
-	return m
-}
-
-// at returns the time of an instant.
-func (l *Locker) at(i instant) time.Time { return l.epoch.Add(i) }
-
-// ahead returns by how much the wall clock has run ahead of the monotonic clock
-// from before until m.
-func (m moment) ahead(before moment) time.Duration {
-	return (m.wall - before.wall) - (m.mono - before.mono)
-}
+// instant is a time by the monotonic clock.
+type instant = clock.Instant
 
 // nextOwner returns an owner that was never used before.
 func (l *Locker) nextOwner() string {

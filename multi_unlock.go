@@ -53,7 +53,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 			l.reportRelease(h, nil)
 		}
 	}()
-	now := l.elapsed()
+	now := l.clock.Now()
 	until := now + attemptMin // the batch ends with the longest lease
 	for _, i := range at {
 		k := ks[i]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // EventKind says what an Event reports.
@@ -89,7 +90,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	}
 	e := Event{
 		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
-		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
+		Waited: a.locker.clock.Now() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
 		e.Token, e.owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
@@ -103,7 +104,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
-			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.elapsed()-a.began)
+			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.clock.Now()-a.began)
 	}
 }
 
@@ -164,17 +165,17 @@ func (a *acquisition) reportWake(ctx context.Context, notified bool) {
 
 // reportCall reports a call that has just ended. Whoever made it records the answer
 // first: the observer may be slow.
-func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began instant, err error) {
+func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
 	if l.observe != nil {
 		l.emit(ctx, l.callEvent(op, c, began, err))
 	}
 }
 
-func (l *Locker) callEvent(op string, c *driver.Claim, began instant, err error) Event {
+func (l *Locker) callEvent(op string, c *driver.Claim, began clock.Instant, err error) Event {
 	if l.observe == nil {
 		return Event{}
 	}
-	return Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: l.elapsed() - began, Err: err}
+	return Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: l.clock.Now() - began, Err: err}
 }
 
 // reportDoubt says how it ended that a call had no answer.

@@ -270,9 +270,9 @@ func (o *owned) confirm() {
 	if !l.locker.info.Caps.Counts {
 		return
 	}
-	now := l.locker.elapsed()
+	now := l.locker.clock.Now()
 	wait := min(unlockWait, max(l.until()-now, 0))
-	ctx, cancel := context.WithDeadline(context.Background(), l.locker.at(now+wait))
+	ctx, cancel := context.WithDeadline(context.Background(), l.locker.clock.Time(now+wait))
 	defer cancel()
 	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
 	e := o.tree.enter(m.treeKey())

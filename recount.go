@@ -55,8 +55,8 @@ func (l *lease) setHolds(count int) {
 // record makes one call that records the count of this moment.
 func (h *hold) record(ctx context.Context, failures int) error {
 	l := h.lease
-	start := l.locker.now()
-	c := l.extension(start.mono)
+	start := l.locker.clock.Read()
+	c := l.extension(start.Mono)
 	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
 	defer attempt.End()
 	answers, err := l.locker.backend.Renew(attempt, []driver.Claim{c})
@@ -67,7 +67,7 @@ func (h *hold) record(ctx context.Context, failures int) error {
 	if err == nil {
 		err = answers[0].Err
 	}
-	defer l.locker.reportCall(ctx, OpRenew, &c, start.mono, called)
+	defer l.locker.reportCall(ctx, OpRenew, &c, start.Mono, called)
 	if isGone(err) {
 		return l.lose(reasonOf(err), err)
 	}

@@ -55,7 +55,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 		var ahead atomic.Int64
 		store := &spoilt{Backend: memhold.New()}
 		l := New(store, nil)
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		store.change(func() {
 			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				out, err := store.Backend.Try(ctx, c)
@@ -90,7 +90,7 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 		var ahead atomic.Int64
 		store := &spoilt{Backend: memhold.New()}
 		l := New(store, nil)
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		lock, err := l.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // renew makes one call for a batch of leases and records the answers. It runs
@@ -38,7 +39,7 @@ var errPanic = errors.New("the renewal panicked")
 
 // renewalCall is a call of Renew that has ended.
 type renewalCall struct {
-	start   moment
+	start   clock.Moment
 	answers []driver.Renewal // one for each claim, unless err says why there are none
 	err     error
 	event   Event // for the observer
@@ -49,16 +50,16 @@ func (k *keeper) call(batch []*lease) (c renewalCall) {
 	k.mu.Lock()
 	f, failures := batch[0].renewing.flight, batch[0].renewing.failures
 	k.mu.Unlock()
-	c.start = k.locker.now()
+	c.start = k.locker.clock.Read()
 	claims := make([]driver.Claim, len(batch))
 	for i, l := range batch {
-		claims[i] = l.extension(c.start.mono)
+		claims[i] = l.extension(c.start.Mono)
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			c.err = fmt.Errorf("%w: %v", errPanic, p)
 		}
-		c.event = k.locker.callEvent(OpRenew, &claims[0], c.start.mono, c.err)
+		c.event = k.locker.callEvent(OpRenew, &claims[0], c.start.Mono, c.err)
 	}()
 	ctx := k.locker.bound(f.ctx, attemptTimeout(k.locker.ttl, int(failures)))
 	defer ctx.End()
@@ -102,7 +103,7 @@ func (k *keeper) record(batch []*lease, call renewalCall, reports *renewalReport
 		case isGone(answer.Err):
 			before := events
 			events = nil
-			found.margin = l.remaining(k.locker.elapsed())
+			found.margin = l.remaining(k.locker.clock.Now())
 			_ = l.loseWith(reasonOf(answer.Err), answer.Err, func() {
 				k.locker.emitAll(before)
 				k.locker.reportRenewal(found)
@@ -127,7 +128,7 @@ func (k *keeper) record(batch []*lease, call renewalCall, reports *renewalReport
 	}
 }
 
-func (k *keeper) succeeded(l *lease, start moment, validFor time.Duration) (renewal, bool) {
+func (k *keeper) succeeded(l *lease, start clock.Moment, validFor time.Duration) (renewal, bool) {
 	found, held := l.renewed(start, validFor)
 	if !held {
 		return found, false
@@ -137,7 +138,7 @@ func (k *keeper) succeeded(l *lease, start moment, validFor time.Duration) (rene
 	l.renewing.failures, l.renewing.err = 0, nil
 	if !l.fixed && l.renewing.renewAt == 0 { // else the clock jumped meanwhile, and it is due again
 		period := k.periodOf(l, validFor)
-		l.renewing.renewAt = onGrid(start.mono+period, period)
+		l.renewing.renewAt = onGrid(start.Mono+period, period)
 	}
 	return found, true
 }
@@ -148,7 +149,7 @@ func (k *keeper) failed(l *lease, err error) (left time.Duration) {
 	defer k.mu.Unlock()
 	l.renewing.failures++
 	l.renewing.err = err
-	now := k.locker.elapsed()
+	now := k.locker.clock.Now()
 	l.renewing.renewAt = now + retryDelay(int(l.renewing.failures), min(pollCap, k.period()/4))
 	return l.remaining(now)
 }

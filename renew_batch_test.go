@@ -66,7 +66,7 @@ func TestFrozenNodeSharesNoCall(t *testing.T) {
 		store := &frozenNode{Backend: memhold.New(), failed: make(map[string]bool)}
 		l := New(store, &Options{TTL: 30 * time.Second})
 		var ahead atomic.Int64
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		var locks []*Lock
 		for i := range 100 {
 			for _, node := range []string{"healthy", "frozen"} {

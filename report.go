@@ -53,7 +53,7 @@ func (r *reports) start() {
 
 // beat tells what there is to tell, and once that there is no more.
 func (r *reports) beat() {
-	report := r.collect(r.locker.elapsed())
+	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
 	if some || r.told {
 		r.send(report)

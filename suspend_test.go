@@ -20,7 +20,7 @@ func TestSuspendedMachineAsksBeforeItTrusts(t *testing.T) {
 				var ahead atomic.Int64
 				store := memhold.New()
 				l := New(store, nil)
-				l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 				lock, err := l.Lock(t.Context(), "job")
 				if err != nil {
 					t.Fatal(err)
@@ -54,7 +54,7 @@ func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
 		var ahead atomic.Int64
 		store := memhold.New()
 		l := New(store, nil)
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		lock, err := l.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestWallClockStepsAreHarmless(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ahead atomic.Int64
 			l := New(memhold.New(), nil)
-			l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			lock, err := l.Lock(t.Context(), "job")
 			if err != nil {
 				t.Fatal(err)
@@ -153,14 +153,14 @@ func TestDeadlineNeedsNoTimer(t *testing.T) {
 			"Err":         func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
 			"Remaining":   func(k *Lock) bool { return k.Remaining() == 0 },
 			"Context":     func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
-			"a late call": func(k *Lock) bool { _, held := k.hold.lease.renewed(l.now(), time.Hour); return !held },
+			"a late call": func(k *Lock) bool { _, held := k.hold.lease.renewed(l.clock.Read(), time.Hour); return !held },
 		} {
 			k, err := l.Lock(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			k.hold.lease.mu.Lock()
-			k.hold.lease.deadline = l.elapsed()
+			k.hold.lease.deadline = l.clock.Now()
 			k.hold.lease.mu.Unlock()
 			if !look(k) {
 				t.Errorf("%s says that a lock past its deadline is held", name)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -19,7 +20,7 @@ func (h *hold) unlock(bound *deadline.Context) error {
 	if err := h.finish(); err != nil {
 		return err
 	}
-	c := h.lease.claim(h.lease.locker.elapsed())
+	c := h.lease.claim(h.lease.locker.clock.Now())
 	return h.released(c, h.lease.tell(bound, c))
 }
 
@@ -43,12 +44,12 @@ func (h *hold) released(c driver.Claim, err error) error {
 	case isGone(err):
 		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
 	case errors.Is(err, driver.ErrClosed):
-		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
+		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
-		until := l.releasedBy(l.locker.elapsed())
+		until := l.releasedBy(l.locker.clock.Now())
 		l.locker.cleanUp(c, err, until)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
-			c.Name, coarse(max(until-l.locker.elapsed(), 0)), err)
+			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
 	}
 	l.locker.reportRelease(h, err)
 	return err
@@ -62,7 +63,7 @@ func (h *hold) unlockEnded(err error) error {
 	if !errors.As(err, &lost) {
 		return fmt.Errorf("unlock %q: %w", l.name, err)
 	}
-	now := l.locker.elapsed()
+	now := l.locker.clock.Now()
 	if until := l.releasedBy(now); until > now && mayBeKept(lost.Reason) && l.once() {
 		l.locker.cleanUp(l.claim(now), nil, until)
 	}
@@ -80,9 +81,9 @@ func mayBeKept(reason driver.Reason) bool {
 // its way: its try arrives behind it. Where others wait, they go first.
 func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 	defer l.vacate(0) // also if the store's code panics
-	began := l.locker.elapsed()
+	began := l.locker.clock.Now()
 	until := l.unlockBy(began)
-	bound.Init(context.Background(), l.locker.at(min(until, began+releaseLimit(c.TTL, 0))))
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+releaseLimit(c.TTL, 0))))
 	defer bound.End()
 	err := l.tellOnce(bound, c, began)
 	answered := err == nil || isGone(err)
@@ -98,7 +99,7 @@ func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 
 // unlockBy is when an Unlock that begins now returns: with the lease, though not
 // before a store that is near could have answered.
-func (l *lease) unlockBy(now instant) instant {
+func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return min(max(l.ends, now+attemptMin), now+unlockWait)
@@ -106,14 +107,14 @@ func (l *lease) unlockBy(now instant) instant {
 
 // settleFor goes on with a release whose first call ended with err, for as long
 // as Unlock waits.
-func (l *Locker) settleFor(c driver.Claim, err error, until instant) error {
-	ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
+func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error {
+	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 	defer cancel()
 	return l.settleAfter(ctx, c, err)
 }
 
 // tellOnce makes the first call of a release.
-func (l *lease) tellOnce(ctx context.Context, c driver.Claim, began instant) error {
+func (l *lease) tellOnce(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	if l.gate == nil {
 		return l.locker.backend.Release(ctx, c)
 	}

@@ -27,7 +27,7 @@ func (l *Locker) yieldFor(others int, began, chance instant) instant {
 	if others == 0 {
 		return 0
 	}
-	now, least := l.elapsed(), yieldLeast
+	now, least := l.clock.Now(), yieldLeast
 	switch {
 	case others > 0:
 		least = time.Duration(others) * yieldEach
