@@ -1,16 +1,13 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
-
-// patienceWithErrors is how often TryLock asks a store that does not answer.
-const patienceWithErrors = 3
 
 // acquisition is one claim on its way from the first try to a hold.
 type acquisition struct {
@@ -165,12 +162,12 @@ func (a *acquisition) yield(ctx context.Context) bool {
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if a.waiter != nil {
-		nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
+		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
 		defer cancel()
 		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
 	left := others.until - a.locker.clock.Now()
-	return left <= 0 || sleep(ctx, left)
+	return left <= 0 || retry.Sleep(ctx, left)
 }
 
 // alone says that the claim waits for nobody of this process: a fair one has its
@@ -234,9 +231,9 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // try makes one attempt, bounded by ctx and by what an answer is worth. However
 // short the wait limit is, the first attempt gets time for a round trip.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit := attemptTimeout(a.claim.TTL, a.failures)
+	limit := retry.Timeout(a.claim.TTL, a.failures)
 	if a.tries == 0 && a.req.wait > 0 {
-		limit = min(limit, max(a.req.wait, attemptMin))
+		limit = min(limit, max(a.req.wait, retry.TimeoutLeast))
 	}
 	attempt := a.locker.bound(ctx, limit)
 	defer attempt.End()
@@ -337,20 +334,11 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 		defer closeWaiter(a.spareWaiter())
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
-	limit := jitter(cmp.Or(a.locker.info.Recheck, sleepCap))
-	if out.RetryAfter > 0 && out.RetryAfter < limit {
-		limit = out.RetryAfter + jitter(5*time.Millisecond)
-	}
-	nap, cancel := context.WithTimeout(waitCtx, limit)
-	defer cancel()
-	meanwhile, err = a.waiter.Wait(nap, out)
-	if err != nil && nap.Err() == nil {
-		sleep(nap, jitter(min(pollCap, limit)))
-	}
+	meanwhile, woken := retry.Nap(waitCtx, a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
 	if waitCtx.Err() != nil {
 		return meanwhile, a.outOfTime(ctx)
 	}
-	a.reportWake(ctx, err == nil)
+	a.reportWake(ctx, woken)
 	return meanwhile, nil
 }
 

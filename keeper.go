@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -140,16 +140,13 @@ func (k *keeper) resume(l *lease) {
 	k.renewAt(l, l.renewing.renewAt)
 }
 
-// errNoAnswer is the trouble of a lease whose renewal hangs.
-var errNoAnswer = errors.New("no answer to the renewal")
-
 // trouble returns what has gone wrong with the renewals of l since the last that
 // succeeded, nil if nothing has.
 func (k *keeper) trouble(l *lease) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l.renewing.err == nil && l.renewing.flight != nil {
-		return errNoAnswer
+		return retry.ErrNoAnswer
 	}
 	return l.renewing.err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Locks are several locks that are held together.
@@ -149,9 +150,9 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 	for j, i := range at {
 		b.as[i].tries++
 		claims[j], b.starts[i] = b.as[i].claim, start
-		b.answers[i].Err = errNoAnswer
+		b.answers[i].Err = retry.ErrNoAnswer
 	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(l.ttl, 0))
+	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
 	defer cancel()
 	for j, answer := range l.backend.(driver.Batcher).TryAll(attempt, claims) { //nolint:forcetypeassert // ready has checked
 		b.answers[at[j]] = answer
@@ -168,7 +169,7 @@ func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 		switch {
 		case i < len(locks):
 			a.report(ctx, locks[i], nil)
-		case i == len(locks) && final(failed):
+		case i == len(locks) && retry.Final(failed):
 			err = a.refused(ctx, failed)
 			a.report(ctx, nil, err)
 		}
@@ -186,7 +187,7 @@ func (b *batch) keep() Locks {
 				continue
 			}
 		}
-		if answer.Err != nil && !certain(answer.Err) {
+		if answer.Err != nil && !retry.Certain(answer.Err) {
 			a.claim.Unsettled = true
 		}
 		a.held = answer.Outcome.Granted

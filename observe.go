@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // EventKind says what an Event reports.
@@ -111,7 +112,7 @@ func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 func (l *Locker) reportRenewal(r renewalReport) {
 	ctx, h := context.Background(), r.hold
 	switch {
-	case isGone(r.err): // the loss is logged
+	case retry.Gone(r.err): // the loss is logged
 	case r.err != nil:
 		l.log.Warn("renewal failed, trying again", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin, "err", r.err)
 	case r.late:

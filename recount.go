@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // recount records the hold count in the store, which also proves and extends the
@@ -19,30 +20,27 @@ func (h *hold) recount(ctx context.Context, patience int) error {
 		return nil
 	}
 	if err := l.keeper.pause(ctx, k); err != nil {
-		return fmt.Errorf("lock %q: %w", k.name, contextError(ctx))
+		return fmt.Errorf("lock %q: %w", k.name, retry.ContextError(ctx))
 	}
 	defer l.keeper.resume(k)
-	var last error
-	for failures := 0; ; {
-		err := h.record(ctx, failures)
+	var loop retry.Loop
+	for loop.Next(ctx) {
+		err := h.record(ctx, loop.Failures())
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrLost), final(err):
+		case errors.Is(err, ErrLost), retry.Final(err):
 			return fmt.Errorf("lock %q: %w", k.name, err)
 		}
-		failures++
-		last = telling(last, err)
+		loop.Failed(err)
 		if state := h.state(); over(state) {
 			return state
 		}
-		if patience > 0 && failures >= patience {
+		if patience > 0 && loop.Failures() >= patience {
 			return fmt.Errorf("lock %q: %w", k.name, err)
 		}
-		if !sleep(ctx, retryDelay(failures, pollCap)) {
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", k.name, contextError(ctx), last)
-		}
 	}
+	return fmt.Errorf("lock %q: %w", k.name, loop.Err(ctx))
 }
 
 // setHolds changes the count that renewals record.
@@ -57,19 +55,19 @@ func (h *hold) record(ctx context.Context, failures int) error {
 	l := h.lease
 	start := l.locker.clock.Read()
 	c := l.extension(start.Mono)
-	attempt := l.locker.bound(ctx, attemptTimeout(l.locker.ttl, failures))
+	attempt := l.locker.bound(ctx, retry.Timeout(l.locker.ttl, failures))
 	defer attempt.End()
 	answers, err := l.locker.backend.Renew(attempt, []driver.Claim{c})
 	if err == nil && len(answers) != 1 {
-		err = errNoAnswer
+		err = retry.ErrNoAnswer
 	}
 	called := err
 	if err == nil {
 		err = answers[0].Err
 	}
 	defer l.locker.reportCall(ctx, OpRenew, &c, start.Mono, called)
-	if isGone(err) {
-		return l.lose(reasonOf(err), err)
+	if retry.Gone(err) {
+		return l.lose(retry.ReasonOf(err), err)
 	}
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // renew makes one call for a batch of leases and records the answers. It runs
@@ -61,7 +62,7 @@ func (k *keeper) call(batch []*lease) (c renewalCall) {
 		}
 		c.event = k.locker.callEvent(OpRenew, &claims[0], c.start.Mono, c.err)
 	}()
-	ctx := k.locker.bound(f.ctx, attemptTimeout(k.locker.ttl, int(failures)))
+	ctx := k.locker.bound(f.ctx, retry.Timeout(k.locker.ttl, int(failures)))
 	defer ctx.End()
 	c.answers, c.err = k.locker.backend.Renew(ctx, claims)
 	if c.err == nil && len(c.answers) != len(claims) {
@@ -100,11 +101,11 @@ func (k *keeper) record(batch []*lease, call renewalCall, reports *renewalReport
 			if found.renewal, held = k.succeeded(l, call.start, answer.ValidFor); !held {
 				continue
 			}
-		case isGone(answer.Err):
+		case retry.Gone(answer.Err):
 			before := events
 			events = nil
 			found.margin = l.remaining(k.locker.clock.Now())
-			_ = l.loseWith(reasonOf(answer.Err), answer.Err, func() {
+			_ = l.loseWith(retry.ReasonOf(answer.Err), answer.Err, func() {
 				k.locker.emitAll(before)
 				k.locker.reportRenewal(found)
 			})
@@ -150,7 +151,7 @@ func (k *keeper) failed(l *lease, err error) (left time.Duration) {
 	l.renewing.failures++
 	l.renewing.err = err
 	now := k.locker.clock.Now()
-	l.renewing.renewAt = now + retryDelay(int(l.renewing.failures), min(pollCap, k.period()/4))
+	l.renewing.renewAt = now + retry.Delay(int(l.renewing.failures), min(retry.DelayMost, k.period()/4))
 	return l.remaining(now)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // unlockWait is how long Unlock waits for an answer, if the lease is not over
@@ -41,8 +42,8 @@ func (h *hold) released(c driver.Claim, err error) error {
 	l := h.lease
 	switch {
 	case err == nil:
-	case isGone(err):
-		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
+	case retry.Gone(err):
+		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: retry.ReasonOf(err), Cause: err})
 	case errors.Is(err, driver.ErrClosed):
 		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
@@ -83,10 +84,10 @@ func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 	defer l.vacate(0) // also if the store's code panics
 	began := l.locker.clock.Now()
 	until := l.unlockBy(began)
-	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+releaseLimit(c.TTL, 0))))
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
 	defer bound.End()
 	err := l.tellOnce(bound, c, began)
-	answered := err == nil || isGone(err)
+	answered := err == nil || retry.Gone(err)
 	if answered {
 		l.vacate(0)
 	}
@@ -102,7 +103,7 @@ func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(max(l.ends, now+attemptMin), now+unlockWait)
+	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
 }
 
 // settleFor goes on with a release whose first call ended with err, for as long
