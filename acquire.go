@@ -290,7 +290,7 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)
 	a.settleIn(l)
-	a.locker.keeper.add(l)
+	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
 	return lock
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// hold is a lease in the hands of one holder. The keeper, the gate and contexts
-// refer to it; the user has a *Lock that refers to it, so that a Lock that was
+// hold is a lease in the hands of one holder. The gate and contexts refer
+// to it; the user has a *Lock that refers to it, so that a Lock that was
 // dropped without Unlock can be noticed.
 type hold struct {
 	lease *lease

@@ -9,10 +9,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 // lease is a granted claim: what this process has of a name in the store. The
-// keeper renews it. One hold at a time has it; see replace.
+// Locker's scheduler renews it. One hold at a time has it; see replace.
 type lease struct {
 	locker *Locker
 	gate   *gate // the queue that it keeps waiting; nil if none
@@ -29,7 +30,7 @@ type lease struct {
 	// unsettled says that a try of the claim had no answer, and may still arrive.
 	unsettled bool
 
-	// What follows is guarded by mu, but for renewing, which is the keeper's.
+	// What follows is guarded by mu, but for entry, which is the scheduler's.
 	over    bool // it is lost or given back
 	vacated bool
 	cleaned bool // the clean-up after a loss was started
@@ -49,7 +50,7 @@ type lease struct {
 	holder *hold
 	first  hold
 
-	renewing renewing
+	entry renew.Entry
 }
 
 func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
@@ -64,7 +65,6 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	if !l.fenced {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
-	l.renewing.index = -1
 	l.countsFrom = a.locker.clock.Now()
 	l.first = hold{lease: l, token: out.Token, since: l.countsFrom, taken: true}
 	l.holder = &l.first
@@ -83,16 +83,6 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	if l.fixed {
 		c.TTL = max(l.ends-now, time.Millisecond)
 	}
-	return c
-}
-
-// extension is the claim of a renewal that is sent now. Whatever becomes of its
-// answer, the store may keep the lease until it ends.
-func (l *lease) extension(now clock.Instant) driver.Claim {
-	c := l.claim(now)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mayEnd = max(l.mayEnd, now+c.TTL)
 	return c
 }
 
@@ -120,50 +110,6 @@ func (l *lease) remaining(now clock.Instant) time.Duration {
 	return max(l.deadline-now, 0)
 }
 
-// renewal is how a renewal found a lease.
-type renewal struct {
-	margin time.Duration // what was left until it would have counted as lost
-	left   time.Duration // what was left of it in the store
-	late   bool          // see lease.late
-}
-
-// renewed records that a call which started at start proved the lease. One with
-// a fixed end is not extended by it.
-func (l *lease) renewed(start clock.Moment, validFor time.Duration) (found renewal, held bool) {
-	now := l.locker.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over || now >= l.deadline {
-		return renewal{}, false // too late: the keeper is about to say so, if nobody has
-	}
-	found = renewal{margin: l.deadline - now, left: l.ends - now, late: l.late(now)}
-	l.proven = start
-	if !l.fixed {
-		validFor = min(validFor, clock.Longest)
-		l.countsFrom = start.Mono
-		l.ends = start.Mono + validFor
-		l.deadline = l.ends - l.locker.marginOf(validFor)
-	}
-	return found, true
-}
-
-// late says that less than a third is left of what the lease had when it began to
-// count. It compares a lease with itself: a store may grant one for a short time. A
-// lease with a fixed end is not extended, so nothing of it can be late. The mutex is
-// held.
-func (l *lease) late(now clock.Instant) bool {
-	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
-}
-
-// expire ends a lease whose deadline has passed.
-func (l *lease) expire() error {
-	reason, cause := driver.Unreachable, l.locker.keeper.trouble(l)
-	if l.fixed || cause == nil {
-		reason = driver.Expired
-	}
-	return l.lose(reason, cause)
-}
-
 // lose ends the lease because the lock is lost, once, and returns why it is over.
 // Nothing is sent to the store: what is left of the lease is the holder's time
 // to stop. Only a store whose leases do not end by themselves is asked to release
@@ -186,7 +132,7 @@ func (l *lease) loseWith(reason driver.Reason, cause error, first func()) error 
 		l.locker.reportLoss(h, reason, err)
 	}
 	cancelAll(contexts, err)
-	l.locker.keeper.remove(l)
+	l.locker.renewals.Remove(l)
 	l.vacate(0)
 	l.releaseSession(reason)
 	return err
@@ -240,13 +186,6 @@ func (l *lease) current() *hold {
 	return l.holder
 }
 
-// until returns the deadline.
-func (l *lease) until() clock.Instant {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deadline
-}
-
 // errSuspended says that the wall clock ran ahead of the monotonic clock.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
 
@@ -261,12 +200,12 @@ func (l *lease) state(h *hold) error {
 	case err != nil:
 		return err
 	case over:
-		if err := l.expire(); h.ended() == nil { // handed on just now: not h's any more
+		if err := l.expire(l.locker.renewals.Trouble(l)); h.ended() == nil { // handed on just now: not h's any more
 			return err
 		}
 		return h.ended()
 	case doubt:
-		l.locker.keeper.hurry(l)
+		l.locker.renewals.Hurry(l)
 		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
 	}
 	return nil

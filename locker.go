@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 // Locker takes locks from one store, as one client. It may be used by any
@@ -28,7 +29,7 @@ type Locker struct {
 	number atomic.Int64
 
 	gates      gates
-	keeper     keeper
+	renewals   *renew.Scheduler
 	reports    reports
 	diary      *diary // nil without Options.History
 	background background.Group
@@ -46,9 +47,9 @@ func New(b driver.Backend, opts *Options) *Locker {
 	l := &Locker{backend: b, info: b.Info(), id: newUUID(), clock: clock.New()}
 	l.settings, l.invalid = opts.settings(l.info)
 	l.gates.init()
-	l.keeper.init(l)
 	l.reports.init(l)
 	l.keepHistory()
+	l.renewals = l.newScheduler()
 	return l
 }
 

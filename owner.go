@@ -273,7 +273,7 @@ func (o *owned) confirm() {
 		return
 	}
 	now := l.locker.clock.Now()
-	wait := min(unlockWait, max(l.until()-now, 0))
+	wait := min(unlockWait, max(l.Until()-now, 0))
 	ctx, cancel := context.WithDeadline(context.Background(), l.locker.clock.Time(now+wait))
 	defer cancel()
 	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}

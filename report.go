@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 const (
@@ -20,14 +21,14 @@ const (
 	// So many holds and waits are told, the oldest of them.
 	reportHolds = 64
 	reportWaits = 32
-	// lookChunk is how many leases or queues are looked at before those who lock
+	// lookChunk is how many queues are looked at before those who lock
 	// and unlock may go on.
 	lookChunk = 512
 )
 
 // reports tells the store, for people, what is held and waited for. It looks at
 // the leases and queues from a timer of its own, so that no lock pays for it. The
-// keeper and those who wait for the store start the timer; it goes on for as long
+// scheduler of renewals and those who wait for the store start the timer; it goes on for as long
 // as there is something to tell.
 type reports struct {
 	locker *Locker
@@ -93,7 +94,7 @@ func (r *reports) collect(now instant) driver.Report {
 	l := r.locker
 	report := driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
 
-	leases := l.keeper.old(now - heartbeat)
+	leases := l.oldLeases(now - heartbeat)
 	report.MoreHolds = leases.more
 	for _, one := range leases.list {
 		if hold, ok := one.reported(now); ok {
@@ -124,21 +125,16 @@ func (l *lease) reported(now instant) (driver.ReportedHold, bool) {
 	}, !l.over && now-h.since >= heartbeat
 }
 
-// old returns the oldest leases of those that were granted at the given instant or
-// before.
-func (k *keeper) old(before instant) oldest[*lease] {
+// oldLeases returns the oldest leases of those that were granted at the given instant
+// or before.
+func (l *Locker) oldLeases(before instant) oldest[*lease] {
 	found := oldest[*lease]{most: reportHolds}
-	for from, all := 0, 1; from < all; from += lookChunk {
-		k.mu.Lock()
-		all = len(k.leases)
-		for _, l := range k.leases[min(from, all):min(from+lookChunk, all)] {
-			// Meanwhile they change places: one may come twice, or be left out.
-			if l.first.since <= before {
-				found.add(l, func(l *lease) instant { return l.first.since })
-			}
+	l.renewals.Each(func(i renew.Item) bool {
+		if one := i.(*lease); one.first.since <= before {
+			found.add(one, func(l *lease) instant { return l.first.since })
 		}
-		k.mu.Unlock()
-	}
+		return true
+	})
 	return found
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -65,8 +67,8 @@ func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
 		ahead.Store(int64(time.Hour))
 		start := time.Now()
 		<-ctx.Done()
-		if took := time.Since(start); took > tickCap {
-			t.Errorf("noticed after %v, want at most %v", took, tickCap)
+		if took := time.Since(start); took > renew.TickMost {
+			t.Errorf("noticed after %v, want at most %v", took, renew.TickMost)
 		}
 		_ = lock.Unlock()
 	})
@@ -134,12 +136,10 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 		if n := len(l.gates.m); n != 0 {
 			t.Errorf("%d gates left", n)
 		}
-		time.Sleep(2 * tickCap)
+		time.Sleep(2 * renew.TickMost)
 		synctest.Wait()
-		l.keeper.mu.Lock()
-		defer l.keeper.mu.Unlock()
-		if l.keeper.next != 0 || len(l.keeper.leases) != 0 {
-			t.Errorf("the keeper's timer fires at %v with %d leases", l.keeper.next, len(l.keeper.leases))
+		if k := l.renewals.Find(func(renew.Item) bool { return true }); k != nil {
+			t.Errorf("%q is still renewed", k.(*lease).name)
 		}
 	})
 }
@@ -150,10 +150,13 @@ func TestDeadlineNeedsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(memhold.New(), nil)
 		for name, look := range map[string]func(*Lock) bool{
-			"Err":         func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
-			"Remaining":   func(k *Lock) bool { return k.Remaining() == 0 },
-			"Context":     func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
-			"a late call": func(k *Lock) bool { _, held := k.hold.lease.renewed(l.clock.Read(), time.Hour); return !held },
+			"Err":       func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
+			"Remaining": func(k *Lock) bool { return k.Remaining() == 0 },
+			"Context":   func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
+			"a late call": func(k *Lock) bool {
+				_, held := k.hold.lease.Answered(l.clock.Read(), driver.Renewal{ValidFor: time.Hour})
+				return !held
+			},
 		} {
 			k, err := l.Lock(t.Context(), name)
 			if err != nil {

@@ -33,7 +33,7 @@ func (h *hold) finish() error {
 	if err, first := h.end(); !first {
 		return h.unlockEnded(err)
 	}
-	h.lease.locker.keeper.remove(h.lease)
+	h.lease.locker.renewals.Remove(h.lease)
 	return nil
 }
 
