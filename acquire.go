@@ -1,15 +1,13 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
-
-// patienceWithErrors is how often TryLock asks a store that does not answer.
-const patienceWithErrors = 3
 
 // acquisition is one claim on its way from the first try to a hold.
 type acquisition struct {
@@ -19,13 +17,13 @@ type acquisition struct {
 	claim  driver.Claim
 	margin time.Duration
 
-	began  instant
+	began  clock.Instant
 	place  *place // nil while the claim stands in no queue of this process
 	turns  int    // how often its lease may be passed on: only if it had to wait, as others may then
 	start  start  // of clients elsewhere
 	given  *hold  // what another goroutine of this process passed on; nil if nothing
 	waiter driver.Waiter
-	asked  moment // the start of the last try
+	asked  clock.Moment // the start of the last try
 
 	tries    int
 	failures int            // in a row, without an answer
@@ -42,7 +40,7 @@ type acquisition struct {
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 	*a = acquisition{locker: l, kind: k, req: r, margin: l.margin}
 	if r.wait != forever || l.observed(context.Background()) { // else nobody asks, and clocks are not cheap
-		a.began = l.elapsed()
+		a.began = l.clock.Now()
 	}
 	a.claim.Name = name
 	if r.leased {
@@ -69,7 +67,7 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	waitCtx := ctx
 	if a.req.wait != forever && a.req.wait > 0 {
 		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithDeadline(ctx, a.locker.at(a.began+a.req.wait))
+		waitCtx, cancel = context.WithDeadline(ctx, a.locker.clock.Time(a.began+a.req.wait))
 		defer cancel()
 	}
 	if err := a.queue(ctx, waitCtx); err != nil {
@@ -176,16 +174,16 @@ func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
 // first. Those who go first have a moment for it; after that the Waiter of the
 // head before, or one of its own if some are known to wait, hears when they are done.
 func (a *acquisition) yield(ctx context.Context) bool {
-	if a.waiter = a.spareWaiter(); a.waiter == nil && a.start.known && a.start.until > a.locker.elapsed() {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && a.start.known && a.start.until > a.locker.clock.Now() {
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if a.waiter != nil {
-		nap, cancel := context.WithTimeout(ctx, jitter(sleepCap))
+		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
 		defer cancel()
 		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
 	}
-	left := a.start.until - a.locker.elapsed()
-	return left <= 0 || sleep(ctx, left)
+	left := a.start.until - a.locker.clock.Now()
+	return left <= 0 || retry.Sleep(ctx, left)
 }
 
 // alone says that the claim waits for nobody of this process: a fair one has its
@@ -202,7 +200,7 @@ func (a *acquisition) giveUp() {
 		leave(a.place)
 	}
 	if a.claim.Unsettled || a.held || a.queued {
-		a.locker.cleanUp(a.claim, nil, a.locker.elapsed()+a.claim.TTL)
+		a.locker.cleanUp(a.claim, nil, a.locker.clock.Now()+a.claim.TTL)
 	}
 }
 
@@ -210,7 +208,7 @@ func (a *acquisition) giveUp() {
 // again; busy, wait.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
-		a.asked = a.locker.now()
+		a.asked = a.locker.clock.Read()
 		tryCtx := waitCtx
 		if a.tries == 0 {
 			tryCtx = ctx
@@ -220,7 +218,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err == nil && out.Granted {
 			lock = a.granted(a.asked, out)
 		}
-		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.mono, err)
+		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, err)
 		switch {
 		case lock != nil:
 			return lock, nil
@@ -249,9 +247,9 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // try makes one attempt, bounded by ctx and by what an answer is worth. However
 // short the wait limit is, the first attempt gets time for a round trip.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit := attemptTimeout(a.claim.TTL, a.failures)
+	limit := retry.Timeout(a.claim.TTL, a.failures)
 	if a.tries == 0 && a.req.wait > 0 {
-		limit = min(limit, max(a.req.wait, attemptMin))
+		limit = min(limit, max(a.req.wait, retry.TimeoutLeast))
 	}
 	attempt := a.locker.bound(ctx, limit)
 	defer attempt.End()
@@ -262,8 +260,8 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // granted makes a hold of the claim. It returns nil if so much of the lease has
 // passed on the way that the hold would be over soon; the claim is then tried
 // once more, which extends it.
-func (a *acquisition) granted(start moment, out driver.Outcome) *Lock {
-	out.ValidFor = min(out.ValidFor, longest)
+func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
+	out.ValidFor = min(out.ValidFor, clock.Longest)
 	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
 	if a.tooLate(start, out, margin) {
 		a.claim.Unsettled = true
@@ -284,14 +282,14 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	if !out.Granted || a.req.leased || a.claim.Unsettled {
 		return nil
 	}
-	out.ValidFor = min(out.ValidFor, longest)
+	out.ValidFor = min(out.ValidFor, clock.Longest)
 	margin := min(a.margin, out.ValidFor/10)
 	switch {
 	case a.tooLate(a.asked, out, margin):
 		return nil
 	case margin < a.margin && a.locker.marginChosen: // the holder needs so long to stop
 		return nil
-	case a.locker.now().ahead(a.asked) > margin/2: // suspended while it waited: only the store knows
+	case a.locker.clock.Read().Suspended(a.asked, margin/2): // while it waited: only the store knows
 		return nil
 	}
 	return a.hold(a.asked, out, margin)
@@ -299,16 +297,16 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 
 // tooLate says that so much of a lease that began at start has passed that a hold
 // of it would be over soon.
-func (a *acquisition) tooLate(start moment, out driver.Outcome, margin time.Duration) bool {
-	return start.mono+out.ValidFor-margin-a.locker.elapsed() < (out.ValidFor-margin)/2
+func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin time.Duration) bool {
+	return start.Mono+out.ValidFor-margin-a.locker.clock.Now() < (out.ValidFor-margin)/2
 }
 
 // hold makes a hold of a lease that began at start.
-func (a *acquisition) hold(start moment, out driver.Outcome, margin time.Duration) *Lock {
-	l := newLease(a, start, start.mono+out.ValidFor-margin, out)
+func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
+	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)
 	a.settleIn(l)
-	a.locker.keeper.add(l)
+	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
 	return lock
 }
 
@@ -356,20 +354,11 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 		defer closeWaiter(a.spareWaiter())
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
-	limit := jitter(cmp.Or(a.locker.info.Recheck, sleepCap))
-	if out.RetryAfter > 0 && out.RetryAfter < limit {
-		limit = out.RetryAfter + jitter(5*time.Millisecond)
-	}
-	nap, cancel := context.WithTimeout(waitCtx, limit)
-	defer cancel()
-	meanwhile, err = a.waiter.Wait(nap, out)
-	if err != nil && nap.Err() == nil {
-		sleep(nap, jitter(min(pollCap, limit)))
-	}
+	meanwhile, woken := retry.Nap(waitCtx, a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
 	if waitCtx.Err() != nil {
 		return meanwhile, a.outOfTime(ctx)
 	}
-	a.reportWake(ctx, err == nil)
+	a.reportWake(ctx, woken)
 	return meanwhile, nil
 }
 

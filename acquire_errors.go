@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // errSlow says that grants arrive when most of their lease is over.
@@ -18,24 +19,24 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	if err == nil {
 		err = errSlow
 	}
-	if !certain(err) {
+	if !retry.Certain(err) {
 		a.claim.Unsettled = true
 	}
 	switch {
-	case final(err):
+	case retry.Final(err):
 		return a.refused(ctx, err)
 	case waitCtx.Err() != nil:
-		if a.lastErr == nil && !endedBy(err) {
+		if a.lastErr == nil && !retry.Ended(err) {
 			a.lastErr = err
 		}
 		return a.outOfTime(ctx)
 	}
 	a.failures++
-	a.lastErr = telling(a.lastErr, err)
-	if a.req.wait == 0 && a.failures >= patienceWithErrors {
+	a.lastErr = retry.ToReport(a.lastErr, err)
+	if a.req.wait == 0 && a.failures >= retry.Patience {
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
-	if !sleep(waitCtx, retryDelay(a.failures, pollCap)) {
+	if !retry.Sleep(waitCtx, retry.Delay(a.failures, retry.DelayMost)) {
 		return a.outOfTime(ctx)
 	}
 	return nil
@@ -45,38 +46,9 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 // answer came: that the caller's patience is over as well is the lesser news.
 func (a *acquisition) refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, contextError(ctx))
+		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
 	}
 	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
-}
-
-// endedBy says that a call failed because its context ended, which says nothing of
-// the store.
-func endedBy(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
-
-// telling returns which of two failures, one after the other, to tell of: that a
-// call had no answer in time says less than what the store said before.
-func telling(before, err error) error {
-	if before != nil && errors.Is(err, context.DeadlineExceeded) {
-		return before
-	}
-	return err
-}
-
-// certain says that a failed call left nothing behind.
-func certain(err error) bool {
-	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
-}
-
-// isGone says that the store holds nothing of the claim.
-func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
-
-// final says that trying again is useless.
-func final(err error) bool {
-	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) ||
-		isGone(err) || errors.Is(err, errors.ErrUnsupported)
 }
 
 // busyHere records who of this process is in the way.
@@ -87,7 +59,7 @@ func (a *acquisition) busyHere() {
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
-		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.lease.remaining(a.locker.elapsed()), Held: holder.held()}
+		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.lease.remaining(a.locker.clock.Now()), Held: holder.held()}
 	case heard != nil:
 		a.last = *heard
 	}
@@ -105,11 +77,11 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 	if ctx.Err() != nil {
 		switch {
 		case a.lastErr != nil && !a.answered:
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, contextError(ctx), a.lastErr)
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, retry.ContextError(ctx), a.lastErr)
 		case a.answered && a.last.Holder != "":
-			return fmt.Errorf("lock %q: %w while held by %s", name, contextError(ctx), a.last.Holder)
+			return fmt.Errorf("lock %q: %w while held by %s", name, retry.ContextError(ctx), a.last.Holder)
 		}
-		return fmt.Errorf("lock %q: %w", name, contextError(ctx))
+		return fmt.Errorf("lock %q: %w", name, retry.ContextError(ctx))
 	}
 	switch {
 	case a.answered && a.failures == 0:

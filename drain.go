@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Drain waits until the Locker has confirmed what it does in the background: it
@@ -34,18 +36,18 @@ func (l *Locker) Drain(ctx context.Context) error {
 // first, if that is not nil. It goes on until the release is certain, or until the
 // store has dropped the claim by itself, which is at until. It never uses a caller's
 // context, which is often over when clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim, first error, until instant) {
+func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
 	l.background.Go(func() {
-		ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
+		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
 		err := l.settleAfter(ctx, c, first)
-		switch settled := err == nil || isGone(err); {
+		switch settled := err == nil || retry.Gone(err); {
 		case c.Unsettled:
 			l.reportDoubt(OpTry, &c, settled)
-		case !settled && !certain(err):
+		case !settled && !retry.Certain(err):
 			l.reportDoubt(OpRelease, &c, false)
 		}
-		if err != nil && !isGone(err) {
+		if err != nil && !retry.Gone(err) {
 			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
 				"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
 		}
@@ -57,45 +59,38 @@ func (l *Locker) cleanUp(c driver.Claim, first error, until instant) {
 // the claim was released, also by an earlier call whose answer was lost, and an
 // error that is driver.ErrGone if there was nothing to release.
 func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (err error) {
-	err = first
-	doubt := err != nil && !certain(err)
+	doubt := first != nil && !retry.Certain(first)
 	defer func() {
-		if doubt && !c.Unsettled && (err == nil || isGone(err)) {
+		if doubt && !c.Unsettled && (err == nil || retry.Gone(err)) {
 			l.reportDoubt(OpRelease, &c, true) // if it is not certain, cleanUp says so at its end
 		}
 	}()
-	failures := 0
-	if first != nil {
-		failures = 1
-	}
 	if errors.Is(first, driver.ErrClosed) {
 		return first // as will be every later answer
 	}
-	for ; failures == 0 || sleep(ctx, retryDelay(failures, pollCap)); failures++ {
-		err = l.release(ctx, c, failures)
-		if err == nil || doubt && isGone(err) {
+	var loop retry.Loop
+	if err = ctx.Err(); first != nil {
+		err = first
+		loop.Failed(first)
+	}
+	for loop.Next(ctx) {
+		err = l.release(ctx, c, loop.Failures())
+		if err == nil || doubt && retry.Gone(err) {
 			return nil
 		}
-		if isGone(err) || errors.Is(err, driver.ErrClosed) {
+		if retry.Gone(err) || errors.Is(err, driver.ErrClosed) {
 			return err
 		}
-		doubt = doubt || !certain(err)
+		doubt = doubt || !retry.Certain(err)
+		loop.Failed(err)
 	}
 	return err
 }
 
-// releaseMost bounds one call of Release: the name should be free soon after a
-// store that lost the call is back.
-const releaseMost = time.Second
-
-func releaseLimit(ttl time.Duration, failures int) time.Duration {
-	return min(attemptTimeout(ttl, failures), releaseMost)
-}
-
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
-	attempt := l.bound(ctx, releaseLimit(c.TTL, failures))
+	attempt := l.bound(ctx, retry.ReleaseTimeout(c.TTL, failures))
 	defer attempt.End()
-	began := l.elapsed()
+	began := l.clock.Now()
 	err := l.backend.Release(attempt, c)
 	l.reportCall(ctx, OpRelease, &c, began, err)
 	return err

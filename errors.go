@@ -77,15 +77,6 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// reasonOf tells why a claim is gone, from the error of a Backend.
-func reasonOf(err error) driver.Reason {
-	var gone *driver.GoneError
-	if errors.As(err, &gone) {
-		return gone.Reason
-	}
-	return driver.Deleted
-}
-
 // coarse rounds a duration to what a person wants to read.
 func coarse(d time.Duration) time.Duration {
 	switch {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
@@ -81,7 +82,7 @@ type queueState struct {
 
 	// chance is when clients elsewhere get one, if it is not known whether they wait.
 	// It comes ever later as long as they make no use of it.
-	chance instant
+	chance clock.Instant
 	vain   int // how many were of no use, one after the other
 
 	// What a head last heard of a holder elsewhere, for those who do not wait;
@@ -148,18 +149,18 @@ func (h *hold) passOn() bool {
 // replace ends h and returns the hold that follows it, and h's contexts, or nil
 // if the lease has to go back to the store. The mutex of the queues is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
-	now, bounds := l.locker.now(), l.locker.handoff
+	now, bounds := l.locker.clock.Read(), l.locker.handoff
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch left := l.deadline - now.mono; {
+	switch left := l.deadline - now.Mono; {
 	case h.err != nil || l.holds != 1,
-		l.turnsLeft == 0 || now.mono-l.first.since >= bounds.For,
+		l.turnsLeft == 0 || now.Mono-l.first.since >= bounds.For,
 		left < (l.ttl-l.locker.margin)/2 || l.suspended(now): // as a grant that comes so late is not kept
 		return nil, nil
 	}
 	l.turns++
 	l.turnsLeft--
-	next = &hold{lease: l, since: now.mono}
+	next = &hold{lease: l, since: now.Mono}
 	if l.fenced {
 		next.token = h.token + 1
 	}
@@ -181,13 +182,13 @@ func (h *hold) decline() {
 // over. Only the first call for a lease counts.
 func (l *lease) letNext() {
 	if l.queue != nil {
-		l.letNextAfter(func(*queueState) instant { return 0 })
+		l.letNextAfter(func(*queueState) clock.Instant { return 0 })
 	}
 }
 
 // letNextAfter is letNext where clients elsewhere may go first: until tells until when.
 // It returns false if the next one was let in before.
-func (l *lease) letNextAfter(until func(*queueState) instant) bool {
+func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	l.mu.Lock()
 	done, h, turns := l.vacated, l.holder, l.locker.handoff.turnsNext(l.turns, l.turnsLeft)
 	l.vacated = true
@@ -224,7 +225,7 @@ func (o Handoff) turnsNext(used, left int32) int {
 // process ask, if the store says who else waits. Where goroutines of this process wait
 // and nobody else does, the next of them asks as soon as the release is on its way: its
 // try arrives behind it. Where others wait, they go first.
-func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began instant) error {
+func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	store, ok := l.locker.backend.(driver.Releaser)
 	if l.queue == nil || !ok {
 		return l.locker.backend.Release(ctx, c)
@@ -238,7 +239,7 @@ func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began instant) 
 		l.letNext()
 	}
 	others, err := finish()
-	if err == nil && !l.letNextAfter(func(s *queueState) instant {
+	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
 		s.others = others
 		return l.locker.yieldFor(others, began, s.chance)
 	}) {
@@ -270,18 +271,18 @@ const (
 
 // start is how clients elsewhere go first.
 type start struct {
-	until instant // 0 if they do not
-	known bool    // that some wait
+	until clock.Instant // 0 if they do not
+	known bool          // that some wait
 }
 
 // yieldFor returns until when clients elsewhere go first after a release that began at
 // began, 0 if they need not. Where it is not known whether others wait, they do so
 // from chance on.
-func (l *Locker) yieldFor(others int, began, chance instant) instant {
+func (l *Locker) yieldFor(others int, began, chance clock.Instant) clock.Instant {
 	if others == 0 {
 		return 0
 	}
-	now, least := l.elapsed(), yieldLeast
+	now, least := l.clock.Now(), yieldLeast
 	switch {
 	case others > 0:
 		least = time.Duration(others) * yieldEach

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -219,7 +220,7 @@ func TestNoHandoffInDoubt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ahead atomic.Int64
 				c := newCrew(t, nil)
-				c.l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				c.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 				held := c.chained()
 				owner := c.owner()
 				c.enter()
@@ -260,7 +261,7 @@ func TestHandoffAfterTheDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		c := newCrew(t, &Options{Handoff: Handoff{For: time.Hour}})
-		c.l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		c.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		held := c.chained()
 		owner := c.owner()
 		ahead.Store(int64(time.Hour))
@@ -339,7 +340,7 @@ func queuesOf(l *Locker) (n int) {
 
 // queued returns how many wait or ask for a name.
 func queued(l *Locker, name string) (found int) {
-	l.queues.Scan(1, func(key queueKey, _ instant, n int) {
+	l.queues.Scan(1, func(key queueKey, _ clock.Instant, n int) {
 		if key == (queueKey{name, plain}) {
 			found = n
 		}

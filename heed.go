@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 // Heed listens for word that somebody has broken a hold of l, see Break, until ctx
@@ -21,20 +22,16 @@ func (l *Locker) Heed(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("listen for broken locks: not possible on %s: %w", l.info.Name, errors.ErrUnsupported)
 	}
-	if err := notifier.Notify(ctx, l.id, l.keeper.hint); err != nil {
+	if err := notifier.Notify(ctx, l.id, l.hint); err != nil {
 		return fmt.Errorf("listen for broken locks: %w", err)
 	}
 	return nil
 }
 
 // hint makes the renewal of the owner's lease due now, if it is held.
-func (k *keeper) hint(owner string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, l := range k.leases {
-		if l.owner == owner {
-			k.renewAt(l, k.locker.elapsed())
-			return
-		}
+func (l *Locker) hint(owner string) {
+	found := l.renewals.Find(func(i renew.Item) bool { return i.(*lease).owner == owner })
+	if found != nil {
+		l.renewals.Hurry(found)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 const (
@@ -59,8 +60,8 @@ type diary struct {
 
 	mu      sync.Mutex
 	pending []driver.Happening
-	room    float64 // how much more may be told that is not rare
-	counted instant // when that was
+	room    float64       // how much more may be told that is not rare
+	counted clock.Instant // when that was
 	missed  int
 	running bool // the timer is set, or a chapter is on its way
 	failing bool // and that was said
@@ -144,7 +145,7 @@ func (d *diary) fits(h driver.Happening) bool {
 	if h.Step.Rare() {
 		return len(d.pending) < chapterMost+chapterReserved
 	}
-	now := d.locker.elapsed()
+	now := d.locker.clock.Now()
 	d.room = min(chapterMost, d.room+(now-d.counted).Seconds()*sustained)
 	d.counted = now
 	if d.room < 1 {

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// hold is a lease in the hands of one holder. The keeper, the queue and contexts
+// hold is a lease in the hands of one holder. The queue and contexts
 // refer to it; the user has a *Lock that refers to it, so that a Lock that was
 // dropped without Unlock can be noticed.
 type hold struct {
 	lease *lease
 	token uint64
-	since instant
+	since clock.Instant
 
 	// Guarded by lease.mu.
 	err      error // nil while held
@@ -106,13 +108,13 @@ func (h *hold) unseen() bool {
 }
 
 // held returns for how long it has been held.
-func (h *hold) held() time.Duration { return h.lease.locker.elapsed() - h.since }
+func (h *hold) held() time.Duration { return h.lease.locker.clock.Now() - h.since }
 
 // remaining returns how long the hold lasts if it is not renewed; 0 if it is
 // over.
 func (h *hold) remaining() time.Duration {
 	l := h.lease
-	now := l.locker.elapsed()
+	now := l.locker.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h.err != nil {

@@ -1,11 +1,11 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // CountDownLatch describes a latch: it is set to a count once, then Done counts
@@ -71,19 +71,10 @@ func (c *CountDownLatch) Wait(ctx context.Context) error {
 		if waiter == nil {
 			waiter = c.locker.backend.(driver.Latcher).LatchWaiter(c.name) //nolint:forcetypeassert // Count has checked
 		}
-		c.nap(ctx, waiter)
+		retry.Nap(ctx, waiter, driver.Outcome{}, retry.SleepLimit(c.locker.info.Recheck, 0))
 		if ctx.Err() != nil {
-			return fmt.Errorf("wait for latch %q at %d: %w", c.name, n, contextError(ctx))
+			return fmt.Errorf("wait for latch %q at %d: %w", c.name, n, retry.ContextError(ctx))
 		}
-	}
-}
-
-// nap waits until the latch may have opened, or a second has passed.
-func (c *CountDownLatch) nap(ctx context.Context, w driver.Waiter) {
-	nap, cancel := context.WithTimeout(ctx, jitter(cmp.Or(c.locker.info.Recheck, sleepCap)))
-	defer cancel()
-	if _, err := w.Wait(nap, driver.Outcome{}); err != nil && nap.Err() == nil {
-		sleep(nap, jitter(pollCap))
 	}
 }
 
@@ -94,7 +85,7 @@ func (c *CountDownLatch) do(ctx context.Context, what string, call func(context.
 		err = c.locker.unsupported("latches")
 	}
 	if err == nil {
-		err = c.locker.insist(ctx, func(ctx context.Context) error { return call(ctx, store) })
+		err = retry.Do(ctx, c.locker.ttl, func(ctx context.Context) error { return call(ctx, store) })
 	}
 	if err != nil {
 		return fmt.Errorf("%s latch %q: %w", what, c.name, err)

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/queue"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 // lease is a granted claim: what this process has of a name in the store. The
-// keeper renews it. One hold at a time has it; see replace.
+// Locker's scheduler renews it. One hold at a time has it; see replace.
 //
-// Lock order: keeper.mu, or the mutex of Locker.queues, before lease.mu; never both.
+// Lock order: the scheduler's mutex, or the mutex of Locker.queues, before lease.mu; never both.
 type lease struct {
 	locker *Locker
 	queue  *queue.Queue[queueKey, *hold, queueState] // that it keeps waiting; nil if none
@@ -31,7 +33,7 @@ type lease struct {
 	// unsettled says that a try of the claim had no answer, and may still arrive.
 	unsettled bool
 
-	// What follows is guarded by mu, but for renewing, which is the keeper's.
+	// What follows is guarded by mu, but for entry, which is the scheduler's.
 	over    bool // it is lost or given back
 	vacated bool // the next goroutine of this process was let in
 	cleaned bool // the clean-up after a loss was started
@@ -42,39 +44,38 @@ type lease struct {
 	turns     int32 // how often it was handed on
 	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
-	proven     moment  // start of the last call that proved the lease
-	countsFrom instant // since when the lease counts: proven, or when a grant while waiting was heard of
-	ends       instant // until then the store keeps it for certain
-	mayEnd     instant // until then the store may keep it: by the last call that was sent
-	deadline   instant // when it counts as lost: Margin before ends
+	proven     clock.Moment  // start of the last call that proved the lease
+	countsFrom clock.Instant // since when the lease counts: proven, or when a grant while waiting was heard of
+	ends       clock.Instant // until then the store keeps it for certain
+	mayEnd     clock.Instant // until then the store may keep it: by the last call that was sent
+	deadline   clock.Instant // when it counts as lost: Margin before ends
 
 	holder *hold
 	first  hold
 
-	renewing renewing
+	entry renew.Entry
 }
 
-func newLease(a *acquisition, start moment, deadline instant, out driver.Outcome) *lease {
+func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
 	c := &a.claim
 	l := &lease{
 		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, unsettled: c.Unsettled,
 		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
-		proven: start, ends: start.mono + out.ValidFor, deadline: deadline,
+		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
-	l.mayEnd = max(l.ends, start.mono+l.ttl)
+	l.mayEnd = max(l.ends, start.Mono+l.ttl)
 	if !l.fenced {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
-	l.renewing.index = -1
-	l.countsFrom = a.locker.elapsed()
+	l.countsFrom = a.locker.clock.Now()
 	l.first = hold{lease: l, token: out.Token, since: l.countsFrom, taken: true}
 	l.holder = &l.first
 	return l
 }
 
 // claim returns what was granted, as the next call should send it.
-func (l *lease) claim(now instant) driver.Claim {
+func (l *lease) claim(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := driver.Claim{
@@ -88,84 +89,28 @@ func (l *lease) claim(now instant) driver.Claim {
 	return c
 }
 
-// extension is the claim of a renewal that is sent now. Whatever becomes of its
-// answer, the store may keep the lease until it ends.
-func (l *lease) extension(now instant) driver.Claim {
-	c := l.claim(now)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mayEnd = max(l.mayEnd, now+c.TTL)
-	return c
-}
-
 // latest returns until when the store may keep the lease.
-func (l *lease) latest() instant {
+func (l *lease) latest() clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mayEnd
 }
 
 // suspended says that by the wall clock the lease is over although it is not by
-// the monotonic clock. Go's monotonic clock stands still while a machine is
-// suspended, and the wall clock may just have been set: only the store knows.
-// The mutex is held.
-func (l *lease) suspended(now moment) bool {
-	return now.ahead(l.proven) > l.deadline-now.mono
+// the monotonic clock: only the store knows. The mutex is held.
+func (l *lease) suspended(now clock.Moment) bool {
+	return now.Suspended(l.proven, l.deadline-now.Mono)
 }
 
 // remaining returns how long the lease counts if it is not renewed; 0 if it is
 // over.
-func (l *lease) remaining(now instant) time.Duration {
+func (l *lease) remaining(now clock.Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
 		return 0
 	}
 	return max(l.deadline-now, 0)
-}
-
-// renewal is how a renewal found a lease.
-type renewal struct {
-	margin time.Duration // what was left until it would have counted as lost
-	left   time.Duration // what was left of it in the store
-	late   bool          // see lease.late
-}
-
-// renewed records that a call which started at start proved the lease. One with
-// a fixed end is not extended by it.
-func (l *lease) renewed(start moment, validFor time.Duration) (found renewal, held bool) {
-	now := l.locker.elapsed()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over || now >= l.deadline {
-		return renewal{}, false // too late: the keeper is about to say so, if nobody has
-	}
-	found = renewal{margin: l.deadline - now, left: l.ends - now, late: l.late(now)}
-	l.proven = start
-	if !l.fixed {
-		validFor = min(validFor, longest)
-		l.countsFrom = start.mono
-		l.ends = start.mono + validFor
-		l.deadline = l.ends - l.locker.marginOf(validFor)
-	}
-	return found, true
-}
-
-// late says that less than a third is left of what the lease had when it began to
-// count. It compares a lease with itself: a store may grant one for a short time. A
-// lease with a fixed end is not extended, so nothing of it can be late. The mutex is
-// held.
-func (l *lease) late(now instant) bool {
-	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
-}
-
-// expire ends a lease whose deadline has passed.
-func (l *lease) expire() error {
-	reason, cause := driver.Unreachable, l.locker.keeper.trouble(l)
-	if l.fixed || cause == nil {
-		reason = driver.Expired
-	}
-	return l.lose(reason, cause)
 }
 
 // lose ends the lease because the lock is lost, once, and returns why it is over.
@@ -190,7 +135,7 @@ func (l *lease) loseWith(reason driver.Reason, cause error, first func()) error 
 		l.locker.reportLoss(h, reason, err)
 	}
 	cancelAll(contexts, err)
-	l.locker.keeper.remove(l)
+	l.locker.renewals.Remove(l)
 	l.letNext()
 	l.releaseSession(reason)
 	return err
@@ -231,33 +176,26 @@ func (l *lease) current() *hold {
 	return l.holder
 }
 
-// until returns the deadline.
-func (l *lease) until() instant {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.deadline
-}
-
 // errSuspended says that the wall clock ran ahead of the monotonic clock.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
 
 // state returns nil while h has the lease. It compares clocks itself rather than
 // trust a timer that may fire late.
 func (l *lease) state(h *hold) error {
-	now := l.locker.now()
+	now := l.locker.clock.Read()
 	l.mu.Lock()
-	err, over, doubt := h.err, now.mono >= l.deadline, l.suspended(now)
+	err, over, doubt := h.err, now.Mono >= l.deadline, l.suspended(now)
 	l.mu.Unlock()
 	switch {
 	case err != nil:
 		return err
 	case over:
-		if err := l.expire(); h.ended() == nil { // handed on just now: not h's any more
+		if err := l.expire(l.locker.renewals.Trouble(l)); h.ended() == nil { // handed on just now: not h's any more
 			return err
 		}
 		return h.ended()
 	case doubt:
-		l.locker.keeper.hurry(l)
+		l.locker.renewals.Hurry(l)
 		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
 	}
 	return nil

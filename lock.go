@@ -109,7 +109,7 @@ func (h *hold) dropped() {
 		return
 	}
 	l := h.lease
-	l.locker.keeper.remove(l)
+	l.locker.renewals.Remove(l)
 	l.letNext()
 	l.releaseSession(driver.Expired)
 	l.locker.background.Go(func() { // not here, where all clean-ups of the program run

@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 // Locker takes locks from one store, as one client. It may be used by any
@@ -29,17 +30,12 @@ type Locker struct {
 
 	queues     queues
 	starts     map[queueKey]start // see remember; the mutex of the queues guards it
-	keeper     keeper
+	renewals   *renew.Scheduler
 	reports    reports
 	diary      *diary // nil without Options.History
 	background background.Group
 	permits    sync.Map // by name: how many permits a semaphore has, of which it was warned
-
-	epoch time.Time
-
-	// wall reads the wall clock, instead of the system's: tests move it. See
-	// lease.suspended.
-	wall func() time.Time
+	clock      *clock.Clock
 }
 
 // New returns a Locker that keeps its locks in b. It does no I/O. Options that
@@ -49,11 +45,11 @@ func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
 	}
-	l := &Locker{backend: b, info: b.Info(), id: newUUID(), starts: make(map[queueKey]start), epoch: time.Now().Add(-time.Second)} // so that no instant is 0
+	l := &Locker{backend: b, info: b.Info(), id: newUUID(), starts: make(map[queueKey]start), clock: clock.New()}
 	l.settings, l.invalid = opts.settings(l.info)
-	l.keeper.init(l)
 	l.reports.init(l)
 	l.keepHistory()
+	l.renewals = l.newScheduler()
 	return l
 }
 
@@ -102,36 +98,6 @@ func (l *Locker) check(name string) error {
 		return fmt.Errorf("the name of the lock has %d bytes: %s takes at most %d", len(name), l.info.Name, l.info.MaxName)
 	}
 	return nil
-}
-
-// instant is a time by the monotonic clock, counted from Locker.epoch: a third
-// of the size of a time.Time.
-type instant = time.Duration
-
-// moment is an instant by both clocks, read together.
-type moment struct {
-	mono instant
-	wall time.Duration // since 1970
-}
-
-func (l *Locker) elapsed() instant { return time.Since(l.epoch) }
-
-func (l *Locker) now() moment {
-	now := time.Now()
-	m := moment{mono: now.Sub(l.epoch), wall: time.Duration(now.UnixNano())}
-	if l.wall != nil {
-		m.wall = time.Duration(l.wall().UnixNano())
-	}
-	return m
-}
-
-// at returns the time of an instant.
-func (l *Locker) at(i instant) time.Time { return l.epoch.Add(i) }
-
-// ahead returns by how much the wall clock has run ahead of the monotonic clock
-// from before until m.
-func (m moment) ahead(before moment) time.Duration {
-	return (m.wall - before.wall) - (m.mono - before.mono)
 }
 
 // nextOwner returns an owner that was never used before.

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Locks are several locks that are held together.
@@ -97,7 +99,7 @@ func atOnce(ctx context.Context, ms []*Mutex) (Locks, error) {
 		return nil, nil
 	}
 	as = as[:n]
-	b := &batch{as: as, starts: make([]moment, len(as)), answers: make([]driver.Attempt, len(as))}
+	b := &batch{as: as, starts: make([]clock.Moment, len(as)), answers: make([]driver.Attempt, len(as))}
 	b.ask(ctx)
 	return b.take(ctx)
 }
@@ -124,7 +126,7 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 // batch is one try of several claims, in order.
 type batch struct {
 	as      []acquisition
-	starts  []moment
+	starts  []clock.Moment
 	answers []driver.Attempt
 }
 
@@ -144,13 +146,13 @@ func (b *batch) ask(ctx context.Context) {
 
 func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 	claims := make([]driver.Claim, len(at))
-	start := l.now()
+	start := l.clock.Read()
 	for j, i := range at {
 		b.as[i].tries++
 		claims[j], b.starts[i] = b.as[i].claim, start
-		b.answers[i].Err = errNoAnswer
+		b.answers[i].Err = retry.ErrNoAnswer
 	}
-	attempt, cancel := context.WithTimeout(ctx, attemptTimeout(l.ttl, 0))
+	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
 	defer cancel()
 	for j, answer := range l.backend.(driver.Batcher).TryAll(attempt, claims) { //nolint:forcetypeassert // ready has checked
 		b.answers[at[j]] = answer
@@ -163,11 +165,11 @@ func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	locks = b.keep()
 	for i := range b.as {
 		a, failed := &b.as[i], b.answers[i].Err
-		a.locker.reportCall(ctx, OpTry, &a.claim, b.starts[i].mono, failed)
+		a.locker.reportCall(ctx, OpTry, &a.claim, b.starts[i].Mono, failed)
 		switch {
 		case i < len(locks):
 			a.report(ctx, locks[i], nil)
-		case i == len(locks) && final(failed):
+		case i == len(locks) && retry.Final(failed):
 			err = a.refused(ctx, failed)
 			a.report(ctx, nil, err)
 		}
@@ -185,7 +187,7 @@ func (b *batch) keep() Locks {
 				continue
 			}
 		}
-		if answer.Err != nil && !certain(answer.Err) {
+		if answer.Err != nil && !retry.Certain(answer.Err) {
 			a.claim.Unsettled = true
 		}
 		a.held = answer.Outcome.Granted

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Unlock gives all of them back and joins the errors. Those of one Locker take
@@ -53,8 +54,8 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 			l.reportRelease(h, nil)
 		}
 	}()
-	now := l.elapsed()
-	until := now + attemptMin // the batch ends with the longest lease
+	now := l.clock.Now()
+	until := now + retry.TimeoutLeast // the batch ends with the longest lease
 	for _, i := range at {
 		k := ks[i]
 		k.net.Stop()
@@ -73,16 +74,16 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 			ks[i].hold.lease.letNext()
 		}
 	}()
-	ctx := l.bound(context.Background(), min(until-now, releaseLimit(l.ttl, 0)))
+	ctx := l.bound(context.Background(), min(until-now, retry.ReleaseTimeout(l.ttl, 0)))
 	defer ctx.End()
 	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
 	for len(answers) < len(ended) {
-		answers = append(answers, errNoAnswer)
+		answers = append(answers, retry.ErrNoAnswer)
 	}
 	var wg sync.WaitGroup
 	for j, i := range ended { // first what others wait for
 		h, err := ks[i].hold, answers[j]
-		if err == nil || isGone(err) {
+		if err == nil || retry.Gone(err) {
 			h.lease.letNext()
 			continue
 		}
@@ -90,7 +91,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	}
 	for j, i := range ended {
 		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
-		if err := answers[j]; err == nil || isGone(err) {
+		if err := answers[j]; err == nil || retry.Gone(err) {
 			errs[i] = ks[i].hold.released(claims[j], err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Mutex describes an exclusive lock, or one side of a read-write lock. It has no
@@ -112,7 +114,7 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 	}
 	r, err := m.locker.request(wait, opts)
 	if err == nil && ctx.Err() != nil {
-		err = contextError(ctx)
+		err = retry.ContextError(ctx)
 	}
 	return r, err
 }
@@ -124,13 +126,4 @@ func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 	lock, err := a.run(ctx)
 	a.report(ctx, lock, err)
 	return lock, err
-}
-
-// contextError returns ctx's error, with its cause where that says more.
-func contextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err { //nolint:errorlint // identity: is there a separate cause at all
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }

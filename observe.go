@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // EventKind says what an Event reports.
@@ -76,12 +79,6 @@ func (l *Locker) emit(ctx context.Context, e Event) {
 	l.observe(ctx, e)
 }
 
-func (l *Locker) emitAll(events []Event) {
-	for _, e := range events {
-		l.emit(context.Background(), e)
-	}
-}
-
 func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	l := a.locker
 	if !l.observed(ctx) {
@@ -89,7 +86,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	}
 	e := Event{
 		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
-		Waited: a.locker.elapsed() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
+		Waited: a.locker.clock.Now() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
 		e.Token, e.owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
@@ -103,24 +100,24 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
-			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.elapsed()-a.began)
+			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.clock.Now()-a.began)
 	}
 }
 
-func (l *Locker) reportRenewal(r renewalReport) {
-	ctx, h := context.Background(), r.hold
+func (l *Locker) reportRenewal(r renew.Report) {
+	ctx, k := context.Background(), r.Item.(*lease)
 	switch {
-	case isGone(r.err): // the loss is logged
-	case r.err != nil:
-		l.log.Warn("renewal failed, trying again", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin, "err", r.err)
-	case r.late:
-		l.log.Warn("renewal late", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin)
+	case retry.Gone(r.Err): // the loss is logged
+	case r.Err != nil:
+		l.log.Warn("renewal failed, trying again", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin, "err", r.Err)
+	case r.Late:
+		l.log.Warn("renewal late", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
 	case l.log.Enabled(ctx, slog.LevelDebug):
-		l.log.Debug("renewed", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "lease", r.margin)
+		l.log.Debug("renewed", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
 	}
 	l.emit(ctx, Event{
-		Kind: EventRenew, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token,
-		Margin: r.margin, Late: r.late, Leased: h.lease.fixed, owner: h.lease.owner, left: r.left, Err: r.err,
+		Kind: EventRenew, Name: k.name, Lock: k.kind.String(), Token: r.Token,
+		Margin: r.Margin, Late: r.Late, Leased: k.fixed, owner: k.owner, left: r.Left, Err: r.Err,
 	})
 }
 
@@ -164,17 +161,16 @@ func (a *acquisition) reportWake(ctx context.Context, notified bool) {
 
 // reportCall reports a call that has just ended. Whoever made it records the answer
 // first: the observer may be slow.
-func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began instant, err error) {
+func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
 	if l.observe != nil {
-		l.emit(ctx, l.callEvent(op, c, began, err))
+		l.emitCall(ctx, op, c, l.clock.Now()-began, err)
 	}
 }
 
-func (l *Locker) callEvent(op string, c *driver.Claim, began instant, err error) Event {
-	if l.observe == nil {
-		return Event{}
+func (l *Locker) emitCall(ctx context.Context, op string, c *driver.Claim, took time.Duration, err error) {
+	if l.observe != nil {
+		l.emit(ctx, Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: took, Err: err})
 	}
-	return Event{Kind: EventCall, Name: c.Name, Lock: kindOf(c).String(), Op: op, Took: l.elapsed() - began, Err: err}
 }
 
 // reportDoubt says how it ended that a call had no answer.

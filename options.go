@@ -9,15 +9,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 const (
 	defaultTTL = 30 * time.Second
 	// minTTL is the shortest lease that leaves time to be renewed over a network.
 	minTTL = 10 * time.Millisecond
-	// longest bounds every time that is reckoned with: the sum of two such times and
-	// of the age of a process still is a Duration.
-	longest = 100 * 365 * 24 * time.Hour
 )
 
 // Options are the settings of a Locker. The zero value of each field means its
@@ -101,7 +99,7 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	if r.wait < 0 {
 		return r, fmt.Errorf("wait of %s is negative", r.wait)
 	}
-	if r.wait > longest {
+	if r.wait > clock.Longest {
 		r.wait = forever
 	}
 	if r.leased {
@@ -183,9 +181,9 @@ func checkTTL(what string, d time.Duration, info driver.Info) error {
 // mostTTL is the longest lease that can be asked of a store.
 func mostTTL(info driver.Info) time.Duration {
 	if info.MaxTTL > 0 {
-		return min(info.MaxTTL, longest)
+		return min(info.MaxTTL, clock.Longest)
 	}
-	return longest
+	return clock.Longest
 }
 
 func defaultNote() string {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // WithOwner returns a context that marks a call tree as one holder: within it,
@@ -191,7 +193,7 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 	case <-limit.C:
 		return &BusyError{Name: m.name, Holder: "another goroutine of this owner"}
 	case <-ctx.Done():
-		return fmt.Errorf("lock %q: %w", m.name, contextError(ctx))
+		return fmt.Errorf("lock %q: %w", m.name, retry.ContextError(ctx))
 	}
 }
 
@@ -201,7 +203,7 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	patience := 0
 	if wait == 0 {
-		patience = patienceWithErrors
+		patience = retry.Patience
 	}
 	if wait > 0 && wait != forever {
 		var cancel context.CancelFunc
@@ -270,9 +272,9 @@ func (o *owned) confirm() {
 	if !l.locker.info.Caps.Counts {
 		return
 	}
-	now := l.locker.elapsed()
-	wait := min(unlockWait, max(l.until()-now, 0))
-	ctx, cancel := context.WithDeadline(context.Background(), l.locker.at(now+wait))
+	now := l.locker.clock.Now()
+	wait := min(unlockWait, max(l.Until()-now, 0))
+	ctx, cancel := context.WithDeadline(context.Background(), l.locker.clock.Time(now+wait))
 	defer cancel()
 	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
 	e := o.tree.enter(m.treeKey())

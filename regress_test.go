@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -55,7 +56,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 		var ahead atomic.Int64
 		store := &spoilt{Backend: memhold.New()}
 		l := New(store, nil)
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		store.change(func() {
 			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				out, err := store.Backend.Try(ctx, c)
@@ -90,7 +91,7 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 		var ahead atomic.Int64
 		store := &spoilt{Backend: memhold.New()}
 		l := New(store, nil)
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		lock, err := l.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -105,15 +106,15 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 				ahead.Store(int64(time.Hour))
 				store.Drop("job")
 				at = time.Now()
-				k, _ := l.Lock(context.Background(), "other", Lease(time.Second)) // wakes the keeper
+				k, _ := l.Lock(context.Background(), "other", Lease(time.Second)) // wakes the scheduler
 				time.Sleep(10 * time.Millisecond)
 				_ = k.Unlock()
 				return a, err
 			}
 		})
 		<-lock.Context(t.Context()).Done()
-		t.Logf("noticed %v after the machine woke up (tickCap is %v)", time.Since(at), tickCap)
-		if time.Since(at) > 2*tickCap {
+		t.Logf("noticed %v after the machine woke up (renew.TickMost is %v)", time.Since(at), renew.TickMost)
+		if time.Since(at) > 2*renew.TickMost {
 			t.Error("too late")
 		}
 		_ = lock.Unlock()

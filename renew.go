@@ -2,188 +2,127 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// renew makes one call for a batch of leases and records the answers. It runs
-// beside the keeper's goroutine. What is recorded is reported after that: neither
-// the observer nor the log delays a renewal or the end of a lock that is lost.
-func (k *keeper) renew(batch []*lease) {
-	call := k.call(batch)
-	var reports renewalReports
-	if errors.Is(call.err, errPanic) && len(batch) > 1 {
-		k.renewEach(batch, &reports)
-	} else {
-		k.record(batch, call, &reports)
-	}
-	k.arrive(batch)
-	k.report(reports)
+// newScheduler returns what renews the leases of the Locker.
+func (l *Locker) newScheduler() *renew.Scheduler {
+	return renew.New(renew.Config{
+		Clock: l.clock, TTL: l.ttl, Margin: l.margin,
+		Renew:   l.backend.Renew,
+		Verbose: func() bool { return l.observed(context.Background()) },
+		Called:  func(ctx context.Context, c renew.Call) { l.emitCall(ctx, OpRenew, c.Claim, c.Took, c.Err) },
+		Renewed: l.reportRenewal,
+		Ticked:  l.reports.start,
+	})
 }
 
-// renewEach renews the leases of a batch one by one: one of them made the store's
-// code panic, and must not take the others along.
-func (k *keeper) renewEach(batch []*lease, reports *renewalReports) {
-	for i := range batch {
-		one := batch[i : i+1]
-		k.record(one, k.call(one), reports)
-	}
+// What follows makes a lease a renew.Item.
+
+// Entry returns what the scheduler keeps of the lease.
+func (l *lease) Entry() *renew.Entry { return &l.entry }
+
+// Until returns the deadline.
+func (l *lease) Until() clock.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
 }
 
-// errPanic says that a Backend panicked.
-var errPanic = errors.New("the renewal panicked")
-
-// renewalCall is a call of Renew that has ended.
-type renewalCall struct {
-	start   moment
-	answers []driver.Renewal // one for each claim, unless err says why there are none
-	err     error
-	event   Event // for the observer
-}
-
-// call asks the store to renew a batch.
-func (k *keeper) call(batch []*lease) (c renewalCall) {
-	k.mu.Lock()
-	f, failures := batch[0].renewing.flight, batch[0].renewing.failures
-	k.mu.Unlock()
-	c.start = k.locker.now()
-	claims := make([]driver.Claim, len(batch))
-	for i, l := range batch {
-		claims[i] = l.extension(c.start.mono)
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			c.err = fmt.Errorf("%w: %v", errPanic, p)
-		}
-		c.event = k.locker.callEvent(OpRenew, &claims[0], c.start.mono, c.err)
-	}()
-	ctx := k.locker.bound(f.ctx, attemptTimeout(k.locker.ttl, int(failures)))
-	defer ctx.End()
-	c.answers, c.err = k.locker.backend.Renew(ctx, claims)
-	if c.err == nil && len(c.answers) != len(claims) {
-		c.err = fmt.Errorf("%s answered %d of %d renewals", k.locker.info.Name, len(c.answers), len(claims))
-	}
+// Claim is claim for a renewal that is sent now. Whatever becomes of its answer, the
+// store may keep the lease until it ends.
+func (l *lease) Claim(now clock.Instant) driver.Claim {
+	c := l.claim(now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mayEnd = max(l.mayEnd, now+c.TTL)
 	return c
 }
 
-// renewalReports are calls and renewals that are recorded, and not reported yet.
-type renewalReports struct {
-	calls    []Event
-	renewals []renewalReport
-}
-
-// renewalReport is what a renewal found.
-type renewalReport struct {
-	hold *hold
-	renewal
-	err error
-}
-
-// record takes what the store answered over into the leases, ends those that are
-// gone, and adds what is to be reported to reports.
-func (k *keeper) record(batch []*lease, call renewalCall, reports *renewalReports) {
-	observed, fresh := k.locker.observed(context.Background()), false
-	events := []Event{call.event} // whoever reports first reports it
-	for i, l := range batch {
-		answer := driver.Renewal{Err: call.err}
-		if call.err == nil {
-			answer = call.answers[i]
-		}
-		found := renewalReport{hold: l.current(), err: answer.Err}
-		switch {
-		case answer.Err == nil:
-			var held bool
-			if found.renewal, held = k.succeeded(l, call.start, answer.ValidFor); !held {
-				continue
-			}
-		case isGone(answer.Err):
-			before := events
-			events = nil
-			found.margin = l.remaining(k.locker.elapsed())
-			_ = l.loseWith(reasonOf(answer.Err), answer.Err, func() {
-				k.locker.emitAll(before)
-				k.locker.reportRenewal(found)
-			})
-			continue
-		case errors.Is(answer.Err, errPanic):
-			fresh = true
-			_ = l.lose(driver.Unreachable, answer.Err)
-			continue
-		default:
-			if found.margin = k.failed(l, answer.Err); found.margin == 0 {
-				continue
-			}
-		}
-		if (observed || found.late || found.err != nil) && k.beginReport(l) {
-			fresh = true
-			reports.renewals = append(reports.renewals, found)
-		}
+// Answered records that a call which started at start proved the lease, if it did. One
+// with a fixed end is not extended by it.
+func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew.Report, held bool) {
+	now := l.locker.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found = renew.Report{Item: l, Token: l.holder.token, Err: answer.Err}
+	if l.over || now >= l.deadline {
+		return found, false // too late: the scheduler is about to say so, if nobody has
 	}
-	if fresh { // else all are still being reported
-		reports.calls = append(reports.calls, events...)
+	found.Margin = l.deadline - now
+	if answer.Err != nil {
+		return found, true
 	}
-}
-
-func (k *keeper) succeeded(l *lease, start moment, validFor time.Duration) (renewal, bool) {
-	found, held := l.renewed(start, validFor)
-	if !held {
-		return found, false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l.renewing.failures, l.renewing.err = 0, nil
-	if !l.fixed && l.renewing.renewAt == 0 { // else the clock jumped meanwhile, and it is due again
-		period := k.periodOf(l, validFor)
-		l.renewing.renewAt = onGrid(start.mono+period, period)
+	found.Left, found.Late = l.ends-now, l.late(now)
+	l.proven = start
+	if !l.fixed {
+		validFor := min(answer.ValidFor, clock.Longest)
+		l.countsFrom = start.Mono
+		l.ends = start.Mono + validFor
+		l.deadline = l.ends - l.locker.marginOf(validFor)
 	}
 	return found, true
 }
 
-// failed plans the next attempt, and returns how much of the lease is left for it.
-func (k *keeper) failed(l *lease, err error) (left time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l.renewing.failures++
-	l.renewing.err = err
-	now := k.locker.elapsed()
-	l.renewing.renewAt = now + retryDelay(int(l.renewing.failures), min(pollCap, k.period()/4))
-	return l.remaining(now)
+// late says that less than a third is left of what the lease had when it began to
+// count. It compares a lease with itself: a store may grant one for a short time. A
+// lease with a fixed end is not extended, so nothing of it can be late. The mutex is
+// held.
+func (l *lease) late(now clock.Instant) bool {
+	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
-// arrive ends the flight of a batch and plans its leases anew.
-func (k *keeper) arrive(batch []*lease) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	batch[0].renewing.flight.end()
-	for _, l := range batch {
-		l.renewing.flight = nil
-		k.renewAt(l, l.renewing.renewAt)
+// Gone ends the lease because the store says that it is gone, or panicked.
+func (l *lease) Gone(err error, report func()) {
+	reason := driver.Unreachable
+	if retry.Gone(err) {
+		reason = retry.ReasonOf(err)
 	}
+	_ = l.loseWith(reason, err, report)
 }
 
-// beginReport returns false where a renewal of l is still being reported.
-func (k *keeper) beginReport(l *lease) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	begun := !l.renewing.reporting
-	l.renewing.reporting = true
-	return begun
+// Expired ends the lease because its deadline has passed.
+func (l *lease) Expired(last error) {
+	_ = l.expire(last) // what it returns, the holder hears from its Lock
 }
 
-func (k *keeper) endReport(l *lease) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l.renewing.reporting = false
-}
-
-// report tells the observer and the log what was recorded.
-func (k *keeper) report(reports renewalReports) {
-	k.locker.emitAll(reports.calls)
-	for _, r := range reports.renewals {
-		k.locker.reportRenewal(r)
-		k.endReport(r.hold.lease)
+// expire ends a lease whose deadline has passed. cause is what went wrong since it was
+// renewed last, nil if nothing did.
+func (l *lease) expire(cause error) error {
+	reason := driver.Unreachable
+	if l.fixed || cause == nil {
+		reason = driver.Expired
 	}
+	return l.lose(reason, cause)
+}
+
+// setHolds changes the count that renewals record.
+func (l *lease) setHolds(count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = int32(count)
+}
+
+// recount records the hold count in the store, which also proves and extends the
+// hold. Where the store shows no count it does nothing. It asks until ctx is done,
+// or so many times if patience is not 0. What it could not record, the next
+// renewal does.
+func (h *hold) recount(ctx context.Context, patience int) error {
+	l := h.lease
+	if !l.locker.info.Caps.Counts {
+		return nil
+	}
+	err := l.locker.renewals.Prove(ctx, l, patience)
+	if err == nil {
+		return nil
+	}
+	if state := h.state(); over(state) {
+		return state
+	}
+	return fmt.Errorf("lock %q: %w", l.name, err)
 }

@@ -120,7 +120,7 @@ func TestFixedLeaseIsNeverLate(t *testing.T) {
 		var r lateness
 		var ahead atomic.Int64
 		l := New(memhold.New(), r.options())
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		lock, err := l.Lock(t.Context(), "job", Lease(time.Minute))
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 
 // reports tells the store, for people, what is held and waited for. It looks at
 // the leases and queues from a timer of its own, so that no lock pays for it. The
-// keeper and those who wait for the store start the timer; it goes on for as long
+// scheduler of renewals and those who wait for the store start the timer; it goes on for as long
 // as there is something to tell.
 type reports struct {
 	locker *Locker
@@ -53,7 +55,7 @@ func (r *reports) start() {
 
 // beat tells what there is to tell, and once that there is no more.
 func (r *reports) beat() {
-	report := r.collect(r.locker.elapsed())
+	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
 	if some || r.told {
 		r.send(report)
@@ -89,11 +91,11 @@ func (l *Locker) tellStore(what string, call func(context.Context)) {
 }
 
 // collect returns what is held and waited for since a heartbeat or longer.
-func (r *reports) collect(now instant) driver.Report {
+func (r *reports) collect(now clock.Instant) driver.Report {
 	l := r.locker
 	report := driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
 
-	leases := l.keeper.old(now - heartbeat)
+	leases := l.oldLeases(now - heartbeat)
 	report.MoreHolds = leases.more
 	for _, one := range leases.list {
 		if hold, ok := one.reported(now); ok {
@@ -115,7 +117,7 @@ func (r *reports) collect(now instant) driver.Report {
 
 // reported describes the hold that has the lease, if it has had it for as long as
 // a heartbeat.
-func (l *lease) reported(now instant) (driver.ReportedHold, bool) {
+func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.holder
@@ -124,38 +126,33 @@ func (l *lease) reported(now instant) (driver.ReportedHold, bool) {
 	}, !l.over && now-h.since >= heartbeat
 }
 
-// old returns the oldest leases of those that were granted at the given instant or
-// before.
-func (k *keeper) old(before instant) oldest[*lease] {
+// oldLeases returns the oldest leases of those that were granted at the given instant
+// or before.
+func (l *Locker) oldLeases(before clock.Instant) oldest[*lease] {
 	found := oldest[*lease]{most: reportHolds}
-	for from, all := 0, 1; from < all; from += lookChunk {
-		k.mu.Lock()
-		all = len(k.leases)
-		for _, l := range k.leases[min(from, all):min(from+lookChunk, all)] {
-			// Meanwhile they change places: one may come twice, or be left out.
-			if l.first.since <= before {
-				found.add(l, func(l *lease) instant { return l.first.since })
-			}
+	l.renewals.Each(func(i renew.Item) bool {
+		if one := i.(*lease); one.first.since <= before {
+			found.add(one, func(l *lease) clock.Instant { return l.first.since })
 		}
-		k.mu.Unlock()
-	}
+		return true
+	})
 	return found
 }
 
 // waitedFor is a queue in which somebody waits.
 type waitedFor struct {
 	key   queueKey
-	since instant
+	since clock.Instant
 	count int
 }
 
 // waits returns the queues in which somebody has waited for a heartbeat or longer, of
 // many those with the longest wait.
-func (r *reports) waits(now instant) oldest[waitedFor] {
+func (r *reports) waits(now clock.Instant) oldest[waitedFor] {
 	found := oldest[waitedFor]{most: reportWaits}
-	r.locker.queues.Scan(now, func(key queueKey, since instant, n int) {
+	r.locker.queues.Scan(now, func(key queueKey, since clock.Instant, n int) {
 		if now-since >= heartbeat {
-			found.add(waitedFor{key, since, n}, func(w waitedFor) instant { return w.since })
+			found.add(waitedFor{key, since, n}, func(w waitedFor) clock.Instant { return w.since })
 		}
 	})
 	return found
@@ -169,7 +166,7 @@ type oldest[T comparable] struct {
 }
 
 // add takes one in, unless it is there.
-func (o *oldest[T]) add(one T, since func(T) instant) {
+func (o *oldest[T]) add(one T, since func(T) clock.Instant) {
 	full := len(o.list) == o.most
 	switch {
 	case full && since(one) >= since(o.list[o.most-1]): // as nearly all are: this has to be quick
@@ -181,6 +178,6 @@ func (o *oldest[T]) add(one T, since func(T) instant) {
 		o.more++
 		o.list = o.list[:o.most-1]
 	}
-	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t instant) int { return cmp.Compare(since(e), t) })
+	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t clock.Instant) int { return cmp.Compare(since(e), t) })
 	o.list = slices.Insert(o.list, at, one)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Semaphore describes a semaphore: up to so many holders at a time. A permit is
@@ -57,7 +58,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 		err = fmt.Errorf("%d permits make no semaphore", permits)
 	}
 	if err == nil {
-		err = s.locker.insist(ctx, func(ctx context.Context) error { return store.Resize(ctx, s.name, permits) })
+		err = retry.Do(ctx, s.locker.ttl, func(ctx context.Context) error { return store.Resize(ctx, s.name, permits) })
 	}
 	if err != nil {
 		return fmt.Errorf("resize semaphore %q: %w", s.name, err)
@@ -71,7 +72,7 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 func (s *Semaphore) Permits(ctx context.Context) (total, free int, err error) {
 	store, err := s.resizer()
 	if err == nil {
-		err = s.locker.insist(ctx, func(ctx context.Context) (err error) {
+		err = retry.Do(ctx, s.locker.ttl, func(ctx context.Context) (err error) {
 			total, free, err = store.Permits(ctx, s.name)
 			return err
 		})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // A store with Info.SessionTTL keeps all claims of a client for as long as it renews
@@ -12,7 +13,7 @@ import (
 
 // releasedBy is until when a release is worth while that is due now: until the store
 // has dropped the claim by itself.
-func (l *lease) releasedBy(now instant) instant {
+func (l *lease) releasedBy(now clock.Instant) clock.Instant {
 	if session := l.locker.info.SessionTTL; session > 0 {
 		return now + session
 	}
@@ -29,10 +30,10 @@ func (l *lease) releaseSession(reason driver.Reason) {
 	}
 	l.locker.background.Go(func() {
 		l.mu.Lock()
-		rest := l.ends - l.locker.elapsed()
+		rest := l.ends - l.locker.clock.Now()
 		l.mu.Unlock()
 		time.Sleep(min(rest, session))
-		if now := l.locker.elapsed(); l.once() {
+		if now := l.locker.clock.Now(); l.once() {
 			l.locker.cleanUp(l.claim(now), nil, l.releasedBy(now))
 		}
 	})

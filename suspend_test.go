@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -20,7 +22,7 @@ func TestSuspendedMachineAsksBeforeItTrusts(t *testing.T) {
 				var ahead atomic.Int64
 				store := memhold.New()
 				l := New(store, nil)
-				l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 				lock, err := l.Lock(t.Context(), "job")
 				if err != nil {
 					t.Fatal(err)
@@ -54,7 +56,7 @@ func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
 		var ahead atomic.Int64
 		store := memhold.New()
 		l := New(store, nil)
-		l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		lock, err := l.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -65,8 +67,8 @@ func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
 		ahead.Store(int64(time.Hour))
 		start := time.Now()
 		<-ctx.Done()
-		if took := time.Since(start); took > tickCap {
-			t.Errorf("noticed after %v, want at most %v", took, tickCap)
+		if took := time.Since(start); took > renew.TickMost {
+			t.Errorf("noticed after %v, want at most %v", took, renew.TickMost)
 		}
 		_ = lock.Unlock()
 	})
@@ -78,7 +80,7 @@ func TestWallClockStepsAreHarmless(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ahead atomic.Int64
 			l := New(memhold.New(), nil)
-			l.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			lock, err := l.Lock(t.Context(), "job")
 			if err != nil {
 				t.Fatal(err)
@@ -134,12 +136,10 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 		if n := queuesOf(l); n != 0 {
 			t.Errorf("%d queues left", n)
 		}
-		time.Sleep(2 * tickCap)
+		time.Sleep(2 * renew.TickMost)
 		synctest.Wait()
-		l.keeper.mu.Lock()
-		defer l.keeper.mu.Unlock()
-		if l.keeper.next != 0 || len(l.keeper.leases) != 0 {
-			t.Errorf("the keeper's timer fires at %v with %d leases", l.keeper.next, len(l.keeper.leases))
+		if k := l.renewals.Find(func(renew.Item) bool { return true }); k != nil {
+			t.Errorf("%q is still renewed", k.(*lease).name)
 		}
 	})
 }
@@ -150,17 +150,20 @@ func TestDeadlineNeedsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(memhold.New(), nil)
 		for name, look := range map[string]func(*Lock) bool{
-			"Err":         func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
-			"Remaining":   func(k *Lock) bool { return k.Remaining() == 0 },
-			"Context":     func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
-			"a late call": func(k *Lock) bool { _, held := k.hold.lease.renewed(l.now(), time.Hour); return !held },
+			"Err":       func(k *Lock) bool { return errors.Is(k.Err(), ErrLost) },
+			"Remaining": func(k *Lock) bool { return k.Remaining() == 0 },
+			"Context":   func(k *Lock) bool { return k.Context(t.Context()).Err() != nil },
+			"a late call": func(k *Lock) bool {
+				_, held := k.hold.lease.Answered(l.clock.Read(), driver.Renewal{ValidFor: time.Hour})
+				return !held
+			},
 		} {
 			k, err := l.Lock(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			k.hold.lease.mu.Lock()
-			k.hold.lease.deadline = l.elapsed()
+			k.hold.lease.deadline = l.clock.Now()
 			k.hold.lease.mu.Unlock()
 			if !look(k) {
 				t.Errorf("%s says that a lock past its deadline is held", name)

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // unlockWait is how long Unlock waits for an answer, if the lease is not over
@@ -19,7 +21,7 @@ func (h *hold) unlock(bound *deadline.Context) error {
 	if err := h.finish(); err != nil {
 		return err
 	}
-	c := h.lease.claim(h.lease.locker.elapsed())
+	c := h.lease.claim(h.lease.locker.clock.Now())
 	return h.released(c, h.lease.tell(bound, c))
 }
 
@@ -31,7 +33,7 @@ func (h *hold) finish() error {
 	if err, first := h.end(); !first {
 		return h.unlockEnded(err)
 	}
-	h.lease.locker.keeper.remove(h.lease)
+	h.lease.locker.renewals.Remove(h.lease)
 	return nil
 }
 
@@ -40,15 +42,15 @@ func (h *hold) released(c driver.Claim, err error) error {
 	l := h.lease
 	switch {
 	case err == nil:
-	case isGone(err):
-		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: reasonOf(err), Cause: err})
+	case retry.Gone(err):
+		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: retry.ReasonOf(err), Cause: err})
 	case errors.Is(err, driver.ErrClosed):
-		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.elapsed(), 0)), err)
+		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
-		until := l.releasedBy(l.locker.elapsed())
+		until := l.releasedBy(l.locker.clock.Now())
 		l.locker.cleanUp(c, err, until)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
-			c.Name, coarse(max(until-l.locker.elapsed(), 0)), err)
+			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
 	}
 	l.locker.reportRelease(h, err)
 	return err
@@ -62,7 +64,7 @@ func (h *hold) unlockEnded(err error) error {
 	if !errors.As(err, &lost) {
 		return fmt.Errorf("unlock %q: %w", l.name, err)
 	}
-	now := l.locker.elapsed()
+	now := l.locker.clock.Now()
 	if until := l.releasedBy(now); until > now && mayBeKept(lost.Reason) && l.once() {
 		l.locker.cleanUp(l.claim(now), nil, until)
 	}
@@ -78,12 +80,12 @@ func mayBeKept(reason driver.Reason) bool {
 // tell releases the claim, and lets the next goroutine of this process ask.
 func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 	defer l.letNext() // also if the store's code panics
-	began := l.locker.elapsed()
+	began := l.locker.clock.Now()
 	until := l.unlockBy(began)
-	bound.Init(context.Background(), l.locker.at(min(until, began+releaseLimit(c.TTL, 0))))
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
 	defer bound.End()
 	err := l.sendRelease(bound, c, began)
-	answered := err == nil || isGone(err)
+	answered := err == nil || retry.Gone(err)
 	if answered {
 		l.letNext()
 	}
@@ -96,16 +98,16 @@ func (l *lease) tell(bound *deadline.Context, c driver.Claim) error {
 
 // unlockBy is when an Unlock that begins now returns: with the lease, though not
 // before a store that is near could have answered.
-func (l *lease) unlockBy(now instant) instant {
+func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(max(l.ends, now+attemptMin), now+unlockWait)
+	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
 }
 
 // settleFor goes on with a release whose first call ended with err, for as long
 // as Unlock waits.
-func (l *Locker) settleFor(c driver.Claim, err error, until instant) error {
-	ctx, cancel := context.WithDeadline(context.Background(), l.at(until))
+func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error {
+	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 	defer cancel()
 	return l.settleAfter(ctx, c, err)
 }

@@ -1,0 +1,85 @@
+package renew
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// ErrOver says that an item was over before it was proved.
+var ErrOver = errors.New("the lease is over")
+
+// Prove renews an item in a call of its own, which begins after Prove was called: it
+// records what the claim says from then on, and proves that the store still holds it. It
+// asks until ctx ends, or so many times if patience is not 0. Meanwhile the item is not
+// renewed otherwise, so that no older claim arrives after this one.
+//
+// The error is final (see package retry), or ErrOver, or says that the patience is over,
+// or ctx. What could not be recorded, the next renewal records.
+func (s *Scheduler) Prove(ctx context.Context, i Item, patience int) error {
+	if err := s.pause(ctx, i); err != nil {
+		return err
+	}
+	defer s.resume(i)
+	var loop retry.Loop
+	for loop.Next(ctx) {
+		err := s.prove(ctx, i, loop.Failures())
+		if err == nil || retry.Final(err) || errors.Is(err, ErrOver) {
+			return err
+		}
+		loop.Failed(err)
+		if patience > 0 && loop.Failures() >= patience {
+			return err
+		}
+	}
+	return loop.Err(ctx)
+}
+
+// prove makes one call.
+func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
+	start := s.Clock.Read()
+	claims := []driver.Claim{i.Claim(start.Mono)}
+	answers, err := s.ask(ctx, claims, failures)
+	c := call{start: start, answers: answers, err: err}
+	answer := c.answer(0)
+	_, held := i.Answered(start, answer)
+	// Recorded first: whoever listens may be slow.
+	defer s.Called(ctx, Call{Claim: &claims[0], Took: s.Clock.Now() - start.Mono, Err: err})
+	switch {
+	case retry.Gone(answer.Err):
+		i.Gone(answer.Err, func() {})
+	case !held && !retry.Final(answer.Err):
+		return ErrOver
+	}
+	return answer.Err
+}
+
+// pause keeps an item from being renewed until resume, and waits for a call that is under
+// way: it carries the old claim.
+func (s *Scheduler) pause(ctx context.Context, i Item) error {
+	s.mu.Lock()
+	e := i.Entry()
+	e.paused = true
+	b := e.batch
+	s.mu.Unlock()
+	if b == nil {
+		return nil
+	}
+	select {
+	case <-b.ctx.Done():
+		return nil
+	case <-ctx.Done():
+		s.resume(i)
+		return retry.ContextError(ctx)
+	}
+}
+
+func (s *Scheduler) resume(i Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := i.Entry()
+	e.paused = false
+	s.renewAt(i, e.renewAt)
+}

@@ -1,0 +1,100 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// The table of the package comment.
+func TestErrorsSayWhatIsCertain(t *testing.T) {
+	both := func(errs ...error) error { return errors.Join(errs...) }
+	for name, test := range map[string]struct {
+		err                  error
+		certain, gone, final bool
+	}{
+		"nil":                     {nil, false, false, false},
+		"any error":               {errors.New("connection reset"), false, false, false},
+		"no answer":               {retry.ErrNoAnswer, false, false, false},
+		"the attempt ended":       {context.DeadlineExceeded, false, false, false},
+		"not executed":            {fmt.Errorf("dial: %w", driver.ErrNotSent), true, false, false},
+		"mismatch":                {fmt.Errorf("%w: a list", driver.ErrMismatch), true, false, true},
+		"gone":                    {driver.ErrGone, false, true, true},
+		"gone, with a reason":     {&driver.GoneError{Reason: driver.Forced}, false, true, true},
+		"refused":                 {fmt.Errorf("%w: NOPERM", driver.ErrRefused), false, false, true},
+		"refused, not executed":   {both(driver.ErrRefused, driver.ErrNotSent), true, false, true},
+		"the client is closed":    {both(driver.ErrClosed, driver.ErrRefused, driver.ErrNotSent), true, false, true},
+		"what the store has not":  {fmt.Errorf("no latches: %w", errors.ErrUnsupported), false, false, true},
+		"refused while it hangs":  {both(context.DeadlineExceeded, driver.ErrRefused), false, false, true},
+		"not sent since it hangs": {both(context.DeadlineExceeded, driver.ErrNotSent), true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := retry.Certain(test.err); got != test.certain {
+				t.Errorf("Certain: got %v, want %v", got, test.certain)
+			}
+			if got := retry.Gone(test.err); got != test.gone {
+				t.Errorf("Gone: got %v, want %v", got, test.gone)
+			}
+			if got := retry.Final(test.err); got != test.final {
+				t.Errorf("Final: got %v, want %v", got, test.final)
+			}
+		})
+	}
+}
+
+func TestEnded(t *testing.T) {
+	for err, want := range map[error]bool{
+		context.Canceled:         true,
+		context.DeadlineExceeded: true,
+		driver.ErrNotSent:        false,
+	} {
+		if got := retry.Ended(fmt.Errorf("try: %w", err)); got != want {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
+	}
+}
+
+// What the store said is not forgotten for an attempt that had no answer in time.
+func TestToReport(t *testing.T) {
+	loading, reset := errors.New("LOADING"), errors.New("connection reset")
+	for name, test := range map[string]struct{ before, err, want error }{
+		"the first":                      {nil, loading, loading},
+		"the first had no answer":        {nil, context.DeadlineExceeded, context.DeadlineExceeded},
+		"no answer after what it said":   {loading, context.DeadlineExceeded, loading},
+		"what it said after no answer":   {context.DeadlineExceeded, loading, loading},
+		"the last of what it said":       {loading, reset, reset},
+		"the caller gave up, which says": {loading, context.Canceled, context.Canceled},
+	} {
+		if got := retry.ToReport(test.before, test.err); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	forced := fmt.Errorf("renew: %w", &driver.GoneError{Reason: driver.Forced})
+	if got := retry.ReasonOf(forced); got != driver.Forced {
+		t.Errorf("got %q, want the reason of the store", got)
+	}
+	if got := retry.ReasonOf(driver.ErrGone); got != driver.Deleted {
+		t.Errorf("got %q where the store gave no reason, want %q", got, driver.Deleted)
+	}
+}
+
+func TestContextError(t *testing.T) {
+	plain, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := retry.ContextError(plain); got != context.Canceled {
+		t.Errorf("got %v, want %v alone", got, context.Canceled)
+	}
+	reason := errors.New("shutting down")
+	caused, end := context.WithCancelCause(t.Context())
+	end(reason)
+	if got := retry.ContextError(caused); !errors.Is(got, context.Canceled) || !errors.Is(got, reason) {
+		t.Errorf("got %v, want the context's error and its cause", got)
+	}
+}

@@ -1,0 +1,75 @@
+package retry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/deadline"
+)
+
+// Loop makes a call again and again, until it has an answer that the caller takes:
+//
+//	var loop retry.Loop
+//	for loop.Next(ctx) {
+//		err := call()
+//		if err == nil || retry.Final(err) {
+//			return err
+//		}
+//		loop.Failed(err)
+//	}
+//	return loop.Err(ctx)
+//
+// The zero Loop is ready to use. Where a call outside of the loop has failed, the loop
+// begins with Failed.
+type Loop struct {
+	failures int
+	report   error // the failure to report
+}
+
+// Next pauses after a failure, and reports whether to make the call: false once ctx has
+// ended.
+func (l *Loop) Next(ctx context.Context) bool {
+	if l.failures == 0 {
+		return ctx.Err() == nil
+	}
+	return Sleep(ctx, Delay(l.failures, DelayMost))
+}
+
+// Failed records that the call failed with err.
+func (l *Loop) Failed(err error) {
+	l.failures++
+	l.report = ToReport(l.report, err)
+}
+
+// Failures returns how often the call has failed.
+func (l *Loop) Failures() int { return l.failures }
+
+// Err returns ctx's error, and that of the store which is worth reporting, if there is
+// one. It is for a loop that ended because ctx did.
+func (l *Loop) Err(ctx context.Context) error {
+	if l.report == nil {
+		return ContextError(ctx)
+	}
+	return fmt.Errorf("%w; the store's last error: %w", ContextError(ctx), l.report)
+}
+
+// Do makes a call until it is answered, ctx ends, or its error is Final. Each attempt
+// has a context of its own, which ends as Timeout says.
+func Do(ctx context.Context, ttl time.Duration, call func(context.Context) error) error {
+	var loop Loop
+	for loop.Next(ctx) {
+		err := attempt(ctx, Timeout(ttl, loop.Failures()), call)
+		if err == nil || Final(err) {
+			return err
+		}
+		loop.Failed(err)
+	}
+	return loop.Err(ctx)
+}
+
+func attempt(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
+	bound := deadline.New(ctx, time.Now().Add(limit))
+	defer bound.End()
+	return call(bound)
+}
