@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -173,9 +173,9 @@ func ExampleLocker_History() {
 	_ = lock.Unlock()
 	_ = worker.Drain(ctx) // the rest is told; while it works, it tells once a second
 
-	happenings, err := holdfast.New(store, nil).History(ctx, driver.HistoryOptions{Past: time.Hour})
+	happenings, err := holdfast.New(store, nil).History(ctx, admin.LogFilter{Past: time.Hour})
 	for _, h := range happenings {
-		fmt.Println(h.Step, h.Name, "by", h.Note, h.Token == lock.Token())
+		fmt.Println(h.Type, h.Name, "by", h.Note, h.Token == lock.Token())
 	}
 	fmt.Println(err)
 

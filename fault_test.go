@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -95,17 +96,21 @@ func mustUnlock(t *testing.T, k *holdfast.Lock) {
 }
 
 // holders returns who the store says holds name.
-func holders(t *testing.T, b driver.Inspector, name string) []driver.Holder {
+func holders(t *testing.T, b admin.Source, name string) []admin.Holder {
 	t.Helper()
-	hs, err := b.Inspect(context.Background(), name)
+	records, err := b.Get(context.Background(), name)
 	if err != nil {
-		t.Fatalf("Inspect(%q): %v", name, err)
+		t.Fatalf("Get(%q): %v", name, err)
+	}
+	var hs []admin.Holder
+	for _, h := range records[0].Holds {
+		hs = append(hs, h.Holder)
 	}
 	return hs
 }
 
 // mustBeFree fails unless nobody holds name.
-func mustBeFree(t *testing.T, b driver.Inspector, name string) {
+func mustBeFree(t *testing.T, b admin.Source, name string) {
 	t.Helper()
 	if hs := holders(t, b, name); len(hs) != 0 {
 		t.Fatalf("%q is held by %+v, want nobody", name, hs)

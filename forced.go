@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // Forced asks the store which of the holds in ended, by this program or any other,
@@ -16,9 +16,9 @@ import (
 //
 // Where only some could be read the error is not nil, and the others stand. It is
 // errors.ErrUnsupported on a store that does not tell.
-func (l *Locker) Forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
+func (l *Locker) Forced(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	why := make([]string, len(ended))
-	witness, ok := l.backend.(driver.Witness)
+	witness, ok := l.backend.(admin.Source)
 	if !ok {
 		return why, fmt.Errorf("look up how holds ended: %s does not tell: %w", l.info.Name, errors.ErrUnsupported)
 	}
@@ -27,7 +27,7 @@ func (l *Locker) Forced(ctx context.Context, ended []driver.Ended) ([]string, er
 			return why, fmt.Errorf("look up how holds ended: %w", err)
 		}
 	}
-	told, err := witness.Forced(ctx, ended)
+	told, err := witness.ForceReasons(ctx, ended)
 	copy(why, told)
 	if err != nil {
 		err = fmt.Errorf("look up how holds ended: %w", err)

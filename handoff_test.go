@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -30,7 +31,7 @@ type turn struct {
 
 // line queues n goroutines up behind a holder, one after the other, and returns
 // what each of them saw. work is done by each while it holds.
-func line(t *testing.T, l *holdfast.Locker, store driver.Inspector, n int, work func(i int, k *holdfast.Lock), opts ...holdfast.Option) []turn {
+func line(t *testing.T, l *holdfast.Locker, store admin.Source, n int, work func(i int, k *holdfast.Lock), opts ...holdfast.Option) []turn {
 	t.Helper()
 	first := mustLock(t, l, "job")
 	var turns []turn // the lock guards it
@@ -471,7 +472,7 @@ func TestLeaseInTheLine(t *testing.T) {
 
 func leaseInTheLine(t *testing.T, store interface {
 	driver.Backend
-	driver.Inspector
+	admin.Source
 },
 ) []turn {
 	l := holdfast.New(store, nil)

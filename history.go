@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
@@ -28,7 +29,7 @@ const (
 // the last see each happening once.
 //
 // It is errors.ErrUnsupported on a store that keeps no history.
-func (l *Locker) History(ctx context.Context, o driver.HistoryOptions) ([]driver.Happening, error) {
+func (l *Locker) History(ctx context.Context, o admin.LogFilter) ([]admin.Entry, error) {
 	if l.invalid != nil {
 		return nil, fmt.Errorf("history: holdfast options: %w", l.invalid)
 	}
@@ -36,15 +37,15 @@ func (l *Locker) History(ctx context.Context, o driver.HistoryOptions) ([]driver
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
-	happenings, err := store.History(ctx, o)
+	happenings, err := store.ReadLog(ctx, o)
 	if err != nil {
 		err = fmt.Errorf("history: %w", err)
 	}
 	return happenings, err
 }
 
-func historian(b driver.Backend, info driver.Info) (driver.Historian, error) {
-	store, ok := b.(driver.Historian)
+func historian(b driver.Backend, info driver.Info) (admin.Source, error) {
+	store, ok := b.(admin.Source)
 	if !ok {
 		return nil, fmt.Errorf("%s keeps no history: %w", info.Name, errors.ErrUnsupported)
 	}
@@ -56,10 +57,10 @@ func historian(b driver.Backend, info driver.Info) (driver.Historian, error) {
 // to tell.
 type diary struct {
 	locker *Locker
-	store  driver.Historian
+	store  admin.Source
 
 	mu      sync.Mutex
-	pending []driver.Happening
+	pending []admin.Entry
 	room    float64       // how much more may be told that is not rare
 	counted clock.Instant // when that was
 	missed  int
@@ -90,22 +91,22 @@ func (l *Locker) keepHistory() {
 
 // observe notes an event that people want to know of.
 func (d *diary) observe(e Event) {
-	h := driver.Happening{Name: e.Name, Token: e.Token, Owner: e.owner}
+	h := admin.Entry{Name: e.Name, Token: e.Token, Owner: e.owner}
 	switch {
 	case e.Kind == EventWait:
-		h.Step = driver.StepWaiting
+		h.Type = admin.EntryWaiting
 	case e.Kind == EventAcquire && e.Err == nil:
-		h.Step, h.Waited = driver.StepAcquired, e.Waited
+		h.Type, h.Waited = admin.EntryAcquired, e.Waited
 	case e.Kind == EventAcquire && e.Blocked:
-		h.Step, h.Waited = driver.StepGaveUp, e.Waited
+		h.Type, h.Waited = admin.EntryGaveUp, e.Waited
 	case e.Kind == EventRenew && e.Late:
-		h.Step, h.Left = driver.StepRenewedLate, e.left
+		h.Type, h.Left = admin.EntryRenewedLate, e.left
 	case e.Kind == EventRelease && e.Err == nil:
-		h.Step, h.Held = driver.StepReleased, e.Held
+		h.Type, h.HeldFor = admin.EntryReleased, e.Held
 	case e.Kind == EventRelease && !errors.Is(e.Err, ErrLost): // of which EventLoss tells
-		h.Step, h.Held, h.Reason = driver.StepReleased, e.Held, "not confirmed"
+		h.Type, h.HeldFor, h.Reason = admin.EntryReleased, e.Held, "not confirmed"
 	case e.Kind == EventLoss:
-		h.Step, h.Held, h.Reason = driver.StepLost, e.Held, string(e.Reason)
+		h.Type, h.HeldFor, h.Reason = admin.EntryLost, e.Held, string(e.Reason)
 	default:
 		return
 	}
@@ -118,14 +119,14 @@ func (d *diary) observe(e Event) {
 }
 
 // forced notes that this Locker ended the hold of another.
-func (d *diary) forced(name string, h driver.Holder, why string) {
+func (d *diary) forced(name string, h admin.Holder, why string) {
 	if d != nil {
-		d.add(driver.Happening{Step: driver.StepForced, Name: name, Owner: h.Owner, Reason: why})
+		d.add(admin.Entry{Type: admin.EntryForced, Name: name, Owner: h.Owner, Reason: why})
 	}
 }
 
 // add takes h into the next chapter, if there is room.
-func (d *diary) add(h driver.Happening) {
+func (d *diary) add(h admin.Entry) {
 	h.At = time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,8 +142,8 @@ func (d *diary) add(h driver.Happening) {
 }
 
 // fits takes the room for h, if there is any. The mutex is held.
-func (d *diary) fits(h driver.Happening) bool {
-	if h.Step.Rare() {
+func (d *diary) fits(h admin.Entry) bool {
+	if h.Type.Rare() {
 		return len(d.pending) < chapterMost+chapterReserved
 	}
 	now := d.locker.clock.Now()
@@ -172,20 +173,22 @@ func (d *diary) turn() {
 // tell sends what was collected to the store.
 func (d *diary) tell() {
 	if chapter, ok := d.chapter(); ok {
-		d.locker.tellStore("what happened", func(ctx context.Context) { d.told(d.store.Record(ctx, chapter)) })
+		d.locker.tellStore("what happened", func(ctx context.Context) {
+			d.told(d.store.AppendLog(ctx, admin.Client{ID: d.locker.id, Note: d.locker.note}, chapter))
+		})
 	}
 }
 
 // chapter takes what was collected.
-func (d *diary) chapter() (driver.Chapter, bool) {
+func (d *diary) chapter() ([]admin.Entry, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	happenings := d.pending
 	if d.missed > 0 {
-		happenings = append(happenings, driver.Happening{Step: driver.StepMissed, At: time.Now(), Count: d.missed})
+		happenings = append(happenings, admin.Entry{Type: admin.EntryMissed, At: time.Now(), Count: d.missed})
 	}
 	d.pending, d.missed = nil, 0
-	return driver.Chapter{Client: d.locker.id, Note: d.locker.note, Happenings: happenings}, len(happenings) > 0
+	return happenings, len(happenings) > 0
 }
 
 // told says once that the history has a hole, until it goes on. What logs may be

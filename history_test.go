@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -22,31 +23,31 @@ import (
 // take it.
 type chronicle struct {
 	*memhold.Backend
-	chapters []driver.Chapter
+	chapters [][]admin.Entry
 	fail     func() error
 }
 
-func (c *chronicle) Record(ctx context.Context, chapter driver.Chapter) error {
-	c.chapters = append(c.chapters, chapter)
+func (c *chronicle) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
+	c.chapters = append(c.chapters, entries)
 	if c.fail != nil {
 		if err := c.fail(); err != nil {
 			return err
 		}
 	}
-	return c.Backend.Record(ctx, chapter)
+	return c.Backend.AppendLog(ctx, by, entries)
 }
 
 // told is the history of a store, a word or two for each.
 func told(t *testing.T, l *holdfast.Locker) []string {
 	t.Helper()
-	list, err := l.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
+	list, err := l.History(t.Context(), admin.LogFilter{Past: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
 	for _, h := range list {
-		text := string(h.Step) + " " + h.Name
-		for _, d := range []time.Duration{h.Waited, h.Held, h.Left} {
+		text := string(h.Type) + " " + h.Name
+		for _, d := range []time.Duration{h.Waited, h.HeldFor, h.Left} {
 			if d > 0 {
 				text += " " + d.String()
 			}
@@ -108,9 +109,9 @@ func TestHistoryTellsWhatHappens(t *testing.T) {
 		if seen.Load() == 0 {
 			t.Error("Options.Observe was not called")
 		}
-		list, err := a.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
-		i := slices.IndexFunc(list, func(h driver.Happening) bool { return h.Step == driver.StepAcquired && h.Note == "a" })
-		if err != nil || i < 0 || list[i].Kind != driver.KindMutex || list[i].Token == 0 || !list[i].At.Equal(began) {
+		list, err := a.History(t.Context(), admin.LogFilter{Past: time.Hour})
+		i := slices.IndexFunc(list, func(h admin.Entry) bool { return h.Type == admin.EntryAcquired && h.Note == "a" })
+		if err != nil || i < 0 || list[i].Kind != admin.KindMutex || list[i].Token == 0 || !list[i].At.Equal(began) {
 			t.Errorf("got %+v and error %v, want the acquire of a at %v", list, err, began)
 		}
 	})
@@ -143,8 +144,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		if len(store.chapters) != 1 {
 			t.Fatalf("the store was told %d times, want once", len(store.chapters))
 		}
-		got := store.chapters[0].Happenings
-		if n := len(got); n != 102 || got[100].Step != driver.StepLost || got[101].Step != driver.StepMissed || got[101].Count != 1001-100 {
+		got := store.chapters[0]
+		if n := len(got); n != 102 || got[100].Type != admin.EntryLost || got[101].Type != admin.EntryMissed || got[101].Count != 1001-100 {
 			t.Errorf("got %d happenings, the last are %+v", n, got[max(0, n-2):])
 		}
 	})
@@ -208,7 +209,7 @@ func TestHistoryWhereThereIsNone(t *testing.T) {
 		t.Errorf("TryLock: got %v, want ErrUnsupported", err)
 	}
 	l = holdfast.New(bare{memhold.New()}, nil)
-	if _, err := l.History(t.Context(), driver.HistoryOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := l.History(t.Context(), admin.LogFilter{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("History: got %v, want ErrUnsupported", err)
 	}
 }
@@ -282,8 +283,8 @@ func TestHistoryGoesOn(t *testing.T) {
 		synctest.Wait()
 		common, missed := 0, 0
 		for _, c := range store.chapters {
-			for _, h := range c.Happenings {
-				if missed += h.Count; h.Step != driver.StepMissed {
+			for _, h := range c {
+				if missed += h.Count; h.Type != admin.EntryMissed {
 					common++
 				}
 			}

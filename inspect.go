@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // Inspect asks the store who holds name now; the answer is empty if nobody does.
 // It is errors.ErrUnsupported on a store that does not tell.
-func (l *Locker) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
+func (l *Locker) Inspect(ctx context.Context, name string) ([]admin.Holder, error) {
 	if err := l.check(name); err != nil {
 		return nil, fmt.Errorf("inspect %q: %w", name, err)
 	}
-	inspector, ok := l.backend.(driver.Inspector)
+	inspector, ok := l.backend.(interface {
+		Inspect(context.Context, string) ([]admin.Holder, error)
+	})
 	if !ok {
 		return nil, fmt.Errorf("inspect %q: %s does not tell holders: %w", name, l.info.Name, errors.ErrUnsupported)
 	}
@@ -35,15 +37,15 @@ func (l *Locker) Inspect(ctx context.Context, name string) ([]driver.Holder, err
 //
 // The holder is not stopped: it learns of it at its next renewal at the latest.
 // Only fencing tokens protect the data until then.
-func (l *Locker) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+func (l *Locker) Break(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := l.check(name); err != nil {
 		return fmt.Errorf("break %q: %w", name, err)
 	}
-	breaker, ok := l.backend.(driver.Breaker)
+	breaker, ok := l.backend.(admin.Source)
 	if !ok {
 		return fmt.Errorf("break %q: not possible on %s: %w", name, l.info.Name, errors.ErrUnsupported)
 	}
-	if err := breaker.Break(ctx, name, h, why); err != nil {
+	if err := breaker.ForceUnlock(ctx, name, h, why); err != nil {
 		return fmt.Errorf("break %q: %w", name, err)
 	}
 	l.diary.forced(name, h, why)

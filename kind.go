@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -66,16 +67,16 @@ func (k kind) mode() driver.Mode {
 }
 
 // shown is what people see a kind as.
-func (k kind) shown() driver.Kind {
+func (k kind) shown() admin.Kind {
 	switch k {
 	case fair:
-		return driver.KindFair
+		return admin.KindFair
 	case reader, writer:
-		return driver.KindReadWrite
+		return admin.KindReadWrite
 	case permit:
-		return driver.KindSemaphore
+		return admin.KindSemaphore
 	default:
-		return driver.KindMutex
+		return admin.KindMutex
 	}
 }
 

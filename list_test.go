@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -18,7 +19,7 @@ type bare struct{ driver.Backend }
 func TestListIsRefusedWhereTheStoreDoesNotTell(t *testing.T) {
 	l := holdfast.New(bare{memhold.New()}, nil)
 	n := 0
-	for _, err := range l.List(t.Context(), driver.ListOptions{}) {
+	for _, err := range l.List(t.Context(), admin.Filter{}) {
 		if n++; !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("List: got %v", err)
 		}

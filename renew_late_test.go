@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -59,12 +60,12 @@ func (r *lateness) late(t *testing.T, l *Locker, want int) (left time.Duration) 
 		t.Errorf("%d events say late, want %d", events, want)
 	}
 	entries := 0
-	history, err := l.History(t.Context(), driver.HistoryOptions{Past: time.Hour})
+	history, err := l.History(t.Context(), admin.LogFilter{Past: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range history {
-		if h.Step == driver.StepRenewedLate {
+		if h.Type == admin.EntryRenewedLate {
 			entries++
 			left = h.Left
 		}

@@ -103,13 +103,13 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 			report.TTL = max(report.TTL, one.ttl)
 		}
 	}
-	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.Held, a.Held) })
+	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
 
 	waits := r.waits(now)
 	report.MoreWaits = waits.more
 	for _, one := range waits.list {
 		report.Waits = append(report.Waits, driver.ReportedWait{
-			Name: one.key.name, Kind: one.key.kind.shown(), Mode: one.key.kind.mode(), Waited: now - one.since, Count: one.count,
+			Name: one.key.name, Mode: one.key.kind.mode(), ReadWrite: one.key.kind.readWrite(), Waited: now - one.since, Count: one.count,
 		})
 	}
 	return report
@@ -122,7 +122,7 @@ func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	defer l.mu.Unlock()
 	h := l.holder
 	return driver.ReportedHold{
-		Name: l.name, Owner: l.owner, Kind: l.kind.shown(), Mode: l.kind.mode(), Token: h.token, Held: now - h.since,
+		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.since,
 	}, !l.over && now-h.since >= heartbeat
 }
 

@@ -104,9 +104,9 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 			t.Fatalf("got %+v, want the six holds of ci", r)
 		}
 		for _, h := range r.Holds {
-			want := driver.ReportedHold{Name: h.Name, Owner: h.Owner, Kind: driver.KindMutex, Held: h.Held}
+			want := driver.ReportedHold{Name: h.Name, Owner: h.Owner, HeldFor: h.HeldFor}
 			if h.Name == "book" {
-				want.Kind, want.Mode = driver.KindReadWrite, driver.Shared
+				want.ReadWrite, want.Mode = true, driver.Shared
 			}
 			for _, k := range locks {
 				if k.Name() == h.Name {
@@ -116,7 +116,7 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 			if h != want || !strings.HasPrefix(h.Owner, r.Client+":") || want.Token == 0 {
 				t.Errorf("got %+v, want %+v", h, want)
 			}
-			between(t, "held", h.Held, time.Minute-heartbeat, time.Minute)
+			between(t, "held", h.HeldFor, time.Minute-heartbeat, time.Minute)
 		}
 		if err := locks.Unlock(); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestReportAfterAHandoff(t *testing.T) {
 		if a.Owner != b.Owner || a.Token != first.Token() || b.Token != second.Token() || a.Token == b.Token {
 			t.Errorf("got %+v, then %+v, want one owner with tokens %d and %d", a, b, first.Token(), second.Token())
 		}
-		between(t, "held by the second", b.Held, 6*time.Second, 10*time.Second)
+		between(t, "held by the second", b.HeldFor, 6*time.Second, 10*time.Second)
 		mustUnlock(t, second)
 	})
 }
@@ -236,7 +236,7 @@ func TestWaitsAreReported(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 			r, _ := store.last()
-			if len(r.Waits) != 1 || r.Waits[0].Name != "job" || r.Waits[0].Count != 3 || r.Waits[0].Kind != driver.KindMutex {
+			if len(r.Waits) != 1 || r.Waits[0].Name != "job" || r.Waits[0].Count != 3 || r.Waits[0].ReadWrite {
 				t.Fatalf("elsewhere %v: got %+v, want three who wait for the job", elsewhere, r)
 			}
 			between(t, "waited", r.Waits[0].Waited, 5*time.Second, 10*time.Second)

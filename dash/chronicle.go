@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -43,7 +44,7 @@ func (d *Dashboard) study(ctx context.Context) {
 func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chronicleEvery)
 	defer cancel()
-	list, err := d.locker.History(ctx, driver.HistoryOptions{After: d.read, Past: chroniclePast, Most: chroniclePage})
+	list, err := d.locker.History(ctx, admin.LogFilter{After: d.read, Past: chroniclePast, Most: chroniclePage})
 	more = len(list) == chroniclePage
 	d.readAt = time.Now()
 	common := 0
@@ -53,7 +54,7 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 		if !ok || !strings.HasPrefix(s.Name, d.options.Prefix) {
 			continue
 		}
-		if common++; h.Step.Rare() || common <= chronicleMost || !d.caughtUp {
+		if common++; h.Type.Rare() || common <= chronicleMost || !d.caughtUp {
 			d.history.learned(s)
 		}
 	}
@@ -63,25 +64,25 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 
 // toldHappening is h as the history shows it. How many wait, and that leases are
 // renewed, is seen better than told.
-func toldHappening(h driver.Happening) (happening, bool) {
+func toldHappening(h admin.Entry) (happening, bool) {
 	who := describe(h.Client, h.Client.ID, h.Note)
 	s := happening{
 		At: h.At, Name: h.Name, Who: who.text(), purpose: who.purpose, client: h.Client.ID, owner: h.Owner, told: true,
-		Held: h.Held, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
+		Held: h.HeldFor, Left: h.Left, Mode: h.Mode, Token: h.Token, Why: short(printable(h.Reason), longReason),
 		alone: h.Kind != "" && h.Mode == driver.Exclusive,
 	}
-	switch h.Step {
-	case driver.StepAcquired:
+	switch h.Type {
+	case admin.EntryAcquired:
 		s.Kind = happenedAcquire
-	case driver.StepGaveUp:
+	case admin.EntryGaveUp:
 		s.Kind = happenedBusy
-	case driver.StepReleased:
+	case admin.EntryReleased:
 		s.Kind = happenedRelease
-	case driver.StepRenewedLate:
+	case admin.EntryRenewedLate:
 		s.Kind = happenedLate
-	case driver.StepLost:
+	case admin.EntryLost:
 		s.Kind = happenedLose
-	case driver.StepForced:
+	case admin.EntryForced:
 		// Who tells it is the one that ended the hold: its purpose is not the holder's.
 		s.Kind, s.Who, s.client = happenedForce, "taken from "+short(printable(h.Owner), longName), clientIn(h.Owner)
 		s.purpose = purpose{}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
@@ -421,9 +422,9 @@ func TestClientsThatWait(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		s.lock("job")
 		s.store.mu.Lock()
-		s.store.waits = []driver.ClientWait{
-			{Client: driver.Client{Library: "holdfast", Program: "worker", Host: "web-2", PID: 77, Note: "<b>"}, Waited: 95 * time.Second, Count: 12},
-			{Client: driver.Client{Library: "holdfast", Note: "me"}, Mode: driver.Shared, Waited: 5 * time.Second, Count: 1},
+		s.store.waits = []admin.ClientWait{
+			{Client: admin.Client{Library: "holdfast", Program: "worker", Host: "web-2", PID: 77, Note: "<b>"}, Waited: 95 * time.Second, Count: 12},
+			{Client: admin.Client{Library: "holdfast", Note: "me"}, Mode: driver.Shared, Waited: 5 * time.Second, Count: 1},
 		}
 		s.store.mu.Unlock()
 		body := s.get("/lock?name=job").body

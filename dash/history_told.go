@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // The same step may come twice: from the program that made it, and from the watcher
@@ -20,7 +20,7 @@ const (
 )
 
 // clientOf returns whose hold h is.
-func clientOf(h driver.Hold) string {
+func clientOf(h admin.Hold) string {
 	if h.Client.ID != "" {
 		return h.Client.ID
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -52,15 +53,15 @@ func TestQuoted(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	const id = "8743c9c0-0795-4907-87fd-6c719a6b4586"
 	for _, test := range []struct {
-		client      driver.Client
+		client      admin.Client
 		owner, note string
 		want        string
 	}{
-		{driver.Client{ID: id, Library: "redisson"}, id + ":42", "Redisson client 8743c9c0… thread 42", "Redisson client 8743c9c0… thread 42"},
-		{driver.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "app@web-1:7"}, id + ":1", "app@web-1:7", "web-1 · app · pid 7"},
-		{driver.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "nightly"}, id + ":1", "nightly", "web-1 · app · pid 7 (nightly)"},
-		{driver.Client{Note: "me"}, "x", "me", "me"},
-		{driver.Client{}, "owner\x00", "", `owner\x00`},
+		{admin.Client{ID: id, Library: "redisson"}, id + ":42", "Redisson client 8743c9c0… thread 42", "Redisson client 8743c9c0… thread 42"},
+		{admin.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "app@web-1:7"}, id + ":1", "app@web-1:7", "web-1 · app · pid 7"},
+		{admin.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "nightly"}, id + ":1", "nightly", "web-1 · app · pid 7 (nightly)"},
+		{admin.Client{Note: "me"}, "x", "me", "me"},
+		{admin.Client{}, "owner\x00", "", `owner\x00`},
 	} {
 		if got := describe(test.client, test.owner, test.note).text(); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.client, got, test.want)
@@ -71,7 +72,7 @@ func TestDescribe(t *testing.T) {
 // What the command line has of --reason and --label stands behind the default note,
 // or behind that of the command that is run.
 func TestDescribeSaysWhy(t *testing.T) {
-	c := driver.Client{ID: "8743c9c0", Library: "holdfast", Program: "holdfast", Host: "vm", PID: 7}
+	c := admin.Client{ID: "8743c9c0", Library: "holdfast", Program: "holdfast", Host: "vm", PID: 7}
 	for note, want := range map[string]person{
 		"holdfast@vm:7":                                        {},
 		"holdfast@vm:7 (db maintenance)":                       {purpose: purpose{Reason: "db maintenance"}},
@@ -110,7 +111,7 @@ func TestDescribeWhatIsANoteOnly(t *testing.T) {
 		"ci: runner 7":                    {Name: "ci: runner 7"},
 	} {
 		want.Owner = "o:1"
-		if got := describe(driver.Client{Note: note}, "o:1", note); got != want {
+		if got := describe(admin.Client{Note: note}, "o:1", note); got != want {
 			t.Errorf("%s: got %+v, want %+v", note, got, want)
 		}
 	}
@@ -123,8 +124,8 @@ func TestHoldThatIsToldLater(t *testing.T) {
 	table.init(NewHistory())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	tell := func(after time.Duration, token uint64, since time.Duration) held {
-		table.found(at.Add(after), []driver.Record{{Name: "job", Kind: driver.KindMutex, Held: 1, Holds: []driver.Hold{{
-			Holder: driver.Holder{Owner: "a:1", Holds: 1, Remaining: 30 * time.Second}, Token: token, Since: since,
+		table.found(at.Add(after), []admin.Record{{Name: "job", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{{
+			Holder: admin.Holder{Owner: "a:1", Holds: 1, Remaining: 30 * time.Second}, Token: token, HeldFor: since,
 		}}}}, false, nil)
 		e, _ := table.get("job")
 		return e.holds[0]
@@ -268,7 +269,7 @@ func TestLateRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h held
 		told := func(left time.Duration, had bool) {
-			h = h.next(time.Now(), 0, driver.Hold{Holder: driver.Holder{Remaining: left}}, had)
+			h = h.next(time.Now(), 0, admin.Hold{Holder: admin.Holder{Remaining: left}}, had)
 		}
 		told(30*time.Second, false)
 		time.Sleep(16 * time.Second)
@@ -295,14 +296,14 @@ func TestForceIsToldOnce(t *testing.T) {
 	h := NewHistory()
 	tb.init(h)
 	now := time.Now()
-	owner := driver.Ended{Name: "a", Owner: "o:1"}
-	held := driver.Record{Name: "a", Kind: driver.KindMutex, Held: 1, Holds: []driver.Hold{
-		{Holder: driver.Holder{Owner: "o:1", Holds: 1, Remaining: time.Minute}},
+	owner := admin.Ended{Name: "a", Owner: "o:1"}
+	held := admin.Record{Name: "a", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{
+		{Holder: admin.Holder{Owner: "o:1", Holds: 1, Remaining: time.Minute}},
 	}}
-	free := []driver.Record{{Name: "a"}}
+	free := []admin.Record{{Name: "a"}}
 	for i, why := range []string{"", "stuck", "stuck", "stuck again"} {
 		at := now.Add(time.Duration(i) * 10 * time.Second)
-		tb.found(at, []driver.Record{held}, false, nil)
+		tb.found(at, []admin.Record{held}, false, nil)
 		at = at.Add(5 * time.Second)
 		if over := tb.over(at, free); len(over) != 1 || over[0] != owner {
 			t.Errorf("got %v, want %v", over, owner)
@@ -432,7 +433,7 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 		if err != nil || len(holders) != 1 {
 			t.Fatalf("got %v and error %v", holders, err)
 		}
-		if err := store.Break(t.Context(), "job", holders[0], "stuck"); err != nil {
+		if err := store.ForceUnlock(t.Context(), "job", holders[0], "stuck"); err != nil {
 			t.Fatal(err)
 		}
 		<-lock.Context(t.Context()).Done()
@@ -463,13 +464,13 @@ func TestDashboardCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
 		tell := func(n int, token uint64) {
-			var c driver.Chapter
+			var entries []admin.Entry
 			for i := range n {
-				c.Happenings = append(c.Happenings, driver.Happening{
-					Step: driver.StepAcquired, At: time.Now(), Name: fmt.Sprint("job-", i), Owner: fmt.Sprint("c:", i), Token: token,
+				entries = append(entries, admin.Entry{
+					Type: admin.EntryAcquired, At: time.Now(), Name: fmt.Sprint("job-", i), Owner: fmt.Sprint("c:", i), Token: token,
 				})
 			}
-			if err := store.Record(t.Context(), c); err != nil {
+			if err := store.AppendLog(t.Context(), admin.Client{}, entries); err != nil {
 				t.Fatal(err)
 			}
 		}

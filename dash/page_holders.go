@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -36,7 +36,7 @@ func (d *Dashboard) holdersContent(live bool) content {
 	list, _, p := d.table.all(nil)
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.Name, b.Name) })
 	byClient := map[string]*holderData{}
-	find := func(c driver.Client, owner, note string) *holderData {
+	find := func(c admin.Client, owner, note string) *holderData {
 		key := c.ID
 		if key == "" {
 			key = c.Host + "\x00" + c.Program + "\x00" + note // a store that knows notes only
@@ -73,7 +73,7 @@ func (d *Dashboard) holdersContent(live bool) content {
 }
 
 // client describes a client, whatever it holds.
-func client(c driver.Client, owner, note string) person {
+func client(c admin.Client, owner, note string) person {
 	p := describe(c, owner, note)
 	if c.Library == "redisson" {
 		p.Name = "client " + printable(c.ID)

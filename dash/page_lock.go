@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -108,7 +109,7 @@ func (d *Dashboard) state(name string, told detail, live bool) stateData {
 		s.Trouble = short(printable(told.err.Error()), 300)
 	}
 	if !ok {
-		if told.Kind == driver.KindOther {
+		if told.Kind == admin.KindOther {
 			s.Kind = "no lock: something else has this name"
 		}
 		return s
@@ -117,10 +118,10 @@ func (d *Dashboard) state(name string, told detail, live bool) stateData {
 	for i := range e.Holds {
 		s.Holds = append(s.Holds, holdOf(e, i, live))
 	}
-	s.More = max(0, e.Held-len(e.Holds))
+	s.More = max(0, e.Holders-len(e.Holds))
 	for i, q := range e.Waiters {
 		w := waiterData{person: queued(q), Place: i + 1, Since: since(e.waits[q.Owner], true, live)}
-		if e.Kind == driver.KindReadWrite || q.Mode == driver.Shared {
+		if e.Kind == admin.KindReadWrite || q.Mode == driver.Shared {
 			w.Mode = q.Mode.String()
 		}
 		s.Waiters = append(s.Waiters, w)
@@ -137,7 +138,7 @@ func clients(e entry, told detail, live bool) (list []clientData) {
 			person: describe(w.Client, "", w.Client.Note), Count: w.Count,
 			Since: since(told.seen.Add(-w.Waited).Round(time.Second), false, live),
 		}
-		if e.Kind == driver.KindReadWrite || w.Mode == driver.Shared {
+		if e.Kind == admin.KindReadWrite || w.Mode == driver.Shared {
 			c.Mode = w.Mode.String()
 		}
 		list = append(list, c)

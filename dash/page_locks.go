@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -78,7 +79,7 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 	}
 	data.Summary = summaryData{Names: total, Shown: len(list), Find: q.find, Looking: p.progress()}
 	for _, e := range list {
-		data.Summary.Held += e.Held
+		data.Summary.Held += e.Holders
 		data.Summary.Waiting += waiting(e.Record)
 	}
 	data.Empty = emptyData{Empty: len(list) == 0, Find: q.find != "", Looking: p.ended.IsZero()}
@@ -118,7 +119,7 @@ func matches(find string) func(*entry) bool {
 		if strings.Contains(strings.ToLower(printable(e.Name)), find) || strings.Contains(string(e.Kind), find) {
 			return true
 		}
-		return slices.ContainsFunc(e.Holds, func(h driver.Hold) bool {
+		return slices.ContainsFunc(e.Holds, func(h admin.Hold) bool {
 			return people(h).says(find) || strings.Contains(h.Owner, find)
 		})
 	}
@@ -145,7 +146,7 @@ func arrange(list []entry, q query) {
 		"holder":  func(a, b entry) int { return cmp.Compare(who[a.id], who[b.id]) },
 		"held":    func(a, b entry) int { return first(b).since.Compare(first(a).since) },
 		"lease":   func(a, b entry) int { return first(a).ends.Compare(first(b).ends) },
-		"count":   func(a, b entry) int { return cmp.Compare(a.Held, b.Held) },
+		"count":   func(a, b entry) int { return cmp.Compare(a.Holders, b.Holders) },
 		"waiting": func(a, b entry) int { return cmp.Compare(waiting(a.Record), waiting(b.Record)) },
 	}[q.sort]
 	slices.SortFunc(list, func(a, b entry) int {
@@ -198,7 +199,7 @@ func rowOf(e entry, live bool) rowData {
 	for i := range e.Holds[:min(few, len(e.Holds))] {
 		row.Holds = append(row.Holds, holdOf(e, i, live))
 	}
-	row.More = max(0, e.Held-len(row.Holds))
+	row.More = max(0, e.Holders-len(row.Holds))
 	return row
 }
 
@@ -209,7 +210,7 @@ func holdOf(e entry, i int, live bool) holdData {
 		person: people(h), Count: h.Holds, Token: h.Token,
 		Since: since(e.holds[i].since, !e.holds[i].exact, live), Lease: leaseOf(e.holds[i], live),
 	}
-	if e.Kind == driver.KindReadWrite {
+	if e.Kind == admin.KindReadWrite {
 		data.Mode = "write"
 		if h.Mode == driver.Shared {
 			data.Mode = "read"
@@ -219,20 +220,20 @@ func holdOf(e entry, i int, live bool) holdData {
 }
 
 // countOf says how often a name is held, or what it counts.
-func countOf(r driver.Record) string {
+func countOf(r admin.Record) string {
 	switch r.Kind {
-	case driver.KindSemaphore:
+	case admin.KindSemaphore:
 		if r.Permits > 0 {
-			return fmt.Sprintf("%d of %d", r.Held, r.Permits)
+			return fmt.Sprintf("%d of %d", r.Holders, r.Permits)
 		}
-		return fmt.Sprintf("%d out, %d free", r.Held, r.Free)
-	case driver.KindLatch, driver.KindCounter:
+		return fmt.Sprintf("%d out, %d free", r.Holders, r.Free)
+	case admin.KindLatch, admin.KindCounter:
 		return fmt.Sprintf("%d left", r.Count)
-	case driver.KindReadWrite:
-		return fmt.Sprint(r.Held)
+	case admin.KindReadWrite:
+		return fmt.Sprint(r.Holders)
 	}
 	if len(r.Holds) == 1 {
 		return fmt.Sprint(r.Holds[0].Holds)
 	}
-	return fmt.Sprint(r.Held)
+	return fmt.Sprint(r.Holders)
 }

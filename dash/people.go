@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // person is a holder or a waiter, for people.
@@ -30,12 +30,12 @@ func (p purpose) says(text string) bool {
 const longPurpose = 200 // characters of a reason, or of labels, that are shown
 
 // people describes who holds h.
-func people(h driver.Hold) person { return describe(h.Client, h.Owner, h.Note) }
+func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }
 
 // queued describes who waits.
-func queued(q driver.Queued) person { return describe(q.Client, q.Owner, q.Note) }
+func queued(q admin.Queued) person { return describe(q.Client, q.Owner, q.Note) }
 
-func describe(c driver.Client, owner, note string) person {
+func describe(c admin.Client, owner, note string) person {
 	p := person{Owner: printable(owner), Note: printable(note)}
 	switch {
 	case c.Library == "redisson":
@@ -64,7 +64,7 @@ func describe(c driver.Client, owner, note string) person {
 // of its own: "program@host:pid (reason) key=value". A library's default note is the
 // first word, the command line's is all of it, with the command that it runs as the
 // program.
-func (p *person) takeApart(c driver.Client) {
+func (p *person) takeApart(c admin.Client) {
 	program, rest, ok := strings.Cut(p.Note, "@"+printable(c.Host)+":")
 	after := strings.TrimLeft(rest, "0123456789")
 	if !ok || after == rest {
@@ -113,7 +113,7 @@ func (p person) says(text string) bool {
 }
 
 // process names a process: "host · program · pid".
-func process(c driver.Client) string {
+func process(c admin.Client) string {
 	var parts []string
 	for _, part := range []string{c.Host, c.Program} {
 		if part != "" {

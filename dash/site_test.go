@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -95,11 +95,11 @@ type store struct {
 	mute   bool
 	walks  error // how each walk ends, after three names
 	looked int   // names
-	waits  []driver.ClientWait
+	waits  []admin.ClientWait
 }
 
-func (s *store) Detail(ctx context.Context, name string) (driver.Detail, error) {
-	d, err := s.Backend.Detail(ctx, name)
+func (s *store) Describe(ctx context.Context, name string) (admin.Detail, error) {
+	d, err := s.Backend.Describe(ctx, name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.Waits = s.waits
@@ -120,15 +120,15 @@ func (s *store) breakOff(err error) {
 	s.walks = err
 }
 
-func (s *store) List(ctx context.Context, o driver.ListOptions) iter.Seq2[driver.Record, error] {
-	return func(yield func(driver.Record, error) bool) {
+func (s *store) List(ctx context.Context, o admin.Filter) iter.Seq2[admin.Record, error] {
+	return func(yield func(admin.Record, error) bool) {
 		s.mu.Lock()
 		walks := s.walks
 		s.mu.Unlock()
 		n := 0
 		for r, err := range s.Backend.List(ctx, o) {
 			if n++; walks != nil && n > 3 {
-				yield(driver.Record{}, walks)
+				yield(admin.Record{}, walks)
 				return
 			}
 			if !yield(r, err) {
@@ -144,7 +144,7 @@ func (s *store) count() int {
 	return s.looked
 }
 
-func (s *store) Look(ctx context.Context, names ...string) ([]driver.Record, error) {
+func (s *store) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	s.mu.Lock()
 	fails, mute := s.fails, s.mute
 	s.looked += len(names)
@@ -156,7 +156,7 @@ func (s *store) Look(ctx context.Context, names ...string) ([]driver.Record, err
 	if fails != nil {
 		return nil, fails
 	}
-	return s.Backend.Look(ctx, names...)
+	return s.Backend.Get(ctx, names...)
 }
 
 func (s *site) lock(name string, opts ...holdfast.Option) *holdfast.Lock {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -32,8 +32,8 @@ type condition struct {
 }
 
 // note takes down how a look ended that began at began.
-func (s *store) note(began, now time.Time, records []driver.Record, err error) {
-	some := slices.ContainsFunc(records, func(r driver.Record) bool { return r.Kind != driver.KindUnknown })
+func (s *store) note(began, now time.Time, records []admin.Record, err error) {
+	some := slices.ContainsFunc(records, func(r admin.Record) bool { return r.Kind != admin.KindUnknown })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
@@ -76,13 +76,13 @@ func (d *Dashboard) look(ctx context.Context, names []string) {
 }
 
 // found notes what the store told at now, and why holds are over that this shows.
-func (d *Dashboard) found(ctx context.Context, now time.Time, records []driver.Record, walking bool) {
+func (d *Dashboard) found(ctx context.Context, now time.Time, records []admin.Record, walking bool) {
 	d.table.found(now, records, walking, d.reasons(ctx, d.table.over(now, records)))
 }
 
 // reasons asks the store which of the holds in ended were forced, as far as the
 // budget goes; the others count as released.
-func (d *Dashboard) reasons(ctx context.Context, ended []driver.Ended) reasons {
+func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 	const looked = 3 // commands that a look is counted as; this is one
 	ended = ended[:min(len(ended), looked*d.budget.take(time.Now(), (len(ended)+looked-1)/looked))]
 	if len(ended) == 0 {
@@ -99,12 +99,12 @@ func (d *Dashboard) reasons(ctx context.Context, ended []driver.Ended) reasons {
 }
 
 // detail asks the store for all that it keeps of name.
-func (d *Dashboard) detail(ctx context.Context, name string) (driver.Detail, error) {
+func (d *Dashboard) detail(ctx context.Context, name string) (admin.Detail, error) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	detail, err := d.locker.Detail(limited, name)
 	if err == nil {
-		d.found(ctx, time.Now(), []driver.Record{detail.Record}, false)
+		d.found(ctx, time.Now(), []admin.Record{detail.Record}, false)
 	}
 	return detail, err
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -23,15 +24,15 @@ type table struct {
 	history *History
 	first   chan struct{} // closed when a page of names, or all, were found once
 	pass    pass
-	blamed  map[driver.Ended]string // why the last forced hold of an owner was, as told
+	blamed  map[admin.Ended]string // why the last forced hold of an owner was, as told
 }
 
 // reasons says why holds were ended by force.
-type reasons map[driver.Ended]string
+type reasons map[admin.Ended]string
 
 // entry is what is known of one name. It is replaced, not changed.
 type entry struct {
-	driver.Record
+	admin.Record
 	id    string    // of its row
 	seen  time.Time // when the store told it
 	holds []held    // one for each of Record.Holds
@@ -58,7 +59,7 @@ type pass struct {
 }
 
 func (t *table) init(h *History) {
-	t.entries, t.history, t.first, t.blamed = map[string]entry{}, h, make(chan struct{}), map[driver.Ended]string{}
+	t.entries, t.history, t.first, t.blamed = map[string]entry{}, h, make(chan struct{}), map[admin.Ended]string{}
 }
 
 // ready reports that there is something to show.
@@ -66,7 +67,7 @@ func (t *table) ready() <-chan struct{} { return t.first }
 
 // found notes records that the store told at now. why is about holds that they do
 // not have any more.
-func (t *table) found(now time.Time, records []driver.Record, walking bool, why reasons) {
+func (t *table) found(now time.Time, records []admin.Record, walking bool, why reasons) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range records {
@@ -90,13 +91,13 @@ func (t *table) open() {
 }
 
 // put replaces what is known of r.Name, and tells the history of what changed.
-func (t *table) put(now time.Time, r driver.Record, why reasons) {
-	if r.Kind == driver.KindUnknown {
+func (t *table) put(now time.Time, r admin.Record, why reasons) {
+	if r.Kind == admin.KindUnknown {
 		return
 	}
 	old, known := t.entries[r.Name]
-	if r.Kind == "" || r.Kind == driver.KindOther {
-		r.Holds, r.Held, r.Waiters, r.Waiting, r.Listeners = nil, 0, nil, 0, 0
+	if r.Kind == "" || r.Kind == admin.KindOther {
+		r.Holds, r.Holders, r.Waiters, r.Waiting, r.Listeners = nil, 0, nil, 0, 0
 		if known {
 			delete(t.entries, r.Name)
 			t.compare(now, old, entry{Record: r}, why)
@@ -130,7 +131,7 @@ func (t *table) put(now time.Time, r driver.Record, why reasons) {
 }
 
 // hold returns what is known of h, if it is the same grant as before.
-func (e entry) hold(h driver.Hold) (held, bool) {
+func (e entry) hold(h admin.Hold) (held, bool) {
 	for i, o := range e.Holds {
 		if o.Owner == h.Owner && o.Mode == h.Mode && (o.Token == h.Token || o.Token == 0 || h.Token == 0) {
 			return e.holds[i], true
@@ -140,12 +141,12 @@ func (e entry) hold(h driver.Hold) (held, bool) {
 }
 
 // next returns what is known of a hold after the store told h at now.
-func (o held) next(now time.Time, since time.Duration, h driver.Hold, had bool) held {
+func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) held {
 	n := o
 	if !had {
 		n = held{since: now}
 	}
-	if told := now.Add(-h.Since); h.Since > 0 && (!n.exact || told.Sub(n.since) > jitter) { // later: it was handed on
+	if told := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.exact || told.Sub(n.since) > jitter) { // later: it was handed on
 		n.since, n.exact = told, true
 	}
 	if h.Remaining < 0 {
@@ -164,19 +165,19 @@ func (o held) next(now time.Time, since time.Duration, h driver.Hold, had bool) 
 
 // over returns the holds that records, which the store told at now, show to be
 // over though their leases were not: it is worth to ask why.
-func (t *table) over(now time.Time, records []driver.Record) []driver.Ended {
+func (t *table) over(now time.Time, records []admin.Record) []admin.Ended {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var ended []driver.Ended
+	var ended []admin.Ended
 	for _, r := range records {
 		old, known := t.entries[r.Name]
-		if !known || r.Kind == driver.KindUnknown {
+		if !known || r.Kind == admin.KindUnknown {
 			continue
 		}
 		is := entry{Record: r, holds: make([]held, len(r.Holds))}
 		for i, h := range old.Holds {
 			if _, still := is.hold(h); !still && !old.holds[i].lapsed(now) {
-				ended = append(ended, driver.Ended{Name: r.Name, Owner: h.Owner})
+				ended = append(ended, admin.Ended{Name: r.Name, Owner: h.Owner})
 			}
 		}
 	}
@@ -214,13 +215,13 @@ func (t *table) compare(now time.Time, old, e entry, why reasons) {
 }
 
 // ending tells how the hold h of name ended, which is over at now.
-func (t *table) ending(now time.Time, name string, h driver.Hold, o held, why reasons) happening {
+func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why reasons) happening {
 	who := people(h)
 	s := happening{
 		At: now, Kind: happenedRelease, Name: name, Who: who.text(), purpose: who.purpose,
 		client: clientOf(h), owner: h.Owner, Token: h.Token, Held: now.Sub(o.since), alone: h.Mode == driver.Exclusive,
 	}
-	owner := driver.Ended{Name: name, Owner: h.Owner}
+	owner := admin.Ended{Name: name, Owner: h.Owner}
 	switch reason := why[owner]; {
 	case o.lapsed(now):
 		s.Kind = happenedExpire
@@ -238,7 +239,7 @@ func (t *table) ending(now time.Time, name string, h driver.Hold, o held, why re
 
 // waiting returns how many wait for r, as far as the store tells: those in line,
 // and the clients that listen for a release.
-func waiting(r driver.Record) int { return r.Waiting + max(r.Listeners, 0) }
+func waiting(r admin.Record) int { return r.Waiting + max(r.Listeners, 0) }
 
 // begin starts a pass.
 func (t *table) begin(now time.Time) {
@@ -250,7 +251,7 @@ func (t *table) begin(now time.Time) {
 
 // missing returns the names that the pass which is about to end has not found, as
 // free, those first that were not heard of for the longest time.
-func (t *table) missing() []driver.Record {
+func (t *table) missing() []admin.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var gone []entry
@@ -260,7 +261,7 @@ func (t *table) missing() []driver.Record {
 		}
 	}
 	slices.SortFunc(gone, func(a, b entry) int { return a.seen.Compare(b.seen) })
-	records := make([]driver.Record, len(gone))
+	records := make([]admin.Record, len(gone))
 	for i, e := range gone {
 		records[i].Name = e.Name
 	}
@@ -280,7 +281,7 @@ func (t *table) end(now time.Time, err error, why reasons) {
 	for name, e := range t.entries {
 		if e.seen.Before(t.pass.began) {
 			delete(t.entries, name)
-			t.compare(now, e, entry{Record: driver.Record{Name: name}}, why)
+			t.compare(now, e, entry{Record: admin.Record{Name: name}}, why)
 		}
 	}
 	t.open()
@@ -312,7 +313,7 @@ func (t *table) totals() (held, waits int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.entries {
-		held += e.Held
+		held += e.Holders
 		waits += waiting(e.Record)
 	}
 	return held, waits

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -166,7 +167,7 @@ func (d *Dashboard) why(r *http.Request, f force) string {
 }
 
 // forced writes down that a lock was forced.
-func (d *Dashboard) forced(r *http.Request, f force, h driver.Hold, before held) {
+func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold, before held) {
 	d.log.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
 		"reason", f.reason, "user", d.user(r), "address", address(r))
 	who := d.user(r)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -44,7 +44,7 @@ type view struct {
 
 // detail is what the store told of one name.
 type detail struct {
-	driver.Detail
+	admin.Detail
 	err  error
 	seen time.Time
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -181,17 +181,17 @@ func wait(ctx context.Context, d time.Duration) bool {
 // pass walks over all names once.
 func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
 	d.table.begin(time.Now())
-	options := driver.ListOptions{Prefix: d.options.Prefix, Pace: walkPace, Counters: d.options.Counters}
+	options := admin.Filter{Prefix: d.options.Prefix, Pace: walkPace, Counters: d.options.Counters}
 	for record, failed := range d.locker.List(ctx, options) {
 		if failed != nil {
 			err = failed
 			break
 		}
 		if found++; found > mostNames {
-			err = driver.ErrIncomplete
+			err = admin.ErrIncomplete
 			break
 		}
-		d.found(ctx, time.Now(), []driver.Record{record}, true)
+		d.found(ctx, time.Now(), []admin.Record{record}, true)
 	}
 	if ctx.Err() == nil {
 		d.endPass(ctx, err)

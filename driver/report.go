@@ -32,20 +32,20 @@ type Report struct {
 
 // ReportedHold is a grant in the hands of its present holder.
 type ReportedHold struct {
-	Name  string
-	Owner string // Claim.Owner
-	Kind  Kind   // KindMutex, KindFair, KindReadWrite or KindSemaphore
-	Mode  Mode
-	Token uint64        // of the present holder, where the grant was handed on; 0 if the store has none
-	Held  time.Duration // by the present holder
+	Name            string
+	Owner           string // Claim.Owner
+	Mode            Mode
+	Fair, ReadWrite bool          // as of its Claim
+	Token           uint64        // of the present holder, where the grant was handed on; 0 if the store has none
+	HeldFor         time.Duration // by the present holder
 }
 
 // ReportedWait is a name that goroutines of the client wait for without a place in
 // a queue of the store.
 type ReportedWait struct {
-	Name   string
-	Kind   Kind // KindMutex, KindReadWrite or KindSemaphore
-	Mode   Mode
-	Waited time.Duration // the longest of them, at least
-	Count  int           // how many goroutines wait
+	Name      string
+	Mode      Mode
+	ReadWrite bool          // as of the Claims
+	Waited    time.Duration // the longest of them, at least
+	Count     int           // how many goroutines wait
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/memhold"
@@ -20,4 +21,8 @@ func TestConformance(t *testing.T) {
 // left behind fails the test.
 func TestConformanceSynctest(t *testing.T) {
 	drivertest.Suite{Open: open, Synctest: true}.Run(t)
+}
+
+func TestAdmin(t *testing.T) {
+	admintest.Suite{Open: func(*testing.T) admintest.Store { return memhold.New() }, Synctest: true}.Run(t)
 }

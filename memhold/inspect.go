@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Inspect returns the holders of name, in the order in which they came, or none.
-func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
+func (b *Backend) Inspect(ctx context.Context, name string) ([]admin.Holder, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
@@ -21,9 +22,9 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 	if e == nil {
 		return nil, nil
 	}
-	var hs []driver.Holder
+	var hs []admin.Holder
 	for _, g := range e.grants {
-		hs = append(hs, driver.Holder{
+		hs = append(hs, admin.Holder{
 			Owner:     g.owner,
 			Note:      g.note,
 			Holds:     g.holds,
@@ -33,11 +34,11 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 	return hs, nil
 }
 
-// Break ends the grant of h.Owner on name and wakes those who wait for it. Until
+// ForceUnlock ends the grant of h.Owner on name and wakes those who wait for it. Until
 // its lease would have ended, and for at least 5 s, the owner's Renew and
 // Release answer driver.Forced, with why in the detail. If h.Owner does not hold
-// name any more Break changes nothing and returns driver.ErrGone.
-func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+// name any more ForceUnlock changes nothing and returns driver.ErrGone.
+func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := ended(ctx); err != nil {
 		return err
 	}
@@ -58,9 +59,9 @@ func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why s
 	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
 }
 
-// Forced returns with which reasons Break has ended holds, for as long as their
-// owners are told.
-func (b *Backend) Forced(ctx context.Context, over []driver.Ended) ([]string, error) {
+// ForceReasons returns with which reasons ForceUnlock has ended holds, for as long as
+// their owners are told.
+func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]string, error) {
 	why := make([]string, len(over))
 	if err := ended(ctx); err != nil {
 		return why, err

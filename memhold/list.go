@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // shown is how many holders and waiters of each name are shown.
@@ -15,19 +15,19 @@ const shown = 32
 
 // List walks over what is locked, and over semaphores and latches, in the order
 // of their names. Its names are those of the instant at which it begins, of which
-// o.Keys looks at the first; what it yields is as it is then. It keeps no pace:
+// f.Keys looks at the first; what it yields is as it is then. It keeps no pace:
 // nothing is asked of a server.
-func (b *Backend) List(ctx context.Context, o driver.ListOptions) iter.Seq2[driver.Record, error] {
-	return func(yield func(driver.Record, error) bool) {
-		names := b.names(o.Prefix)
+func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+	return func(yield func(admin.Record, error) bool) {
+		names := b.names(f.Prefix)
 		for i, name := range names {
-			if o.Keys > 0 && i == o.Keys {
-				yield(driver.Record{}, driver.ErrIncomplete)
+			if f.Keys > 0 && i == f.Keys {
+				yield(admin.Record{}, admin.ErrIncomplete)
 				return
 			}
-			records, err := b.Look(ctx, name)
+			records, err := b.Get(ctx, name)
 			if err != nil {
-				yield(driver.Record{}, err)
+				yield(admin.Record{}, err)
 				return
 			}
 			if records[0].Kind != "" && !yield(records[0], nil) {
@@ -35,7 +35,7 @@ func (b *Backend) List(ctx context.Context, o driver.ListOptions) iter.Seq2[driv
 			}
 		}
 		if err := ended(ctx); err != nil {
-			yield(driver.Record{}, err)
+			yield(admin.Record{}, err)
 		}
 	}
 }
@@ -55,16 +55,16 @@ func (b *Backend) names(prefix string) []string {
 	return names
 }
 
-// Look returns what is kept of names, all at the same instant. Nobody knows who
+// Get returns what is kept of names, all at the same instant. Nobody knows who
 // listens: Record.Listeners is -1.
-func (b *Backend) Look(ctx context.Context, names ...string) ([]driver.Record, error) {
+func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.begin()
-	records := make([]driver.Record, len(names))
+	records := make([]admin.Record, len(names))
 	for i, name := range names {
 		if e := b.live(name, now); e != nil {
 			records[i] = e.record(now)
@@ -74,38 +74,38 @@ func (b *Backend) Look(ctx context.Context, names ...string) ([]driver.Record, e
 	return records, nil
 }
 
-// Detail returns what Look does. There are no keys, and tokens are drawn for all
+// Describe returns what Get does. There are no keys, and tokens are drawn for all
 // names together; Hold.Token has those of the holds.
-func (b *Backend) Detail(ctx context.Context, name string) (driver.Detail, error) {
-	records, err := b.Look(ctx, name)
+func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
+	records, err := b.Get(ctx, name)
 	if err != nil {
-		return driver.Detail{}, err
+		return admin.Detail{}, err
 	}
-	return driver.Detail{Record: records[0]}, nil
+	return admin.Detail{Record: records[0]}, nil
 }
 
 // record describes e.
-func (e *entry) record(now time.Time) driver.Record {
-	r := driver.Record{
-		Kind: e.listed(), Held: len(e.grants), Waiting: len(e.queue), Count: e.count,
+func (e *entry) record(now time.Time) admin.Record {
+	r := admin.Record{
+		Kind: e.listed(), Holders: len(e.grants), Waiting: len(e.queue), Count: e.count,
 		Remaining: -1, // of a semaphore and a latch
 	}
 	if e.kind == semaphore {
 		r.Permits, r.Free = e.permits, e.permits-len(e.grants)
 	}
 	for _, g := range e.grants[:min(shown, len(e.grants))] {
-		r.Holds = append(r.Holds, driver.Hold{
-			Holder: driver.Holder{Owner: g.owner, Note: g.note, Holds: g.holds, Remaining: g.expires.Sub(now)},
-			Mode:   g.mode,
-			Token:  g.token,
-			Since:  now.Sub(g.since),
-			Client: driver.Client{Note: g.note},
+		r.Holds = append(r.Holds, admin.Hold{
+			Holder:  admin.Holder{Owner: g.owner, Note: g.note, Holds: g.holds, Remaining: g.expires.Sub(now)},
+			Mode:    g.mode,
+			Token:   g.token,
+			HeldFor: now.Sub(g.since),
+			Client:  admin.Client{Note: g.note},
 		})
 	}
 	for _, p := range e.queue[:min(shown, len(e.queue))] {
-		r.Waiters = append(r.Waiters, driver.Queued{
+		r.Waiters = append(r.Waiters, admin.Queued{
 			Owner: p.owner, Note: p.note, Mode: p.mode, Remaining: p.until.Sub(now),
-			Client: driver.Client{Note: p.note},
+			Client: admin.Client{Note: p.note},
 		})
 	}
 	if e.kind == mutex || e.kind == readWrite {
@@ -127,17 +127,17 @@ func (e *entry) lasts(now time.Time) time.Duration {
 }
 
 // listed is e's kind, as it is shown.
-func (e *entry) listed() driver.Kind {
+func (e *entry) listed() admin.Kind {
 	switch e.kind {
 	case semaphore:
-		return driver.KindSemaphore
+		return admin.KindSemaphore
 	case readWrite:
-		return driver.KindReadWrite
+		return admin.KindReadWrite
 	case latch:
-		return driver.KindLatch
+		return admin.KindLatch
 	}
 	if len(e.queue) > 0 {
-		return driver.KindFair
+		return admin.KindFair
 	}
-	return driver.KindMutex
+	return admin.KindMutex
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -25,17 +26,17 @@ func TestListTellsEveryKind(t *testing.T) {
 		queue(t, store, "fair", "second", "third")
 
 		var got []string
-		for r, err := range l.List(t.Context(), driver.ListOptions{}) {
+		for r, err := range l.List(t.Context(), admin.Filter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, fmt.Sprintf("%s %s %d/%d of %d free %d count %d", r.Name, r.Kind, r.Held, r.Waiting, r.Permits, r.Free, r.Count))
+			got = append(got, fmt.Sprintf("%s %s %d/%d of %d free %d count %d", r.Name, r.Kind, r.Holders, r.Waiting, r.Permits, r.Free, r.Count))
 			for _, h := range r.Holds {
-				if h.Note != "nightly" || h.Since != 3*time.Second || h.Token == 0 || h.Remaining <= 0 || r.Remaining < h.Remaining && r.Kind != driver.KindSemaphore {
+				if h.Note != "nightly" || h.HeldFor != 3*time.Second || h.Token == 0 || h.Remaining <= 0 || r.Remaining < h.Remaining && r.Kind != admin.KindSemaphore {
 					t.Errorf("%s: got %+v in a record that remains %v", r.Name, h, r.Remaining)
 				}
 			}
-			if r.Kind == driver.KindFair && (r.Waiters[0].Owner != "second" || r.Waiters[1].Note != "note of third") {
+			if r.Kind == admin.KindFair && (r.Waiters[0].Owner != "second" || r.Waiters[1].Note != "note of third") {
 				t.Errorf("waiters: got %+v", r.Waiters)
 			}
 		}
@@ -100,14 +101,14 @@ func TestListEnds(t *testing.T) {
 		cancel()
 		for _, c := range []struct {
 			ctx    context.Context
-			limits driver.ListOptions
+			limits admin.Filter
 			want   []string
 			err    error
 		}{
-			{t.Context(), driver.ListOptions{Prefix: "a:"}, []string{"a:1", "a:2"}, nil},
-			{t.Context(), driver.ListOptions{Keys: 1}, []string{"a:1"}, driver.ErrIncomplete},
-			{t.Context(), driver.ListOptions{Keys: 3}, []string{"a:1", "a:2", "b:1"}, nil},
-			{cancelled, driver.ListOptions{}, nil, context.Canceled},
+			{t.Context(), admin.Filter{Prefix: "a:"}, []string{"a:1", "a:2"}, nil},
+			{t.Context(), admin.Filter{Keys: 1}, []string{"a:1"}, admin.ErrIncomplete},
+			{t.Context(), admin.Filter{Keys: 3}, []string{"a:1", "a:2", "b:1"}, nil},
+			{cancelled, admin.Filter{}, nil, context.Canceled},
 		} {
 			var got []string
 			var last error
@@ -121,7 +122,7 @@ func TestListEnds(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		for r, err := range l.List(t.Context(), driver.ListOptions{}) {
+		for r, err := range l.List(t.Context(), admin.Filter{}) {
 			t.Errorf("listed after its lease: %+v, %v", r, err)
 		}
 	})
@@ -135,17 +136,17 @@ func TestLookAndDetail(t *testing.T) {
 			t.Fatal(err)
 		}
 		records, err := l.Look(t.Context(), "free", "held")
-		if err != nil || len(records) != 2 || records[0].Kind != "" || records[0].Name != "free" || records[1].Held != 1 || records[1].Listeners != -1 {
+		if err != nil || len(records) != 2 || records[0].Kind != "" || records[0].Name != "free" || records[1].Holders != 1 || records[1].Listeners != -1 {
 			t.Errorf("got %+v and error %v", records, err)
 		}
 		d, err := l.Detail(t.Context(), "held")
-		if err != nil || d.Kind != driver.KindMutex || d.Holds[0].Token != k.Token() {
+		if err != nil || d.Kind != admin.KindMutex || d.Holds[0].Token != k.Token() {
 			t.Errorf("got %+v and error %v, want token %d", d, err, k.Token())
 		}
 		if _, err := l.Look(t.Context(), "held", ""); err == nil {
 			t.Error("an empty name: got no error")
 		}
-		over := []driver.Ended{{Name: "free", Owner: "a"}, {Name: "held", Owner: d.Holds[0].Owner}}
+		over := []admin.Ended{{Name: "free", Owner: "a"}, {Name: "held", Owner: d.Holds[0].Owner}}
 		if err := l.Break(t.Context(), "held", d.Holds[0].Holder, "test"); err != nil {
 			t.Error(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -39,17 +40,15 @@ type Backend struct {
 	answers map[callID]answer // and of calls on latches
 	last    uint64            // the last fencing token given, over all names
 	calls   int               // since the last sweep
-	history history
+	log     eventLog
 }
 
 var (
-	_ driver.Backend   = (*Backend)(nil)
-	_ driver.Inspector = (*Backend)(nil)
-	_ driver.Breaker   = (*Backend)(nil)
-	_ driver.Batcher   = (*Backend)(nil)
-	_ driver.Resizer   = (*Backend)(nil)
-	_ driver.Latcher   = (*Backend)(nil)
-	_ driver.Lister    = (*Backend)(nil)
+	_ driver.Backend = (*Backend)(nil)
+	_ driver.Batcher = (*Backend)(nil)
+	_ driver.Resizer = (*Backend)(nil)
+	_ driver.Latcher = (*Backend)(nil)
+	_ admin.Source   = (*Backend)(nil)
 )
 
 // New returns an empty store.

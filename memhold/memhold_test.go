@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -127,15 +128,15 @@ func TestReasons(t *testing.T) {
 			_, _ = b.Try(ctx, claim("b"))
 		}, driver.NotOwner, "note of b"},
 		{"broken", func(ctx context.Context, b *Backend) {
-			_ = b.Break(ctx, "job", driver.Holder{Owner: "a"}, "it hung")
+			_ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "it hung")
 		}, driver.Forced, `lock of "note of a" was broken: it hung`},
 		{"broken and taken", func(ctx context.Context, b *Backend) {
-			_ = b.Break(ctx, "job", driver.Holder{Owner: "a"}, "it hung")
+			_ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "it hung")
 			_, _ = b.Try(ctx, claim("b"))
 			time.Sleep(ttl - 1)
 		}, driver.Forced, "it hung"},
 		{"broken, granted again and expired", func(ctx context.Context, b *Backend) {
-			_ = b.Break(ctx, "job", driver.Holder{Owner: "a"}, "it hung")
+			_ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "it hung")
 			brief := claim("a")
 			brief.TTL = 1
 			_, _ = b.Try(ctx, brief)
@@ -211,7 +212,7 @@ func TestWaitersWakeTogether(t *testing.T) {
 		do   func(ctx context.Context, b *Backend)
 	}{
 		{"Release", func(ctx context.Context, b *Backend) { _ = b.Release(ctx, claim("a")) }},
-		{"Break", func(ctx context.Context, b *Backend) { _ = b.Break(ctx, "job", driver.Holder{Owner: "a"}, "") }},
+		{"Break", func(ctx context.Context, b *Backend) { _ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "") }},
 		{"Drop", func(_ context.Context, b *Backend) { b.Drop("job") }},
 	} {
 		t.Run(end.name, func(t *testing.T) {
@@ -269,7 +270,7 @@ func TestEndedContextIsNotSent(t *testing.T) {
 		"Renew":   renewErr,
 		"Release": b.Release(ctx, claim("a")),
 		"Inspect": inspectErr,
-		"Break":   b.Break(ctx, "job", driver.Holder{Owner: "a"}, ""),
+		"Break":   b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, ""),
 	} {
 		if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want ErrNotSent and context.Canceled", what, err)

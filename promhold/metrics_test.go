@@ -378,7 +378,7 @@ func breakLock(t *testing.T, store *memhold.Backend, name string) {
 	t.Helper()
 	holders, err := store.Inspect(t.Context(), name)
 	if err == nil && len(holders) == 1 {
-		err = store.Break(t.Context(), name, holders[0], "test")
+		err = store.ForceUnlock(t.Context(), name, holders[0], "test")
 	}
 	if err != nil || len(holders) != 1 {
 		t.Fatalf("got holders %v, error %v, want one holder to break", holders, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -212,7 +213,7 @@ func TestRefusedNamesAreRefusedEverywhere(t *testing.T) {
 		"read":       func() error { _, err := b.Try(ctx, fuzzClaim(3, name)); return err },
 		"permit":     func() error { _, err := b.Try(ctx, fuzzClaim(4, name)); return err },
 		"Inspect":    func() error { _, err := b.Inspect(ctx, name); return err },
-		"Break":      func() error { return b.Break(ctx, name, driver.Holder{Owner: "u:1", Holds: 1}, "test") },
+		"Break":      func() error { return b.ForceUnlock(ctx, name, admin.Holder{Owner: "u:1", Holds: 1}, "test") },
 		"Resize":     func() error { return b.Resize(ctx, name, 1) },
 		"Permits":    func() error { _, _, err := b.Permits(ctx, name); return err },
 		"SetCount":   func() error { _, err := b.SetCount(ctx, name, "c", 1); return err },

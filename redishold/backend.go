@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -64,11 +65,11 @@ type Options struct {
 	// pub/sub; where only the user lacks the right to listen, waiters do so anyway.
 	Poll time.Duration
 
-	// HistoryLength is how many happenings the history keeps, about, that clients
-	// with holdfast.Options.History write, of some 300 bytes each: a stream, and a
-	// second one a tenth as long for what is rare. The last client that wrote has its
-	// way. Default: 10,000.
-	HistoryLength int
+	// LogLength is the approximate number of entries that the event log keeps, of some
+	// 300 bytes each, see package audit: a stream, and a second one a tenth as long for
+	// what is rare. If clients disagree, the last one that wrote decides. Default:
+	// 10,000.
+	LogLength int
 
 	// Logger receives what cannot be returned: an eviction policy that may drop
 	// held locks, a user without the right to listen or to publish, settings of the
@@ -76,8 +77,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Backend keeps locks in Redis. It is a driver.Backend, and also a
-// driver.Inspector and a driver.Breaker.
+// Backend keeps locks in Redis. It is a driver.Backend, and also an
+// admin.Source.
 type Backend struct {
 	conn     Conn
 	single   Single   // nil if conn is none
@@ -98,14 +99,14 @@ type Backend struct {
 
 	fairWait time.Duration
 
-	server    server
-	publish   [2]string // both commands that publish
-	clients   registrar
-	names     names
-	lists     lists
-	reporter  reporter
-	chronicle chronicle
-	topics    topics
+	server   server
+	publish  [2]string // both commands that publish
+	clients  registrar
+	names    names
+	lists    lists
+	reporter reporter
+	eventLog eventLog
+	topics   topics
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
 
@@ -115,13 +116,12 @@ type Backend struct {
 }
 
 var (
-	_ driver.Backend   = (*Backend)(nil)
-	_ driver.Batcher   = (*Backend)(nil)
-	_ driver.Inspector = (*Backend)(nil)
-	_ driver.Breaker   = (*Backend)(nil)
-	_ driver.Resizer   = (*Backend)(nil)
-	_ driver.Latcher   = (*Backend)(nil)
-	_ driver.Releaser  = (*Backend)(nil)
+	_ driver.Backend  = (*Backend)(nil)
+	_ admin.Source    = (*Backend)(nil)
+	_ driver.Batcher  = (*Backend)(nil)
+	_ driver.Resizer  = (*Backend)(nil)
+	_ driver.Latcher  = (*Backend)(nil)
+	_ driver.Releaser = (*Backend)(nil)
 )
 
 // New returns a Backend over conn, which stays the caller's to close. It does no

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -555,11 +556,11 @@ func TestInspectAndBreak(t *testing.T) {
 	conn := &fakeConn{answer: replying("inspect", []any{int64(1), int64(-1), []any{testUUID + ":5", "2"}})}
 	b := New(conn, nil)
 	holders, err := b.Inspect(t.Context(), "orders")
-	want := driver.Holder{Owner: testUUID + ":5", Note: "Redisson client 71b96ce8… thread 5", Holds: 2, Remaining: -time.Millisecond}
+	want := admin.Holder{Owner: testUUID + ":5", Note: "Redisson client 71b96ce8… thread 5", Holds: 2, Remaining: -time.Millisecond}
 	if err != nil || len(holders) != 1 || holders[0] != want {
 		t.Fatalf("Inspect: got %+v and error %v, want %+v", holders, err, want)
 	}
-	if err := b.Break(t.Context(), "orders", holders[0], "ops"); err != nil {
+	if err := b.ForceUnlock(t.Context(), "orders", holders[0], "ops"); err != nil {
 		t.Fatal(err)
 	}
 	call := conn.sent[len(conn.sent)-2][0] // after it, those who care are told
@@ -567,7 +568,7 @@ func TestInspectAndBreak(t *testing.T) {
 		t.Fatalf("ARGV: got %q, want %q", call.Args, args)
 	}
 	conn.answer = func(Call) Result { return Result{Value: int64(0)} }
-	wantErrors(t, "Break of a changed hold", b.Break(t.Context(), "orders", want, "ops"), driver.ErrGone)
+	wantErrors(t, "Break of a changed hold", b.ForceUnlock(t.Context(), "orders", want, "ops"), driver.ErrGone)
 	conn.answer = func(Call) Result { return Result{Value: []any{int64(-1)}} }
 	_, err = b.Inspect(t.Context(), "orders")
 	wantErrors(t, "Inspect of another kind", err, driver.ErrMismatch)

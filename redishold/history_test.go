@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// How long the two streams become, and which happenings stand in both.
-func TestHistoryLength(t *testing.T) {
+// How long the two streams become, and which entries stand in both.
+func TestLogLength(t *testing.T) {
 	for _, tt := range []struct {
 		length int
 		want   []string
@@ -20,13 +21,13 @@ func TestHistoryLength(t *testing.T) {
 		{1, []string{"1", "1", "604800000"}},
 	} {
 		conn := &fakeConn{}
-		c := driver.Chapter{Client: testUUID, Happenings: []driver.Happening{
-			{Step: driver.StepAcquired, At: time.Now()},
-			{Step: driver.StepLost, At: time.Now()},
-			{Step: driver.StepForced, At: time.Now()},
-			{Step: driver.StepMissed, At: time.Now()},
-		}}
-		_ = New(conn, &Options{Prefix: "app:", HistoryLength: tt.length}).Record(t.Context(), c) // the fake has no answer
+		entries := []admin.Entry{
+			{Type: admin.EntryAcquired, At: time.Now()},
+			{Type: admin.EntryLost, At: time.Now()},
+			{Type: admin.EntryForced, At: time.Now()},
+			{Type: admin.EntryMissed, At: time.Now()},
+		}
+		_ = New(conn, &Options{Prefix: "app:", LogLength: tt.length}).AppendLog(t.Context(), admin.Client{ID: testUUID}, entries) // the fake has no answer
 		call := conn.sent[len(conn.sent)-1][0]
 		if want := []string{"app:holdfast:{history}", "app:holdfast:{history}:rare"}; !slices.Equal(call.Keys, want) {
 			t.Errorf("got keys %q, want %q", call.Keys, want)
@@ -42,8 +43,8 @@ func TestHistoryLength(t *testing.T) {
 			t.Errorf("got marks %q, want .!!.", marks)
 		}
 	}
-	b := New(&fakeConn{}, &Options{HistoryLength: -1})
-	if err := b.Record(t.Context(), driver.Chapter{}); !errors.Is(err, driver.ErrRefused) {
+	b := New(&fakeConn{}, &Options{LogLength: -1})
+	if err := b.AppendLog(t.Context(), admin.Client{}, nil); !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("a negative length: got %v, want ErrRefused", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -11,7 +12,7 @@ import (
 // the holders of a read-write lock or a semaphore. Who holds a permit is known if
 // it is a client of Holdfast; otherwise its Owner is its id in hex, as Redisson's
 // layout does not tell. Data that is no lock is driver.ErrMismatch.
-func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
+func (b *Backend) Inspect(ctx context.Context, name string) ([]admin.Holder, error) {
 	p := b.layout.place(name)
 	if p.refusal != nil {
 		return nil, p.refusal
@@ -33,9 +34,9 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 	if reply.otherKind {
 		return b.inspectReadWrite(ctx, p)
 	}
-	var holders []driver.Holder
+	var holders []admin.Holder
 	for _, h := range reply.holds {
-		holders = append(holders, driver.Holder{
+		holders = append(holders, admin.Holder{
 			Owner:     h.owner,
 			Note:      b.person(ctx, h.owner),
 			Holds:     h.count,
@@ -46,7 +47,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) ([]driver.Holder, er
 }
 
 // breakHold is Break without a word to anybody but waiters.
-func (b *Backend) breakHold(ctx context.Context, name string, h driver.Holder, why string) error {
+func (b *Backend) breakHold(ctx context.Context, name string, h admin.Holder, why string) error {
 	info, err := b.ask(ctx)
 	if err != nil {
 		return err

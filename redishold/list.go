@@ -9,10 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
-
-var _ driver.Lister = (*Backend)(nil)
 
 const (
 	listShown = 32  // holders and waiters of each name that are shown
@@ -86,31 +84,31 @@ type lister struct {
 // With the protocols Plain and Timestamp every short string, and every time in
 // seconds, is a lock. With Redisson's, a semaphore is found by the permits that
 // are out, and a fair lock only while it is held. Bare counters are looked for
-// only where o.Counters asks for them.
+// only where f.Counters asks for them.
 //
 // The user needs the rights to SCAN, HSCAN, GETRANGE, LLEN and, in a cluster,
 // CLUSTER SLOTS. Without PUBSUB Record.Listeners is -1. In a cluster it counts
 // those who listen on sharded channels, as Holdfast and Redisson from 3.28 do.
 //
 // A node that does not answer leaves its locks out; the error comes at the end.
-func (b *Backend) List(ctx context.Context, o driver.ListOptions) iter.Seq2[driver.Record, error] {
-	return func(yield func(driver.Record, error) bool) {
+func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+	return func(yield func(admin.Record, error) bool) {
 		l, err := b.lister(ctx)
 		if err != nil {
-			yield(driver.Record{}, err)
+			yield(admin.Record{}, err)
 			return
 		}
-		w := walk{lister: l, limits: o, yield: yield, begun: time.Now(), seen: map[string]bool{}}
+		w := walk{lister: l, limits: f, yield: yield, begun: time.Now(), seen: map[string]bool{}}
 		if err := w.run(ctx); err != nil && !errors.Is(err, errStopped) {
-			yield(driver.Record{}, err)
+			yield(admin.Record{}, err)
 		}
 	}
 }
 
-// Look returns what is kept of names, in the same order. On one server a call
+// Get returns what is kept of names, in the same order. On one server a call
 // reads 40 names at one instant, with about three commands for each; in a cluster
 // each name is a call. Rights are as for List, without SCAN.
-func (b *Backend) Look(ctx context.Context, names ...string) ([]driver.Record, error) {
+func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	l, err := b.lister(ctx)
 	if err != nil {
 		return nil, err
@@ -119,8 +117,8 @@ func (b *Backend) Look(ctx context.Context, names ...string) ([]driver.Record, e
 }
 
 // look reads names, one chunk after the other, and who their holders are.
-func (l *lister) look(ctx context.Context, names []string) ([]driver.Record, error) {
-	records := make([]driver.Record, 0, len(names))
+func (l *lister) look(ctx context.Context, names []string) ([]admin.Record, error) {
+	records := make([]admin.Record, 0, len(names))
 	var failed error
 	for len(names) > 0 {
 		chunk := names[:min(listChunk, len(names))]
@@ -136,13 +134,13 @@ func (l *lister) look(ctx context.Context, names []string) ([]driver.Record, err
 // read reads the names of one chunk: with one call, or in a cluster with one for
 // each name, as they lie in different slots. What could not be read is
 // KindUnknown; the error is the first of those.
-func (l *lister) read(ctx context.Context, names []string) ([]driver.Record, error) {
-	records := make([]driver.Record, len(names))
+func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, error) {
+	records := make([]admin.Record, len(names))
 	var failed error
 	var calls []Call
 	var asked [][]int // of each call, the indices of its names
 	for i, name := range names {
-		records[i] = driver.Record{Name: name, Kind: driver.KindUnknown, Listeners: -1}
+		records[i] = admin.Record{Name: name, Kind: admin.KindUnknown, Listeners: -1}
 		p := l.layout.locate(name)
 		if err := placeable(p); l.info.Cluster && err != nil {
 			failed = cmp.Or(failed, refused("redis cannot place %q: %w", p.lock, err))
@@ -194,7 +192,7 @@ func fairKeys(l *layout, p place) (queue, deadlines, alive string) {
 func (l *lister) permitsKey(p place) string { return semaphore{layout: l.layout}.permits(p) }
 
 // fill puts the answer about the names of the given indices into records.
-func (l *lister) fill(records []driver.Record, indices []int, script *Script, result Result) error {
+func (l *lister) fill(records []admin.Record, indices []int, script *Script, result Result) error {
 	l.spent += 3
 	if result.Err != nil {
 		return l.classify(l.layout.locate(records[indices[0]].Name), result.Err)
@@ -215,7 +213,7 @@ func (l *lister) fill(records []driver.Record, indices []int, script *Script, re
 		record.Name = records[at].Name
 		records[at] = record
 		l.spent += 3 + len(record.Waiters)
-		if record.Kind == driver.KindReadWrite {
+		if record.Kind == admin.KindReadWrite {
 			l.spent += len(record.Holds)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -18,11 +19,11 @@ const (
 
 // readTimes reads timestamp locks as they are: the record beside the time says
 // who holds one.
-func (l *lister) readTimes(ctx context.Context, records []driver.Record) error {
+func (l *lister) readTimes(ctx context.Context, records []admin.Record) error {
 	var calls []Call
 	var asked []int
 	for i, r := range records {
-		if r.Kind == driver.KindTimestamp {
+		if r.Kind == admin.KindTimestamp {
 			calls, asked = append(calls, l.own.inspect(l.layout.locate(r.Name))), append(asked, i)
 		}
 	}
@@ -36,16 +37,16 @@ func (l *lister) readTimes(ctx context.Context, records []driver.Record) error {
 		reply, err := parseInspect(result.Value)
 		switch {
 		case result.Err != nil:
-			failed, r.Kind = l.classify(l.layout.locate(r.Name), result.Err), driver.KindUnknown
+			failed, r.Kind = l.classify(l.layout.locate(r.Name), result.Err), admin.KindUnknown
 		case err != nil:
-			failed, r.Kind = err, driver.KindUnknown
+			failed, r.Kind = err, admin.KindUnknown
 		case reply.otherKind:
-			r.Kind = driver.KindOther
+			r.Kind = admin.KindOther
 		case len(reply.holds) == 0:
 			r.Kind = ""
 		default:
-			r.Held = 1
-			r.Holds = []driver.Hold{{Holder: driver.Holder{
+			r.Holders = 1
+			r.Holds = []admin.Hold{{Holder: admin.Holder{
 				Owner: reply.holds[0].owner, Holds: reply.holds[0].count, Remaining: reply.remaining,
 			}}}
 		}
@@ -53,21 +54,21 @@ func (l *lister) readTimes(ctx context.Context, records []driver.Record) error {
 	return failed
 }
 
-// Detail returns what Look does of name, and its keys: those of all kinds of lock
+// Describe returns what Look does of name, and its keys: those of all kinds of lock
 // that the name could be, as far as they are there. Detail.Token is the counter of
 // Redisson's RFencedLock, which Options.SharedTokens uses too; Holdfast's own
 // counters belong to no single name. Rights are as for Look, with TYPE, STRLEN and
 // ZCARD.
-func (b *Backend) Detail(ctx context.Context, name string) (driver.Detail, error) {
+func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	l, err := b.lister(ctx)
 	if err != nil {
-		return driver.Detail{}, err
+		return admin.Detail{}, err
 	}
 	records, err := l.look(ctx, []string{name})
 	if err != nil {
-		return driver.Detail{}, err
+		return admin.Detail{}, err
 	}
-	d := driver.Detail{Record: records[0]}
+	d := admin.Detail{Record: records[0]}
 	p := l.layout.locate(name)
 	keys := l.detailKeys(p, d.Record)
 	results := l.do(ctx, Call{
@@ -78,16 +79,16 @@ func (b *Backend) Detail(ctx context.Context, name string) (driver.Detail, error
 	d.Waits = l.parseWaits(results[1])
 	value, err := results[0].Value, results[0].Err
 	if err != nil {
-		return driver.Detail{}, l.classify(p, err)
+		return admin.Detail{}, l.classify(p, err)
 	}
 	list := asList(value)
 	if len(list) != len(keys) {
-		return driver.Detail{}, badReply(l.scripts.keys.Name(), value)
+		return admin.Detail{}, badReply(l.scripts.keys.Name(), value)
 	}
 	for i, element := range list {
 		key, ok := parseKey(element)
 		if !ok {
-			return driver.Detail{}, badReply(l.scripts.keys.Name(), value)
+			return admin.Detail{}, badReply(l.scripts.keys.Name(), value)
 		}
 		if key.Type == "none" {
 			continue
@@ -105,7 +106,7 @@ func (b *Backend) Detail(ctx context.Context, name string) (driver.Detail, error
 func tokenKey(p place) string { return "redisson_lock_token:" + tagged(p.lock) }
 
 // detailKeys returns the keys that the lock r, which lives at p, may have.
-func (l *lister) detailKeys(p place, r driver.Record) []string {
+func (l *lister) detailKeys(p place, r admin.Record) []string {
 	switch l.options.Protocol {
 	case Plain:
 		return []string{p.lock}
@@ -124,9 +125,9 @@ func (l *lister) detailKeys(p place, r driver.Record) []string {
 }
 
 // parseKey reads one element of what list_keys.lua answers, but for the name.
-func parseKey(value any) (driver.Key, bool) {
+func parseKey(value any) (admin.Key, bool) {
 	r := reading{list: asList(value), ok: true}
-	key := driver.Key{Type: r.text(), Remaining: remaining(r.number())}
+	key := admin.Key{Type: r.text(), Remaining: remaining(r.number())}
 	size := int(r.number())
 	switch value := r.take().(type) {
 	case string:

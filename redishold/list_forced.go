@@ -5,16 +5,14 @@ import (
 	"context"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
-var _ driver.Witness = (*Backend)(nil)
-
-// Forced looks for the marks that Break leaves to the owners of ended: they last as
+// ForceReasons looks for the marks that ForceUnlock leaves to the owners of ended: they last as
 // long as the lease would have, and 10 s at least. A permit whose owner is not
 // known has none. It is one command for each, 200 to a call; in a cluster each is a
 // call.
-func (b *Backend) Forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
+func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	l, err := b.lister(ctx)
 	if err != nil {
 		return make([]string, len(ended)), err
@@ -22,7 +20,7 @@ func (b *Backend) Forced(ctx context.Context, ended []driver.Ended) ([]string, e
 	return l.forced(ctx, ended)
 }
 
-func (l *lister) forced(ctx context.Context, ended []driver.Ended) ([]string, error) {
+func (l *lister) forced(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	why := make([]string, len(ended))
 	var keys []string
 	var asked []int // of each key, whose mark it is

@@ -4,14 +4,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // parseLooked reads one element of what list_look.lua answers, but for the name
 // and who the owners are.
-func parseLooked(value any) (driver.Record, bool) {
+func parseLooked(value any) (admin.Record, bool) {
 	r := reading{list: asList(value), ok: true}
-	var record driver.Record
+	var record admin.Record
 	switch r.text() {
 	case "free":
 		r.take() // no time
@@ -22,21 +23,21 @@ func parseLooked(value any) (driver.Record, bool) {
 		record.Remaining = remaining(r.number())
 		r.hash(&record)
 	case "readers":
-		record.Kind = driver.KindReadWrite
+		record.Kind = admin.KindReadWrite
 		record.Remaining = remaining(r.number())
 		r.readers(&record)
 	case "number":
 		record.Remaining = remaining(r.number())
 		r.counter(&record)
 	case "other":
-		record.Kind = driver.KindOther
+		record.Kind = admin.KindOther
 	default:
 		return record, false
 	}
 	listeners, latch := int(r.number()), int(r.number())
 	record.Listeners = max(listeners, latch)
-	if record.Kind == driver.KindCounter && latch > 0 && listeners == 0 {
-		record.Kind = driver.KindLatch
+	if record.Kind == admin.KindCounter && latch > 0 && listeners == 0 {
+		record.Kind = admin.KindLatch
 	}
 	return record, r.ok && len(r.list) == 0
 }
@@ -80,11 +81,11 @@ func (r *reading) more() bool { return r.ok && len(r.list) > 0 }
 
 // hash reads the lock that a hash is, if it is one: a mutex, a fair lock, or
 // Redisson's lock on several values.
-func (r *reading) hash(record *driver.Record) {
+func (r *reading) hash(record *admin.Record) {
 	fields := reading{list: asList(r.take()), ok: r.ok}
-	record.Held = int(r.number())
+	record.Holders = int(r.number())
 	waiters := asList(r.take())
-	record.Kind = driver.KindMutex
+	record.Kind = admin.KindMutex
 	for fields.more() {
 		owner, text := fields.text(), fields.text()
 		holds, err := strconv.Atoi(text)
@@ -93,14 +94,14 @@ func (r *reading) hash(record *driver.Record) {
 			r.ok = false
 			return
 		case clientOf(text) != "" || strings.HasSuffix(owner, ":expire_time") || strings.HasSuffix(owner, ":lock_count"):
-			record.Kind, record.Holds, record.Held = driver.KindMulti, nil, 0
+			record.Kind, record.Holds, record.Holders = admin.KindMulti, nil, 0
 			return
 		case err != nil || clientOf(owner) == "":
-			*record = driver.Record{Kind: driver.KindOther}
+			*record = admin.Record{Kind: admin.KindOther}
 			return
 		}
-		record.Holds = append(record.Holds, driver.Hold{
-			Holder: driver.Holder{Owner: owner, Holds: holds, Remaining: record.Remaining},
+		record.Holds = append(record.Holds, admin.Hold{
+			Holder: admin.Holder{Owner: owner, Holds: holds, Remaining: record.Remaining},
 		})
 	}
 	r.ok = r.ok && fields.ok
@@ -108,20 +109,20 @@ func (r *reading) hash(record *driver.Record) {
 }
 
 // readers reads the holds of a read-write lock. Owners are as Inspect tells them.
-func (r *reading) readers(record *driver.Record) {
+func (r *reading) readers(record *admin.Record) {
 	fields := reading{list: asList(r.take()), ok: r.ok}
-	record.Held = int(r.number())
+	record.Holders = int(r.number())
 	both := map[string]bool{}
 	for fields.more() {
 		field, text, pttl := fields.text(), fields.text(), fields.number()
 		holds, err := strconv.Atoi(text)
 		if err != nil || clientOf(field) == "" {
 			r.ok = r.ok && fields.ok
-			*record = driver.Record{Kind: driver.KindOther}
+			*record = admin.Record{Kind: admin.KindOther}
 			return
 		}
-		hold := driver.Hold{
-			Holder: driver.Holder{Owner: field, Holds: holds, Remaining: remaining(pttl)},
+		hold := admin.Hold{
+			Holder: admin.Holder{Owner: field, Holds: holds, Remaining: remaining(pttl)},
 			Mode:   driver.Shared,
 		}
 		if strings.Contains(field+":", ":write:") {
@@ -137,26 +138,26 @@ func (r *reading) readers(record *driver.Record) {
 		}
 	}
 	r.ok = r.ok && fields.ok
-	if record.Held <= listShown {
-		record.Held = len(record.Holds) // without readers that died
+	if record.Holders <= listShown {
+		record.Holders = len(record.Holds) // without readers that died
 	}
 }
 
 // counter reads a number, with the permits that are out beside it.
-func (r *reading) counter(record *driver.Record) {
+func (r *reading) counter(record *admin.Record) {
 	value, out, expired := r.text(), int(r.number()), int(r.number())
 	permits := reading{list: asList(r.take()), ok: r.ok}
 	count, err := strconv.ParseInt(value, 10, 64)
 	switch {
 	case value == "" && out > 0: // the counter was lost
 	case err != nil:
-		record.Kind = driver.KindOther
+		record.Kind = admin.KindOther
 		return
 	case out+expired == 0:
-		record.Kind, record.Count = driver.KindCounter, count
+		record.Kind, record.Count = admin.KindCounter, count
 		return
 	}
-	record.Kind, record.Held = driver.KindSemaphore, out
+	record.Kind, record.Holders = admin.KindSemaphore, out
 	record.Free = int(count) + expired
 	record.Permits = record.Free + out
 	if value == "" {
@@ -170,31 +171,31 @@ func (r *reading) counter(record *driver.Record) {
 }
 
 // waiters reads a queue. A lock that has one is fair.
-func (r *reading) waiters(record *driver.Record, list []any) {
+func (r *reading) waiters(record *admin.Record, list []any) {
 	queue := reading{list: list, ok: r.ok}
 	record.Waiting = int(queue.number())
 	for queue.more() {
 		owner, left := queue.text(), queue.number()
-		record.Waiters = append(record.Waiters, driver.Queued{Owner: owner, Remaining: remaining(left)})
+		record.Waiters = append(record.Waiters, admin.Queued{Owner: owner, Remaining: remaining(left)})
 	}
 	if r.ok = r.ok && queue.ok; record.Waiting > 0 {
-		record.Kind = driver.KindFair
+		record.Kind = admin.KindFair
 	}
 }
 
 // parseString reads one element of what list_plain.lua answers.
-func (l *lister) parseString(value any) (driver.Record, bool) {
+func (l *lister) parseString(value any) (admin.Record, bool) {
 	r := reading{list: asList(value), ok: true}
 	state, pttl, owner := r.text(), r.number(), r.text()
-	record := driver.Record{Remaining: remaining(pttl), Listeners: int(r.number())}
+	record := admin.Record{Remaining: remaining(pttl), Listeners: int(r.number())}
 	switch {
 	case state == "other" || l.options.Protocol == Timestamp && state == "string" && !isStamp(owner):
-		record.Kind = driver.KindOther
+		record.Kind = admin.KindOther
 	case l.options.Protocol == Timestamp: // the record beside it says more, and may be there alone
-		record.Kind = driver.KindTimestamp
+		record.Kind = admin.KindTimestamp
 	case state == "string":
-		record.Kind, record.Held = driver.KindPlain, 1
-		record.Holds = []driver.Hold{{Holder: driver.Holder{Owner: owner, Holds: 1, Remaining: record.Remaining}}}
+		record.Kind, record.Holders = admin.KindPlain, 1
+		record.Holds = []admin.Hold{{Holder: admin.Holder{Owner: owner, Holds: 1, Remaining: record.Remaining}}}
 	}
 	return record, r.ok && len(r.list) == 0
 }

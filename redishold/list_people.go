@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -28,7 +29,7 @@ type people struct {
 }
 
 type knownClient struct {
-	client driver.Client
+	client admin.Client
 	holds  map[string]heldSince // by owner, of holds that are some seconds old
 	read   time.Time
 	ends   time.Time
@@ -72,7 +73,7 @@ func (p *people) put(clients map[string]knownClient) {
 
 // introduce fills in who the owners in records are. A failure costs nothing but
 // the names.
-func (l *lister) introduce(ctx context.Context, records []driver.Record) {
+func (l *lister) introduce(ctx context.Context, records []admin.Record) {
 	l.identify(ctx, l.info.Cluster, records)
 	asked := map[string]subject{}
 	for _, r := range records {
@@ -91,7 +92,7 @@ func (l *lister) introduce(ctx context.Context, records []driver.Record) {
 			if h.Mode != driver.Permit || clientOf(h.Owner) != "" {
 				h.Client, h.Note = l.describe(h.Owner, clients)
 				if said, ok := clients[h.Client.ID].holds[ownerOf(*h)]; ok {
-					h.Token, h.Since = said.token, max(time.Since(said.since), time.Millisecond)
+					h.Token, h.HeldFor = said.token, max(time.Since(said.since), time.Millisecond)
 				}
 			}
 		}
@@ -103,7 +104,7 @@ func (l *lister) introduce(ctx context.Context, records []driver.Record) {
 }
 
 // ownerOf returns the owner of h as its client knows it.
-func ownerOf(h driver.Hold) string { return strings.TrimSuffix(h.Owner, writeField) }
+func ownerOf(h admin.Hold) string { return strings.TrimSuffix(h.Owner, writeField) }
 
 // subject is a client that is asked about.
 type subject struct {
@@ -229,7 +230,7 @@ func (l *lister) registrations(ctx context.Context, keys []string) map[string]ca
 func (l *lister) parseClient(uuid, text string, now int64) knownClient {
 	s, ok := parseStatement(text)
 	if !ok {
-		client := driver.Client{ID: uuid}
+		client := admin.Client{ID: uuid}
 		if l.own == nil {
 			client.Library = "redisson"
 		}
@@ -239,9 +240,9 @@ func (l *lister) parseClient(uuid, text string, now int64) knownClient {
 }
 
 // client is d for programs.
-func (d description) client(uuid string) driver.Client {
+func (d description) client(uuid string) admin.Client {
 	started, _ := time.Parse(time.RFC3339, d.Started)
-	return driver.Client{
+	return admin.Client{
 		ID: uuid, Library: "holdfast",
 		Program: printable(d.Program), Host: printable(d.Host), PID: d.PID,
 		Note: printable(d.Note), Started: started,
@@ -249,18 +250,18 @@ func (d description) client(uuid string) driver.Client {
 }
 
 // nameOf is who a client of Holdfast is, for people.
-func nameOf(c driver.Client) string {
+func nameOf(c admin.Client) string {
 	return description{Note: c.Note, Program: c.Program, Host: c.Host, PID: c.PID}.String()
 }
 
 // describe says who owner is, for programs and for people.
-func (l *lister) describe(owner string, clients map[string]knownClient) (driver.Client, string) {
+func (l *lister) describe(owner string, clients map[string]knownClient) (admin.Client, string) {
 	uuid := clientOf(owner)
 	known, ok := clients[uuid]
 	client := known.client
 	switch {
 	case !ok:
-		return driver.Client{ID: uuid}, printable(owner)
+		return admin.Client{ID: uuid}, printable(owner)
 	case client.Library == "holdfast":
 		return client, nameOf(client)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // errStopped says that whoever walks has seen enough.
@@ -17,8 +17,8 @@ var errStopped = errors.New("stopped")
 // page by page in turn, so that a budget that ends early has seen some of each.
 type walk struct {
 	*lister
-	limits driver.ListOptions
-	yield  func(driver.Record, error) bool
+	limits admin.Filter
+	yield  func(admin.Record, error) bool
 	begun  time.Time
 	looked int             // how many keys the server looked at, about
 	seen   map[string]bool // names that were yielded: SCAN may tell them twice
@@ -47,7 +47,7 @@ func (w *walk) run(ctx context.Context) error {
 					continue
 				}
 				err := w.page(ctx, &scans[i])
-				if ctx.Err() != nil || errors.Is(err, errStopped) || errors.Is(err, driver.ErrIncomplete) {
+				if ctx.Err() != nil || errors.Is(err, errStopped) || errors.Is(err, admin.ErrIncomplete) {
 					return err
 				}
 				if err != nil {
@@ -120,7 +120,7 @@ func (w *walk) page(ctx context.Context, s *scan) error {
 		size = min(size, w.limits.Keys-w.looked)
 	}
 	if size <= 0 {
-		return driver.ErrIncomplete
+		return admin.ErrIncomplete
 	}
 	if err := w.rest(ctx); err != nil {
 		return err
@@ -172,13 +172,13 @@ func (w *walk) show(ctx context.Context, names []string) error {
 }
 
 // locked reports that a List shows r.
-func (w *walk) locked(r driver.Record) bool {
+func (w *walk) locked(r admin.Record) bool {
 	switch r.Kind {
-	case "", driver.KindOther, driver.KindUnknown:
+	case "", admin.KindOther, admin.KindUnknown:
 		return false
-	case driver.KindCounter, driver.KindLatch:
+	case admin.KindCounter, admin.KindLatch:
 		return w.limits.Counters
-	case driver.KindSemaphore:
+	case admin.KindSemaphore:
 		return r.Remaining != noKey // of "jobs" and "{jobs}", whose permits have one key, it is the other
 	default:
 		return true

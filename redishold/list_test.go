@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -62,8 +63,8 @@ func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
 		[]any{[]any{"number", ints(1), "5", ints(1), ints(0), []any{"id"}, ints(0), ints(0)}},
 	} {
 		conn := &fakeConn{answer: replying("list_look", value)}
-		records, err := New(conn, nil).Look(t.Context(), "orders")
-		if err == nil || len(records) != 1 || records[0].Kind != driver.KindUnknown || records[0].Name != "orders" {
+		records, err := New(conn, nil).Get(t.Context(), "orders")
+		if err == nil || len(records) != 1 || records[0].Kind != admin.KindUnknown || records[0].Name != "orders" {
 			t.Errorf("%v: got %+v and error %v, want a complaint", value, records, err)
 		}
 	}
@@ -75,30 +76,30 @@ func TestLookTellsKinds(t *testing.T) {
 	hash := func(fields ...any) []any {
 		return []any{"hash", ints(9), fields, ints(len(fields) / 2), []any{ints(0)}, ints(0), ints(-1)}
 	}
-	for want, values := range map[driver.Kind][][]any{
-		driver.KindMutex: {hash(owner, "1"), hash(owner+":"+testUUID, "1")},
-		driver.KindFair:  {{"free", ints(-2), []any{}, ints(0), []any{ints(1), owner, ints(5)}, ints(0), ints(-1)}},
-		driver.KindMulti: {hash("value", owner, "value:"+owner+":lock_count", "1")},
-		driver.KindOther: {
+	for want, values := range map[admin.Kind][][]any{
+		admin.KindMutex: {hash(owner, "1"), hash(owner+":"+testUUID, "1")},
+		admin.KindFair:  {{"free", ints(-2), []any{}, ints(0), []any{ints(1), owner, ints(5)}, ints(0), ints(-1)}},
+		admin.KindMulti: {hash("value", owner, "value:"+owner+":lock_count", "1")},
+		admin.KindOther: {
 			hash("x-y", "1"), hash(owner, "one"), hash(owner, "1", "x-y", "1"),
 			{"other", ints(-1), ints(-1)},
 			{"readers", ints(9), []any{"x", "1", ints(5)}, ints(1), ints(0), ints(-1)},
 			{"number", ints(9), "12-", ints(0), ints(0), []any{}, ints(0), ints(0)},
 		},
-		driver.KindSemaphore: {
+		admin.KindSemaphore: {
 			{"number", ints(-1), "3", ints(1), ints(0), []any{"id", ints(5)}, ints(0), ints(0)},
 			{"number", ints(-1), "3", ints(0), ints(2), []any{}, ints(0), ints(0)},
 			{"number", ints(-2), "", ints(1), ints(0), []any{"id", ints(5)}, ints(0), ints(0)},
 		},
-		driver.KindCounter: {{"number", ints(-1), "3", ints(0), ints(0), []any{}, ints(0), ints(0)}},
-		driver.KindLatch:   {{"number", ints(-1), "3", ints(0), ints(0), []any{}, ints(0), ints(2)}},
-		"":                 {{"free", ints(-2), []any{}, ints(0), []any{ints(0)}, ints(0), ints(-1)}},
+		admin.KindCounter: {{"number", ints(-1), "3", ints(0), ints(0), []any{}, ints(0), ints(0)}},
+		admin.KindLatch:   {{"number", ints(-1), "3", ints(0), ints(0), []any{}, ints(0), ints(2)}},
+		"":                {{"free", ints(-2), []any{}, ints(0), []any{ints(0)}, ints(0), ints(-1)}},
 	} {
 		for _, value := range values {
 			conn := &fakeConn{answer: answering(map[string]func(Call) Result{
 				"list_look": func(Call) Result { return Result{Value: []any{value}} }, "list_clients": unregistered,
 			})}
-			records, err := New(conn, nil).Look(t.Context(), "orders")
+			records, err := New(conn, nil).Get(t.Context(), "orders")
 			if err != nil || records[0].Kind != want {
 				t.Errorf("%v: got %+v and error %v, want %q", value, records, err, want)
 			}
@@ -123,13 +124,13 @@ func TestLookInACluster(t *testing.T) {
 			}, "list_clients": unregistered,
 		}),
 	}
-	records, err := New(conn, nil).Look(t.Context(), "a", "b", "c")
+	records, err := New(conn, nil).Get(t.Context(), "a", "b", "c")
 	wantErrors(t, "Look", err, driver.ErrNotSent)
-	var kinds []driver.Kind
+	var kinds []admin.Kind
 	for _, r := range records {
 		kinds = append(kinds, r.Kind)
 	}
-	if want := []driver.Kind{driver.KindMutex, driver.KindUnknown, driver.KindMutex}; !slices.Equal(kinds, want) {
+	if want := []admin.Kind{admin.KindMutex, admin.KindUnknown, admin.KindMutex}; !slices.Equal(kinds, want) {
 		t.Errorf("got %q, want %q", kinds, want)
 	}
 }
@@ -145,11 +146,11 @@ func TestLookRemembersClients(t *testing.T) {
 		})}
 		b := New(conn, nil)
 		for range 3 {
-			records, err := b.Look(t.Context(), "a", "b")
+			records, err := b.Get(t.Context(), "a", "b")
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := driver.Client{ID: testUUID, Library: "holdfast", Program: "p", Host: "h[1m", PID: 7, Started: time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)}
+			want := admin.Client{ID: testUUID, Library: "holdfast", Program: "p", Host: "h[1m", PID: 7, Started: time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)}
 			if h := records[1].Holds[0]; h.Client != want || h.Note != "p@h[1m:7" {
 				t.Fatalf("got %+v of %q, want %+v", h.Client, h.Note, want)
 			}
@@ -160,12 +161,12 @@ func TestLookRemembersClients(t *testing.T) {
 		time.Sleep(nameLife)
 		conn.answer = answering(map[string]func(Call) Result{"list_look": lookAll, "list_clients": unregistered})
 		for range 2 {
-			if _, err := b.Look(t.Context(), "a"); err != nil || conn.count("list_clients") != 2 {
+			if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("list_clients") != 2 {
 				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("list_clients"), err)
 			}
 		}
 		time.Sleep(strangerLife)
-		if _, err := b.Look(t.Context(), "a"); err != nil || conn.count("list_clients") != 3 {
+		if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("list_clients") != 3 {
 			t.Errorf("after %v asked %d times, want three times", strangerLife, conn.count("list_clients"))
 		}
 	})
@@ -196,7 +197,7 @@ func TestListWalksEveryMaster(t *testing.T) {
 	}
 	b := New(conn, nil)
 	n := 0
-	for r, err := range b.List(t.Context(), driver.ListOptions{}) {
+	for r, err := range b.List(t.Context(), admin.Filter{}) {
 		if err != nil || !strings.HasPrefix(r.Name, "holdfast:list:{") {
 			t.Errorf("got %+v, %v", r, err)
 		}
@@ -219,7 +220,7 @@ func TestListWalksEveryMaster(t *testing.T) {
 	}
 	var names []string
 	var last error
-	for r, err := range b.List(t.Context(), driver.ListOptions{}) {
+	for r, err := range b.List(t.Context(), admin.Filter{}) {
 		if last = err; err == nil {
 			names = append(names, r.Name)
 		}
@@ -240,13 +241,13 @@ func TestListEnds(t *testing.T) {
 		return Result{Value: []any{fmt.Sprint(cursor + 1), []any{c.Args[2] + ":" + c.Args[0]}}} // without end
 	}
 	for what, c := range map[string]struct {
-		limits driver.ListOptions
+		limits admin.Filter
 		within time.Duration
 		err    error
 	}{
-		"keys":    {driver.ListOptions{Keys: 1000}, time.Hour, driver.ErrIncomplete},
-		"context": {driver.ListOptions{Pace: 100}, 10 * time.Second, context.DeadlineExceeded},
-		"stopped": {driver.ListOptions{}, time.Hour, nil},
+		"keys":    {admin.Filter{Keys: 1000}, time.Hour, admin.ErrIncomplete},
+		"context": {admin.Filter{Pace: 100}, 10 * time.Second, context.DeadlineExceeded},
+		"stopped": {admin.Filter{}, time.Hour, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -282,7 +283,7 @@ func TestListRefusesAnswersThatCannotBe(t *testing.T) {
 	for _, value := range []any{nil, []any{}, []any{"0"}, []any{"", []any{}}, []any{int64(0), []any{}}, []any{"0", "x"}, []any{"0", []any{int64(1)}}} {
 		conn := &fakeConn{answer: replying("list_scan", value)}
 		n := 0
-		for _, err := range New(conn, nil).List(t.Context(), driver.ListOptions{}) {
+		for _, err := range New(conn, nil).List(t.Context(), admin.Filter{}) {
 			if err == nil || err.Error() == "" {
 				t.Errorf("%v: got no error", value)
 			}
@@ -304,16 +305,16 @@ func TestLiteral(t *testing.T) {
 func TestKeysAreShownAsText(t *testing.T) {
 	for _, c := range []struct {
 		value any
-		want  driver.Key
+		want  admin.Key
 		ok    bool
 	}{
-		{[]any{"string", ints(-1), ints(3), "a\nb"}, driver.Key{Type: "string", Remaining: -time.Millisecond, Value: `a\nb`}, true},
-		{[]any{"string", ints(5), ints(900), "\xff\u202e"}, driver.Key{Type: "string", Remaining: 5 * time.Millisecond, Value: `\xff\u202e… (900 bytes)`}, true},
-		{[]any{"hash", ints(5), ints(2), []any{"f", "v", "ü", `"`}}, driver.Key{Type: "hash", Remaining: 5 * time.Millisecond, Value: "f → v\nü → \""}, true},
-		{[]any{"list", ints(5), ints(9), []any{"a", "b"}}, driver.Key{Type: "list", Remaining: 5 * time.Millisecond, Value: "a\nb\n… (9 in all)"}, true},
-		{[]any{"list", ints(5), ints(9), nil}, driver.Key{}, false},
-		{[]any{"list", ints(5), ints(9), []any{int64(1)}}, driver.Key{}, false},
-		{[]any{"list"}, driver.Key{}, false},
+		{[]any{"string", ints(-1), ints(3), "a\nb"}, admin.Key{Type: "string", Remaining: -time.Millisecond, Value: `a\nb`}, true},
+		{[]any{"string", ints(5), ints(900), "\xff\u202e"}, admin.Key{Type: "string", Remaining: 5 * time.Millisecond, Value: `\xff\u202e… (900 bytes)`}, true},
+		{[]any{"hash", ints(5), ints(2), []any{"f", "v", "ü", `"`}}, admin.Key{Type: "hash", Remaining: 5 * time.Millisecond, Value: "f → v\nü → \""}, true},
+		{[]any{"list", ints(5), ints(9), []any{"a", "b"}}, admin.Key{Type: "list", Remaining: 5 * time.Millisecond, Value: "a\nb\n… (9 in all)"}, true},
+		{[]any{"list", ints(5), ints(9), nil}, admin.Key{}, false},
+		{[]any{"list", ints(5), ints(9), []any{int64(1)}}, admin.Key{}, false},
+		{[]any{"list"}, admin.Key{}, false},
 	} {
 		got, ok := parseKey(c.value)
 		if ok != c.ok || ok && got != c.want {
@@ -350,7 +351,7 @@ func TestNotify(t *testing.T) {
 // A mark tells of force only where Break left it, and the trouble of some does not
 // hide the others.
 func TestForced(t *testing.T) {
-	ended := []driver.Ended{{Name: "a", Owner: testUUID + ":1"}, {Name: "b", Owner: testUUID + ":2:write"}, {Name: "c", Owner: testUUID + ":3"}}
+	ended := []admin.Ended{{Name: "a", Owner: testUUID + ":1"}, {Name: "b", Owner: testUUID + ":2:write"}, {Name: "c", Owner: testUUID + ":3"}}
 	marks := map[string]string{
 		"holdfast:gone:{a}:" + testUUID + ":1": "forced: stuck (me@host)",
 		"holdfast:gone:{b}:" + testUUID + ":2": "forced: ",
@@ -367,7 +368,7 @@ func TestForced(t *testing.T) {
 		}
 		return Result{Value: found}
 	}})}
-	why, err := New(conn, nil).Forced(t.Context(), ended)
+	why, err := New(conn, nil).ForceReasons(t.Context(), ended)
 	if want := []string{"stuck (me@host)", "", ""}; err != nil || !slices.Equal(why, want) || conn.count("list_marks") != 1 {
 		t.Errorf("got %q and error %v with %d calls, want %q", why, err, conn.count("list_marks"), want)
 	}
@@ -379,12 +380,12 @@ func TestForced(t *testing.T) {
 		}
 		return answer(c)
 	}
-	why, err = New(conn, nil).Forced(t.Context(), ended)
+	why, err = New(conn, nil).ForceReasons(t.Context(), ended)
 	if wantErrors(t, "Forced", err, driver.ErrNotSent); why[0] != "stuck (me@host)" || len(why) != 3 {
 		t.Errorf("got %q, want the first", why)
 	}
 	for _, value := range []any{nil, int64(1), []any{"forced: x"}, []any{"", int64(1), ""}} {
-		why, err := New(&fakeConn{answer: replying("list_marks", value)}, nil).Forced(t.Context(), ended)
+		why, err := New(&fakeConn{answer: replying("list_marks", value)}, nil).ForceReasons(t.Context(), ended)
 		if err == nil || !slices.Equal(why, []string{"", "", ""}) {
 			t.Errorf("%v: got %q and error %v, want a complaint", value, why, err)
 		}
@@ -423,7 +424,7 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 					return Result{Value: found}
 				}}),
 			}
-			records, err := New(conn, &Options{Prefix: test.prefix}).Look(t.Context(), test.name)
+			records, err := New(conn, &Options{Prefix: test.prefix}).Get(t.Context(), test.name)
 			if err != nil || records[0].Holds[0].Client.Library != test.want || asked > 4 {
 				t.Errorf("%q of %q: got %+v after %d keys and error %v, want a client of %s", test.name, test.prefix, records[0].Holds, asked, err, test.want)
 			}

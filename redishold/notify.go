@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 var _ driver.Notifier = (*Backend)(nil)
 
-// Break ends exactly the hold h of name and wakes waiters. Its owner is told, and
+// ForceUnlock ends exactly the hold h of name and wakes waiters. Its owner is told, and
 // if it does not listen it learns why when it next renews or unlocks; a Redisson
 // client, and the holder of a permit that is not known, only that it is gone.
-func (b *Backend) Break(ctx context.Context, name string, h driver.Holder, why string) error {
+func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := b.layout.place(name).refusal; err != nil {
 		return err
 	}

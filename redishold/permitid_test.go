@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -108,10 +109,10 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 			b := New(conn, nil)
 			look := func() {
 				t.Helper()
-				var records []driver.Record
+				var records []admin.Record
 				for i := range 2 * clients {
 					owner := fmt.Sprintf("%08x-0000-4000-8000-000000000001:%d", i%clients, i+1)
-					records = append(records, driver.Record{Holds: []driver.Hold{anonymous(permitID(owner), 1)}})
+					records = append(records, admin.Record{Holds: []admin.Hold{anonymous(permitID(owner), 1)}})
 				}
 				b.identify(t.Context(), cluster, records)
 				for i, r := range records {
@@ -294,7 +295,7 @@ func TestPermitsHaveNames(t *testing.T) {
 		},
 	})}
 	b := New(conn, nil)
-	want := []driver.Holder{
+	want := []admin.Holder{
 		{Owner: testUUID + ":5", Note: "nightly", Holds: 1, Remaining: 5 * time.Second},
 		{Owner: hex.EncodeToString([]byte(java)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
 		{Owner: hex.EncodeToString([]byte(stranger)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
@@ -302,11 +303,11 @@ func TestPermitsHaveNames(t *testing.T) {
 	if got, err := b.Inspect(t.Context(), "pool"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("Inspect: got %+v and error %v, want %+v", got, err, want)
 	}
-	records, err := b.Look(t.Context(), "pool")
+	records, err := b.Get(t.Context(), "pool")
 	if err != nil || len(records[0].Holds) != 3 {
 		t.Fatalf("Look: got %+v and error %v", records, err)
 	}
-	clients := []driver.Client{{ID: testUUID, Library: "holdfast", Host: "h", PID: 7, Note: "nightly"}, {}, {}}
+	clients := []admin.Client{{ID: testUUID, Library: "holdfast", Host: "h", PID: 7, Note: "nightly"}, {}, {}}
 	for i, h := range records[0].Holds {
 		if h.Holder != want[i] || h.Client != clients[i] || h.Mode != driver.Permit {
 			t.Errorf("Look: got %+v, want %+v of %+v", h, want[i], clients[i])
@@ -340,7 +341,7 @@ func TestBreakPermit(t *testing.T) {
 		conn := &fakeConn{answer: registered(map[string]func(Call) Result{
 			"break": func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
 		})}
-		err := New(conn, nil).Break(t.Context(), "pool", driver.Holder{Owner: c.shown, Holds: 1, Remaining: time.Minute}, "INC-7")
+		err := New(conn, nil).ForceUnlock(t.Context(), "pool", admin.Holder{Owner: c.shown, Holds: 1, Remaining: time.Minute}, "INC-7")
 		if err != nil {
 			t.Fatalf("%s: %v", c.shown, err)
 		}
@@ -374,7 +375,7 @@ func TestBreakPermitThatIsGone(t *testing.T) {
 		"break":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
 		"semaphore_break": func(Call) Result { return Result{Value: int64(0)} },
 	})}
-	err := New(conn, nil).Break(context.Background(), "pool", driver.Holder{Owner: testUUID + ":5", Holds: 1}, "why")
+	err := New(conn, nil).ForceUnlock(context.Background(), "pool", admin.Holder{Owner: testUUID + ":5", Holds: 1}, "why")
 	if !errors.Is(err, driver.ErrGone) || conn.count("tell") != 0 {
 		t.Errorf("got %v, and told %d, want it gone", err, conn.count("tell"))
 	}

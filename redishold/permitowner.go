@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -59,9 +60,9 @@ func (b *Backend) permitOwner(ctx context.Context, id string) string {
 
 // identify puts owners in place of the ids of permits, as far as clients are
 // registered for them. A failure costs nothing but the names.
-func (b *Backend) identify(ctx context.Context, cluster bool, records []driver.Record) {
+func (b *Backend) identify(ctx context.Context, cluster bool, records []admin.Record) {
 	type permit struct {
-		hold         *driver.Hold
+		hold         *admin.Hold
 		stem, number string
 	}
 	var permits []permit

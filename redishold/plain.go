@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -70,7 +71,7 @@ func (f plain) inspect(p place) Call {
 	return Call{Script: f.scripts.inspect, Keys: []string{p.lock}}
 }
 
-func (f plain) breakHold(p place, h driver.Holder, why, markTTL string, publish []string) Call {
+func (f plain) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
 	return Call{
 		Script: f.scripts.breakHold,
 		Keys:   []string{p.lock, f.layout.mark(p, h.Owner)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -111,8 +112,8 @@ func (o *Options) check() error {
 		return refused("redishold options: %d replicas cannot be asked for", o.Replicas)
 	case o.Poll < 0:
 		return refused("redishold options: Poll of %s is negative", o.Poll)
-	case o.HistoryLength < 0:
-		return refused("redishold options: HistoryLength of %d is negative", o.HistoryLength)
+	case o.LogLength < 0:
+		return refused("redishold options: LogLength of %d is negative", o.LogLength)
 	default:
 		return nil
 	}
@@ -123,7 +124,7 @@ func (o *Options) check() error {
 type ownForm interface {
 	form
 	inspect(p place) Call
-	breakHold(p place, h driver.Holder, why, markTTL string, publish []string) Call
+	breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call
 	explain(p place, c driver.Claim) Call
 }
 
@@ -144,7 +145,7 @@ func (b *Backend) inspectCall(p place) Call {
 }
 
 // breakOwn is Break for a protocol other than Redisson's.
-func (b *Backend) breakOwn(ctx context.Context, p place, h driver.Holder, why, markTTL string, info ServerInfo) error {
+func (b *Backend) breakOwn(ctx context.Context, p place, h admin.Holder, why, markTTL string, info ServerInfo) error {
 	call := b.own.breakHold(p, h, why, markTTL, info.publishWith())
 	value, err := b.call(ctx, call)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -336,8 +337,8 @@ func (w *wild) looks() {
 		w.Errorf("Inspect: got %+v beside error %v, from %+v", holders, err, w.conn.since(start, ""))
 	}
 	start = w.conn.seen()
-	h := driver.Holder{Owner: w.claim.Owner, Holds: 1, Remaining: time.Second}
-	if err := w.Break(w.within(), w.claim.Name, h, "why\x1b"); err == nil {
+	h := admin.Holder{Owner: w.claim.Owner, Holds: 1, Remaining: time.Second}
+	if err := w.ForceUnlock(w.within(), w.claim.Name, h, "why\x1b"); err == nil {
 		w.ended("Break", start, false)
 	}
 	_, _, _ = w.Incarnation(w.within())

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -119,8 +120,8 @@ func (b *Backend) statement(r driver.Report) string {
 	s.Note = r.Note
 	for _, h := range r.Holds {
 		s.Holds = append(s.Holds, heldText{
-			Name: cutText(h.Name), Owner: h.Owner, Kind: string(h.Kind), Mode: h.Mode.String(),
-			Token: h.Token, Held: h.Held.Milliseconds(),
+			Name: cutText(h.Name), Owner: h.Owner, Kind: string(admin.KindOf(h.Mode, h.ReadWrite, h.Fair)), Mode: h.Mode.String(),
+			Token: h.Token, Held: h.HeldFor.Milliseconds(),
 		})
 	}
 	return object(s)
@@ -156,7 +157,7 @@ func (b *Backend) reportWaits(scripts *reportScripts, info ServerInfo, r driver.
 		}
 		said[w.Name] = true
 		text := waitText{
-			description: b.clients.self, Kind: string(w.Kind), Mode: w.Mode.String(),
+			description: b.clients.self, Kind: string(admin.KindOf(w.Mode, w.ReadWrite, false)), Mode: w.Mode.String(),
 			Waited: w.Waited.Milliseconds(), Count: w.Count,
 		}
 		text.Note = r.Note

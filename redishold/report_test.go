@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -37,7 +38,7 @@ func testReport(tokens ...uint64) driver.Report {
 	r := driver.Report{Client: testUUID, Note: "ci", TTL: 30 * time.Second}
 	for _, token := range tokens {
 		r.Holds = append(r.Holds, driver.ReportedHold{
-			Name: "orders", Owner: testUUID + ":5", Kind: driver.KindMutex, Token: token, Held: 3 * time.Second,
+			Name: "orders", Owner: testUUID + ":5", Token: token, HeldFor: 3 * time.Second,
 		})
 	}
 	return r
@@ -46,7 +47,7 @@ func testReport(tokens ...uint64) driver.Report {
 func waitingFor(names ...string) driver.Report {
 	r := driver.Report{Client: testUUID, TTL: 30 * time.Second}
 	for _, name := range names {
-		r.Waits = append(r.Waits, driver.ReportedWait{Name: name, Kind: driver.KindMutex, Waited: 3 * time.Second, Count: 2})
+		r.Waits = append(r.Waits, driver.ReportedWait{Name: name, Waited: 3 * time.Second, Count: 2})
 	}
 	return r
 }
@@ -100,7 +101,7 @@ func TestReportSaysWhatIsHeld(t *testing.T) {
 	if err := json.Unmarshal([]byte(last[0].Args[0]), &s); err != nil {
 		t.Fatal(err)
 	}
-	want := heldText{Name: s.Holds[0].Name, Owner: testUUID + ":5", Kind: "mutex", Mode: "shared", Token: 7, Held: 3000}
+	want := heldText{Name: s.Holds[0].Name, Owner: testUUID + ":5", Kind: "read-write", Mode: "shared", Token: 7, Held: 3000}
 	if s.Note != "ci" || s.PID == 0 || s.More != 3 || len(s.Holds) != 1 || s.Holds[0] != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -201,12 +202,12 @@ func TestLookTellsSince(t *testing.T) {
 		b := New(conn, nil)
 		check := func(token uint64, since time.Duration, asked int) {
 			t.Helper()
-			records, err := b.Look(t.Context(), "orders")
+			records, err := b.Get(t.Context(), "orders")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h := records[0].Holds[0]; h.Token != token || h.Since != since || h.Client.PID != 7 || conn.count("list_clients") != asked {
-				t.Errorf("got token %d since %v of %+v, asked %d times", h.Token, h.Since, h.Client, conn.count("list_clients"))
+			if h := records[0].Holds[0]; h.Token != token || h.HeldFor != since || h.Client.PID != 7 || conn.count("list_clients") != asked {
+				t.Errorf("got token %d since %v of %+v, asked %d times", h.Token, h.HeldFor, h.Client, conn.count("list_clients"))
 			}
 		}
 		check(42, 13*time.Second, 1)
@@ -287,14 +288,14 @@ func TestDetailTellsWhoWaits(t *testing.T) {
 			}}
 		},
 	})}
-	d, err := New(conn, nil).Detail(t.Context(), "orders")
+	d, err := New(conn, nil).Describe(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := func(n int) driver.Client {
-		return driver.Client{ID: id(n), Library: "holdfast", Program: "p", Host: "h", PID: 7, Note: "n"}
+	client := func(n int) admin.Client {
+		return admin.Client{ID: id(n), Library: "holdfast", Program: "p", Host: "h", PID: 7, Note: "n"}
 	}
-	want := []driver.ClientWait{
+	want := []admin.ClientWait{
 		{Client: client(3), Mode: driver.Shared, Waited: 9 * time.Second, Count: 1},
 		{Client: client(1), Mode: driver.Exclusive, Waited: 3 * time.Second, Count: 4},
 	}

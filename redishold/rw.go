@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -92,7 +93,7 @@ func (f readWrite) abandon(p place, c driver.Claim, publish []string, markTTL ti
 }
 
 // breakHold ends exactly the hold h, as inspection showed it, and leaves others.
-func (f readWrite) breakHold(p place, h driver.Holder, why string, publish []string) Call {
+func (f readWrite) breakHold(p place, h admin.Holder, why string, publish []string) Call {
 	owner := strings.TrimSuffix(h.Owner, writeField)
 	args := []string{h.Owner, tagged(p.lock), rwChannel(p), strconv.Itoa(h.Holds), forcedMark + why, ms(max(h.Remaining, minMark))}
 	return Call{
@@ -139,7 +140,7 @@ func (b *Backend) readWrite() readWrite {
 
 // inspectReadWrite is Inspect for a read-write lock: the writer, or all readers,
 // or a writer and the readers beside it.
-func (b *Backend) inspectReadWrite(ctx context.Context, p place) ([]driver.Holder, error) {
+func (b *Backend) inspectReadWrite(ctx context.Context, p place) ([]admin.Holder, error) {
 	value, err := b.call(ctx, Call{Script: b.rw.inspect, Keys: []string{p.lock}, Args: []string{tagged(p.lock)}})
 	if err != nil {
 		return nil, b.classify(p, err)
@@ -155,7 +156,7 @@ func (b *Backend) inspectReadWrite(ctx context.Context, p place) ([]driver.Holde
 	for _, h := range holds {
 		readers[h.field] = true
 	}
-	var holders []driver.Holder
+	var holders []admin.Holder
 	for _, h := range holds {
 		// A Redisson thread may have both sides under one owner. Then the write
 		// hold keeps its field's name, so that Break knows which one is meant.
@@ -163,7 +164,7 @@ func (b *Backend) inspectReadWrite(ctx context.Context, p place) ([]driver.Holde
 		if readers[owner] {
 			owner = h.field
 		}
-		holders = append(holders, driver.Holder{
+		holders = append(holders, admin.Holder{
 			Owner:     owner,
 			Note:      b.person(ctx, h.field),
 			Holds:     h.count,
@@ -217,7 +218,7 @@ func parseRWInspect(value any) (holds []rwHold, otherKind bool, err error) {
 
 // breakReadWrite is Break for a read-write lock; false if it is none, or h is no
 // longer there.
-func (b *Backend) breakReadWrite(ctx context.Context, p place, h driver.Holder, why string, info ServerInfo) (bool, error) {
+func (b *Backend) breakReadWrite(ctx context.Context, p place, h admin.Holder, why string, info ServerInfo) (bool, error) {
 	value, err := b.call(ctx, b.readWrite().breakHold(p, h, why, info.publishWith()))
 	if err != nil {
 		return false, b.classify(p, err)

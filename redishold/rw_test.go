@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -73,7 +74,7 @@ func TestReadWriteCalls(t *testing.T) {
 		},
 		{
 			"break writer", "rw_release", func(_ form, p place) Call {
-				h := driver.Holder{Owner: o + ":write", Holds: 2, Remaining: -time.Millisecond}
+				h := admin.Holder{Owner: o + ":write", Holds: 2, Remaining: -time.Millisecond}
 				return b.readWrite().breakHold(p, h, "ops", []string{"PUBLISH"})
 			}, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o},
@@ -139,7 +140,7 @@ func TestReadWriteBusyNamesThePerson(t *testing.T) {
 
 func TestReadWriteInspect(t *testing.T) {
 	otherKind := []any{int64(-1)}
-	inspect := func(value any) ([]driver.Holder, error) {
+	inspect := func(value any) ([]admin.Holder, error) {
 		conn := &fakeConn{answer: func(c Call) Result {
 			switch c.Script.Name() {
 			case "inspect":
@@ -156,15 +157,15 @@ func TestReadWriteInspect(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		value any
-		want  []driver.Holder
+		want  []admin.Holder
 	}{
 		{"free meanwhile", []any{int64(0)}, nil},
 		{"only dead readers", list(), nil},
-		{"a writer without TTL", list("a:1:write", "2", int64(-1)), []driver.Holder{{Owner: "a:1", Holds: 2, Remaining: -time.Millisecond}}},
-		{"a writer and its reader", list("a:1:write", "1", int64(30), "a:2", "1", int64(20)), []driver.Holder{
+		{"a writer without TTL", list("a:1:write", "2", int64(-1)), []admin.Holder{{Owner: "a:1", Holds: 2, Remaining: -time.Millisecond}}},
+		{"a writer and its reader", list("a:1:write", "1", int64(30), "a:2", "1", int64(20)), []admin.Holder{
 			{Owner: "a:1", Holds: 1, Remaining: 30 * time.Millisecond}, {Owner: "a:2", Holds: 1, Remaining: 20 * time.Millisecond},
 		}},
-		{"both sides of a thread", list("a:1", "1", int64(20), "a:1:write", "1", int64(30)), []driver.Holder{
+		{"both sides of a thread", list("a:1", "1", int64(20), "a:1:write", "1", int64(30)), []admin.Holder{
 			{Owner: "a:1", Holds: 1, Remaining: 20 * time.Millisecond}, {Owner: "a:1:write", Holds: 1, Remaining: 30 * time.Millisecond},
 		}},
 	} {
@@ -190,7 +191,7 @@ func TestReadWriteInspect(t *testing.T) {
 
 func TestReadWriteBreak(t *testing.T) {
 	none, ended := int64(0), int64(1)
-	h := driver.Holder{Owner: testUUID + ":1", Holds: 1, Remaining: time.Second}
+	h := admin.Holder{Owner: testUUID + ":1", Holds: 1, Remaining: time.Second}
 	for _, c := range []struct {
 		name    string
 		first   any
@@ -208,7 +209,7 @@ func TestReadWriteBreak(t *testing.T) {
 			}
 			return Result{Value: c.second}
 		}}
-		if err := New(conn, nil).Break(t.Context(), "orders", h, "why"); !errors.Is(err, c.err) {
+		if err := New(conn, nil).ForceUnlock(t.Context(), "orders", h, "why"); !errors.Is(err, c.err) {
 			t.Errorf("%s: got error %v, want %v", c.name, err, c.err)
 		}
 		if got := conn.scripts(); !slices.Equal(got, c.scripts) {
@@ -221,5 +222,5 @@ func TestReadWriteBreak(t *testing.T) {
 		}
 		return Result{Err: &ReplyError{Text: "READONLY no"}}
 	}}
-	wantErrors(t, "on a replica", New(conn, nil).Break(t.Context(), "orders", h, "why"), driver.ErrNotSent)
+	wantErrors(t, "on a replica", New(conn, nil).ForceUnlock(t.Context(), "orders", h, "why"), driver.ErrNotSent)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -17,7 +18,7 @@ func isWrongType(err error) bool {
 
 // inspectSemaphore is Inspect for a semaphore. The owner of a permit is its id in
 // hex, as Java shows it, unless a client is registered for it.
-func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holder, error) {
+func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]admin.Holder, error) {
 	f := semaphore{b.layout, &b.semaphores}
 	value, err := b.call(ctx, Call{Script: f.inspect, Keys: []string{p.lock, f.permits(p)}})
 	if err != nil {
@@ -34,7 +35,7 @@ func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holde
 	if !ok || len(permits)%2 != 0 {
 		return nil, badReply(f.inspect.Name(), value)
 	}
-	var record driver.Record
+	var record admin.Record
 	for i := 0; i < len(permits); i += 2 {
 		id, okID := permits[i].(string)
 		left, okLeft := permits[i+1].(int64)
@@ -43,11 +44,11 @@ func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holde
 		}
 		record.Holds = append(record.Holds, anonymous(id, left))
 	}
-	records := []driver.Record{record}
+	records := []admin.Record{record}
 	if l, err := b.lister(ctx); err == nil {
 		l.introduce(ctx, records)
 	}
-	var holders []driver.Holder
+	var holders []admin.Holder
 	for _, h := range records[0].Holds {
 		holders = append(holders, h.Holder)
 	}
@@ -56,16 +57,16 @@ func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]driver.Holde
 
 // anonymous is a permit of which no more is known than its id and the milliseconds
 // that it has left.
-func anonymous(id string, left int64) driver.Hold {
-	return driver.Hold{
-		Holder: driver.Holder{Owner: hex.EncodeToString([]byte(id)), Note: "a permit", Holds: 1, Remaining: remaining(left)},
+func anonymous(id string, left int64) admin.Hold {
+	return admin.Hold{
+		Holder: admin.Holder{Owner: hex.EncodeToString([]byte(id)), Note: "a permit", Holds: 1, Remaining: remaining(left)},
 		Mode:   driver.Permit,
 	}
 }
 
 // breakPermit is Break for a permit. An owner who is not known has no mark, and
 // only learns that it is gone.
-func (b *Backend) breakPermit(ctx context.Context, p place, h driver.Holder, why, markTTL string, info ServerInfo) error {
+func (b *Backend) breakPermit(ctx context.Context, p place, h admin.Holder, why, markTTL string, info ServerInfo) error {
 	f := semaphore{b.layout, &b.semaphores}
 	keys := []string{p.lock, f.permits(p)}
 	id, hidden := shownPermit(h.Owner)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -59,7 +60,7 @@ func (f timestamp) inspect(p place) Call {
 	return Call{Script: f.scripts.inspect, Keys: []string{p.lock, f.layout.record(p)}}
 }
 
-func (f timestamp) breakHold(p place, h driver.Holder, why, markTTL string, publish []string) Call {
+func (f timestamp) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
 	return Call{
 		Script: f.scripts.breakHold,
 		Keys:   []string{p.lock, f.layout.record(p), f.layout.mark(p, h.Owner)},

@@ -214,7 +214,7 @@ func (o *connectOptions) engine() (*redishold.Options, error) {
 		return nil, usageError("--protocol %q: use redisson, plain or timestamp", o.protocol)
 	}
 	if length, ok := o.config.Lookup("history.stream_maxlen"); ok {
-		options.HistoryLength, _ = strconv.Atoi(length) // the configuration was checked
+		options.LogLength, _ = strconv.Atoi(length) // the configuration was checked
 	}
 	switch n, err := strconv.ParseUint(cmp.Or(o.replicas, "0"), 10, 16); {
 	case o.replicas == "all":

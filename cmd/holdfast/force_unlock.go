@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -138,7 +139,7 @@ func (c *forcing) run(ctx context.Context) error {
 
 // breakHold ends the hold, within a limit that does not count the time for the
 // answer of a person.
-func (c *forcing) breakHold(ctx context.Context, hold driver.Hold, seen time.Time) error {
+func (c *forcing) breakHold(ctx context.Context, hold admin.Hold, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	h := hold.Holder
@@ -165,21 +166,21 @@ func (c *forcing) signature() string {
 }
 
 // choose finds the hold that is meant.
-func (c *forcing) choose(ctx context.Context) (driver.Record, driver.Hold, error) {
+func (c *forcing) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	records, err := c.locker.Look(ctx, c.name)
 	if err != nil {
-		return driver.Record{}, driver.Hold{}, err
+		return admin.Record{}, admin.Hold{}, err
 	}
 	r := records[0]
 	if len(r.Holds) == 0 {
-		return r, driver.Hold{}, c.no("nobody holds %q", c.name)
+		return r, admin.Hold{}, c.no("nobody holds %q", c.name)
 	}
 	if c.token != 0 && !tellsTokens(r) {
-		return r, driver.Hold{}, usageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
+		return r, admin.Hold{}, usageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
 	}
-	var found []driver.Hold
+	var found []admin.Hold
 	for _, h := range r.Holds {
 		if (c.holder == "" || h.Owner == c.holder) && (c.token == 0 || h.Token == c.token) {
 			found = append(found, h)
@@ -189,13 +190,13 @@ func (c *forcing) choose(ctx context.Context) (driver.Record, driver.Hold, error
 	case 1:
 		return r, found[0], nil
 	case 0:
-		return r, driver.Hold{}, c.no("that holder has no hold of %q any more; it is held by %s", c.name, people(r))
+		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; it is held by %s", c.name, people(r))
 	default:
-		return r, driver.Hold{}, usageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Held)
+		return r, admin.Hold{}, usageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Holders)
 	}
 }
 
-func tellsTokens(r driver.Record) bool {
+func tellsTokens(r admin.Record) bool {
 	for _, h := range r.Holds {
 		if h.Token != 0 {
 			return true
@@ -210,12 +211,12 @@ func (c *forcing) no(format string, args ...any) error {
 }
 
 // confirm shows what is to be ended, and wants the name of the lock typed.
-func (c *forcing) confirm(ctx context.Context, r driver.Record, h driver.Hold) error {
+func (c *forcing) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
 	var p page
 	p.line("name", "%s", clean(r.Name))
 	p.line("kind", "%s", r.Kind)
 	shown := r
-	shown.Holds, shown.Held = []driver.Hold{h}, 1
+	shown.Holds, shown.Holders = []admin.Hold{h}, 1
 	p.holds(shown)
 	p.waiters(r)
 	p.line("", "")
@@ -271,7 +272,7 @@ type forcedJSON struct {
 	Hold    holdJSON  `json:"hold"`
 }
 
-func (c *forcing) say(r driver.Record, h driver.Hold) error {
+func (c *forcing) say(r admin.Record, h admin.Hold) error {
 	if c.json {
 		return json.NewEncoder(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -50,7 +51,7 @@ func newInspectCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-// detailJSON is a driver.Detail as programs read it.
+// detailJSON is a admin.Detail as programs read it.
 type detailJSON struct {
 	recordJSON
 	Token uint64     `json:"token,omitempty"`
@@ -65,7 +66,7 @@ type keyJSON struct {
 	Value   string `json:"value"`
 }
 
-func detailOf(d driver.Detail) detailJSON {
+func detailOf(d admin.Detail) detailJSON {
 	j := detailJSON{recordJSON: recordOf(d.Record), Token: d.Token, Waits: waitsOf(d), Keys: []keyJSON{}}
 	for _, k := range d.Keys {
 		j.Keys = append(j.Keys, keyJSON{k.Name, k.Type, leaseOf(k.Remaining), k.Value})
@@ -80,13 +81,13 @@ func (p *page) line(name, format string, args ...any) {
 	fmt.Fprintf(p, "%-12s%s\n", name, fmt.Sprintf(format, args...))
 }
 
-func printDetail(w io.Writer, d driver.Detail) error {
+func printDetail(w io.Writer, d admin.Detail) error {
 	var p page
 	p.line("name", "%s", clean(d.Name))
 	switch d.Kind {
 	case "":
 		p.line("state", "free")
-	case driver.KindOther:
+	case admin.KindOther:
 		p.line("state", "in use for something that is no lock")
 	default:
 		p.line("kind", "%s", d.Kind)
@@ -103,22 +104,22 @@ func printDetail(w io.Writer, d driver.Detail) error {
 	return err
 }
 
-func (p *page) state(d driver.Detail) {
+func (p *page) state(d admin.Detail) {
 	switch d.Kind {
-	case driver.KindSemaphore:
+	case admin.KindSemaphore:
 		p.line("permits", "%d, %d of them free", d.Permits, d.Free)
-	case driver.KindCounter, driver.KindLatch:
+	case admin.KindCounter, admin.KindLatch:
 		p.line("count", "%d", d.Count)
 	}
 	if d.Token > 0 {
 		p.line("token", "%d, the last one that was drawn", d.Token)
 	}
-	if d.Held != 1 || len(d.Holds) != 1 {
-		p.line("holders", "%d", d.Held)
+	if d.Holders != 1 || len(d.Holds) != 1 {
+		p.line("holders", "%d", d.Holders)
 	}
 }
 
-func (p *page) holds(r driver.Record) {
+func (p *page) holds(r admin.Record) {
 	for _, h := range r.Holds {
 		p.line("held by", "%s", person(h.Owner, h.Note, h.Client))
 		p.line("  owner", "%s", clean(h.Owner))
@@ -131,13 +132,13 @@ func (p *page) holds(r driver.Record) {
 		if h.Token > 0 {
 			p.line("  token", "%d", h.Token)
 		}
-		if h.Since > 0 {
-			p.line("  held for", "%s", coarse(h.Since))
+		if h.HeldFor > 0 {
+			p.line("  held for", "%s", coarse(h.HeldFor))
 		}
 		p.line("  count", "%d", h.Holds)
 		p.line("  lease", "%s", leaseText(h.Remaining))
 	}
-	if more := r.Held - len(r.Holds); more > 0 && len(r.Holds) > 0 {
+	if more := r.Holders - len(r.Holds); more > 0 && len(r.Holds) > 0 {
 		p.line("", "and %d more", more)
 	}
 }
@@ -149,7 +150,7 @@ func startedText(at time.Time) string {
 	return ", started " + at.Local().Format(time.DateTime)
 }
 
-func (p *page) waiters(r driver.Record) {
+func (p *page) waiters(r admin.Record) {
 	for i, w := range r.Waiters {
 		p.line("waiter "+strconv.Itoa(i+1), "%s, %s left in its place", person(w.Owner, w.Note, w.Client), leaseText(w.Remaining))
 	}
@@ -159,14 +160,14 @@ func (p *page) waiters(r driver.Record) {
 }
 
 // waits says who waits without a place in a queue.
-func (p *page) waits(waits []driver.ClientWait) {
+func (p *page) waits(waits []admin.ClientWait) {
 	for _, w := range waits {
 		p.line("waiting", "%s", waitText(w))
 	}
 }
 
 // waitText is a client that waits, for people.
-func waitText(w driver.ClientWait) string {
+func waitText(w admin.ClientWait) string {
 	text := person("", w.Client.Note, w.Client) + " for " + coarse(w.Waited).String()
 	if w.Count > 1 {
 		text += fmt.Sprintf(", %d goroutines", w.Count)
@@ -178,7 +179,7 @@ func waitText(w driver.ClientWait) string {
 }
 
 // keys prints keys as they are; the values come escaped.
-func (p *page) keys(keys []driver.Key) {
+func (p *page) keys(keys []admin.Key) {
 	for _, k := range keys {
 		p.line("key", "%s (%s, %s)", clean(k.Name), clean(k.Type), leaseText(k.Remaining))
 		for line := range strings.Lines(k.Value) {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -159,18 +160,18 @@ func (o *listOptions) completeOutput() error {
 }
 
 // orders are the ways to sort a list.
-func orders() map[string]func(a, b driver.Record) int {
-	return map[string]func(a, b driver.Record) int{
-		"name":    func(driver.Record, driver.Record) int { return 0 },
-		"kind":    func(a, b driver.Record) int { return cmp.Compare(a.Kind, b.Kind) },
-		"holder":  func(a, b driver.Record) int { return cmp.Compare(people(a), people(b)) },
-		"lease":   func(a, b driver.Record) int { return cmp.Compare(uint64(lease(a)), uint64(lease(b))) }, // negative is for ever
-		"waiters": func(a, b driver.Record) int { return cmp.Compare(waiters(b), waiters(a)) },
+func orders() map[string]func(a, b admin.Record) int {
+	return map[string]func(a, b admin.Record) int{
+		"name":    func(admin.Record, admin.Record) int { return 0 },
+		"kind":    func(a, b admin.Record) int { return cmp.Compare(a.Kind, b.Kind) },
+		"holder":  func(a, b admin.Record) int { return cmp.Compare(people(a), people(b)) },
+		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(lease(a)), uint64(lease(b))) }, // negative is for ever
+		"waiters": func(a, b admin.Record) int { return cmp.Compare(waiters(b), waiters(a)) },
 	}
 }
 
 // waiters is how many wait, as far as the store tells.
-func waiters(r driver.Record) int { return max(r.Waiting, r.Listeners, 0) }
+func waiters(r admin.Record) int { return max(r.Waiting, r.Listeners, 0) }
 
 // beginning returns what all names that match a pattern begin with. A pattern
 // without special characters is a beginning itself.
@@ -199,7 +200,7 @@ type listing struct {
 	*looking
 	out    io.Writer
 	shown  int
-	kept   []driver.Record // to be sorted
+	kept   []admin.Record // to be sorted
 	failed error
 }
 
@@ -241,7 +242,7 @@ func (l *listing) run(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, l.patience)
 		defer cancel()
 	}
-	for record, err := range l.locker.List(ctx, driver.ListOptions{
+	for record, err := range l.locker.List(ctx, admin.Filter{
 		Prefix: beginning(l.pattern), Keys: l.keys, Pace: l.pace, Counters: l.counters,
 	}) {
 		if err != nil {
@@ -272,8 +273,8 @@ func (l *listing) run(ctx context.Context) error {
 	return l.incomplete(ctx)
 }
 
-func (l *listing) wanted(r driver.Record) bool {
-	return matches(l.pattern, r.Name) && (!l.held || r.Held > 0) && (!l.waiting || waiters(r) > 0)
+func (l *listing) wanted(r admin.Record) bool {
+	return matches(l.pattern, r.Name) && (!l.held || r.Holders > 0) && (!l.waiting || waiters(r) > 0)
 }
 
 // incomplete says why there may be more than was printed.
@@ -282,7 +283,7 @@ func (l *listing) incomplete(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, driver.ErrIncomplete):
+	case errors.Is(err, admin.ErrIncomplete):
 		err = fmt.Errorf("incomplete: %d keys were looked at, and there are more (--keys)", l.keys)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("incomplete: it took longer than --timeout %s", l.patience)
@@ -294,13 +295,13 @@ func (l *listing) incomplete(ctx context.Context) error {
 	return &exitError{code: exitFailure, err: err}
 }
 
-func (l *listing) print(r driver.Record) error {
+func (l *listing) print(r admin.Record) error {
 	return json.NewEncoder(l.out).Encode(recordOf(r))
 }
 
 func (l *listing) printSorted() error {
 	order := orders()[l.sort]
-	slices.SortFunc(l.kept, func(a, b driver.Record) int {
+	slices.SortFunc(l.kept, func(a, b admin.Record) int {
 		return cmp.Or(order(a, b), cmp.Compare(a.Name, b.Name))
 	})
 	shown := l.kept
@@ -332,7 +333,7 @@ func (l *listing) printSorted() error {
 	return l.table(shown)
 }
 
-func (l *listing) printArray(records []driver.Record) error {
+func (l *listing) printArray(records []admin.Record) error {
 	list := make([]recordJSON, len(records))
 	for i, r := range records {
 		list[i] = recordOf(r)
@@ -341,7 +342,7 @@ func (l *listing) printArray(records []driver.Record) error {
 }
 
 // table prints records for people.
-func (l *listing) table(records []driver.Record) error {
+func (l *listing) table(records []admin.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -361,7 +362,7 @@ func (l *listing) table(records []driver.Record) error {
 	return w.Flush()
 }
 
-func (l *listing) rows(w io.Writer, r driver.Record, width int) {
+func (l *listing) rows(w io.Writer, r admin.Record, width int) {
 	row := func(name, holder, count, held, lease string, wide ...string) {
 		cells := []string{name, kindOf(r), holder, count, held, lease, waitersOf(r)}
 		if l.wide {
@@ -388,16 +389,16 @@ func (l *listing) rows(w io.Writer, r driver.Record, width int) {
 
 // heldText says for how long the first of holds has lasted, "-" if that is not
 // known.
-func heldText(holds []driver.Hold) string {
-	if len(holds) == 0 || holds[0].Since < time.Second {
+func heldText(holds []admin.Hold) string {
+	if len(holds) == 0 || holds[0].HeldFor < time.Second {
 		return "-"
 	}
-	return coarse(holds[0].Since).String()
+	return coarse(holds[0].HeldFor).String()
 }
 
 // kindOf is the kind, with the side of a read-write lock that is held.
-func kindOf(r driver.Record) string {
-	if r.Kind == driver.KindReadWrite && len(r.Holds) > 0 {
+func kindOf(r admin.Record) string {
+	if r.Kind == admin.KindReadWrite && len(r.Holds) > 0 {
 		if r.Holds[0].Mode == driver.Shared {
 			return "read"
 		}
@@ -407,16 +408,16 @@ func kindOf(r driver.Record) string {
 }
 
 // countOf is how often a lock is held, or what else there is to count.
-func countOf(r driver.Record) string {
+func countOf(r admin.Record) string {
 	switch {
-	case r.Kind == driver.KindSemaphore:
-		return fmt.Sprintf("%d of %d", r.Held, r.Permits)
-	case r.Kind == driver.KindCounter, r.Kind == driver.KindLatch:
+	case r.Kind == admin.KindSemaphore:
+		return fmt.Sprintf("%d of %d", r.Holders, r.Permits)
+	case r.Kind == admin.KindCounter, r.Kind == admin.KindLatch:
 		return strconv.FormatInt(r.Count, 10)
 	case len(r.Holds) == 1:
 		return strconv.Itoa(r.Holds[0].Holds)
 	default:
-		return strconv.Itoa(r.Held)
+		return strconv.Itoa(r.Holders)
 	}
 }
 
@@ -430,7 +431,7 @@ func leaseText(d time.Duration) string {
 
 // waitersOf says how many wait: those in a queue are known, others only by the
 // processes that listen.
-func waitersOf(r driver.Record) string {
+func waitersOf(r admin.Record) string {
 	switch {
 	case r.Waiting > 0:
 		return strconv.Itoa(r.Waiting)

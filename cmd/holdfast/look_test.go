@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -177,20 +178,20 @@ func TestLeaseOfASemaphore(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
-	hold := func(d time.Duration) driver.Hold { return driver.Hold{Holder: driver.Holder{Remaining: d}} }
+	hold := func(d time.Duration) admin.Hold { return admin.Hold{Holder: admin.Holder{Remaining: d}} }
 	for _, test := range []struct {
 		record time.Duration
-		holds  []driver.Hold
+		holds  []admin.Hold
 		want   time.Duration
 	}{
 		{-1, nil, -1},
 		{9, nil, 9},
-		{-1, []driver.Hold{hold(5), hold(3)}, 3},
-		{7, []driver.Hold{hold(-1), hold(3)}, 3},
-		{7, []driver.Hold{hold(3), hold(-1)}, 3},
-		{7, []driver.Hold{hold(-1)}, -1},
+		{-1, []admin.Hold{hold(5), hold(3)}, 3},
+		{7, []admin.Hold{hold(-1), hold(3)}, 3},
+		{7, []admin.Hold{hold(3), hold(-1)}, 3},
+		{7, []admin.Hold{hold(-1)}, -1},
 	} {
-		if got := lease(driver.Record{Remaining: test.record, Holds: test.holds}); got != test.want {
+		if got := lease(admin.Record{Remaining: test.record, Holds: test.holds}); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test, got, test.want)
 		}
 	}
@@ -273,8 +274,8 @@ func TestLookShowsSinceWhenAndWhoWaits(t *testing.T) {
 		client, _, _ := strings.Cut(owner, ":")
 		if err := backend.Report(t.Context(), driver.Report{
 			Client: client, Note: "ci-7", TTL: 30 * time.Second,
-			Holds: []driver.ReportedHold{{Name: "job", Owner: owner, Kind: driver.KindMutex, Token: lock.Token(), Held: 3*time.Minute + 12*time.Second}},
-			Waits: []driver.ReportedWait{{Name: "job", Kind: driver.KindMutex, Waited: 90 * time.Second, Count: 4}},
+			Holds: []driver.ReportedHold{{Name: "job", Owner: owner, Token: lock.Token(), HeldFor: 3*time.Minute + 12*time.Second}},
+			Waits: []driver.ReportedWait{{Name: "job", Waited: 90 * time.Second, Count: 4}},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -433,7 +434,7 @@ func TestForceUnlockByTokenWithoutATerminal(t *testing.T) {
 		client, _, _ := strings.Cut(owner, ":")
 		if err := backend.Report(t.Context(), driver.Report{ // as the client does after a few seconds
 			Client: client, TTL: 30 * time.Second,
-			Holds: []driver.ReportedHold{{Name: "job", Owner: owner, Kind: driver.KindMutex, Token: lock.Token(), Held: 5 * time.Second}},
+			Holds: []driver.ReportedHold{{Name: "job", Owner: owner, Token: lock.Token(), HeldFor: 5 * time.Second}},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // people says in a few words who holds what r is about.
-func people(r driver.Record) string {
+func people(r admin.Record) string {
 	switch {
 	case len(r.Holds) == 0:
 		return ""
-	case r.Held > 1:
-		return fmt.Sprintf("%s and %d more", person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client), r.Held-1)
+	case r.Holders > 1:
+		return fmt.Sprintf("%s and %d more", person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client), r.Holders-1)
 	default:
 		return person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client)
 	}
@@ -23,7 +23,7 @@ func people(r driver.Record) string {
 
 // person says who an owner is: "program@host:pid" with what it has to say, or the
 // client and the thread of a Redisson program.
-func person(owner, note string, c driver.Client) string {
+func person(owner, note string, c admin.Client) string {
 	if c.Library == "redisson" {
 		thread := strings.TrimPrefix(owner, c.ID+":")
 		return "Redisson " + clean(c.ID) + " thread " + clean(thread)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -109,13 +109,13 @@ func (p *progress) look(ctx context.Context) string {
 // describe says since when the lock is held, as far as it was seen, until when, who
 // else waits, and who holds it. What may be long stands last: the line is cut where
 // the terminal ends.
-func (p *progress) describe(r driver.Record) string {
+func (p *progress) describe(r admin.Record) string {
 	if len(r.Holds) == 0 {
 		return ""
 	}
 	first := r.Holds[0]
 	if owner := first.Owner; owner != p.holder {
-		p.holder, p.holding = owner, time.Now().Add(-first.Since)
+		p.holder, p.holding = owner, time.Now().Add(-first.HeldFor)
 	}
 	text := ", held"
 	if held := time.Since(p.holding); held >= 2*time.Second {
@@ -136,7 +136,7 @@ func (p *progress) describe(r driver.Record) string {
 }
 
 // ahead returns how many stand in the queue before this process.
-func (p *progress) ahead(r driver.Record) (ahead int, queued bool) {
+func (p *progress) ahead(r admin.Record) (ahead int, queued bool) {
 	host, _ := os.Hostname()
 	for i, w := range r.Waiters {
 		if w.Client.PID == os.Getpid() && w.Client.Host == host {

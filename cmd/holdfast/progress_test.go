@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // A terminal of 80 columns shows all numbers: what is cut off is who holds the lock,
@@ -16,23 +16,23 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	us := driver.Queued{Client: driver.Client{Host: host, PID: os.Getpid()}}
-	owner := driver.Holder{Owner: "a", Holds: 1, Remaining: 25 * time.Second, Note: "sleep@vm:3036 (INC-1 nightly) team=core"}
+	us := admin.Queued{Client: admin.Client{Host: host, PID: os.Getpid()}}
+	owner := admin.Holder{Owner: "a", Holds: 1, Remaining: 25 * time.Second, Note: "sleep@vm:3036 (INC-1 nightly) team=core"}
 	p := &progress{name: "deploy/prod", holder: "a", holding: time.Now().Add(-12 * time.Second)}
 	for _, test := range []struct {
 		name      string
-		waiters   []driver.Queued
+		waiters   []admin.Queued
 		listeners int
 		remaining time.Duration
 		want      string
 	}{
-		{"in the queue", []driver.Queued{{}, {}, us}, 0, 25 * time.Second, ", held 12s+, lease 25s, 2 ahead; by sleep@vm:3036 (INC-1 nightly) team=core"},
-		{"next", []driver.Queued{us}, 0, 25 * time.Second, ", held 12s+, lease 25s, you are next; by sleep@vm:3036 (INC-1 nightly) team=core"},
+		{"in the queue", []admin.Queued{{}, {}, us}, 0, 25 * time.Second, ", held 12s+, lease 25s, 2 ahead; by sleep@vm:3036 (INC-1 nightly) team=core"},
+		{"next", []admin.Queued{us}, 0, 25 * time.Second, ", held 12s+, lease 25s, you are next; by sleep@vm:3036 (INC-1 nightly) team=core"},
 		{"without a queue", nil, 3, -1, ", held 12s+, 2 others wait; by sleep@vm:3036 (INC-1 nightly) team=core"},
 	} {
 		owner.Remaining = test.remaining
-		got := p.describe(driver.Record{
-			Holds: []driver.Hold{{Holder: owner}}, Held: 1, Waiters: test.waiters, Waiting: len(test.waiters), Listeners: test.listeners,
+		got := p.describe(admin.Record{
+			Holds: []admin.Hold{{Holder: owner}}, Holders: 1, Waiters: test.waiters, Waiting: len(test.waiters), Listeners: test.listeners,
 		})
 		if got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)

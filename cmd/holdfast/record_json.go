@@ -4,14 +4,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // jsonVersion is raised when a field changes its meaning or goes away, not when
 // one is added.
 const jsonVersion = 1
 
-// recordJSON is a driver.Record as programs read it. Times are milliseconds; a
+// recordJSON is a admin.Record as programs read it. Times are milliseconds; a
 // lease that does not end is -1. The lease of a name is that of its holds, of
 // several the one that ends first; where there is none, it is for how long the
 // store keeps the name.
@@ -60,7 +60,7 @@ type waitJSON struct {
 	Client   clientJSON `json:"client"`
 }
 
-func waitsOf(d driver.Detail) (waits []waitJSON) {
+func waitsOf(d admin.Detail) (waits []waitJSON) {
 	for _, w := range d.Waits {
 		waits = append(waits, waitJSON{
 			Who: person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
@@ -80,9 +80,9 @@ type clientJSON struct {
 	Started *time.Time `json:"started,omitempty"`
 }
 
-func recordOf(r driver.Record) recordJSON {
+func recordOf(r admin.Record) recordJSON {
 	j := recordJSON{
-		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Held: r.Held, Waiting: r.Waiting,
+		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Held: r.Holders, Waiting: r.Waiting,
 		Holds: []holdJSON{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(lease(r)),
 	}
 	if !utf8.ValidString(r.Name) {
@@ -92,9 +92,9 @@ func recordOf(r driver.Record) recordJSON {
 		j.Listeners = &r.Listeners
 	}
 	switch r.Kind {
-	case driver.KindSemaphore:
+	case admin.KindSemaphore:
 		j.Permits, j.Free = &r.Permits, &r.Free
-	case driver.KindCounter, driver.KindLatch:
+	case admin.KindCounter, admin.KindLatch:
 		j.Count = &r.Count
 	}
 	for _, h := range r.Holds {
@@ -111,7 +111,7 @@ func recordOf(r driver.Record) recordJSON {
 
 // lease returns when the first hold of r ends, negative if none does. A name that
 // nobody holds is kept for so long.
-func lease(r driver.Record) time.Duration {
+func lease(r admin.Record) time.Duration {
 	if len(r.Holds) == 0 {
 		return r.Remaining
 	}
@@ -124,15 +124,15 @@ func lease(r driver.Record) time.Duration {
 	return first
 }
 
-func holdOf(h driver.Hold) holdJSON {
+func holdOf(h admin.Hold) holdJSON {
 	return holdJSON{
 		Owner: h.Owner, Who: person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
-		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.Since.Milliseconds(),
+		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.HeldFor.Milliseconds(),
 		Client: clientOf(h.Client),
 	}
 }
 
-func clientOf(c driver.Client) clientJSON {
+func clientOf(c admin.Client) clientJSON {
 	j := clientJSON{ID: c.ID, Library: c.Library, Program: c.Program, Host: c.Host, PID: c.PID, Note: c.Note}
 	if !c.Started.IsZero() {
 		j.Started = &c.Started

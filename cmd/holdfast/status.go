@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -69,7 +69,7 @@ func (l *looking) lockStatus(ctx context.Context, name string, quiet bool) error
 	switch {
 	case err != nil:
 		return err
-	case r.Kind == driver.KindOther:
+	case r.Kind == admin.KindOther:
 		return exit(exitFailure)
 	case isHeld(r):
 		return exit(exitBusy)
@@ -80,16 +80,16 @@ func (l *looking) lockStatus(ctx context.Context, name string, quiet bool) error
 
 // isHeld reports that a name cannot be taken at once: of a semaphore, that no
 // permit is free.
-func isHeld(r driver.Record) bool {
+func isHeld(r admin.Record) bool {
 	switch r.Kind {
-	case driver.KindSemaphore:
+	case admin.KindSemaphore:
 		return r.Free <= 0
-	case driver.KindMulti:
+	case admin.KindMulti:
 		return true
-	case driver.KindCounter, driver.KindLatch:
+	case admin.KindCounter, admin.KindLatch:
 		return r.Count <= 0
 	default:
-		return r.Held > 0
+		return r.Holders > 0
 	}
 }
 
@@ -101,27 +101,27 @@ type lockStatusJSON struct {
 
 // waitingFor returns who says that it waits without a place in the queue. A store, or
 // rights, that do not tell cost nothing else.
-func (l *looking) waitingFor(ctx context.Context, r driver.Record) driver.Detail {
-	if r.Held == 0 {
-		return driver.Detail{}
+func (l *looking) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
+	if r.Holders == 0 {
+		return admin.Detail{}
 	}
 	d, err := l.locker.Detail(ctx, r.Name)
 	if err != nil {
-		return driver.Detail{}
+		return admin.Detail{}
 	}
 	return d
 }
 
-func (l *looking) printStatus(ctx context.Context, r driver.Record) error {
+func (l *looking) printStatus(ctx context.Context, r admin.Record) error {
 	waiting := l.waitingFor(ctx, r)
 	if l.options.json {
 		return json.NewEncoder(l.env.stdout).Encode(lockStatusJSON{recordOf(r), waitsOf(waiting)})
 	}
 	text := "free"
 	switch {
-	case r.Kind == driver.KindOther:
+	case r.Kind == admin.KindOther:
 		text = "in use for something that is no lock"
-	case r.Held > 0:
+	case r.Holders > 0:
 		text = fmt.Sprintf("held by %s%s, lease %s", people(r), heldFor(r), endText(lease(r)))
 	case r.Kind != "":
 		text = string(r.Kind) + ", held by nobody"
@@ -145,8 +145,8 @@ func endText(d time.Duration) string {
 }
 
 // heldFor says for how long the one who holds r has held it, if that is known.
-func heldFor(r driver.Record) string {
-	if held := heldText(r.Holds); r.Held == 1 && held != "-" {
+func heldFor(r admin.Record) string {
+	if held := heldText(r.Holds); r.Holders == 1 && held != "-" {
 		return " for " + held
 	}
 	return ""

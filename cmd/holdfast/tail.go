@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const tailLong = `Tail prints what changes: who takes and releases locks, and who waits. It begins
@@ -129,10 +129,10 @@ type tailing struct {
 	*tailOptions
 	*looking
 	known   map[string]*seen
-	first   bool                    // the first look for locks is not over: they were there before
-	next    string                  // the first name to look at again, where not all can be
-	told    map[driver.Ended]string // of owners whose hold was forced: why, as printed
-	ends    map[driver.Ended]string // of owners whose hold was printed as over: the event
+	first   bool                   // the first look for locks is not over: they were there before
+	next    string                 // the first name to look at again, where not all can be
+	told    map[admin.Ended]string // of owners whose hold was forced: why, as printed
+	ends    map[admin.Ended]string // of owners whose hold was printed as over: the event
 	past    chronicle
 	lines   int
 	failing time.Time // since when the store does not answer
@@ -140,20 +140,20 @@ type tailing struct {
 
 // seen is what was last seen of a name.
 type seen struct {
-	driver.Record
+	admin.Record
 	at    time.Time
 	since map[string]time.Time     // when each owner was first seen
 	span  map[string]time.Duration // the longest lease of each owner that was seen
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[driver.Ended]string{}, ends: map[driver.Ended]string{}, first: true}
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[admin.Ended]string{}, ends: map[admin.Ended]string{}, first: true}
 }
 
 // found is what the look for new locks hands over: a record, or at its end how it
 // ended.
 type found struct {
-	record driver.Record
+	record admin.Record
 	over   bool
 	err    error
 }
@@ -192,7 +192,7 @@ func ended(ctx context.Context, err error) error {
 func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 	for ctx.Err() == nil {
 		var failed error
-		for record, err := range t.locker.List(ctx, driver.ListOptions{Prefix: beginning(t.pattern), Pace: t.pace}) {
+		for record, err := range t.locker.List(ctx, admin.Filter{Prefix: beginning(t.pattern), Pace: t.pace}) {
 			if failed = err; err != nil {
 				break
 			}
@@ -266,7 +266,7 @@ func (t *tailing) lookAgain(ctx context.Context) error {
 	records, failed := t.locker.Look(limited, names...)
 	why := t.forced(ctx, records...)
 	for _, r := range records { // those that were read stand, whatever became of the others
-		if r.Kind == driver.KindUnknown {
+		if r.Kind == admin.KindUnknown {
 			continue
 		}
 		if err := t.compare(r, why); err != nil {
@@ -328,17 +328,17 @@ const mostForced = 64
 // forced asks the store which of the holds that records show to be over, though
 // their leases were not, were ended by force, and why. It costs nothing but the
 // reason if that cannot be learnt.
-func (t *tailing) forced(ctx context.Context, records ...driver.Record) map[driver.Ended]string {
-	var ended []driver.Ended
+func (t *tailing) forced(ctx context.Context, records ...admin.Record) map[admin.Ended]string {
+	var ended []admin.Ended
 	now := time.Now()
 	for _, r := range records {
 		before := t.known[r.Name]
-		if before == nil || r.Kind == driver.KindUnknown {
+		if before == nil || r.Kind == admin.KindUnknown {
 			continue
 		}
 		for _, h := range before.ended(r) {
 			if len(ended) < mostForced && !before.lapsed(h, now) {
-				ended = append(ended, driver.Ended{Name: r.Name, Owner: h.Owner})
+				ended = append(ended, admin.Ended{Name: r.Name, Owner: h.Owner})
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func (t *tailing) forced(ctx context.Context, records ...driver.Record) map[driv
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
 	reasons, _ := t.locker.Forced(ctx, ended)
-	why := make(map[driver.Ended]string, len(ended))
+	why := make(map[admin.Ended]string, len(ended))
 	for i, e := range ended {
 		why[e] = reasons[i]
 	}
@@ -357,21 +357,21 @@ func (t *tailing) forced(ctx context.Context, records ...driver.Record) map[driv
 
 // compare prints how r differs from what was known, and remembers it. why tells of
 // holds that were forced.
-func (t *tailing) compare(r driver.Record, why map[driver.Ended]string) error {
+func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 	before := t.known[r.Name]
 	if before == nil {
 		before = &seen{at: time.Now(), since: map[string]time.Time{}}
 	}
 	now := &seen{Record: r, at: time.Now(), since: map[string]time.Time{}}
 	changes := now.differences(before, t.first)
-	if r.Held > 0 || r.Waiting > 0 {
+	if r.Holders > 0 || r.Waiting > 0 {
 		t.known[r.Name] = now
 	} else {
 		delete(t.known, r.Name)
 	}
 	for _, c := range changes {
 		if c.Event == "released" {
-			t.blame(&c, why[driver.Ended{Name: c.Name, Owner: c.Owner}])
+			t.blame(&c, why[admin.Ended{Name: c.Name, Owner: c.Owner}])
 		}
 		t.sawEnd(c)
 		if err := t.print(c); err != nil {
@@ -384,7 +384,7 @@ func (t *tailing) compare(r driver.Record, why map[driver.Ended]string) error {
 // blame makes a release forced, if why says so and is news: a thread of Redisson's
 // may have taken the lock again, and given it back, while the store remembers.
 func (t *tailing) blame(c *change, why string) {
-	owner := driver.Ended{Name: c.Name, Owner: c.Owner}
+	owner := admin.Ended{Name: c.Name, Owner: c.Owner}
 	if why == "" || t.told[owner] == why {
 		return
 	}
@@ -401,7 +401,7 @@ func (s *seen) differences(before *seen, present bool) []change {
 	for _, h := range before.ended(s.Record) {
 		changes = append(changes, before.over(h, s.at))
 	}
-	had := map[string]driver.Hold{}
+	had := map[string]admin.Hold{}
 	for _, h := range before.Holds {
 		had[h.Owner] = h
 	}
@@ -410,7 +410,7 @@ func (s *seen) differences(before *seen, present bool) []change {
 		old, known := had[h.Owner]
 		since, seenBefore := before.since[h.Owner]
 		if !seenBefore {
-			since = s.at.Add(-h.Since)
+			since = s.at.Add(-h.HeldFor)
 		}
 		s.since[h.Owner] = since
 		span := before.span[h.Owner]
@@ -421,7 +421,7 @@ func (s *seen) differences(before *seen, present bool) []change {
 			changes = append(changes, c)
 		}
 		switch {
-		case !known && before.Held <= len(before.Holds):
+		case !known && before.Holders <= len(before.Holds):
 			event := "acquired"
 			if present {
 				event = "held"
@@ -438,13 +438,13 @@ func (s *seen) differences(before *seen, present bool) []change {
 }
 
 // ended returns the holds of s that r does not have any more, as far as r shows all.
-func (s *seen) ended(r driver.Record) []driver.Hold {
-	if r.Held > len(r.Holds) {
+func (s *seen) ended(r admin.Record) []admin.Hold {
+	if r.Holders > len(r.Holds) {
 		return nil
 	}
-	var over []driver.Hold
+	var over []admin.Hold
 	for _, h := range s.Holds {
-		if !slices.ContainsFunc(r.Holds, func(o driver.Hold) bool { return o.Owner == h.Owner }) {
+		if !slices.ContainsFunc(r.Holds, func(o admin.Hold) bool { return o.Owner == h.Owner }) {
 			over = append(over, h)
 		}
 	}
@@ -453,12 +453,12 @@ func (s *seen) ended(r driver.Record) []driver.Hold {
 
 // late reports that a lease of which at most span was ever seen has risen after
 // less than a third of it was left: a renewal is due when two thirds are.
-func late(old, h driver.Hold, span time.Duration) bool {
+func late(old, h admin.Hold, span time.Duration) bool {
 	same := old.Token == h.Token || old.Token == 0 // it is told some seconds after the grant
 	return same && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
 }
 
-func (s *seen) change(event string, h driver.Hold) change {
+func (s *seen) change(event string, h admin.Hold) change {
 	return change{
 		At: s.at, Event: event, Name: s.Name, Kind: string(s.Kind), Who: person(h.Owner, h.Note, h.Client),
 		Owner: h.Owner, Mode: h.Mode.String(), Count: h.Holds,
@@ -466,7 +466,7 @@ func (s *seen) change(event string, h driver.Hold) change {
 }
 
 // over says how a hold ended that is not there any more at the time now.
-func (s *seen) over(h driver.Hold, now time.Time) change {
+func (s *seen) over(h admin.Hold, now time.Time) change {
 	c := s.change("released", h)
 	c.At = now
 	if s.lapsed(h, now) {
@@ -477,7 +477,7 @@ func (s *seen) over(h driver.Hold, now time.Time) change {
 }
 
 // lapsed reports that the lease of h, as it was when s was seen, is over by now.
-func (s *seen) lapsed(h driver.Hold, now time.Time) bool {
+func (s *seen) lapsed(h admin.Hold, now time.Time) bool {
 	return h.Remaining >= 0 && s.at.Add(h.Remaining).Before(now)
 }
 

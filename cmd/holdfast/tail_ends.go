@@ -1,6 +1,6 @@
 package main
 
-import "github.com/holdfast-go/holdfast/driver"
+import "github.com/holdfast-go/holdfast/admin"
 
 // mostEnds is of how many holds tail remembers how they ended.
 const mostEnds = 1000
@@ -14,15 +14,15 @@ func (t *tailing) sawEnd(c change) {
 	if len(t.ends) >= mostEnds {
 		clear(t.ends)
 	}
-	t.ends[driver.Ended{Name: c.Name, Owner: c.Owner}] = c.Event
+	t.ends[admin.Ended{Name: c.Name, Owner: c.Owner}] = c.Event
 }
 
 // sameEnd says of a loss as what it was printed before, if it was.
 func (t *tailing) sameEnd(c *change) {
-	if !c.Told || driver.Step(c.Event) != driver.StepLost {
+	if !c.Told || admin.EntryType(c.Event) != admin.EntryLost {
 		return
 	}
-	hold := driver.Ended{Name: c.Name, Owner: c.Owner}
+	hold := admin.Ended{Name: c.Name, Owner: c.Owner}
 	c.SeenAs = t.ends[hold]
 	delete(t.ends, hold)
 }

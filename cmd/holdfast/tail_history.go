@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // chroniclePage is how much of the history comes at once.
@@ -28,7 +28,7 @@ type chronicle struct {
 func (t *tailing) recall(ctx context.Context) error {
 	told := false
 	for more := t.since > 0; more; {
-		list, err := t.locker.History(ctx, driver.HistoryOptions{After: t.past.last, Past: t.since, Most: chroniclePage})
+		list, err := t.locker.History(ctx, admin.LogFilter{After: t.past.last, Past: t.since, Most: chroniclePage})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -45,7 +45,7 @@ func (t *tailing) recall(ctx context.Context) error {
 			return err
 		}
 		told = told || len(list) > 0
-		if err := t.tell(list, func(driver.Happening) bool { return true }); err != nil {
+		if err := t.tell(list, func(admin.Entry) bool { return true }); err != nil {
 			return err
 		}
 		more = len(list) == chroniclePage
@@ -74,7 +74,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (t *tailing) listen(ctx context.Context) error {
 	for more := time.Now().After(t.past.next); more; {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
-		list, err := t.locker.History(limited, driver.HistoryOptions{
+		list, err := t.locker.History(limited, admin.LogFilter{
 			After: t.past.last, Past: time.Since(t.past.begun), Most: chroniclePage,
 		})
 		cancel()
@@ -94,12 +94,12 @@ func (t *tailing) listen(ctx context.Context) error {
 }
 
 // unseen reports that a look cannot show what a program tells.
-func (t *tailing) unseen(h driver.Happening) bool {
-	return h.Step == driver.StepLost || t.since > 0 && h.At.Before(t.past.begun)
+func (t *tailing) unseen(h admin.Entry) bool {
+	return h.Type == admin.EntryLost || t.since > 0 && h.At.Before(t.past.begun)
 }
 
 // tell prints those of list that are wanted.
-func (t *tailing) tell(list []driver.Happening, wanted func(driver.Happening) bool) error {
+func (t *tailing) tell(list []admin.Entry, wanted func(admin.Entry) bool) error {
 	for _, h := range list {
 		t.past.last = h.ID
 		if !tellable(h, t.pattern) || !wanted(h) {
@@ -116,18 +116,18 @@ func (t *tailing) tell(list []driver.Happening, wanted func(driver.Happening) bo
 
 // tellable reports that a happening is one of those that a pattern means. That some
 // are missing matters to all.
-func tellable(h driver.Happening, pattern string) bool {
-	if h.Step == driver.StepMissed {
+func tellable(h admin.Entry, pattern string) bool {
+	if h.Type == admin.EntryMissed {
 		return true
 	}
-	return h.Step != "" && h.Name != "" && matches(pattern, h.Name)
+	return h.Type != "" && h.Name != "" && matches(pattern, h.Name)
 }
 
 // toldChange is a happening as a line of tail.
-func toldChange(h driver.Happening) change {
+func toldChange(h admin.Entry) change {
 	c := change{
-		ID: h.ID, At: h.At, Event: string(h.Step), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
-		Owner: h.Owner, Token: h.Token, Count: h.Count, WaitMS: h.Waited.Milliseconds(), HeldMS: h.Held.Milliseconds(),
+		ID: h.ID, At: h.At, Event: string(h.Type), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
+		Owner: h.Owner, Token: h.Token, Count: h.Count, WaitMS: h.Waited.Milliseconds(), HeldMS: h.HeldFor.Milliseconds(),
 		LeaseMS: h.Left.Milliseconds(), Reason: h.Reason,
 	}
 	if h.Kind != "" {
@@ -149,31 +149,31 @@ func clock(at, now time.Time) string {
 // toldText is what follows the name in a line for people.
 func (c change) toldText() string {
 	ms := func(n int64) time.Duration { return coarse(time.Duration(n) * time.Millisecond) }
-	switch driver.Step(c.Event) {
-	case driver.StepMissed:
+	switch admin.EntryType(c.Event) {
+	case admin.EntryMissed:
 		return fmt.Sprintf(" %d more by %s", c.Count, c.Who)
-	case driver.StepAcquired:
+	case admin.EntryAcquired:
 		if c.WaitMS < 1 {
 			return "  by " + c.Who
 		}
 		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
-	case driver.StepGaveUp:
+	case admin.EntryGaveUp:
 		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
-	case driver.StepReleased:
+	case admin.EntryReleased:
 		text := fmt.Sprintf("  by %s, held for %s", c.Who, ms(c.HeldMS))
 		if c.Reason != "" {
 			text += ": " + clean(c.Reason)
 		}
 		return text
-	case driver.StepLost:
+	case admin.EntryLost:
 		text := fmt.Sprintf("  by %s, held for %s: %s", c.Who, ms(c.HeldMS), clean(c.Reason))
 		if c.SeenAs != "" {
 			text += "; seen as " + c.SeenAs + " before"
 		}
 		return text
-	case driver.StepRenewedLate:
+	case admin.EntryRenewedLate:
 		return fmt.Sprintf("  by %s, %s were left", c.Who, ms(c.LeaseMS))
-	case driver.StepForced:
+	case admin.EntryForced:
 		return fmt.Sprintf("  taken from %s: %s", clean(c.Owner), clean(c.Reason))
 	default:
 		return "  by " + c.Who

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // events is what tail has printed as JSON: event and name of each.
@@ -88,7 +88,7 @@ func TestHistoryOfTheConfiguration(t *testing.T) {
 	if err := o.load(environment{}); err != nil {
 		t.Fatal(err)
 	}
-	if engine, err := o.engine(); err != nil || engine.HistoryLength != 50 {
+	if engine, err := o.engine(); err != nil || engine.LogLength != 50 {
 		t.Errorf("got %+v and error %v, want a length of 50", engine, err)
 	}
 	call(t, s.environ, "run", "job", "--history", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
@@ -124,22 +124,22 @@ func TestListOutput(t *testing.T) {
 func TestToldLines(t *testing.T) {
 	at := time.Date(2026, 11, 22, 9, 8, 7, 0, time.Local)
 	for _, test := range []struct {
-		h    driver.Happening
+		h    admin.Entry
 		want string
 	}{
-		{driver.Happening{Step: driver.StepWaiting}, "waiting      job  by ci"},
-		{driver.Happening{Step: driver.StepAcquired, Waited: 1500 * time.Millisecond}, "acquired     job  by ci, after 1.5s"},
-		{driver.Happening{Step: driver.StepAcquired}, "acquired     job  by ci"},
-		{driver.Happening{Step: driver.StepGaveUp, Waited: time.Second}, "gave-up      job  by ci, after 1s"},
-		{driver.Happening{Step: driver.StepReleased, Held: 192 * time.Second}, "released     job  by ci, held for 3m12s"},
-		{driver.Happening{Step: driver.StepReleased, Held: time.Second, Reason: "not confirmed"}, "released     job  by ci, held for 1s: not confirmed"},
-		{driver.Happening{Step: driver.StepLost, Held: time.Second, Reason: "ex\x1bpired"}, "lost         job  by ci, held for 1s: ex\\x1bpired"},
-		{driver.Happening{Step: driver.StepRenewedLate, Left: 5 * time.Second}, "renewed-late job  by ci, 5s were left"},
-		{driver.Happening{Step: driver.StepForced, Owner: "a:1", Reason: "stuck"}, "forced       job  taken from a:1: stuck"},
-		{driver.Happening{Step: driver.StepMissed, Count: 12}, "missed       12 more by ci"},
+		{admin.Entry{Type: admin.EntryWaiting}, "waiting      job  by ci"},
+		{admin.Entry{Type: admin.EntryAcquired, Waited: 1500 * time.Millisecond}, "acquired     job  by ci, after 1.5s"},
+		{admin.Entry{Type: admin.EntryAcquired}, "acquired     job  by ci"},
+		{admin.Entry{Type: admin.EntryGaveUp, Waited: time.Second}, "gave-up      job  by ci, after 1s"},
+		{admin.Entry{Type: admin.EntryReleased, HeldFor: 192 * time.Second}, "released     job  by ci, held for 3m12s"},
+		{admin.Entry{Type: admin.EntryReleased, HeldFor: time.Second, Reason: "not confirmed"}, "released     job  by ci, held for 1s: not confirmed"},
+		{admin.Entry{Type: admin.EntryLost, HeldFor: time.Second, Reason: "ex\x1bpired"}, "lost         job  by ci, held for 1s: ex\\x1bpired"},
+		{admin.Entry{Type: admin.EntryRenewedLate, Left: 5 * time.Second}, "renewed-late job  by ci, 5s were left"},
+		{admin.Entry{Type: admin.EntryForced, Owner: "a:1", Reason: "stuck"}, "forced       job  taken from a:1: stuck"},
+		{admin.Entry{Type: admin.EntryMissed, Count: 12}, "missed       12 more by ci"},
 	} {
 		test.h.At, test.h.Note = at, "ci"
-		if test.h.Step != driver.StepMissed {
+		if test.h.Type != admin.EntryMissed {
 			test.h.Name = "job"
 		}
 		_, got, _ := strings.Cut(toldChange(test.h).String(), "  ")

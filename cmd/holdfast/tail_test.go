@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
 // said is what tail makes of two looks, the second of which is a second later.
-func said(before, after driver.Record) string {
+func said(before, after admin.Record) string {
 	begun := time.Now()
 	first := &seen{at: begun, since: map[string]time.Time{}}
 	was := &seen{Record: before, at: begun, since: map[string]time.Time{}}
@@ -40,16 +40,16 @@ func said(before, after driver.Record) string {
 	return strings.Join(all, ", ")
 }
 
-func held(lease time.Duration, owners ...string) driver.Record {
-	r := driver.Record{Name: "job", Kind: driver.KindMutex, Held: len(owners)}
+func held(lease time.Duration, owners ...string) admin.Record {
+	r := admin.Record{Name: "job", Kind: admin.KindMutex, Holders: len(owners)}
 	for _, o := range owners {
-		r.Holds = append(r.Holds, driver.Hold{Holder: driver.Holder{Owner: o, Holds: 1, Remaining: lease}})
+		r.Holds = append(r.Holds, admin.Hold{Holder: admin.Holder{Owner: o, Holds: 1, Remaining: lease}})
 	}
 	return r
 }
 
 // lately is a lock of whose lease of 30 s so much is left.
-func lately(left time.Duration, owner string) driver.Record {
+func lately(left time.Duration, owner string) admin.Record {
 	r := held(left, owner)
 	r.Remaining = 30 * time.Second
 	return r
@@ -61,12 +61,12 @@ func TestTailTellsChangesApart(t *testing.T) {
 	queued := held(time.Minute, "a")
 	queued.Waiting = 3
 	many := held(time.Minute, "a")
-	many.Held = 40 // of which the store shows one
+	many.Holders = 40 // of which the store shows one
 	others := held(time.Minute, "b")
-	others.Held = 40
+	others.Holders = 40
 	for _, test := range []struct {
 		name          string
-		before, after driver.Record
+		before, after admin.Record
 		want          string
 	}{
 		{"nothing", held(time.Minute, "a"), held(time.Minute, "a"), ""},
@@ -105,11 +105,11 @@ func TestTailLooksInTurn(t *testing.T) {
 // partly is a store of which a look reads only some names, or none.
 type partly struct {
 	*memhold.Backend
-	records []driver.Record
+	records []admin.Record
 	err     error
 }
 
-func (p *partly) Look(context.Context, ...string) ([]driver.Record, error) { return p.records, p.err }
+func (p *partly) Look(context.Context, ...string) ([]admin.Record, error) { return p.records, p.err }
 
 // A hold that was ended by force is told as such once, with the reason; one whose
 // lease was over is not asked about.
@@ -128,12 +128,12 @@ func TestTailTellsOfForce(t *testing.T) {
 		{"expired", 0, "stuck (ann@host)", "", "expired: "},
 	} {
 		var out bytes.Buffer
-		store := &marked{partly: partly{Backend: memhold.New(), records: []driver.Record{held(0)}}, why: test.marked}
+		store := &marked{partly: partly{Backend: memhold.New(), records: []admin.Record{held(0)}}, why: test.marked}
 		l := &looking{options: &lookOptions{json: true}, env: environment{stdout: &out}, locker: holdfast.New(store, nil)}
 		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: true}, every: time.Second}, l)
 		tail.known["job"] = &seen{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
 		if test.told != "" {
-			tail.told[driver.Ended{Name: "job", Owner: "a"}] = test.told
+			tail.told[admin.Ended{Name: "job", Owner: "a"}] = test.told
 		}
 		if err := tail.lookAgain(t.Context()); err != nil {
 			t.Errorf("%s: got %v", test.name, err)
@@ -155,7 +155,7 @@ type marked struct {
 	asked bool
 }
 
-func (m *marked) Forced(_ context.Context, ended []driver.Ended) ([]string, error) {
+func (m *marked) Forced(_ context.Context, ended []admin.Ended) ([]string, error) {
 	m.asked = true
 	why := make([]string, len(ended))
 	for i := range why {
@@ -167,7 +167,7 @@ func (m *marked) Forced(_ context.Context, ended []driver.Ended) ([]string, erro
 func TestTailUsesWhatWasRead(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	unread := driver.Record{Name: "other", Kind: driver.KindUnknown}
+	unread := admin.Record{Name: "other", Kind: admin.KindUnknown}
 	for _, test := range []struct {
 		name    string
 		ctx     context.Context
@@ -175,9 +175,9 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 		failing bool
 		want    string
 	}{
-		{"partly", t.Context(), partly{records: []driver.Record{held(0), unread}, err: errors.New("down")}, false, "released unreachable"},
-		{"still", t.Context(), partly{records: []driver.Record{held(0), unread}, err: errors.New("down")}, true, "released"},
-		{"all again", t.Context(), partly{records: []driver.Record{held(0)}}, true, "released back"},
+		{"partly", t.Context(), partly{records: []admin.Record{held(0), unread}, err: errors.New("down")}, false, "released unreachable"},
+		{"still", t.Context(), partly{records: []admin.Record{held(0), unread}, err: errors.New("down")}, true, "released"},
+		{"all again", t.Context(), partly{records: []admin.Record{held(0)}}, true, "released back"},
 		{"the end", ended, partly{err: context.Canceled}, true, ""},
 		{"the end of the connection", ended, partly{err: errors.New("closed")}, false, ""},
 	} {
@@ -209,8 +209,8 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 // A hold whose holder notices late that it is gone was printed as over before: the
 // loss says that it is the same end.
 func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
-	lost := func(owner string) driver.Happening {
-		return driver.Happening{Step: driver.StepLost, At: time.Now(), Name: "job", Owner: owner, Note: "ci", Held: 14 * time.Second, Reason: "deleted"}
+	lost := func(owner string) admin.Entry {
+		return admin.Entry{Type: admin.EntryLost, At: time.Now(), Name: "job", Owner: owner, Note: "ci", HeldFor: 14 * time.Second, Reason: "deleted"}
 	}
 	for _, json := range []bool{false, true} {
 		var out bytes.Buffer
@@ -220,7 +220,7 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 		if err := tail.compare(held(0), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := tail.tell([]driver.Happening{lost("b"), lost("a"), lost("a")}, tail.unseen); err != nil {
+		if err := tail.tell([]admin.Entry{lost("b"), lost("a"), lost("a")}, tail.unseen); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -128,13 +128,6 @@ func mutexChecks() []check {
 		{"RenewHonoursContext", nil, renewHonoursContext},
 		{"ReleaseHonoursContext", nil, releaseHonoursContext},
 		{"WaitHonoursContext", nil, waitHonoursContext},
-
-		{"InspectShowsTheHolder", needs(inspector), inspectShowsTheHolder},
-		{"HoldsAreRecorded", needs(inspector, counts), holdsAreRecorded},
-		{"BreakEndsTheGrant", needs(inspector, breaker), breakEndsTheGrant},
-		{"BreakOfChangedHolderIsGone", needs(inspector, breaker), breakOfChangedHolderIsGone},
-
-		{"HistoryIsKept", needs(historian), historyIsKept},
 	}
 }
 
@@ -153,9 +146,7 @@ func mutexLikeChecks() []check {
 	var all []check
 	for _, k := range kinds {
 		for _, c := range mutexChecks() {
-			switch c.name {
-			case "NamesAreInjective", // the same for all kinds
-				"InspectShowsTheHolder", "HoldsAreRecorded", "BreakEndsTheGrant", "BreakOfChangedHolderIsGone":
+			if c.name == "NamesAreInjective" { // the same for all kinds
 				continue
 			}
 			all = append(all, check{k.name + "/" + c.name, append(needs(k.has), c.needs...), func(p *probe) {
@@ -180,7 +171,6 @@ func sharedChecks() []check {
 		{"Shared/LastReaderWakesWriter", needs(shared, wakes), lastReaderWakesWriter},
 		{"Shared/ReadersAndWritersUnderContention", needs(shared), readersAndWritersUnderContention},
 		{"KindsDoNotMix", needs(severalKinds), kindsDoNotMix},
-		{"InspectShowsEveryHolder", needs(severalKinds, inspector), inspectShowsEveryHolder},
 	}
 }
 
@@ -275,7 +265,6 @@ func expiry(b driver.Backend) string {
 func rechecks(b driver.Backend) string {
 	return declared(b.Info().Recheck > 0, "Info.Recheck")
 }
-func counts(b driver.Backend) string { return declared(b.Info().Caps.Counts, "Caps.Counts") }
 
 func shared(b driver.Backend) string  { return declared(b.Info().Caps.Shared, "Caps.Shared") }
 func permits(b driver.Backend) string { return declared(b.Info().Caps.Permits, "Caps.Permits") }
@@ -284,21 +273,6 @@ func fair(b driver.Backend) string    { return declared(b.Info().Caps.Fair, "Cap
 func severalKinds(b driver.Backend) string {
 	caps := b.Info().Caps
 	return declared(caps.Shared || caps.Permits, "Caps.Shared and no Caps.Permits")
-}
-
-func inspector(b driver.Backend) string {
-	_, ok := b.(driver.Inspector)
-	return declared(ok, "driver.Inspector")
-}
-
-func breaker(b driver.Backend) string {
-	_, ok := b.(driver.Breaker)
-	return declared(ok, "driver.Breaker")
-}
-
-func historian(b driver.Backend) string {
-	_, ok := b.(driver.Historian)
-	return declared(ok, "driver.Historian")
 }
 
 func batcher(b driver.Backend) string {

@@ -76,12 +76,6 @@ func sharedBugs() []bug {
 				return ctx.Err()
 			}
 		}},
-		{"shows one holder of many", []string{"InspectShowsEveryHolder"}, func(m *mutant) {
-			m.inspect = func(ctx context.Context, name string) ([]driver.Holder, error) {
-				hs, err := m.Backend.Inspect(ctx, name)
-				return hs[:min(len(hs), 1)], err
-			}
-		}},
 		{"keeps each kind of lock apart", []string{"KindsDoNotMix", "TryAll/FailsOneByOne", "Latch/IsNoLock"}, func(m *mutant) {
 			apart := func(c driver.Claim) driver.Claim {
 				c.Name += c.Mode.String()

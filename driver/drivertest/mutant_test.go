@@ -18,21 +18,11 @@ type mutant struct {
 	wait    func(context.Context, driver.Claim, driver.Outcome) error
 	info    func(*driver.Info)
 	grants  driver.Outcome // what a Waiter says was granted
-	inspect func(context.Context, string) ([]driver.Holder, error)
-	force   func(context.Context, string, driver.Holder, string) error
 	tryAll  func(context.Context, []driver.Claim) []driver.Attempt
 	endAll  func(context.Context, []driver.Claim) []error
 	resize  func(context.Context, string, int) error
 	permits func(context.Context, string) (int, int, error)
 	latch   driver.Latcher
-	history func(context.Context, driver.HistoryOptions) ([]driver.Happening, error)
-}
-
-func (m *mutant) History(ctx context.Context, o driver.HistoryOptions) ([]driver.Happening, error) {
-	if m.history != nil {
-		return m.history(ctx, o)
-	}
-	return m.Backend.History(ctx, o)
 }
 
 func (m *mutant) Info() driver.Info {
@@ -76,20 +66,6 @@ func (m *mutant) Waiter(c driver.Claim) driver.Waiter {
 		return waitFunc(func(ctx context.Context, last driver.Outcome) error { return m.wait(ctx, c, last) })
 	}
 	return granter{m.Backend.Waiter(c), m.grants}
-}
-
-func (m *mutant) Inspect(ctx context.Context, name string) ([]driver.Holder, error) {
-	if m.inspect != nil {
-		return m.inspect(ctx, name)
-	}
-	return m.Backend.Inspect(ctx, name)
-}
-
-func (m *mutant) Break(ctx context.Context, name string, h driver.Holder, why string) error {
-	if m.force != nil {
-		return m.force(ctx, name, h, why)
-	}
-	return m.Backend.Break(ctx, name, h, why)
 }
 
 func (m *mutant) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {

@@ -136,10 +136,6 @@ func (p *probe) brief() driver.Claim {
 // has reports whether the store can do c.
 func (p *probe) has(c capability) bool { return c(p.b) == "" }
 
-// shows reports whether the store shows who holds the check's kind of lock. Of
-// others than a mutex one check looks at that alone.
-func (p *probe) shows() bool { return p.shape == nil && p.has(inspector) }
-
 // rounded returns ttl as the store keeps it.
 func (p *probe) rounded(ttl time.Duration) time.Duration {
 	ttl = max(ttl, p.info.MinTTL)
@@ -249,26 +245,6 @@ func (p *probe) mustBeGone(err error, what string) {
 	if !errors.Is(err, driver.ErrGone) {
 		p.Fatalf("%s: got error %v, want ErrGone", what, err)
 	}
-}
-
-// inspect returns the holders of the check's name.
-func (p *probe) inspect() []driver.Holder {
-	p.Helper()
-	hs, err := p.b.(driver.Inspector).Inspect(p.ctx, p.name)
-	if err != nil {
-		p.Fatalf("Inspect: got error %v, want the holders", err)
-	}
-	return hs
-}
-
-// mustShow returns the one holder of the check's name, which must be c.
-func (p *probe) mustShow(c driver.Claim, when string) driver.Holder {
-	p.Helper()
-	hs := p.inspect()
-	if len(hs) != 1 || hs[0].Owner != c.Owner {
-		p.Fatalf("Inspect %s: got %+v, want owner %s alone", when, hs, c.Owner)
-	}
-	return hs[0]
 }
 
 // promptly runs f and complains if it takes long.

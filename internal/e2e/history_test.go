@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -108,22 +109,22 @@ func manyHappenings(n int) []any {
 // nothing.
 func TestHistoryComesInPages(t *testing.T) {
 	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{HistoryLength: 100})
-	var c driver.Chapter
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{LogLength: 100})
+	var entries []admin.Entry
 	for i := range 700 {
-		h := driver.Happening{Step: driver.StepAcquired, At: time.Now(), Name: strconv.Itoa(i)}
+		h := admin.Entry{Type: admin.EntryAcquired, At: time.Now(), Name: strconv.Itoa(i)}
 		if i%100 == 7 {
-			h.Step = driver.StepLost
+			h.Type = admin.EntryLost
 		}
-		c.Happenings = append(c.Happenings, h)
+		entries = append(entries, h)
 	}
-	if err := b.Record(bounded(t), c); err != nil {
+	if err := b.AppendLog(bounded(t), admin.Client{}, entries); err != nil {
 		t.Fatal(err)
 	}
 	for _, most := range []int{1, 2, 50, 1000} {
 		var names, lost []string
 		for after := ""; ; {
-			page, err := b.History(bounded(t), driver.HistoryOptions{Past: time.Hour, After: after, Most: most})
+			page, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour, After: after, Most: most})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +136,7 @@ func TestHistoryComesInPages(t *testing.T) {
 			}
 			for _, h := range page {
 				names = append(names, h.Name)
-				if h.Step == driver.StepLost {
+				if h.Type == admin.EntryLost {
 					lost = append(lost, h.Name)
 				}
 				after = h.ID
@@ -148,7 +149,7 @@ func TestHistoryComesInPages(t *testing.T) {
 			t.Errorf("pages of %d: got %d happenings, the last is %s", most, len(names), names[len(names)-1])
 		}
 	}
-	if _, err := b.History(bounded(t), driver.HistoryOptions{After: "5-18446744073709551615"}); err != nil {
+	if _, err := b.ReadLog(bounded(t), admin.LogFilter{After: "5-18446744073709551615"}); err != nil {
 		t.Errorf("after the last of a millisecond: got %v", err)
 	}
 }
@@ -158,11 +159,11 @@ func TestHistoryOfAnyName(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
 	for _, name := range []string{"a\x00b", "\xff\xfe", strings.Repeat("x", 900), "ü", `{"}`} {
-		h := driver.Happening{Step: driver.StepLost, At: time.Now(), Name: name}
-		if err := b.Record(bounded(t), driver.Chapter{Client: "c", Note: strings.Repeat("n", 5000), Happenings: []driver.Happening{h}}); err != nil {
+		h := admin.Entry{Type: admin.EntryLost, At: time.Now(), Name: name}
+		if err := b.AppendLog(bounded(t), admin.Client{ID: "c", Note: strings.Repeat("n", 5000)}, []admin.Entry{h}); err != nil {
 			t.Fatal(err)
 		}
-		list, err := b.History(bounded(t), driver.HistoryOptions{Past: time.Hour})
+		list, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour})
 		if err != nil || len(list) == 0 || list[len(list)-1].Name != name || len(list[0].Note) > 300 {
 			t.Errorf("got %+v and error %v, want %q", list, err, name)
 		}
@@ -182,26 +183,26 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 		server.Do("XADD", historyKey, "*", "at", strconv.FormatInt(time.Now().UnixMilli(), 10), "who", `{"id":"a\u001b","note":"`+long+`","pid":1}`, "what", what)
 	}
 	server.Do("XADD", historyKey, "*", "who", `{}`, "what", `{"event":"lost","name":"x"}`)
-	if err := b.Record(bounded(t), driver.Chapter{Client: "c", Happenings: []driver.Happening{{Step: driver.StepLost, At: time.Now(), Name: "job"}}}); err != nil {
+	if err := b.AppendLog(bounded(t), admin.Client{ID: "c"}, []admin.Entry{{Type: admin.EntryLost, At: time.Now(), Name: "job"}}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := b.History(bounded(t), driver.HistoryOptions{Past: time.Hour})
+	list, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour})
 	if err != nil || len(list) != 8 {
 		t.Fatalf("got %d and error %v, want 8", len(list), err)
 	}
 	for i, h := range append(list[:4:4], list[6]) {
-		if h.Step != "" || h.ID == "" {
+		if h.Type != "" || h.ID == "" {
 			t.Errorf("nonsense %d: got %+v, want an ID and nothing else", i, h)
 		}
 	}
 	now := time.Now()
 	for _, h := range list[4:6] {
-		printed := fmt.Sprint(h.Step, h.Name, h.Kind, h.Note, h.Reason, h.Client)
-		if strings.ContainsAny(printed, "\x1b\x00") || len(printed) > 2000 || h.At.After(now) || h.Held < 0 || h.Count < 0 {
+		printed := fmt.Sprint(h.Type, h.Name, h.Kind, h.Note, h.Reason, h.Client)
+		if strings.ContainsAny(printed, "\x1b\x00") || len(printed) > 2000 || h.At.After(now) || h.HeldFor < 0 || h.Count < 0 {
 			t.Errorf("got %+v", h)
 		}
 	}
-	if h := list[7]; h.Name != "job" || h.Step != driver.StepLost {
+	if h := list[7]; h.Name != "job" || h.Type != admin.EntryLost {
 		t.Errorf("got %+v, want what is true", h)
 	}
 }
@@ -225,7 +226,7 @@ func TestHistoryRights(t *testing.T) {
 	if got := log.String(); strings.Count(got, "history is not kept") != 1 || !strings.Contains(got, "grant the user +xadd") {
 		t.Errorf("got %s, want one warning that names the right", got)
 	}
-	if _, err := l.History(bounded(t), driver.HistoryOptions{Past: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
+	if _, err := l.History(bounded(t), admin.LogFilter{Past: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
 		t.Errorf("got error %v, want the server's", err)
 	}
 	l = holdfast.New(limited(t, server, "~* &* +xadd +xrange "+leastRights), &holdfast.Options{History: true})
@@ -236,7 +237,7 @@ func TestHistoryRights(t *testing.T) {
 	if err := errors.Join(lock.Unlock(), l.Drain(bounded(t))); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := l.History(bounded(t), driver.HistoryOptions{Past: time.Hour}); err != nil || len(list) != 2 {
+	if list, err := l.History(bounded(t), admin.LogFilter{Past: time.Hour}); err != nil || len(list) != 2 {
 		t.Errorf("got %+v and error %v, want 2", list, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -23,13 +24,11 @@ import (
 // exclusive is a Backend whose protocol has exclusive locks only: without what
 // the other methods of redishold's Backend are for.
 type exclusive struct {
-	driver.Backend
+	admintest.Store
 	driver.Batcher
-	driver.Inspector
-	driver.Breaker
 }
 
-func newExclusive(b *redishold.Backend) driver.Backend { return exclusive{b, b, b, b} }
+func newExclusive(b *redishold.Backend) driver.Backend { return exclusive{b, b} }
 
 const freeChannel = "holdfast:free:{stock:42}"
 
@@ -363,7 +362,7 @@ func TestPlainLeastRightsAreEnough(t *testing.T) {
 		if err != nil || len(holders) != 1 || holders[0].Owner != second.Owner {
 			t.Fatalf("%s: Inspect: got %+v and error %v", protocol, holders, err)
 		}
-		if err := b.Break(context.WithoutCancel(bounded(t)), "stock:42", holders[0], "why"); err != nil {
+		if err := b.ForceUnlock(context.WithoutCancel(bounded(t)), "stock:42", holders[0], "why"); err != nil {
 			t.Fatalf("%s: Break: %v", protocol, err)
 		}
 		wantForced(t, b, "stock:42", holders[0].Owner, "why")

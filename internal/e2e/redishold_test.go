@@ -154,7 +154,7 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 			if err != nil || len(holders) != 1 {
 				t.Fatalf("Inspect: got %v and error %v", holders, err)
 			}
-			if err := b.Break(bounded(t), c.Name, holders[0], "stuck deploy"); err != nil {
+			if err := b.ForceUnlock(bounded(t), c.Name, holders[0], "stuck deploy"); err != nil {
 				t.Fatalf("Break: %v", err)
 			}
 			wantForced(t, b, c.Name, holders[0].Owner, "stuck deploy")
@@ -350,7 +350,7 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	if err != nil || len(holders) != 1 {
 		t.Fatalf("Inspect: got %v and error %v", holders, err)
 	}
-	if err := b.Break(bounded(t), "stock:42", holders[0], "why"); err != nil {
+	if err := b.ForceUnlock(bounded(t), "stock:42", holders[0], "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
 	second.Unsettled = true

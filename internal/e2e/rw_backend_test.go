@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -56,19 +57,19 @@ func mustRelease(t *testing.T, b driver.Backend, c driver.Claim) {
 // wantForced checks what those who watch learn of a hold that is over.
 func wantForced(t *testing.T, b *redishold.Backend, name, owner, want string) {
 	t.Helper()
-	why, err := b.Forced(bounded(t), []driver.Ended{{Name: name, Owner: owner}})
+	why, err := b.ForceReasons(bounded(t), []admin.Ended{{Name: name, Owner: owner}})
 	if err != nil || len(why) != 1 || why[0] != want {
 		t.Fatalf("Forced: got %q and error %v, want %q", why, err, want)
 	}
 }
 
-func mustInspect(t *testing.T, b *redishold.Backend, name string) map[string]driver.Holder {
+func mustInspect(t *testing.T, b *redishold.Backend, name string) map[string]admin.Holder {
 	t.Helper()
 	holders, err := b.Inspect(bounded(t), name)
 	if err != nil {
 		t.Fatalf("Inspect: %v", err)
 	}
-	byOwner := map[string]driver.Holder{}
+	byOwner := map[string]admin.Holder{}
 	for _, h := range holders {
 		byOwner[h.Owner] = h
 	}
@@ -133,7 +134,7 @@ func TestReadWriteWakes(t *testing.T) {
 	mustRelease(t, b, r2)
 	wakes("last reader", w2, func() { mustRelease(t, b, r1) })
 	wakes("broken writer", r2, func() {
-		if err := b.Break(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[w2.Owner], "why"); err != nil {
+		if err := b.ForceUnlock(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[w2.Owner], "why"); err != nil {
 			t.Fatalf("Break: %v", err)
 		}
 	})
@@ -215,10 +216,10 @@ func TestReadWriteInspectAndBreakOneHold(t *testing.T) {
 	}
 	changed := h
 	changed.Holds = 2
-	if err := b.Break(bounded(t), "stock:42", changed, "why"); !errors.Is(err, driver.ErrGone) {
+	if err := b.ForceUnlock(bounded(t), "stock:42", changed, "why"); !errors.Is(err, driver.ErrGone) {
 		t.Fatalf("Break of another count: got %v, want ErrGone", err)
 	}
-	if err := b.Break(bounded(t), "stock:42", h, "stuck deploy"); err != nil {
+	if err := b.ForceUnlock(bounded(t), "stock:42", h, "stuck deploy"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
 	wantForced(t, b, "stock:42", h.Owner, "stuck deploy")
@@ -240,7 +241,7 @@ func TestReadWriteInspectAndBreakOneHold(t *testing.T) {
 	if len(holders) != 2 || holders[java].Holds != 1 || h.Note != "Redisson client 71b96ce8… thread 57" {
 		t.Fatalf("Inspect: got %+v, want both sides of the thread", holders)
 	}
-	if err := b.Break(bounded(t), "stock:42", h, "why"); err != nil {
+	if err := b.ForceUnlock(bounded(t), "stock:42", h, "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
 	holders = mustInspect(t, b, "stock:42")
@@ -300,7 +301,7 @@ func TestReadWriteLeastRightsAreEnough(t *testing.T) {
 	mustRelease(t, b, w)
 	mustGrant(t, b, other)
 	mustRefuse(t, b, writer("stock:42", "4"))
-	if err := b.Break(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[other.Owner], "why"); err != nil {
+	if err := b.ForceUnlock(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[other.Owner], "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
 	r.Unsettled = true

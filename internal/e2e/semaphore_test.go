@@ -733,7 +733,7 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 		t.Fatalf("Inspect: got %+v and error %v, want one permit of %q", holders, err, c.Note)
 	}
 	for i, want := range []error{nil, driver.ErrGone} {
-		if err := b.Break(bounded(t), jobs, holders[0], "why"); !errors.Is(err, want) {
+		if err := b.ForceUnlock(bounded(t), jobs, holders[0], "why"); !errors.Is(err, want) {
 			t.Fatalf("Break number %d: got %v, want %v", i+1, err, want)
 		}
 	}

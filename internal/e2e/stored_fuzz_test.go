@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -336,8 +337,8 @@ func (g *garden) touchAsStranger(t *testing.T, k oddKind, before stored) {
 			t.Errorf("%s: released what it never held: %+v", k.name, before)
 		}
 	}
-	h := driver.Holder{Owner: k.claim.Owner, Holds: 1}
-	if err := k.store.Break(ctx, oddName, h, "test"); err == nil {
+	h := admin.Holder{Owner: k.claim.Owner, Holds: 1}
+	if err := k.store.ForceUnlock(ctx, oddName, h, "test"); err == nil {
 		t.Errorf("%s: broke a hold that is not there: %+v", k.name, before)
 	}
 	if after := g.look(t); after.dump != before.dump {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -263,7 +264,7 @@ func (e *exam) echo(ctx context.Context, key, command string, channel redishold.
 // findEndless looks for locks that nothing ends.
 func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 	const id = "endless-locks"
-	lister, ok := any(b).(driver.Lister)
+	lister, ok := any(b).(admin.Source)
 	if !ok {
 		return Finding{ID: id, Severity: Unknown, Saw: "this store does not tell what is locked"}
 	}
@@ -272,11 +273,11 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 	var names []string
 	count := 0
 	var failed error
-	for r, err := range lister.List(ctx, driver.ListOptions{Keys: e.options.Keys}) {
+	for r, err := range lister.List(ctx, admin.Filter{Keys: e.options.Keys}) {
 		switch {
 		case err != nil:
 			failed = err
-		case r.Remaining < 0 && r.Held > 0 && r.Kind != driver.KindSemaphore:
+		case r.Remaining < 0 && r.Holders > 0 && r.Kind != admin.KindSemaphore:
 			if count++; len(names) < listShown {
 				names = append(names, fmt.Sprintf("%q", r.Name))
 			}
@@ -297,7 +298,7 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 		}
 	case errors.As(failed, &reply):
 		return Finding{ID: id, Severity: Unknown, Saw: "the keys cannot be looked at: " + failed.Error(), Remedy: setUser + withRules(missing(failed), "+scan", "+type", "+cluster|slots")}
-	case failed != nil && !errors.Is(failed, driver.ErrIncomplete) && !errors.Is(failed, context.DeadlineExceeded):
+	case failed != nil && !errors.Is(failed, admin.ErrIncomplete) && !errors.Is(failed, context.DeadlineExceeded):
 		return Finding{ID: id, Severity: Unknown, Saw: "the keys could not be looked at: " + failed.Error()}
 	}
 	return Finding{ID: id, Saw: "no lock without an end" + partly}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -33,7 +34,7 @@ func TestListCluster(t *testing.T) {
 				o := &redishold.Options{Prefix: prefix}
 				reportCluster(t, redishold.New(conn, o), redishold.New(conn, o), adapter)
 				records, err := l.Look(t.Context(), "free", "a}b{c", "x")
-				if prefix != "{app}:" && (err == nil || records[0].Kind != "" || records[1].Kind != driver.KindUnknown || records[2].Kind != "") {
+				if prefix != "{app}:" && (err == nil || records[0].Kind != "" || records[1].Kind != admin.KindUnknown || records[2].Kind != "") {
 					t.Errorf("a name that a cluster cannot place: got %+v, %v", records, err)
 				}
 				heedInCluster(t, d, l)
@@ -60,19 +61,19 @@ func reportCluster(t *testing.T, b, eye *redishold.Backend, names string) {
 		}
 		h := records[0].Holds[0]
 		r.Client = h.Client.ID
-		r.Holds = append(r.Holds, driver.ReportedHold{Name: lock.Name(), Owner: h.Owner, Kind: driver.KindMutex, Token: lock.Token(), Held: time.Minute})
-		r.Waits = append(r.Waits, driver.ReportedWait{Name: lock.Name(), Kind: driver.KindMutex, Waited: time.Minute, Count: 3})
+		r.Holds = append(r.Holds, driver.ReportedHold{Name: lock.Name(), Owner: h.Owner, Token: lock.Token(), HeldFor: time.Minute})
+		r.Waits = append(r.Waits, driver.ReportedWait{Name: lock.Name(), Waited: time.Minute, Count: 3})
 		locks = append(locks, lock)
 	}
 	if err := b.Report(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	for _, lock := range locks {
-		d, err := eye.Detail(t.Context(), lock.Name())
+		d, err := eye.Describe(t.Context(), lock.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := d.Holds[0]; h.Token != lock.Token() || h.Since < time.Minute || len(d.Waits) != 1 || d.Waits[0].Count != 3 {
+		if h := d.Holds[0]; h.Token != lock.Token() || h.HeldFor < time.Minute || len(d.Waits) != 1 || d.Waits[0].Count != 3 {
 			t.Errorf("%s: got %+v, waits %+v", lock.Name(), h, d.Waits)
 		}
 		if err := lock.Unlock(); err != nil {
@@ -87,20 +88,20 @@ func reportCluster(t *testing.T, b, eye *redishold.Backend, names string) {
 // listCluster holds locks in many slots, and wants all of them listed.
 func listCluster(t *testing.T, l *holdfast.Locker, names string) {
 	t.Helper()
-	want, found := map[string]driver.Kind{}, map[string]driver.Kind{}
+	want, found := map[string]admin.Kind{}, map[string]admin.Kind{}
 	var locks []*holdfast.Lock
 	for i := range 60 {
 		name := fmt.Sprintf("%s:%d", names, i)
-		locks, want[name] = append(locks, mustTake(t, l.Mutex(name).Lock)), driver.KindMutex
+		locks, want[name] = append(locks, mustTake(t, l.Mutex(name).Lock)), admin.KindMutex
 	}
-	locks, want[names+":permits"] = append(locks, mustTake(t, l.Semaphore(names+":permits", 3).Acquire)), driver.KindSemaphore
+	locks, want[names+":permits"] = append(locks, mustTake(t, l.Semaphore(names+":permits", 3).Acquire)), admin.KindSemaphore
 
-	for r, err := range l.List(t.Context(), driver.ListOptions{Prefix: names}) {
+	for r, err := range l.List(t.Context(), admin.Filter{Prefix: names}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		found[r.Name] = r.Kind
-		if r.Held != 1 || r.Holds[0].Note != "me" || r.Holds[0].Client.Library != "holdfast" {
+		if r.Holders != 1 || r.Holds[0].Note != "me" || r.Holds[0].Client.Library != "holdfast" {
 			t.Errorf("got %+v", r)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // wakeLimit bounds how long a waiter may sleep after its lock is free: well below
@@ -184,9 +184,9 @@ func useHistory(t *testing.T, ours, theirs *holdfast.Locker) {
 	if err := errors.Join(lock.Unlock(), ours.Drain(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	list, err := theirs.History(ctx, driver.HistoryOptions{Past: time.Hour, Most: 10_000})
-	list = slices.DeleteFunc(list, func(h driver.Happening) bool { return h.Name != "of old" })
-	if err != nil || len(list) != 2 || list[0].Step != driver.StepAcquired || list[1].Step != driver.StepReleased || list[1].Token != lock.Token() {
+	list, err := theirs.History(ctx, admin.LogFilter{Past: time.Hour, Most: 10_000})
+	list = slices.DeleteFunc(list, func(h admin.Entry) bool { return h.Name != "of old" })
+	if err != nil || len(list) != 2 || list[0].Type != admin.EntryAcquired || list[1].Type != admin.EntryReleased || list[1].Token != lock.Token() {
 		t.Errorf("got %+v and error %v, want an acquire and a release with token %d", list, err, lock.Token())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/quorum"
@@ -240,7 +241,7 @@ func entries(l *holdfast.Locker, name string) map[string]func(context.Context) e
 		},
 		"Inspect": func(ctx context.Context) error { _, err := l.Inspect(ctx, name); return err },
 		"Break": func(ctx context.Context) error {
-			return l.Break(ctx, name, driver.Holder{Owner: "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", Holds: 1}, "test")
+			return l.Break(ctx, name, admin.Holder{Owner: "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", Holds: 1}, "test")
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -21,11 +22,11 @@ import (
 const javaClient = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 
 // list returns what a List shows, by name.
-func list(t testing.TB, l *holdfast.Locker, o driver.ListOptions) map[string]driver.Record {
+func list(t testing.TB, l *holdfast.Locker, o admin.Filter) map[string]admin.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	found := map[string]driver.Record{}
+	found := map[string]admin.Record{}
 	for r, err := range l.List(ctx, o) {
 		if err != nil {
 			t.Fatalf("List: %v", err)
@@ -38,7 +39,7 @@ func list(t testing.TB, l *holdfast.Locker, o driver.ListOptions) map[string]dri
 	return found
 }
 
-func lookAt(t testing.TB, l *holdfast.Locker, name string) driver.Record {
+func lookAt(t testing.TB, l *holdfast.Locker, name string) admin.Record {
 	t.Helper()
 	records, err := l.Look(t.Context(), name)
 	if err != nil {
@@ -47,9 +48,9 @@ func lookAt(t testing.TB, l *holdfast.Locker, name string) driver.Record {
 	return records[0]
 }
 
-func wantKinds(t testing.TB, found map[string]driver.Record, want map[string]driver.Kind) {
+func wantKinds(t testing.TB, found map[string]admin.Record, want map[string]admin.Kind) {
 	t.Helper()
-	got := map[string]driver.Kind{}
+	got := map[string]admin.Kind{}
 	for name, r := range found {
 		got[name] = r.Kind
 	}
@@ -67,16 +68,16 @@ func TestListHeldByGo(t *testing.T) {
 				l := s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "nightly", TTL: 20 * time.Second}))
 				other := holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "nightly"})
 				s.holdAllKinds(l, s.drained(other))
-				found := list(s, l, driver.ListOptions{})
-				wantKinds(s, found, map[string]driver.Kind{
-					"mutex": driver.KindMutex, "{t}:mutex": driver.KindMutex, "fair": driver.KindFair,
-					"readers": driver.KindReadWrite, "writer": driver.KindReadWrite, "permits": driver.KindSemaphore,
+				found := list(s, l, admin.Filter{})
+				wantKinds(s, found, map[string]admin.Kind{
+					"mutex": admin.KindMutex, "{t}:mutex": admin.KindMutex, "fair": admin.KindFair,
+					"readers": admin.KindReadWrite, "writer": admin.KindReadWrite, "permits": admin.KindSemaphore,
 				})
 				s.checkAllKinds(found)
-				if got := list(s, l, driver.ListOptions{Prefix: "per", Counters: true}); len(got) != 1 {
+				if got := list(s, l, admin.Filter{Prefix: "per", Counters: true}); len(got) != 1 {
 					s.Errorf("with a prefix: got %v, want the permits alone", slices.Collect(maps.Keys(got)))
 				}
-				wantKinds(s, list(s, l, driver.ListOptions{Prefix: "lat", Counters: true}), map[string]driver.Kind{"latch": driver.KindCounter})
+				wantKinds(s, list(s, l, admin.Filter{Prefix: "lat", Counters: true}), map[string]admin.Kind{"latch": admin.KindCounter})
 				s.server.Do("FLUSHALL") // semaphores and latches have no TTL
 			})
 		})
@@ -133,13 +134,13 @@ func (s *subject) holdAllKinds(l, other *holdfast.Locker) {
 	}
 }
 
-func (s *subject) checkAllKinds(found map[string]driver.Record) {
+func (s *subject) checkAllKinds(found map[string]admin.Record) {
 	s.Helper()
 	modes := map[string]driver.Mode{"readers": driver.Shared, "permits": driver.Permit}
 	held := map[string]int{"readers": 2, "permits": 2}
 	for name, r := range found {
-		if r.Held != max(1, held[name]) || len(r.Holds) != r.Held {
-			s.Errorf("%s: got %d holds, %d shown, want %d", name, r.Held, len(r.Holds), max(1, held[name]))
+		if r.Holders != max(1, held[name]) || len(r.Holds) != r.Holders {
+			s.Errorf("%s: got %d holds, %d shown, want %d", name, r.Holders, len(r.Holds), max(1, held[name]))
 		}
 		for _, h := range r.Holds {
 			if h.Mode != modes[name] || h.Holds != 1 || h.Remaining < 10*time.Second || h.Remaining > 21*time.Second {
@@ -215,11 +216,11 @@ func TestListHeldByJava(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		writeAsJava(s.server.Admin)
 		l := s.other(nil)
-		found := list(s, l, driver.ListOptions{Counters: true})
-		wantKinds(s, found, map[string]driver.Kind{
-			"rlock": driver.KindMutex, "tx": driver.KindMutex, "fenced": driver.KindMutex, "rfair": driver.KindFair,
-			"rw": driver.KindReadWrite, "both": driver.KindReadWrite, "sem": driver.KindSemaphore, "{br}": driver.KindSemaphore,
-			"rlatch": driver.KindCounter, "multi": driver.KindMulti,
+		found := list(s, l, admin.Filter{Counters: true})
+		wantKinds(s, found, map[string]admin.Kind{
+			"rlock": admin.KindMutex, "tx": admin.KindMutex, "fenced": admin.KindMutex, "rfair": admin.KindFair,
+			"rw": admin.KindReadWrite, "both": admin.KindReadWrite, "sem": admin.KindSemaphore, "{br}": admin.KindSemaphore,
+			"rlatch": admin.KindCounter, "multi": admin.KindMulti,
 		})
 		if h := found["rlock"].Holds[0]; h.Holds != 3 || h.Client.Library != "redisson" || h.Client.ID != javaClient || h.Note != "Redisson client 71b96ce8… thread 42" {
 			s.Errorf("rlock: got %+v", h)
@@ -227,13 +228,13 @@ func TestListHeldByJava(t *testing.T) {
 		if w := found["rfair"].Waiters; len(w) != 2 || w[0].Owner != javaClient+":2" || w[0].Remaining < 50*time.Second || w[1].Client.Library != "redisson" {
 			s.Errorf("rfair: got waiters %+v", w)
 		}
-		if r := found["rw"]; r.Held != 1 || r.Holds[0].Owner != javaClient+":5" || r.Holds[0].Holds != 2 || r.Holds[0].Remaining < 15*time.Second {
+		if r := found["rw"]; r.Holders != 1 || r.Holds[0].Owner != javaClient+":5" || r.Holds[0].Holds != 2 || r.Holds[0].Remaining < 15*time.Second {
 			s.Errorf("rw: got %+v, want one reader: the other has died", r)
 		}
-		if r := found["both"]; r.Held != 2 || r.Holds[0].Mode == r.Holds[1].Mode {
+		if r := found["both"]; r.Holders != 2 || r.Holds[0].Mode == r.Holds[1].Mode {
 			s.Errorf("both: got %+v", r)
 		}
-		if r := found["sem"]; r.Held != 2 || r.Free != 3 || r.Permits != 5 || len(r.Holds) != 2 || r.Holds[0].Owner != fmt.Sprintf("%x", "0123456789abcdef") || r.Holds[1].Remaining >= 0 || r.Holds[0].Note != "a permit" || r.Holds[0].Client != (driver.Client{}) {
+		if r := found["sem"]; r.Holders != 2 || r.Free != 3 || r.Permits != 5 || len(r.Holds) != 2 || r.Holds[0].Owner != fmt.Sprintf("%x", "0123456789abcdef") || r.Holds[1].Remaining >= 0 || r.Holds[0].Note != "a permit" || r.Holds[0].Client != (admin.Client{}) {
 			s.Errorf("sem: got %+v", r)
 		}
 		s.checkDetail(l)
@@ -253,7 +254,7 @@ func (s *subject) checkDetail(l *holdfast.Locker) {
 	if err != nil || len(d.Keys) != 3 || d.Keys[2].Name != "{rw}:"+javaClient+":5:rwlock_timeout:2" {
 		s.Errorf("rw: got %+v, %v", d.Keys, err)
 	}
-	for name, kind := range map[string]driver.Kind{"list": driver.KindOther, "map": driver.KindOther, "text": driver.KindOther, "nothing": ""} {
+	for name, kind := range map[string]admin.Kind{"list": admin.KindOther, "map": admin.KindOther, "text": admin.KindOther, "nothing": ""} {
 		d, err := l.Detail(s.Context(), name)
 		if err != nil || d.Kind != kind || len(d.Holds) > 0 {
 			s.Errorf("%s: got %+v, %v, want kind %q", name, d, err, kind)
@@ -266,7 +267,7 @@ func (s *subject) breakAll(l *holdfast.Locker, name string) {
 	s.Helper()
 	for range 5 {
 		r := lookAt(s, l, name)
-		if r.Held == 0 {
+		if r.Holders == 0 {
 			return
 		}
 		if err := l.Break(s.Context(), name, r.Holds[0].Holder, "test"); err != nil {
@@ -288,13 +289,13 @@ func TestListStrings(t *testing.T) {
 		} {
 			s.server.Do(c...)
 		}
-		for protocol, want := range map[redishold.Protocol]map[string]driver.Kind{
-			redishold.Plain:     {"mine": driver.KindPlain, "redsync": driver.KindPlain, "old": driver.KindPlain},
-			redishold.Timestamp: {"mine": driver.KindTimestamp},
+		for protocol, want := range map[redishold.Protocol]map[string]admin.Kind{
+			redishold.Plain:     {"mine": admin.KindPlain, "redsync": admin.KindPlain, "old": admin.KindPlain},
+			redishold.Timestamp: {"mine": admin.KindTimestamp},
 		} {
 			l := s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Protocol: protocol}), &holdfast.Options{Note: "me"}))
 			lock := mustLock(s, l, "mine")
-			found := list(s, l, driver.ListOptions{})
+			found := list(s, l, admin.Filter{})
 			wantKinds(s, found, want)
 			if h := found["mine"].Holds[0]; h.Note != "me" || h.Client.Library != "holdfast" || h.Remaining < 20*time.Second {
 				s.Errorf("%s: got %+v", protocol, h)
@@ -320,7 +321,7 @@ func TestListMany(t *testing.T) {
 			"0", strconv.Itoa(locks), strconv.Itoa(others), javaClient)
 		l := s.other(nil)
 		begun, first, n := time.Now(), time.Duration(0), 0
-		for _, err := range l.List(s.Context(), driver.ListOptions{}) {
+		for _, err := range l.List(s.Context(), admin.Filter{}) {
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -367,7 +368,7 @@ func (s *subject) checkPace(l *holdfast.Locker) {
 	defer cancel()
 	before, n := s.commands(), 0
 	var last error
-	for _, err := range l.List(ctx, driver.ListOptions{Pace: 100, Prefix: "many:"}) {
+	for _, err := range l.List(ctx, admin.Filter{Pace: 100, Prefix: "many:"}) {
 		last = err
 		n++
 	}
@@ -397,12 +398,12 @@ func (s *subject) checkBudget(l *holdfast.Locker) {
 	s.Helper()
 	n := 0
 	var last error
-	for _, err := range l.List(s.Context(), driver.ListOptions{Keys: 1000}) {
+	for _, err := range l.List(s.Context(), admin.Filter{Keys: 1000}) {
 		if last = err; err == nil {
 			n++
 		}
 	}
-	if !errors.Is(last, driver.ErrIncomplete) || n == 0 || n > 1000 {
+	if !errors.Is(last, admin.ErrIncomplete) || n == 0 || n > 1000 {
 		s.Errorf("with a budget of 1000 keys: got %d, ended by %v", n, last)
 	}
 }
@@ -413,14 +414,14 @@ func TestListStrangeNames(t *testing.T) {
 		l := s.other(nil)
 		huge := strings.Repeat("n", 100_000)
 		names := []string{huge, "*", "a\nb", "<script>", "\xff\x00", "über", "a{b", "[x]", `back\slash`, "x:timeout"}
-		want := map[string]driver.Kind{}
+		want := map[string]admin.Kind{}
 		for _, name := range names {
 			mustLock(s, l, name, holdfast.Lease(time.Minute))
-			want[name] = driver.KindMutex
+			want[name] = admin.KindMutex
 		}
-		wantKinds(s, list(s, l, driver.ListOptions{}), want)
+		wantKinds(s, list(s, l, admin.Filter{}), want)
 		for _, name := range names {
-			if got := list(s, l, driver.ListOptions{Prefix: name}); len(got) != 1 {
+			if got := list(s, l, admin.Filter{Prefix: name}); len(got) != 1 {
 				s.Errorf("with prefix %.20q: got %d locks, want 1", name, len(got))
 			}
 		}
@@ -431,11 +432,11 @@ func TestListWhileKeysVanish(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		s.server.Do("EVAL", `for i = 1, 3000 do redis.call('HSET', 'v:' .. i, ARGV[1] .. ':' .. i, '1') redis.call('PEXPIRE', 'v:' .. i, '60000') end`, "0", javaClient)
 		n := 0
-		for r, err := range s.other(nil).List(s.Context(), driver.ListOptions{}) {
+		for r, err := range s.other(nil).List(s.Context(), admin.Filter{}) {
 			if err != nil {
 				s.Fatal(err)
 			}
-			if r.Held != 1 {
+			if r.Holders != 1 {
 				s.Errorf("%s: got %+v", r.Name, r)
 			}
 			if n++; n == 100 {
@@ -549,7 +550,7 @@ func TestListRights(t *testing.T) {
 		if n, err := lookEverywhere(s.Context(), l); err != nil || n != 3 {
 			s.Fatalf("got %d locks and error %v, want 3", n, err)
 		}
-		if why, err := l.Forced(s.Context(), []driver.Ended{{Name: "fair", Owner: owner}}); err != nil || why[0] != "" {
+		if why, err := l.Forced(s.Context(), []admin.Ended{{Name: "fair", Owner: owner}}); err != nil || why[0] != "" {
 			s.Fatalf("got %q and error %v, want that nobody was forced", why, err)
 		}
 		for _, right := range strings.Fields(rights) {
@@ -579,7 +580,7 @@ func TestListRights(t *testing.T) {
 
 // lookEverywhere lists locks and looks at each.
 func lookEverywhere(ctx context.Context, l *holdfast.Locker) (n int, err error) {
-	for r, err := range l.List(ctx, driver.ListOptions{Counters: true}) {
+	for r, err := range l.List(ctx, admin.Filter{Counters: true}) {
 		if err != nil {
 			return n, err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -19,7 +20,7 @@ import (
 // waits for, or that it no longer does.
 const reportSoon = 10 * time.Second
 
-func (s *subject) detail(l *holdfast.Locker, name string) driver.Detail {
+func (s *subject) detail(l *holdfast.Locker, name string) admin.Detail {
 	s.Helper()
 	d, err := l.Detail(s.Context(), name)
 	if err != nil {
@@ -56,7 +57,7 @@ func (s *subject) seeSince(o redishold.Options) {
 			s.Fatal(err)
 		}
 		defer func() {
-			if h := lookAt(s, eye, "pool").Holds; len(h) != 1 || h[0].Since < 2*time.Second || h[0].Token != permit.Token() {
+			if h := lookAt(s, eye, "pool").Holds; len(h) != 1 || h[0].HeldFor < 2*time.Second || h[0].Token != permit.Token() {
 				s.Errorf("permit: got %+v, want token %d", h, permit.Token())
 			}
 			mustUnlock(s, permit)
@@ -72,15 +73,15 @@ func (s *subject) seeSince(o redishold.Options) {
 			}
 		})
 	}
-	var d driver.Detail
+	var d admin.Detail
 	seen := eventually(reportSoon, func() bool {
 		d = s.detail(eye, "deploy")
-		return len(d.Holds) == 1 && d.Holds[0].Since > 0 && len(d.Waits) == 1 && d.Waits[0].Count == 3
+		return len(d.Holds) == 1 && d.Holds[0].HeldFor > 0 && len(d.Waits) == 1 && d.Waits[0].Count == 3
 	})
 	if !seen {
 		s.Fatalf("got %+v", d)
 	}
-	if h := d.Holds[0]; h.Token != lock.Token() || h.Since < 2*time.Second || h.Since > reportSoon+time.Second || h.Client.PID != os.Getpid() {
+	if h := d.Holds[0]; h.Token != lock.Token() || h.HeldFor < 2*time.Second || h.HeldFor > reportSoon+time.Second || h.Client.PID != os.Getpid() {
 		s.Errorf("held: got %+v, want token %d", h, lock.Token())
 	}
 	if w := d.Waits[0]; w.Client.PID != os.Getpid() || w.Client.Note != "ci-8" || w.Waited < 2*time.Second || w.Waited > reportSoon+time.Second || w.Mode != driver.Exclusive {
@@ -91,7 +92,7 @@ func (s *subject) seeSince(o redishold.Options) {
 	if !errors.As(err, &busy) || busy.Held < 2*time.Second || !strings.Contains(err.Error(), `"deploy" is held by ci-7 for `) {
 		s.Errorf("got %v", err)
 	}
-	if found := list(s, eye, driver.ListOptions{Prefix: "dep"}); len(found) != 1 || found["deploy"].Holds[0].Token != lock.Token() {
+	if found := list(s, eye, admin.Filter{Prefix: "dep"}); len(found) != 1 || found["deploy"].Holds[0].Token != lock.Token() {
 		s.Errorf("listed: got %+v, want the lock alone, with its token", found)
 	}
 	cancel()
@@ -175,13 +176,13 @@ func TestReportWithoutRights(t *testing.T) {
 		lock := mustLock(s, l, "job")
 		h := s.detail(l, "job").Holds[0]
 		r := waits(h.Client.ID, "job")
-		r.Holds = []driver.ReportedHold{{Name: "job", Owner: h.Owner, Kind: driver.KindMutex, Token: lock.Token(), Held: time.Minute}}
+		r.Holds = []driver.ReportedHold{{Name: "job", Owner: h.Owner, Token: lock.Token(), HeldFor: time.Minute}}
 		if err := b.Report(s.Context(), r); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			s.Errorf("got %v, want that the user has no right to the key", err)
 		}
 		eye := holdfast.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}), nil)
 		d := s.detail(eye, "job")
-		if got := d.Holds[0]; got.Token != lock.Token() || got.Since < time.Minute || len(d.Waits) != 0 {
+		if got := d.Holds[0]; got.Token != lock.Token() || got.HeldFor < time.Minute || len(d.Waits) != 0 {
 			s.Errorf("got %+v, want the hold all the same", d)
 		}
 		mustUnlock(s, lock)

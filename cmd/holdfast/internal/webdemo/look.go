@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -74,7 +74,7 @@ func (s *site) readLock(ctx context.Context) (lockState, error) {
 	return l, nil
 }
 
-func (l *lockState) describe(r driver.Record, now time.Time) {
+func (l *lockState) describe(r admin.Record, now time.Time) {
 	l.At, l.Waiters = now.UnixMilli(), r.Listeners
 	if len(r.Holds) == 0 {
 		return

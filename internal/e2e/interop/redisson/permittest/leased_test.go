@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
@@ -186,7 +186,7 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 
 // wantHolder wants the one permit to be known by that id: 16 bytes in Redis, their
 // hex in Java. Inspect tells the owner, which of a permit of Java's is the same hex.
-func wantHolder(t *testing.T, b *redisson.Bench, l *holdfast.Locker, id, owner string) driver.Holder {
+func wantHolder(t *testing.T, b *redisson.Bench, l *holdfast.Locker, id, owner string) admin.Holder {
 	t.Helper()
 	if raw := b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1"); len(raw) != 1 || len(raw[0]) != 16 || hex.EncodeToString([]byte(raw[0])) != id {
 		t.Fatalf("ids in Redis: got %q, want the 16 bytes of %s", raw, id)

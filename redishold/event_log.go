@@ -13,16 +13,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
-var _ driver.Historian = (*Backend)(nil)
-
 const (
-	historyLength = 10_000
-	historyRare   = 10                 // a tenth of that: what is rare is kept longer than the rest
-	historyLife   = 7 * 24 * time.Hour // of a history that nobody adds to
-	historyPage   = 1000
+	logLength = 10_000
+	logRare   = 10                 // a tenth of that: what is rare is kept longer than the rest
+	logLife   = 7 * 24 * time.Hour // of a log that nobody adds to
+	logPage   = 1000
 
 	// In bytes. A name that is longer is cut off.
 	longestTold   = 1000
@@ -30,24 +28,24 @@ const (
 	longestEntry  = 16_000
 )
 
-// chronicle is what a Backend needs for the history. It is made when first used.
-type chronicle struct {
+// eventLog is what a Backend needs for the event log. It is made when first used.
+type eventLog struct {
 	once      sync.Once
 	add, read *Script
 }
 
-func (c *chronicle) load() *chronicle {
+func (c *eventLog) load() *eventLog {
 	c.once.Do(func() { c.add, c.read = loadScript("history_add"), loadScript("history_read") })
 	return c
 }
 
-// whoText is a client in the history.
+// whoText is a client in the event log.
 type whoText struct {
 	ID string `json:"id"`
 	description
 }
 
-// whatText is an entry of the history. Ago is how long before it was told it
+// whatText is an entry of the event log. Ago is how long before it was told it
 // happened, in ms.
 type whatText struct {
 	Event  string `json:"event"`
@@ -65,8 +63,8 @@ type whatText struct {
 	Count  int    `json:"count,omitempty"`
 }
 
-// history returns the keys of the history, which are in one slot.
-func (l *layout) history() []string {
+// eventLog returns the keys of the event log, which are in one slot.
+func (l *layout) eventLog() []string {
 	key := l.prefix + "holdfast:{history}"
 	if strings.Contains(l.prefix, "{") {
 		key = l.prefix + "holdfast:history"
@@ -74,38 +72,38 @@ func (l *layout) history() []string {
 	return []string{key, key + ":rare"}
 }
 
-// Record adds what a client did to a stream that keeps the latest
-// Options.HistoryLength happenings, and ends a week after the last. It is one call.
+// AppendLog adds entries to a stream that keeps the latest Options.LogLength of them,
+// and ends a week after the last. It is one call.
 // Losses and what else is rare stand in a second stream too, where the others do
 // not crowd them out.
-func (b *Backend) Record(ctx context.Context, c driver.Chapter) error {
-	if b.invalid != nil {
+func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
+	if b.invalid != nil || len(entries) == 0 {
 		return b.invalid
 	}
-	who := whoText{ID: c.Client, description: b.clients.self}
-	who.Note = cutText(c.Note)
-	most := cmp.Or(b.options.HistoryLength, historyLength)
-	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/historyRare)), strconv.FormatInt(historyLife.Milliseconds(), 10), object(who)}
+	who := whoText{ID: by.ID, description: b.clients.self}
+	who.Note = cutText(by.Note)
+	most := cmp.Or(b.options.LogLength, logLength)
+	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/logRare)), strconv.FormatInt(logLife.Milliseconds(), 10), object(who)}
 	now := time.Now()
-	for _, h := range c.Happenings {
+	for _, h := range entries {
 		mark := "."
-		if h.Step.Rare() {
+		if h.Type.Rare() {
 			mark = "!"
 		}
 		args = append(args, mark+object(textOf(h, now)))
 	}
-	_, err := b.call(ctx, Call{Script: b.chronicle.load().add, Keys: b.layout.history(), Args: args})
+	_, err := b.call(ctx, Call{Script: b.eventLog.load().add, Keys: b.layout.eventLog(), Args: args})
 	if err != nil {
-		return b.historyError("add to the history", "+xadd", err)
+		return b.logError("add to the event log", "+xadd", err)
 	}
 	return nil
 }
 
-func textOf(h driver.Happening, now time.Time) whatText {
+func textOf(h admin.Entry, now time.Time) whatText {
 	text := whatText{
-		Event: string(h.Step), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: cutTo(h.Name, longestTold),
+		Event: string(h.Type), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: cutTo(h.Name, longestTold),
 		Kind: string(h.Kind), Token: h.Token,
-		Waited: h.Waited.Milliseconds(), Held: h.Held.Milliseconds(), Left: h.Left.Milliseconds(),
+		Waited: h.Waited.Milliseconds(), Held: h.HeldFor.Milliseconds(), Left: h.Left.Milliseconds(),
 		Owner: cutText(h.Owner), Reason: cutTo(h.Reason, longestReason), Count: h.Count,
 	}
 	if h.Kind != "" {
@@ -117,39 +115,39 @@ func textOf(h driver.Happening, now time.Time) whatText {
 	return text
 }
 
-// History returns what clients with the same Options.Prefix did. A user who is to
+// ReadLog returns what clients with the same Options.Prefix did. A user who is to
 // read it needs the right to XRANGE.
-func (b *Backend) History(ctx context.Context, o driver.HistoryOptions) ([]driver.Happening, error) {
+func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	if b.invalid != nil {
 		return nil, b.invalid
 	}
-	if _, ok := placeOf(o.After); o.After != "" && !ok {
-		return nil, errors.New("redis: not an ID of the history")
+	if _, ok := placeOf(f.After); f.After != "" && !ok {
+		return nil, errors.New("redis: not an ID of the event log")
 	}
-	most := cmp.Or(max(o.Most, 0), historyPage)
+	most := cmp.Or(max(f.Most, 0), logPage)
 	reply, err := b.call(ctx, Call{
-		Script: b.chronicle.load().read,
-		Keys:   b.layout.history(),
-		Args:   []string{o.After, strconv.FormatInt(max(0, o.Past.Milliseconds()), 10), strconv.Itoa(most)},
+		Script: b.eventLog.load().read,
+		Keys:   b.layout.eventLog(),
+		Args:   []string{f.After, strconv.FormatInt(max(0, f.Past.Milliseconds()), 10), strconv.Itoa(most)},
 	})
 	if err != nil {
-		return nil, b.historyError("read the history", "+xrange", err)
+		return nil, b.logError("read the event log", "+xrange", err)
 	}
 	now, all, rare, ok := parsePages(reply)
 	if !ok {
-		return nil, badReply(b.chronicle.read.Name(), reply)
+		return nil, badReply(b.eventLog.read.Name(), reply)
 	}
-	var list []driver.Happening
+	var list []admin.Entry
 	read := time.Now()
 	for _, e := range merged(all, rare, most) {
-		list = append(list, e.happening(now, read))
+		list = append(list, e.decode(now, read))
 	}
 	return list, nil
 }
 
-// historyError says what failed, and which right it takes if that is missing.
-func (b *Backend) historyError(does, right string, err error) error {
-	key := b.layout.history()[0]
+// logError says what failed, and which right it takes if that is missing.
+func (b *Backend) logError(does, right string, err error) error {
+	key := b.layout.eventLog()[0]
 	var refused *serverError
 	if !errors.As(b.classify(place{name: key, lock: key}, err), &refused) {
 		return fmt.Errorf("redis: %s: %w", does, err)
@@ -225,10 +223,10 @@ func merged(a, b []entry, most int) []entry {
 	return list[:min(most, len(list))]
 }
 
-// happening reads an entry, when the server's clock stood at now. What others wrote
-// may be nonsense: it then has no Step, but an ID to go on from.
-func (e entry) happening(now int64, read time.Time) driver.Happening {
-	h := driver.Happening{ID: e.id}
+// decode reads an entry, when the server's clock stood at now. What others wrote
+// may be nonsense: it then has no Type, but an ID to go on from.
+func (e entry) decode(now int64, read time.Time) admin.Entry {
+	h := admin.Entry{ID: e.id}
 	var client whoText
 	var said whatText
 	if len(e.who)+len(e.what) > longestEntry || json.Unmarshal([]byte(e.who), &client) != nil || json.Unmarshal([]byte(e.what), &said) != nil {
@@ -238,17 +236,17 @@ func (e entry) happening(now int64, read time.Time) driver.Happening {
 	if err != nil {
 		return h
 	}
-	h.Step, h.At = driver.Step(printable(said.Event)), read.Add(-age(now, told, said.Ago))
+	h.Type, h.At = admin.EntryType(printable(said.Event)), read.Add(-age(now, told, said.Ago))
 	h.Client = client.client(printable(client.ID))
 	h.Note = nameOf(h.Client)
-	h.Name, h.Kind, h.Mode, h.Token = said.Name, driver.Kind(printable(said.Kind)), modeNamed(said.Mode), said.Token
+	h.Name, h.Kind, h.Mode, h.Token = said.Name, admin.Kind(printable(said.Kind)), modeNamed(said.Mode), said.Token
 	if h.Name == "" {
 		h.Name = string(said.Bytes)
 	}
 	if len(h.Name) > longestTold+len("…") {
 		h.Name = cutTo(h.Name, longestTold)
 	}
-	h.Waited, h.Held, h.Left = millisAge(said.Waited), millisAge(said.Held), millisAge(said.Left)
+	h.Waited, h.HeldFor, h.Left = millisAge(said.Waited), millisAge(said.Held), millisAge(said.Left)
 	h.Owner, h.Reason, h.Count = printable(said.Owner), printable(said.Reason), max(0, said.Count)
 	return h
 }

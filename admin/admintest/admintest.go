@@ -1,0 +1,167 @@
+// Package admintest proves that a store keeps the rules of admin.Source.
+//
+// The test of a store is one call:
+//
+//	func TestAdmin(t *testing.T) {
+//		admintest.Suite{Open: func(t *testing.T) admintest.Store { return openStore(t) }}.Run(t)
+//	}
+//
+// The names of the subtests are the specification. A subtest is skipped, with a
+// line that says why, where the store does not have what it is about: where
+// driver.Caps does not declare it, or a method returns errors.ErrUnsupported.
+//
+// Every subtest uses names of its own with random letters, so a store may run the
+// suite several times at once.
+package admintest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Store is what the suite looks at, and takes locks from to have something to see.
+type Store interface {
+	driver.Backend
+	admin.Source
+}
+
+// Suite is the specification with its settings. Only Open is needed.
+type Suite struct {
+	// Open returns the store to test. It is called once per subtest, with that
+	// subtest's T, whose Cleanup may close what Open opened.
+	Open func(t *testing.T) Store
+
+	// Synctest runs each subtest in a bubble of testing/synctest, on its fake
+	// clock. It is for stores that live in the process and do no I/O.
+	Synctest bool
+}
+
+// Run runs every check as a parallel subtest of t.
+func (s Suite) Run(t *testing.T) {
+	t.Helper()
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var missing string
+			if s.Synctest {
+				synctest.Test(t, func(t *testing.T) { missing = s.run(t, c) })
+			} else {
+				missing = s.run(t, c)
+			}
+			if missing != "" { // not said in the bubble, where a skip would show as a pass
+				t.Skipf("the store has no %s", missing)
+			}
+		})
+	}
+}
+
+// run makes c on a fresh store, or returns what the store lacks for it.
+func (s Suite) run(t *testing.T, c check) (missing string) {
+	store := s.Open(t)
+	if missing = c.missing(t.Context(), store); missing == "" {
+		c.run(t, store)
+	}
+	return missing
+}
+
+// check is one rule and how to find out whether a store keeps it.
+type check struct {
+	name  string
+	needs []capability
+	body  func(*probe)
+}
+
+// checks returns the whole suite.
+func checks() []check {
+	needs := func(cs ...capability) []capability { return cs }
+	return []check{
+		{"Get/ShowsTheHolder", needs(gets), getShowsTheHolder},
+		{"Get/ShowsEveryReader", needs(gets, shared), getShowsEveryReader},
+		{"Get/ShowsEveryPermit", needs(gets, permits), getShowsEveryPermit},
+		{"Get/AnswersInOrder", needs(gets), getAnswersInOrder},
+		{"Get/ShowsHoldCounts", needs(gets, counts), getShowsHoldCounts},
+		{"Get/HonoursContext", needs(gets), getHonoursContext},
+		{"List/ShowsEachNameOnce", needs(lists), listShowsEachNameOnce},
+		{"List/HonoursContext", needs(lists), listHonoursContext},
+		{"Describe/ShowsTheRecord", needs(describes), describeShowsTheRecord},
+		{"ForceUnlock/EndsTheHold", needs(gets, forces), forceUnlockEndsTheHold},
+		{"ForceUnlock/OfChangedHoldIsGone", needs(gets, forces), forceUnlockOfChangedHoldIsGone},
+		{"ForceUnlock/EndsThatHoldOnly", needs(gets, forces, shared), forceUnlockEndsThatHoldOnly},
+		{"ForceUnlock/IsRemembered", needs(gets, forces, explains), forceUnlockIsRemembered},
+		{"Log/IsKept", needs(logs), logIsKept},
+	}
+}
+
+// capability is something that not every store has. It returns the name of what the
+// store lacks, or "".
+type capability func(context.Context, Store) string
+
+func (c check) missing(ctx context.Context, s Store) string {
+	for _, has := range c.needs {
+		if missing := has(ctx, s); missing != "" {
+			return missing
+		}
+	}
+	return ""
+}
+
+func declared(has bool, name string) string {
+	if has {
+		return ""
+	}
+	return name
+}
+
+func shared(_ context.Context, s Store) string {
+	return declared(s.Info().Caps.Shared, "Caps.Shared")
+}
+
+func permits(_ context.Context, s Store) string {
+	return declared(s.Info().Caps.Permits, "Caps.Permits")
+}
+
+func counts(_ context.Context, s Store) string {
+	return declared(s.Info().Caps.Counts, "Caps.Counts")
+}
+
+// supported says that a method does not refuse what it is asked for altogether.
+func supported(err error, name string) string {
+	return declared(!errors.Is(err, errors.ErrUnsupported), name)
+}
+
+func gets(ctx context.Context, s Store) string {
+	_, err := s.Get(ctx, "admintest")
+	return supported(err, "Get")
+}
+
+func lists(ctx context.Context, s Store) string {
+	for _, err := range s.List(ctx, admin.Filter{Prefix: "admintest-none", Keys: 1}) {
+		return supported(err, "List")
+	}
+	return ""
+}
+
+func describes(ctx context.Context, s Store) string {
+	_, err := s.Describe(ctx, "admintest")
+	return supported(err, "Describe")
+}
+
+func forces(ctx context.Context, s Store) string {
+	h := admin.Holder{Owner: uuid() + ":1", Holds: 1, Remaining: time.Second}
+	return supported(s.ForceUnlock(ctx, "admintest", h, "test"), "ForceUnlock")
+}
+
+func explains(ctx context.Context, s Store) string {
+	_, err := s.ForceReasons(ctx, []admin.Ended{{Name: "admintest", Owner: uuid() + ":1"}})
+	return supported(err, "ForceReasons")
+}
+
+func logs(ctx context.Context, s Store) string {
+	return supported(s.AppendLog(ctx, admin.Client{}, nil), "event log")
+}

@@ -1,0 +1,73 @@
+package admintest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func logIsKept(p *probe) {
+	by, began := admin.Client{ID: uuid(), Note: "admintest"}, time.Now()
+	written := []admin.Entry{
+		{Type: admin.EntryAcquired, Name: p.name, Kind: admin.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
+		{Type: admin.EntryLost, Name: p.name, Kind: admin.KindMutex, HeldFor: time.Minute, Reason: string(driver.Expired)},
+		{Type: admin.EntryForced, Name: p.name, Owner: by.ID + ":9", Reason: "stuck"},
+		{Type: admin.EntryMissed, Count: 3},
+	}
+	for i := range written {
+		written[i].At = began.Add(time.Duration(i-len(written)) * time.Second)
+	}
+	calls := time.Now()
+	for _, some := range [][]admin.Entry{written[:1], written[1:]} {
+		if err := p.store.AppendLog(p.ctx, by, some); err != nil {
+			p.Fatalf("AppendLog: got %v", err)
+		}
+	}
+	all := p.log(admin.LogFilter{Past: time.Minute}, by)
+	slack := time.Since(calls) + 50*time.Millisecond // of what was under way a part counts
+	if len(all) != len(written) {
+		p.Fatalf("ReadLog: got %d entries, want the %d that were written: %+v", len(all), len(written), all)
+	}
+	for i, got := range all {
+		want := written[i]
+		if off := got.At.Sub(want.At).Abs(); off > slack {
+			p.Errorf("ReadLog: %s was %s off", got.Type, off)
+		}
+		if got.Note != by.Note {
+			p.Errorf("ReadLog: got note %q, want %q", got.Note, by.Note)
+		}
+		want.ID, want.At, want.Client, want.Note = got.ID, got.At, got.Client, got.Note
+		if got != want {
+			p.Errorf("ReadLog: got %+v, want %+v", got, want)
+		}
+	}
+	if rest := p.log(admin.LogFilter{After: all[1].ID}, by); !slices.Equal(ids(rest), ids(all[2:])) {
+		p.Errorf("ReadLog after the second: got %v, want %v", ids(rest), ids(all[2:]))
+	}
+	if first := p.log(admin.LogFilter{After: all[0].ID, Most: 1}, by); !slices.Equal(ids(first), ids(all[1:2])) {
+		p.Errorf("ReadLog after the first, one at most: got %v, want %v", ids(first), ids(all[1:2]))
+	}
+	if _, err := p.store.ReadLog(p.ctx, admin.LogFilter{After: "?"}); err == nil {
+		p.Errorf("ReadLog after what is no ID: got no error")
+	}
+}
+
+// log returns the entries of one client.
+func (p *probe) log(f admin.LogFilter, by admin.Client) []admin.Entry {
+	p.Helper()
+	list, err := p.store.ReadLog(p.ctx, f)
+	if err != nil {
+		p.Fatalf("ReadLog: got %v", err)
+	}
+	return slices.DeleteFunc(list, func(e admin.Entry) bool { return e.Client.ID != by.ID })
+}
+
+func ids(list []admin.Entry) []string {
+	all := make([]string, len(list))
+	for i, e := range list {
+		all[i] = e.ID
+	}
+	return all
+}

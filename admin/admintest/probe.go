@@ -1,0 +1,195 @@
+package admintest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// prompt is the longest that a waiter may take to notice a forced unlock, and
+	// overall bounds one check.
+	prompt  = 1500 * time.Millisecond
+	overall = time.Minute
+	// lease is the TTL of the claims: none is meant to expire.
+	lease = 20 * time.Second
+)
+
+// reporter is what a check needs of a testing.T. The suite's own tests put a
+// recorder in its place.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// probe is what a check works with: a store, names and owners of its own, and short
+// ways to say what must happen.
+type probe struct {
+	reporter
+	store Store
+	ctx   context.Context
+
+	name   string
+	owners atomic.Int64
+	tried  []driver.Claim // to be released at the end
+}
+
+// run makes one check on s.
+func (c check) run(r reporter, s Store) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), overall)
+	defer cancel()
+	p := &probe{reporter: r, store: s, ctx: ctx, name: "admintest-" + rand.Text()[:12]}
+	defer p.cleanUp()
+	c.body(p)
+}
+
+func uuid() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// cleanUp releases whatever the check tried.
+func (p *probe) cleanUp() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
+	defer cancel()
+	for _, c := range p.tried {
+		_ = p.store.Release(ctx, c) // the check has said what there was to say
+	}
+}
+
+// claim returns a new claim on the check's name. Each is of a client of its own: a
+// store may keep one note for all claims of a client.
+func (p *probe) claim() driver.Claim {
+	n := p.owners.Add(1)
+	c := driver.Claim{
+		Name: p.name, Owner: fmt.Sprintf("%s:%d", uuid(), n), TTL: p.ttl(), Holds: 1, Tokens: 1,
+		Note: fmt.Sprintf("admintest@claim:%d", n),
+	}
+	return c
+}
+
+// ttl is the lease that the store keeps in place of the suite's.
+func (p *probe) ttl() time.Duration {
+	info := p.store.Info()
+	ttl := max(lease, info.MinTTL)
+	if info.MaxTTL > 0 {
+		ttl = min(ttl, info.MaxTTL)
+	}
+	if step := info.TTLStep; step > 0 && ttl%step > 0 {
+		ttl += step - ttl%step
+	}
+	return ttl
+}
+
+func (p *probe) reader() driver.Claim {
+	c := p.claim()
+	c.Mode, c.ReadWrite = driver.Shared, true
+	return c
+}
+
+func (p *probe) permit(n int) driver.Claim {
+	c := p.claim()
+	c.Mode, c.Permits = driver.Permit, n
+	return c
+}
+
+func (p *probe) try(c driver.Claim) driver.Outcome {
+	p.Helper()
+	p.tried = append(p.tried, c)
+	o, err := p.store.Try(p.ctx, c)
+	if err != nil {
+		p.Fatalf("Try(%s): got error %v, want an answer", c.Owner, err)
+	}
+	return o
+}
+
+// grant tries c, which must be granted. when says what makes it so.
+func (p *probe) grant(c driver.Claim, when string) {
+	p.Helper()
+	if o := p.try(c); !o.Granted {
+		p.Fatalf("Try %s: refused (held by %q), want a grant", when, o.Holder)
+	}
+}
+
+func (p *probe) release(c driver.Claim) {
+	p.Helper()
+	if err := p.store.Release(p.ctx, c); err != nil {
+		p.Fatalf("Release of a held claim: got error %v, want nil", err)
+	}
+}
+
+// renew returns the error of a renewal of c alone.
+func (p *probe) renew(c driver.Claim) error {
+	p.Helper()
+	answers, err := p.store.Renew(p.ctx, []driver.Claim{c})
+	if err != nil || len(answers) != 1 {
+		p.Fatalf("Renew: got %d answers and error %v, want one answer", len(answers), err)
+	}
+	return answers[0].Err
+}
+
+// record returns what the store keeps of the check's name.
+func (p *probe) record() admin.Record {
+	p.Helper()
+	records, err := p.store.Get(p.ctx, p.name)
+	if err != nil || len(records) != 1 || records[0].Name != p.name {
+		p.Fatalf("Get: got %+v and error %v, want the record of %q", records, err, p.name)
+	}
+	return records[0]
+}
+
+// free wants nobody to hold the check's name.
+func (p *probe) free(when string) {
+	p.Helper()
+	if r := p.record(); len(r.Holds) != 0 || r.Holders != 0 {
+		p.Errorf("Get %s: got %+v, want nobody", when, r)
+	}
+}
+
+// holds returns the holds of the check's name, which must be n of different owners.
+func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
+	p.Helper()
+	r := p.record()
+	owners := map[string]bool{}
+	for _, h := range r.Holds {
+		owners[h.Owner] = true
+		if p.store.Info().Caps.ExpiresAlone && (h.Remaining <= 0 || h.Remaining > p.ttl()) {
+			p.Errorf("Get %s: got %v remaining, want more than 0 and at most %v", when, h.Remaining, p.ttl())
+		}
+	}
+	if len(r.Holds) != n || r.Holders != n || len(owners) != n {
+		p.Fatalf("Get %s: got %+v, want %d holds", when, r, n)
+	}
+	if r.Kind != kind && !(kind == admin.KindMutex && (r.Kind == admin.KindPlain || r.Kind == admin.KindTimestamp)) {
+		p.Errorf("Get %s: got kind %q, want %q", when, r.Kind, kind)
+	}
+	return r.Holds
+}
+
+// hold returns the one hold of the check's name, which must be c's.
+func (p *probe) hold(c driver.Claim, when string) admin.Hold {
+	p.Helper()
+	h := p.holds(1, admin.KindMutex, when)[0]
+	if h.Owner != c.Owner {
+		p.Fatalf("Get %s: got %+v, want owner %s", when, h, c.Owner)
+	}
+	return h
+}
+
+// gone wants err to say that a hold is gone.
+func (p *probe) gone(err error, what string) {
+	p.Helper()
+	if !errors.Is(err, driver.ErrGone) {
+		p.Fatalf("%s: got error %v, want ErrGone", what, err)
+	}
+}
