@@ -54,7 +54,7 @@ func (a *acquisition) makeClaim() {
 		Name: a.claim.Name, Owner: a.locker.nextOwner(), Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
-		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note,
+		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note, Anonymous: a.locker.anonymous,
 	}
 	if a.place != nil && a.takesHolds() {
 		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)

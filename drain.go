@@ -17,13 +17,10 @@ import (
 // the end of its lease. Each of them ends with the lease that the store may still
 // keep, which is one TTL after it began at the latest; Drain returns ctx's
 // error if ctx ends first. Locks that are held are not its business.
-// Options.Observe and the Logger have been told of losses that anybody has heard of,
-// and what Options.History has collected is told, once.
+// When Drain returns nil, every loss so far has been reported to Options.Observe and
+// the Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
-		return err
-	}
-	if err := l.finishHistory(ctx); err != nil {
 		return err
 	}
 	if store, ok := l.backend.(driver.Drainer); ok {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -156,31 +155,4 @@ func ExampleLockAll() {
 	// account:3
 	// account:7
 	// unlock: <nil>
-}
-
-// With Options.History clients tell the store what they do, for people who ask
-// later.
-func ExampleLocker_History() {
-	ctx := context.Background()
-	store := memhold.New()
-	worker := holdfast.New(store, &holdfast.Options{Note: "worker-1", History: true})
-
-	lock, err := worker.Lock(ctx, "nightly")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_ = lock.Unlock()
-	_ = worker.Drain(ctx) // the rest is told; while it works, it tells once a second
-
-	happenings, err := holdfast.New(store, nil).History(ctx, admin.LogFilter{Past: time.Hour})
-	for _, h := range happenings {
-		fmt.Println(h.Type, h.Name, "by", h.Note, h.Token == lock.Token())
-	}
-	fmt.Println(err)
-
-	// Output:
-	// acquired nightly by worker-1 true
-	// released nightly by worker-1 true
-	// <nil>
 }

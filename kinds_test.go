@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -46,8 +45,6 @@ func TestUnsupportedKinds(t *testing.T) {
 		"semaphore": func() error { _, err := l.Semaphore("a", 1).Acquire(t.Context()); return err },
 		"resize":    func() error { return l.Semaphore("a", 1).Resize(t.Context(), 2) },
 		"latch":     func() error { _, err := l.CountDownLatch("a").Set(t.Context(), 1); return err },
-		"inspect":   func() error { _, err := l.Inspect(t.Context(), "a"); return err },
-		"break":     func() error { return l.Break(t.Context(), "a", admin.Holder{}, "") },
 	} {
 		if err := lock(); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: got %v, want errors.ErrUnsupported", name, err)

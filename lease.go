@@ -81,7 +81,7 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	c := driver.Claim{
 		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
-		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Unsettled: l.unsettled,
+		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Unsettled: l.unsettled,
 	}
 	if l.fixed {
 		c.TTL = max(l.ends-now, time.Millisecond)

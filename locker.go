@@ -17,8 +17,8 @@ import (
 
 // Locker takes locks from one store, as one client. It may be used by any
 // number of goroutines; most programs need one. It starts no goroutine before
-// the first lock is held and keeps none after the last is released, but
-// for what Options.History has yet to tell, so there is nothing to close.
+// the first lock is held and keeps none after the last is released, so
+// there is nothing to close.
 type Locker struct {
 	settings
 	backend driver.Backend
@@ -32,7 +32,7 @@ type Locker struct {
 	starts     map[queueKey]start // see remember; the mutex of the queues guards it
 	renewals   *renew.Scheduler
 	reports    reports
-	diary      *diary // nil without Options.History
+	notices    notices
 	background background.Group
 	permits    sync.Map // by name: how many permits a semaphore has, of which it was warned
 	clock      *clock.Clock
@@ -48,7 +48,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	l := &Locker{backend: b, info: b.Info(), id: newUUID(), starts: make(map[queueKey]start), clock: clock.New()}
 	l.settings, l.invalid = opts.settings(l.info)
 	l.reports.init(l)
-	l.keepHistory()
+	l.notices.init(l)
 	l.renewals = l.newScheduler()
 	return l
 }

@@ -41,6 +41,9 @@ type Event struct {
 	Name    string
 	Lock    string // the kind: mutex, fair, read, write or semaphore
 	Backend string // the store's name
+	Client  string // the Locker, as a random UUID: its owners begin with it
+	Note    string // Options.Note
+	Owner   string // who holds the lock in the store, admin.Holder.Owner: where it was acquired
 	Token   uint64
 
 	Blocked  bool          // acquire: EventWait came before
@@ -48,6 +51,7 @@ type Event struct {
 	Attempts int           // acquire: how often the store was asked
 	Held     time.Duration // release, loss: since the acquire
 	Margin   time.Duration // renew: what was left until the lock would have counted as lost
+	Left     time.Duration // renew: what was left of the lease in the store
 	Late     bool          // renew: the renewal succeeded when less than a third of the lease was left
 	Reason   driver.Reason // loss
 	Leased   bool          // loss, renew: its end was fixed, see Lease
@@ -56,9 +60,6 @@ type Event struct {
 	Took     time.Duration // call
 	Resolved bool          // doubt: the store's state is certain now; otherwise it is once the lease ends
 	Permits  int           // acquire: how many permits the semaphore has in all, if others than it was described with
-
-	owner string        // of the lock, for the history
-	left  time.Duration // renew: what was left of the lease in the store, for the history
 
 	// Err is why the step failed: ErrBusy, a context's error or the store's for
 	// an acquire, the store's for a renewal, a release or a call, ErrLost for a
@@ -75,7 +76,7 @@ func (l *Locker) emit(ctx context.Context, e Event) {
 	if l.observe == nil {
 		return
 	}
-	e.Backend = l.info.Name
+	e.Backend, e.Client, e.Note = l.info.Name, l.id, l.note
 	l.observe(ctx, e)
 }
 
@@ -89,7 +90,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 		Waited: a.locker.clock.Now() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
-		e.Token, e.owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
+		e.Token, e.Owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
 	}
 	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)
@@ -117,7 +118,7 @@ func (l *Locker) reportRenewal(r renew.Report) {
 	}
 	l.emit(ctx, Event{
 		Kind: EventRenew, Name: k.name, Lock: k.kind.String(), Token: r.Token,
-		Margin: r.Margin, Late: r.Late, Leased: k.fixed, owner: k.owner, left: r.Left, Err: r.Err,
+		Margin: r.Margin, Late: r.Late, Leased: k.fixed, Owner: k.owner, Left: r.Left, Err: r.Err,
 	})
 }
 
@@ -130,7 +131,7 @@ func (l *Locker) reportRelease(h *hold, err error) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.Debug("released", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
 	}
-	l.emit(ctx, Event{Kind: EventRelease, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, owner: h.lease.owner, Err: err})
+	l.emit(ctx, Event{Kind: EventRelease, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Owner: h.lease.owner, Err: err})
 	var lost *LostError
 	if errors.As(err, &lost) {
 		l.reportLoss(h, lost.Reason, err)
@@ -143,7 +144,7 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	}
 	held := h.held()
 	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Leased: h.lease.fixed, owner: h.lease.owner, Err: err})
+	l.emit(context.Background(), Event{Kind: EventLoss, Name: h.lease.name, Lock: h.lease.kind.String(), Token: h.token, Held: held, Reason: reason, Leased: h.lease.fixed, Owner: h.lease.owner, Err: err})
 }
 
 // reportWait says once that an acquisition waits.

@@ -36,6 +36,11 @@ type Options struct {
 	// Note is shown to people beside the lock. Default "program@host:pid".
 	Note string
 
+	// Anonymous writes nothing to the store that says who this client is, where it
+	// runs and what it holds or waits for, beyond the locks themselves: there is no
+	// default Note. A Note that is given is written beside the lock.
+	Anonymous bool
+
 	// Logger receives what cannot be returned: losses, late renewals, clean-up
 	// that fails. Default: nothing is logged.
 	Logger *slog.Logger
@@ -45,17 +50,8 @@ type Options struct {
 	// an internal lock. It may be slow: each step is recorded before it is
 	// reported, and no lock or renewal waits for the report but the call that made
 	// it. While Observe is busy with a renewal of a lock, other renewals of that
-	// lock are not reported.
+	// lock are not reported. Package audit writes events to the store, for people.
 	Observe func(context.Context, Event)
-
-	// History tells the store, for people, what happens to the locks: who waits,
-	// acquires, releases, loses or forces one, as Locker.History returns it. It is
-	// one small call a second while something happens: a hundred happenings at
-	// once, ten a second on average, besides losses and the like; of more than that
-	// only the number. No lock waits for it, and what a call that fails would have
-	// told is missing. Drain tells what is left: a program that ends should call it.
-	// It is an error on a store that keeps no history, such as a quorum.
-	History bool
 
 	// Handoff bounds how long a lock may circulate among the goroutines of this
 	// Locker before it goes back to the store.
@@ -119,10 +115,10 @@ func (r request) with(opts []Option) request {
 type settings struct {
 	ttl, margin time.Duration
 	note        string
+	anonymous   bool
 	log         *slog.Logger
 	observe     func(context.Context, Event)
 	handoff     Handoff
-	history     bool
 
 	marginChosen bool
 }
@@ -131,14 +127,14 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), history: o.History, marginChosen: o.Margin != 0}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, anonymous: o.Anonymous, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
 		s.ttl = min(max(defaultTTL, info.MinTTL), mostTTL(info))
 	}
 	if s.margin == 0 {
 		s.margin = s.ttl / 10
 	}
-	if s.note == "" {
+	if s.note == "" && !s.anonymous {
 		s.note = defaultNote()
 	}
 	if s.log == nil {

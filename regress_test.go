@@ -165,7 +165,7 @@ func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
 		ctx := WithOwner(t.Context())
 		lock, _ := l.Lock(ctx, "job")
 		hs, _ := store.Inspect(ctx, "job")
-		if err := l.Break(ctx, "job", hs[0], "x"); err != nil {
+		if err := store.ForceUnlock(ctx, "job", hs[0], "x"); err != nil {
 			t.Fatal(err)
 		}
 		o, err := other.Lock(t.Context(), "job")

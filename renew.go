@@ -19,6 +19,7 @@ func (l *Locker) newScheduler() *renew.Scheduler {
 		Called:  func(ctx context.Context, c renew.Call) { l.emitCall(ctx, OpRenew, c.Claim, c.Took, c.Err) },
 		Renewed: l.reportRenewal,
 		Ticked:  l.reports.start,
+		Idle:    l.notices.end,
 	})
 }
 

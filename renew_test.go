@@ -185,16 +185,15 @@ func TestLossHasAReason(t *testing.T) {
 	}{
 		{driver.Deleted, func(_ *testing.T, store *faulty) { store.Drop("job") }},
 		{driver.Forced, func(t *testing.T, store *faulty) {
-			l := holdfast.New(store, nil)
-			hs, err := l.Inspect(t.Context(), "job")
-			if err != nil || len(hs) != 1 {
-				t.Fatalf("Inspect: %v, %v", hs, err)
+			hs := holders(t, store, "job")
+			if len(hs) != 1 {
+				t.Fatalf("got holders %v, want one", hs)
 			}
-			if err := l.Break(t.Context(), "job", hs[0], "stuck since noon"); err != nil {
-				t.Fatalf("Break: %v", err)
+			if err := store.ForceUnlock(t.Context(), "job", hs[0], "stuck since noon"); err != nil {
+				t.Fatalf("ForceUnlock: %v", err)
 			}
-			if err := l.Break(t.Context(), "job", hs[0], "again"); !errors.Is(err, driver.ErrGone) {
-				t.Errorf("second Break: got %v, want ErrGone", err)
+			if err := store.ForceUnlock(t.Context(), "job", hs[0], "again"); !errors.Is(err, driver.ErrGone) {
+				t.Errorf("second ForceUnlock: got %v, want ErrGone", err)
 			}
 		}},
 		{driver.NotOwner, func(t *testing.T, store *faulty) {

@@ -42,24 +42,30 @@ type reports struct {
 
 func (r *reports) init(l *Locker) {
 	r.locker = l
-	r.store, _ = l.backend.(driver.Reporter)
+	if !l.anonymous {
+		r.store, _ = l.backend.(driver.Reporter)
+	}
 }
 
 // start sets the timer, if it is not set. It is for those who have been holding
 // or waiting for a while.
 func (r *reports) start() {
-	if r.store != nil && !r.running.Load() && r.running.CompareAndSwap(false, true) {
+	if (r.store != nil || r.locker.notices.store != nil) && !r.running.Load() && r.running.CompareAndSwap(false, true) {
 		time.AfterFunc(heartbeat, r.beat)
 	}
 }
 
-// beat tells what there is to tell, and once that there is no more.
+// beat tells what there is to tell, and once that there is no more. From the first
+// hold that is old enough, forced unlocks are listened for.
 func (r *reports) beat() {
 	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
-	if some || r.told {
+	if r.store != nil && (some || r.told) {
 		r.send(report)
 		r.told = some
+	}
+	if len(report.Holds) > 0 {
+		r.locker.notices.start()
 	}
 	if some {
 		time.AfterFunc(heartbeat, r.beat)

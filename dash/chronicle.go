@@ -44,11 +44,12 @@ func (d *Dashboard) study(ctx context.Context) {
 func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chronicleEvery)
 	defer cancel()
-	list, err := d.locker.History(ctx, admin.LogFilter{After: d.read, Past: chroniclePast, Most: chroniclePage})
-	more = len(list) == chroniclePage
-	d.readAt = time.Now()
-	common := 0
-	for _, h := range list {
+	read, common := 0, 0
+	for h, failed := range d.console.Log(ctx, admin.LogFilter{After: d.read, Past: chroniclePast, Most: chroniclePage}) {
+		if err = failed; err != nil {
+			break
+		}
+		read++
 		d.read = h.ID
 		s, ok := toldHappening(h)
 		if !ok || !strings.HasPrefix(s.Name, d.options.Prefix) {
@@ -58,6 +59,8 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 			d.history.learned(s)
 		}
 	}
+	d.readAt = time.Now()
+	more = read == chroniclePage
 	d.caughtUp = d.caughtUp || err == nil && !more
 	return more, err
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // Options are the settings of a Dashboard. The zero value is read-only, and open
@@ -31,6 +31,10 @@ type Options struct {
 
 	// AllowUnlock lets operators end the hold of somebody else.
 	AllowUnlock bool
+
+	// Forced is called after an operator has ended a hold, with what was given as the
+	// reason; audit.Writer.Forced writes it to the event log.
+	Forced func(name string, h admin.Holder, reason string)
 
 	// Findings examines the store and returns what endangers its locks, for the
 	// page Health. It is called when somebody opens the page, at most every 30 s,
@@ -57,7 +61,7 @@ type Options struct {
 // Dashboard is an http.Handler; Handler makes it.
 type Dashboard struct {
 	options  Options
-	locker   *holdfast.Locker
+	console  *admin.Console
 	base     string // begins and ends with a slash
 	pages    *template.Template
 	static   map[string]asset
@@ -77,23 +81,22 @@ type Dashboard struct {
 	left     time.Time     // when the last viewer left
 	closed   bool
 	turn     int           // of the watcher only
-	read     string        // of study only: the last happening of the store's history
+	read     string        // of study only: the last entry of the event log
 	readAt   time.Time     // likewise: when that was
 	caughtUp bool          // likewise: all that was told before was read
 	done     chan struct{} // closed by Close
 }
 
-// Handler returns the dashboard of what is locked in locker's store. It does
+// Handler returns the dashboard of what is locked in console's store. It does
 // nothing until the first request, and nothing again some seconds after the last
-// browser has left. On a store that does not tell what is locked, such as a
-// quorum, the pages say so.
+// browser has left. On a store that does not tell what is locked the pages say so.
 //
-// It panics if locker is nil.
-func Handler(locker *holdfast.Locker, opts *Options) *Dashboard {
-	if locker == nil {
-		panic("dash: Handler called with a nil Locker")
+// It panics if console is nil.
+func Handler(console *admin.Console, opts *Options) *Dashboard {
+	if console == nil {
+		panic("dash: Handler called with a nil Console")
 	}
-	d := &Dashboard{locker: locker, base: "/", done: make(chan struct{})}
+	d := &Dashboard{console: console, base: "/", done: make(chan struct{})}
 	if opts != nil {
 		d.options = *opts
 	}

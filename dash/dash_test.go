@@ -280,7 +280,7 @@ type deaf struct{ driver.Backend }
 
 func TestStoreThatDoesNotTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := dash.Handler(holdfast.New(deaf{memhold.New()}, nil), nil)
+		d := dash.Handler(admin.New(deaf{memhold.New()}), nil)
 		defer d.Close()
 		for range 2 {
 			w := httptest.NewRecorder()
@@ -584,11 +584,11 @@ func TestHistoryTellsOfForce(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		for _, name := range []string{"shown", "zzz"} {
-			holders, err := s.locker.Inspect(t.Context(), name)
+			records, err := s.store.Backend.Get(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.locker.Break(t.Context(), name, holders[0], "host <is> gone (ann@host)"); err != nil {
+			if err := s.store.ForceUnlock(t.Context(), name, records[0].Holds[0].Holder, "host <is> gone (ann@host)"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,7 +1,7 @@
 // Package dash shows in a browser what is locked: who holds what, since when, for
-// how long, and who waits. It is one http.Handler over a holdfast.Locker.
+// how long, and who waits. It is one http.Handler over an admin.Console.
 //
-//	http.Handle("/locks/", dash.Handler(locker, &dash.Options{BasePath: "/locks/"}))
+//	http.Handle("/locks/", dash.Handler(admin.New(backend), &dash.Options{BasePath: "/locks/"}))
 //
 // Its pages are made by the server and work without JavaScript; with it they keep
 // up with the store by server-sent events. One watcher serves all browsers: it is

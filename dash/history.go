@@ -52,8 +52,8 @@ type happening struct {
 }
 
 // History keeps what happened to locks: what a Dashboard sees while it watches,
-// what programs tell that have holdfast.Options.History, and what a Locker reports to Observe. It is kept in memory, and limited: the
-// last 20,000 steps.
+// what programs write to the event log with package audit, and what a Locker
+// reports to Observe. It is kept in memory, and limited: the last 20,000 steps.
 type History struct {
 	mu       sync.Mutex
 	ring     []happening
@@ -81,7 +81,7 @@ type minute struct {
 //
 //	history := dash.NewHistory()
 //	locker := holdfast.New(backend, &holdfast.Options{Observe: history.Observe})
-//	handler := dash.Handler(locker, &dash.Options{History: history})
+//	handler := dash.Handler(admin.New(backend), &dash.Options{History: history})
 func NewHistory() *History { return &History{last: map[string]uint64{}, renewals: map[hold]uint64{}} }
 
 // Observe notes what a Locker reports. It is made for holdfast.Options.Observe,

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -190,7 +190,7 @@ func TestRenewalsAreForgotten(t *testing.T) {
 // What was lost, forced or expired is found among all that happened, however much
 // that is, together with a search or without.
 func TestHistoryIsFiltered(t *testing.T) {
-	d := Handler(holdfast.New(memhold.New(), nil), nil)
+	d := Handler(admin.New(memhold.New()), nil)
 	defer d.Close()
 	at := time.Now()
 	for i, kind := range []string{happenedLose, happenedForce, happenedExpire, happenedLate, happenedBusy} {

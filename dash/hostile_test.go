@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -121,7 +122,7 @@ func FuzzRequest(f *testing.F) {
 				t.Fatal(err)
 			}
 			defer lock.Unlock()
-			d := dash.Handler(holdfast.New(b, nil), &dash.Options{
+			d := dash.Handler(admin.New(b), &dash.Options{
 				AllowUnlock: true, Authorize: func(*http.Request) dash.Role { return dash.Operator },
 			})
 			defer d.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -212,7 +213,7 @@ func TestHistoryJoinsWhatBelongsTogether(t *testing.T) {
 
 func TestCharts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := Handler(holdfast.New(memhold.New(), nil), nil)
+		d := Handler(admin.New(memhold.New()), nil)
 		now := time.Now()
 		d.history.add(happening{At: now.Add(-90 * time.Minute), Kind: happenedRelease, Name: "a", Held: time.Hour})
 		d.history.add(happening{At: now.Add(-30 * time.Minute), Kind: happenedWait, Name: "a", Count: 4})
@@ -235,7 +236,7 @@ func TestCharts(t *testing.T) {
 // A stream in which nothing happens is kept alive, for proxies.
 func TestComments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := Handler(holdfast.New(memhold.New(), nil), nil)
+		d := Handler(admin.New(memhold.New()), nil)
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest("GET", "/events", nil)
 		done := make(chan struct{})
@@ -255,7 +256,7 @@ func TestComments(t *testing.T) {
 // A stream ends after a while, so that who looks is asked again who he is.
 func TestStreamsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := Handler(holdfast.New(memhold.New(), nil), nil)
+		d := Handler(admin.New(memhold.New()), nil)
 		defer d.Close()
 		began := time.Now()
 		d.stream(httptest.NewRecorder(), httptest.NewRequest("GET", "/events?view=", nil))
@@ -410,13 +411,13 @@ func TestHistoryKeepsTellersApart(t *testing.T) {
 func TestDashboardReadsTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
-		program := holdfast.New(store, &holdfast.Options{Note: "a program", History: true})
+		program := holdfast.New(store, &holdfast.Options{Note: "a program", Observe: audit.New(store, nil).Observe})
 		lock, err := program.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		d := Handler(holdfast.New(store, nil), nil)
+		d := Handler(admin.New(store), nil)
 		ctx, stop := context.WithCancel(t.Context())
 		watched := make(chan error, 1)
 		go func() { watched <- d.Watch(ctx) }()
@@ -429,11 +430,11 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 		if err := silent.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		holders, err := program.Inspect(t.Context(), "job")
-		if err != nil || len(holders) != 1 {
-			t.Fatalf("got %v and error %v", holders, err)
+		records, err := store.Get(t.Context(), "job")
+		if err != nil || records[0].Holders != 1 {
+			t.Fatalf("got %v and error %v", records, err)
 		}
-		if err := store.ForceUnlock(t.Context(), "job", holders[0], "stuck"); err != nil {
+		if err := store.ForceUnlock(t.Context(), "job", records[0].Holds[0].Holder, "stuck"); err != nil {
 			t.Fatal(err)
 		}
 		<-lock.Context(t.Context()).Done()
@@ -474,7 +475,7 @@ func TestDashboardCatchesUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d := Handler(holdfast.New(store, nil), nil)
+		d := Handler(admin.New(store), nil)
 		defer d.Close()
 		look := func() (told int) {
 			ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)

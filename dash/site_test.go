@@ -37,7 +37,7 @@ func inBubble(t *testing.T, opts *dash.Options, test func(*testing.T, *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{T: t, store: &store{Backend: memhold.New()}}
 		s.locker = holdfast.New(s.store.Backend, &holdfast.Options{Note: "app@host:1"})
-		s.d = dash.Handler(holdfast.New(s.store, nil), opts)
+		s.d = dash.Handler(admin.New(s.store), opts)
 		wire := &wire{conns: make(chan net.Conn), done: make(chan struct{})}
 		server := &http.Server{Handler: s.d}
 		transport := &http.Transport{DialContext: wire.dial}

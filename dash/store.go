@@ -66,7 +66,7 @@ func (d *Dashboard) look(ctx context.Context, names []string) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	began := time.Now()
-	records, err := d.locker.Look(limited, names...)
+	records, err := d.console.Get(limited, names...)
 	now := time.Now()
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // whoever asked has left
@@ -90,7 +90,7 @@ func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	told, _ := d.locker.Forced(ctx, ended) // what cannot be learnt is left out
+	told, _ := d.console.ForceReasons(ctx, ended) // what cannot be learnt is left out
 	why := make(reasons, len(ended))
 	for i, e := range ended {
 		why[e] = told[i]
@@ -102,7 +102,7 @@ func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 func (d *Dashboard) detail(ctx context.Context, name string) (admin.Detail, error) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	detail, err := d.locker.Detail(limited, name)
+	detail, err := d.console.Describe(limited, name)
 	if err == nil {
 		d.found(ctx, time.Now(), []admin.Record{detail.Record}, false)
 	}

@@ -140,13 +140,16 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 		}
 		e, _ := d.table.get(f.name)
 		before, _ := e.hold(h)
-		err := d.locker.Break(r.Context(), f.name, h.Holder, d.why(r, f))
+		err := d.console.ForceUnlock(r.Context(), f.name, h.Holder, d.why(r, f))
 		switch {
 		case errors.Is(err, driver.ErrGone):
 			d.refuse(w, r, http.StatusConflict, changed, f.name)
 		case err != nil:
 			d.refuse(w, r, http.StatusBadGateway, "It is not certain that it was done: "+short(printable(err.Error()), 300), f.name)
 		default:
+			if d.options.Forced != nil {
+				d.options.Forced(f.name, h.Holder, d.why(r, f))
+			}
 			d.forced(r, f, h, before)
 			// Not http.Redirect, which makes it absolute: a proxy may have mapped the
 			// base to another path.

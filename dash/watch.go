@@ -182,7 +182,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
 	d.table.begin(time.Now())
 	options := admin.Filter{Prefix: d.options.Prefix, Pace: walkPace, Counters: d.options.Counters}
-	for record, failed := range d.locker.List(ctx, options) {
+	for record, failed := range d.console.List(ctx, options) {
 		if failed != nil {
 			err = failed
 			break

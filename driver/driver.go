@@ -86,6 +86,9 @@ type Claim struct {
 	Tokens int           // how many consecutive fencing tokens to reserve; at least 1
 	Note   string        // who holds it, for people
 
+	// Anonymous says that nothing is to be written about who the client is but Note.
+	Anonymous bool
+
 	// Unsettled says that an earlier Try of this claim ended without an answer
 	// and may still arrive. Release then has to make sure that it finds nothing
 	// to grant.

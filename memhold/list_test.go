@@ -26,7 +26,7 @@ func TestListTellsEveryKind(t *testing.T) {
 		queue(t, store, "fair", "second", "third")
 
 		var got []string
-		for r, err := range l.List(t.Context(), admin.Filter{}) {
+		for r, err := range store.List(t.Context(), admin.Filter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +91,8 @@ func queue(t *testing.T, store *memhold.Backend, name string, owners ...string) 
 
 func TestListEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := holdfast.New(memhold.New(), nil)
+		store := memhold.New()
+		l := holdfast.New(store, nil)
 		for _, name := range []string{"a:1", "a:2", "b:1"} {
 			if _, err := l.Lock(t.Context(), name, holdfast.Lease(time.Minute)); err != nil {
 				t.Fatal(err)
@@ -112,7 +113,7 @@ func TestListEnds(t *testing.T) {
 		} {
 			var got []string
 			var last error
-			for r, err := range l.List(c.ctx, c.limits) {
+			for r, err := range store.List(c.ctx, c.limits) {
 				if last = err; err == nil {
 					got = append(got, r.Name)
 				}
@@ -122,7 +123,7 @@ func TestListEnds(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		for r, err := range l.List(t.Context(), admin.Filter{}) {
+		for r, err := range store.List(t.Context(), admin.Filter{}) {
 			t.Errorf("listed after its lease: %+v, %v", r, err)
 		}
 	})
@@ -130,32 +131,33 @@ func TestListEnds(t *testing.T) {
 
 func TestLookAndDetail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := holdfast.New(memhold.New(), nil)
+		store := memhold.New()
+		l := holdfast.New(store, nil)
 		k, err := l.Lock(t.Context(), "held")
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, err := l.Look(t.Context(), "free", "held")
+		records, err := store.Get(t.Context(), "free", "held")
 		if err != nil || len(records) != 2 || records[0].Kind != "" || records[0].Name != "free" || records[1].Holders != 1 || records[1].Listeners != -1 {
 			t.Errorf("got %+v and error %v", records, err)
 		}
-		d, err := l.Detail(t.Context(), "held")
+		d, err := store.Describe(t.Context(), "held")
 		if err != nil || d.Kind != admin.KindMutex || d.Holds[0].Token != k.Token() {
 			t.Errorf("got %+v and error %v, want token %d", d, err, k.Token())
 		}
-		if _, err := l.Look(t.Context(), "held", ""); err == nil {
+		if _, err := admin.New(store).Get(t.Context(), "held", ""); err == nil {
 			t.Error("an empty name: got no error")
 		}
 		over := []admin.Ended{{Name: "free", Owner: "a"}, {Name: "held", Owner: d.Holds[0].Owner}}
-		if err := l.Break(t.Context(), "held", d.Holds[0].Holder, "test"); err != nil {
+		if err := store.ForceUnlock(t.Context(), "held", d.Holds[0].Holder, "test"); err != nil {
 			t.Error(err)
 		}
-		if why, err := l.Forced(t.Context(), over); err != nil || !slices.Equal(why, []string{"", "test"}) {
+		if why, err := store.ForceReasons(t.Context(), over); err != nil || !slices.Equal(why, []string{"", "test"}) {
 			t.Errorf("got %q and error %v, want the reason of the second", why, err)
 		}
 		_ = k.Unlock()
 		time.Sleep(time.Minute)
-		if why, err := l.Forced(t.Context(), over); err != nil || !slices.Equal(why, []string{"", ""}) {
+		if why, err := store.ForceReasons(t.Context(), over); err != nil || !slices.Equal(why, []string{"", ""}) {
 			t.Errorf("a minute later: got %q and error %v, want nothing", why, err)
 		}
 	})

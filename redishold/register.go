@@ -151,18 +151,24 @@ func (r *registrar) retry(uuid string) {
 	}
 }
 
+// unnamed says that nothing is to be known of c's client.
+func unnamed(c driver.Claim) bool { return c.Anonymous && c.Note == "" }
+
 // registrations returns the calls that register the clients of cs, as far as
 // they are due, and whose they are.
 func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []string) {
 	for _, c := range cs {
-		if b.clients.isWritten(c) {
+		if unnamed(c) || b.clients.isWritten(c) {
 			continue
 		}
 		ttl, ok := b.clients.due(c)
 		if !ok {
 			continue
 		}
-		d := b.clients.self
+		var d description
+		if !c.Anonymous {
+			d = b.clients.self
+		}
 		d.Note = c.Note
 		text, err := json.Marshal(d)
 		if err != nil {

@@ -325,3 +325,22 @@ func TestRegistrationAfterALoss(t *testing.T) {
 		}
 	})
 }
+
+// A client that wants to be anonymous is registered with its note and nothing else,
+// and not at all without one.
+func TestRegistrationOfTheAnonymous(t *testing.T) {
+	for note, want := range map[string]string{"": "", "batch job": `{"note":"batch job"}`} {
+		conn := &fakeConn{}
+		c := driver.Claim{Name: "orders", Owner: testUUID + ":1", TTL: time.Minute, Holds: 1, Tokens: 1, Note: note, Anonymous: true}
+		if _, err := New(conn, nil).Try(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, call := range conn.registrations() {
+			text += call.Args[0]
+		}
+		if text != want {
+			t.Errorf("note %q: got registration %q, want %q", note, text, want)
+		}
+	}
+}

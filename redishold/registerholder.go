@@ -11,7 +11,7 @@ func (b *Backend) isRegistered(c driver.Claim) bool {
 // stems, so that the ids of their permits lead to them.
 func (b *Backend) addHolders(calls []Call, uuids []string, cs []driver.Claim) ([]Call, []string) {
 	for _, c := range cs {
-		if b.own != nil || c.Mode != driver.Permit || b.holders.isWritten(c) {
+		if b.own != nil || unnamed(c) || c.Mode != driver.Permit || b.holders.isWritten(c) {
 			continue
 		}
 		ttl, ok := b.holders.due(c)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -131,24 +132,30 @@ func (c *forcing) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.breakHold(ctx, hold, seen); err != nil {
+	if err := c.end(ctx, hold, seen); err != nil {
 		return err
 	}
 	return c.say(record, hold)
 }
 
-// breakHold ends the hold, within a limit that does not count the time for the
+// end ends the hold, within a limit that does not count the time for the
 // answer of a person.
-func (c *forcing) breakHold(ctx context.Context, hold admin.Hold, seen time.Time) error {
+func (c *forcing) end(ctx context.Context, hold admin.Hold, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	h := hold.Holder
 	if h.Remaining > 0 {
 		h.Remaining = max(h.Remaining-time.Since(seen), time.Second)
 	}
-	err := c.locker.Break(ctx, c.name, h, c.reason+c.signature())
+	reason := c.reason + c.signature()
+	err := c.console.ForceUnlock(ctx, c.name, h, reason)
 	if errors.Is(err, driver.ErrGone) {
 		return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: %w", err)}
+	}
+	if err == nil && c.history {
+		log := audit.New(c.store, &audit.Options{Logger: c.logger})
+		log.Forced(c.name, h, reason)
+		flush(log)
 	}
 	return err
 }
@@ -169,7 +176,7 @@ func (c *forcing) signature() string {
 func (c *forcing) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	records, err := c.locker.Look(ctx, c.name)
+	records, err := c.console.Get(ctx, c.name)
 	if err != nil {
 		return admin.Record{}, admin.Hold{}, err
 	}

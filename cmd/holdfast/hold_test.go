@@ -75,7 +75,8 @@ func TestHoldEndsWithASignal(t *testing.T) {
 
 // A signal that comes as the lock is granted ends it before anybody is told.
 func TestHoldInterruptedByTheGrant(t *testing.T) {
-	locker := holdfast.New(memhold.New(), nil)
+	store := memhold.New()
+	locker := holdfast.New(store, nil)
 	lock, err := locker.TryLock(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestHoldInterruptedByTheGrant(t *testing.T) {
 	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.code != 143 || out.Len() != 0 {
 		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
 	}
-	if holders, err := locker.Inspect(t.Context(), "job"); err != nil || len(holders) != 0 {
+	if holders, err := store.Inspect(t.Context(), "job"); err != nil || len(holders) != 0 {
 		t.Errorf("got holders %v, %v", holders, err)
 	}
 }
@@ -219,7 +220,7 @@ func TestHoldHearsOfForceUnlock(t *testing.T) {
 		defer out.Close()
 		c := begin(t, t.Context(), in, s.environ, "hold", "job")
 		c.ready()
-		time.Sleep(3 * heedAfter) // from outside nothing shows that it listens
+		time.Sleep(6 * time.Second) // it listens when the hold is some seconds old; from outside nothing shows that it listens
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		start := time.Now()
 		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner).want(t, 0)

@@ -36,7 +36,7 @@ func newInspectCommand(env environment) *cobra.Command {
 		Args:                  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
-				detail, err := l.locker.Detail(ctx, args[0])
+				detail, err := l.console.Describe(ctx, args[0])
 				if err != nil {
 					return err
 				}

@@ -242,7 +242,7 @@ func (l *listing) run(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, l.patience)
 		defer cancel()
 	}
-	for record, err := range l.locker.List(ctx, admin.Filter{
+	for record, err := range l.console.List(ctx, admin.Filter{
 		Prefix: beginning(l.pattern), Keys: l.keys, Pace: l.pace, Counters: l.counters,
 	}) {
 		if err != nil {

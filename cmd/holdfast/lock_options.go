@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 const (
@@ -40,8 +42,9 @@ type lockOptions struct {
 
 	name string
 
-	leaseEnd    time.Time // of the lock, when it was released; zero before
-	unconfirmed bool      // its release was not answered in time
+	console     *admin.Console // of the store that was opened
+	leaseEnd    time.Time      // of the lock, when it was released; zero before
+	unconfirmed bool           // its release was not answered in time
 }
 
 // addTo adds the flags that say which lock, and what holding it means.

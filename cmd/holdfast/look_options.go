@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -10,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // lookOptions are the flags of commands that look at locks.
@@ -39,7 +40,8 @@ type looking struct {
 	env     environment
 	report  *reporter
 	store   *store
-	locker  *holdfast.Locker
+	console *admin.Console
+	logger  *slog.Logger // of the library
 }
 
 // look opens the store and does work. A signal ends its context.
@@ -74,14 +76,12 @@ func (o *lookOptions) within(ctx context.Context, env environment, report *repor
 		return err
 	}
 	defer store.close()
-	locker := holdfast.New(store, &holdfast.Options{Logger: logger, History: o.history})
-	defer drain(locker)
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	return work(ctx, &looking{options: o, env: env, report: report, store: store, locker: locker})
+	return work(ctx, &looking{options: o, env: env, report: report, store: store, console: admin.New(store), logger: logger})
 }
 
 // storeFailure gives an error of the store its status; what is no error of the

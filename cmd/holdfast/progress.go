@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 )
 
@@ -25,7 +24,7 @@ const (
 // that is drawn anew each second and erased at the end, elsewhere with a message
 // at the beginning and one at the end.
 type progress struct {
-	locker  *holdfast.Locker
+	console *admin.Console
 	name    string
 	report  *reporter
 	screen  *os.File // nil: no terminal
@@ -37,10 +36,10 @@ type progress struct {
 	holding time.Time // since when it is the same
 }
 
-func startProgress(ctx context.Context, locker *holdfast.Locker, name string, env environment, report *reporter) *progress {
+func startProgress(ctx context.Context, console *admin.Console, name string, env environment, report *reporter) *progress {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &progress{
-		locker: locker, name: name, report: report, begun: time.Now(),
+		console: console, name: name, report: report, begun: time.Now(),
 		stop: cancel, done: make(chan struct{}),
 	}
 	if kind, _ := env.lookup("TERM"); kind != "dumb" && isTerminal(env.stderr) && report.json == nil {
@@ -94,7 +93,7 @@ func (p *progress) run(ctx context.Context) {
 func (p *progress) look(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
-	records, err := p.locker.Look(ctx, p.name)
+	records, err := p.console.Get(ctx, p.name)
 	waited := ""
 	if d := time.Since(p.begun); d >= 2*time.Second {
 		waited = d.Truncate(time.Second).String() + " "

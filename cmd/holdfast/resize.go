@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 const resizeLong = `Resize sets how many may hold the semaphore NAME at a time to PERMITS, held ones
@@ -64,7 +66,9 @@ type resized struct {
 
 // resize sets the number of permits and says what has become of it.
 func (l *looking) resize(ctx context.Context, name string, permits int) error {
-	s := l.locker.Semaphore(name, permits)
+	locker := holdfast.New(l.store, &holdfast.Options{Logger: l.logger})
+	defer drain(locker)
+	s := locker.Semaphore(name, permits)
 	before, free, err := s.Permits(ctx)
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/promhold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -27,10 +28,14 @@ const stopLimit = 5 * time.Second // for requests that are under way when a sign
 // serve answers browsers until ctx ends.
 func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
 	metrics := promhold.New(nil)
-	locker := holdfast.New(l.store, &holdfast.Options{Observe: metrics.Observe, Note: "holdfast serve", History: o.history})
-	defer drain(locker)
-	dashboard := dash.Handler(locker, &dash.Options{
-		BasePath: o.basePath, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock,
+	var forced func(name string, h admin.Holder, reason string)
+	if o.history {
+		log := audit.New(l.store, &audit.Options{Note: "holdfast serve", Logger: l.logger})
+		defer flush(log)
+		forced = log.Forced
+	}
+	dashboard := dash.Handler(l.console, &dash.Options{
+		BasePath: o.basePath, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
 		Findings: l.findings, Prefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),
 	})
 	defer dashboard.Close()

@@ -58,7 +58,7 @@ func newStatusCommand(env environment) *cobra.Command {
 }
 
 func (l *looking) lockStatus(ctx context.Context, name string, quiet bool) error {
-	records, err := l.locker.Look(ctx, name)
+	records, err := l.console.Get(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (l *looking) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
 	if r.Holders == 0 {
 		return admin.Detail{}
 	}
-	d, err := l.locker.Detail(ctx, r.Name)
+	d, err := l.console.Describe(ctx, r.Name)
 	if err != nil {
 		return admin.Detail{}
 	}
@@ -204,7 +204,7 @@ func (l *looking) latency(ctx context.Context) (time.Duration, error) {
 	var took [5]time.Duration
 	for i := range took {
 		begun := time.Now()
-		if _, err := l.locker.Look(ctx, "holdfast:status"); err != nil {
+		if _, err := l.console.Get(ctx, "holdfast:status"); err != nil {
 			return 0, err
 		}
 		took[i] = time.Since(begun)

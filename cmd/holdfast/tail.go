@@ -24,7 +24,7 @@ and the time is that of the look. A hold that is over was forced where the store
 still knows the reason, expired if its lease was about to end, else released.
 Renewed-late is a lease of which less than a third was left when it was renewed.
 
-What programs tell of themselves, with holdfast.Options.History or --history, stands
+What programs tell of themselves, with package audit or --history, stands
 in the store for a while: who waited for a lock, had, lost or gave it back. --since
 prints that of so long ago first. As long as tail runs it also says that a lock was
 lost, which nobody can see but its holder; where it was seen before that the hold is
@@ -192,7 +192,7 @@ func ended(ctx context.Context, err error) error {
 func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 	for ctx.Err() == nil {
 		var failed error
-		for record, err := range t.locker.List(ctx, admin.Filter{Prefix: beginning(t.pattern), Pace: t.pace}) {
+		for record, err := range t.console.List(ctx, admin.Filter{Prefix: beginning(t.pattern), Pace: t.pace}) {
 			if failed = err; err != nil {
 				break
 			}
@@ -263,7 +263,7 @@ func (t *tailing) lookAgain(ctx context.Context) error {
 	names = t.turn(names)
 	limited, cancel := context.WithTimeout(ctx, max(t.every, progressLimit))
 	defer cancel()
-	records, failed := t.locker.Look(limited, names...)
+	records, failed := t.console.Get(limited, names...)
 	why := t.forced(ctx, records...)
 	for _, r := range records { // those that were read stand, whatever became of the others
 		if r.Kind == admin.KindUnknown {
@@ -347,7 +347,7 @@ func (t *tailing) forced(ctx context.Context, records ...admin.Record) map[admin
 	}
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
-	reasons, _ := t.locker.Forced(ctx, ended)
+	reasons, _ := t.console.ForceReasons(ctx, ended)
 	why := make(map[admin.Ended]string, len(ended))
 	for i, e := range ended {
 		why[e] = reasons[i]

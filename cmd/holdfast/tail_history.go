@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// chroniclePage is how much of the history comes at once.
+// chroniclePage is how much of the event log comes at once.
 const chroniclePage = 1000
 
 // listenAgain is how long a history that could not be read is left alone. It may be
@@ -28,7 +28,7 @@ type chronicle struct {
 func (t *tailing) recall(ctx context.Context) error {
 	told := false
 	for more := t.since > 0; more; {
-		list, err := t.locker.History(ctx, admin.LogFilter{After: t.past.last, Past: t.since, Most: chroniclePage})
+		list, err := t.read(ctx, t.since)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -52,9 +52,20 @@ func (t *tailing) recall(ctx context.Context) error {
 	}
 	t.past.begun = time.Now()
 	if t.since > 0 && !told {
-		t.report.line(levelNotice, "nothing was told: programs tell what they do with --history, or holdfast.Options.History")
+		t.report.line(levelNotice, "nothing was told: programs tell what they do with --history, or package audit")
 	}
 	return nil
+}
+
+// read returns a page of what follows in the event log, or of the time past.
+func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.Entry, err error) {
+	for e, err := range t.console.Log(ctx, admin.LogFilter{After: t.past.last, Past: past, Most: chroniclePage}) {
+		if err != nil {
+			return page, err
+		}
+		page = append(page, e)
+	}
+	return page, nil
 }
 
 // pause waits for d. It returns early, with ctx's error, if ctx ends.
@@ -74,9 +85,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (t *tailing) listen(ctx context.Context) error {
 	for more := time.Now().After(t.past.next); more; {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
-		list, err := t.locker.History(limited, admin.LogFilter{
-			After: t.past.last, Past: time.Since(t.past.begun), Most: chroniclePage,
-		})
+		list, err := t.read(limited, time.Since(t.past.begun))
 		cancel()
 		if err != nil {
 			t.past.next = time.Now().Add(listenAgain)

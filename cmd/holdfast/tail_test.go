@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -109,7 +108,7 @@ type partly struct {
 	err     error
 }
 
-func (p *partly) Look(context.Context, ...string) ([]admin.Record, error) { return p.records, p.err }
+func (p *partly) Get(context.Context, ...string) ([]admin.Record, error) { return p.records, p.err }
 
 // A hold that was ended by force is told as such once, with the reason; one whose
 // lease was over is not asked about.
@@ -129,7 +128,7 @@ func TestTailTellsOfForce(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		store := &marked{partly: partly{Backend: memhold.New(), records: []admin.Record{held(0)}}, why: test.marked}
-		l := &looking{options: &lookOptions{json: true}, env: environment{stdout: &out}, locker: holdfast.New(store, nil)}
+		l := &looking{options: &lookOptions{json: true}, env: environment{stdout: &out}, console: admin.New(store)}
 		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: true}, every: time.Second}, l)
 		tail.known["job"] = &seen{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
 		if test.told != "" {
@@ -155,7 +154,7 @@ type marked struct {
 	asked bool
 }
 
-func (m *marked) Forced(_ context.Context, ended []admin.Ended) ([]string, error) {
+func (m *marked) ForceReasons(_ context.Context, ended []admin.Ended) ([]string, error) {
 	m.asked = true
 	why := make([]string, len(ended))
 	for i := range why {
@@ -183,7 +182,7 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		test.store.Backend = memhold.New()
-		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, locker: holdfast.New(&test.store, nil)}
+		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, console: admin.New(&test.store)}
 		tail := newTailing(&tailOptions{every: time.Second}, l)
 		for _, name := range []string{"job", "other"} {
 			r := held(time.Minute, "a")
@@ -214,7 +213,7 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 	}
 	for _, json := range []bool{false, true} {
 		var out bytes.Buffer
-		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, locker: holdfast.New(memhold.New(), nil)}
+		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, console: admin.New(memhold.New())}
 		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: json}, every: time.Second}, l)
 		tail.known["job"] = &seen{Record: held(time.Minute, "a"), at: time.Now(), since: map[string]time.Time{}}
 		if err := tail.compare(held(0), nil); err != nil {
@@ -240,7 +239,7 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 }
 
 func TestTailForgets(t *testing.T) {
-	l := &looking{options: &lookOptions{}, env: environment{stdout: io.Discard}, locker: holdfast.New(memhold.New(), nil)}
+	l := &looking{options: &lookOptions{}, env: environment{stdout: io.Discard}, console: admin.New(memhold.New())}
 	tail := newTailing(&tailOptions{every: time.Second}, l)
 	for i := range 3 * mostEnds {
 		c := change{Event: "released", Name: "job", Owner: fmt.Sprint(i)}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -74,15 +77,48 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return exit(interrupt.status())
 	}
-	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, History: o.history, Observe: o.warnOfPermits(report)})
+	observers := []observer{o.warnOfPermits(report)}
+	if source, ok := store.(admin.Source); ok && o.history {
+		log := audit.New(source, &audit.Options{Logger: logger})
+		defer func() {
+			if answers {
+				flush(log)
+			}
+		}()
+		observers = append(observers, log.Observe)
+	}
+	o.console = admin.New(store)
+	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, Observe: all(observers)})
 	defer func() { answers = o.drain(locker) }()
-	defer heed(locker)()
 	return work(store, locker)
+}
+
+// observer is a holdfast.Options.Observe; it may be nil.
+type observer = func(context.Context, holdfast.Event)
+
+// all calls each of the observers.
+func all(observers []observer) observer {
+	observers = slices.DeleteFunc(observers, func(o observer) bool { return o == nil })
+	if len(observers) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, e holdfast.Event) {
+		for _, observe := range observers {
+			observe(ctx, e)
+		}
+	}
+}
+
+// flush writes what has been taken in for the event log.
+func flush(log *audit.Writer) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	defer cancel()
+	_ = log.Flush(ctx) // the log says what is missing
 }
 
 // warnOfPermits says if the semaphore has another number of permits than the command
 // line: people may have changed that, and wait for it to have an effect.
-func (o *lockOptions) warnOfPermits(report *reporter) func(context.Context, holdfast.Event) {
+func (o *lockOptions) warnOfPermits(report *reporter) observer {
 	if o.permits == 0 {
 		return nil
 	}
@@ -101,7 +137,7 @@ func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env 
 	if o.nonblock || o.skipOK && !isTerminal(env.stderr) { // which is to leave no word in the mail of cron
 		return o.take(ctx, locker)
 	}
-	p := startProgress(ctx, locker, o.name, env, report)
+	p := startProgress(ctx, o.console, o.name, env, report)
 	lock, err := o.take(ctx, locker)
 	p.end(err == nil)
 	return lock, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -213,31 +214,34 @@ func TestHistoryRights(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer
 	b := limited(t, server, "~* &* "+leastRights)
-	l := holdfast.New(b, &holdfast.Options{History: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	w := audit.New(b, &audit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l := holdfast.New(b, &holdfast.Options{Observe: w.Observe})
 	for range 2 {
 		lock, err := l.TryLock(bounded(t), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(lock.Unlock(), l.Drain(bounded(t))); err != nil {
+		if err := errors.Join(lock.Unlock(), w.Flush(bounded(t))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := log.String(); strings.Count(got, "history is not kept") != 1 || !strings.Contains(got, "grant the user +xadd") {
+	if got := log.String(); strings.Count(got, "event log are missing") != 1 || !strings.Contains(got, "grant the user +xadd") {
 		t.Errorf("got %s, want one warning that names the right", got)
 	}
-	if _, err := l.History(bounded(t), admin.LogFilter{Past: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
+	if _, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
 		t.Errorf("got error %v, want the server's", err)
 	}
-	l = holdfast.New(limited(t, server, "~* &* +xadd +xrange "+leastRights), &holdfast.Options{History: true})
+	b = limited(t, server, "~* &* +xadd +xrange "+leastRights)
+	w = audit.New(b, nil)
+	l = holdfast.New(b, &holdfast.Options{Observe: w.Observe})
 	lock, err := l.TryLock(bounded(t), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(lock.Unlock(), l.Drain(bounded(t))); err != nil {
+	if err := errors.Join(lock.Unlock(), w.Flush(bounded(t))); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := l.History(bounded(t), admin.LogFilter{Past: time.Hour}); err != nil || len(list) != 2 {
+	if list, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour}); err != nil || len(list) != 2 {
 		t.Errorf("got %+v and error %v, want 2", list, err)
 	}
 }

@@ -352,12 +352,12 @@ func (g *garden) breakAll(t *testing.T, k oddKind) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	holders, err := k.locker.Inspect(ctx, oddName)
+	holders, err := k.store.Inspect(ctx, oddName)
 	if err != nil && !strings.Contains(err.Error(), oddName) {
 		t.Errorf("%s: Inspect: %q does not name the key", k.name, err)
 	}
 	for _, h := range holders {
-		_ = k.locker.Break(ctx, oddName, h, "test")
+		_ = k.store.ForceUnlock(ctx, oddName, h, "test")
 	}
 }
 

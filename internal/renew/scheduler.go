@@ -45,6 +45,9 @@ type Config struct {
 	// Ticked is called again and again while there are items, each TickMost at least. It
 	// must be quick.
 	Ticked func()
+	// Idle is called when the last item has left, if it is not nil. It must be quick,
+	// and must not call the Scheduler.
+	Idle func()
 }
 
 // Scheduler renews items until they are removed, and ends those that are over.
@@ -106,8 +109,16 @@ func (s *Scheduler) Remove(i Item) {
 		return
 	}
 	heap.Remove(&s.items, int(e.place-1))
+	s.idle()
 	if e.batch != nil {
 		e.batch.leave()
+	}
+}
+
+// idle says that the last item has left, if so. The mutex is held.
+func (s *Scheduler) idle() {
+	if len(s.items) == 0 && s.Idle != nil {
+		s.Idle()
 	}
 }
 

@@ -65,6 +65,7 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 		switch {
 		case now.Mono >= until:
 			heap.Pop(&s.items)
+			s.idle()
 			over = append(over, expired{i, e.trouble()})
 			if e.batch != nil {
 				e.batch.leave()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
@@ -48,7 +48,7 @@ func TestTenThousandLocks(t *testing.T) {
 
 	s.promised("the first row was there", time.Second+bare, func() time.Duration {
 		p.Visit(s.url("static/icon.svg"))
-		s.dash.Swap(dash.Handler(holdfast.New(s.backend(), nil), nil)).Close()
+		s.dash.Swap(dash.Handler(admin.New(s.backend()), nil)).Close()
 		began := time.Now()
 		p.Visit(s.url(""))
 		p.Until(5*time.Second, "the first row", "document.querySelector('#rows tr')")

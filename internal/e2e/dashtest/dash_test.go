@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 )
@@ -233,7 +234,7 @@ func TestDashboardComesBack(t *testing.T) {
 	p.Until(3*time.Second, "the row", row("deploy/prod"))
 	s.dash.Load().Close() // as at the end of the program
 	p.Until(6*time.Second, "that nobody answers", "!document.querySelector('#cut').hidden")
-	s.serve(dash.Handler(holdfast.New(s.backend(), nil), nil))
+	s.serve(dash.Handler(admin.New(s.backend()), nil))
 	s.lock("later")
 	p.Until(12*time.Second, "recovery", "document.querySelector('#cut').hidden")
 	p.Until(5*time.Second, "what is locked now", row("later"))

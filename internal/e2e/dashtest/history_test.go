@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -16,7 +17,8 @@ import (
 // telling returns a Locker of a program that records what happens to its locks.
 func (s *site) telling(note string, ttl time.Duration) *holdfast.Locker {
 	s.Helper()
-	return holdfast.New(redishold.New(s.connect(), nil), &holdfast.Options{Note: note, History: true, TTL: ttl})
+	store := redishold.New(s.connect(), nil)
+	return holdfast.New(store, &holdfast.Options{Note: note, Observe: audit.New(store, nil).Observe, TTL: ttl})
 }
 
 // events is an expression: what the timeline of a lock tells, the latest first.
@@ -66,13 +68,16 @@ func TestForcedLockReadsInOrder(t *testing.T) {
 	}()
 	p.Visit(s.url("lock?name=job"))
 	p.Until(10*time.Second, "the waiter", "document.querySelector('#state').innerText.includes('1')")
-	holders, err := second.Inspect(t.Context(), "job")
-	if err != nil || len(holders) != 1 {
-		t.Fatalf("got %v, %v", holders, err)
+	store := redishold.New(s.connect(), nil)
+	records, err := store.Get(t.Context(), "job")
+	if err != nil || records[0].Holders != 1 {
+		t.Fatalf("got %v, %v", records, err)
 	}
-	if err := second.Break(t.Context(), "job", holders[0], "stuck"); err != nil {
+	h := records[0].Holds[0].Holder
+	if err := store.ForceUnlock(t.Context(), "job", h, "stuck"); err != nil {
 		t.Fatal(err)
 	}
+	audit.New(store, &audit.Options{Note: "second"}).Forced("job", h, "stuck")
 	lock := <-next
 	if lock == nil {
 		t.Fatal("nobody got the lock")

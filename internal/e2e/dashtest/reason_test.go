@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -22,8 +23,9 @@ func (s *site) noted(name, program, reason string) *holdfast.Lock {
 	if err != nil {
 		s.Fatal(err)
 	}
-	locker := holdfast.New(redishold.New(s.connect(), nil), &holdfast.Options{
-		Note: fmt.Sprintf("%s@%s:%d (%s) team=infra", program, host, os.Getpid(), reason), History: true,
+	store := redishold.New(s.connect(), nil)
+	locker := holdfast.New(store, &holdfast.Options{
+		Note: fmt.Sprintf("%s@%s:%d (%s) team=infra", program, host, os.Getpid(), reason), Observe: audit.New(store, nil).Observe,
 	})
 	lock, err := locker.TryLock(s.Context(), name)
 	if err != nil {

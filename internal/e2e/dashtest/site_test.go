@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -38,7 +39,7 @@ func start(t *testing.T, opts *dash.Options) *site {
 	t.Helper()
 	s := &site{T: t, redis: redistest.Start(t)}
 	s.client = holdfast.New(redishold.New(s.connect(), nil), nil)
-	s.serve(dash.Handler(holdfast.New(redishold.New(s.connect(), nil), nil), opts))
+	s.serve(dash.Handler(admin.New(redishold.New(s.connect(), nil)), opts))
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.dash.Load().ServeHTTP(w, r) }))
 	t.Cleanup(func() {
 		s.dash.Load().Close()

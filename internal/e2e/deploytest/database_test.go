@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -49,13 +50,15 @@ func TestDatabaseOfACluster(t *testing.T) {
 	t.Cleanup(byURL.Close)
 	byGoRedis, shut := databaseByGoRedis(d)
 	t.Cleanup(shut)
-	ours := holdfast.New(redishold.New(byURL, nil), &holdfast.Options{Note: "me"})
-	theirs := holdfast.New(redishold.New(byGoRedis, nil), &holdfast.Options{Note: "me"})
+	stores := map[string]*redishold.Backend{"rueidis": redishold.New(byURL, nil), "goredis": redishold.New(byGoRedis, nil)}
+	ours := holdfast.New(stores["rueidis"], &holdfast.Options{Note: "me"})
+	theirs := holdfast.New(stores["goredis"], &holdfast.Options{Note: "me"})
 	useMutexes(t, ours, theirs)
 	useOtherKinds(t, theirs, ours)
 	for adapter, l := range map[string]*holdfast.Locker{"rueidis": ours, "goredis": theirs} {
-		listCluster(t, l, adapter)
-		heedInCluster(t, d, l)
+		c := admin.New(stores[adapter])
+		listCluster(t, l, c, adapter)
+		noticesInCluster(t, d, l, c)
 	}
 	for _, conn := range []redishold.Conn{byURL, byGoRedis} {
 		if r, err := doctor.Examine(within(t, 20*time.Second), conn, nil); err != nil || r.Worst == doctor.Unknown {

@@ -125,7 +125,7 @@ func TestEveryDeployment(t *testing.T) {
 						if protocol == "redisson" {
 							useOtherKinds(t, ours, theirs)
 						}
-						useHistory(t, open(t, w, p, o), theirs) // of a client that has told nothing yet: there is room
+						useLog(t, openStore(t, w, p, o), openStore(t, w, p, o))
 					}
 				})
 			}

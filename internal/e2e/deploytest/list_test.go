@@ -29,15 +29,16 @@ func TestListCluster(t *testing.T) {
 			}
 			t.Cleanup(shut)
 			for _, prefix := range []string{"", "app:", "{app}:"} {
-				l := holdfast.New(redishold.New(conn, &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "me"})
-				listCluster(t, l, adapter)
 				o := &redishold.Options{Prefix: prefix}
+				b := redishold.New(conn, o)
+				l, c := holdfast.New(b, &holdfast.Options{Note: "me"}), admin.New(b)
+				listCluster(t, l, c, adapter)
 				reportCluster(t, redishold.New(conn, o), redishold.New(conn, o), adapter)
-				records, err := l.Look(t.Context(), "free", "a}b{c", "x")
+				records, err := c.Get(t.Context(), "free", "a}b{c", "x")
 				if prefix != "{app}:" && (err == nil || records[0].Kind != "" || records[1].Kind != admin.KindUnknown || records[2].Kind != "") {
 					t.Errorf("a name that a cluster cannot place: got %+v, %v", records, err)
 				}
-				heedInCluster(t, d, l)
+				noticesInCluster(t, d, l, c)
 				if err := l.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -55,7 +56,7 @@ func reportCluster(t *testing.T, b, eye *redishold.Backend, names string) {
 	var locks []*holdfast.Lock
 	for i := range 20 {
 		lock := mustTake(t, l.Mutex(fmt.Sprintf("%s:told:%d", names, i)).Lock)
-		records, err := l.Look(t.Context(), lock.Name())
+		records, err := b.Get(t.Context(), lock.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func reportCluster(t *testing.T, b, eye *redishold.Backend, names string) {
 }
 
 // listCluster holds locks in many slots, and wants all of them listed.
-func listCluster(t *testing.T, l *holdfast.Locker, names string) {
+func listCluster(t *testing.T, l *holdfast.Locker, c *admin.Console, names string) {
 	t.Helper()
 	want, found := map[string]admin.Kind{}, map[string]admin.Kind{}
 	var locks []*holdfast.Lock
@@ -96,7 +97,7 @@ func listCluster(t *testing.T, l *holdfast.Locker, names string) {
 	}
 	locks, want[names+":permits"] = append(locks, mustTake(t, l.Semaphore(names+":permits", 3).Acquire)), admin.KindSemaphore
 
-	for r, err := range l.List(t.Context(), admin.Filter{Prefix: names}) {
+	for r, err := range c.List(t.Context(), admin.Filter{Prefix: names}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,14 +125,12 @@ func mustTake(t *testing.T, lock func(context.Context, ...holdfast.Option) (*hol
 	return k
 }
 
-// heedInCluster breaks locks on several nodes while l listens on one.
-func heedInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker) {
+// noticesInCluster ends holds on several nodes while l listens on one.
+func noticesInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker, c *admin.Console) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	heeded := make(chan error, 1)
-	go func() { heeded <- l.Heed(ctx) }()
+	long := mustTake(t, l.Mutex("held for long").Lock) // l listens from when it is some seconds old
 	listens := func(s *redistest.Server) bool { return len(s.Strings("PUBSUB", "CHANNELS", "*holdfast:client:*")) > 0 }
-	for deadline := time.Now().Add(5 * time.Second); !slices.ContainsFunc(d.Servers(), listens); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !slices.ContainsFunc(d.Servers(), listens); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody listens")
 		}
@@ -143,12 +142,12 @@ func heedInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker) {
 			take = l.Semaphore(name, 2).Acquire
 		}
 		lock := mustTake(t, take)
-		records, err := l.Look(t.Context(), lock.Name())
+		records, err := c.Get(t.Context(), lock.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		if err := l.Break(t.Context(), lock.Name(), records[0].Holds[0].Holder, "test"); err != nil {
+		if err := c.ForceUnlock(t.Context(), lock.Name(), records[0].Holds[0].Holder, "test"); err != nil {
 			t.Fatal(err)
 		}
 		<-lock.Context(t.Context()).Done()
@@ -160,8 +159,7 @@ func heedInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker) {
 			t.Errorf("%s: got %v, want it forced", lock.Name(), err)
 		}
 	}
-	cancel()
-	if err := <-heeded; !errors.Is(err, context.Canceled) {
-		t.Errorf("Heed: got %v, want its context's error", err)
+	if err := long.Unlock(); err != nil {
+		t.Error(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // wakeLimit bounds how long a waiter may sleep after its lock is free: well below
@@ -173,18 +175,20 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// useHistory lets one client read what the other did.
-func useHistory(t *testing.T, ours, theirs *holdfast.Locker) {
+// useLog lets one client read what the other did.
+func useLog(t *testing.T, ours, theirs *redishold.Backend) {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
-	lock, err := ours.Lock(ctx, "of old")
+	log := audit.New(ours, nil)
+	l := holdfast.New(ours, &holdfast.Options{TTL: ttl, Observe: log.Observe})
+	lock, err := l.Lock(ctx, "of old")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(lock.Unlock(), ours.Drain(ctx)); err != nil {
+	if err := errors.Join(lock.Unlock(), l.Drain(ctx), log.Flush(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	list, err := theirs.History(ctx, admin.LogFilter{Past: time.Hour, Most: 10_000})
+	list, err := theirs.ReadLog(ctx, admin.LogFilter{Past: time.Hour, Most: 10_000})
 	list = slices.DeleteFunc(list, func(h admin.Entry) bool { return h.Name != "of old" })
 	if err != nil || len(list) != 2 || list[0].Type != admin.EntryAcquired || list[1].Type != admin.EntryReleased || list[1].Token != lock.Token() {
 		t.Errorf("got %+v and error %v, want an acquire and a release with token %d", list, err, lock.Token())

@@ -3,6 +3,7 @@ package deploytest
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
@@ -105,6 +107,12 @@ func universal(p place) *redis.UniversalOptions {
 // open returns a Locker of a client of its own, which ends with t.
 func open(t testing.TB, w way, p place, o redishold.Options) *holdfast.Locker {
 	t.Helper()
+	return drained(t, openStore(t, w, p, o))
+}
+
+// openStore returns a store over a client of its own, which ends with t.
+func openStore(t testing.TB, w way, p place, o redishold.Options) *redishold.Backend {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	conn, shut, err := w(ctx, p)
@@ -112,7 +120,7 @@ func open(t testing.TB, w way, p place, o redishold.Options) *holdfast.Locker {
 		t.Fatalf("open: %v", err)
 	}
 	t.Cleanup(shut)
-	return drained(t, redishold.New(conn, &o))
+	return redishold.New(conn, &o)
 }
 
 // ttl is that of every lock.
@@ -120,11 +128,12 @@ const ttl = 5 * time.Second
 
 // drained returns a Locker that ends its clean-up with t, as a program should.
 func drained(t testing.TB, b *redishold.Backend) *holdfast.Locker {
-	l := holdfast.New(b, &holdfast.Options{TTL: ttl, History: true})
+	log := audit.New(b, nil)
+	l := holdfast.New(b, &holdfast.Options{TTL: ttl, Observe: log.Observe})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 		defer cancel()
-		if err := l.Drain(ctx); err != nil {
+		if err := errors.Join(l.Drain(ctx), log.Flush(ctx)); err != nil {
 			t.Errorf("Drain: %v", err)
 		}
 	})

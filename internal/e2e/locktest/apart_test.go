@@ -194,10 +194,10 @@ func TestRefusedNameAtEveryEntry(t *testing.T) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		for what, l := range map[string]*holdfast.Locker{"one server": holdfast.New(b, nil), "quorum": holdfast.New(q, nil)} {
-			s.drained(l)
+		for what, b := range map[string]driver.Backend{"one server": b, "quorum": q} {
+			l := s.drained(holdfast.New(b, nil))
 			for _, name := range []string{bracedName, bracedName + ":timeout", "redisson_lock_queue:" + bracedName} {
-				for entry, call := range entries(l, name) {
+				for entry, call := range entries(l, admin.New(b), name) {
 					ctx, cancel := context.WithTimeout(s.Context(), 10*time.Second)
 					err := call(ctx)
 					cancel()
@@ -218,7 +218,7 @@ func TestRefusedNameAtEveryEntry(t *testing.T) {
 
 // entries are all calls of the library that take the name of a lock, but for those
 // that only show what is in the store.
-func entries(l *holdfast.Locker, name string) map[string]func(context.Context) error {
+func entries(l *holdfast.Locker, c *admin.Console, name string) map[string]func(context.Context) error {
 	of := func(call func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := call(ctx); return err }
 	}
@@ -239,9 +239,9 @@ func entries(l *holdfast.Locker, name string) map[string]func(context.Context) e
 			_, err := holdfast.LockAll(ctx, l.Mutex(name))
 			return err
 		},
-		"Inspect": func(ctx context.Context) error { _, err := l.Inspect(ctx, name); return err },
-		"Break": func(ctx context.Context) error {
-			return l.Break(ctx, name, admin.Holder{Owner: "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", Holds: 1}, "test")
+		"Get": func(ctx context.Context) error { _, err := c.Get(ctx, name); return err },
+		"ForceUnlock": func(ctx context.Context) error {
+			return c.ForceUnlock(ctx, name, admin.Holder{Owner: "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", Holds: 1}, "test")
 		},
 	}
 }

@@ -22,12 +22,12 @@ import (
 const javaClient = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 
 // list returns what a List shows, by name.
-func list(t testing.TB, l *holdfast.Locker, o admin.Filter) map[string]admin.Record {
+func list(t testing.TB, c *admin.Console, o admin.Filter) map[string]admin.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	found := map[string]admin.Record{}
-	for r, err := range l.List(ctx, o) {
+	for r, err := range c.List(ctx, o) {
 		if err != nil {
 			t.Fatalf("List: %v", err)
 		}
@@ -39,11 +39,11 @@ func list(t testing.TB, l *holdfast.Locker, o admin.Filter) map[string]admin.Rec
 	return found
 }
 
-func lookAt(t testing.TB, l *holdfast.Locker, name string) admin.Record {
+func lookAt(t testing.TB, c *admin.Console, name string) admin.Record {
 	t.Helper()
-	records, err := l.Look(t.Context(), name)
+	records, err := c.Get(t.Context(), name)
 	if err != nil {
-		t.Fatalf("Look(%q): %v", name, err)
+		t.Fatalf("Get(%q): %v", name, err)
 	}
 	return records[0]
 }
@@ -67,17 +67,18 @@ func TestListHeldByGo(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				l := s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "nightly", TTL: 20 * time.Second}))
 				other := holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "nightly"})
-				s.holdAllKinds(l, s.drained(other))
-				found := list(s, l, admin.Filter{})
+				c := s.console(&redishold.Options{Prefix: prefix})
+				s.holdAllKinds(c, l, s.drained(other))
+				found := list(s, c, admin.Filter{})
 				wantKinds(s, found, map[string]admin.Kind{
 					"mutex": admin.KindMutex, "{t}:mutex": admin.KindMutex, "fair": admin.KindFair,
 					"readers": admin.KindReadWrite, "writer": admin.KindReadWrite, "permits": admin.KindSemaphore,
 				})
 				s.checkAllKinds(found)
-				if got := list(s, l, admin.Filter{Prefix: "per", Counters: true}); len(got) != 1 {
+				if got := list(s, c, admin.Filter{Prefix: "per", Counters: true}); len(got) != 1 {
 					s.Errorf("with a prefix: got %v, want the permits alone", slices.Collect(maps.Keys(got)))
 				}
-				wantKinds(s, list(s, l, admin.Filter{Prefix: "lat", Counters: true}), map[string]admin.Kind{"latch": admin.KindCounter})
+				wantKinds(s, list(s, c, admin.Filter{Prefix: "lat", Counters: true}), map[string]admin.Kind{"latch": admin.KindCounter})
 				s.server.Do("FLUSHALL") // semaphores and latches have no TTL
 			})
 		})
@@ -86,7 +87,7 @@ func TestListHeldByGo(t *testing.T) {
 
 // holdAllKinds holds a lock of each kind until the test ends, for some of which
 // another client waits.
-func (s *subject) holdAllKinds(l, other *holdfast.Locker) {
+func (s *subject) holdAllKinds(c *admin.Console, l, other *holdfast.Locker) {
 	s.Helper()
 	hold := func(k *holdfast.Lock, err error) {
 		s.Helper()
@@ -126,11 +127,11 @@ func (s *subject) holdAllKinds(l, other *holdfast.Locker) {
 		}
 	})
 	if !eventually(5*time.Second, func() bool {
-		fair := lookAt(s, l, "fair")
+		fair := lookAt(s, c, "fair")
 		registered := fair.Waiting == 2 && fair.Waiters[0].Note == "nightly"
-		return registered && lookAt(s, l, "mutex").Listeners == 1
+		return registered && lookAt(s, c, "mutex").Listeners == 1
 	}) {
-		s.Errorf("nobody is seen to wait: %+v %+v", lookAt(s, l, "fair"), lookAt(s, l, "mutex"))
+		s.Errorf("nobody is seen to wait: %+v %+v", lookAt(s, c, "fair"), lookAt(s, c, "mutex"))
 	}
 }
 
@@ -215,8 +216,8 @@ func writeAsJava(a redistest.Admin) {
 func TestListHeldByJava(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		writeAsJava(s.server.Admin)
-		l := s.other(nil)
-		found := list(s, l, admin.Filter{Counters: true})
+		c := s.console(nil)
+		found := list(s, c, admin.Filter{Counters: true})
 		wantKinds(s, found, map[string]admin.Kind{
 			"rlock": admin.KindMutex, "tx": admin.KindMutex, "fenced": admin.KindMutex, "rfair": admin.KindFair,
 			"rw": admin.KindReadWrite, "both": admin.KindReadWrite, "sem": admin.KindSemaphore, "{br}": admin.KindSemaphore,
@@ -237,25 +238,25 @@ func TestListHeldByJava(t *testing.T) {
 		if r := found["sem"]; r.Holders != 2 || r.Free != 3 || r.Permits != 5 || len(r.Holds) != 2 || r.Holds[0].Owner != fmt.Sprintf("%x", "0123456789abcdef") || r.Holds[1].Remaining >= 0 || r.Holds[0].Note != "a permit" || r.Holds[0].Client != (admin.Client{}) {
 			s.Errorf("sem: got %+v", r)
 		}
-		s.checkDetail(l)
+		s.checkDetail(c)
 		for _, name := range []string{"rlock", "rfair", "rw", "both", "sem"} {
-			s.breakAll(l, name)
+			s.breakAll(c, name)
 		}
 	})
 }
 
-func (s *subject) checkDetail(l *holdfast.Locker) {
+func (s *subject) checkDetail(c *admin.Console) {
 	s.Helper()
-	d, err := l.Detail(s.Context(), "fenced")
+	d, err := c.Describe(s.Context(), "fenced")
 	if err != nil || d.Token != 88 || len(d.Keys) != 2 || d.Keys[0].Type != "hash" || d.Keys[0].Value != javaClient+":7 → 1" || d.Keys[0].Remaining <= 0 {
 		s.Errorf("fenced: got %+v, %v", d, err)
 	}
-	d, err = l.Detail(s.Context(), "rw")
+	d, err = c.Describe(s.Context(), "rw")
 	if err != nil || len(d.Keys) != 3 || d.Keys[2].Name != "{rw}:"+javaClient+":5:rwlock_timeout:2" {
 		s.Errorf("rw: got %+v, %v", d.Keys, err)
 	}
 	for name, kind := range map[string]admin.Kind{"list": admin.KindOther, "map": admin.KindOther, "text": admin.KindOther, "nothing": ""} {
-		d, err := l.Detail(s.Context(), name)
+		d, err := c.Describe(s.Context(), name)
 		if err != nil || d.Kind != kind || len(d.Holds) > 0 {
 			s.Errorf("%s: got %+v, %v, want kind %q", name, d, err, kind)
 		}
@@ -263,15 +264,15 @@ func (s *subject) checkDetail(l *holdfast.Locker) {
 }
 
 // breakAll breaks every hold that a Look shows.
-func (s *subject) breakAll(l *holdfast.Locker, name string) {
+func (s *subject) breakAll(c *admin.Console, name string) {
 	s.Helper()
 	for range 5 {
-		r := lookAt(s, l, name)
+		r := lookAt(s, c, name)
 		if r.Holders == 0 {
 			return
 		}
-		if err := l.Break(s.Context(), name, r.Holds[0].Holder, "test"); err != nil {
-			s.Errorf("Break(%q, %+v): %v", name, r.Holds[0].Holder, err)
+		if err := c.ForceUnlock(s.Context(), name, r.Holds[0].Holder, "test"); err != nil {
+			s.Errorf("ForceUnlock(%q, %+v): %v", name, r.Holds[0].Holder, err)
 			return
 		}
 	}
@@ -293,14 +294,15 @@ func TestListStrings(t *testing.T) {
 			redishold.Plain:     {"mine": admin.KindPlain, "redsync": admin.KindPlain, "old": admin.KindPlain},
 			redishold.Timestamp: {"mine": admin.KindTimestamp},
 		} {
-			l := s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Protocol: protocol}), &holdfast.Options{Note: "me"}))
+			b := s.backend(&redishold.Options{Protocol: protocol})
+			l, c := s.drained(holdfast.New(b, &holdfast.Options{Note: "me"})), admin.New(b)
 			lock := mustLock(s, l, "mine")
-			found := list(s, l, admin.Filter{})
+			found := list(s, c, admin.Filter{})
 			wantKinds(s, found, want)
 			if h := found["mine"].Holds[0]; h.Note != "me" || h.Client.Library != "holdfast" || h.Remaining < 20*time.Second {
 				s.Errorf("%s: got %+v", protocol, h)
 			}
-			if d, err := l.Detail(s.Context(), "mine"); err != nil || len(d.Keys) == 0 || d.Keys[0].Type != "string" {
+			if d, err := c.Describe(s.Context(), "mine"); err != nil || len(d.Keys) == 0 || d.Keys[0].Type != "string" {
 				s.Errorf("%s: got %+v, %v", protocol, d, err)
 			}
 			mustUnlock(s, lock)
@@ -319,9 +321,9 @@ func TestListMany(t *testing.T) {
 			if i % 2 == 0 then redis.call('SET', 'other:' .. i, i, 'PX', '60000')
 			else redis.call('HSET', 'other:' .. i, 'f', i) redis.call('PEXPIRE', 'other:' .. i, '60000') end end`,
 			"0", strconv.Itoa(locks), strconv.Itoa(others), javaClient)
-		l := s.other(nil)
+		c := s.console(nil)
 		begun, first, n := time.Now(), time.Duration(0), 0
-		for _, err := range l.List(s.Context(), admin.Filter{}) {
+		for _, err := range c.List(s.Context(), admin.Filter{}) {
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -334,9 +336,9 @@ func TestListMany(t *testing.T) {
 			s.Errorf("got %d, want %d", n, locks)
 		}
 		within(s, "the first", first, time.Second)
-		s.checkLook(l)
-		s.checkPace(l)
-		s.checkBudget(l)
+		s.checkLook(c)
+		s.checkPace(c)
+		s.checkBudget(c)
 		if calls := s.server.CommandStats()["keys"]; calls != 0 {
 			s.Errorf("KEYS was sent %d times", calls)
 		}
@@ -346,7 +348,7 @@ func TestListMany(t *testing.T) {
 
 // checkLook fails if a look at a page of rows costs more than three commands for
 // each, and a few for all together.
-func (s *subject) checkLook(l *holdfast.Locker) {
+func (s *subject) checkLook(c *admin.Console) {
 	s.Helper()
 	const rows = 40
 	var names []string
@@ -354,7 +356,7 @@ func (s *subject) checkLook(l *holdfast.Locker) {
 		names = append(names, fmt.Sprintf("many:%d", i+1))
 	}
 	before := s.commands()
-	if _, err := l.Look(s.Context(), names...); err != nil {
+	if _, err := c.Get(s.Context(), names...); err != nil {
 		s.Fatal(err)
 	}
 	if got := s.commands() - before; got > 3*rows+10 {
@@ -362,13 +364,13 @@ func (s *subject) checkLook(l *holdfast.Locker) {
 	}
 }
 
-func (s *subject) checkPace(l *holdfast.Locker) {
+func (s *subject) checkPace(c *admin.Console) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Second)
 	defer cancel()
 	before, n := s.commands(), 0
 	var last error
-	for _, err := range l.List(ctx, admin.Filter{Pace: 100, Prefix: "many:"}) {
+	for _, err := range c.List(ctx, admin.Filter{Pace: 100, Prefix: "many:"}) {
 		last = err
 		n++
 	}
@@ -394,11 +396,11 @@ func (s *subject) commands() int {
 	return 0
 }
 
-func (s *subject) checkBudget(l *holdfast.Locker) {
+func (s *subject) checkBudget(c *admin.Console) {
 	s.Helper()
 	n := 0
 	var last error
-	for _, err := range l.List(s.Context(), admin.Filter{Keys: 1000}) {
+	for _, err := range c.List(s.Context(), admin.Filter{Keys: 1000}) {
 		if last = err; err == nil {
 			n++
 		}
@@ -411,7 +413,7 @@ func (s *subject) checkBudget(l *holdfast.Locker) {
 // Keys that come and go, names of any bytes and any length.
 func TestListStrangeNames(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
-		l := s.other(nil)
+		l, c := s.other(nil), s.console(nil)
 		huge := strings.Repeat("n", 100_000)
 		names := []string{huge, "*", "a\nb", "<script>", "\xff\x00", "über", "a{b", "[x]", `back\slash`, "x:timeout"}
 		want := map[string]admin.Kind{}
@@ -419,9 +421,9 @@ func TestListStrangeNames(t *testing.T) {
 			mustLock(s, l, name, holdfast.Lease(time.Minute))
 			want[name] = admin.KindMutex
 		}
-		wantKinds(s, list(s, l, admin.Filter{}), want)
+		wantKinds(s, list(s, c, admin.Filter{}), want)
 		for _, name := range names {
-			if got := list(s, l, admin.Filter{Prefix: name}); len(got) != 1 {
+			if got := list(s, c, admin.Filter{Prefix: name}); len(got) != 1 {
 				s.Errorf("with prefix %.20q: got %d locks, want 1", name, len(got))
 			}
 		}
@@ -432,7 +434,7 @@ func TestListWhileKeysVanish(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		s.server.Do("EVAL", `for i = 1, 3000 do redis.call('HSET', 'v:' .. i, ARGV[1] .. ':' .. i, '1') redis.call('PEXPIRE', 'v:' .. i, '60000') end`, "0", javaClient)
 		n := 0
-		for r, err := range s.other(nil).List(s.Context(), admin.Filter{}) {
+		for r, err := range s.console(nil).List(s.Context(), admin.Filter{}) {
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -454,15 +456,8 @@ func TestListWhileKeysVanish(t *testing.T) {
 func TestBreakIsHeardAtOnce(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		const limit = 500 * time.Millisecond
-		l, other := s.other(&holdfast.Options{TTL: 30 * time.Second}), s.other(nil)
-		ctx, cancel := context.WithCancel(s.Context())
-		heeded := make(chan error, 1)
-		go func() { heeded <- l.Heed(ctx) }()
-		if !eventually(5*time.Second, func() bool {
-			return len(s.server.Strings("PUBSUB", "CHANNELS", "holdfast:client:*")) > 0
-		}) {
-			s.Fatal("nobody listens")
-		}
+		l, other, c := s.other(&holdfast.Options{TTL: 30 * time.Second}), s.other(nil), s.console(nil)
+		defer s.listens(l)()
 		for name, mutex := range map[string]func(*holdfast.Locker) *holdfast.Mutex{
 			"mutex": func(l *holdfast.Locker) *holdfast.Mutex { return l.Mutex("m") },
 			"fair":  func(l *holdfast.Locker) *holdfast.Mutex { return l.FairMutex("f") },
@@ -483,14 +478,14 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 					}
 				}()
 				if !eventually(5*time.Second, func() bool {
-					r := lookAt(s, l, lock.Name())
+					r := lookAt(s, c, lock.Name())
 					return r.Waiting+r.Listeners > 0
 				}) {
 					s.Fatalf("%s: nobody waits", name)
 				}
 			}
 			begun := time.Now()
-			if err := other.Break(s.Context(), lock.Name(), lookAt(s, other, lock.Name()).Holds[0].Holder, "maintenance"); err != nil {
+			if err := c.ForceUnlock(s.Context(), lock.Name(), lookAt(s, c, lock.Name()).Holds[0].Holder, "maintenance"); err != nil {
 				s.Fatalf("%s: %v", name, err)
 			}
 			select {
@@ -505,10 +500,6 @@ func TestBreakIsHeardAtOnce(t *testing.T) {
 			if name != "read" {
 				within(s, name+": the next", (<-next).Sub(begun), limit)
 			}
-		}
-		cancel()
-		if err := <-heeded; !errors.Is(err, context.Canceled) {
-			s.Errorf("Heed: got %v, want its context's error", err)
 		}
 	})
 }
@@ -546,11 +537,11 @@ func TestListRights(t *testing.T) {
 			s.Fatal(err)
 		}
 		defer shut()
-		l := holdfast.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}), nil)
-		if n, err := lookEverywhere(s.Context(), l); err != nil || n != 3 {
+		c := admin.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}))
+		if n, err := lookEverywhere(s.Context(), c); err != nil || n != 3 {
 			s.Fatalf("got %d locks and error %v, want 3", n, err)
 		}
-		if why, err := l.Forced(s.Context(), []admin.Ended{{Name: "fair", Owner: owner}}); err != nil || why[0] != "" {
+		if why, err := c.ForceReasons(s.Context(), []admin.Ended{{Name: "fair", Owner: owner}}); err != nil || why[0] != "" {
 			s.Fatalf("got %q and error %v, want that nobody was forced", why, err)
 		}
 		for _, right := range strings.Fields(rights) {
@@ -566,12 +557,12 @@ func TestListRights(t *testing.T) {
 			} else {
 				grant(without)
 			}
-			n, err := lookEverywhere(s.Context(), l)
+			n, err := lookEverywhere(s.Context(), c)
 			if wrong := !errors.Is(err, driver.ErrRefused); wrong && right != "+pubsub" {
 				s.Errorf("without %s: got %d locks and error %v, want ErrRefused", right, n, err)
 			}
-			if right == "+pubsub" && (err != nil || lookAt(s, l, "fair").Listeners != -1) {
-				s.Errorf("without %s: got error %v and %+v", right, err, lookAt(s, l, "fair"))
+			if right == "+pubsub" && (err != nil || lookAt(s, c, "fair").Listeners != -1) {
+				s.Errorf("without %s: got error %v and %+v", right, err, lookAt(s, c, "fair"))
 			}
 		}
 		s.server.Do("FLUSHALL")
@@ -579,12 +570,12 @@ func TestListRights(t *testing.T) {
 }
 
 // lookEverywhere lists locks and looks at each.
-func lookEverywhere(ctx context.Context, l *holdfast.Locker) (n int, err error) {
-	for r, err := range l.List(ctx, admin.Filter{Counters: true}) {
+func lookEverywhere(ctx context.Context, c *admin.Console) (n int, err error) {
+	for r, err := range c.List(ctx, admin.Filter{Counters: true}) {
 		if err != nil {
 			return n, err
 		}
-		if _, err := l.Detail(ctx, r.Name); err != nil {
+		if _, err := c.Describe(ctx, r.Name); err != nil {
 			return n, err
 		}
 		n++

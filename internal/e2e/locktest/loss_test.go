@@ -192,12 +192,8 @@ func TestLossAndItsReason(t *testing.T) {
 		{"deleted by hand", func(s *subject) { s.server.Do("DEL", "job") }, driver.Deleted, "deleted"},
 		{"flushed", func(s *subject) { s.server.Do("FLUSHALL") }, driver.Deleted, "flushed"},
 		{"broken", func(s *subject) {
-			l := s.other(nil)
-			hs, err := l.Inspect(s.Context(), "job")
-			if err != nil || len(hs) != 1 {
-				s.Fatalf("Inspect: %v, %v", hs, err)
-			}
-			if err := l.Break(s.Context(), "job", hs[0], "stuck since noon"); err != nil {
+			c := s.console(nil)
+			if err := c.ForceUnlock(s.Context(), "job", lookAt(s, c, "job").Holds[0].Holder, "stuck since noon"); err != nil {
 				s.Fatal(err)
 			}
 		}, driver.Forced, "stuck since noon"},

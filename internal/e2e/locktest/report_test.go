@@ -20,9 +20,9 @@ import (
 // waits for, or that it no longer does.
 const reportSoon = 10 * time.Second
 
-func (s *subject) detail(l *holdfast.Locker, name string) admin.Detail {
+func (s *subject) detail(c *admin.Console, name string) admin.Detail {
 	s.Helper()
-	d, err := l.Detail(s.Context(), name)
+	d, err := c.Describe(s.Context(), name)
 	if err != nil {
 		s.Fatalf("Detail(%q): %v", name, err)
 	}
@@ -49,7 +49,7 @@ func (s *subject) seeSince(o redishold.Options) {
 	client := func(note string) *holdfast.Locker {
 		return s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &o), &holdfast.Options{Note: note}))
 	}
-	l, waiter, eye := client("ci-7"), client("ci-8"), client("")
+	l, waiter, eye := client("ci-7"), client("ci-8"), s.console(&o)
 	lock := mustLock(s, l, "deploy")
 	if o.Protocol == redishold.Redisson {
 		permit, err := l.Semaphore("pool", 2).Acquire(s.Context())
@@ -144,7 +144,7 @@ func TestWaitsHaveRoomForSoMany(t *testing.T) {
 		if pttl := s.server.Int("PTTL", key); pttl <= 0 || pttl > 10_000 {
 			s.Errorf("the key ends in %d ms, want within 10 s", pttl)
 		}
-		d := s.detail(holdfast.New(b, nil), "job")
+		d := s.detail(admin.New(b), "job")
 		if len(d.Waits) == 0 || len(d.Waits) > 64 {
 			s.Errorf("%d clients are shown, want some dozens", len(d.Waits))
 		}
@@ -174,13 +174,13 @@ func TestReportWithoutRights(t *testing.T) {
 		b := redishold.New(conn, &redishold.Options{Prefix: "app:"})
 		l := holdfast.New(b, nil)
 		lock := mustLock(s, l, "job")
-		h := s.detail(l, "job").Holds[0]
+		h := s.detail(admin.New(b), "job").Holds[0]
 		r := waits(h.Client.ID, "job")
 		r.Holds = []driver.ReportedHold{{Name: "job", Owner: h.Owner, Token: lock.Token(), HeldFor: time.Minute}}
 		if err := b.Report(s.Context(), r); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			s.Errorf("got %v, want that the user has no right to the key", err)
 		}
-		eye := holdfast.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}), nil)
+		eye := admin.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}))
 		d := s.detail(eye, "job")
 		if got := d.Holds[0]; got.Token != lock.Token() || got.HeldFor < time.Minute || len(d.Waits) != 0 {
 			s.Errorf("got %+v, want the hold all the same", d)

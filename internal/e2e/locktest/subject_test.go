@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -82,6 +83,13 @@ func (s *subject) locker(opts *holdfast.Options) *holdfast.Locker {
 func (s *subject) other(opts *holdfast.Options) *holdfast.Locker {
 	s.Helper()
 	return s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), nil), opts))
+}
+
+// console returns a Console that talks to the server directly, over a client of its
+// own.
+func (s *subject) console(o *redishold.Options) *admin.Console {
+	s.Helper()
+	return admin.New(redishold.New(s.conn(s.server.Addr()), o))
 }
 
 // drained lets a Locker finish its clean-up before its connection is closed, as

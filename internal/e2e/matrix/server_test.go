@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -218,11 +219,12 @@ func removedLock(s *scene) {
 		}
 	})
 	s.goneLock(func(c *client) {
-		holders, err := c.locker.Inspect(s.bounded(), s.name)
-		if err != nil || len(holders) != 1 {
-			s.Fatalf("Inspect: %v, %v", holders, err)
+		source := c.store.Backend.(admin.Source)
+		records, err := source.Get(s.bounded(), s.name)
+		if err != nil || records[0].Holders != 1 {
+			s.Fatalf("Get: %v, %v", records, err)
 		}
-		if err := c.locker.Break(s.bounded(), s.name, holders[0], "stuck"); err != nil {
+		if err := source.ForceUnlock(s.bounded(), s.name, records[0].Holds[0].Holder, "stuck"); err != nil {
 			s.Fatal(err)
 		}
 	})

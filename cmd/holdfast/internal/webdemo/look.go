@@ -59,7 +59,7 @@ func (s *site) readLock(ctx context.Context) (lockState, error) {
 		{ledgerName, "what the lock protects: a write with a smaller token is refused"},
 		{tokenName, "the last fencing token; only a demo lets it expire"},
 	} {
-		d, err := s.locker.Detail(ctx, part.name)
+		d, err := s.console.Describe(ctx, part.name)
 		if err != nil {
 			return l, err
 		}

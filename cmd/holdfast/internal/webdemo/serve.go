@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -48,7 +48,7 @@ type site struct {
 	places    places
 	main      *store // of what only looks, and of the shop
 	nodes     []*store
-	locker    *holdfast.Locker
+	console   *admin.Console
 	board     *board
 	instances [2]*instance
 	arena     *arena
@@ -78,7 +78,7 @@ func openSite(ctx context.Context, o Options, addr net.Addr) (s *site, err error
 		s.disconnect()
 		return nil, err
 	}
-	s.locker = holdfast.New(s.main.Backend, nil)
+	s.console = admin.New(s.main.Backend)
 	s.mall = newMall(s.main, s.board)
 	s.front = newFront()
 	var stop context.CancelFunc

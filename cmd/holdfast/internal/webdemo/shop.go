@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
 )
 
 // shops is how many clients the buyers are spread over. Each has its own identity,
@@ -42,6 +43,7 @@ func (s saleState) Oversold() int { return max(0, s.Sold-s.Items) }
 type mall struct {
 	store   *store
 	lockers []*holdfast.Locker
+	log     *audit.Writer
 	scripts shopScripts
 	board   *board
 	turns   [2]chan struct{} // capacity 1: one sale of each kind at a time
@@ -49,8 +51,9 @@ type mall struct {
 
 func newMall(s *store, b *board) *mall {
 	m := &mall{store: s, scripts: loadShopScripts(), board: b}
+	m.log = audit.New(s.Backend, nil)
 	for i := range shops {
-		m.lockers = append(m.lockers, holdfast.New(s.Backend, &holdfast.Options{TTL: defaultLease, Note: fmt.Sprintf("shop %d", i+1), History: true}))
+		m.lockers = append(m.lockers, holdfast.New(s.Backend, &holdfast.Options{TTL: defaultLease, Note: fmt.Sprintf("shop %d", i+1), Observe: m.log.Observe}))
 	}
 	for i := range m.turns {
 		m.turns[i] = make(chan struct{}, 1)
@@ -204,6 +207,7 @@ func (m *mall) drain(ctx context.Context) {
 	for _, l := range m.lockers {
 		_ = l.Drain(ctx) // what is left ends with its lease
 	}
+	_ = m.log.Flush(ctx) // or is missing
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

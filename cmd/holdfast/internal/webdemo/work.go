@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -39,9 +40,10 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer s.close()
+	log := audit.New(s.Backend, nil)
 	w := &worker{
 		store: s, out: out, jobs: map[int]context.CancelFunc{},
-		locker: holdfast.New(s.Backend, &holdfast.Options{TTL: t.Lease, Note: t.Note, History: true}),
+		locker: holdfast.New(s.Backend, &holdfast.Options{TTL: t.Lease, Note: t.Note, Observe: log.Observe}),
 		ledger: newLedger(s),
 	}
 	w.tell(message{Kind: ready})
@@ -57,7 +59,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	w.all.Wait()
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer stop()
-	return w.locker.Drain(last)
+	return errors.Join(w.locker.Drain(last), log.Flush(last))
 }
 
 // worker is the inside of an instance.

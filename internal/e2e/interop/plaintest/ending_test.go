@@ -189,18 +189,18 @@ func holdfastBreaksPeer(s *scene) {
 	s.Errorf("waiters got the lock %v after Break, want at most %v once", took, woken)
 }
 
-// breaksPeer returns how long after a Break a waiter had the lock.
+// breaksPeer returns how long after a forced unlock a waiter had the lock.
 func (s *scene) breaksPeer() time.Duration {
 	s.peerLocks(long)
-	locker := s.locker(setting{})
-	holders, err := locker.Inspect(s.within(long), s.name)
+	store := s.store(setting{})
+	holders, err := store.Inspect(s.within(long), s.name)
 	if err != nil || len(holders) != 1 || holders[0].Owner != s.value() {
 		s.Fatalf("Inspect: got %+v and error %v, want one holder, %q", holders, err, s.value())
 	}
 	got := s.waiting(s.locker(setting{}))
 	broken := time.Now()
-	if err := locker.Break(s.within(long), s.name, holders[0], "its program hangs"); err != nil {
-		s.Fatalf("Break: %v", err)
+	if err := store.ForceUnlock(s.within(long), s.name, holders[0], "its program hangs"); err != nil {
+		s.Fatalf("ForceUnlock: %v", err)
 	}
 	lock := s.granted(got)
 	took := time.Since(broken)

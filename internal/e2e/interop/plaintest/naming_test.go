@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 )
 
@@ -52,7 +53,8 @@ func valuesWithOddBytes(s *scene) {
 	if !s.takesValues {
 		s.Skipf("%s chooses its values itself", s.library)
 	}
-	locker := s.locker(setting{})
+	store := s.store(setting{})
+	locker := holdfast.New(store, nil)
 	for _, value := range []string{
 		"1", "0", "nil", "true", " ", "\x00", "a\x00b", "\xff\xfe", "two\r\nlines", "\x1b[31mred", "a:1", ":", "é in latin-1: \xe9",
 		"71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", // as Holdfast's own
@@ -70,7 +72,7 @@ func valuesWithOddBytes(s *scene) {
 		if busy.Remaining <= long-5*time.Second || len(busy.Error()) > 400 || strings.ContainsFunc(busy.Error(), unicode.IsControl) {
 			s.Errorf("value %q: got %q for %v, want it short and printable", value, busy.Error(), busy.Remaining)
 		}
-		holders, err := locker.Inspect(s.within(long), s.name)
+		holders, err := store.Inspect(s.within(long), s.name)
 		if err != nil || len(holders) != 1 || holders[0].Owner != value {
 			s.Errorf("value %q: Inspect: got %+v and error %v", value, holders, err)
 		}

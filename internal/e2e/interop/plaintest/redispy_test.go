@@ -3,6 +3,7 @@ package plaintest
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -20,16 +21,17 @@ func TestRedisPyWithoutTimeout(t *testing.T) {
 		t.Fatalf("TTL: got %d, want none", ttl)
 	}
 	program.Kill()
-	locker := s.locker(setting{})
+	store := s.store(setting{})
+	locker := holdfast.New(store, nil)
 	if busy := s.wantBusy(locker.TryLock(s.within(long), s.name)); busy.Remaining != 0 || busy.Holder != s.value() {
 		t.Errorf("got %+v, want it held by %q for an unknown time", busy, s.value())
 	}
-	holders, err := locker.Inspect(s.within(long), s.name)
+	holders, err := store.Inspect(s.within(long), s.name)
 	if err != nil || len(holders) != 1 {
 		t.Fatalf("Inspect: got %+v and error %v, want one holder", holders, err)
 	}
-	if err := locker.Break(s.within(long), s.name, holders[0], "its program is dead"); err != nil {
-		t.Fatalf("Break: %v", err)
+	if err := store.ForceUnlock(s.within(long), s.name, holders[0], "its program is dead"); err != nil {
+		t.Fatalf("ForceUnlock: %v", err)
 	}
 	s.unlock(s.lock(locker))
 }

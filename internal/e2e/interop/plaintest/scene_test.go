@@ -131,6 +131,12 @@ type setting struct {
 // locker returns a Locker of its own, with Protocol Plain.
 func (s *scene) locker(o setting) *holdfast.Locker {
 	s.Helper()
+	return holdfast.New(s.store(o), &holdfast.Options{TTL: o.ttl})
+}
+
+// store returns a store over a client of its own, with Protocol Plain.
+func (s *scene) store(o setting) *redishold.Backend {
+	s.Helper()
 	conn, closeConn, err := dial.Open(s.Context(), dial.Target{
 		Adapter: s.adapter, Topology: redistest.Standalone, Seeds: []string{s.server.Addr()}, Routes: o.routes,
 	})
@@ -138,8 +144,7 @@ func (s *scene) locker(o setting) *holdfast.Locker {
 		s.Fatal(err)
 	}
 	s.Cleanup(closeConn)
-	backend := redishold.New(conn, &redishold.Options{Protocol: redishold.Plain, Poll: o.poll, Prefix: o.prefix})
-	return holdfast.New(backend, &holdfast.Options{TTL: o.ttl})
+	return redishold.New(conn, &redishold.Options{Protocol: redishold.Plain, Poll: o.poll, Prefix: o.prefix})
 }
 
 // within returns a context that ends after limit.

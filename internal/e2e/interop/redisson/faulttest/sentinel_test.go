@@ -72,10 +72,11 @@ func replicated(t *testing.T, b *redisson.Bench) {
 func unreplicated(t *testing.T, b *redisson.Bench, loose redisson.Thread) {
 	t.Helper()
 	const ttl = 9 * time.Second
-	l := b.Locker(ttl)
+	store := b.Backend(redishold.Options{})
+	l := b.Over(store, ttl)
 	strict := b.Over(b.Through("goredis", redishold.Options{Replicas: redishold.AllReplicas}), ttl)
 	tried(t, loose, lockOf("isLocked", "case55:warm", 0))
-	must(t, func() error { _, err := l.Inspect(t.Context(), "case55:warm"); return err }())
+	must(t, func() error { _, err := store.Inspect(t.Context(), "case55:warm"); return err }())
 	b.Deployment.CutReplication(b.Deployment.Master(b.Name))
 	lock, javas := take(t, l, "case55:go-lost"), "case55:java-lost"
 	tried(t, loose, lockOf("lock", javas, 0))

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 func isBusy(err error) bool { return errors.Is(err, holdfast.ErrBusy) }
@@ -16,18 +17,18 @@ func goBreaks(t *testing.T, b *redisson.Bench) {
 	wakeUps := newWakeUps(t, b)
 	admin := b.Admin().Bind(t)
 	heard := admin.Listen(channel(b.Name))
-	l := b.Locker(10 * time.Second)
+	store := b.Backend(redishold.Options{})
 	holder, next := java(t, b, "c10-a"), java(t, b, "c10-b")
 	holder.lock(0)
 	q := next.begin("lock", 0, 0)
 	q.asleep()
-	held, err := l.Inspect(t.Context(), b.Name)
+	held, err := store.Inspect(t.Context(), b.Name)
 	if err != nil || len(held) != 1 {
 		t.Fatalf("Inspect: %v, %v; want one holder", held, err)
 	}
 	q.wantWaiting()
 	wakeUps.measure("a waiting thread", func() {
-		if err := l.Break(t.Context(), b.Name, held[0], "a test"); err != nil {
+		if err := store.ForceUnlock(t.Context(), b.Name, held[0], "a test"); err != nil {
 			t.Fatal(err)
 		}
 	}, q.got)
@@ -36,8 +37,8 @@ func goBreaks(t *testing.T, b *redisson.Bench) {
 	if !next.do("isHeld").Bool() {
 		t.Error("the unlock of the thread whose lock was broken took the lock from the next one")
 	}
-	if err := l.Break(t.Context(), b.Name, held[0], "again"); !errors.Is(err, driver.ErrGone) {
-		t.Errorf("Break of a hold that is over: %v, want ErrGone", err)
+	if err := store.ForceUnlock(t.Context(), b.Name, held[0], "again"); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("ForceUnlock of a hold that is over: %v, want ErrGone", err)
 	}
 	wantPublished(t, admin, heard, b.Name, 0, "0")
 	next.unlock()

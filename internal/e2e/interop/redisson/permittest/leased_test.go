@@ -145,15 +145,16 @@ func ended(t *testing.T, who string, lease time.Duration, before, after, at time
 
 func strangersRelease(t *testing.T, b *redisson.Bench) {
 	const ttl = 3 * time.Second
-	l := b.Locker(ttl)
+	store := b.Backend(redishold.Options{})
+	l := b.Over(store, ttl)
 	s, j := l.Semaphore(b.Name, 1), java(t, b, "permits", "c49b")
 	j.do("trySetPermits", 1)
 	id := j.Do(j.permit("acquire", "", time.Minute)).Text()
 	if !regexp.MustCompile("^[0-9a-f]{32}$").MatchString(id) {
 		t.Fatalf("id of Java's permit: got %q, want 32 hex digits", id)
 	}
-	holder := wantHolder(t, b, l, id, id)
-	must(t, l.Break(t.Context(), b.Name, holder, "test"))
+	holder := wantHolder(t, b, store, id, id)
+	must(t, store.ForceUnlock(t.Context(), b.Name, holder, "test"))
 	j.want(t, j.permit("tryRelease", id, 0), false)
 	if r := j.Try(j.permit("release", id, 0)); r.Err() == nil {
 		t.Error("Java released a permit that had been broken")
@@ -166,7 +167,7 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 	goes := hex.EncodeToString([]byte(b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1")[0]))
 	number, err := strconv.ParseUint(goes[20:], 16, 64)
 	must(t, err)
-	wantHolder(t, b, l, goes, fmt.Sprintf("%s:%d", b.Admin().String("GET", "holdfast:client:"+goes[:20]), number))
+	wantHolder(t, b, store, goes, fmt.Sprintf("%s:%d", b.Admin().String("GET", "holdfast:client:"+goes[:20]), number))
 	began := time.Now()
 	j.Do(j.permit("release", goes, 0))
 	select {
@@ -186,12 +187,12 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 
 // wantHolder wants the one permit to be known by that id: 16 bytes in Redis, their
 // hex in Java. Inspect tells the owner, which of a permit of Java's is the same hex.
-func wantHolder(t *testing.T, b *redisson.Bench, l *holdfast.Locker, id, owner string) admin.Holder {
+func wantHolder(t *testing.T, b *redisson.Bench, store *redishold.Backend, id, owner string) admin.Holder {
 	t.Helper()
 	if raw := b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1"); len(raw) != 1 || len(raw[0]) != 16 || hex.EncodeToString([]byte(raw[0])) != id {
 		t.Fatalf("ids in Redis: got %q, want the 16 bytes of %s", raw, id)
 	}
-	holders, err := l.Inspect(t.Context(), b.Name)
+	holders, err := store.Inspect(t.Context(), b.Name)
 	if err != nil || len(holders) != 1 || holders[0].Owner != owner {
 		t.Fatalf("Inspect: got %+v and %v, want one permit of %s", holders, err, owner)
 	}

@@ -1,4 +1,4 @@
-package holdfast_test
+package audit_test
 
 import (
 	"bytes"
@@ -15,20 +15,21 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// chronicle is a store that counts how often it is told something, and may not
+// recorder is a store that counts how often it is told something, and may not
 // take it.
-type chronicle struct {
+type recorder struct {
 	*memhold.Backend
-	chapters [][]admin.Entry
-	fail     func() error
+	calls [][]admin.Entry
+	fail  func() error
 }
 
-func (c *chronicle) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
-	c.chapters = append(c.chapters, entries)
+func (c *recorder) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
+	c.calls = append(c.calls, entries)
 	if c.fail != nil {
 		if err := c.fail(); err != nil {
 			return err
@@ -37,15 +38,25 @@ func (c *chronicle) AppendLog(ctx context.Context, by admin.Client, entries []ad
 	return c.Backend.AppendLog(ctx, by, entries)
 }
 
-// told is the history of a store, a word or two for each.
-func told(t *testing.T, l *holdfast.Locker) []string {
+// audited returns a Locker whose events are written to the event log of store.
+func audited(s store, opts *audit.Options) (*holdfast.Locker, *audit.Writer) {
+	w := audit.New(s, opts)
+	return holdfast.New(s, &holdfast.Options{Observe: w.Observe}), w
+}
+
+type store interface {
+	driver.Backend
+	admin.Source
+}
+
+// written is the event log of a store, a word or two for each entry.
+func written(t *testing.T, s admin.Source) []string {
 	t.Helper()
-	list, err := l.History(t.Context(), admin.LogFilter{Past: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []string
-	for _, h := range list {
+	for h, err := range admin.From(s).Log(t.Context(), admin.LogFilter{Past: time.Hour}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		text := string(h.Type) + " " + h.Name
 		for _, d := range []time.Duration{h.Waited, h.HeldFor, h.Left} {
 			if d > 0 {
@@ -63,12 +74,12 @@ func told(t *testing.T, l *holdfast.Locker) []string {
 	return all
 }
 
-func TestHistoryTellsWhatHappens(t *testing.T) {
+func TestWritesWhatHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
-		var seen atomic.Int64
-		a := holdfast.New(store, &holdfast.Options{Note: "a", History: true, Observe: func(context.Context, holdfast.Event) { seen.Add(1) }})
-		b := holdfast.New(store, &holdfast.Options{Note: "b", History: true})
+		w := audit.New(store, &audit.Options{Note: "ops"})
+		a := holdfast.New(store, &holdfast.Options{Note: "a", Observe: w.Observe})
+		b := holdfast.New(store, &holdfast.Options{Note: "b", Observe: w.Observe})
 		began := time.Now()
 		lock, err := a.Lock(t.Context(), "job")
 		if err != nil {
@@ -87,29 +98,28 @@ func TestHistoryTellsWhatHappens(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		holders, err := a.Inspect(t.Context(), "job")
+		records, err := store.Get(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Break(t.Context(), "job", holders[0], "stuck"); err != nil {
+		h := records[0].Holds[0].Holder
+		if err := store.ForceUnlock(t.Context(), "job", h, "stuck"); err != nil {
 			t.Fatal(err)
 		}
+		w.Forced("job", h, "stuck")
 		<-lock.Context(t.Context()).Done()
 		time.Sleep(2 * time.Second)
 		want := []string{
 			"acquired job", "waiting job", "gave-up job 5s", "released job 5s", "acquired job",
 			"forced job stuck", "lost job " + time.Since(began.Add(7*time.Second)).String() + " forced",
 		}
-		got := told(t, a)
+		got := written(t, store)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if seen.Load() == 0 {
-			t.Error("Options.Observe was not called")
-		}
-		list, err := a.History(t.Context(), admin.LogFilter{Past: time.Hour})
+		list, err := store.ReadLog(t.Context(), admin.LogFilter{Past: time.Hour})
 		i := slices.IndexFunc(list, func(h admin.Entry) bool { return h.Type == admin.EntryAcquired && h.Note == "a" })
 		if err != nil || i < 0 || list[i].Kind != admin.KindMutex || list[i].Token == 0 || !list[i].At.Equal(began) {
 			t.Errorf("got %+v and error %v, want the acquire of a at %v", list, err, began)
@@ -118,10 +128,10 @@ func TestHistoryTellsWhatHappens(t *testing.T) {
 }
 
 // Of very much only the number is told; a loss always.
-func TestHistoryIsBounded(t *testing.T) {
+func TestWritesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &chronicle{Backend: memhold.New()}
-		l := holdfast.New(store, &holdfast.Options{History: true})
+		store := &recorder{Backend: memhold.New()}
+		l, _ := audited(store, nil)
 		kept, err := l.Lock(t.Context(), "kept")
 		if err != nil {
 			t.Fatal(err)
@@ -141,27 +151,28 @@ func TestHistoryIsBounded(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(store.chapters) != 1 {
-			t.Fatalf("the store was told %d times, want once", len(store.chapters))
+		if len(store.calls) != 1 {
+			t.Fatalf("the store was told %d times, want once", len(store.calls))
 		}
-		got := store.chapters[0]
+		got := store.calls[0]
 		if n := len(got); n != 102 || got[100].Type != admin.EntryLost || got[101].Type != admin.EntryMissed || got[101].Count != 1001-100 {
 			t.Errorf("got %d happenings, the last are %+v", n, got[max(0, n-2):])
 		}
 	})
 }
 
-func TestDrainTellsTheRest(t *testing.T) {
+func TestFlushWritesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := holdfast.New(memhold.New(), &holdfast.Options{History: true})
+		store := memhold.New()
+		l, w := audited(store, nil)
 		lock, err := l.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(lock.Unlock(), l.Drain(t.Context())); err != nil {
+		if err := errors.Join(lock.Unlock(), l.Drain(t.Context()), w.Flush(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := told(t, l), []string{"acquired job", "released job"}; !slices.Equal(got, want) {
+		if got, want := written(t, store), []string{"acquired job", "released job"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
@@ -169,11 +180,11 @@ func TestDrainTellsTheRest(t *testing.T) {
 
 // A store that does not take what it is told, or panics, costs the history and
 // nothing else; that is said once.
-func TestHistoryThatFails(t *testing.T) {
+func TestWritesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		turn := 0
-		store := &chronicle{Backend: memhold.New(), fail: func() error {
+		store := &recorder{Backend: memhold.New(), fail: func() error {
 			if turn++; turn == 3 {
 				panic("of the store")
 			}
@@ -182,7 +193,7 @@ func TestHistoryThatFails(t *testing.T) {
 			}
 			return nil
 		}}
-		l := holdfast.New(store, &holdfast.Options{History: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		l, _ := audited(store, &audit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 6 {
 			lock, err := l.Lock(t.Context(), "job")
 			if err != nil {
@@ -194,29 +205,71 @@ func TestHistoryThatFails(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
-		if got := strings.Count(log.String(), "history is not kept"); got != 1 || !strings.Contains(log.String(), "panicked") {
+		if got := strings.Count(log.String(), "event log are missing"); got != 1 {
 			t.Errorf("got %d warnings in %s", got, log.String())
 		}
-		if got := told(t, l); len(got) != 4 {
+		if got := written(t, store); len(got) != 4 {
 			t.Errorf("got %q, want what the last two calls told", got)
 		}
 	})
 }
 
-func TestHistoryWhereThereIsNone(t *testing.T) {
-	l := holdfast.New(bare{memhold.New()}, &holdfast.Options{History: true})
-	if _, err := l.TryLock(t.Context(), "job"); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("TryLock: got %v, want ErrUnsupported", err)
-	}
-	l = holdfast.New(bare{memhold.New()}, nil)
-	if _, err := l.History(t.Context(), admin.LogFilter{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("History: got %v, want ErrUnsupported", err)
-	}
+// A store without an event log says so, once, and the locks do not care.
+func TestStoreWithoutALog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := &recorder{Backend: memhold.New(), fail: func() error { return errors.ErrUnsupported }}
+		l, _ := audited(store, &audit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 3 {
+			lock, err := l.TryLock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		synctest.Wait()
+		if got := strings.Count(log.String(), "unsupported"); got != 1 {
+			t.Errorf("got %d warnings, want one: %s", got, log.String())
+		}
+	})
+}
+
+// Each Locker's entries are written as its own, with its Note.
+func TestObservesSeveralLockers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &recorder{Backend: memhold.New()}
+		w := audit.New(store, nil)
+		for _, note := range []string{"a", "b"} {
+			l := holdfast.New(store, &holdfast.Options{Note: note, Observe: w.Observe})
+			lock, err := l.TryLock(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := store.ReadLog(t.Context(), admin.LogFilter{Past: time.Hour})
+		if err != nil || len(list) != 4 || len(store.calls) != 2 {
+			t.Fatalf("got %+v with %d calls and error %v, want two entries of each, with one call", list, len(store.calls), err)
+		}
+		for i, e := range list {
+			if want := []string{"a", "a", "b", "b"}[i]; e.Note != want || e.Client.ID == "" || !strings.HasPrefix(e.Owner, e.Client.ID+":") {
+				t.Errorf("got %+v, want an entry of %s", e, want)
+			}
+		}
+	})
 }
 
 // failing is a store that does not answer renewals and releases while it is down.
 type failing struct {
-	*chronicle
+	*recorder
 	down atomic.Bool
 }
 
@@ -224,24 +277,24 @@ func (f *failing) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 	if f.down.Load() {
 		return nil, errors.New("down")
 	}
-	return f.chronicle.Renew(ctx, cs)
+	return f.recorder.Renew(ctx, cs)
 }
 
 func (f *failing) Release(ctx context.Context, c driver.Claim) error {
 	if f.down.Load() {
 		return errors.New("down")
 	}
-	return f.chronicle.Release(ctx, c)
+	return f.recorder.Release(ctx, c)
 }
 
 func (f *failing) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	return func() (int, error) { return -1, f.Release(ctx, c) }
 }
 
-func TestHistoryTellsOfTrouble(t *testing.T) {
+func TestWritesOfTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &failing{chronicle: &chronicle{Backend: memhold.New()}}
-		l := holdfast.New(store, &holdfast.Options{History: true})
+		store := &failing{recorder: &recorder{Backend: memhold.New()}}
+		l, _ := audited(store, nil)
 		lock, err := l.Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +309,7 @@ func TestHistoryTellsOfTrouble(t *testing.T) {
 		}
 		store.down.Store(false)
 		time.Sleep(time.Minute)
-		got := told(t, l)
+		got := written(t, store)
 		if len(got) != 3 || !strings.HasPrefix(got[1], "renewed-late job ") || !strings.HasPrefix(got[2], "released job ") || !strings.HasSuffix(got[2], " not confirmed") {
 			t.Errorf("got %q, want a late renewal and a release that is not confirmed", got)
 		}
@@ -264,10 +317,10 @@ func TestHistoryTellsOfTrouble(t *testing.T) {
 }
 
 // Ten a second are told for as long as it goes on.
-func TestHistoryGoesOn(t *testing.T) {
+func TestWritesGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &chronicle{Backend: memhold.New()}
-		l := holdfast.New(store, &holdfast.Options{History: true})
+		store := &recorder{Backend: memhold.New()}
+		l, _ := audited(store, nil)
 		const seconds = 60
 		for range seconds * 20 {
 			lock, err := l.Lock(t.Context(), "job")
@@ -282,7 +335,7 @@ func TestHistoryGoesOn(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		common, missed := 0, 0
-		for _, c := range store.chapters {
+		for _, c := range store.calls {
 			for _, h := range c {
 				if missed += h.Count; h.Type != admin.EntryMissed {
 					common++

@@ -1,0 +1,237 @@
+// Package audit writes what happens to the locks of a program to the event log of
+// their store, for people: who waits, acquires, releases, loses or forces a lock.
+// It is an observer of the Locker:
+//
+//	log := audit.New(store, nil)
+//	locker := holdfast.New(store, &holdfast.Options{Observe: log.Observe})
+//	...
+//	err := log.Flush(ctx) // before the program ends, after Drain
+//
+// admin.Console.Log reads the log, and so do `holdfast tail --since` and the
+// dashboard. It is one small call a second while something happens. No lock waits
+// for it, and nothing depends on it: entries of a call that fails are missing.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
+)
+
+const (
+	// every is how often entries are written, and writeLimit bounds one such call.
+	every      = time.Second
+	writeLimit = time.Second
+
+	// So many entries are written at once, and as many a second on average; of the
+	// rest, how many they were. Rare ones have room of their own.
+	most      = 100
+	rareRoom  = 50
+	perSecond = 10
+)
+
+// Options are the settings of a Writer. The zero value is right for most programs.
+type Options struct {
+	// Note says, for people, who ends the holds that are reported with Forced.
+	Note string
+
+	// Logger gets a warning when entries cannot be written, once until they can again.
+	// Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Writer collects entries and writes them once a second: 100 at a time and 10 a
+// second on average at most, besides losses, late renewals and forced holds; beyond
+// that only their number is written. It may observe several Lockers. It has a timer
+// only while there is something to write, so it needs no Close.
+type Writer struct {
+	source  admin.Source
+	options Options
+	writes  background.Group
+
+	mu      sync.Mutex
+	pending []admin.Entry
+	room    float64 // how many more may be written that are not rare
+	counted time.Time
+	missed  int
+	last    admin.Client // whose entry was missed last
+	running bool         // the timer is set, or a write is under way
+	failing bool         // and that was logged
+}
+
+// New returns a Writer to the event log of s. A store without one returns
+// errors.ErrUnsupported to every write; s.AppendLog without entries tells. New does
+// no I/O. It panics if s is nil; opts may be nil.
+func New(s admin.Source, opts *Options) *Writer {
+	if s == nil {
+		panic("audit: New called with a nil Source")
+	}
+	w := &Writer{source: s, room: most}
+	if opts != nil {
+		w.options = *opts
+	}
+	if w.options.Logger == nil {
+		w.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	return w
+}
+
+// Observe takes in an event, for holdfast.Options.Observe. It returns at once.
+func (w *Writer) Observe(_ context.Context, e holdfast.Event) {
+	if entry, ok := entryOf(e); ok {
+		entry.Client = admin.Client{ID: e.Client, Note: e.Note}
+		w.add(entry)
+	}
+}
+
+// Forced takes in that this program ended the hold h of name, for the reason given;
+// see admin.Console.ForceUnlock.
+func (w *Writer) Forced(name string, h admin.Holder, reason string) {
+	w.add(admin.Entry{
+		Type: admin.EntryForced, Name: name, Owner: h.Owner, Reason: reason, Client: admin.Client{Note: w.options.Note},
+	})
+}
+
+// Flush writes what has been taken in, and returns when it and what was under way
+// has been tried, or ctx's error.
+func (w *Writer) Flush(ctx context.Context) error {
+	w.writes.Go(w.write)
+	return w.writes.Wait(ctx)
+}
+
+// entryOf returns the entry about an event, if people want to know of that.
+func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
+	entry = admin.Entry{Name: e.Name, Token: e.Token, Owner: e.Owner}
+	switch {
+	case e.Kind == holdfast.EventWait:
+		entry.Type = admin.EntryWaiting
+	case e.Kind == holdfast.EventAcquire && e.Err == nil:
+		entry.Type, entry.Waited = admin.EntryAcquired, e.Waited
+	case e.Kind == holdfast.EventAcquire && e.Blocked:
+		entry.Type, entry.Waited = admin.EntryGaveUp, e.Waited
+	case e.Kind == holdfast.EventRenew && e.Late:
+		entry.Type, entry.Left = admin.EntryRenewedLate, e.Left
+	case e.Kind == holdfast.EventRelease && e.Err == nil:
+		entry.Type, entry.HeldFor = admin.EntryReleased, e.Held
+	case e.Kind == holdfast.EventRelease && !errors.Is(e.Err, holdfast.ErrLost): // which EventLoss reports
+		entry.Type, entry.HeldFor, entry.Reason = admin.EntryReleased, e.Held, "not confirmed"
+	case e.Kind == holdfast.EventLoss:
+		entry.Type, entry.HeldFor, entry.Reason = admin.EntryLost, e.Held, string(e.Reason)
+	default:
+		return entry, false
+	}
+	switch e.Lock {
+	case "mutex":
+		entry.Kind = admin.KindMutex
+	case "fair":
+		entry.Kind = admin.KindFair
+	case "read":
+		entry.Kind, entry.Mode = admin.KindReadWrite, driver.Shared
+	case "write":
+		entry.Kind = admin.KindReadWrite
+	case "semaphore":
+		entry.Kind, entry.Mode = admin.KindSemaphore, driver.Permit
+	}
+	return entry, true
+}
+
+// add takes entry in, if there is room.
+func (w *Writer) add(entry admin.Entry) {
+	entry.At = time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fits(entry) {
+		w.pending = append(w.pending, entry)
+	} else {
+		w.missed++
+		w.last = entry.Client
+	}
+	if !w.running {
+		w.running = true
+		w.later()
+	}
+}
+
+// fits takes the room for entry, if there is any. The mutex is held.
+func (w *Writer) fits(entry admin.Entry) bool {
+	if entry.Type.Rare() {
+		return len(w.pending) < most+rareRoom
+	}
+	w.room = min(most, w.room+entry.At.Sub(w.counted).Seconds()*perSecond)
+	w.counted = entry.At
+	if w.room < 1 {
+		return false
+	}
+	w.room--
+	return true
+}
+
+func (w *Writer) later() {
+	time.AfterFunc(every, func() { w.writes.Go(w.turn) })
+}
+
+// turn writes what was collected, and comes again for what has happened meanwhile.
+func (w *Writer) turn() {
+	w.write()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running = len(w.pending)+w.missed > 0; w.running {
+		w.later()
+	}
+}
+
+// write sends what was collected to the store, with one call for each client.
+func (w *Writer) write() {
+	for entries := w.take(); len(entries) > 0; {
+		by := entries[0].Client
+		other := func(e admin.Entry) bool { return e.Client != by }
+		own := slices.DeleteFunc(slices.Clone(entries), other)
+		entries = slices.DeleteFunc(entries, func(e admin.Entry) bool { return !other(e) })
+		w.note(w.append(by, own))
+	}
+}
+
+// take takes what was collected.
+func (w *Writer) take() []admin.Entry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	entries := w.pending
+	if w.missed > 0 {
+		entries = append(entries, admin.Entry{Type: admin.EntryMissed, At: time.Now(), Count: w.missed, Client: w.last})
+	}
+	w.pending, w.missed = nil, 0
+	return entries
+}
+
+// append makes one call of the store, whose panic is no lock's trouble.
+func (w *Writer) append(by admin.Client, entries []admin.Entry) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the store panicked: %v", p)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+	defer cancel()
+	return w.source.AppendLog(ctx, by, entries)
+}
+
+// note logs once that the event log has a hole, until it goes on. The log may be
+// slow, and those who lock and unlock take the mutex.
+func (w *Writer) note(err error) {
+	w.mu.Lock()
+	first := err != nil && !w.failing
+	w.failing = err != nil
+	w.mu.Unlock()
+	if first {
+		w.options.Logger.Warn("entries of the event log are missing", "backend", w.source.Info().Name, "err", err)
+	}
+}

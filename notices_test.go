@@ -1,0 +1,190 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// bare is a store that can do nothing beyond locks.
+type bare struct{ driver.Backend }
+
+// notifying is a store that sends notices, to the one who listens.
+type notifying struct {
+	*memhold.Backend
+	owners    chan string
+	calls     atomic.Int64
+	listening atomic.Int64
+	err       error // refuses to listen
+}
+
+func (b *notifying) Notify(ctx context.Context, _ string, hint func(string)) error {
+	b.calls.Add(1)
+	b.listening.Add(1)
+	defer b.listening.Add(-1)
+	if b.err != nil {
+		return b.err
+	}
+	for {
+		select {
+		case owner := <-b.owners:
+			hint(owner)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// A notice makes the Locker renew at once; it proves nothing by itself.
+func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &notifying{Backend: memhold.New(), owners: make(chan string)}
+		l := holdfast.New(store, &holdfast.Options{TTL: time.Hour})
+		k := mustLock(t, l, "a")
+		time.Sleep(30 * time.Minute)
+		h := holders(t, store, "a")[0]
+		store.owners <- h.Owner
+		store.owners <- "somebody else"
+		time.Sleep(time.Second)
+		if err := k.Err(); err != nil {
+			t.Errorf("after a false notice: got %v, want it held", err)
+		}
+		if err := store.ForceUnlock(t.Context(), "a", h, "maintenance"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := k.Err(); err != nil {
+			t.Errorf("before the notice: got %v, want nothing known yet", err)
+		}
+		store.owners <- h.Owner
+		time.Sleep(time.Second)
+		var lost *holdfast.LostError
+		if err := k.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced {
+			t.Errorf("after the notice: got %v, want it forced", err)
+		}
+		synctest.Wait()
+		if n := store.listening.Load(); n != 0 {
+			t.Errorf("%d still listen after the last lock was lost", n)
+		}
+	})
+}
+
+// Locks that are held for less than a heartbeat do not listen; others listen once for
+// all of them, until the last is released.
+func TestShortLocksDoNotListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &notifying{Backend: memhold.New(), owners: make(chan string)}
+		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second})
+		for range 20 {
+			k := mustLock(t, l, "short")
+			time.Sleep(heartbeat / 2)
+			mustUnlock(t, k)
+		}
+		if n := store.calls.Load(); n != 0 {
+			t.Errorf("%d calls for short locks, want none", n)
+		}
+		for round := range int64(2) {
+			k, second := mustLock(t, l, "long"), mustLock(t, l, "other")
+			time.Sleep(time.Minute)
+			if calls, n := store.calls.Load(), store.listening.Load(); calls != round+1 || n != 1 {
+				t.Errorf("%d calls, %d listen; want %d and 1", calls, n, round+1)
+			}
+			mustUnlock(t, second)
+			synctest.Wait()
+			if n := store.listening.Load(); n != 1 {
+				t.Errorf("%d listen while a lock is held, want 1", n)
+			}
+			mustUnlock(t, k)
+			if err := l.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := store.listening.Load(); n != 0 {
+				t.Errorf("%d listen after Drain, want none", n)
+			}
+		}
+	})
+}
+
+// A store that refuses costs one debug line, and is not asked again; one that fails
+// is.
+func TestNoticesThatAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		most int64
+	}{
+		{driver.ErrRefused, 1},
+		{errors.ErrUnsupported, 1},
+		{errors.New("cut off"), 40},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			store := &notifying{Backend: memhold.New(), err: c.err}
+			l := holdfast.New(store, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+			k := mustLock(t, l, "a")
+			time.Sleep(time.Minute)
+			mustUnlock(t, k)
+			time.Sleep(time.Minute)
+			if n := store.calls.Load(); n > c.most || c.most > 1 && n < 20 {
+				t.Errorf("%v: %d calls, want about %d", c.err, n, c.most)
+			}
+			if n := strings.Count(log.String(), "forced unlock is noticed"); n != 1 {
+				t.Errorf("%v: %d lines, want one", c.err, n)
+			}
+		})
+	}
+}
+
+// claims notes what is written about a client.
+type claims struct {
+	*memhold.Backend
+	seen    []driver.Claim
+	reports int
+}
+
+func (c *claims) Try(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
+	c.seen = append(c.seen, claim)
+	return c.Backend.Try(ctx, claim)
+}
+
+func (c *claims) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	c.seen = append(c.seen, cs...)
+	return c.Backend.Renew(ctx, cs)
+}
+
+func (c *claims) Report(context.Context, driver.Report) error {
+	c.reports++
+	return nil
+}
+
+func TestAnonymous(t *testing.T) {
+	for _, note := range []string{"", "batch job"} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &claims{Backend: memhold.New()}
+			l := holdfast.New(store, &holdfast.Options{Anonymous: true, Note: note})
+			k := mustLock(t, l, "a")
+			time.Sleep(time.Minute)
+			mustUnlock(t, k)
+			if store.reports != 0 {
+				t.Errorf("%d reports of presence, want none", store.reports)
+			}
+			if len(store.seen) < 3 {
+				t.Fatalf("%d claims, want a try and renewals", len(store.seen))
+			}
+			for _, c := range store.seen {
+				if !c.Anonymous || c.Note != note {
+					t.Errorf("got a claim with Anonymous %v and note %q, want note %q", c.Anonymous, c.Note, note)
+				}
+			}
+		})
+	}
+}
