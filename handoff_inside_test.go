@@ -65,14 +65,14 @@ func (c *crew) unlock(k *Lock) {
 // owner returns who has it in the store.
 func (c *crew) owner() string {
 	c.t.Helper()
-	hs, err := c.store.Inspect(context.Background(), "job")
-	if err != nil || len(hs) > 1 {
-		c.t.Fatalf("in the store: %+v, %v", hs, err)
+	records, err := c.store.Get(context.Background(), "job")
+	if err != nil || records[0].Holders > 1 {
+		c.t.Fatalf("in the store: %+v, %v", records, err)
 	}
-	if len(hs) == 0 {
+	if records[0].Holders == 0 {
 		return ""
 	}
-	return hs[0].Owner
+	return records[0].Holds[0].Owner
 }
 
 // stuck gives a lock a context whose end takes until release is called.

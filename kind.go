@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -63,20 +62,6 @@ func (k kind) mode() driver.Mode {
 		return driver.Permit
 	default:
 		return driver.Exclusive
-	}
-}
-
-// shown is what people see a kind as.
-func (k kind) shown() admin.Kind {
-	switch k {
-	case fair:
-		return admin.KindFair
-	case reader, writer:
-		return admin.KindReadWrite
-	case permit:
-		return admin.KindSemaphore
-	default:
-		return admin.KindMutex
 	}
 }
 

@@ -81,7 +81,7 @@ func namesOf(t *testing.T, kind, otherKind uint8, name, other string) {
 	if err := first.Unlock(); err != nil {
 		t.Error(err)
 	}
-	if hs, err := store.Inspect(t.Context(), name); err != nil || len(hs) != 0 {
+	if hs, err := store.Get(t.Context(), name); err != nil || hs[0].Holders != 0 {
 		t.Errorf("%q after Unlock: got %v and error %v, want none", name, hs, err)
 	}
 }

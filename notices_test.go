@@ -16,9 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// bare is a store that can do nothing beyond locks.
-type bare struct{ driver.Backend }
-
 // notifying is a store that sends notices, to the one who listens.
 type notifying struct {
 	*memhold.Backend

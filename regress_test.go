@@ -164,8 +164,8 @@ func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
 		l, other := New(store, nil), New(store, nil)
 		ctx := WithOwner(t.Context())
 		lock, _ := l.Lock(ctx, "job")
-		hs, _ := store.Inspect(ctx, "job")
-		if err := store.ForceUnlock(ctx, "job", hs[0], "x"); err != nil {
+		records, _ := store.Get(ctx, "job")
+		if err := store.ForceUnlock(ctx, "job", records[0].Holds[0].Holder, "x"); err != nil {
 			t.Fatal(err)
 		}
 		o, err := other.Lock(t.Context(), "job")
@@ -229,9 +229,9 @@ func TestLoweredCountIsRecordedLater(t *testing.T) {
 		}
 		store.change(func() { store.renew = nil })
 		time.Sleep(15 * time.Second)
-		hs, _ := store.Inspect(ctx, "job")
-		if hs[0].Holds != 1 {
-			t.Errorf("count in the store: %d, want 1", hs[0].Holds)
+		records, _ := store.Get(ctx, "job")
+		if records[0].Holds[0].Holds != 1 {
+			t.Errorf("count in the store: %d, want 1", records[0].Holds[0].Holds)
 		}
 		_ = lock.Unlock()
 	})

@@ -54,12 +54,12 @@ func mustRelease(t *testing.T, b *Backend, c driver.Claim) {
 // owners returns who holds "job".
 func owners(t *testing.T, b *Backend) []string {
 	t.Helper()
-	hs, err := b.Inspect(t.Context(), "job")
+	records, err := b.Get(t.Context(), "job")
 	if err != nil {
-		t.Fatalf("Inspect: got %v, want nil", err)
+		t.Fatalf("Get: got %v, want nil", err)
 	}
 	var all []string
-	for _, h := range hs {
+	for _, h := range records[0].Holds {
 		all = append(all, h.Owner)
 	}
 	return all

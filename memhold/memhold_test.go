@@ -264,13 +264,13 @@ func TestEndedContextIsNotSent(t *testing.T) {
 	cancel()
 	_, tryErr := b.Try(ctx, claim("a"))
 	_, renewErr := b.Renew(ctx, []driver.Claim{claim("a")})
-	_, inspectErr := b.Inspect(ctx, "job")
+	_, getErr := b.Get(ctx, "job")
 	for what, err := range map[string]error{
 		"Try":     tryErr,
 		"Renew":   renewErr,
 		"Release": b.Release(ctx, claim("a")),
-		"Inspect": inspectErr,
-		"Break":   b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, ""),
+		"Get":     getErr,
+		"Force":   b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, ""),
 	} {
 		if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want ErrNotSent and context.Canceled", what, err)

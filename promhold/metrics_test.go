@@ -376,11 +376,11 @@ func lockOnce(t *testing.T, locker *holdfast.Locker, name string) {
 
 func breakLock(t *testing.T, store *memhold.Backend, name string) {
 	t.Helper()
-	holders, err := store.Inspect(t.Context(), name)
-	if err == nil && len(holders) == 1 {
-		err = store.ForceUnlock(t.Context(), name, holders[0], "test")
+	records, err := store.Get(t.Context(), name)
+	if err == nil && records[0].Holders == 1 {
+		err = store.ForceUnlock(t.Context(), name, records[0].Holds[0].Holder, "test")
 	}
-	if err != nil || len(holders) != 1 {
-		t.Fatalf("got holders %v, error %v, want one holder to break", holders, err)
+	if err != nil || records[0].Holders != 1 {
+		t.Fatalf("got %v, error %v, want one hold to end", records, err)
 	}
 }

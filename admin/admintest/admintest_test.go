@@ -208,7 +208,7 @@ func bugs() []bug {
 		}},
 		{"ends a hold without a reason", []string{"ForceUnlock/EndsTheHold"}, func(m *mutant) {
 			m.force = func(ctx context.Context, name string, h admin.Holder, _ string) error {
-				return m.Backend.Release(ctx, driver.Claim{Name: name, Owner: h.Owner})
+				return m.Release(ctx, driver.Claim{Name: name, Owner: h.Owner})
 			}
 		}},
 		{"calls every end forced", []string{"ForceUnlock/IsRemembered"}, func(m *mutant) {

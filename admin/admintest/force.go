@@ -85,14 +85,14 @@ func forceUnlockEndsThatHoldOnly(p *probe) {
 
 func forceUnlockIsRemembered(p *probe) {
 	base := p.name
-	forced, released := p.claim(), driver.Claim{}
+	forced := p.claim()
 	p.grant(forced, "of a free name")
 	h := p.hold(forced, "of a held name").Holder
 	if err := p.store.ForceUnlock(p.ctx, base, h, reason); err != nil {
 		p.Fatalf("ForceUnlock of a hold: got error %v, want nil", err)
 	}
 	p.name = base + " released"
-	released = p.claim()
+	released := p.claim()
 	p.grant(released, "of a free name")
 	p.release(released)
 	ended := []admin.Ended{{Name: released.Name, Owner: released.Owner}, {Name: base, Owner: forced.Owner}}

@@ -172,7 +172,7 @@ func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	if len(r.Holds) != n || r.Holders != n || len(owners) != n {
 		p.Fatalf("Get %s: got %+v, want %d holds", when, r, n)
 	}
-	if r.Kind != kind && !(kind == admin.KindMutex && (r.Kind == admin.KindPlain || r.Kind == admin.KindTimestamp)) {
+	if bare := r.Kind == admin.KindPlain || r.Kind == admin.KindTimestamp; r.Kind != kind && (!bare || kind != admin.KindMutex) {
 		p.Errorf("Get %s: got kind %q, want %q", when, r.Kind, kind)
 	}
 	return r.Holds

@@ -87,8 +87,8 @@ func TestHoldInterruptedByTheGrant(t *testing.T) {
 	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.code != 143 || out.Len() != 0 {
 		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
 	}
-	if holders, err := store.Inspect(t.Context(), "job"); err != nil || len(holders) != 0 {
-		t.Errorf("got holders %v, %v", holders, err)
+	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {
+		t.Errorf("got %v, %v", records, err)
 	}
 }
 

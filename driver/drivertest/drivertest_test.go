@@ -175,7 +175,7 @@ func tryBugs() []bug {
 		}},
 		{"refuses the holder's repeated try", []string{"TryIsIdempotentByOwner"}, func(m *mutant) {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-				if hs, _ := m.Backend.Inspect(ctx, c.Name); len(hs) == 1 {
+				if hs := m.holds(ctx, c.Name); len(hs) == 1 {
 					return driver.Outcome{RetryAfter: hs[0].Remaining}, nil
 				}
 				return m.Backend.Try(ctx, c)

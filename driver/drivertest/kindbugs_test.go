@@ -42,7 +42,7 @@ func sharedBugs() []bug {
 		})},
 		{"keeps dead readers while others live", []string{"Shared/ReadersExpireOneByOne"}, func(m *mutant) {
 			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
-				hs, _ := m.Backend.Inspect(ctx, c.Name)
+				hs := m.holds(ctx, c.Name)
 				for _, h := range hs {
 					m.rightRenew(ctx, driver.Claim{Name: c.Name, Owner: h.Owner, TTL: c.TTL})
 				}
@@ -70,7 +70,7 @@ func sharedBugs() []bug {
 				if _, err := m.Backend.Waiter(c).Wait(ctx, last); err != nil {
 					return err
 				}
-				if hs, _ := m.Backend.Inspect(ctx, c.Name); len(hs) > 0 {
+				if hs := m.holds(ctx, c.Name); len(hs) > 0 {
 					<-ctx.Done()
 				}
 				return ctx.Err()
@@ -216,7 +216,7 @@ func fairBugs() []bug {
 		}},
 		{"keeps those who gave up in the queue", []string{"Fair/GiveUpLeavesTheQueue", "Fair/WakesTheFirst"}, func(m *mutant) {
 			m.release = func(ctx context.Context, c driver.Claim) error {
-				hs, _ := m.Backend.Inspect(ctx, c.Name)
+				hs := m.holds(ctx, c.Name)
 				for _, h := range hs {
 					if h.Owner == c.Owner {
 						return m.Backend.Release(ctx, c)

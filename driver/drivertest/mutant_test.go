@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -148,9 +149,18 @@ func (m *mutant) rightRenew(ctx context.Context, c driver.Claim) driver.Renewal 
 	return answers[0]
 }
 
+// holds returns the holds of name.
+func (m *mutant) holds(ctx context.Context, name string) []admin.Hold {
+	records, err := m.Get(ctx, name)
+	if err != nil {
+		return nil
+	}
+	return records[0].Holds
+}
+
 // asHolder returns c in the name of whoever holds its name.
 func (m *mutant) asHolder(ctx context.Context, c driver.Claim) driver.Claim {
-	if hs, err := m.Backend.Inspect(ctx, c.Name); err == nil && len(hs) == 1 {
+	if hs := m.holds(ctx, c.Name); len(hs) == 1 {
 		c.Owner = hs[0].Owner
 	}
 	return c

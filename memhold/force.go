@@ -9,31 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Inspect returns the holders of name, in the order in which they came, or none.
-func (b *Backend) Inspect(ctx context.Context, name string) ([]admin.Holder, error) {
-	if err := ended(ctx); err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.begin()
-
-	e := b.live(name, now)
-	if e == nil {
-		return nil, nil
-	}
-	var hs []admin.Holder
-	for _, g := range e.grants {
-		hs = append(hs, admin.Holder{
-			Owner:     g.owner,
-			Note:      g.note,
-			Holds:     g.holds,
-			Remaining: g.expires.Sub(now),
-		})
-	}
-	return hs, nil
-}
-
 // ForceUnlock ends the grant of h.Owner on name and wakes those who wait for it. Until
 // its lease would have ended, and for at least 5 s, the owner's Renew and
 // Release answer driver.Forced, with why in the detail. If h.Owner does not hold
