@@ -239,7 +239,6 @@ func entries(l *holdfast.Locker, c *admin.Console, name string) map[string]func(
 			_, err := holdfast.LockAll(ctx, l.Mutex(name))
 			return err
 		},
-		"Get": func(ctx context.Context) error { _, err := c.Get(ctx, name); return err },
 		"ForceUnlock": func(ctx context.Context) error {
 			return c.ForceUnlock(ctx, name, admin.Holder{Owner: "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:1", Holds: 1}, "test")
 		},
