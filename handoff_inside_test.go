@@ -380,3 +380,22 @@ func useAgain(t *testing.T, c *crew) {
 		t.Errorf("%d queues are left, held by %q", n, owner)
 	}
 }
+
+// Who does not wait learns what the head of the queue was told by the store.
+func TestTryLockLearnsWhatTheHeadHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, nil)
+		held, err := New(c.store, &Options{Note: "elsewhere"}).Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.enter()
+		_, err = c.l.TryLock(t.Context(), "job")
+		var busy *BusyError
+		if !errors.As(err, &busy) || busy.Holder != "elsewhere" || busy.Remaining == 0 {
+			t.Errorf("got %+v (%v), want the holder that the head waits for", busy, err)
+		}
+		c.unlock(held)
+		c.unlock(<-c.got)
+	})
+}
