@@ -5,20 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// notices has the store notify this client of forced unlocks, so that a holder
-// learns of one in a round trip and not with its next renewal. It listens from when a
-// hold is older than a heartbeat until nothing is held: a short lock does not pay for
-// it. Nothing depends
-// on it: a hold whose notice is lost ends with its next renewal.
+// notices has the store notify this client of forced unlocks, so that a holder learns
+// of one in a round trip and not with its next renewal. It listens from when a hold is
+// older than a heartbeat until nothing is held: a short lock does not pay for it.
+// Nothing depends on it: a hold whose notice is lost ends with its next renewal.
+//
+// Lock order: notices.mu before the mutex of Locker.renewals.
 type notices struct {
 	locker *Locker
 	store  driver.Notifier // nil if the store sends none
+
+	listening atomic.Bool // stop is not nil
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // nil while nobody listens
@@ -33,19 +37,9 @@ func (n *notices) init(l *Locker) {
 
 // start listens, unless somebody does, or nothing is held any more.
 func (n *notices) start() {
-	if n.store == nil {
-		return
-	}
-	n.listenOnce()
-	if n.locker.renewals.Find(func(renew.Item) bool { return true }) == nil {
-		n.end() // what was held has left before
-	}
-}
-
-func (n *notices) listenOnce() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stop != nil || n.useless {
+	if n.store == nil || n.stop != nil || n.useless {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,19 +48,39 @@ func (n *notices) listenOnce() {
 		cancel()
 		n.locker.background.Go(func() { <-done })
 	}
+	n.listening.Store(true)
+	if n.idle() { // what is removed from now on calls end, and that waits
+		n.endNow()
+	}
 	go func() {
 		defer close(done)
 		n.listen(ctx)
 	}()
 }
 
-// end has nobody listen any more: nothing is held.
+// end has nobody listen any more, if nothing is held.
 func (n *notices) end() {
+	if !n.listening.Load() {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.idle() {
+		n.endNow()
+	}
+}
+
+// idle reports whether nothing is held.
+func (n *notices) idle() bool {
+	return n.locker.renewals.Find(func(renew.Item) bool { return true }) == nil
+}
+
+// endNow has nobody listen any more. The mutex is held.
+func (n *notices) endNow() {
 	if n.stop != nil {
 		n.stop()
 		n.stop = nil
+		n.listening.Store(false)
 	}
 }
 

@@ -72,14 +72,14 @@ type Claim struct {
 	Fair      bool // first come, first served, over all processes
 	ReadWrite bool // the name is a read-write lock, of which Mode says the side
 
-	// Beside is the owner of an exclusive hold on the same read-write lock, by
-	// the same caller: a Shared claim is granted beside it, and not kept out.
-	Beside string
-
 	// NoQueue says that nobody is going to wait for the claim: a Try that is not
 	// granted keeps no place for it in a queue of the store. The claims of a TryAll
 	// have it set.
 	NoQueue bool
+
+	// Beside is the owner of an exclusive hold on the same read-write lock, by
+	// the same caller: a Shared claim is granted beside it, and not kept out.
+	Beside string
 
 	TTL    time.Duration // how long the store keeps the grant without a renewal
 	Holds  int           // the hold count to record, for stores that show one; at least 1
@@ -98,6 +98,7 @@ type Claim struct {
 // Outcome is the answer to a Try.
 type Outcome struct {
 	Granted bool
+	Queued  bool // not granted: the store keeps a place for the claim, until Release
 
 	Token    uint64        // granted: the first of Claim.Tokens, larger for every later grant; 0 if the store has none
 	ValidFor time.Duration // granted: a lower bound of the lease, counted from the start of the call
@@ -107,7 +108,6 @@ type Outcome struct {
 	Holder     string        // not granted: who holds the name, for people; "" if unknown
 	Held       time.Duration // not granted: for how long that holder has held it; 0 if unknown
 	Ahead      any           // not granted: what the store saw; given back to Waiter.Wait
-	Queued     bool          // not granted: the store keeps a place for the claim, until Release
 }
 
 // Renewal is the answer to one claim of a Renew.

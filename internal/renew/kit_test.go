@@ -128,6 +128,7 @@ type kit struct {
 	reports []Report
 	calls   []Call
 	ticks   int
+	idles   int // how often the last item left
 	quiet   bool
 	slow    time.Duration // how long each report of a renewal takes
 }
@@ -151,6 +152,7 @@ func newKit(length time.Duration) *kit {
 			k.change(func() { k.reports = append(k.reports, r) })
 		},
 		Ticked: func() { k.change(func() { k.ticks++ }) },
+		Idle:   func() { k.change(func() { k.idles++ }) },
 	})
 	return k
 }

@@ -200,6 +200,9 @@ func TestTickedWhileThereAreItems(t *testing.T) {
 		time.Sleep(time.Minute)
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		if k.idles == 0 {
+			t.Error("nobody heard that the last item left")
+		}
 		if k.ticks > 0 {
 			t.Errorf("%d ticks without an item", k.ticks)
 		}

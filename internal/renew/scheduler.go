@@ -45,8 +45,7 @@ type Config struct {
 	// Ticked is called again and again while there are items, each TickMost at least. It
 	// must be quick.
 	Ticked func()
-	// Idle is called when the last item has left, if it is not nil. It must be quick,
-	// and must not call the Scheduler.
+	// Idle is called when the last item has left. It must be quick.
 	Idle func()
 }
 
@@ -102,24 +101,24 @@ func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixe
 
 // Remove drops an item that is over. A call that carries it may still be under way.
 func (s *Scheduler) Remove(i Item) {
+	if s.remove(i) {
+		s.Idle()
+	}
+}
+
+// remove reports whether it took out the last item.
+func (s *Scheduler) remove(i Item) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := i.Entry()
 	if e.place == 0 {
-		return
+		return false
 	}
 	heap.Remove(&s.items, int(e.place-1))
-	s.idle()
 	if e.batch != nil {
 		e.batch.leave()
 	}
-}
-
-// idle says that the last item has left, if so. The mutex is held.
-func (s *Scheduler) idle() {
-	if len(s.items) == 0 && s.Idle != nil {
-		s.Idle()
-	}
+	return len(s.items) == 0
 }
 
 // Hurry makes the renewal of an item due now.

@@ -36,6 +36,8 @@ func (s *Scheduler) tick() {
 	}
 	if more {
 		s.Ticked()
+	} else {
+		s.Idle()
 	}
 	for _, o := range over {
 		o.item.Expired(o.last)
@@ -65,7 +67,6 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 		switch {
 		case now.Mono >= until:
 			heap.Pop(&s.items)
-			s.idle()
 			over = append(over, expired{i, e.trouble()})
 			if e.batch != nil {
 				e.batch.leave()
