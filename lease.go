@@ -169,13 +169,6 @@ func (l *lease) once() bool {
 	return first
 }
 
-// current returns the hold that has the lease, or had it last.
-func (l *lease) current() *hold {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.holder
-}
-
 // errSuspended says that the wall clock ran ahead of the monotonic clock.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
 

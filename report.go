@@ -22,9 +22,6 @@ const (
 	// So many holds and waits are told, the oldest of them.
 	reportHolds = 64
 	reportWaits = 32
-	// lookChunk is how many leases are looked at before those who lock
-	// and unlock may go on.
-	lookChunk = 512
 )
 
 // reports tells the store, for people, what is held and waited for. It looks at
