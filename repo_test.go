@@ -25,6 +25,7 @@ func TestRepository(t *testing.T) {
 	}
 	for name, check := range map[string]func(*testing.T, *repository){
 		"RootIsStandardLibraryOnly":  rootIsStandardLibraryOnly,
+		"ImportsPointDown":           importsPointDown,
 		"EverythingIsDocumented":     everythingIsDocumented,
 		"NoStateOutsideOfValues":     noStateOutsideOfValues,
 		"ScriptsHaveHeaders":         scriptsHaveHeaders,

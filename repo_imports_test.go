@@ -1,0 +1,82 @@
+package holdfast_test
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// arrows says which packages of the repository a package of the root module imports:
+// the whole map, so that a new arrow is a decision. Each package stands below those
+// that it may import.
+func arrows() []arrow {
+	return []arrow{
+		{"driver", nil},
+		{"fence", nil},
+		{"internal/background", nil},
+		{"internal/clock", nil},
+		{"internal/deadline", nil},
+		{"internal/queue", nil},
+		{"internal/retry", []string{"driver", "internal/deadline"}},
+		{"internal/renew", []string{"driver", "internal/clock", "internal/deadline", "internal/retry"}},
+		{"admin", []string{"driver"}},
+		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
+		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline"}},
+		{"redishold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
+		{"redishold/internal/adapter", []string{"driver", "redishold", "internal/deadline"}},
+		{"redishold/doctor", []string{"driver", "admin", "redishold"}},
+		{".", []string{"driver", "internal/background", "internal/clock", "internal/deadline", "internal/queue", "internal/renew", "internal/retry"}},
+		{"internal/meter", []string{".", "driver"}},
+		{"audit", []string{".", "admin", "driver", "internal/background"}},
+		{"dash", []string{".", "admin", "driver"}},
+		{"driver/drivertest", []string{"driver"}},
+		{"admin/admintest", []string{"driver", "admin"}},
+	}
+}
+
+type arrow struct {
+	from string
+	to   []string
+}
+
+// importsPointDown: what a store needs, it has without the core; the core has no word
+// of those who look; and nothing below the root knows it.
+func importsPointDown(t *testing.T, r *repository) {
+	allowed, seen := map[string][]string{}, []string{}
+	for _, a := range arrows() {
+		for _, to := range a.to {
+			if !slices.Contains(seen, to) {
+				t.Errorf("arrows: %s may import %s, which does not stand above it", a.from, to)
+			}
+		}
+		allowed[a.from], seen = a.to, append(seen, a.from)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.code)) {
+		from := path.Dir(name)
+		if strings.HasSuffix(name, "_test.go") || r.moduleOf(name) != "." {
+			continue
+		}
+		may, known := allowed[from]
+		if !known {
+			t.Errorf("%s: package %s has no place in arrows", name, from)
+			continue
+		}
+		for _, spec := range r.code[name].Imports {
+			to, _ := strconv.Unquote(spec.Path.Value)
+			if to, ours := within(to, r.modules["."].path); ours && !slices.Contains(may, to) {
+				t.Errorf("%s imports %s, which is not among the arrows of %s", name, to, from)
+			}
+		}
+	}
+}
+
+// within returns the folder of a package of a module, "." for its root.
+func within(pkg, module string) (folder string, ours bool) {
+	if pkg == module {
+		return ".", true
+	}
+	return strings.CutPrefix(pkg, module+"/")
+}
