@@ -58,7 +58,7 @@ func TestErrorsAreNoLocks(t *testing.T) {
 		{"refused", fmt.Errorf("%w: NOPERM", driver.ErrRefused), 1},
 		{"mismatch", fmt.Errorf("%w: a list", driver.ErrMismatch), 1},
 		{"unknown", errReset, 3},
-		{"not sent", fmt.Errorf("%w: connection refused", driver.ErrNotSent), 3},
+		{"not sent", fmt.Errorf("%w: connection refused", driver.ErrNotExecuted), 3},
 		{"end of file", io.EOF, 3},
 	}
 	for _, tt := range tests {
@@ -70,7 +70,7 @@ func TestErrorsAreNoLocks(t *testing.T) {
 					if _, err := store.Backend.Try(ctx, c); err != nil {
 						return driver.Outcome{}, err
 					}
-					if errors.Is(tt.err, driver.ErrNotSent) || errors.Is(tt.err, driver.ErrMismatch) {
+					if errors.Is(tt.err, driver.ErrNotExecuted) || errors.Is(tt.err, driver.ErrMismatch) {
 						_ = store.Backend.Release(ctx, c)
 					}
 					return driver.Outcome{}, tt.err
@@ -96,13 +96,13 @@ func TestLockWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		l := holdfast.New(store, nil)
-		down := fmt.Errorf("%w: connection refused", driver.ErrNotSent)
+		down := fmt.Errorf("%w: connection refused", driver.ErrNotExecuted)
 		store.try = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, down }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
 		_, err := l.Lock(ctx, "job")
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotSent) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotExecuted) {
 			t.Errorf("got %v, want the context's error and the store's", err)
 		}
 		between(t, "waited", time.Since(start), time.Minute, time.Minute)

@@ -218,7 +218,7 @@ func TestStoreInTroubleIsNotStormed(t *testing.T) {
 					return store.Backend.Try(ctx, c)
 				}
 				tries.Add(1)
-				return driver.Outcome{}, driver.ErrNotSent
+				return driver.Outcome{}, driver.ErrNotExecuted
 			}
 		})
 		_ = held.Unlock()

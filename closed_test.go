@@ -14,7 +14,7 @@ import (
 
 // close makes a store answer as one does whose client the program has closed.
 func (f *faulty) close() {
-	closed := fmt.Errorf("%w: %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotSent)
+	closed := fmt.Errorf("%w: %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted)
 	f.change(func() {
 		f.try = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, closed }
 		f.release = func(context.Context, driver.Claim) error { return closed }

@@ -126,7 +126,7 @@ func (r *refusing) Resize(context.Context, string, int) error {
 func TestRefusalAfterOtherAnswers(t *testing.T) {
 	before := map[string]func() (driver.Outcome, error){
 		"busy":     func() (driver.Outcome, error) { return driver.Outcome{Holder: "somebody"}, nil },
-		"not sent": func() (driver.Outcome, error) { return driver.Outcome{}, driver.ErrNotSent },
+		"not sent": func() (driver.Outcome, error) { return driver.Outcome{}, driver.ErrNotExecuted },
 	}
 	for name, want := range finalErrors {
 		for first, answer := range before {

@@ -245,7 +245,7 @@ func TestReentryHonoursWait(t *testing.T) {
 		lock, _ := l.Lock(ctx, "job")
 		store.change(func() {
 			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-				return nil, driver.ErrNotSent
+				return nil, driver.ErrNotExecuted
 			}
 		})
 		start := time.Now()

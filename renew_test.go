@@ -78,7 +78,7 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 	failures := map[string]func(context.Context, []driver.Claim) ([]driver.Renewal, error){
 		"hangs":    func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) },
 		"errors":   func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") },
-		"not sent": func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotSent },
+		"not sent": func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotExecuted },
 		"short":    func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil },
 		"never ends": func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 			time.Sleep(time.Hour)

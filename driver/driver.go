@@ -131,7 +131,7 @@ type Backend interface {
 
 	// Try makes one attempt to hold c.Name for c.Owner. It answers at once and
 	// never waits for another holder. On error nothing is known of the outcome
-	// unless the error is ErrNotSent or ErrRefused.
+	// unless the error is ErrNotExecuted or ErrRefused.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
 	// Renew extends held (and queued) claims to their TTL and records their

@@ -2,25 +2,25 @@ package driver
 
 import "errors"
 
-// Errors of a Backend. ErrGone and ErrNotSent are certain; any error that is
+// Errors of a Backend. ErrGone and ErrNotExecuted are certain; any error that is
 // none of these leaves the outcome unknown.
 var (
 	// ErrGone says that the store holds nothing of the claim.
 	ErrGone = errors.New("claim is gone")
 
-	// ErrNotSent says that the store did not execute the call, and that the same
+	// ErrNotExecuted says that the store did not execute the call, and that the same
 	// call may succeed later: the connection was refused, the server is still
 	// loading, a fail-over is under way.
-	ErrNotSent = errors.New("not executed")
+	ErrNotExecuted = errors.New("not executed")
 
 	// ErrRefused says that the store refused the call and will refuse it again
 	// until somebody changes something: wrong password, missing right, a full
 	// server. A refused call may have been executed in part unless the error is
-	// ErrNotSent as well.
+	// ErrNotExecuted as well.
 	ErrRefused = errors.New("refused by the store")
 
 	// ErrClosed says that the client of the store was closed by the program itself:
-	// the call was not executed, and no later one will be. It comes with ErrNotSent
+	// the call was not executed, and no later one will be. It comes with ErrNotExecuted
 	// and ErrRefused.
 	ErrClosed = errors.New("the client of the store is closed")
 

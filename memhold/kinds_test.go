@@ -181,8 +181,8 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"SetCount to 0":                    setErr,
 		"Resize to -1":                     b.Resize(t.Context(), "job", -1),
 	} {
-		if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%s: got %v, want ErrRefused and ErrNotSent", what, err)
+		if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) {
+			t.Errorf("%s: got %v, want ErrRefused and ErrNotExecuted", what, err)
 		}
 	}
 	if n := left(b); n != 0 {
@@ -327,8 +327,8 @@ func TestEndedContextTouchesNothingOfAnyKind(t *testing.T) {
 		"CountDown": b.CountDown(ctx, "job", "call"),
 		"Count":     countErr,
 	} {
-		if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v, want ErrNotSent and context.Canceled", what, err)
+		if !errors.Is(err, driver.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want ErrNotExecuted and context.Canceled", what, err)
 		}
 	}
 	if n := left(b); n != 0 {

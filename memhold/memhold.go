@@ -30,7 +30,7 @@ import (
 // goroutines at once.
 //
 // A call whose context has ended does nothing and returns an error that is both
-// driver.ErrNotSent and the context's error. Memory is given back as names
+// driver.ErrNotExecuted and the context's error. Memory is given back as names
 // become free; what has lapsed is dropped by later calls, on any name. A
 // semaphore, and a latch that is not open, are kept until Drop.
 type Backend struct {
@@ -247,7 +247,7 @@ func (b *Backend) reserve(n int, now time.Time) uint64 {
 // error says so.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("memhold: %w: %w", driver.ErrNotSent, err)
+		return fmt.Errorf("memhold: %w: %w", driver.ErrNotExecuted, err)
 	}
 	return nil
 }

@@ -272,8 +272,8 @@ func TestEndedContextIsNotSent(t *testing.T) {
 		"Get":     getErr,
 		"Force":   b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, ""),
 	} {
-		if !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v, want ErrNotSent and context.Canceled", what, err)
+		if !errors.Is(err, driver.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want ErrNotExecuted and context.Canceled", what, err)
 		}
 	}
 	if n := left(b); n != 0 {

@@ -56,5 +56,5 @@ func (b *Backend) Permits(ctx context.Context, name string) (total, free int, er
 
 // refused is the error for what this store will never do. Nothing was done.
 func refused(format string, args ...any) error {
-	return fmt.Errorf("memhold: %s: %w, %w", fmt.Sprintf(format, args...), driver.ErrRefused, driver.ErrNotSent)
+	return fmt.Errorf("memhold: %s: %w, %w", fmt.Sprintf(format, args...), driver.ErrRefused, driver.ErrNotExecuted)
 }

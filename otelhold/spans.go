@@ -120,7 +120,7 @@ func acquireError(outcome string, err error) string {
 		return "mismatch"
 	case errors.Is(err, driver.ErrRefused):
 		return "refused"
-	case errors.Is(err, driver.ErrNotSent):
+	case errors.Is(err, driver.ErrNotExecuted):
 		return "not_sent"
 	default:
 		return "_OTHER"

@@ -96,7 +96,7 @@ func TestFailedAcquireSpan(t *testing.T) {
 		{t.Context(), fmt.Errorf("lock: %w", holdfast.ErrDeadlock), "deadlock"},
 		{t.Context(), fmt.Errorf("lock: %w", driver.ErrMismatch), "mismatch"},
 		{t.Context(), fmt.Errorf("lock: %w: NOPERM\xff", driver.ErrRefused), "refused"},
-		{t.Context(), fmt.Errorf("lock: %w", driver.ErrNotSent), "not_sent"},
+		{t.Context(), fmt.Errorf("lock: %w", driver.ErrNotExecuted), "not_sent"},
 		{t.Context(), errors.New("strange"), "_OTHER"},
 	} {
 		recorder, _, tel := tracing(t, false)

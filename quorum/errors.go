@@ -53,7 +53,7 @@ type foreign struct{ error }
 // the outcome.
 func (f foreign) Is(target error) bool {
 	switch target {
-	case driver.ErrGone, driver.ErrNotSent, driver.ErrRefused, driver.ErrMismatch:
+	case driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused, driver.ErrMismatch:
 		return false
 	}
 	return errors.Is(f.error, target)
@@ -72,7 +72,7 @@ var errNoAnswer = errors.New("no answer in time")
 
 // notSent makes an error for a call that was not begun.
 func notSent(err error) error {
-	return fmt.Errorf("quorum: %w: %w", driver.ErrNotSent, err)
+	return fmt.Errorf("quorum: %w: %w", driver.ErrNotExecuted, err)
 }
 
 // over returns an error if ctx has ended before anything was done.

@@ -42,7 +42,7 @@ func newNode(member driver.Backend, number, of int) *node {
 }
 
 // errSkipped says that a node was not asked.
-var errSkipped = fmt.Errorf("%w: too many calls to it are unanswered", driver.ErrNotSent)
+var errSkipped = fmt.Errorf("%w: too many calls to it are unanswered", driver.ErrNotExecuted)
 
 // call runs one call to a node and notes whether the node answers. A panic is an
 // error of which nothing is known.
@@ -187,7 +187,7 @@ func (b *Backend) sameServer() error {
 		if other := seen[id]; id != "" && other != nil {
 			b.checked.Store(false)
 			return fmt.Errorf("quorum: %s and %s are the same server (run id %s): %w: %w",
-				other.label, n.label, id, driver.ErrRefused, driver.ErrNotSent)
+				other.label, n.label, id, driver.ErrRefused, driver.ErrNotExecuted)
 		}
 		seen[id] = n
 	}

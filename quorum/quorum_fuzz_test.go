@@ -41,7 +41,7 @@ func (o *oracle) fate(ctx context.Context) error {
 	}
 	switch o.next() % 16 {
 	case 1:
-		return driver.ErrNotSent
+		return driver.ErrNotExecuted
 	case 2:
 		return driver.ErrRefused
 	case 3:
@@ -51,7 +51,7 @@ func (o *oracle) fate(ctx context.Context) error {
 	case 5:
 		return errors.New("reset by peer")
 	case 6:
-		return errors.Join(driver.ErrRefused, driver.ErrNotSent)
+		return errors.Join(driver.ErrRefused, driver.ErrNotExecuted)
 	case 7:
 		<-ctx.Done()
 		return ctx.Err()

@@ -95,7 +95,7 @@ func TestInfoIsWhatAllMembersCan(t *testing.T) {
 func TestExclusionWithAMinorityDown(t *testing.T) {
 	for name, fault := range map[string]func(*member){
 		"black hole": hole, "replies lost": deaf, "panics": panics, "slow": slow,
-		"refused": func(m *member) { m.refuse = driver.ErrNotSent },
+		"refused": func(m *member) { m.refuse = driver.ErrNotExecuted },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestMajorityDown(t *testing.T) {
 		if strings.Contains(err.Error(), "node 2 of 5") {
 			t.Errorf("got %q, which names a healthy node", err)
 		}
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errNoAnswer) || errors.Is(err, driver.ErrNotSent) {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errNoAnswer) || errors.Is(err, driver.ErrNotExecuted) {
 			t.Errorf("got %v, want the nodes' errors", err)
 		}
 		// The caller gives up, as the core does, and the nodes that come back are free.
@@ -171,7 +171,7 @@ func TestMajorityDown(t *testing.T) {
 func TestNothingSentIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		refused := fmt.Errorf("%w: connection refused", driver.ErrNotSent)
+		refused := fmt.Errorf("%w: connection refused", driver.ErrNotExecuted)
 		for _, m := range c.members {
 			m.change(func(m *member) { m.latency, m.refuse = 0, refused })
 		}

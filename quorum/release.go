@@ -85,7 +85,7 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 			a.finish(i, lost, nil)
 			return
 		}
-		unsure = unsure || !errors.Is(err, driver.ErrNotSent)
+		unsure = unsure || !errors.Is(err, driver.ErrNotExecuted)
 		a.finish(i, pending, err)
 		pause := min(10*time.Millisecond<<min(failures, 10), 250*time.Millisecond)
 		if many || sleep(ctx, pause/2+rand.N(pause)/2) != nil { //nolint:gosec // spreads load, protects nothing

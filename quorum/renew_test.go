@@ -183,7 +183,7 @@ func TestRestartedNodeDoesNotVote(t *testing.T) {
 		c := newIncarnated(t, 3)
 		a, b := c.claim(), c.claim()
 		// A holds nodes 1 and 2.
-		c.members[2].change(func(m *member) { m.refuse = driver.ErrNotSent })
+		c.members[2].change(func(m *member) { m.refuse = driver.ErrNotExecuted })
 		c.mustGrant(c.Backend, a)
 		c.members[2].change(healed)
 		// Node 2 forgets A: nodes 2 and 3 would grant B.

@@ -19,14 +19,14 @@ import (
 // claims have split the votes.
 //
 // If so many nodes fail that those left are no majority, the error names them
-// and says why. It is driver.ErrNotSent if no node has anything of the claim,
+// and says why. It is driver.ErrNotExecuted if no node has anything of the claim,
 // and driver.ErrRefused or driver.ErrMismatch if trying again is of no use.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := over(ctx); err != nil {
 		return driver.Outcome{}, err
 	}
 	if c.TTL > b.info.MaxTTL {
-		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v, of at most %v", driver.ErrRefused, driver.ErrNotSent, c.TTL, b.info.MaxTTL)
+		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v, of at most %v", driver.ErrRefused, driver.ErrNotExecuted, c.TTL, b.info.MaxTTL)
 	}
 	if err := b.distinct(ctx); err != nil {
 		return driver.Outcome{}, err
@@ -137,7 +137,7 @@ func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, 
 	}
 	out, err := b.nodes[i].try(ctx, a.at(c))
 	a.set(i, func(s *seat) {
-		s.doubt = s.doubt || err != nil && !errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrMismatch)
+		s.doubt = s.doubt || err != nil && !errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrMismatch)
 		if err == nil {
 			if out.Granted && !s.held {
 				s.since = time.Now()
@@ -192,7 +192,7 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 			final++
 		case errors.Is(v.err, driver.ErrRefused):
 			final++
-		case errors.Is(v.err, driver.ErrNotSent):
+		case errors.Is(v.err, driver.ErrNotExecuted):
 			unsent++
 		}
 	}
@@ -206,7 +206,7 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	case final > spare:
 		e.kinds = []error{driver.ErrRefused}
 	case unsent == n.failures && n.granted == 0 && n.busy+n.failures == len(b.nodes):
-		e.kinds = []error{driver.ErrNotSent}
+		e.kinds = []error{driver.ErrNotExecuted}
 	}
 	return e
 }

@@ -192,7 +192,7 @@ func TestWhichNamesAreRefused(t *testing.T) {
 		case c.want == "" && err != nil:
 			t.Errorf("prefix %q, %s, name %q: got %v, want it to be kept", c.prefix, c.protocol, c.name, err)
 		case c.want == "":
-		case !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), c.want):
+		case !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), c.want):
 			t.Errorf("prefix %q, %s, name %q: got error %v, want a refusal with %s", c.prefix, c.protocol, c.name, err, c.want)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 func wantErrors(t *testing.T, what string, err error, want ...error) {
 	t.Helper()
-	for _, kind := range []error{driver.ErrGone, driver.ErrNotSent, driver.ErrRefused, driver.ErrMismatch} {
+	for _, kind := range []error{driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused, driver.ErrMismatch} {
 		if is := errors.Is(err, kind); is != slices.Contains(want, kind) {
 			t.Errorf("%s: got error %v; is it %q? got %v", what, err, kind, is)
 		}
@@ -126,8 +126,8 @@ func TestTryErrors(t *testing.T) {
 		answer func(Call) Result
 		want   []error
 	}{
-		{"full", failing("acquire", "OOM command not allowed"), []error{driver.ErrRefused, driver.ErrNotSent}},
-		{"no disk", failing("acquire", "MISCONF no"), []error{driver.ErrRefused, driver.ErrNotSent}},
+		{"full", failing("acquire", "OOM command not allowed"), []error{driver.ErrRefused, driver.ErrNotExecuted}},
+		{"no disk", failing("acquire", "MISCONF no"), []error{driver.ErrRefused, driver.ErrNotExecuted}},
 		{"half-way", failing("acquire", "ERR The user executing the script can't run this command"), []error{driver.ErrRefused}},
 		{"wrong type", failing("acquire", "WRONGTYPE no"), []error{driver.ErrMismatch}},
 		{"other kind", replying("acquire", []any{int64(-1)}), []error{driver.ErrMismatch}},
@@ -161,13 +161,13 @@ func TestNamesThatCannotBe(t *testing.T) {
 	for _, name := range []string{"", "a{b", "{}z", "a}b{c}"} {
 		conn := &fakeConn{server: cluster}
 		_, err := New(conn, nil).Try(t.Context(), testClaim(name))
-		wantErrors(t, "cluster, "+name, err, driver.ErrRefused, driver.ErrNotSent)
+		wantErrors(t, "cluster, "+name, err, driver.ErrRefused, driver.ErrNotExecuted)
 		if sent := conn.scripts(); len(sent) != 0 {
 			t.Errorf("cluster, %q: sent %q, want nothing", name, sent)
 		}
 	}
 	_, err := New(&fakeConn{}, nil).Try(t.Context(), testClaim(""))
-	wantErrors(t, "single server, empty", err, driver.ErrRefused, driver.ErrNotSent)
+	wantErrors(t, "single server, empty", err, driver.ErrRefused, driver.ErrNotExecuted)
 	if o := mustTry(t, New(&fakeConn{}, nil), testClaim("a{b")); !o.Granted {
 		t.Error("a single server keeps any name")
 	}
@@ -183,7 +183,7 @@ func TestOldServers(t *testing.T) {
 			t.Errorf("%q: got error %v", version, err)
 		}
 		if old {
-			wantErrors(t, version, err, driver.ErrRefused, driver.ErrNotSent)
+			wantErrors(t, version, err, driver.ErrRefused, driver.ErrNotExecuted)
 			if want := "redis " + version + " is too old: holdfast needs 6.2 or newer"; err.Error() != want {
 				t.Errorf("%q: got %q, want %q", version, err, want)
 			}
@@ -227,14 +227,14 @@ func TestProbeDoesNotHoldUpAContext(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := b.Try(long, testClaim("orders"))
-			wantErrors(t, "leader", err, driver.ErrNotSent)
+			wantErrors(t, "leader", err, driver.ErrNotExecuted)
 		})
 		synctest.Wait()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
 		_, err := b.Try(short, testClaim("orders"))
-		wantErrors(t, "follower", err, driver.ErrNotSent)
+		wantErrors(t, "follower", err, driver.ErrNotExecuted)
 		if took := time.Since(start); took != time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v after %v, want the context's error after 1s", err, took)
 		}
@@ -252,14 +252,14 @@ func TestProbeVerdicts(t *testing.T) {
 		words string
 	}{
 		{"all allowed", []any{int64(0)}, nil, ""},
-		{"one missing", []any{int64(1), "HSET", cannot}, []error{driver.ErrRefused, driver.ErrNotSent}, "ACL SETUSER <user> +hset"},
-		{"same twice", []any{int64(2), "DEL", cannot, "DEL", cannot}, []error{driver.ErrRefused, driver.ErrNotSent}, "SETUSER <user> +del"},
-		{"renamed", []any{int64(1), "DEL", "ERR Unknown Redis command called from script"}, []error{driver.ErrRefused, driver.ErrNotSent}, "del"},
-		{"Redis 6.2", []any{int64(1), "HSET", "-NOPERM The user executing the script can't run this command or subcommand"}, []error{driver.ErrRefused, driver.ErrNotSent}, "+hset"},
+		{"one missing", []any{int64(1), "HSET", cannot}, []error{driver.ErrRefused, driver.ErrNotExecuted}, "ACL SETUSER <user> +hset"},
+		{"same twice", []any{int64(2), "DEL", cannot, "DEL", cannot}, []error{driver.ErrRefused, driver.ErrNotExecuted}, "SETUSER <user> +del"},
+		{"renamed", []any{int64(1), "DEL", "ERR Unknown Redis command called from script"}, []error{driver.ErrRefused, driver.ErrNotExecuted}, "del"},
+		{"Redis 6.2", []any{int64(1), "HSET", "-NOPERM The user executing the script can't run this command or subcommand"}, []error{driver.ErrRefused, driver.ErrNotExecuted}, "+hset"},
 		{"no PUBLISH at all", []any{int64(1), "PUBLISH", "ERR Unknown Redis command called from script"}, nil, ""},
-		{"a replica", []any{int64(1), "PEXPIRE", "READONLY You can't write against a read only replica."}, []error{driver.ErrNotSent}, "READONLY"},
-		{"a full disk", []any{int64(1), "PEXPIRE", "MISCONF no"}, []error{driver.ErrRefused, driver.ErrNotSent}, "MISCONF"},
-		{"unreadable", []any{int64(1)}, []error{driver.ErrNotSent}, "probe"},
+		{"a replica", []any{int64(1), "PEXPIRE", "READONLY You can't write against a read only replica."}, []error{driver.ErrNotExecuted}, "READONLY"},
+		{"a full disk", []any{int64(1), "PEXPIRE", "MISCONF no"}, []error{driver.ErrRefused, driver.ErrNotExecuted}, "MISCONF"},
+		{"unreadable", []any{int64(1)}, []error{driver.ErrNotExecuted}, "probe"},
 	} {
 		conn := &fakeConn{answer: replying("probe", c.reply)}
 		b := New(conn, nil)
@@ -333,7 +333,7 @@ func TestProbeNamesAllThatIsMissing(t *testing.T) {
 		c := testClaim("orders")
 		c.Fair = true
 		_, err := New(&fakeConn{answer: test.answer}, nil).Try(t.Context(), c)
-		wantErrors(t, test.name, err, driver.ErrRefused, driver.ErrNotSent)
+		wantErrors(t, test.name, err, driver.ErrRefused, driver.ErrNotExecuted)
 		if _, rules, _ := strings.Cut(err.Error(), "grant it with: "); rules != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, err, test.want)
 		}
@@ -481,7 +481,7 @@ func TestReleaseOfAnUnsettledClaim(t *testing.T) {
 		{"CROSSSLOT Keys in request don't hash to the same slot", []string{"abandon", "release"}, nil},
 		{"OOM command not allowed", []string{"abandon"}, nil},
 		{"MISCONF no", []string{"abandon"}, nil},
-		{"LOADING no", []string{"abandon"}, []error{driver.ErrNotSent}},
+		{"LOADING no", []string{"abandon"}, []error{driver.ErrNotExecuted}},
 		{"ERR The user executing the script can't run this command", []string{"abandon"}, []error{driver.ErrRefused}},
 	} {
 		conn := &fakeConn{answer: failing("abandon", c.text)}

@@ -132,7 +132,7 @@ func TestSeveralFailOneByOne(t *testing.T) {
 	for i := range cs {
 		switch i {
 		case 1:
-			wantErrors(t, "TryAll, refused", attempts[i].Err, driver.ErrRefused, driver.ErrNotSent)
+			wantErrors(t, "TryAll, refused", attempts[i].Err, driver.ErrRefused, driver.ErrNotExecuted)
 			wantErrors(t, "Renew, refused", renewals[i].Err, driver.ErrRefused)
 			wantErrors(t, "ReleaseAll, refused", errs[i], driver.ErrRefused)
 			if text := errs[i].Error(); strings.ContainsAny(text, "\r\n") {
@@ -220,7 +220,7 @@ func TestSeveralOfWhichOneKeyIsForbidden(t *testing.T) {
 	cs := several(3)
 	for i, a := range b.TryAll(t.Context(), cs) {
 		if i == 1 {
-			wantErrors(t, "TryAll", a.Err, driver.ErrRefused, driver.ErrNotSent)
+			wantErrors(t, "TryAll", a.Err, driver.ErrRefused, driver.ErrNotExecuted)
 		} else if !a.Outcome.Granted {
 			t.Errorf("TryAll, claim %d: got %+v", i, a)
 		}
@@ -228,7 +228,7 @@ func TestSeveralOfWhichOneKeyIsForbidden(t *testing.T) {
 	conn.raw.Err = &ReplyError{Text: "NOPERM this user has no permissions to run the 'evalsha' command"}
 	before := len(conn.scripts())
 	for _, r := range mustRenew(t, b, cs...) {
-		wantErrors(t, "Renew", r.Err, driver.ErrRefused, driver.ErrNotSent)
+		wantErrors(t, "Renew", r.Err, driver.ErrRefused, driver.ErrNotExecuted)
 	}
 	if again := conn.scripts()[before:]; len(again) > 0 {
 		t.Errorf("asked %q again: that would not help", again)

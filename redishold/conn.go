@@ -89,7 +89,7 @@ type Result struct {
 	Value any
 
 	// Err is nil if the script ran to its end. A *ReplyError is the server's own
-	// answer. An error that is driver.ErrNotSent is certain: the call did not
+	// answer. An error that is driver.ErrNotExecuted is certain: the call did not
 	// reach the server. After any other error nothing is known.
 	Err error
 }

@@ -39,17 +39,17 @@ func (b *Backend) classify(p place, err error) error {
 	e := &serverError{does: fmt.Sprintf("redis refuses %q", p.name), cause: reply}
 	switch meaningOf(reply.Text) {
 	case meansLater:
-		e.kinds = []error{driver.ErrNotSent}
+		e.kinds = []error{driver.ErrNotExecuted}
 	case meansNever:
-		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
+		e.kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
 	case meansNoRight:
-		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
+		e.kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
 		e.advice = "grant the user " + b.grants(p, p.channel, "", reply.Text)
 	case meansNoRightInside:
 		e.kinds = []error{driver.ErrRefused}
 		e.advice = "grant the user " + b.grants(p, p.channel, "", reply.Text)
 	case meansNoDatabase:
-		e.kinds = []error{driver.ErrRefused, driver.ErrNotSent}
+		e.kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
 		e.advice = databaseAdvice
 	case meansNoRoom:
 		e.kinds = []error{driver.ErrRefused}
@@ -69,7 +69,7 @@ func classifyLogin(err error) error {
 	if !errors.As(err, &reply) {
 		return notTried(err)
 	}
-	e := &serverError{does: "redis refuses this client", cause: reply, kinds: []error{driver.ErrNotSent}}
+	e := &serverError{does: "redis refuses this client", cause: reply, kinds: []error{driver.ErrNotExecuted}}
 	switch meaningOf(reply.Text) {
 	case meansLater:
 		return e
@@ -156,17 +156,17 @@ func wordsOf(text string) string {
 func notBegun(err error) error {
 	var e *serverError
 	if errors.As(err, &e) && meaningOf(e.cause.Text) == meansNoRoom {
-		e.kinds = append(e.kinds, driver.ErrNotSent)
+		e.kinds = append(e.kinds, driver.ErrNotExecuted)
 	}
 	return err
 }
 
 // notTried says of an error that it came up before the claim was sent.
 func notTried(err error) error {
-	if errors.Is(err, driver.ErrNotSent) {
+	if errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
 }
 
 // refused makes an error of the engine's own, before anything was sent.
@@ -179,7 +179,7 @@ type refusal struct{ error }
 
 // Unwrap returns the reason, and what it means for a claim.
 func (r *refusal) Unwrap() []error {
-	return []error{r.error, driver.ErrRefused, driver.ErrNotSent}
+	return []error{r.error, driver.ErrRefused, driver.ErrNotExecuted}
 }
 
 // cutOff is the end of a claim whose client was closed.

@@ -61,7 +61,7 @@ func TestServerErrors(t *testing.T) {
 		for _, kind := range []struct {
 			err  error
 			name string
-		}{{driver.ErrRefused, refused}, {driver.ErrNotSent, notSent}, {driver.ErrMismatch, mismatch}, {driver.ErrGone, "gone"}} {
+		}{{driver.ErrRefused, refused}, {driver.ErrNotExecuted, notSent}, {driver.ErrMismatch, mismatch}, {driver.ErrGone, "gone"}} {
 			if errors.Is(err, kind.err) {
 				got = append(got, kind.name)
 			}
@@ -91,7 +91,7 @@ func TestMessagesHaveNoFrame(t *testing.T) {
 
 func TestErrorsOfTheConnectionPassThrough(t *testing.T) {
 	b := New(&fakeConn{}, nil)
-	for _, err := range []error{context.DeadlineExceeded, driver.ErrNotSent, errors.New("reset by peer")} {
+	for _, err := range []error{context.DeadlineExceeded, driver.ErrNotExecuted, errors.New("reset by peer")} {
 		if got := b.classify(place{name: "x"}, err); got != err {
 			t.Errorf("got %v, want %v", got, err)
 		}

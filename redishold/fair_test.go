@@ -94,7 +94,7 @@ func TestAKindThatIsRefusedDoesNotStopOthers(t *testing.T) {
 	b := New(conn, nil)
 	for range 2 {
 		_, err := b.Try(t.Context(), fairTestClaim("orders"))
-		wantErrors(t, "fair", err, driver.ErrRefused, driver.ErrNotSent)
+		wantErrors(t, "fair", err, driver.ErrRefused, driver.ErrNotExecuted)
 		if err != nil && !strings.Contains(err.Error(), "ACL SETUSER <user> +rpush") {
 			t.Errorf("got %q, want the rule that is missing", err)
 		}

@@ -125,7 +125,7 @@ func TestLookInACluster(t *testing.T) {
 		}),
 	}
 	records, err := New(conn, nil).Get(t.Context(), "a", "b", "c")
-	wantErrors(t, "Look", err, driver.ErrNotSent)
+	wantErrors(t, "Look", err, driver.ErrNotExecuted)
 	var kinds []admin.Kind
 	for _, r := range records {
 		kinds = append(kinds, r.Kind)
@@ -225,7 +225,7 @@ func TestListWalksEveryMaster(t *testing.T) {
 			names = append(names, r.Name)
 		}
 	}
-	wantErrors(t, "List", last, driver.ErrNotSent)
+	wantErrors(t, "List", last, driver.ErrNotExecuted)
 	slices.Sort(names)
 	if want := []string{"lock0:0", "lock0:1", "lock9000:0", "lock9000:1", "lock9000:2"}; !slices.Equal(names, want) {
 		t.Errorf("got %q, want %q", names, want)
@@ -381,7 +381,7 @@ func TestForced(t *testing.T) {
 		return answer(c)
 	}
 	why, err = New(conn, nil).ForceReasons(t.Context(), ended)
-	if wantErrors(t, "Forced", err, driver.ErrNotSent); why[0] != "stuck (me@host)" || len(why) != 3 {
+	if wantErrors(t, "Forced", err, driver.ErrNotExecuted); why[0] != "stuck (me@host)" || len(why) != 3 {
 		t.Errorf("got %q, want the first", why)
 	}
 	for _, value := range []any{nil, int64(1), []any{"forced: x"}, []any{"", int64(1), ""}} {

@@ -34,7 +34,7 @@ func loadPermitsScripts() permitsScripts {
 //
 // A call whose reply was lost is repeated without counting twice, until its
 // context ends or half a minute has passed without any answer. Its error then
-// says that the outcome is unknown, unless it is driver.ErrNotSent: nothing was
+// says that the outcome is unknown, unless it is driver.ErrNotExecuted: nothing was
 // done. A request that the network delays by more than a minute can count twice.
 //
 // A PlainSemaphore may be used by several goroutines at once.
@@ -323,9 +323,9 @@ func (o *operation) failed(err error) error {
 // sent does not say it of the others.
 type lastOnly struct{ error }
 
-// Is reports what the error is, but for driver.ErrNotSent.
+// Is reports what the error is, but for driver.ErrNotExecuted.
 func (e lastOnly) Is(target error) bool {
-	return target != driver.ErrNotSent && errors.Is(e.error, target)
+	return target != driver.ErrNotExecuted && errors.Is(e.error, target)
 }
 
 // As finds the cause.
@@ -333,7 +333,7 @@ func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }
 
 // isCertain says that a failed call did nothing.
 func isCertain(err error) bool {
-	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
+	return errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrMismatch)
 }
 
 // isFinal says that trying again is useless.

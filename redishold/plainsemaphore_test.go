@@ -45,7 +45,7 @@ func TestPlainSemaphoreRepeatsALostCall(t *testing.T) {
 		conn, calls := permitsConn(func(n int, _ Call) Result {
 			switch n {
 			case 1:
-				return Result{Err: driver.ErrNotSent}
+				return Result{Err: driver.ErrNotExecuted}
 			case 2, 3:
 				return Result{Err: errReset}
 			}
@@ -69,12 +69,12 @@ func TestPlainSemaphoreRepeatsALostCall(t *testing.T) {
 
 func TestPlainSemaphoreTriesUntilItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, calls := permitsConn(func(int, Call) Result { return Result{Err: driver.ErrNotSent} })
+		conn, calls := permitsConn(func(int, Call) Result { return Result{Err: driver.ErrNotExecuted} })
 		s := New(conn, nil).PlainSemaphore("jobs")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := s.Acquire(ctx, 1)
-		wantErrors(t, "Acquire", err, driver.ErrNotSent)
+		wantErrors(t, "Acquire", err, driver.ErrNotExecuted)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error too", err)
 		}
@@ -83,7 +83,7 @@ func TestPlainSemaphoreTriesUntilItsContextEnds(t *testing.T) {
 		}
 		before := len(calls())
 		_, err = s.TryAcquire(t.Context(), 1)
-		wantErrors(t, "TryAcquire", err, driver.ErrNotSent)
+		wantErrors(t, "TryAcquire", err, driver.ErrNotExecuted)
 		if n := len(calls()) - before; n != 3 {
 			t.Errorf("TryAcquire: got %d attempts, want 3", n)
 		}
@@ -99,9 +99,9 @@ func TestPlainSemaphoreGivesUpOnWhatIsFinal(t *testing.T) {
 			text string
 			want []error
 		}{
-			{"OOM no", []error{driver.ErrRefused, driver.ErrNotSent}},
+			{"OOM no", []error{driver.ErrRefused, driver.ErrNotExecuted}},
 			{"WRONGTYPE no", []error{driver.ErrMismatch}},
-			{"NOAUTH no", []error{driver.ErrRefused, driver.ErrNotSent}},
+			{"NOAUTH no", []error{driver.ErrRefused, driver.ErrNotExecuted}},
 		} {
 			conn, calls := permitsConn(func(int, Call) Result { return Result{Err: &ReplyError{Text: c.text}} })
 			s := New(conn, nil).PlainSemaphore("jobs")
@@ -265,10 +265,10 @@ func TestPlainSemaphoreNumbers(t *testing.T) {
 	if taken, err := s.TryAcquire(ctx, 0); err != nil || !taken {
 		t.Errorf("TryAcquire(0): got %v and error %v", taken, err)
 	}
-	wantErrors(t, "Release(-1)", s.Release(ctx, -1), driver.ErrRefused, driver.ErrNotSent)
-	wantErrors(t, "Acquire(-1)", s.Acquire(ctx, -1), driver.ErrRefused, driver.ErrNotSent)
+	wantErrors(t, "Release(-1)", s.Release(ctx, -1), driver.ErrRefused, driver.ErrNotExecuted)
+	wantErrors(t, "Acquire(-1)", s.Acquire(ctx, -1), driver.ErrRefused, driver.ErrNotExecuted)
 	_, err := s.TrySet(ctx, -1)
-	wantErrors(t, "TrySet(-1)", err, driver.ErrRefused, driver.ErrNotSent)
+	wantErrors(t, "TrySet(-1)", err, driver.ErrRefused, driver.ErrNotExecuted)
 	if len(calls()) != 0 {
 		t.Fatalf("sent %v, want nothing", calls())
 	}

@@ -177,7 +177,7 @@ func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err erro
 		does:   fmt.Sprintf("redis refuses %q", p.name),
 		cause:  reply,
 		advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(missing, " "),
-		kinds:  []error{driver.ErrRefused, driver.ErrNotSent},
+		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
 	}
 }
 
@@ -208,7 +208,7 @@ func (b *Backend) judge(p place, refusals []probeRefusal) error {
 		cause: cause,
 		advice: "nothing was written; grant it with: ACL SETUSER <user> " +
 			strings.Join(rules, " "),
-		kinds: []error{driver.ErrRefused, driver.ErrNotSent},
+		kinds: []error{driver.ErrRefused, driver.ErrNotExecuted},
 	}
 }
 

@@ -21,7 +21,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		conn := &fakeConn{}
 		b := New(conn, o)
 		_, err := b.Try(t.Context(), testClaim("orders"))
-		wantErrors(t, name, err, driver.ErrRefused, driver.ErrNotSent)
+		wantErrors(t, name, err, driver.ErrRefused, driver.ErrNotExecuted)
 		if sent := conn.scripts(); len(sent) != 0 {
 			t.Errorf("%s: sent %q, want nothing", name, sent)
 		}

@@ -142,7 +142,7 @@ func refusesWait(words string) error {
 		does:   "redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)",
 		cause:  &ReplyError{Text: words},
 		advice: "nothing was written; grant it with: ACL SETUSER <user> +wait",
-		kinds:  []error{driver.ErrRefused, driver.ErrNotSent},
+		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
 	}
 	if isUnknownCommand(words) {
 		e.advice = "nothing was written; this server or proxy cannot be asked for replicas"
@@ -161,7 +161,7 @@ func refusesInfo(asked bool, err error) error {
 		does:   "redis refuses INFO, which tells how many replicas there are (AllReplicas)",
 		cause:  reply,
 		advice: "nothing was written; grant it with: ACL SETUSER <user> +info",
-		kinds:  []error{driver.ErrRefused, driver.ErrNotSent},
+		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
 	}
 }
 
@@ -177,7 +177,7 @@ func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
 		// Whatever it was, the claim may be held: that must stay unknown.
 		return fmt.Errorf("%w; the lock could not be released again: %v", short, err) //nolint:errorlint // hidden on purpose
 	}
-	return fmt.Errorf("%w; the lock was released again: %w", short, driver.ErrNotSent)
+	return fmt.Errorf("%w; the lock was released again: %w", short, driver.ErrNotExecuted)
 }
 
 // unreplicated is the end of a hold whose renewal too few replicas acknowledged.

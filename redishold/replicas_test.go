@@ -62,7 +62,7 @@ func TestTooFewReplicasOnAcquire(t *testing.T) {
 	conn := &fakeConn{answer: acknowledging(2, 1)}
 	b := New(conn, &Options{Replicas: AllReplicas})
 	_, err := b.Try(t.Context(), testClaim("orders"))
-	wantErrors(t, "too few", err, driver.ErrNotSent)
+	wantErrors(t, "too few", err, driver.ErrNotExecuted)
 	if !strings.Contains(err.Error(), "1 of 2 replicas") {
 		t.Errorf("got %q, want it to tell how many of how many", err)
 	}
@@ -72,7 +72,7 @@ func TestTooFewReplicasOnAcquire(t *testing.T) {
 
 	conn.answer = func(c Call) Result {
 		if c.Script.Name() == "release" {
-			return Result{Err: driver.ErrNotSent}
+			return Result{Err: driver.ErrNotExecuted}
 		}
 		return acknowledging(2, 1)(c)
 	}
@@ -101,7 +101,7 @@ func TestNoReplicasConnected(t *testing.T) {
 	mustTry(t, b, testClaim("orders"))
 	conn.answer = acknowledging(0, 0)
 	_, err := b.Try(t.Context(), testClaim("bills"))
-	wantErrors(t, "no replicas", err, driver.ErrNotSent)
+	wantErrors(t, "no replicas", err, driver.ErrNotExecuted)
 	if n := conn.count("acquire"); n != 1 {
 		t.Errorf("got %d acquires, want the first alone", n)
 	}
@@ -156,7 +156,7 @@ func TestTooFewReplicasOnRenewal(t *testing.T) {
 
 	conn.answer = failing("renew", "NOREPLICAS Not enough good replicas to write.") // min-replicas-to-write
 	r, _ = b.Renew(t.Context(), claims[:1])
-	wantErrors(t, "refused by the server", r[0].Err, driver.ErrNotSent)
+	wantErrors(t, "refused by the server", r[0].Err, driver.ErrNotExecuted)
 }
 
 func TestServerWithoutWait(t *testing.T) {
@@ -174,7 +174,7 @@ func TestServerWithoutWait(t *testing.T) {
 		b := New(conn, &Options{Replicas: 2})
 		for range 2 { // a failure is not remembered, nor taken for a pass
 			_, err := b.Try(t.Context(), testClaim("orders"))
-			wantErrors(t, words, err, driver.ErrRefused, driver.ErrNotSent)
+			wantErrors(t, words, err, driver.ErrRefused, driver.ErrNotExecuted)
 			if !strings.Contains(err.Error(), "WAIT") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), words) {
 				t.Errorf("got %q, want it to name WAIT, the server's words and %q", err, want)
 			}

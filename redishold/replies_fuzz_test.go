@@ -83,7 +83,7 @@ func (c *wildConn) answer(ctx context.Context, call Call) Result {
 		words := []string{"WRONGTYPE x", "OOM x", "NOPERM x", "MOVED 1 x:1", "TRYAGAIN x", "ERR x", "NOREPLICAS x", "READONLY x", "", "BUSY x"}
 		return Result{Err: &ReplyError{Text: words[int(c.next())%len(words)]}}
 	case 5:
-		kinds := []error{errors.New("reset by peer"), driver.ErrNotSent, driver.ErrRefused, driver.ErrGone, driver.ErrMismatch, context.DeadlineExceeded}
+		kinds := []error{errors.New("reset by peer"), driver.ErrNotExecuted, driver.ErrRefused, driver.ErrGone, driver.ErrMismatch, context.DeadlineExceeded}
 		return Result{Err: kinds[int(c.next())%len(kinds)]}
 	case 6: // the script ran, and what came with it failed
 		return Result{Value: good.Value, Err: &ReplyError{Text: "NOREPLICAS " + c.text()}}

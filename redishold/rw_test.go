@@ -222,5 +222,5 @@ func TestReadWriteBreak(t *testing.T) {
 		}
 		return Result{Err: &ReplyError{Text: "READONLY no"}}
 	}}
-	wantErrors(t, "on a replica", New(conn, nil).ForceUnlock(t.Context(), "orders", h, "why"), driver.ErrNotSent)
+	wantErrors(t, "on a replica", New(conn, nil).ForceUnlock(t.Context(), "orders", h, "why"), driver.ErrNotExecuted)
 }

@@ -161,8 +161,8 @@ func TestStartReleaseOfWhatIsGone(t *testing.T) {
 		t.Fatalf("got %d and error %v, want -1 and ErrGone", others, err)
 	}
 	conn.answer = failing("release", "LOADING Redis is loading the dataset in memory")
-	if others, err := b.StartRelease(t.Context(), c)(); others != -1 || !errors.Is(err, driver.ErrNotSent) {
-		t.Fatalf("got %d and error %v, want -1 and ErrNotSent", others, err)
+	if others, err := b.StartRelease(t.Context(), c)(); others != -1 || !errors.Is(err, driver.ErrNotExecuted) {
+		t.Fatalf("got %d and error %v, want -1 and ErrNotExecuted", others, err)
 	}
 }
 

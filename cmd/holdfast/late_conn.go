@@ -51,7 +51,7 @@ func (c *lateConn) get(ctx context.Context) (*rueidisconn.Conn, error) {
 func (c *lateConn) reach(ctx context.Context) (*rueidisconn.Conn, error) {
 	conn, err := c.get(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrNotSent, err)
+		return nil, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
 	}
 	return conn, nil
 }

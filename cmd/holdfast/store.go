@@ -64,7 +64,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 // answer nor a failure to reach it is wrong with the URL, which came from source.
 func openError(ctx context.Context, source string, err error) error {
 	var reply *redishold.ReplyError
-	if ctx.Err() == nil && !errors.Is(err, driver.ErrNotSent) && !errors.As(err, &reply) {
+	if ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted) && !errors.As(err, &reply) {
 		return usageError("%s: %w", source, err)
 	}
 	return storeError(err)

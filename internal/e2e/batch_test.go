@@ -341,8 +341,8 @@ func TestBatchWithoutRightsToSomeNames(t *testing.T) {
 	for i, a := range b.TryAll(bounded(t), cs) {
 		if mine := i != 1; a.Outcome.Granted != mine {
 			t.Errorf("TryAll, %s: got %+v, want granted: %v", cs[i].Name, a, mine)
-		} else if !mine && (!errors.Is(a.Err, driver.ErrRefused) || !errors.Is(a.Err, driver.ErrNotSent)) {
-			t.Errorf("TryAll, %s: got error %v, want ErrRefused and ErrNotSent", cs[i].Name, a.Err)
+		} else if !mine && (!errors.Is(a.Err, driver.ErrRefused) || !errors.Is(a.Err, driver.ErrNotExecuted)) {
+			t.Errorf("TryAll, %s: got error %v, want ErrRefused and ErrNotExecuted", cs[i].Name, a.Err)
 		}
 	}
 	renewals, err := b.Renew(bounded(t), cs)

@@ -151,7 +151,7 @@ func TestRedisholdLatchInACluster(t *testing.T) {
 		t.Fatalf("sharded channel: got %v, want 1 and 0", got)
 	}
 	_, err := b.SetCount(bounded(t), "{t1}:start", "set", 1)
-	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "braces") {
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "braces") {
 		t.Fatalf("a name with braces: got %v, want our own refusal", err)
 	}
 	for _, name := range []string{jobs, "{t1}:jobs"} {

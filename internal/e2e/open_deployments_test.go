@@ -47,7 +47,7 @@ func mustLock(t *testing.T, url string, o *rueidisconn.Options) {
 }
 
 // mustNotOpen opens url and returns its error, which must come soon, of a kind
-// ("refused": by a server; "unready": ErrNotSent; "url"), and without a password.
+// ("refused": by a server; "unready": ErrNotExecuted; "url"), and without a password.
 func mustNotOpen(t *testing.T, url, kind, text string) {
 	t.Helper()
 	start := time.Now()
@@ -61,7 +61,7 @@ func mustNotOpen(t *testing.T, url, kind, text string) {
 	switch {
 	case errors.As(err, new(*redishold.ReplyError)):
 		got = "refused"
-	case errors.Is(err, driver.ErrNotSent):
+	case errors.Is(err, driver.ErrNotExecuted):
 		got = "unready"
 	}
 	if got != kind || !strings.Contains(err.Error(), text) {
@@ -146,7 +146,7 @@ func TestOpenCluster(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, seeds[0])
 	}
 	_, err := rueidisconn.Open(t.Context(), "redis+cluster://:secret@gate", &rueidisconn.Options{Dial: gate})
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "no way to 127.0.0.1:") {
+	if !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "no way to 127.0.0.1:") {
 		t.Errorf("nodes out of reach: got error %v", err)
 	}
 
@@ -207,7 +207,7 @@ func TestOpenWithTLS(t *testing.T) {
 	mustNotOpen(t, url, "unready", "unknown authority")
 	stranger := server.TLSConfig()
 	stranger.Certificates = nil
-	if _, err := rueidisconn.Open(t.Context(), url, &rueidisconn.Options{TLS: stranger}); !errors.Is(err, driver.ErrNotSent) {
+	if _, err := rueidisconn.Open(t.Context(), url, &rueidisconn.Options{TLS: stranger}); !errors.Is(err, driver.ErrNotExecuted) {
 		t.Errorf("without a client certificate: got error %v", err)
 	}
 	if _, err := rueidisconn.Open(t.Context(), url, &rueidisconn.Options{TLS: &tls.Config{}}); err == nil {

@@ -231,7 +231,7 @@ func TestQuorumSameServerTwice(t *testing.T) {
 	f.proxies = append(f.proxies, faultproxy.Start(t, f.servers[0].Addr()))
 	b := f.quorum(nil)
 	_, err := b.Try(bounded(t), claim("job", "1"))
-	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) {
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) {
 		t.Fatalf("got %v, want ErrRefused before anything was sent", err)
 	}
 	for _, server := range f.servers {

@@ -254,8 +254,8 @@ func TestRedisholdFullServerAndReplica(t *testing.T) {
 
 	server.String("CONFIG", "SET", "maxmemory", "1")
 	_, err := b.Try(bounded(t), claim("stock:42", "1"))
-	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "OOM") {
-		t.Fatalf("full server: got %v, want OOM as ErrRefused and ErrNotSent", err)
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "OOM") {
+		t.Fatalf("full server: got %v, want OOM as ErrRefused and ErrNotExecuted", err)
 	}
 	if got := server.Keys(); !slices.Equal(got, keys) {
 		t.Fatalf("full server: keys were %q, are %q", keys, got)
@@ -265,14 +265,14 @@ func TestRedisholdFullServerAndReplica(t *testing.T) {
 	server.String("REPLICAOF", "127.0.0.1", "1")
 	server.String("CONFIG", "SET", "replica-serve-stale-data", "yes")
 	_, err = b.Try(bounded(t), claim("stock:42", "1"))
-	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
-		t.Fatalf("replica: got %v, want READONLY as ErrNotSent", err)
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
+		t.Fatalf("replica: got %v, want READONLY as ErrNotExecuted", err)
 	}
 
 	fresh := redishold.New(connect(t, server.Addr(), "", ""), nil)
 	_, err = fresh.Try(bounded(t), claim("stock:42", "1"))
-	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
-		t.Fatalf("probe of a replica: got %v, want READONLY as ErrNotSent", err)
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
+		t.Fatalf("probe of a replica: got %v, want READONLY as ErrNotExecuted", err)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestRedisholdInACluster(t *testing.T) {
 			if prefix == "{app}:" && err == nil {
 				continue // the prefix's tag decides
 			}
-			if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || strings.Contains(err.Error(), "CROSSSLOT") {
+			if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || strings.Contains(err.Error(), "CROSSSLOT") {
 				t.Errorf("prefix %q, name %q: got %v, want our own refusal", prefix, name, err)
 			}
 		}

@@ -65,8 +65,8 @@ func (r replicated) backend(replicas int) *redishold.Backend {
 func (r replicated) wantShort(b *redishold.Backend, name, words string) {
 	r.t.Helper()
 	_, err := b.Try(bounded(r.t), claim(name, "short"))
-	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), words) {
-		r.t.Errorf("%s: got %v, want ErrNotSent with %q", name, err, words)
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), words) {
+		r.t.Errorf("%s: got %v, want ErrNotExecuted with %q", name, err, words)
 	}
 	if got := r.Int("EXISTS", name); got != 0 {
 		r.t.Errorf("%s: the lock is still held", name)
@@ -179,7 +179,7 @@ func TestReplicasWithoutTheRightToWait(t *testing.T) {
 	for _, replicas := range []int{1, redishold.AllReplicas} {
 		b := redishold.New(connect(t, server.Addr(), "limited", "secret"), &redishold.Options{Replicas: replicas})
 		_, err := b.Try(bounded(t), claim("stock:42", "1"))
-		if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "+wait") {
+		if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "+wait") {
 			t.Errorf("Replicas %d: got %v, want a refusal that says +wait", replicas, err)
 		}
 		t.Log(err)
@@ -187,7 +187,7 @@ func TestReplicasWithoutTheRightToWait(t *testing.T) {
 	server.String("ACL", "SETUSER", "limited", "+wait", "-info")
 	b := redishold.New(connect(t, server.Addr(), "limited", "secret"), &redishold.Options{Replicas: redishold.AllReplicas})
 	_, err := b.Try(bounded(t), claim("stock:42", "1"))
-	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !strings.HasSuffix(err.Error(), "+info") {
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.HasSuffix(err.Error(), "+info") {
 		t.Errorf("without INFO: got %v, want a refusal that says +info", err)
 	}
 	t.Log(err)

@@ -29,8 +29,8 @@ func limited(t *testing.T, server *redistest.Server, rights string) *redishold.B
 func wantRefused(t *testing.T, err error, rights []string) {
 	t.Helper()
 	var reply *redishold.ReplyError
-	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !errors.As(err, &reply) {
-		t.Fatalf("got error %v, want ErrRefused and ErrNotSent with the server's words", err)
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !errors.As(err, &reply) {
+		t.Fatalf("got error %v, want ErrRefused and ErrNotExecuted with the server's words", err)
 	}
 	for _, right := range rights {
 		if !strings.Contains(err.Error(), right) {

@@ -22,7 +22,7 @@ func TestLeaseExpiresInTime(t *testing.T) {
 	}{
 		"hangs":        {hang, nil},
 		"errors":       {fail, errReset},
-		"not executed": {func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotSent }, driver.ErrNotSent},
+		"not executed": {func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotExecuted }, driver.ErrNotExecuted},
 		"refuses":      {func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrRefused }, driver.ErrRefused},
 		"each errors":  {each(func(driver.Claim) driver.Renewal { return driver.Renewal{Err: errReset} }), errReset},
 		"answers less": {func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil }, nil},

@@ -118,7 +118,7 @@ func TestHowAProofFails(t *testing.T) {
 		calls    int
 		end      string
 	}{
-		"succeeds later":    {[]error{errReset, driver.ErrNotSent, nil}, 0, time.Minute, nil, 3, ""},
+		"succeeds later":    {[]error{errReset, driver.ErrNotExecuted, nil}, 0, time.Minute, nil, 3, ""},
 		"refused":           {[]error{errReset, refused}, 0, time.Minute, refused, 2, ""},
 		"gone":              {[]error{driver.ErrGone}, 0, time.Minute, driver.ErrGone, 1, "gone"},
 		"no more patience":  {[]error{errReset}, 3, time.Minute, errReset, 3, ""},

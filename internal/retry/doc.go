@@ -7,7 +7,7 @@
 // nothing behind ([Certain])? Is it useless to call again ([Final])?
 //
 //	error of a driver.Backend   left nothing behind   calling again
-//	ErrNotSent                  certain               may succeed
+//	ErrNotExecuted                  certain               may succeed
 //	ErrMismatch                 certain               is useless
 //	ErrGone                     see Gone              is useless
 //	ErrRefused                  unknown               is useless until somebody acts
@@ -16,7 +16,7 @@
 //	any other                   unknown               may succeed
 //
 // An error that is several of these is certain if one of them is, and final if one of
-// them is: ErrClosed comes with ErrNotSent and ErrRefused.
+// them is: ErrClosed comes with ErrNotExecuted and ErrRefused.
 //
 // How long one call may take ([Timeout]), how long the pause before the next is
 // ([Delay]) and how long a waiter sleeps ([SleepLimit]) is the policy in delays.go. A

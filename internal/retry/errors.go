@@ -13,7 +13,7 @@ var ErrNoAnswer = errors.New("no answer from the store")
 
 // Certain says that a failed call left nothing behind in the store.
 func Certain(err error) bool {
-	return errors.Is(err, driver.ErrNotSent) || errors.Is(err, driver.ErrMismatch)
+	return errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrMismatch)
 }
 
 // Gone says that the store holds nothing of the claim, for certain. After a call

@@ -21,16 +21,16 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		"any error":               {errors.New("connection reset"), false, false, false},
 		"no answer":               {retry.ErrNoAnswer, false, false, false},
 		"the attempt ended":       {context.DeadlineExceeded, false, false, false},
-		"not executed":            {fmt.Errorf("dial: %w", driver.ErrNotSent), true, false, false},
+		"not executed":            {fmt.Errorf("dial: %w", driver.ErrNotExecuted), true, false, false},
 		"mismatch":                {fmt.Errorf("%w: a list", driver.ErrMismatch), true, false, true},
 		"gone":                    {driver.ErrGone, false, true, true},
 		"gone, with a reason":     {&driver.GoneError{Reason: driver.Forced}, false, true, true},
 		"refused":                 {fmt.Errorf("%w: NOPERM", driver.ErrRefused), false, false, true},
-		"refused, not executed":   {both(driver.ErrRefused, driver.ErrNotSent), true, false, true},
-		"the client is closed":    {both(driver.ErrClosed, driver.ErrRefused, driver.ErrNotSent), true, false, true},
+		"refused, not executed":   {both(driver.ErrRefused, driver.ErrNotExecuted), true, false, true},
+		"the client is closed":    {both(driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted), true, false, true},
 		"what the store has not":  {fmt.Errorf("no latches: %w", errors.ErrUnsupported), false, false, true},
 		"refused while it hangs":  {both(context.DeadlineExceeded, driver.ErrRefused), false, false, true},
-		"not sent since it hangs": {both(context.DeadlineExceeded, driver.ErrNotSent), true, false, false},
+		"not sent since it hangs": {both(context.DeadlineExceeded, driver.ErrNotExecuted), true, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := retry.Certain(test.err); got != test.certain {
@@ -50,7 +50,7 @@ func TestEnded(t *testing.T) {
 	for err, want := range map[error]bool{
 		context.Canceled:         true,
 		context.DeadlineExceeded: true,
-		driver.ErrNotSent:        false,
+		driver.ErrNotExecuted:    false,
 	} {
 		if got := retry.Ended(fmt.Errorf("try: %w", err)); got != want {
 			t.Errorf("%v: got %v, want %v", err, got, want)

@@ -54,7 +54,7 @@ func TestDoStopsAtAnAnswer(t *testing.T) {
 		want    error
 	}{
 		"at once":                {[]error{nil}, nil},
-		"after failures":         {[]error{errReset, driver.ErrNotSent, errHangs, nil}, nil},
+		"after failures":         {[]error{errReset, driver.ErrNotExecuted, errHangs, nil}, nil},
 		"final at once":          {[]error{refused}, refused},
 		"final after a failures": {[]error{errReset, refused}, refused},
 		"gone":                   {[]error{errReset, driver.ErrGone}, driver.ErrGone},

@@ -84,7 +84,7 @@ func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) 
 
 // certain reports that nothing was sent because no connection could be made.
 func certain(err error) bool {
-	return errors.Is(err, driver.ErrNotSent) && !errors.Is(err, driver.ErrRefused) && !errors.As(err, new(*redishold.ReplyError))
+	return errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrRefused) && !errors.As(err, new(*redishold.ReplyError))
 }
 
 // tryLock takes a scratch lock and gives it back. Before the first of a kind the
@@ -96,7 +96,7 @@ func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 	if errors.Is(err, driver.ErrMismatch) {
 		return nil
 	}
-	if err == nil || !errors.Is(err, driver.ErrNotSent) {
+	if err == nil || !errors.Is(err, driver.ErrNotExecuted) {
 		// Also where it was not granted: a queue must not keep the claim. ctx may have
 		// ended, and that is no reason to leave something behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)

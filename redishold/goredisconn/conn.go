@@ -52,7 +52,7 @@ type refusal struct{ error }
 
 // Unwrap returns the reason, and what it means for a lock.
 func (r *refusal) Unwrap() []error {
-	return []error{r.error, driver.ErrRefused, driver.ErrNotSent}
+	return []error{r.error, driver.ErrRefused, driver.ErrNotExecuted}
 }
 
 // New returns a Conn over a client that the caller owns and closes, after the

@@ -51,12 +51,12 @@ func TestRefused(t *testing.T) {
 	l.Close()
 	conn := connTo(t, addr)
 	_, err = conn.Server(context.Background())
-	if !errors.Is(err, driver.ErrNotSent) {
-		t.Errorf("got error %v, want ErrNotSent", err)
+	if !errors.Is(err, driver.ErrNotExecuted) {
+		t.Errorf("got error %v, want ErrNotExecuted", err)
 	}
 	_, err = conn.Subscribe(context.Background(), redishold.Channel{Name: "c"}, func(redishold.Notice) {})
-	if !errors.Is(err, driver.ErrNotSent) || errors.Is(err, context.Canceled) {
-		t.Errorf("Subscribe: got error %v, want ErrNotSent, and no end of a context", err)
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, context.Canceled) {
+		t.Errorf("Subscribe: got error %v, want ErrNotExecuted, and no end of a context", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestMuteCluster(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		_, err := conn.Subscribe(ctx, redishold.Channel{Name: "c", Sharded: sharded}, func(redishold.Notice) {})
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotSent) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotExecuted) {
 			t.Errorf("sharded %v: got error %v, want DeadlineExceeded, not sent", sharded, err)
 		}
 	}

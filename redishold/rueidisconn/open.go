@@ -75,7 +75,7 @@ const (
 // Open connects to the servers that url names and returns when they have
 // answered. It fails at once if there are none, if a user name or password is
 // wrong, if the Sentinels know no such master, or if ctx ends. Of the errors,
-// driver.ErrNotSent says that servers could not be reached or are not ready, and
+// driver.ErrNotExecuted says that servers could not be reached or are not ready, and
 // a *redishold.ReplyError is a server's refusal; any other error is about the
 // URL. None contains a password. The Conn must be closed.
 //

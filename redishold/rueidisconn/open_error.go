@@ -51,14 +51,14 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 	case refused:
 		return fmt.Errorf("open %s: %w", where, &redishold.ReplyError{Text: reply.Error()})
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return fmt.Errorf("open %s: %w: %w", where, driver.ErrNotSent, err)
+		return fmt.Errorf("open %s: %w: %w", where, driver.ErrNotExecuted, err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("open %s: %w: %w: %w", where, driver.ErrNotSent, ctx.Err(), err)
+		return fmt.Errorf("open %s: %w: %w: %w", where, driver.ErrNotExecuted, ctx.Err(), err)
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		// A timeout of our own must not pass for the end of the caller's context.
-		return fmt.Errorf("open %s: %w: no answer within %v (%v)", where, driver.ErrNotSent, t.option.Dialer.Timeout, err) //nolint:errorlint // hidden on purpose
+		return fmt.Errorf("open %s: %w: no answer within %v (%v)", where, driver.ErrNotExecuted, t.option.Dialer.Timeout, err) //nolint:errorlint // hidden on purpose
 	default:
-		return fmt.Errorf("open %s: %w: %w", where, driver.ErrNotSent, err)
+		return fmt.Errorf("open %s: %w: %w", where, driver.ErrNotExecuted, err)
 	}
 }
 

@@ -18,7 +18,7 @@ func kindOf(err error) string {
 		return "none"
 	case errors.As(err, new(*redishold.ReplyError)):
 		return "refused"
-	case errors.Is(err, driver.ErrNotSent):
+	case errors.Is(err, driver.ErrNotExecuted):
 		return "not reached"
 	default:
 		return "url"
@@ -148,7 +148,7 @@ func TestOpenOfSilentServersEndsWithContext(t *testing.T) {
 		start := time.Now()
 		_, err := Open(ctx, url, &Options{DialTimeout: 5 * time.Second})
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotSent) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrNotExecuted) {
 			t.Errorf("%s: got error %v", url, err)
 		}
 		if took := time.Since(start); took > 2*time.Second {

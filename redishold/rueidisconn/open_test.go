@@ -28,8 +28,8 @@ func TestOpenRefused(t *testing.T) {
 	l.Close()
 	start := time.Now()
 	_, err = Open(context.Background(), "redis://u:secret@"+addr, nil)
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got error %v, want ErrNotSent that names %s and no password", err, addr)
+	if !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got error %v, want ErrNotExecuted that names %s and no password", err, addr)
 	}
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("took %v", took)
@@ -38,8 +38,8 @@ func TestOpenRefused(t *testing.T) {
 
 func TestOpenUnixSocketRefused(t *testing.T) {
 	_, err := Open(context.Background(), "unix://"+t.TempDir()+"/none.sock", nil)
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "none.sock") {
-		t.Errorf("got error %v, want ErrNotSent that names the socket", err)
+	if !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "none.sock") {
+		t.Errorf("got error %v, want ErrNotExecuted that names the socket", err)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestTLSVerifies(t *testing.T) {
 	mustOpen(t, "rediss://"+addr, &Options{TLS: &tls.Config{InsecureSkipVerify: true}})
 
 	_, err := Open(t.Context(), "rediss://u:secret@"+addr, nil)
-	if !errors.As(err, new(x509.UnknownAuthorityError)) || !errors.Is(err, driver.ErrNotSent) || strings.Contains(err.Error(), "secret") {
+	if !errors.As(err, new(x509.UnknownAuthorityError)) || !errors.Is(err, driver.ErrNotExecuted) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("unknown authority: got error %v", err)
 	}
 	_, err = Open(t.Context(), "rediss://"+addr, &Options{TLS: &tls.Config{RootCAs: newAuthority(t).roots()}})
@@ -64,7 +64,7 @@ func TestTLSClientCertificate(t *testing.T) {
 	}, plain)
 	mustOpen(t, "rediss://"+addr, &Options{TLS: &tls.Config{RootCAs: ca.roots(), Certificates: []tls.Certificate{ca.issue("client")}}})
 	_, err := Open(t.Context(), "rediss://"+addr, &Options{TLS: &tls.Config{RootCAs: ca.roots()}})
-	if !errors.Is(err, driver.ErrNotSent) {
+	if !errors.Is(err, driver.ErrNotExecuted) {
 		t.Errorf("without one: got error %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestTLSWithSentinels(t *testing.T) {
 		t.Errorf("unknown authority: got error %v", err)
 	}
 	addr = serve(t, config, sentinel("m", serve(t, nil, plain)))
-	if _, err := Open(t.Context(), "rediss+sentinel://"+addr+"/m", &Options{TLS: &tls.Config{RootCAs: ca.roots()}}); !errors.Is(err, driver.ErrNotSent) {
+	if _, err := Open(t.Context(), "rediss+sentinel://"+addr+"/m", &Options{TLS: &tls.Config{RootCAs: ca.roots()}}); !errors.Is(err, driver.ErrNotExecuted) {
 		t.Errorf("a master without TLS: got error %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestDial(t *testing.T) {
 func TestDialFails(t *testing.T) {
 	cause := errors.New("the tunnel is closed")
 	_, err := Open(t.Context(), "redis://u:secret@h", &Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, cause }})
-	if !errors.Is(err, cause) || !errors.Is(err, driver.ErrNotSent) || strings.Contains(err.Error(), "secret") {
+	if !errors.Is(err, cause) || !errors.Is(err, driver.ErrNotExecuted) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got error %v", err)
 	}
 }

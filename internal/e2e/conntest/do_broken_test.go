@@ -94,7 +94,7 @@ func TestRedirectedThenBrokenIsUnknown(t *testing.T) {
 			})
 			first := play(t, func(_ *stage, c *server.Peer) { c.WriteError(fmt.Sprintf("%s 1 %s", kind, second.addr())) })
 			for i, r := range oneNode(t, first.addr(), nil).Do(bounded(t), twoCalls(0)...) {
-				if r.Err == nil || errors.Is(r.Err, driver.ErrNotSent) || errors.As(r.Err, new(*redishold.ReplyError)) {
+				if r.Err == nil || errors.Is(r.Err, driver.ErrNotExecuted) || errors.As(r.Err, new(*redishold.ReplyError)) {
 					t.Errorf("call %d: got value %v, error %v; want an error that says nothing of execution", i, r.Value, r.Err)
 				}
 			}
@@ -123,7 +123,7 @@ func TestRefusedThenBrokenIsUnknown(t *testing.T) {
 	})
 	for s.read.Load() == 0 && dials.Load() < 5 { // a call that ends at the refusal was not sent
 		for i, r := range conn.Do(bounded(t), twoCalls(0)...) {
-			if sent := s.read.Load() > 0; errors.Is(r.Err, driver.ErrNotSent) == sent || r.Err == nil {
+			if sent := s.read.Load() > 0; errors.Is(r.Err, driver.ErrNotExecuted) == sent || r.Err == nil {
 				t.Errorf("call %d: got error %v after the server read %d scripts", i, r.Err, s.read.Load())
 			}
 		}

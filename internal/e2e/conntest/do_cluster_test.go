@@ -341,7 +341,7 @@ func TestClusterExecutesNothingTwice(t *testing.T) {
 				switch {
 				case r.Err == nil:
 					sure[j]++
-				case errors.Is(r.Err, driver.ErrNotSent):
+				case errors.Is(r.Err, driver.ErrNotExecuted):
 					failures++
 				case errors.As(r.Err, &reply) && r.Value == nil:
 					e.Fatalf("got error %v", r.Err)

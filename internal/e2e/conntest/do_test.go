@@ -39,7 +39,7 @@ func replyText(err error) string {
 // unknown fails the test unless err leaves open whether the call was executed.
 func unknown(t *env, err error) {
 	t.Helper()
-	if err == nil || errors.Is(err, driver.ErrNotSent) || replyText(err) != "" {
+	if err == nil || errors.Is(err, driver.ErrNotExecuted) || replyText(err) != "" {
 		t.Fatalf("got error %v, want an unknown outcome", err)
 	}
 }
@@ -195,7 +195,7 @@ func TestBegunCalls(t *testing.T) {
 		if r := first(); r.Value != "first" {
 			t.Errorf("got %v, error %v, want first", r.Value, r.Err)
 		}
-		if r := conn.Begin(ctx, &c)(); !errors.Is(r.Err, driver.ErrNotSent) || !errors.Is(r.Err, context.Canceled) {
+		if r := conn.Begin(ctx, &c)(); !errors.Is(r.Err, driver.ErrNotExecuted) || !errors.Is(r.Err, context.Canceled) {
 			t.Errorf("begun when the context was over: got %v, error %v, want not sent", r.Value, r.Err)
 		}
 	})
@@ -330,7 +330,7 @@ func TestContextEndsCallAmongManyOthers(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3000 { // more than a ring or a pool has places
 			wg.Go(func() {
-				if err := e.conn.Do(ctx, call("return 1"))[0].Err; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrNotSent) {
+				if err := e.conn.Do(ctx, call("return 1"))[0].Err; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrNotExecuted) {
 					e.Errorf("got error %v", err)
 				}
 			})
@@ -347,8 +347,8 @@ func TestDeadContextIsNotSent(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		for _, r := range e.conn.Do(ctx, call(count), call(count)) {
-			if !errors.Is(r.Err, context.Canceled) || !errors.Is(r.Err, driver.ErrNotSent) {
-				e.Errorf("got error %v, want one that is Canceled and ErrNotSent", r.Err)
+			if !errors.Is(r.Err, context.Canceled) || !errors.Is(r.Err, driver.ErrNotExecuted) {
+				e.Errorf("got error %v, want one that is Canceled and ErrNotExecuted", r.Err)
 			}
 		}
 		_, err := e.conn.Subscribe(ctx, redishold.Channel{Name: "c"}, func(redishold.Notice) {})
@@ -368,20 +368,20 @@ func TestRefusedConnectionIsNotSent(t *testing.T) {
 		ctx := within(e, 10*time.Second)
 		var err error
 		for range 20 { // the first ones may still learn that their connection is gone
-			if err = e.conn.Do(ctx, call(count))[0].Err; errors.Is(err, driver.ErrNotSent) {
+			if err = e.conn.Do(ctx, call(count))[0].Err; errors.Is(err, driver.ErrNotExecuted) {
 				break
 			}
 		}
 		var cause *net.OpError
-		if !errors.Is(err, driver.ErrNotSent) || !errors.As(err, &cause) {
-			e.Fatalf("got error %v, want ErrNotSent with its cause", err)
+		if !errors.Is(err, driver.ErrNotExecuted) || !errors.As(err, &cause) {
+			e.Fatalf("got error %v, want ErrNotExecuted with its cause", err)
 		}
 		if errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrRefused) {
 			e.Errorf("got error %v, want one that does not last", err)
 		}
 		_, err = e.conn.Subscribe(ctx, redishold.Channel{Name: "c"}, func(redishold.Notice) {})
-		if !errors.Is(err, driver.ErrNotSent) {
-			e.Errorf("Subscribe: got error %v, want ErrNotSent", err)
+		if !errors.Is(err, driver.ErrNotExecuted) {
+			e.Errorf("Subscribe: got error %v, want ErrNotExecuted", err)
 		}
 		if err := e.proxy.Accept(); err != nil {
 			e.Fatal(err)
@@ -405,8 +405,8 @@ func TestClosedClientIsNotSent(t *testing.T) {
 			"DoOne": e.conn.(redishold.Single).DoOne(within(e, time.Second), &one),
 			"Begin": e.conn.(redishold.Beginner).Begin(within(e, time.Second), &one)(),
 		} {
-			if !errors.Is(r.Err, driver.ErrNotSent) || !errors.Is(r.Err, driver.ErrRefused) || !errors.Is(r.Err, driver.ErrClosed) {
-				e.Errorf("%s: got error %v, want ErrNotSent, ErrRefused and ErrClosed", what, r.Err)
+			if !errors.Is(r.Err, driver.ErrNotExecuted) || !errors.Is(r.Err, driver.ErrRefused) || !errors.Is(r.Err, driver.ErrClosed) {
+				e.Errorf("%s: got error %v, want ErrNotExecuted, ErrRefused and ErrClosed", what, r.Err)
 			}
 		}
 		if _, err := e.conn.Server(within(e, time.Second)); !errors.Is(err, driver.ErrClosed) {
@@ -426,8 +426,8 @@ func TestBusyPoolIsNotSent(t *testing.T) {
 	wg.Go(func() { conn.Do(within(t, 5*time.Second), call(count)) })
 	hold.Wait(t, 1)
 	r := conn.Do(within(t, 5*time.Second), call(count))
-	if !errors.Is(r[0].Err, driver.ErrNotSent) {
-		t.Errorf("got error %v, want ErrNotSent", r[0].Err)
+	if !errors.Is(r[0].Err, driver.ErrNotExecuted) {
+		t.Errorf("got error %v, want ErrNotExecuted", r[0].Err)
 	}
 	hold.Release()
 	wg.Wait()
@@ -536,8 +536,8 @@ func TestRingIsRefused(t *testing.T) {
 	defer ring.Close()
 	conn := goredisconn.New(ring)
 	err := conn.Do(within(t, time.Second), call(count))[0].Err
-	if !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), "Ring") {
-		t.Errorf("got error %v, want ErrNotSent that names Ring", err)
+	if !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "Ring") {
+		t.Errorf("got error %v, want ErrNotExecuted that names Ring", err)
 	}
 	if _, err := conn.Subscribe(within(t, time.Second), redishold.Channel{Name: "c"}, func(redishold.Notice) {}); err == nil {
 		t.Error("Subscribe accepts a Ring")

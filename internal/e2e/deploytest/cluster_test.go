@@ -127,9 +127,9 @@ func wantRefused(t *testing.T, ctx context.Context, l *holdfast.Locker, name str
 	t.Helper()
 	_, err := l.TryLock(ctx, name)
 	var reply *redishold.ReplyError
-	between := errors.As(err, &reply) && strings.HasPrefix(reply.Text, "TRYAGAIN ") && errors.Is(err, driver.ErrNotSent)
+	between := errors.As(err, &reply) && strings.HasPrefix(reply.Text, "TRYAGAIN ") && errors.Is(err, driver.ErrNotExecuted)
 	if !errors.Is(err, holdfast.ErrBusy) && !between {
-		t.Errorf("TryLock of a held lock whose slot moves: got %v, want ErrBusy, or TRYAGAIN with ErrNotSent", err)
+		t.Errorf("TryLock of a held lock whose slot moves: got %v, want ErrBusy, or TRYAGAIN with ErrNotExecuted", err)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestClosedClient(t *testing.T) {
 		start := time.Now()
 		shut()
 
-		if err := locks[0].Unlock(); !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrNotSent) {
+		if err := locks[0].Unlock(); !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrNotExecuted) {
 			s.Errorf("Unlock: got %v, want ErrClosed", err)
 		}
 		if err := holdfast.Locks(locks[1:3]).Unlock(); !errors.Is(err, driver.ErrClosed) {

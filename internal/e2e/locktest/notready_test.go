@@ -33,7 +33,7 @@ func TestServerThatIsNotReady(t *testing.T) {
 				rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "acquire")), notNow, faultproxy.Always())
 				start := time.Now()
 				_, err := l.TryLock(s.Context(), "job")
-				if err == nil || errors.Is(err, holdfast.ErrBusy) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(err.Error(), code) {
+				if err == nil || errors.Is(err, holdfast.ErrBusy) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), code) {
 					s.Errorf("TryLock: got %v, want the server's %s", err, code)
 				}
 				within(s, "TryLock", time.Since(start), time.Second)

@@ -50,7 +50,7 @@ func Fail(n int, err error) []redishold.Result {
 
 // NotSent says that cause kept a call from being sent.
 func NotSent(cause error) error {
-	return fmt.Errorf("%w: %w", driver.ErrNotSent, cause)
+	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, cause)
 }
 
 // Closed is the error of a call to a client that its owner has closed, which gave
@@ -67,7 +67,7 @@ func (e *closedError) Error() string {
 
 // Unwrap returns the cause, and what it means for a lock.
 func (e *closedError) Unwrap() []error {
-	return []error{e.cause, driver.ErrClosed, driver.ErrRefused, driver.ErrNotSent}
+	return []error{e.cause, driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted}
 }
 
 // Classify turns the error of a client library, which is no reply of the
@@ -77,7 +77,7 @@ func Classify(ctx context.Context, err error, unsent bool) error {
 	ended := ended(ctx)
 	switch {
 	case unsent && ended != nil:
-		return fmt.Errorf("%w: %w: %w", driver.ErrNotSent, ended, err)
+		return fmt.Errorf("%w: %w: %w", driver.ErrNotExecuted, ended, err)
 	case unsent:
 		return NotSent(err)
 	case ended != nil && !errors.Is(err, ended):

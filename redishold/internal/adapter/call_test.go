@@ -44,12 +44,12 @@ func TestClassify(t *testing.T) {
 		is     []error
 		isNot  []error
 	}{
-		{"plain", alive, io.EOF, false, []error{io.EOF}, []error{driver.ErrNotSent}},
-		{"unsent", alive, io.EOF, true, []error{io.EOF, driver.ErrNotSent}, nil},
-		{"unsent, ctx over", dead, io.EOF, true, []error{io.EOF, driver.ErrNotSent, context.Canceled}, nil},
-		{"ctx over", dead, timeout, false, []error{timeout, context.Canceled}, []error{driver.ErrNotSent}},
-		{"deadline passed", late, timeout, false, []error{timeout, context.DeadlineExceeded}, []error{driver.ErrNotSent}},
-		{"somebody else's ctx", alive, context.Canceled, false, nil, []error{context.Canceled, driver.ErrNotSent}},
+		{"plain", alive, io.EOF, false, []error{io.EOF}, []error{driver.ErrNotExecuted}},
+		{"unsent", alive, io.EOF, true, []error{io.EOF, driver.ErrNotExecuted}, nil},
+		{"unsent, ctx over", dead, io.EOF, true, []error{io.EOF, driver.ErrNotExecuted, context.Canceled}, nil},
+		{"ctx over", dead, timeout, false, []error{timeout, context.Canceled}, []error{driver.ErrNotExecuted}},
+		{"deadline passed", late, timeout, false, []error{timeout, context.DeadlineExceeded}, []error{driver.ErrNotExecuted}},
+		{"somebody else's ctx", alive, context.Canceled, false, nil, []error{context.Canceled, driver.ErrNotExecuted}},
 	} {
 		got := Classify(c.ctx, c.err, c.unsent)
 		for _, want := range c.is {

@@ -192,7 +192,7 @@ func TestContextEndsCallUnderWay(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				r := c.DoOne(ctx, callFor("a"))
-				if !errors.Is(r.Err, how.want) || errors.Is(r.Err, driver.ErrNotSent) || time.Since(start) != time.Second {
+				if !errors.Is(r.Err, how.want) || errors.Is(r.Err, driver.ErrNotExecuted) || time.Since(start) != time.Second {
 					t.Errorf("got error %v after %v, want %v after 1s, outcome unknown", r.Err, time.Since(start), how.want)
 				}
 				if r := c.DoOne(t.Context(), callFor("b")); r.Value != "b" || time.Since(start) != time.Second {
@@ -215,7 +215,7 @@ func TestContextEndsCallInTheQueue(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				r := c.DoOne(ctx, callFor("a"))
-				if !errors.Is(r.Err, how.want) || !errors.Is(r.Err, driver.ErrNotSent) || time.Since(start) != time.Second {
+				if !errors.Is(r.Err, how.want) || !errors.Is(r.Err, driver.ErrNotExecuted) || time.Since(start) != time.Second {
 					t.Errorf("got error %v after %v, want %v after 1s, not sent", r.Err, time.Since(start), how.want)
 				}
 				b := c.Begin(t.Context(), callFor("b"))
@@ -280,7 +280,7 @@ func TestErrorTellsOfTheEndToo(t *testing.T) {
 		is  []error
 	}{
 		{io.EOF, []error{io.EOF, context.Canceled}},
-		{NotSent(io.EOF), []error{io.EOF, context.Canceled, driver.ErrNotSent}},
+		{NotSent(io.EOF), []error{io.EOF, context.Canceled, driver.ErrNotExecuted}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cb := NewCombiner(&fakeSender{plan: map[string]func(context.Context, *redishold.Call) redishold.Result{
@@ -418,7 +418,7 @@ func TestLibraryEndsTheGoroutine(t *testing.T) {
 		}}
 		c := NewCombiner(f)
 		for range 3 {
-			if r := c.DoOne(t.Context(), callFor("a")); !errors.Is(r.Err, errEnded) || errors.Is(r.Err, driver.ErrNotSent) {
+			if r := c.DoOne(t.Context(), callFor("a")); !errors.Is(r.Err, errEnded) || errors.Is(r.Err, driver.ErrNotExecuted) {
 				t.Errorf("got %v, error %v, want %v", r.Value, r.Err, errEnded)
 			}
 			if r := c.DoOne(t.Context(), callFor("b")); r.Value != "b" {

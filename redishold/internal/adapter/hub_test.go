@@ -328,8 +328,8 @@ func TestHubClose(t *testing.T) {
 		if _, _, log := s.get(); !slices.Equal(log, []string{"+a", "closed"}) {
 			t.Errorf("got %v, want +a closed", log)
 		}
-		if _, err := h.Subscribe(t.Context(), "a", ignore); !errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("after Close: got error %v, want ErrNotSent", err)
+		if _, err := h.Subscribe(t.Context(), "a", ignore); !errors.Is(err, driver.ErrNotExecuted) {
+			t.Errorf("after Close: got error %v, want ErrNotExecuted", err)
 		}
 		sub.Close()
 	})

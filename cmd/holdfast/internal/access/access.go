@@ -69,7 +69,7 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 			return conn, nil
 		}
 		conn.Close()
-		failed = append(failed, cmp.Or(err, fmt.Errorf("%s is no master: %w", node, driver.ErrNotSent)))
+		failed = append(failed, cmp.Or(err, fmt.Errorf("%s is no master: %w", node, driver.ErrNotExecuted)))
 	}
 	return nil, errors.Join(failed...)
 }
