@@ -1,0 +1,271 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// What follows shows people what the members keep, as far as a majority of them keeps
+// it: a hold of less is one that is being taken or given up, or was left behind.
+
+var _ admin.Source = (*Backend)(nil)
+
+// errNoSource says that the members show nothing.
+var errNoSource = fmt.Errorf("quorum: the members do not tell what is locked: %w", errors.ErrUnsupported)
+
+// List yields the names that a majority of the members holds, when all members have
+// been read. It ends with an error if less than a majority could be read to the end.
+func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+	return func(yield func(admin.Record, error) bool) {
+		lists, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (list map[string]admin.Record, err error) {
+			list = map[string]admin.Record{}
+			for record, failed := range s.List(ctx, f) {
+				if failed != nil {
+					return list, failed
+				}
+				list[record.Name] = record
+			}
+			return list, nil
+		})
+		names := map[string]bool{}
+		for _, list := range lists {
+			for name := range list {
+				names[name] = true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			var copies []admin.Record
+			for _, list := range lists {
+				copies = append(copies, list[name])
+			}
+			if merged := b.merge(name, copies); len(merged.Holds) > 0 && !yield(merged, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(admin.Record{}, err)
+		}
+	}
+}
+
+// Get returns what a majority of the members keeps of names. A name that only others
+// hold counts as free.
+func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
+	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) ([]admin.Record, error) {
+		return s.Get(ctx, names...)
+	})
+	records := make([]admin.Record, len(names))
+	for i, name := range names {
+		if err != nil {
+			records[i] = admin.Record{Name: name, Kind: admin.KindUnknown}
+			continue
+		}
+		var copies []admin.Record
+		for _, answer := range answers {
+			if i < len(answer) {
+				copies = append(copies, answer[i])
+			}
+		}
+		records[i] = b.merge(name, copies)
+	}
+	return records, err
+}
+
+// Describe returns what a majority keeps of name, and the keys of all members, each
+// behind the member that has it.
+func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
+	details, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (admin.Detail, error) {
+		return s.Describe(ctx, name)
+	})
+	if err != nil {
+		return admin.Detail{}, err
+	}
+	var merged admin.Detail
+	var copies []admin.Record
+	for i, detail := range details {
+		copies = append(copies, detail.Record)
+		for _, key := range detail.Keys {
+			key.Name = b.nodes[i].label + ": " + key.Name
+			merged.Keys = append(merged.Keys, key)
+		}
+		if len(detail.Waits) > len(merged.Waits) {
+			merged.Waits = detail.Waits
+		}
+	}
+	merged.Record = b.merge(name, copies)
+	return merged, nil
+}
+
+// ForceUnlock ends the hold at all members. It succeeds if a majority answered, and
+// not a majority of all had it no more.
+func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
+	var mu sync.Mutex
+	ended, gone := 0, 0
+	_, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (struct{}, error) {
+		err := forceAt(ctx, s, name, h, reason)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			ended++
+		case errors.Is(err, driver.ErrGone):
+			gone++
+			return struct{}{}, nil
+		}
+		return struct{}{}, err
+	})
+	switch {
+	case ended+gone < b.majority:
+		return err
+	case gone >= b.majority: // what a minority kept was left behind
+		return &driver.GoneError{Reason: driver.NotOwner, Detail: "a majority of the members does not keep that hold any more"}
+	}
+	return nil
+}
+
+// forceAt ends the hold of h's owner as the member has it: what is left of it is not
+// the same at all of them.
+func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, reason string) error {
+	records, err := s.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, hold := range records[0].Holds {
+		if ownerOf(hold.Owner) == h.Owner && hold.Holds == h.Holds {
+			return s.ForceUnlock(ctx, name, hold.Holder, reason)
+		}
+	}
+	return driver.ErrGone
+}
+
+// ownerOf returns the owner of a claim from that which its attempt has at the members;
+// see attempt. Owners of other programs have no number of an attempt.
+func ownerOf(member string) string {
+	owner, number, ok := strings.Cut(member[strings.LastIndexByte(member, ':')+1:], ".")
+	if _, err := strconv.ParseUint(number, 36, 64); !ok || err != nil || strings.Trim(owner, "0123456789") != "" {
+		return member
+	}
+	return strings.TrimSuffix(member, "."+number)
+}
+
+// ForceReasons is not supported: the members know the owners of attempts, and nobody
+// knows any more which attempt ended.
+func (b *Backend) ForceReasons(context.Context, []admin.Ended) ([]string, error) {
+	return nil, fmt.Errorf("quorum: no reasons of force unlocks: %w", errors.ErrUnsupported)
+}
+
+// AppendLog is not supported: the members' logs would be as many, and differ.
+func (b *Backend) AppendLog(context.Context, admin.Client, []admin.Entry) error { return errNoLog() }
+
+// ReadLog is not supported, as AppendLog.
+func (b *Backend) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error) {
+	return nil, errNoLog()
+}
+
+func errNoLog() error {
+	return fmt.Errorf("quorum: no event log: %w", errors.ErrUnsupported)
+}
+
+// restLeast is how long the members that are left have, at least, when a majority has
+// answered. They have twice the time that the majority took.
+const restLeast = 100 * time.Millisecond
+
+// askAll asks all members at the same time, and returns their answers by number; of
+// one that failed what it answered. The error is nil if a majority answered.
+func askAll[T any](ctx context.Context, b *Backend, ask func(context.Context, admin.Source) (T, error)) ([]T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers, errs := make([]T, len(b.nodes)), make([]error, len(b.nodes))
+	began, answered := time.Now(), atomic.Int64{}
+	var wg sync.WaitGroup
+	for i, n := range b.nodes {
+		wg.Go(func() {
+			defer func() {
+				if errs[i] == nil && answered.Add(1) == int64(b.majority) {
+					time.AfterFunc(max(time.Since(began), restLeast), cancel)
+				}
+			}()
+			answers[i], errs[i] = call(ctx, n, func(ctx context.Context) (T, error) {
+				if s, ok := n.member.(admin.Source); ok {
+					return ask(ctx, s)
+				}
+				var none T
+				return none, errNoSource
+			})
+		})
+	}
+	wg.Wait()
+	failed := 0
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = fmt.Errorf("%s: %w", b.nodes[i].label, err)
+			failed++
+		}
+	}
+	if len(b.nodes)-failed >= b.majority {
+		return answers, nil
+	}
+	return answers, errors.Join(errs...)
+}
+
+// merge makes one record of the members': the holds that a majority has, each for as
+// long as a majority will have it.
+func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
+	merged := admin.Record{Name: name}
+	holds, kinds := map[string][]admin.Hold{}, map[admin.Kind]int{}
+	for _, r := range copies {
+		if r.Kind != "" {
+			kinds[r.Kind]++
+		}
+		merged.Listeners = max(merged.Listeners, r.Listeners)
+		for _, h := range r.Holds {
+			holds[h.Owner] = append(holds[h.Owner], h)
+		}
+	}
+	for _, owner := range slices.Sorted(maps.Keys(holds)) {
+		if same := holds[owner]; len(same) >= b.majority {
+			merged.Holds = append(merged.Holds, b.mergeHold(same))
+		}
+	}
+	merged.Holders = len(merged.Holds)
+	for kind, votes := range kinds {
+		if votes >= b.majority && (merged.Holders > 0 || kind == admin.KindOther) {
+			merged.Kind = kind
+		}
+	}
+	for _, h := range merged.Holds {
+		merged.Remaining = max(merged.Remaining, h.Remaining)
+	}
+	return merged
+}
+
+// mergeHold makes one hold of those that members have of an owner.
+func (b *Backend) mergeHold(same []admin.Hold) admin.Hold {
+	last := func(field func(admin.Hold) time.Duration) time.Duration {
+		all := make([]time.Duration, len(same))
+		for i, h := range same {
+			all[i] = field(h)
+		}
+		slices.SortFunc(all, func(x, y time.Duration) int { return cmp.Compare(y, x) })
+		return all[b.majority-1]
+	}
+	h := same[0]
+	h.Owner = ownerOf(h.Owner)
+	h.Token = 0 // a quorum has none
+	h.Remaining = last(func(h admin.Hold) time.Duration { return h.Remaining })
+	h.HeldFor = last(func(h admin.Hold) time.Duration { return h.HeldFor })
+	return h
+}
