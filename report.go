@@ -71,26 +71,19 @@ func (r *reports) beat() {
 	r.running.Store(false)
 }
 
-// send makes the call.
+// send makes the call. Its failure, or panic, is no lock's trouble.
 func (r *reports) send(report driver.Report) {
-	r.locker.tellStore("what is held", func(ctx context.Context) {
-		if err := r.store.Report(ctx, report); err != nil {
-			r.locker.log.Debug("what is held and waited for is not shown to others", "backend", r.locker.info.Name, "err", err)
-		}
-	})
-}
-
-// tellStore makes a call that tells the store something for people. Its failure, or
-// panic, is no lock's trouble.
-func (l *Locker) tellStore(what string, call func(context.Context)) {
+	l := r.locker
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("the store panicked while it was told "+what, "backend", l.info.Name, "panic", p)
+			l.log.Error("the store panicked while it was told what is held", "backend", l.info.Name, "panic", p)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
 	defer cancel()
-	call(ctx)
+	if err := r.store.Report(ctx, report); err != nil {
+		l.log.Debug("what is held and waited for is not shown to others", "backend", l.info.Name, "err", err)
+	}
 }
 
 // collect returns what is held and waited for since a heartbeat or longer.

@@ -112,25 +112,23 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 // ForceUnlock ends the hold at all members. It succeeds if a majority answered, and
 // not a majority of all had it no more.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
-	var mu sync.Mutex
-	ended, gone := 0, 0
-	_, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (struct{}, error) {
-		err := forceAt(ctx, s, name, h, reason)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case err == nil:
-			ended++
-		case errors.Is(err, driver.ErrGone):
-			gone++
-			return struct{}{}, nil
+	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (gone bool, err error) {
+		err = forceAt(ctx, s, name, h, reason)
+		if errors.Is(err, driver.ErrGone) {
+			return true, nil
 		}
-		return struct{}{}, err
+		return false, err
 	})
-	switch {
-	case ended+gone < b.majority:
+	if err != nil {
 		return err
-	case gone >= b.majority: // what a minority kept was left behind
+	}
+	gone := 0
+	for _, one := range answers {
+		if one {
+			gone++
+		}
+	}
+	if gone >= b.majority { // what a minority kept was left behind
 		return &driver.GoneError{Reason: driver.NotOwner, Detail: "a majority of the members does not keep that hold any more"}
 	}
 	return nil
@@ -145,10 +143,11 @@ func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, r
 	}
 	for _, hold := range records[0].Holds {
 		if ownerOf(hold.Owner) == h.Owner && hold.Holds == h.Holds {
-			return s.ForceUnlock(ctx, name, hold.Holder, reason)
+			h = hold.Holder
+			break
 		}
 	}
-	return driver.ErrGone
+	return s.ForceUnlock(ctx, name, h, reason) // of a hold that is gone the member says so
 }
 
 // ownerOf returns the owner of a claim from that which its attempt has at the members;
