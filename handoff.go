@@ -1,12 +1,10 @@
 package holdfast
 
 import (
-	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
@@ -131,53 +129,6 @@ func (a *acquisition) takesHolds() bool {
 	return a.kind == plain && !a.req.leased && a.locker.handoff.Max > 0
 }
 
-// passOn passes the lease on to the next goroutine in the queue, if there is one and
-// it has not been passed on for too long. It returns false, and has changed
-// nothing, if not.
-func (h *hold) passOn() bool {
-	l := h.lease
-	if l.queue == nil || l.kind != plain || l.fixed {
-		return false
-	}
-	var contexts map[*derived]struct{}
-	return l.queue.Pass(h, func() (next *hold, ok bool) {
-		next, contexts = l.replace(h)
-		return next, next != nil
-	}, func() { cancelAll(contexts, ErrUnlocked) })
-}
-
-// replace ends h and returns the hold that follows it, and h's contexts, or nil
-// if the lease has to go back to the store. The mutex of the queues is held.
-func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
-	now, bounds := l.locker.clock.Read(), l.locker.handoff
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch left := l.deadline - now.Mono; {
-	case h.err != nil || l.holds != 1,
-		l.turnsLeft == 0 || now.Mono-l.first.since >= bounds.For,
-		left < (l.ttl-l.locker.margin)/2 || l.suspended(now): // as a grant that comes so late is not kept
-		return nil, nil
-	}
-	l.turns++
-	l.turnsLeft--
-	next = &hold{lease: l, since: now.Mono}
-	if l.fenced {
-		next.token = h.token + 1
-	}
-	h.err = ErrUnlocked
-	contexts, h.contexts = h.contexts, nil
-	l.holder = next
-	return next, contexts
-}
-
-// decline gives back a hold that nobody wants any more, to the next in the queue
-// or to the store.
-func (h *hold) decline() {
-	if !h.passOn() {
-		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
-	}
-}
-
 // letNext lets the next goroutine of this process ask for the name, since the lease is
 // over. Only the first call for a lease counts.
 func (l *lease) letNext() {
@@ -189,11 +140,8 @@ func (l *lease) letNext() {
 // letNextAfter is letNext where clients elsewhere may go first: until tells until when.
 // It returns false if the next one was let in before.
 func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
-	l.mu.Lock()
-	done, h, turns := l.vacated, l.holder, l.locker.handoff.turnsNext(l.turns, l.turnsLeft)
-	l.vacated = true
-	l.mu.Unlock()
-	if done { // without the mutex that all goroutines share
+	h, turns, ok := l.admitNext()
+	if !ok { // without the mutex that all goroutines share
 		return false
 	}
 	var unused driver.Waiter
@@ -219,33 +167,6 @@ func (o Handoff) turnsNext(used, left int32) int {
 		want *= 2
 	}
 	return min(max(want, handoffFirst), o.Max)
-}
-
-// sendRelease makes the first call of a release, and lets the next goroutine of this
-// process ask, if the store says who else waits. Where goroutines of this process wait
-// and nobody else does, the next of them asks as soon as the release is on its way: its
-// try arrives behind it. Where others wait, they go first.
-func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
-	store, ok := l.locker.backend.(driver.Releaser)
-	if l.queue == nil || !ok {
-		return l.locker.backend.Release(ctx, c)
-	}
-	key, others := queueKey{l.name, l.kind}, unknown
-	if l.queue.Waits() {
-		l.locker.queues.Do(key, func(_ *hold, s *queueState) { others = s.others })
-	}
-	finish := store.StartRelease(ctx, c)
-	if others == 0 {
-		l.letNext()
-	}
-	others, err := finish()
-	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
-		s.others = others
-		return l.locker.yieldFor(others, began, s.chance)
-	}) {
-		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
-	}
-	return err
 }
 
 // Clients elsewhere that wait for a name go first when it was released here.

@@ -163,7 +163,7 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 				go c.unlock(former)
 				synctest.Wait()
 				if lost {
-					_ = former.hold.lease.lose(driver.Deleted, nil)
+					_ = former.hold.lease.lose(driver.Deleted, nil, func() {})
 				}
 				cancel()
 				synctest.Wait()
@@ -190,7 +190,7 @@ func TestLossDuringTheHandoff(t *testing.T) {
 		go c.unlock(former)
 		synctest.Wait()
 		c.store.Drop("job")
-		_ = former.hold.lease.lose(driver.Deleted, nil)
+		_ = former.hold.lease.lose(driver.Deleted, nil, func() {})
 		synctest.Wait()
 		release()
 		last := former.Token()

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -34,10 +35,8 @@ type lease struct {
 	unsettled bool
 
 	// What follows is guarded by mu, but for entry, which is the scheduler's.
-	over    bool // it is lost or given back
-	vacated bool // the next goroutine of this process was let in
-	cleaned bool // the clean-up after a loss was started
-	mu      sync.Mutex
+	state leaseState
+	mu    sync.Mutex
 
 	holds int32 // the count that renewals record
 
@@ -61,7 +60,7 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	l := &lease{
 		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, unsettled: c.Unsettled,
 		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
-		holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
+		state: leaseHeld, holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
 	l.mayEnd = max(l.ends, start.Mono+l.ttl)
@@ -107,74 +106,136 @@ func (l *lease) suspended(now clock.Moment) bool {
 func (l *lease) remaining(now clock.Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	if l.state != leaseHeld {
 		return 0
 	}
 	return max(l.deadline-now, 0)
 }
 
-// lose ends the lease because the lock is lost, once, and returns why it is over.
-// Nothing is sent to the store: what is left of the lease is the holder's time
-// to stop. Only a store whose leases do not end by themselves is asked to release
-// it after that.
-func (l *lease) lose(reason driver.Reason, cause error) error {
-	return l.loseWith(reason, cause, func() {})
+// errSuspended says that the wall clock ran ahead of the monotonic clock.
+var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
+
+// leaseState is where a lease is in its life.
+type leaseState uint8
+
+const (
+	leaseHeld     leaseState = iota + 1 // a hold has it, and goroutines of this process wait for its end
+	leaseUnlocked                       // its holder is done; the release is on its way, and they wait still
+	leaseOpen                           // as unlocked, and the next of them may ask
+	leaseLost                           // it ended without an Unlock: the next may ask, and nothing was sent
+	leaseReleased                       // as lost, and the store is asked to release what it may still keep
+)
+
+// leaseEvent is what happens to a lease.
+type leaseEvent uint8
+
+const (
+	onRenewal   leaseEvent = iota // the store has proved it
+	onPass                        // it goes to the next goroutine, with a hold of its own
+	onUnlock                      // its holder is done
+	onLoss                        // the deadline has passed, the store does not have it, or its Lock was dropped
+	onLetNext                     // the release was answered, or is on its way to a store that keeps the order
+	onCleanUp                     // its holder, or a store with sessions, wants no trace of it
+	leaseEvents                   // how many there are
+)
+
+// after returns the state after e. It returns false where e changes nothing, since
+// something else came first.
+//
+//	state     event    next      what is done
+//	held      renewal  held      the deadline moves: lease.Answered
+//	held      pass     held      the hold ends, the next goroutine's begins: lease.replace
+//	held      unlock   unlocked  the hold ends, the store is asked to release it: hold.unlock
+//	held      loss     lost      the hold ends, the next goroutine may ask: lease.lose, hold.dropped
+//	unlocked  letNext  open      the next goroutine may ask: lease.letNextAfter
+//	lost      cleanUp  released  the store is asked to release it, in the background: Locker.cleanUp
+//
+// The contexts of a hold end with it, ahead of what follows.
+func (s leaseState) after(e leaseEvent) (next leaseState, ok bool) {
+	next = [...][leaseEvents]leaseState{
+		leaseHeld:     {onRenewal: leaseHeld, onPass: leaseHeld, onUnlock: leaseUnlocked, onLoss: leaseLost},
+		leaseUnlocked: {onLetNext: leaseOpen},
+		leaseOpen:     {},
+		leaseLost:     {onCleanUp: leaseReleased},
+		leaseReleased: {},
+	}[s][e]
+	return next, next != 0
 }
 
-// loseWith is lose, and calls first before it reports the loss.
-func (l *lease) loseWith(reason driver.Reason, cause error, first func()) error {
-	report := make(chan func(), 1)
-	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can hear of the loss, and call Drain
-	h, contexts, err := l.finish(nil, &LostError{Name: l.name, Reason: reason, Cause: cause})
-	if h == nil {
-		report <- func() {}
-		return err
+// move makes e happen to the lease, and reports whether that changed anything. The mutex
+// is held.
+func (l *lease) move(e leaseEvent) bool {
+	next, ok := l.state.after(e)
+	if ok {
+		l.state = next
 	}
-	report <- func() {
-		first()
-		l.locker.reportLoss(h, reason, err)
-	}
-	cancelAll(contexts, err)
-	l.locker.renewals.Remove(l)
-	l.letNext()
-	l.releaseSession(reason)
-	return err
+	return ok
 }
 
-// finish ends the lease, and the hold that has it, with err. With only, it does
+// step is move for callers that do not hold the mutex.
+func (l *lease) step(e leaseEvent) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.move(e)
+}
+
+// end ends the lease by e, and the hold that has it, with err. With only, it does
 // so if that hold has it. It returns that hold and its contexts, or, if it
 // changed nothing, no hold and why the one that was asked about had ended.
-func (l *lease) finish(only *hold, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
+func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.holder
 	if only != nil && only.err != nil {
 		return nil, nil, only.err
 	}
-	if h.err != nil {
+	if !l.move(e) {
 		return nil, nil, h.err
 	}
-	l.over = true
 	h.err = err
 	contexts, h.contexts = h.contexts, nil
 	return h, contexts, err
 }
 
-// once reports true the first time.
-func (l *lease) once() bool {
+// admitNext takes note that the next goroutine of this process may ask, and returns
+// the hold that ended and how many turns to reserve tokens for. ok is false if that one
+// was let in before.
+func (l *lease) admitNext() (h *hold, turns int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	first := !l.cleaned
-	l.cleaned = true
-	return first
+	if l.state != leaseLost && !l.move(onLetNext) { // a loss lets it in at once, and once
+		return nil, 0, false
+	}
+	return l.holder, l.locker.handoff.turnsNext(l.turns, l.turnsLeft), true
 }
 
-// errSuspended says that the wall clock ran ahead of the monotonic clock.
-var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
+// replace ends h and returns the hold that follows it, and h's contexts, or nil
+// if the lease has to go back to the store. The mutex of the queues is held.
+func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
+	now, bounds := l.locker.clock.Read(), l.locker.handoff
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch left := l.deadline - now.Mono; {
+	case l.holds != 1, l.turnsLeft == 0 || now.Mono-l.first.since >= bounds.For,
+		left < (l.ttl-l.locker.margin)/2 || l.suspended(now), // as a grant that comes so late is not kept
+		!l.move(onPass):
+		return nil, nil
+	}
+	l.turns++
+	l.turnsLeft--
+	next = &hold{lease: l, since: now.Mono}
+	if l.fenced {
+		next.token = h.token + 1
+	}
+	h.err = ErrUnlocked
+	contexts, h.contexts = h.contexts, nil
+	l.holder = next
+	return next, contexts
+}
 
-// state returns nil while h has the lease. It compares clocks itself rather than
+// stateOf returns nil while h has the lease. It compares clocks itself rather than
 // trust a timer that may fire late.
-func (l *lease) state(h *hold) error {
+func (l *lease) stateOf(h *hold) error {
 	now := l.locker.clock.Read()
 	l.mu.Lock()
 	err, over, doubt := h.err, now.Mono >= l.deadline, l.suspended(now)
@@ -192,4 +253,111 @@ func (l *lease) state(h *hold) error {
 		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
 	}
 	return nil
+}
+
+// hold is a lease in the hands of one holder. The queue and contexts
+// refer to it; the user has a *Lock that refers to it, so that a Lock that was
+// dropped without Unlock can be noticed.
+type hold struct {
+	lease *lease
+	token uint64
+	since clock.Instant
+
+	// Guarded by lease.mu.
+	err      error // nil while held
+	taken    bool  // somebody has, or had, a Lock of it
+	contexts map[*derived]struct{}
+}
+
+// derived is a context made by Lock.Context that has not ended yet.
+type derived struct{ cancel context.CancelCauseFunc }
+
+func cancelAll(contexts map[*derived]struct{}, err error) {
+	for d := range contexts {
+		d.cancel(err)
+	}
+}
+
+// state returns nil while held.
+func (h *hold) state() error { return h.lease.stateOf(h) }
+
+// ended returns why the hold is over, nil if nobody has said so yet.
+func (h *hold) ended() error {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return h.err
+}
+
+// over says that a state is one that does not change any more.
+func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
+
+// derive returns a context that ends with parent or with the hold.
+func (h *hold) derive(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if err := h.state(); over(err) {
+		cancel(err)
+		return ctx
+	}
+	d := &derived{cancel: cancel}
+	if err := h.remember(d); err != nil {
+		cancel(err)
+		return ctx
+	}
+	// A holder that leads for months serves many requests: forget each context
+	// when its request is over.
+	context.AfterFunc(ctx, func() { h.forget(d) })
+	return ctx
+}
+
+// remember makes d end with the hold, or returns why it is over.
+func (h *hold) remember(d *derived) error {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	if h.err != nil {
+		return h.err
+	}
+	if h.contexts == nil {
+		h.contexts = make(map[*derived]struct{})
+	}
+	h.contexts[d] = struct{}{}
+	return nil
+}
+
+func (h *hold) forget(d *derived) {
+	h.lease.mu.Lock()
+	delete(h.contexts, d)
+	h.lease.mu.Unlock()
+	d.cancel(nil)
+}
+
+// take makes the hold that of a Lock, unless it is over by then.
+func (h *hold) take() bool {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	h.taken = h.err == nil
+	return h.taken
+}
+
+// unseen says that nobody ever had a Lock of the hold: who was to have it had given
+// up. No event tells of its end, as none told of its beginning.
+func (h *hold) unseen() bool {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return !h.taken
+}
+
+// held returns for how long it has been held.
+func (h *hold) held() time.Duration { return h.lease.locker.clock.Now() - h.since }
+
+// remaining returns how long the hold lasts if it is not renewed; 0 if it is
+// over.
+func (h *hold) remaining() time.Duration {
+	l := h.lease
+	now := l.locker.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.err != nil {
+		return 0
+	}
+	return max(l.deadline-now, 0)
 }

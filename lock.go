@@ -2,11 +2,9 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -87,37 +85,3 @@ func (k *Lock) Unlock() error {
 	}
 	return k.release()
 }
-
-// release ends the hold and tells the store, unless another goroutine takes it
-// on.
-func (k *Lock) release() error {
-	k.net.Stop()
-	h := k.hold
-	var err error
-	if k.owned == nil && h.passOn() {
-		h.lease.locker.reportRelease(h, nil)
-	} else {
-		err = h.unlock(&k.releasing)
-	}
-	runtime.KeepAlive(k)
-	return err
-}
-
-// dropped is called when the user's Lock was collected without Unlock.
-func (h *hold) dropped() {
-	if _, first := h.end(); !first {
-		return
-	}
-	l := h.lease
-	l.locker.renewals.Remove(l)
-	l.letNext()
-	l.releaseSession(driver.Expired)
-	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
-		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
-			"lock", l.name, "token", h.token, "held", h.held())
-		l.locker.reportRelease(h, errDropped)
-	})
-}
-
-// errDropped is the error of the release of a Lock that was dropped.
-var errDropped = errors.New("dropped without Unlock")

@@ -222,3 +222,38 @@ func (ks Locks) Context(ctx context.Context) context.Context {
 	}
 	return ctx
 }
+
+// Unlock gives all of them back and joins the errors. Those of one Locker take
+// one round trip, if its store can do that.
+func (ks Locks) Unlock() error {
+	errs := make([]error, len(ks))
+	together := make(map[*Locker][]int)
+	var wg sync.WaitGroup
+	for i, k := range ks {
+		if k.inBatch() {
+			l := k.hold.lease.locker
+			together[l] = append(together[l], i)
+		} else {
+			wg.Go(func() { errs[i] = k.Unlock() })
+		}
+	}
+	for l, at := range together {
+		for len(at) > 0 {
+			n := min(len(at), batchMost)
+			some := at[:n]
+			at = at[n:]
+			wg.Go(func() { l.unlockAll(ks, some, errs) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// inBatch says that a lock can be given back together with others.
+func (k *Lock) inBatch() bool {
+	if k == nil || k.owned != nil {
+		return false
+	}
+	_, ok := k.hold.lease.locker.backend.(driver.Batcher)
+	return ok
+}

@@ -52,7 +52,7 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found = renew.Report{Item: l, Token: l.holder.token, Err: answer.Err}
-	if l.over || now >= l.deadline {
+	if now >= l.deadline || !l.move(onRenewal) {
 		return found, false // too late: the scheduler is about to say so, if nobody has
 	}
 	found.Margin = l.deadline - now
@@ -84,22 +84,12 @@ func (l *lease) Gone(err error, report func()) {
 	if retry.Gone(err) {
 		reason = retry.ReasonOf(err)
 	}
-	_ = l.loseWith(reason, err, report)
+	_ = l.lose(reason, err, report)
 }
 
 // Expired ends the lease because its deadline has passed.
 func (l *lease) Expired(last error) {
 	_ = l.expire(last) // what it returns, the holder hears from its Lock
-}
-
-// expire ends a lease whose deadline has passed. cause is what went wrong since it was
-// renewed last, nil if nothing did.
-func (l *lease) expire(cause error) error {
-	reason := driver.Unreachable
-	if l.fixed || cause == nil {
-		reason = driver.Expired
-	}
-	return l.lose(reason, cause)
 }
 
 // setHolds changes the count that renewals record.

@@ -119,7 +119,7 @@ func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	h := l.holder
 	return driver.ReportedHold{
 		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.since,
-	}, !l.over && now-h.since >= heartbeat
+	}, l.state == leaseHeld && now-h.since >= heartbeat
 }
 
 // oldLeases returns the oldest leases of those that were granted at the given instant

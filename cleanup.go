@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
+// What follows has the store release claims, and goes on until that is certain.
+
 // Drain waits until the Locker has confirmed what it does in the background: it
 // takes back acquires that were cancelled without an answer, and goes on with an
 // Unlock whose answer was lost. A program that ends before leaves such a lock to
@@ -27,6 +29,61 @@ func (l *Locker) Drain(ctx context.Context) error {
 		return store.Drain(ctx)
 	}
 	return nil
+}
+
+// sendAndSettle releases the claim for as long as Unlock waits, and lets the next
+// goroutine of this process ask.
+func (l *lease) sendAndSettle(bound *deadline.Context, c driver.Claim) error {
+	defer l.letNext() // also if the store's code panics
+	began := l.locker.clock.Now()
+	until := l.unlockBy(began)
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	defer bound.End()
+	err := l.sendRelease(bound, c, began)
+	answered := err == nil || retry.Gone(err)
+	if answered {
+		l.letNext()
+	}
+	l.locker.reportCall(bound, OpRelease, &c, began, err)
+	if answered {
+		return err
+	}
+	return l.locker.settleFor(c, err, until)
+}
+
+// sendRelease makes the first call of a release, and lets the next goroutine of this
+// process ask, if the store says who else waits. Where goroutines of this process wait
+// and nobody else does, the next of them asks as soon as the release is on its way: its
+// try arrives behind it. Where others wait, they go first.
+func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
+	store, ok := l.locker.backend.(driver.Releaser)
+	if l.queue == nil || !ok {
+		return l.locker.backend.Release(ctx, c)
+	}
+	key, others := queueKey{l.name, l.kind}, unknown
+	if l.queue.Waits() {
+		l.locker.queues.Do(key, func(_ *hold, s *queueState) { others = s.others })
+	}
+	finish := store.StartRelease(ctx, c)
+	if others == 0 {
+		l.letNext()
+	}
+	others, err := finish()
+	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
+		s.others = others
+		return l.locker.yieldFor(others, began, s.chance)
+	}) {
+		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
+	}
+	return err
+}
+
+// settleFor goes on with a release whose first call ended with err, for as long
+// as Unlock waits.
+func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error {
+	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
+	defer cancel()
+	return l.settleAfter(ctx, c, err)
 }
 
 // cleanUp releases a claim in the background, after a first release that ended with
@@ -96,4 +153,42 @@ func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) erro
 // bound returns a context that ends with ctx or after d.
 func (l *Locker) bound(ctx context.Context, d time.Duration) *deadline.Context {
 	return deadline.New(ctx, time.Now().Add(d))
+}
+
+// mayBeKept says that the store may still keep a lock that was lost for this reason:
+// nobody has asked it, or it has not answered.
+func mayBeKept(reason driver.Reason) bool {
+	return reason == driver.Unreachable || reason == driver.Expired
+}
+
+// A store with Info.SessionTTL keeps all claims of a client for as long as it renews
+// any of them: a lease that is not renewed any more does not end by itself. It has to
+// be released.
+
+// releasedBy is until when a release is worth while that is due now: until the store
+// has dropped the claim by itself.
+func (l *lease) releasedBy(now clock.Instant) clock.Instant {
+	if session := l.locker.info.SessionTTL; session > 0 {
+		return now + session
+	}
+	return l.latest()
+}
+
+// releaseSession releases the claim of a lease that ended without an Unlock, if the
+// store would keep it otherwise. What is left of the lease is the holder's time to
+// stop: the release waits for its end, or for an Unlock.
+func (l *lease) releaseSession(reason driver.Reason) {
+	session := l.locker.info.SessionTTL
+	if session == 0 || !mayBeKept(reason) {
+		return
+	}
+	l.locker.background.Go(func() {
+		l.mu.Lock()
+		rest := l.ends - l.locker.clock.Now()
+		l.mu.Unlock()
+		time.Sleep(min(rest, session))
+		if now := l.locker.clock.Now(); l.step(onCleanUp) {
+			l.locker.cleanUp(l.claim(now), nil, l.releasedBy(now))
+		}
+	})
 }

@@ -1,0 +1,496 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/renew"
+)
+
+// What follows executes the table of lease.go: two holders of one process want a name, in
+// a store that answers each call when the test says so. The test goes through all orders
+// of what can happen, up to so many steps, and looks at the states after each.
+
+const (
+	statesDepth  = 8               // steps of a sequence after its beginning, before it is brought to an end
+	statesRounds = 2               // how often each holder locks, at most
+	statesTTL    = 3 * time.Second // renewals follow every second, the first one sooner
+	statesPause  = time.Second     // the step in which time passes
+	statesPauses = 4               // how often it may: a lease that was renewed is over after that
+)
+
+var errScripted = errors.New("the reply was lost")
+
+// scripted is a store whose calls wait until the test answers them.
+type scripted struct {
+	mu      sync.Mutex
+	parked  []*scriptedCall
+	owner   string // "" if the name is free
+	ends    time.Time
+	token   uint64
+	forced  bool
+	refused map[string]bool // owners that have heard that their claim is gone
+	changed chan struct{}   // closed when the name may be free
+}
+
+// scriptedCall is one of them.
+type scriptedCall struct {
+	op    string
+	claim driver.Claim
+	reply chan bool // true: the reply arrives
+	out   driver.Outcome
+	err   error
+}
+
+func newScripted() *scripted {
+	return &scripted{refused: make(map[string]bool), changed: make(chan struct{})}
+}
+
+func (s *scripted) Info() driver.Info {
+	return driver.Info{Name: "script", Caps: driver.Caps{Fencing: true, ExpiresAlone: true, Wakes: true}}
+}
+
+// wait parks a call until it is answered, or given up.
+func (s *scripted) wait(ctx context.Context, op string, c driver.Claim) (driver.Outcome, error) {
+	call := &scriptedCall{op: op, claim: c, reply: make(chan bool, 1)}
+	s.mu.Lock()
+	s.parked = append(s.parked, call)
+	s.mu.Unlock()
+	select {
+	case arrives := <-call.reply:
+		if !arrives {
+			return driver.Outcome{}, errScripted
+		}
+		return call.out, call.err
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.parked = slices.DeleteFunc(s.parked, func(p *scriptedCall) bool { return p == call })
+		return driver.Outcome{}, ctx.Err()
+	}
+}
+
+func (s *scripted) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	return s.wait(ctx, "try", c)
+}
+
+func (s *scripted) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	out, err := s.wait(ctx, "renew", cs[0])
+	if err != nil && !errors.Is(err, driver.ErrGone) {
+		return nil, err
+	}
+	return []driver.Renewal{{ValidFor: out.ValidFor, Err: err}}, nil
+}
+
+func (s *scripted) Release(ctx context.Context, c driver.Claim) error {
+	_, err := s.wait(ctx, "release", c)
+	return err
+}
+
+func (s *scripted) Waiter(driver.Claim) driver.Waiter { return scriptedWaiter{s} }
+
+type scriptedWaiter struct{ store *scripted }
+
+func (w scriptedWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
+	w.store.mu.Lock()
+	changed := w.store.changed
+	w.store.mu.Unlock()
+	select {
+	case <-changed:
+		return driver.Outcome{}, nil
+	case <-ctx.Done():
+		return driver.Outcome{}, ctx.Err()
+	}
+}
+
+func (scriptedWaiter) Close() {}
+
+// free makes the name free. The mutex is held.
+func (s *scripted) free() {
+	s.owner = ""
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// answer executes a call that is parked. Whether its reply arrives is another matter.
+func (s *scripted) answer(call *scriptedCall, arrives bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parked = slices.DeleteFunc(s.parked, func(p *scriptedCall) bool { return p == call })
+	if s.owner != "" && !time.Now().Before(s.ends) {
+		s.free()
+	}
+	mine := s.owner == call.claim.Owner
+	switch {
+	case call.op == "try" && (mine || s.owner == ""):
+		s.token++
+		call.out = driver.Outcome{Granted: true, Token: s.token, ValidFor: statesTTL}
+		s.token += uint64(call.claim.Tokens)
+		s.owner, s.ends = call.claim.Owner, time.Now().Add(statesTTL)
+	case call.op == "try":
+		call.out = driver.Outcome{RetryAfter: time.Until(s.ends), Holder: "another"}
+	case !mine:
+		call.err = &driver.GoneError{Reason: driver.Expired}
+		if s.forced {
+			call.err = &driver.GoneError{Reason: driver.Forced}
+		}
+	case call.op == "renew":
+		call.out.ValidFor, s.ends = statesTTL, time.Now().Add(statesTTL)
+	default:
+		s.free()
+	}
+	if call.err != nil && arrives {
+		s.refused[call.claim.Owner] = true
+	}
+	call.reply <- arrives
+}
+
+// force takes the name from its holder.
+func (s *scripted) force() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forced = true
+	s.free()
+}
+
+// statesBegin are the beginnings of sequences: nothing has happened; or a holder has a
+// lease that it can pass on to another one who waits.
+func statesBegin() [][]string {
+	return [][]string{nil, {"A locks", "try 1 answered", "B locks", "A unlocks", "release 1 answered", "try 2 answered", "A locks"}}
+}
+
+// holderActor is a goroutine that locks and unlocks.
+type holderActor struct {
+	stage  string // idle, locking, holding, unlocking
+	rounds int
+	lock   *Lock // the last one
+	unlock chan struct{}
+}
+
+// play is one sequence of steps.
+type play struct {
+	t      *testing.T
+	store  *scripted
+	locker *Locker
+	actors map[string]*holderActor
+	mu     sync.Mutex // guards actors
+	pauses int
+	forces int
+	states map[*lease]leaseState
+	seen   *seen
+	trace  []string
+}
+
+// seen is what all sequences together have shown.
+type seen struct {
+	moves map[string]int // changes of a lease's state, by "from to"
+	turns int            // leases that were passed on
+	lost  map[driver.Reason]int
+
+	lapsed int // sequences that did not go as they went before
+}
+
+func newPlay(t *testing.T, all *seen) *play {
+	store := newScripted()
+	p := &play{t: t, store: store, locker: New(store, &Options{TTL: statesTTL}), states: map[*lease]leaseState{}, seen: all}
+	p.actors = map[string]*holderActor{"A": {stage: "idle"}, "B": {stage: "idle"}}
+	return p
+}
+
+// lock lets an actor begin.
+func (p *play) lock(a *holderActor) {
+	a.stage, a.unlock = "locking", make(chan struct{})
+	a.rounds++
+	go func() {
+		k, err := p.locker.Lock(context.Background(), "job")
+		p.mu.Lock()
+		if err != nil {
+			p.t.Errorf("Lock: %v; after %v", err, p.trace)
+		}
+		a.lock, a.stage = k, "holding"
+		p.mu.Unlock()
+		<-a.unlock
+		err = k.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		a.stage = "idle"
+		p.unlocked(k, err)
+	}()
+}
+
+// unlocked looks at what an Unlock has returned.
+func (p *play) unlocked(k *Lock, err error) {
+	var lost *LostError
+	switch {
+	case errors.As(err, &lost):
+		p.seen.lost[lost.Reason]++
+		if p.forces == 0 && p.pauses == 0 {
+			p.t.Errorf("%v without a cause; after %v", err, p.trace)
+		}
+	case err == nil && !errors.Is(k.Err(), ErrUnlocked):
+		p.t.Errorf("Unlock returned nil, Err %v; after %v", k.Err(), p.trace)
+	case err != nil && !errors.Is(err, errScripted) && !errors.Is(err, context.DeadlineExceeded):
+		p.t.Errorf("Unlock: %v; after %v", err, p.trace)
+	}
+}
+
+// steps returns what can happen now, by name.
+func (p *play) steps() map[string]func() {
+	out := map[string]func(){}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, a := range p.actors {
+		switch a.stage {
+		case "idle":
+			if a.rounds < statesRounds && (name == "A" || p.actors["A"].rounds > 0) { // who comes first is called A
+				out[name+" locks"] = func() { p.lock(a) }
+			}
+		case "holding":
+			out[name+" unlocks"] = func() { a.stage = "unlocking"; close(a.unlock) }
+		}
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	for _, call := range p.store.parked {
+		name := call.op + " " + p.numberOf(call.claim.Owner)
+		out[name+" answered"] = func() { p.store.answer(call, true) }
+		out[name+" executed, reply lost"] = func() { p.store.answer(call, false) }
+	}
+	if p.store.owner != "" && p.forces == 0 {
+		out["force"] = func() { p.forces++; p.store.force() }
+	}
+	if p.pauses < statesPauses {
+		out["time passes"] = func() { p.pauses++; time.Sleep(statesPause) }
+	}
+	return out
+}
+
+// do takes a step and looks at what came of it. It returns false if it cannot be taken.
+func (p *play) do(name string) bool {
+	step, ok := p.steps()[name]
+	if !ok {
+		return false
+	}
+	p.trace = append(p.trace, name)
+	step()
+	synctest.Wait()
+	p.check()
+	return true
+}
+
+// check compares what the holders believe with the store, and the leases with the table.
+func (p *play) check() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.store.mu.Lock()
+	owner, ends, forced, refused := p.store.owner, p.store.ends, p.store.forced, maps.Clone(p.store.refused)
+	p.store.mu.Unlock()
+	believers := 0
+	for name, a := range p.actors {
+		if a.lock == nil {
+			continue
+		}
+		l := a.lock.hold.lease
+		p.follow(l)
+		if a.lock.Err() != nil {
+			continue
+		}
+		p.follow(l)
+		believers++
+		if refused[l.owner] || !forced && (owner != l.owner || !time.Now().Before(ends)) {
+			p.t.Errorf("%s believes that it holds the lock, and the store has %q until %v; after %v", name, owner, time.Until(ends), p.trace)
+		}
+	}
+	if believers > 1 {
+		p.t.Errorf("two holders; after %v", p.trace)
+	}
+	a, b := p.actors["A"].lock, p.actors["B"].lock
+	if a != nil && b != nil && a.Token() == b.Token() {
+		p.t.Errorf("both have the token %d; after %v", a.Token(), p.trace)
+	}
+}
+
+// follow notes in which state a lease is, and whether the table leads there.
+func (p *play) follow(l *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, known := p.states[l]
+	p.states[l] = l.state
+	if !known {
+		from = leaseHeld
+	}
+	if from == l.state {
+		return
+	}
+	p.seen.moves[fmt.Sprint(from, l.state)]++
+	for e := range leaseEvents {
+		if next, ok := from.after(e); ok && next == l.state {
+			return
+		}
+	}
+	p.t.Errorf("the table does not lead from %d to %d; after %v", from, l.state, p.trace)
+}
+
+// signature is all that decides what may come: two sequences that lead to the same one
+// need not be gone on with both.
+func (p *play) signature() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b strings.Builder
+	for _, name := range []string{"A", "B"} {
+		a := p.actors[name]
+		fmt.Fprintf(&b, "%s %s %d", name, a.stage, a.rounds)
+		if a.lock != nil {
+			l := a.lock.hold.lease
+			l.mu.Lock()
+			fmt.Fprintf(&b, " %s %d %v %d %v", p.numberOf(l.owner), l.state, a.lock.hold.err, l.turns, (l.deadline - p.locker.clock.Now()).Truncate(statesPause))
+			l.mu.Unlock()
+		}
+		b.WriteByte('\n')
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	left := time.Duration(0)
+	if p.store.owner != "" {
+		left = time.Until(p.store.ends).Round(time.Second)
+	}
+	fmt.Fprintf(&b, "store %s %v, forced %v, pauses %d\n", p.numberOf(p.store.owner), left, p.store.forced, p.pauses)
+	for _, call := range p.store.parked {
+		fmt.Fprintf(&b, "%s %s %v\n", call.op, p.numberOf(call.claim.Owner), call.claim.Unsettled)
+	}
+	return b.String()
+}
+
+// numberOf returns which claim of the Locker an owner is.
+func (p *play) numberOf(owner string) string { return strings.TrimPrefix(owner, p.locker.id+":") }
+
+// finish brings the sequence to its end: all who lock also unlock, and each call is
+// answered.
+func (p *play) finish() {
+	for range 200 {
+		p.mu.Lock()
+		ended := true
+		for _, a := range p.actors {
+			if a.stage == "holding" {
+				a.stage = "unlocking"
+				close(a.unlock)
+			}
+			ended = ended && a.stage == "idle"
+		}
+		p.mu.Unlock()
+		synctest.Wait()
+		p.check()
+		p.store.mu.Lock()
+		parked := slices.Clone(p.store.parked)
+		p.store.mu.Unlock()
+		switch {
+		case len(parked) > 0:
+			p.store.answer(parked[0], true)
+		case ended && p.locker.background.Wait(expiredContext()) == nil:
+			p.ended()
+			return
+		default:
+			time.Sleep(time.Second)
+		}
+	}
+	p.t.Fatalf("no end after %v: %s", p.trace, p.signature())
+}
+
+// begun is how long the beginning of the sequence is.
+func (p *play) begun() int {
+	for _, begin := range statesBegin() {
+		if len(begin) > 0 && len(p.trace) >= len(begin) && slices.Equal(p.trace[:len(begin)], begin) {
+			return len(begin)
+		}
+	}
+	return 0
+}
+
+// ended looks at what is left when all is over.
+func (p *play) ended() {
+	if p.store.owner != "" && time.Now().Before(p.store.ends) {
+		p.t.Errorf("the store keeps %s; after %v", p.store.owner, p.trace)
+	}
+	for l := range p.states {
+		p.seen.turns += int(l.turns)
+	}
+	if n := p.locker.renewals.Find(func(renew.Item) bool { return true }); n != nil {
+		p.t.Errorf("a lease is renewed still; after %v", p.trace)
+	}
+}
+
+// TestLeaseStates goes through all orders of locking, renewing, passing on, losing,
+// unlocking and forcing, for two holders, and follows each lease through the table.
+func TestLeaseStates(t *testing.T) {
+	all := &seen{moves: map[string]int{}, lost: map[driver.Reason]int{}}
+	known, sequences := map[string]bool{}, 0
+	for paths := statesBegin(); len(paths) > 0; {
+		var longer [][]string
+		for _, path := range paths {
+			sequences++
+			for _, next := range statesAfter(t, all, path, known) {
+				longer = append(longer, append(slices.Clone(path), next))
+			}
+			if t.Failed() {
+				return
+			}
+		}
+		paths = longer
+	}
+	t.Logf("%d sequences of up to %d steps (%d lapsed), %d situations; changes of state %v, %d times passed on, lost: %v",
+		sequences, statesDepth, all.lapsed, len(known), all.moves, all.turns, all.lost)
+	want := map[string]bool{}
+	for s := leaseHeld; s <= leaseReleased; s++ {
+		for e := range leaseEvents {
+			if next, ok := s.after(e); ok && next != s {
+				want[fmt.Sprint(s, next)] = true
+			}
+		}
+	}
+	for change := range want {
+		if all.moves[change] == 0 {
+			t.Errorf("no sequence led from state to state %s", change)
+		}
+	}
+	if all.turns == 0 || len(all.lost) < 2 {
+		t.Errorf("passed on %d times, lost for %v", all.turns, slices.Collect(maps.Keys(all.lost)))
+	}
+}
+
+// statesAfter plays a sequence, and returns the steps that may follow it. It returns none
+// where it leads to what is known.
+func statesAfter(t *testing.T, all *seen, path []string, known map[string]bool) (next []string) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlay(t, all)
+		for _, name := range path {
+			if !p.do(name) { // calls are repeated after random delays
+				all.lapsed++
+				break
+			}
+		}
+		if at := p.signature(); len(p.trace) == len(path) && !known[at] {
+			known[at] = true
+			if len(path) < statesDepth+p.begun() {
+				next = slices.Sorted(maps.Keys(p.steps()))
+			}
+		}
+		p.finish()
+	})
+	return next
+}
+
+// expiredContext is a context that is over.
+func expiredContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

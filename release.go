@@ -1,0 +1,238 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// Every way in which a hold ends is in this file: its holder unlocks it, alone or with
+// others; the lease is passed on; the receiver declines it; the lock is lost; the Lock is
+// dropped. What is sent to the store, and followed up, is in cleanup.go.
+
+// unlockWait is how long Unlock waits for an answer, if the lease is not over
+// before.
+const unlockWait = 3 * time.Second
+
+// release ends the hold: it passes the lease on to the next goroutine, or releases it
+// in the store.
+func (k *Lock) release() error {
+	k.net.Stop()
+	h := k.hold
+	var err error
+	if k.owned == nil && h.passOn() {
+		h.lease.locker.reportRelease(h, nil)
+	} else {
+		err = h.unlock(&k.releasing)
+	}
+	runtime.KeepAlive(k)
+	return err
+}
+
+// passOn passes the lease on to the next goroutine in the queue, if there is one and
+// it has not been passed on for too long. It returns false, and has changed
+// nothing, if not.
+func (h *hold) passOn() bool {
+	l := h.lease
+	if l.queue == nil || l.kind != plain || l.fixed {
+		return false
+	}
+	var contexts map[*derived]struct{}
+	return l.queue.Pass(h, func() (next *hold, ok bool) {
+		next, contexts = l.replace(h)
+		return next, next != nil
+	}, func() { cancelAll(contexts, ErrUnlocked) })
+}
+
+// decline gives back a hold that its receiver does not want any more, to the next in the
+// queue or to the store.
+func (h *hold) decline() {
+	if !h.passOn() {
+		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
+	}
+}
+
+// unlock ends the hold and releases it in the store, with a context that was not used
+// yet.
+func (h *hold) unlock(bound *deadline.Context) error {
+	if err := h.finish(); err != nil {
+		return err
+	}
+	c := h.lease.claim(h.lease.locker.clock.Now())
+	return h.released(c, h.lease.sendAndSettle(bound, c))
+}
+
+// finish ends a hold that is not over, and its renewals.
+func (h *hold) finish() error {
+	if err := h.state(); over(err) {
+		return h.unlockEnded(err)
+	}
+	ended, contexts, err := h.lease.end(h, onUnlock, ErrUnlocked)
+	cancelAll(contexts, err)
+	if ended == nil {
+		return h.unlockEnded(err)
+	}
+	h.lease.locker.renewals.Remove(h.lease)
+	return nil
+}
+
+// released turns what the store answered to the release into Unlock's answer.
+func (h *hold) released(c driver.Claim, err error) error {
+	l := h.lease
+	switch {
+	case err == nil:
+	case retry.Gone(err):
+		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: retry.ReasonOf(err), Cause: err})
+	case errors.Is(err, driver.ErrClosed):
+		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
+	default:
+		until := l.releasedBy(l.locker.clock.Now())
+		l.locker.cleanUp(c, err, until)
+		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
+			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
+	}
+	l.locker.reportRelease(h, err)
+	return err
+}
+
+// unlockEnded is Unlock of a lock that is over. If the lease may still run in
+// the store, an Unlock lets others in sooner.
+func (h *hold) unlockEnded(err error) error {
+	l := h.lease
+	var lost *LostError
+	if !errors.As(err, &lost) {
+		return fmt.Errorf("unlock %q: %w", l.name, err)
+	}
+	now := l.locker.clock.Now()
+	if until := l.releasedBy(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
+		l.locker.cleanUp(l.claim(now), nil, until)
+	}
+	return fmt.Errorf("unlock: %w", err)
+}
+
+// unlockBy is when an Unlock that begins now returns: with the lease, though not
+// before a store that is near could have answered.
+func (l *lease) unlockBy(now clock.Instant) clock.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
+}
+
+// lose ends the lease because the lock is lost, once, and returns why it is over. It
+// calls first before it reports the loss. Nothing is sent to the store: what is left of
+// the lease is the holder's time to stop. Only a store whose leases do not end by
+// themselves is asked to release it after that.
+func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
+	report := make(chan func(), 1)
+	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can hear of the loss, and call Drain
+	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
+	if h == nil {
+		report <- func() {}
+		return err
+	}
+	report <- func() {
+		first()
+		l.locker.reportLoss(h, reason, err)
+	}
+	cancelAll(contexts, err)
+	l.abandon(reason)
+	return err
+}
+
+// expire ends a lease whose deadline has passed. cause is what went wrong since it was
+// renewed last, nil if nothing did.
+func (l *lease) expire(cause error) error {
+	reason := driver.Unreachable
+	if l.fixed || cause == nil {
+		reason = driver.Expired
+	}
+	return l.lose(reason, cause, func() {})
+}
+
+// dropped is called when the user's Lock was collected without Unlock.
+func (h *hold) dropped() {
+	l := h.lease
+	ended, contexts, _ := l.end(h, onLoss, ErrUnlocked)
+	if ended == nil {
+		return
+	}
+	cancelAll(contexts, ErrUnlocked)
+	l.abandon(driver.Expired)
+	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
+		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
+			"lock", l.name, "token", h.token, "held", h.held())
+		l.locker.reportRelease(h, errDropped)
+	})
+}
+
+// errDropped is the error of the release of a Lock that was dropped.
+var errDropped = errors.New("dropped without Unlock")
+
+// abandon leaves a lease that is over to its end in the store.
+func (l *lease) abandon(reason driver.Reason) {
+	l.locker.renewals.Remove(l)
+	l.letNext()
+	l.releaseSession(reason)
+}
+
+// unlockAll unlocks the locks of l that ks has at the given places, in one call, and
+// leaves the errors there.
+func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
+	claims, ended := make([]driver.Claim, 0, len(at)), make([]int, 0, len(at))
+	var passed []*hold
+	defer func() { // the observer may be slow
+		for _, h := range passed {
+			l.reportRelease(h, nil)
+		}
+	}()
+	now := l.clock.Now()
+	until := now + retry.TimeoutLeast // the batch ends with the longest lease
+	for _, i := range at {
+		k := ks[i]
+		k.net.Stop()
+		if k.hold.passOn() {
+			passed = append(passed, k.hold)
+		} else if errs[i] = k.hold.finish(); errs[i] == nil {
+			claims, ended = append(claims, k.hold.lease.claim(now)), append(ended, i)
+			until = max(until, k.hold.lease.unlockBy(now))
+		}
+	}
+	if len(claims) == 0 {
+		return
+	}
+	defer func() { // also if the store's code panics
+		for _, i := range ended {
+			ks[i].hold.lease.letNext()
+		}
+	}()
+	ctx := l.bound(context.Background(), min(until-now, retry.ReleaseTimeout(l.ttl, 0)))
+	defer ctx.End()
+	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
+	for len(answers) < len(ended) {
+		answers = append(answers, retry.ErrNoAnswer)
+	}
+	var wg sync.WaitGroup
+	for j, i := range ended { // first what others wait for
+		h, err := ks[i].hold, answers[j]
+		if err == nil || retry.Gone(err) {
+			h.lease.letNext()
+			continue
+		}
+		wg.Go(func() { errs[i] = h.released(claims[j], l.settleFor(claims[j], err, h.lease.unlockBy(now))) })
+	}
+	for j, i := range ended {
+		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
+		if err := answers[j]; err == nil || retry.Gone(err) {
+			errs[i] = ks[i].hold.released(claims[j], err)
+		}
+	}
+	wg.Wait()
+}
