@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -251,7 +252,7 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	if a.tries == 0 && a.req.wait > 0 {
 		limit = min(limit, max(a.req.wait, retry.TimeoutLeast))
 	}
-	attempt := a.locker.bound(ctx, limit)
+	attempt := deadline.New(ctx, time.Now().Add(limit))
 	defer attempt.End()
 	a.tries++
 	return a.locker.backend.Try(attempt, a.claim)
@@ -271,7 +272,9 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	if a.claim.Unsettled {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
-	a.notePermits(out)
+	if a.kind == permit {
+		a.notePermits(out)
+	}
 	return lock
 }
 

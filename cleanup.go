@@ -31,53 +31,6 @@ func (l *Locker) Drain(ctx context.Context) error {
 	return nil
 }
 
-// sendAndSettle releases the claim for as long as Unlock waits, and lets the next
-// goroutine of this process ask.
-func (l *lease) sendAndSettle(bound *deadline.Context, c driver.Claim) error {
-	defer l.letNext() // also if the store's code panics
-	began := l.locker.clock.Now()
-	until := l.unlockBy(began)
-	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
-	defer bound.End()
-	err := l.sendRelease(bound, c, began)
-	answered := err == nil || retry.Gone(err)
-	if answered {
-		l.letNext()
-	}
-	l.locker.reportCall(bound, OpRelease, &c, began, err)
-	if answered {
-		return err
-	}
-	return l.locker.settleFor(c, err, until)
-}
-
-// sendRelease makes the first call of a release, and lets the next goroutine of this
-// process ask, if the store says who else waits. Where goroutines of this process wait
-// and nobody else does, the next of them asks as soon as the release is on its way: its
-// try arrives behind it. Where others wait, they go first.
-func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
-	store, ok := l.locker.backend.(driver.Releaser)
-	if l.queue == nil || !ok {
-		return l.locker.backend.Release(ctx, c)
-	}
-	key, others := queueKey{l.name, l.kind}, unknown
-	if l.queue.Waits() {
-		l.locker.queues.Do(key, func(_ *hold, s *queueState) { others = s.others })
-	}
-	finish := store.StartRelease(ctx, c)
-	if others == 0 {
-		l.letNext()
-	}
-	others, err := finish()
-	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
-		s.others = others
-		return l.locker.yieldFor(others, began, s.chance)
-	}) {
-		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
-	}
-	return err
-}
-
 // settleFor goes on with a release whose first call ended with err, for as long
 // as Unlock waits.
 func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error {

@@ -1,11 +1,14 @@
 package holdfast
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Errors to test for with errors.Is. What a store cannot do answers
@@ -87,4 +90,86 @@ func coarse(d time.Duration) time.Duration {
 	default:
 		return d.Round(time.Millisecond)
 	}
+}
+
+// errSlow says that grants arrive when most of their lease is over.
+var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
+
+// failed decides what to do when a try brought no usable answer: nil means to
+// try the same claim again.
+func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
+	if err == nil {
+		err = errSlow
+	}
+	if !retry.Certain(err) {
+		a.claim.Unsettled = true
+	}
+	switch {
+	case retry.Final(err):
+		return a.refused(ctx, err)
+	case waitCtx.Err() != nil:
+		if a.lastErr == nil && !retry.Ended(err) {
+			a.lastErr = err
+		}
+		return a.outOfTime(ctx)
+	}
+	a.failures++
+	a.lastErr = retry.ToReport(a.lastErr, err)
+	if a.req.wait == 0 && a.failures >= retry.Patience {
+		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+	}
+	if !retry.Sleep(waitCtx, retry.Delay(a.failures, retry.DelayMost)) {
+		return a.outOfTime(ctx)
+	}
+	return nil
+}
+
+// refused is the error for what waiting cannot mend. It says so however late the
+// answer came: that the caller's patience is over as well is the lesser news.
+func (a *acquisition) refused(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
+	}
+	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+}
+
+// busyHere records who of this process is in the way.
+func (a *acquisition) busyHere() {
+	var holder *hold
+	var heard *driver.Outcome
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, heard = h, s.heard })
+	a.last, a.answered = driver.Outcome{}, true
+	switch {
+	case holder != nil:
+		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.lease.remaining(a.locker.clock.Now()), Held: holder.held()}
+	case heard != nil:
+		a.last = *heard
+	}
+	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
+}
+
+func (a *acquisition) busy() error {
+	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, Held: a.last.Held}
+}
+
+// outOfTime is the error when waiting came to its end: ctx's own if ctx is over,
+// else busy if the store said so, else what the store's trouble was.
+func (a *acquisition) outOfTime(ctx context.Context) error {
+	name := a.claim.Name
+	if ctx.Err() != nil {
+		switch {
+		case a.lastErr != nil && !a.answered:
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, retry.ContextError(ctx), a.lastErr)
+		case a.answered && a.last.Holder != "":
+			return fmt.Errorf("lock %q: %w while held by %s", name, retry.ContextError(ctx), a.last.Holder)
+		}
+		return fmt.Errorf("lock %q: %w", name, retry.ContextError(ctx))
+	}
+	switch {
+	case a.answered && a.failures == 0:
+		return a.busy()
+	case a.lastErr != nil:
+		return fmt.Errorf("lock %q: no answer within %s: %w", name, a.req.wait, a.lastErr)
+	}
+	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, a.req.wait)
 }

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/queue"
 	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // lease is a granted claim: what this process has of a name in the store. The
@@ -255,6 +255,73 @@ func (l *lease) stateOf(h *hold) error {
 	return nil
 }
 
+// Entry returns what the scheduler keeps of the lease.
+func (l *lease) Entry() *renew.Entry { return &l.entry }
+
+// Until returns the deadline.
+func (l *lease) Until() clock.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.deadline
+}
+
+// Claim is claim for a renewal that is sent now. Whatever becomes of its answer, the
+// store may keep the lease until it ends.
+func (l *lease) Claim(now clock.Instant) driver.Claim {
+	c := l.claim(now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mayEnd = max(l.mayEnd, now+c.TTL)
+	return c
+}
+
+// Answered records that a call which started at start proved the lease, if it did. One
+// with a fixed end is not extended by it.
+func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew.Report, held bool) {
+	now := l.locker.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found = renew.Report{Item: l, Token: l.holder.token, Err: answer.Err}
+	if now >= l.deadline || !l.move(onRenewal) {
+		return found, false // too late: the scheduler is about to say so, if nobody has
+	}
+	found.Margin = l.deadline - now
+	if answer.Err != nil {
+		return found, true
+	}
+	found.Left, found.Late = l.ends-now, l.late(now)
+	l.proven = start
+	if !l.fixed {
+		validFor := min(answer.ValidFor, clock.Longest)
+		l.countsFrom = start.Mono
+		l.ends = start.Mono + validFor
+		l.deadline = l.ends - l.locker.marginOf(validFor)
+	}
+	return found, true
+}
+
+// late says that less than a third is left of what the lease had when it began to
+// count. It compares a lease with itself: a store may grant one for a short time. A
+// lease with a fixed end is not extended, so nothing of it can be late. The mutex is
+// held.
+func (l *lease) late(now clock.Instant) bool {
+	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
+}
+
+// Gone ends the lease because the store says that it is gone, or panicked.
+func (l *lease) Gone(err error, report func()) {
+	reason := driver.Unreachable
+	if retry.Gone(err) {
+		reason = retry.ReasonOf(err)
+	}
+	_ = l.lose(reason, err, report)
+}
+
+// Expired ends the lease because its deadline has passed.
+func (l *lease) Expired(last error) {
+	_ = l.expire(last) // what it returns, the holder hears from its Lock
+}
+
 // hold is a lease in the hands of one holder. The queue and contexts
 // refer to it; the user has a *Lock that refers to it, so that a Lock that was
 // dropped without Unlock can be noticed.
@@ -268,9 +335,6 @@ type hold struct {
 	taken    bool  // somebody has, or had, a Lock of it
 	contexts map[*derived]struct{}
 }
-
-// derived is a context made by Lock.Context that has not ended yet.
-type derived struct{ cancel context.CancelCauseFunc }
 
 func cancelAll(contexts map[*derived]struct{}, err error) {
 	for d := range contexts {
@@ -290,45 +354,6 @@ func (h *hold) ended() error {
 
 // over says that a state is one that does not change any more.
 func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
-
-// derive returns a context that ends with parent or with the hold.
-func (h *hold) derive(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
-	if err := h.state(); over(err) {
-		cancel(err)
-		return ctx
-	}
-	d := &derived{cancel: cancel}
-	if err := h.remember(d); err != nil {
-		cancel(err)
-		return ctx
-	}
-	// A holder that leads for months serves many requests: forget each context
-	// when its request is over.
-	context.AfterFunc(ctx, func() { h.forget(d) })
-	return ctx
-}
-
-// remember makes d end with the hold, or returns why it is over.
-func (h *hold) remember(d *derived) error {
-	h.lease.mu.Lock()
-	defer h.lease.mu.Unlock()
-	if h.err != nil {
-		return h.err
-	}
-	if h.contexts == nil {
-		h.contexts = make(map[*derived]struct{})
-	}
-	h.contexts[d] = struct{}{}
-	return nil
-}
-
-func (h *hold) forget(d *derived) {
-	h.lease.mu.Lock()
-	delete(h.contexts, d)
-	h.lease.mu.Unlock()
-	d.cancel(nil)
-}
 
 // take makes the hold that of a Lock, unless it is over by then.
 func (h *hold) take() bool {

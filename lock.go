@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -85,3 +86,138 @@ func (k *Lock) Unlock() error {
 	}
 	return k.release()
 }
+
+// derived is a context made by Lock.Context that has not ended yet.
+type derived struct{ cancel context.CancelCauseFunc }
+
+// derive returns a context that ends with parent or with the hold.
+func (h *hold) derive(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if err := h.state(); over(err) {
+		cancel(err)
+		return ctx
+	}
+	d := &derived{cancel: cancel}
+	if err := h.remember(d); err != nil {
+		cancel(err)
+		return ctx
+	}
+	// A holder that leads for months serves many requests: forget each context
+	// when its request is over.
+	context.AfterFunc(ctx, func() { h.forget(d) })
+	return ctx
+}
+
+// remember makes d end with the hold, or returns why it is over.
+func (h *hold) remember(d *derived) error {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	if h.err != nil {
+		return h.err
+	}
+	if h.contexts == nil {
+		h.contexts = make(map[*derived]struct{})
+	}
+	h.contexts[d] = struct{}{}
+	return nil
+}
+
+func (h *hold) forget(d *derived) {
+	h.lease.mu.Lock()
+	delete(h.contexts, d)
+	h.lease.mu.Unlock()
+	d.cancel(nil)
+}
+
+// heldKey is the key of the locks that a context comes from.
+type heldKey struct{}
+
+// held is one of them, and those before it.
+type held struct {
+	lock *Lock
+	up   *held
+}
+
+func withHeld(ctx context.Context, k *Lock) context.Context {
+	up, _ := ctx.Value(heldKey{}).(*held)
+	return context.WithValue(ctx, heldKey{}, &held{lock: k, up: up})
+}
+
+// holdsAlready says that ctx comes from a lock of m's name that is still held:
+// waiting for it would be waiting for oneself. So it is for a second read lock
+// on stores where a waiting writer keeps readers out. A second permit is just
+// one more.
+func holdsAlready(ctx context.Context, m *Mutex) bool {
+	h, _ := ctx.Value(heldKey{}).(*held)
+	for ; h != nil; h = h.up {
+		if l := h.lock.hold.lease; l.locker == m.locker && l.name == m.name && l.kind != permit && h.lock.Err() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// kind is what sort of lock a description describes.
+type kind uint8
+
+const (
+	plain kind = iota
+	fair
+	reader
+	writer
+	permit
+)
+
+// String returns the name that logs, metrics and errors use.
+func (k kind) String() string {
+	return [...]string{"mutex", "fair", "read", "write", "semaphore"}[k]
+}
+
+// kindOf returns the kind of a claim.
+func kindOf(c *driver.Claim) kind {
+	switch {
+	case c.Mode == driver.Permit:
+		return permit
+	case c.Mode == driver.Shared:
+		return reader
+	case c.ReadWrite:
+		return writer
+	case c.Fair:
+		return fair
+	default:
+		return plain
+	}
+}
+
+// supported says that a store has locks of this kind.
+func (k kind) supported(c driver.Caps) bool {
+	switch k {
+	case fair:
+		return c.Fair
+	case reader, writer:
+		return c.Shared
+	case permit:
+		return c.Permits
+	default:
+		return true
+	}
+}
+
+// mode is how a claim of this kind shares its name with others.
+func (k kind) mode() driver.Mode {
+	switch k {
+	case reader:
+		return driver.Shared
+	case permit:
+		return driver.Permit
+	default:
+		return driver.Exclusive
+	}
+}
+
+// readWrite says that a kind is a side of a read-write lock.
+func (k kind) readWrite() bool { return k == reader || k == writer }
+
+// exclusive says that one hold keeps all other claims of this kind out, so that
+// those of one process wait for it without asking the store.
+func (k kind) exclusive() bool { return k == plain || k == writer }

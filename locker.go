@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
@@ -114,4 +116,43 @@ func newUUID() string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newScheduler returns what renews the leases of the Locker.
+func (l *Locker) newScheduler() *renew.Scheduler {
+	return renew.New(renew.Config{
+		Clock: l.clock, TTL: l.ttl, Margin: l.margin,
+		Renew:   l.backend.Renew,
+		Verbose: func() bool { return l.observed(context.Background()) },
+		Called:  func(ctx context.Context, c renew.Call) { l.emitCall(ctx, OpRenew, c.Claim, c.Took, c.Err) },
+		Renewed: l.reportRenewal,
+		Ticked:  l.reports.start,
+		Idle: func() {
+			if l.notices.listening.Load() {
+				l.notices.end()
+			}
+		},
+	})
+}
+
+// observed says that somebody wants to know of what went well.
+func (l *Locker) observed(ctx context.Context) bool {
+	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
+}
+
+// marginOf is the margin of a lease that the store keeps for validFor. Where nobody
+// chose one, a lease that is shorter than the TTL has a shorter margin.
+func (s *settings) marginOf(validFor time.Duration) time.Duration {
+	if s.marginChosen {
+		return s.margin
+	}
+	return min(s.margin, validFor/10)
+}
+
+// reportCall reports a call that has just ended. Whoever made it records the answer
+// first: the observer may be slow.
+func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
+	if l.observe != nil {
+		l.emitCall(ctx, op, c, l.clock.Now()-began, err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -124,6 +125,57 @@ func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 	var a acquisition
 	a.init(m.locker, m.name, m.kind, r)
 	lock, err := a.run(ctx)
-	a.report(ctx, lock, err)
+	if m.locker.observed(ctx) {
+		a.report(ctx, lock, err)
+	}
 	return lock, err
+}
+
+// unsupported is the error for what a store does not have.
+func (l *Locker) unsupported(what string) error {
+	return fmt.Errorf("%s has no %s: %w", l.info.Name, what, errors.ErrUnsupported)
+}
+
+// forever is the wait limit of Lock.
+const forever = time.Duration(1<<63 - 1)
+
+// request is what one call asks for.
+type request struct {
+	wait   time.Duration
+	lease  time.Duration
+	leased bool
+
+	permits int    // of a semaphore, if the store does not know
+	beside  string // owner of a write hold of the same caller
+}
+
+func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
+	r := request{wait: wait, lease: l.ttl}
+	if len(opts) > 0 { // the usual call has none, and pays nothing
+		r = r.with(opts)
+	}
+	if r.wait < 0 {
+		return r, fmt.Errorf("wait of %s is negative", r.wait)
+	}
+	if r.wait > clock.Longest {
+		r.wait = forever
+	}
+	if r.leased {
+		return r, checkTTL("lease", r.lease, l.info)
+	}
+	return r, nil
+}
+
+func (r request) with(opts []Option) request {
+	for _, opt := range opts {
+		opt(&r)
+	}
+	return r
+}
+
+type ownerKey struct{}
+
+func ownerOf(ctx context.Context) *tree {
+	t, _ := ctx.Value(ownerKey{}).(*tree)
+	return t
 }

@@ -60,9 +60,6 @@ func (n *notices) start() {
 
 // end has nobody listen any more, if nothing is held.
 func (n *notices) end() {
-	if !n.listening.Load() {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.idle() {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -67,11 +66,6 @@ type Event struct {
 	Err error
 }
 
-// observed says that somebody wants to know of what went well.
-func (l *Locker) observed(ctx context.Context) bool {
-	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
-}
-
 func (l *Locker) emit(ctx context.Context, e Event) {
 	if l.observe == nil {
 		return
@@ -82,9 +76,6 @@ func (l *Locker) emit(ctx context.Context, e Event) {
 
 func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	l := a.locker
-	if !l.observed(ctx) {
-		return
-	}
 	e := Event{
 		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
 		Waited: a.locker.clock.Now() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
@@ -124,7 +115,7 @@ func (l *Locker) reportRenewal(r renew.Report) {
 
 func (l *Locker) reportRelease(h *hold, err error) {
 	ctx := context.Background()
-	if err == nil && !l.observed(ctx) || h.unseen() {
+	if h.unseen() {
 		return
 	}
 	held := h.held()
@@ -158,14 +149,6 @@ func (a *acquisition) reportWait(ctx context.Context) {
 
 func (a *acquisition) reportWake(ctx context.Context, notified bool) {
 	a.locker.emit(ctx, Event{Kind: EventWake, Name: a.claim.Name, Lock: a.kind.String(), Notified: notified})
-}
-
-// reportCall reports a call that has just ended. Whoever made it records the answer
-// first: the observer may be slow.
-func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
-	if l.observe != nil {
-		l.emitCall(ctx, op, c, l.clock.Now()-began, err)
-	}
 }
 
 func (l *Locker) emitCall(ctx context.Context, op string, c *driver.Claim, took time.Duration, err error) {

@@ -74,43 +74,6 @@ func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = d }
 }
 
-// forever is the wait limit of Lock.
-const forever = time.Duration(1<<63 - 1)
-
-// request is what one call asks for.
-type request struct {
-	wait   time.Duration
-	lease  time.Duration
-	leased bool
-
-	permits int    // of a semaphore, if the store does not know
-	beside  string // owner of a write hold of the same caller
-}
-
-func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
-	r := request{wait: wait, lease: l.ttl}
-	if len(opts) > 0 { // the usual call has none, and pays nothing
-		r = r.with(opts)
-	}
-	if r.wait < 0 {
-		return r, fmt.Errorf("wait of %s is negative", r.wait)
-	}
-	if r.wait > clock.Longest {
-		r.wait = forever
-	}
-	if r.leased {
-		return r, checkTTL("lease", r.lease, l.info)
-	}
-	return r, nil
-}
-
-func (r request) with(opts []Option) request {
-	for _, opt := range opts {
-		opt(&r)
-	}
-	return r
-}
-
 // settings are Options with the defaults filled in, and checked.
 type settings struct {
 	ttl, margin time.Duration
@@ -150,15 +113,6 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 		return s, fmt.Errorf("margin of %s does not fit a TTL of %s: it must be positive and less than half of it", s.margin, s.ttl)
 	}
 	return s, nil
-}
-
-// marginOf is the margin of a lease that the store keeps for validFor. Where nobody
-// chose one, a lease that is shorter than the TTL has a shorter margin.
-func (s *settings) marginOf(validFor time.Duration) time.Duration {
-	if s.marginChosen {
-		return s.margin
-	}
-	return min(s.margin, validFor/10)
 }
 
 func checkTTL(what string, d time.Duration, info driver.Info) error {

@@ -33,13 +33,6 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &tree{entries: make(map[treeKey]*entry)})
 }
 
-type ownerKey struct{}
-
-func ownerOf(ctx context.Context) *tree {
-	t, _ := ctx.Value(ownerKey{}).(*tree)
-	return t
-}
-
 // tree is a call tree that counts as one holder.
 type tree struct {
 	mu      sync.Mutex
@@ -322,30 +315,28 @@ func (t *tree) tidy(key treeKey, e *entry) {
 	}
 }
 
-// heldKey is the key of the locks that a context comes from.
-type heldKey struct{}
-
-// held is one of them, and those before it.
-type held struct {
-	lock *Lock
-	up   *held
+// setHolds changes the count that renewals record.
+func (l *lease) setHolds(count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = int32(count)
 }
 
-func withHeld(ctx context.Context, k *Lock) context.Context {
-	up, _ := ctx.Value(heldKey{}).(*held)
-	return context.WithValue(ctx, heldKey{}, &held{lock: k, up: up})
-}
-
-// holdsAlready says that ctx comes from a lock of m's name that is still held:
-// waiting for it would be waiting for oneself. So it is for a second read lock
-// on stores where a waiting writer keeps readers out. A second permit is just
-// one more.
-func holdsAlready(ctx context.Context, m *Mutex) bool {
-	h, _ := ctx.Value(heldKey{}).(*held)
-	for ; h != nil; h = h.up {
-		if l := h.lock.hold.lease; l.locker == m.locker && l.name == m.name && l.kind != permit && h.lock.Err() == nil {
-			return true
-		}
+// recount records the hold count in the store, which also proves and extends the
+// hold. Where the store shows no count it does nothing. It asks until ctx is done,
+// or so many times if patience is not 0. What it could not record, the next
+// renewal does.
+func (h *hold) recount(ctx context.Context, patience int) error {
+	l := h.lease
+	if !l.locker.info.Caps.Counts {
+		return nil
 	}
-	return false
+	err := l.locker.renewals.Prove(ctx, l, patience)
+	if err == nil {
+		return nil
+	}
+	if state := h.state(); over(state) {
+		return state
+	}
+	return fmt.Errorf("lock %q: %w", l.name, err)
 }

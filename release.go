@@ -29,7 +29,7 @@ func (k *Lock) release() error {
 	h := k.hold
 	var err error
 	if k.owned == nil && h.passOn() {
-		h.lease.locker.reportRelease(h, nil)
+		h.report(nil)
 	} else {
 		err = h.unlock(&k.releasing)
 	}
@@ -84,6 +84,53 @@ func (h *hold) finish() error {
 	return nil
 }
 
+// sendAndSettle releases the claim for as long as Unlock waits, and lets the next
+// goroutine of this process ask.
+func (l *lease) sendAndSettle(bound *deadline.Context, c driver.Claim) error {
+	defer l.letNext() // also if the store's code panics
+	began := l.locker.clock.Now()
+	until := l.unlockBy(began)
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	defer bound.End()
+	err := l.sendRelease(bound, c, began)
+	answered := err == nil || retry.Gone(err)
+	if answered {
+		l.letNext()
+	}
+	l.locker.reportCall(bound, OpRelease, &c, began, err)
+	if answered {
+		return err
+	}
+	return l.locker.settleFor(c, err, until)
+}
+
+// sendRelease makes the first call of a release, and lets the next goroutine of this
+// process ask, if the store says who else waits. Where goroutines of this process wait
+// and nobody else does, the next of them asks as soon as the release is on its way: its
+// try arrives behind it. Where others wait, they go first.
+func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
+	store, ok := l.locker.backend.(driver.Releaser)
+	if l.queue == nil || !ok {
+		return l.locker.backend.Release(ctx, c)
+	}
+	key, others := queueKey{l.name, l.kind}, unknown
+	if l.queue.Waits() {
+		l.locker.queues.Do(key, func(_ *hold, s *queueState) { others = s.others })
+	}
+	finish := store.StartRelease(ctx, c)
+	if others == 0 {
+		l.letNext()
+	}
+	others, err := finish()
+	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
+		s.others = others
+		return l.locker.yieldFor(others, began, s.chance)
+	}) {
+		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
+	}
+	return err
+}
+
 // released turns what the store answered to the release into Unlock's answer.
 func (h *hold) released(c driver.Claim, err error) error {
 	l := h.lease
@@ -99,8 +146,15 @@ func (h *hold) released(c driver.Claim, err error) error {
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
 	}
-	l.locker.reportRelease(h, err)
+	h.report(err)
 	return err
+}
+
+// report reports the end of the hold, if somebody may want to know of it.
+func (h *hold) report(err error) {
+	if l := h.lease.locker; err != nil || l.observed(context.Background()) {
+		l.reportRelease(h, err)
+	}
 }
 
 // unlockEnded is Unlock of a lock that is over. If the lease may still run in
@@ -169,7 +223,7 @@ func (h *hold) dropped() {
 	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
 		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
 			"lock", l.name, "token", h.token, "held", h.held())
-		l.locker.reportRelease(h, errDropped)
+		h.report(errDropped)
 	})
 }
 
@@ -190,7 +244,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	var passed []*hold
 	defer func() { // the observer may be slow
 		for _, h := range passed {
-			l.reportRelease(h, nil)
+			h.report(nil)
 		}
 	}()
 	now := l.clock.Now()
