@@ -18,13 +18,14 @@ type acquisition struct {
 	claim  driver.Claim
 	margin time.Duration
 
-	began  clock.Instant
-	place  *place // nil while the claim stands in no queue of this process
-	turns  int    // how often its lease may be passed on: only if it had to wait, as others may then
-	start  start  // of clients elsewhere
-	given  *hold  // what another goroutine of this process passed on; nil if nothing
-	waiter driver.Waiter
-	asked  clock.Moment // the start of the last try
+	began   clock.Instant
+	place   *place // nil while the claim stands in no queue of this process
+	turns   int    // how often its lease may be passed on: only if it had to wait, as others may then
+	start   start  // of clients elsewhere
+	given   *hold  // what another goroutine of this process passed on; nil if nothing
+	waiter  driver.Waiter
+	inQueue *queuedClaim // its place in the queue of a store with sessions; nil if none
+	asked   clock.Moment // the start of the last try
 
 	tries    int
 	failures int            // in a row, without an answer
@@ -196,6 +197,7 @@ func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind
 
 // giveUp leaves everything as if the claim had never been made.
 func (a *acquisition) giveUp() {
+	a.leavePlace()
 	closeWaiter(a.waiter)
 	if a.place != nil {
 		leave(a.place)
@@ -308,6 +310,7 @@ func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin tim
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
 	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)
+	a.leavePlace()
 	a.settleIn(l)
 	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
 	return lock
@@ -357,7 +360,10 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 		defer closeWaiter(a.spareWaiter())
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
-	meanwhile, woken := retry.Nap(waitCtx, a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
+	if out.Queued {
+		a.keepPlace(waitCtx)
+	}
+	meanwhile, woken := retry.Nap(a.placeContext(waitCtx), a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
 	if waitCtx.Err() != nil {
 		return meanwhile, a.outOfTime(ctx)
 	}

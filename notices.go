@@ -115,7 +115,10 @@ func (n *notices) notify(ctx context.Context) (err error) {
 
 // hint makes the renewal of the owner's lease due now, if it is held.
 func (l *Locker) hint(owner string) {
-	found := l.renewals.Find(func(i renew.Item) bool { return i.(*lease).owner == owner })
+	found := l.renewals.Find(func(i renew.Item) bool {
+		one, ok := i.(*lease)
+		return ok && one.owner == owner
+	})
 	if found != nil {
 		l.renewals.Hurry(found)
 	}

@@ -97,7 +97,11 @@ func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 }
 
 func (l *Locker) reportRenewal(r renew.Report) {
-	ctx, k := context.Background(), r.Item.(*lease)
+	ctx := context.Background()
+	k, ok := r.Item.(*lease)
+	if !ok { // who waits reports that itself
+		return
+	}
 	switch {
 	case retry.Gone(r.Err): // the loss is logged
 	case r.Err != nil:

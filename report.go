@@ -127,7 +127,7 @@ func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 func (l *Locker) oldLeases(before clock.Instant) oldest[*lease] {
 	found := oldest[*lease]{most: reportHolds}
 	l.renewals.Each(func(i renew.Item) bool {
-		if one := i.(*lease); one.first.since <= before {
+		if one, ok := i.(*lease); ok && one.first.since <= before {
 			found.add(one, func(l *lease) clock.Instant { return l.first.since })
 		}
 		return true

@@ -2,8 +2,11 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +130,97 @@ func TestSessionStoreIsToldOfADroppedLock(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("never released: the store keeps it for as long as the session lives")
+}
+
+// queueing is a store with sessions that queues fair claims.
+type queueing struct{ *faulty }
+
+func (s queueing) Info() driver.Info {
+	info := s.faulty.Info()
+	info.SessionTTL, info.Recheck = 30*time.Second, time.Hour
+	return info
+}
+
+// A client that only waits renews its place in the store's queue, so that its session
+// does not end. If the place is lost, it is taken anew at once.
+func TestPlaceInTheQueueIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := queueing{newFaulty()}
+		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Holds: 1, Tokens: 1}
+		if out, err := store.Try(t.Context(), holder); err != nil || !out.Granted {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			out, err := store.Backend.Try(ctx, c)
+			out.RetryAfter = 0 // nothing but a renewal keeps the place
+			return out, err
+		}
+		var gone atomic.Bool
+		store.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+			answer := driver.Renewal{ValidFor: 30 * time.Second}
+			if gone.Load() {
+				answer.Err = driver.ErrGone
+			}
+			return slices.Repeat([]driver.Renewal{answer}, len(cs)), nil
+		}
+		l := holdfast.New(store, nil)
+		got := make(chan *holdfast.Lock)
+		go func() {
+			lock, err := l.FairMutex("job").Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- lock
+		}()
+		time.Sleep(10 * time.Minute)
+		if n := store.renews.Load(); n < 60 || n > 70 {
+			t.Errorf("%d renewals in 10 minutes, want one in each 10s", n)
+		}
+		tries := store.tries.Load()
+		gone.Store(true)
+		time.Sleep(11 * time.Second)
+		if n := store.tries.Load() - tries; n < 1 || n > 3 {
+			t.Errorf("the place was lost, and again: %d tries, want one for each time", n)
+		}
+		gone.Store(false)
+		renews := store.renews.Load()
+		time.Sleep(time.Minute)
+		if n := store.renews.Load() - renews; n < 6 {
+			t.Errorf("the new place was renewed %d times in a minute", n)
+		}
+		if err := store.Release(t.Context(), holder); err != nil {
+			t.Fatal(err)
+		}
+		lock := <-got
+		mustUnlock(t, lock)
+		renews = store.renews.Load()
+		time.Sleep(time.Hour)
+		if n := store.renews.Load() - renews; n != 0 {
+			t.Errorf("%d renewals after all was over", n)
+		}
+		drainNow(t, l)
+	})
+}
+
+// Who gives up leaves the queue, and nothing is renewed any more.
+func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := queueing{newFaulty()}
+		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Holds: 1, Tokens: 1}
+		if out, err := store.Try(t.Context(), holder); err != nil || !out.Granted {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		l := holdfast.New(store, nil)
+		if lock, err := l.FairMutex("job").Lock(t.Context(), holdfast.Wait(time.Minute)); !errors.Is(err, holdfast.ErrBusy) {
+			t.Errorf("got %v, %v, want ErrBusy", lock, err)
+		}
+		drainNow(t, l)
+		renews := store.renews.Load()
+		time.Sleep(time.Hour)
+		if n := store.renews.Load() - renews; n != 0 {
+			t.Errorf("%d renewals of a place that was given up", n)
+		}
+	})
 }
 
 // A store may grant less than it is asked for. It is asked again after a third of
