@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/queue"
 	"github.com/holdfast-go/holdfast/internal/renew"
-	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // lease is a granted claim: what this process has of a name in the store. The
@@ -306,20 +305,6 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 // held.
 func (l *lease) late(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
-}
-
-// Gone ends the lease because the store says that it is gone, or panicked.
-func (l *lease) Gone(err error, report func()) {
-	reason := driver.Unreachable
-	if retry.Gone(err) {
-		reason = retry.ReasonOf(err)
-	}
-	_ = l.lose(reason, err, report)
-}
-
-// Expired ends the lease because its deadline has passed.
-func (l *lease) Expired(last error) {
-	_ = l.expire(last) // what it returns, the holder hears from its Lock
 }
 
 // hold is a lease in the hands of one holder. The queue and contexts

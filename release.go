@@ -180,6 +180,20 @@ func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
 }
 
+// Gone ends the lease because the store says that it is gone, or panicked.
+func (l *lease) Gone(err error, report func()) {
+	reason := driver.Unreachable
+	if retry.Gone(err) {
+		reason = retry.ReasonOf(err)
+	}
+	_ = l.lose(reason, err, report)
+}
+
+// Expired ends the lease because its deadline has passed.
+func (l *lease) Expired(last error) {
+	_ = l.expire(last) // what it returns, the holder hears from its Lock
+}
+
 // lose ends the lease because the lock is lost, once, and returns why it is over. It
 // calls first before it reports the loss. Nothing is sent to the store: what is left of
 // the lease is the holder's time to stop. Only a store whose leases do not end by

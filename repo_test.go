@@ -33,6 +33,7 @@ func TestRepository(t *testing.T) {
 		"ReadmeCodeIsCompiled":       readmeCodeIsCompiled,
 		"ReadmeCommandsExist":        readmeCommandsExist,
 		"ArchitectureNamesFolders":   architectureNamesFolders,
+		"WaysAreAsDescribed":         waysAreAsDescribed,
 		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
 		"MergesAreFinished":          mergesAreFinished,
 	} {
