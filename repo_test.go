@@ -34,6 +34,7 @@ func TestRepository(t *testing.T) {
 		"ReadmeCommandsExist":        readmeCommandsExist,
 		"ArchitectureNamesFolders":   architectureNamesFolders,
 		"WaysAreAsDescribed":         waysAreAsDescribed,
+		"SizesAreBounded":            sizesAreBounded,
 		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
 		"MergesAreFinished":          mergesAreFinished,
 	} {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"time"
@@ -97,29 +95,6 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// change is a line of tail.
-type change struct {
-	Version int       `json:"v"`
-	At      time.Time `json:"at"`
-	Event   string    `json:"event"`          // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back; told: gave-up, lost, missed
-	Told    bool      `json:"told,omitempty"` // by a program, of what it did itself; all else was seen
-	ID      string    `json:"id,omitempty"`   // told: names the happening
-	Name    string    `json:"name,omitempty"`
-	Kind    string    `json:"kind,omitempty"`
-	Who     string    `json:"who,omitempty"`
-	Owner   string    `json:"owner,omitempty"`
-	Mode    string    `json:"mode,omitempty"`
-	Token   uint64    `json:"token,omitempty"` // told
-	Count   int       `json:"count,omitempty"`
-	Waiting *int      `json:"waiting,omitempty"`
-	WaitMS  int64     `json:"wait_ms,omitempty"`  // acquired, gave-up, where it was told
-	HeldMS  int64     `json:"held_ms,omitempty"`  // released, expired, forced, lost: for how long it was seen, or held
-	Reason  string    `json:"reason,omitempty"`   // forced: why, and who did it; lost, released: why
-	LeaseMS int64     `json:"lease_ms,omitempty"` // renewed-late: what was left when it was seen before
-	SeenAs  string    `json:"seen_as,omitempty"`  // lost: the event that was printed of the same end, when it was seen
-	Error   string    `json:"error,omitempty"`
-}
-
 // errEnough ends a tail that was asked for so many lines, or for so long.
 var errEnough = errors.New("enough")
 
@@ -136,14 +111,6 @@ type tailing struct {
 	past    chronicle
 	lines   int
 	failing time.Time // since when the store does not answer
-}
-
-// seen is what was last seen of a name.
-type seen struct {
-	admin.Record
-	at    time.Time
-	since map[string]time.Time     // when each owner was first seen
-	span  map[string]time.Duration // the longest lease of each owner that was seen
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
@@ -392,136 +359,4 @@ func (t *tailing) blame(c *change, why string) {
 		clear(t.told)
 	}
 	c.Event, c.Reason, t.told[owner] = "forced", why, why
-}
-
-// differences returns what happened between two looks: first who is gone, then
-// who came. present says that what is new has been there before.
-func (s *seen) differences(before *seen, present bool) []change {
-	var changes []change
-	for _, h := range before.ended(s.Record) {
-		changes = append(changes, before.over(h, s.at))
-	}
-	had := map[string]admin.Hold{}
-	for _, h := range before.Holds {
-		had[h.Owner] = h
-	}
-	s.span = map[string]time.Duration{}
-	for _, h := range s.Holds {
-		old, known := had[h.Owner]
-		since, seenBefore := before.since[h.Owner]
-		if !seenBefore {
-			since = s.at.Add(-h.HeldFor)
-		}
-		s.since[h.Owner] = since
-		span := before.span[h.Owner]
-		s.span[h.Owner] = max(span, h.Remaining)
-		if known && late(old, h, span) {
-			c := s.change("renewed-late", h)
-			c.LeaseMS = old.Remaining.Milliseconds()
-			changes = append(changes, c)
-		}
-		switch {
-		case !known && before.Holders <= len(before.Holds):
-			event := "acquired"
-			if present {
-				event = "held"
-			}
-			changes = append(changes, s.change(event, h))
-		case known && old.Holds != h.Holds:
-			changes = append(changes, s.change("count", h))
-		}
-	}
-	if s.Waiting != before.Waiting {
-		changes = append(changes, change{At: s.at, Event: "waiting", Name: s.Name, Kind: string(s.Kind), Waiting: &s.Waiting})
-	}
-	return changes
-}
-
-// ended returns the holds of s that r does not have any more, as far as r shows all.
-func (s *seen) ended(r admin.Record) []admin.Hold {
-	if r.Holders > len(r.Holds) {
-		return nil
-	}
-	var over []admin.Hold
-	for _, h := range s.Holds {
-		if !slices.ContainsFunc(r.Holds, func(o admin.Hold) bool { return o.Owner == h.Owner }) {
-			over = append(over, h)
-		}
-	}
-	return over
-}
-
-// late reports that a lease of which at most span was ever seen has risen after
-// less than a third of it was left: a renewal is due when two thirds are.
-func late(old, h admin.Hold, span time.Duration) bool {
-	same := old.Token == h.Token || old.Token == 0 // it is told some seconds after the grant
-	return same && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
-}
-
-func (s *seen) change(event string, h admin.Hold) change {
-	return change{
-		At: s.at, Event: event, Name: s.Name, Kind: string(s.Kind), Who: person(h.Owner, h.Note, h.Client),
-		Owner: h.Owner, Mode: h.Mode.String(), Count: h.Holds,
-	}
-}
-
-// over says how a hold ended that is not there any more at the time now.
-func (s *seen) over(h admin.Hold, now time.Time) change {
-	c := s.change("released", h)
-	c.At = now
-	if s.lapsed(h, now) {
-		c.Event = "expired"
-	}
-	c.HeldMS = now.Sub(s.since[h.Owner]).Milliseconds()
-	return c
-}
-
-// lapsed reports that the lease of h, as it was when s was seen, is over by now.
-func (s *seen) lapsed(h admin.Hold, now time.Time) bool {
-	return h.Remaining >= 0 && s.at.Add(h.Remaining).Before(now)
-}
-
-func (t *tailing) print(c change) error {
-	c.Version = jsonVersion
-	if c.At.IsZero() {
-		c.At = time.Now()
-	}
-	var err error
-	if t.json {
-		err = json.NewEncoder(t.env.stdout).Encode(c)
-	} else {
-		_, err = fmt.Fprintln(t.env.stdout, c)
-	}
-	if t.lines++; err == nil && t.lines == t.count {
-		return errEnough
-	}
-	return err
-}
-
-// String is the line for people.
-func (c change) String() string {
-	text := fmt.Sprintf("%s  %-12s", clock(c.At, time.Now()), c.Event)
-	if c.Name != "" {
-		text += " " + clean(c.Name)
-	}
-	if c.Told {
-		return text + c.toldText()
-	}
-	switch c.Event {
-	case "held", "acquired":
-		text += "  by " + c.Who
-	case "count":
-		text += fmt.Sprintf("  %d times by %s", c.Count, c.Who)
-	case "released", "expired":
-		text += fmt.Sprintf("  by %s, seen for %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond))
-	case "forced":
-		text += fmt.Sprintf("  taken from %s, seen for %s: %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond), clean(c.Reason))
-	case "renewed-late":
-		text += fmt.Sprintf("  by %s, %s of its lease were left", c.Who, coarse(time.Duration(c.LeaseMS)*time.Millisecond))
-	case "waiting":
-		text += fmt.Sprintf("  %d in the queue", *c.Waiting)
-	case "unreachable":
-		text += " " + c.Error
-	}
-	return text
 }

@@ -1,0 +1,80 @@
+package holdfast_test
+
+import (
+	"go/ast"
+	"path"
+	"strings"
+	"testing"
+)
+
+// Bounds of what a reader has to take in.
+const (
+	mostLines     = 400 // of a file
+	mostFuncLines = 60
+	mostRootFiles = 17
+)
+
+// sizesAreBounded holds files and functions that are no tests to their lengths, and the
+// packages that everybody reads to so many exported names.
+func sizesAreBounded(t *testing.T, r *repository) {
+	names, rootFiles := map[string]int{}, 0
+	for name, file := range r.code {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if n := r.fset.File(file.Pos()).LineCount() - 1; n > mostLines {
+			t.Errorf("%s has %d lines, want %d at most", name, n, mostLines)
+		}
+		if path.Dir(name) == "." {
+			rootFiles++
+		}
+		names[path.Dir(name)] += exportedNames(file)
+		for _, d := range file.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := r.fset.Position(fn.End()).Line - r.fset.Position(fn.Pos()).Line + 1; n > mostFuncLines {
+				t.Errorf("%s: %s has %d lines, want %d at most", name, fn.Name.Name, n, mostFuncLines)
+			}
+		}
+	}
+	if rootFiles > mostRootFiles {
+		t.Errorf("the root has %d files that are no tests, want %d at most", rootFiles, mostRootFiles)
+	}
+	for dir, most := range map[string]int{".": 75, "driver": 42} {
+		if names[dir] > most {
+			t.Errorf("package %s exports %d names, want %d at most", dir, names[dir], most)
+		}
+	}
+}
+
+// exportedNames counts the exported types, functions, variables and constants of a file,
+// and the exported methods of its exported types.
+func exportedNames(file *ast.File) (n int) {
+	count := func(id *ast.Ident) {
+		if id.IsExported() {
+			n++
+		}
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if of := receiverOf(d); of == "" || ast.IsExported(of) {
+				count(d.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					count(s.Name)
+				case *ast.ValueSpec:
+					for _, id := range s.Names {
+						count(id)
+					}
+				}
+			}
+		}
+	}
+	return n
+}
