@@ -50,8 +50,9 @@ func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 
 // makeClaim completes the claim, for the first try.
 func (a *acquisition) makeClaim() {
+	owner, seq := a.locker.nextOwner()
 	a.claim = driver.Claim{
-		Name: a.claim.Name, Owner: a.locker.nextOwner(), Mode: a.kind.mode(),
+		Name: a.claim.Name, Client: a.locker.id, Seq: seq, Owner: owner, Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
 		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note, Anonymous: a.locker.anonymous,

@@ -64,9 +64,21 @@ func (m Mode) String() string {
 // Claim is one attempt to hold a name. The core makes it once and reuses it for
 // every try, renewal and release, changing only TTL, Holds and Unsettled.
 type Claim struct {
-	Name  string
-	Owner string // unique to this claim; equality of claims is equality of owners
-	Mode  Mode
+	Name string
+
+	// Client is who makes the claim: a random UUID, the same for all claims of a Locker.
+	// Seq numbers the claims of a client, from 1. Both are set for every claim.
+	Client string
+	Seq    uint64
+
+	// Owner is unique to this claim; equality of claims is equality of owners. The core
+	// derives it from the two before, as "Client:Seq", once for each claim, and a store
+	// keeps it as it is. A store that wraps others may append to it, beginning with a
+	// dot, to make several claims of one. No store takes the Owner of a Claim apart:
+	// that is what Client and Seq are for.
+	Owner string
+
+	Mode Mode
 
 	Permits   int  // Mode Permit: how many holders the name admits, if the store does not know yet
 	Fair      bool // first come, first served, over all processes

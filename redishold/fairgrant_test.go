@@ -15,9 +15,7 @@ const (
 )
 
 func fairNumber(n int) driver.Claim {
-	c := fairTestClaim("orders")
-	c.Owner = fmt.Sprint(testUUID, ":", n)
-	return c
+	return claimOf(fairTestClaim("orders"), testUUID, uint64(n))
 }
 
 // queueConn answers each fair try with "queued", so many strangers before it, and

@@ -75,9 +75,9 @@ func (b *Backend) releaseAnswer(p place, result Result) (bool, int, error) {
 func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs, at := make([]error, len(cs)), make([]int, 0, len(cs))
 	var unsettled sync.WaitGroup
-	for i, c := range cs {
-		if c.Unsettled {
-			unsettled.Go(func() { errs[i] = b.Release(ctx, c) })
+	for i := range cs {
+		if cs[i].Unsettled {
+			unsettled.Go(func() { errs[i] = b.Release(ctx, cs[i]) })
 		} else {
 			at = append(at, i)
 		}

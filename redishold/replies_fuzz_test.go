@@ -244,7 +244,8 @@ func (w *wild) within() context.Context {
 func (w *wild) claims() {
 	w.Helper()
 	other := w.claim
-	other.Name, other.Owner = "stock:43", testUUID+":2"
+	other = claimOf(other, testUUID, 2)
+	other.Name = "stock:43"
 	start := w.conn.seen()
 	out, err := w.Try(w.within(), w.claim)
 	w.granted("Try", start, out, err)

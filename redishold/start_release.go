@@ -19,7 +19,7 @@ import (
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
 	if b.beginner == nil || info == nil || c.Unsettled {
-		return func() (int, error) { return b.releaseCounted(ctx, c) }
+		return b.releaseLater(ctx, c)
 	}
 	r, ok := b.releases.Get().(*release)
 	if !ok {
@@ -28,6 +28,12 @@ func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func
 	}
 	r.begin(ctx, *info, c)
 	return r.finish
+}
+
+// releaseLater is a StartRelease whose call finish makes. It is a function of its own
+// so that only its calls keep a copy of c.
+func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
+	return func() (int, error) { return b.releaseCounted(ctx, c) }
 }
 
 // release is one on its way.

@@ -99,6 +99,7 @@ func checks() []check {
 func mutexChecks() []check {
 	return []check{
 		{"TryIsIdempotentByOwner", nil, tryIsIdempotentByOwner},
+		{"OwnersTellClaimsApart", nil, ownersTellClaimsApart},
 		{"ExcludesOthers", nil, excludesOthers},
 		{"ExcludesUnderContention", nil, excludesUnderContention},
 		{"TokensRise", needs(fencing), tokensRise},
