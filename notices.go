@@ -12,10 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// notices has the store notify this client of forced unlocks, so that a holder learns
-// of one in a round trip and not with its next renewal. It listens from when a hold is
-// older than a heartbeat until nothing is held: a short lock does not pay for it.
-// Nothing depends on it: a hold whose notice is lost ends with its next renewal.
+// notices has the store notify this client of forced unlocks, and of the end of its
+// session, so that a holder learns of one in a round trip and not with its next
+// renewal. It listens from when a hold is older than a heartbeat until nothing is
+// held: a short lock does not pay for it. Nothing depends on it: a hold whose notice
+// is lost ends with its next renewal.
 //
 // Lock order: notices.mu before the mutex of Locker.renewals.
 type notices struct {
@@ -116,9 +117,14 @@ func (n *notices) notify(ctx context.Context) (err error) {
 	return n.store.Notify(ctx, n.locker.id, n.locker.hint)
 }
 
-// hint makes the renewal of the owner's lease due now, if it is held.
-func (l *Locker) hint(owner string) {
-	found := l.renewals.Find(func(i renew.Item) bool { return i.(*lease).owner == owner })
+// hint makes the renewal of the lease of a claim due now, if it is held, or of all
+// leases where seq is 0.
+func (l *Locker) hint(seq uint64) {
+	if seq == 0 {
+		l.renewals.HurryAll()
+		return
+	}
+	found := l.renewals.Find(func(i renew.Item) bool { return i.(*lease).seq == seq })
 	if found != nil {
 		l.renewals.Hurry(found)
 	}

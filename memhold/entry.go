@@ -46,6 +46,8 @@ func newEntry(k kind) *entry { return &entry{kind: k, freed: make(chan struct{})
 // grant is one hold of a name.
 type grant struct {
 	owner   string
+	client  string
+	seq     uint64
 	note    string
 	mode    driver.Mode
 	holds   int

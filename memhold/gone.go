@@ -55,6 +55,7 @@ func (b *Backend) begin() time.Time {
 // for as long as the owner may still believe in it.
 func (b *Backend) revoke(name string, e *entry, g *grant, now time.Time, why driver.Reason, detail string) {
 	e.remove(g)
+	b.notify(g)
 	b.marks[claimID{name, g.owner}] = mark{
 		reason: why,
 		detail: detail,

@@ -41,14 +41,17 @@ type Backend struct {
 	last    uint64            // the last fencing token given, over all names
 	calls   int               // since the last sweep
 	log     eventLog
+
+	listeners map[*listener]struct{}
 }
 
 var (
-	_ driver.Backend = (*Backend)(nil)
-	_ driver.Batcher = (*Backend)(nil)
-	_ driver.Resizer = (*Backend)(nil)
-	_ driver.Latcher = (*Backend)(nil)
-	_ admin.Source   = (*Backend)(nil)
+	_ driver.Backend  = (*Backend)(nil)
+	_ driver.Batcher  = (*Backend)(nil)
+	_ driver.Resizer  = (*Backend)(nil)
+	_ driver.Latcher  = (*Backend)(nil)
+	_ driver.Notifier = (*Backend)(nil)
+	_ admin.Source    = (*Backend)(nil)
 )
 
 // New returns an empty store.
@@ -57,6 +60,8 @@ func New() *Backend {
 		entries: make(map[string]*entry),
 		marks:   make(map[claimID]mark),
 		answers: make(map[callID]answer),
+
+		listeners: make(map[*listener]struct{}),
 	}
 }
 
@@ -131,7 +136,7 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 		if !e.enter(c, now) {
 			return e.refusal(c, now), nil
 		}
-		g = &grant{owner: c.Owner, mode: c.Mode, since: now}
+		g = &grant{owner: c.Owner, client: c.Client, seq: c.Seq, mode: c.Mode, since: now}
 		e.grants = append(e.grants, g)
 		delete(b.marks, idOf(c))
 	}

@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -124,6 +125,9 @@ func mutexChecks() []check {
 		{"WaitDoesNotSpin", needs(wakes), waitDoesNotSpin},
 		{"WaitGrantsWhatIsHeld", needs(wakes), waitGrantsWhatIsHeld},
 		{"WaitIsWokenAfterLong", needs(wakes, rechecks), waitIsWokenAfterLong},
+
+		{"NotifiesOfForce", needs(notifier, forcible), notifiesOfForce},
+		{"NotifyHonoursContext", needs(notifier), notifyHonoursContext},
 
 		{"TryHonoursContext", nil, tryHonoursContext},
 		{"RenewHonoursContext", nil, renewHonoursContext},
@@ -279,6 +283,17 @@ func severalKinds(b driver.Backend) string {
 func batcher(b driver.Backend) string {
 	_, ok := b.(driver.Batcher)
 	return declared(ok, "driver.Batcher")
+}
+
+func notifier(b driver.Backend) string {
+	_, ok := b.(driver.Notifier)
+	return declared(ok, "driver.Notifier")
+}
+
+// forcible says that people can end a hold: without that nothing is notified of.
+func forcible(b driver.Backend) string {
+	_, ok := b.(admin.Source)
+	return declared(ok, "admin.Source")
 }
 
 func resizer(b driver.Backend) string {
