@@ -62,7 +62,7 @@ func (m Mode) String() string {
 }
 
 // Claim is one attempt to hold a name. The core makes it once and reuses it for
-// every try, renewal and release, changing only TTL, Holds and Unsettled.
+// every try, renewal and release, changing only TTL, Holds, AtLeast and Unsettled.
 type Claim struct {
 	Name string
 
@@ -92,6 +92,10 @@ type Claim struct {
 	// Beside is the owner of an exclusive hold on the same read-write lock, by
 	// the same caller: a Shared claim is granted beside it, and not kept out.
 	Beside string
+
+	// AtLeast says for how long the name stays taken after the grant, also where the
+	// claim is released before; see Caps.AtLeast. 0 means that a release frees the name.
+	AtLeast time.Duration
 
 	TTL    time.Duration // how long the store keeps the grant without a renewal
 	Holds  int           // the hold count to record, for stores that show one; at least 1
@@ -223,4 +227,27 @@ type Caps struct {
 	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
 	Counts       bool // Claim.Holds is recorded
 	Linearizable bool // no acknowledged grant is forgotten, whatever minority of the store fails
+
+	// AtLeast says that Release honours Claim.AtLeast, for Mode Exclusive without
+	// ReadWrite; other claims never have it set.
+	//
+	// A Release before that time has passed since the grant ends the claim, and leaves
+	// the name taken until it has: for everybody, the client that released it
+	// included, and also where the lease would have ended before. Release counts from the
+	// grant that the store made first for the claim, and reads AtLeast of the claim
+	// that it is given. It may be repeated, which changes nothing; the answer is then
+	// nil or ErrGone. The claim is over for its owner: a Renew is answered ErrGone, and
+	// a Try finds the name taken. Those who wait are woken by the Release, to try again
+	// and be refused with the RetryAfter that is true now; the end of the time wakes
+	// them only where the store can do that.
+	//
+	// A client that dies, or is cut off, frees the name after its TTL, and not after
+	// AtLeast: it is Release that leaves the name taken. Later than AtLeast after the
+	// grant Release frees the name at once.
+	//
+	// Package memhold has it. A quorum has not: it gives back what a minority granted to
+	// a claim that was refused, and that must not stay taken. Nor has Redis so far: its
+	// layouts, which it shares with other libraries, do not keep when a lock was
+	// granted, so a release cannot know what is left.
+	AtLeast bool
 }

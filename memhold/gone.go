@@ -79,7 +79,7 @@ func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 		return &driver.GoneError{Reason: m.reason, Detail: m.detail}
 	}
 	if e := b.live(c.Name, now); e != nil {
-		if x := e.exclusive(); x != nil {
+		if x := e.exclusive(); x != nil && x.owner != c.Owner {
 			return &driver.GoneError{Reason: driver.NotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.note)}
 		}
 	}

@@ -79,6 +79,7 @@ func (b *Backend) Info() driver.Info {
 			ExpiresAlone: true,
 			Counts:       true,
 			Linearizable: true,
+			AtLeast:      true,
 		},
 	}
 }
@@ -211,7 +212,8 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 }
 
 // Release ends the claim, held or in the queue, and wakes those whose turn it
-// is. If nothing of it is left it returns a *driver.GoneError, with the reasons
+// is. With AtLeast the name stays taken until that has passed since the grant; no
+// timer runs, so the end wakes nobody. If nothing of it is left it returns a *driver.GoneError, with the reasons
 // of Renew. Where Unsettled is set, tries of the same claim are refused for the
 // next TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
@@ -231,7 +233,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	}
 	defer b.tidy(c.Name, e)
 	if g := e.held(c.Owner); g != nil {
-		e.remove(g)
+		e.release(g, c.AtLeast, now)
 		return nil
 	}
 	if e.find(c.Owner) >= 0 {

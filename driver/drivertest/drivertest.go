@@ -90,7 +90,7 @@ type check struct {
 // checks returns the whole suite.
 func checks() []check {
 	var all []check
-	for _, some := range [][]check{mutexChecks(), mutexLikeChecks(), sharedChecks(), permitChecks(), fairChecks(), batchChecks(), latchChecks()} {
+	for _, some := range [][]check{mutexChecks(), mutexLikeChecks(), sharedChecks(), permitChecks(), fairChecks(), atLeastChecks(), batchChecks(), latchChecks()} {
 		all = append(all, some...)
 	}
 	return all
@@ -209,6 +209,26 @@ func fairChecks() []check {
 	}
 }
 
+// atLeastChecks is what a store does with Claim.AtLeast, for a mutex and, where it has
+// them, for a fair one.
+func atLeastChecks() []check {
+	checks := []check{
+		{"AtLeast/ReleaseLeavesTheNameTaken", needs(atLeast), releaseLeavesTheNameTaken},
+		{"AtLeast/ReleaseAllLeavesTheNameTaken", needs(atLeast, batcher), releaseAllLeavesTheNameTaken},
+		{"AtLeast/OutlastsTheLease", needs(atLeast, expiry), atLeastOutlastsTheLease},
+		{"AtLeast/CrashFreesAfterTTL", needs(atLeast, expiry), crashFreesAfterTTL},
+		{"AtLeast/ReleaseAfterItFreesAtOnce", needs(atLeast), releaseAfterAtLeastFrees},
+		{"AtLeast/ReleaseWakes", needs(atLeast, wakes), atLeastReleaseWakes},
+	}
+	for _, c := range checks {
+		checks = append(checks, check{"Fair/" + c.name, append(needs(fair), c.needs...), func(p *probe) {
+			p.shape = func(c *driver.Claim) { c.Fair = true }
+			c.body(p)
+		}})
+	}
+	return checks
+}
+
 func batchChecks() []check {
 	return []check{
 		{"TryAll/AnswersAsTry", needs(batcher), tryAllAnswersAsTry},
@@ -266,6 +286,8 @@ func wakes(b driver.Backend) string   { return declared(b.Info().Caps.Wakes, "Ca
 func expiry(b driver.Backend) string {
 	return declared(b.Info().Caps.ExpiresAlone, "Caps.ExpiresAlone")
 }
+
+func atLeast(b driver.Backend) string { return declared(b.Info().Caps.AtLeast, "Caps.AtLeast") }
 
 func rechecks(b driver.Backend) string {
 	return declared(b.Info().Recheck > 0, "Info.Recheck")

@@ -139,7 +139,7 @@ type bug struct {
 
 func bugs() []bug {
 	var all []bug
-	for _, some := range [][]bug{tryBugs(), ownerBugs(), tokenBugs(), renewBugs(), releaseBugs(), expiryBugs(), waitBugs(), noticeBugs(), contextBugs(), sharedBugs(), permitBugs(), fairBugs(), batchBugs(), latchBugs()} {
+	for _, some := range [][]bug{tryBugs(), ownerBugs(), tokenBugs(), renewBugs(), releaseBugs(), expiryBugs(), waitBugs(), noticeBugs(), atLeastBugs(), contextBugs(), sharedBugs(), permitBugs(), fairBugs(), batchBugs(), latchBugs()} {
 		all = append(all, some...)
 	}
 	return all
