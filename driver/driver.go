@@ -21,13 +21,15 @@
 //  3. Only durations cross the seam. Outcome.ValidFor counts from the start of
 //     the call; the caller keeps the deadline, on its monotonic clock.
 //  4. A context ends a call promptly, even where the client library below
-//     ignores contexts; the outcome is then unknown. An adapter never repeats a
-//     write by itself.
+//     ignores contexts. An adapter never repeats a write by itself.
 //  5. Wait never misses a change: if the state changed after the Outcome that it
 //     is given, it returns. A broken or restored link counts as a change.
 //  6. Names are injective and case-exact on the store.
 //  7. What Info.Caps does not declare is refused above the seam with
 //     errors.ErrUnsupported; the adapter is never called with it.
+//  8. An error says what is known of the call. ErrGone, ErrNotExecuted, ErrRefused,
+//     ErrClosed and ErrMismatch are declared together, with the table of what
+//     follows from them.
 package driver
 
 import (
@@ -132,9 +134,8 @@ type Renewal struct {
 	// the call. It means something only where Err is nil.
 	ValidFor time.Duration
 
-	// Err is nil when the claim was renewed. An error that is ErrGone (best a
-	// *GoneError) says that the claim is certainly lost. Any other error leaves
-	// the claim as it was, as far as the adapter knows.
+	// Err is nil when the claim was renewed, ErrGone when it is lost. Any other
+	// error leaves it held, until its lease ends.
 	Err error
 }
 
@@ -146,8 +147,7 @@ type Backend interface {
 	Info() Info
 
 	// Try makes one attempt to hold c.Name for c.Owner. It answers at once and
-	// never waits for another holder. On error nothing is known of the outcome
-	// unless the error is ErrNotExecuted or ErrRefused.
+	// never waits for another holder.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
 	// Renew extends held (and queued) claims to their TTL and records their
@@ -157,9 +157,8 @@ type Backend interface {
 	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
 
 	// Release ends a claim that is held, queued or unknown, and leaves no trace
-	// of it. It returns nil if it ended the claim, ErrGone (best a *GoneError)
-	// if there certainly was nothing left of it, and any other error if the
-	// outcome is unknown.
+	// of it. It returns nil if it ended the claim, and ErrGone if there was nothing
+	// left of it.
 	Release(ctx context.Context, c Claim) error
 
 	// Waiter prepares to wait for c after a Try that was not granted. It does no
