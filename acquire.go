@@ -200,7 +200,7 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		leave(a.place)
 	}
-	if a.claim.Unsettled || a.held || a.queued {
+	if a.claim.Indeterminate || a.held || a.queued {
 		a.locker.cleanUp(a.claim, nil, a.locker.clock.Now()+a.claim.TTL)
 	}
 }
@@ -236,7 +236,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err := a.failed(ctx, waitCtx, err); err != nil {
 			return nil, err
 		}
-		if a.claim.Unsettled { // it may be granted: in the queue it would be in its own way
+		if a.claim.Indeterminate { // it may be granted: in the queue it would be in its own way
 			continue
 		}
 		if _, err := a.goBack(ctx, waitCtx); err != nil { // one is enough to ask a store in trouble
@@ -265,11 +265,11 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	out.ValidFor = min(out.ValidFor, clock.Longest)
 	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
 	if a.tooLate(start, out, margin) {
-		a.claim.Unsettled = true
+		a.claim.Indeterminate = true
 		return nil
 	}
 	lock := a.hold(start, out, margin)
-	if a.claim.Unsettled {
+	if a.claim.Indeterminate {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
 	a.notePermits(out)
@@ -280,7 +280,7 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 // claim waited. It returns nil if that is not so, or if the next try is to say:
 // where that would extend the lease, or see to an earlier try without an answer.
 func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
-	if !out.Granted || a.req.leased || a.claim.Unsettled {
+	if !out.Granted || a.req.leased || a.claim.Indeterminate {
 		return nil
 	}
 	out.ValidFor = min(out.ValidFor, clock.Longest)

@@ -16,7 +16,7 @@
 //     counts or two queue entries. While the owner holds, Try grants again, with
 //     the same token or a larger one that nobody else was given.
 //  2. Renew and Release touch the claim's own owner and nobody else's. Release
-//     is safe for a claim that never arrived, and with Claim.Unsettled set it
+//     is safe for a claim that never arrived, and with Claim.Indeterminate set it
 //     cannot be overtaken by an earlier Try of the same claim.
 //  3. Only durations cross the seam. Outcome.ValidFor counts from the start of
 //     the call; the caller keeps the deadline, on its monotonic clock.
@@ -64,7 +64,7 @@ func (m Mode) String() string {
 }
 
 // Claim is one attempt to hold a name. The core makes it once and reuses it for
-// every try, renewal and release, changing only TTL, Holds, AtLeast and Unsettled.
+// every try, renewal and release, changing only TTL, Holds, AtLeast and Indeterminate.
 type Claim struct {
 	Name string
 
@@ -107,10 +107,10 @@ type Claim struct {
 	// Anonymous says that nothing is to be written about who the client is but Note.
 	Anonymous bool
 
-	// Unsettled says that an earlier Try of this claim ended without an answer
+	// Indeterminate says that an earlier Try of this claim ended without an answer
 	// and may still arrive. Release then has to make sure that it finds nothing
 	// to grant.
-	Unsettled bool
+	Indeterminate bool
 }
 
 // Outcome is the answer to a Try.

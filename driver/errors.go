@@ -28,7 +28,7 @@ import "errors"
 // certainty that is none may cost a lock.
 var (
 	// ErrGone says that the store holds nothing of the claim. Of a Try, that it was given
-	// up before: see Claim.Unsettled. Best a *GoneError.
+	// up before: see Claim.Indeterminate. Best a *GoneError.
 	ErrGone = errors.New("claim is gone")
 
 	// ErrNotExecuted says that the store did not execute the call: the connection was

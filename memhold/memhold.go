@@ -94,7 +94,7 @@ func (b *Backend) Info() driver.Info {
 // before it, unless it has NoQueue set. It keeps its place for as long as it is tried again, or renewed,
 // every 5 s at least, and until Release. Claims that are not fair overtake it.
 //
-// A try of a claim that Release ended with Unsettled set is refused with an
+// A try of a claim that Release ended with Indeterminate set is refused with an
 // error that is driver.ErrGone, and one of a name that is in use for something
 // else with driver.ErrMismatch.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
@@ -214,7 +214,7 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 // Release ends the claim, held or in the queue, and wakes those whose turn it
 // is. With AtLeast the name stays taken until that has passed since the grant; no
 // timer runs, so the end wakes nobody. If nothing of it is left it returns a *driver.GoneError, with the reasons
-// of Renew. Where Unsettled is set, tries of the same claim are refused for the
+// of Renew. Where Indeterminate is set, tries of the same claim are refused for the
 // next TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
@@ -224,7 +224,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	defer b.mu.Unlock()
 	now := b.begin()
 
-	if c.Unsettled {
+	if c.Indeterminate {
 		b.abandon(c, now)
 	}
 	e := b.live(c.Name, now)

@@ -64,7 +64,7 @@ func sharedChannel(own string, c driver.Claim) string {
 // 0 if c has to try again in any case, for the release would not do all that c
 // asks for.
 func (b *Backend) grantable(c driver.Claim) time.Duration {
-	if b.options.Replicas != 0 || c.Tokens > 1 || c.Holds > 1 || c.Unsettled {
+	if b.options.Replicas != 0 || c.Tokens > 1 || c.Holds > 1 || c.Indeterminate {
 		return 0
 	}
 	return min(fairPresence, c.TTL)

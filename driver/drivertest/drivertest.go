@@ -115,7 +115,7 @@ func mutexChecks() []check {
 		{"ReleaseTwiceIsGone", nil, releaseTwiceIsGone},
 		{"ReleaseOfNeverTriedIsGone", nil, releaseOfNeverTriedIsGone},
 		{"ReleaseByStrangerChangesNothing", nil, releaseByStrangerChangesNothing},
-		{"UnsettledReleaseRefusesLateTry", nil, unsettledReleaseRefusesLateTry},
+		{"IndeterminateReleaseRefusesLateTry", nil, indeterminateReleaseRefusesLateTry},
 
 		{"ExpiresAlone", needs(expiry), expiresAlone},
 		{"ValidForIsALowerBound", needs(expiry), validForIsALowerBound},

@@ -284,9 +284,9 @@ func releaseBugs() []bug {
 		{"releases nothing", []string{"ReleaseFreesForOthers"}, func(m *mutant) {
 			m.release = func(context.Context, driver.Claim) error { return nil }
 		}},
-		{"lets a late try in", []string{"UnsettledReleaseRefusesLateTry"}, func(m *mutant) {
+		{"lets a late try in", []string{"IndeterminateReleaseRefusesLateTry"}, func(m *mutant) {
 			m.release = func(ctx context.Context, c driver.Claim) error {
-				c.Unsettled = false
+				c.Indeterminate = false
 				return m.Backend.Release(ctx, c)
 			}
 		}},

@@ -299,7 +299,7 @@ func TestRedisholdInACluster(t *testing.T) {
 			if err := b.Release(bounded(t), c); err != nil {
 				t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
 			}
-			c.Unsettled = true
+			c.Indeterminate = true
 			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
 				t.Fatalf("prefix %q, name %q: Release: got %v, want ErrGone", prefix, name, err)
 			}
@@ -356,7 +356,7 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	if err := b.ForceUnlock(bounded(t), "stock:42", holders[0], "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
-	second.Unsettled = true
+	second.Indeterminate = true
 	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
 		t.Fatalf("Release: got %v, want ErrGone", err)
 	}

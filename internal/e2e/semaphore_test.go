@@ -836,7 +836,7 @@ func TestCountersOnMiniredis(t *testing.T) {
 		t.Fatalf("Inspect: got %v and error %v, want one", holders, err)
 	}
 	for _, c := range []driver.Claim{first, second} {
-		c.Unsettled = true
+		c.Indeterminate = true
 		if o := mustTry(t, b, c); !o.Granted {
 			t.Fatalf("got %+v, want a permit", o)
 		}
