@@ -52,8 +52,9 @@ func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 
 // makeClaim completes the claim, for the first try.
 func (a *acquisition) makeClaim() {
+	owner, seq := a.locker.nextOwner()
 	a.claim = driver.Claim{
-		Name: a.claim.Name, Owner: a.locker.nextOwner(), Mode: a.kind.mode(),
+		Name: a.claim.Name, Client: a.locker.id, Seq: seq, Owner: owner, Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
 		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note, Anonymous: a.locker.anonymous,
@@ -202,7 +203,7 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		leave(a.place)
 	}
-	if a.claim.Unsettled || a.held || a.queued {
+	if a.claim.Indeterminate || a.held || a.queued {
 		a.locker.cleanUp(a.claim, nil, a.locker.clock.Now()+a.claim.TTL)
 	}
 }
@@ -238,7 +239,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err := a.failed(ctx, waitCtx, err); err != nil {
 			return nil, err
 		}
-		if a.claim.Unsettled { // it may be granted: in the queue it would be in its own way
+		if a.claim.Indeterminate { // it may be granted: in the queue it would be in its own way
 			continue
 		}
 		if _, err := a.goBack(ctx, waitCtx); err != nil { // one is enough to ask a store in trouble
@@ -267,11 +268,11 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	out.ValidFor = min(out.ValidFor, clock.Longest)
 	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
 	if a.tooLate(start, out, margin) {
-		a.claim.Unsettled = true
+		a.claim.Indeterminate = true
 		return nil
 	}
 	lock := a.hold(start, out, margin)
-	if a.claim.Unsettled {
+	if a.claim.Indeterminate {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
 	if a.kind == permit {
@@ -284,7 +285,7 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 // claim waited. It returns nil if that is not so, or if the next try is to say:
 // where that would extend the lease, or see to an earlier try without an answer.
 func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
-	if !out.Granted || a.req.leased || a.claim.Unsettled {
+	if !out.Granted || a.req.leased || a.claim.Indeterminate {
 		return nil
 	}
 	out.ValidFor = min(out.ValidFor, clock.Longest)

@@ -49,7 +49,7 @@ func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
 		defer cancel()
 		err := l.settleAfter(ctx, c, first)
 		switch settled := err == nil || retry.Gone(err); {
-		case c.Unsettled:
+		case c.Indeterminate:
 			l.reportDoubt(OpTry, &c, settled)
 		case !settled && !retry.Certain(err):
 			l.reportDoubt(OpRelease, &c, false)
@@ -68,7 +68,7 @@ func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
 func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (err error) {
 	doubt := first != nil && !retry.Certain(first)
 	defer func() {
-		if doubt && !c.Unsettled && (err == nil || retry.Gone(err)) {
+		if doubt && !c.Indeterminate && (err == nil || retry.Gone(err)) {
 			l.reportDoubt(OpRelease, &c, true) // if it is not certain, cleanUp says so at its end
 		}
 	}()

@@ -102,7 +102,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 		err = errSlow
 	}
 	if !retry.Certain(err) {
-		a.claim.Unsettled = true
+		a.claim.Indeterminate = true
 	}
 	switch {
 	case retry.Final(err):

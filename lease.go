@@ -23,6 +23,7 @@ type lease struct {
 
 	// The claim.
 	name, owner, beside string
+	seq                 uint64
 	ttl                 time.Duration
 	permits             int32
 
@@ -30,8 +31,8 @@ type lease struct {
 	fixed  bool // its end is fixed: proven, not extended
 	fenced bool // the store draws tokens
 
-	// unsettled says that a try of the claim had no answer, and may still arrive.
-	unsettled bool
+	// indeterminate says that a try of the claim had no answer, and may still arrive.
+	indeterminate bool
 
 	// What follows is guarded by mu, but for entry, which is the scheduler's.
 	state leaseState
@@ -57,8 +58,8 @@ type lease struct {
 func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
 	c := &a.claim
 	l := &lease{
-		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, unsettled: c.Unsettled,
-		name: c.Name, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
+		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
+		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		state: leaseHeld, holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
@@ -77,9 +78,9 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := driver.Claim{
-		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
+		Name: l.name, Client: l.locker.id, Seq: l.seq, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
-		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Unsettled: l.unsettled,
+		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
 	}
 	if l.fixed {
 		c.TTL = max(l.ends-now, time.Millisecond)

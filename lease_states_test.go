@@ -365,7 +365,7 @@ func (p *play) signature() string {
 	}
 	fmt.Fprintf(&b, "store %s %v, forced %v, pauses %d\n", p.numberOf(p.store.owner), left, p.store.forced, p.pauses)
 	for _, call := range p.store.parked {
-		fmt.Fprintf(&b, "%s %s %v\n", call.op, p.numberOf(call.claim.Owner), call.claim.Unsettled)
+		fmt.Fprintf(&b, "%s %s %v\n", call.op, p.numberOf(call.claim.Owner), call.claim.Indeterminate)
 	}
 	return b.String()
 }

@@ -67,8 +67,8 @@ type Locker struct {
 	info    driver.Info
 	invalid error // what is wrong with the options; every call returns it
 
-	id     string // a random UUID; with a number it makes an owner
-	number atomic.Int64
+	id     string // a random UUID: Claim.Client
+	number atomic.Uint64
 
 	queues     queues
 	starts     map[queueKey]start // see remember; the mutex of the queues guards it
@@ -142,11 +142,12 @@ func (l *Locker) check(name string) error {
 	return nil
 }
 
-// nextOwner returns an owner that was never used before.
-func (l *Locker) nextOwner() string {
+// nextOwner returns an owner that was never used before, and its number.
+func (l *Locker) nextOwner() (owner string, seq uint64) {
 	var room [64]byte // more than a UUID and a number need
+	seq = l.number.Add(1)
 	b := append(append(room[:0], l.id...), ':')
-	return string(strconv.AppendInt(b, l.number.Add(1), 10))
+	return string(strconv.AppendUint(b, seq, 10)), seq
 }
 
 // newUUID returns a random UUID (RFC 9562, version 4).

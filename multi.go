@@ -188,7 +188,7 @@ func (b *batch) keep() Locks {
 			}
 		}
 		if answer.Err != nil && !retry.Certain(answer.Err) {
-			a.claim.Unsettled = true
+			a.claim.Indeterminate = true
 		}
 		a.held = answer.Outcome.Granted
 		a.giveUp()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -19,13 +20,13 @@ import (
 // notifying is a store that sends notices, to the one who listens.
 type notifying struct {
 	*memhold.Backend
-	owners    chan string
+	seqs      chan uint64
 	calls     atomic.Int64
 	listening atomic.Int64
 	err       error // refuses to listen
 }
 
-func (b *notifying) Notify(ctx context.Context, _ string, hint func(string)) error {
+func (b *notifying) Notify(ctx context.Context, _ string, hint func(uint64)) error {
 	b.calls.Add(1)
 	b.listening.Add(1)
 	defer b.listening.Add(-1)
@@ -34,8 +35,8 @@ func (b *notifying) Notify(ctx context.Context, _ string, hint func(string)) err
 	}
 	for {
 		select {
-		case owner := <-b.owners:
-			hint(owner)
+		case seq := <-b.seqs:
+			hint(seq)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -45,13 +46,13 @@ func (b *notifying) Notify(ctx context.Context, _ string, hint func(string)) err
 // A notice makes the Locker renew at once; it proves nothing by itself.
 func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &notifying{Backend: memhold.New(), owners: make(chan string)}
+		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Hour})
 		k := mustLock(t, l, "a")
 		time.Sleep(30 * time.Minute)
 		h := holders(t, store, "a")[0]
-		store.owners <- h.Owner
-		store.owners <- "somebody else"
+		store.seqs <- 1
+		store.seqs <- 57
 		time.Sleep(time.Second)
 		if err := k.Err(); err != nil {
 			t.Errorf("after a false notice: got %v, want it held", err)
@@ -63,7 +64,7 @@ func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 		if err := k.Err(); err != nil {
 			t.Errorf("before the notice: got %v, want nothing known yet", err)
 		}
-		store.owners <- h.Owner
+		store.seqs <- 1
 		time.Sleep(time.Second)
 		var lost *holdfast.LostError
 		if err := k.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced {
@@ -76,11 +77,40 @@ func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
+// Where a client's session is over, all its holds may be: they are renewed at once,
+// also those that would not be renewed otherwise.
+func TestEndOfASessionIsNoticedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
+		l := holdfast.New(store, &holdfast.Options{TTL: time.Hour})
+		locks := map[string]*holdfast.Lock{"kept": mustLock(t, l, "kept"), "fixed": mustLock(t, l, "fixed", holdfast.Lease(2*time.Hour))}
+		for i := range 20 {
+			name := fmt.Sprint("lost ", i)
+			locks[name] = mustLock(t, l, name)
+		}
+		time.Sleep(30 * time.Minute)
+		for name := range locks {
+			if name != "kept" {
+				store.Drop(name)
+			}
+		}
+		store.seqs <- 0
+		time.Sleep(time.Second)
+		for name, k := range locks {
+			var lost *holdfast.LostError
+			if err := k.Err(); errors.As(err, &lost) == (name == "kept") {
+				t.Errorf("%s: got %v a second after the notice", name, err)
+			}
+		}
+		mustUnlock(t, locks["kept"])
+	})
+}
+
 // Locks that are held for less than a heartbeat do not listen; others listen once for
 // all of them, until the last is released.
 func TestShortLocksDoNotListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &notifying{Backend: memhold.New(), owners: make(chan string)}
+		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
 		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second})
 		for range 20 {
 			k := mustLock(t, l, "short")

@@ -32,7 +32,7 @@ func arrows() []arrow {
 		{"internal/meter", []string{".", "driver"}},
 		{"audit", []string{".", "admin", "driver", "internal/background"}},
 		{"dash", []string{".", "admin", "driver"}},
-		{"driver/drivertest", []string{"driver"}},
+		{"driver/drivertest", []string{"driver", "admin"}},
 		{"admin/admintest", []string{"driver", "admin"}},
 	}
 }

@@ -147,7 +147,7 @@ func (c *CountDownLatch) Set(ctx context.Context, n int64) (set bool, err error)
 	if n < 1 {
 		return false, fmt.Errorf("set latch %q: a count of %d would be open from the start", c.name, n)
 	}
-	call := c.locker.nextOwner()
+	call, _ := c.locker.nextOwner()
 	err = c.do(ctx, "set", func(ctx context.Context, store driver.Latcher) error {
 		set, err = store.SetCount(ctx, c.name, call, n)
 		return err
@@ -158,7 +158,7 @@ func (c *CountDownLatch) Set(ctx context.Context, n int64) (set bool, err error)
 // Done counts down by one. A lost reply is asked for again and counts once. On
 // an open latch it changes nothing.
 func (c *CountDownLatch) Done(ctx context.Context) error {
-	call := c.locker.nextOwner()
+	call, _ := c.locker.nextOwner()
 	return c.do(ctx, "count down", func(ctx context.Context, store driver.Latcher) error {
 		return store.CountDown(ctx, c.name, call)
 	})

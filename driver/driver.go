@@ -16,18 +16,20 @@
 //     counts or two queue entries. While the owner holds, Try grants again, with
 //     the same token or a larger one that nobody else was given.
 //  2. Renew and Release touch the claim's own owner and nobody else's. Release
-//     is safe for a claim that never arrived, and with Claim.Unsettled set it
+//     is safe for a claim that never arrived, and with Claim.Indeterminate set it
 //     cannot be overtaken by an earlier Try of the same claim.
 //  3. Only durations cross the seam. Outcome.ValidFor counts from the start of
 //     the call; the caller keeps the deadline, on its monotonic clock.
 //  4. A context ends a call promptly, even where the client library below
-//     ignores contexts; the outcome is then unknown. An adapter never repeats a
-//     write by itself.
+//     ignores contexts. An adapter never repeats a write by itself.
 //  5. Wait never misses a change: if the state changed after the Outcome that it
 //     is given, it returns. A broken or restored link counts as a change.
 //  6. Names are injective and case-exact on the store.
 //  7. What Info.Caps does not declare is refused above the seam with
 //     errors.ErrUnsupported; the adapter is never called with it.
+//  8. An error says what is known of the call. ErrGone, ErrNotExecuted, ErrRefused,
+//     ErrClosed and ErrMismatch are declared together, with the table of what
+//     follows from them.
 package driver
 
 import (
@@ -62,11 +64,23 @@ func (m Mode) String() string {
 }
 
 // Claim is one attempt to hold a name. The core makes it once and reuses it for
-// every try, renewal and release, changing only TTL, Holds and Unsettled.
+// every try, renewal and release, changing only TTL, Holds, AtLeast and Indeterminate.
 type Claim struct {
-	Name  string
-	Owner string // unique to this claim; equality of claims is equality of owners
-	Mode  Mode
+	Name string
+
+	// Client is who makes the claim: a random UUID, the same for all claims of a Locker.
+	// Seq numbers the claims of a client, from 1. Both are set for every claim.
+	Client string
+	Seq    uint64
+
+	// Owner is unique to this claim; equality of claims is equality of owners. The core
+	// derives it from the two before, as "Client:Seq", once for each claim, and a store
+	// keeps it as it is. A store that wraps others may append to it, beginning with a
+	// dot, to make several claims of one. No store takes the Owner of a Claim apart:
+	// that is what Client and Seq are for.
+	Owner string
+
+	Mode Mode
 
 	Permits   int  // Mode Permit: how many holders the name admits, if the store does not know yet
 	Fair      bool // first come, first served, over all processes
@@ -81,6 +95,10 @@ type Claim struct {
 	// the same caller: a Shared claim is granted beside it, and not kept out.
 	Beside string
 
+	// AtLeast says for how long the name stays taken after the grant, also where the
+	// claim is released before; see Caps.AtLeast. 0 means that a release frees the name.
+	AtLeast time.Duration
+
 	TTL    time.Duration // how long the store keeps the grant without a renewal
 	Holds  int           // the hold count to record, for stores that show one; at least 1
 	Tokens int           // how many consecutive fencing tokens to reserve; at least 1
@@ -89,10 +107,10 @@ type Claim struct {
 	// Anonymous says that nothing is to be written about who the client is but Note.
 	Anonymous bool
 
-	// Unsettled says that an earlier Try of this claim ended without an answer
+	// Indeterminate says that an earlier Try of this claim ended without an answer
 	// and may still arrive. Release then has to make sure that it finds nothing
 	// to grant.
-	Unsettled bool
+	Indeterminate bool
 }
 
 // Outcome is the answer to a Try.
@@ -116,9 +134,8 @@ type Renewal struct {
 	// the call. It means something only where Err is nil.
 	ValidFor time.Duration
 
-	// Err is nil when the claim was renewed. An error that is ErrGone (best a
-	// *GoneError) says that the claim is certainly lost. Any other error leaves
-	// the claim as it was, as far as the adapter knows.
+	// Err is nil when the claim was renewed, ErrGone when it is lost. Any other
+	// error leaves it held, until its lease ends.
 	Err error
 }
 
@@ -130,8 +147,7 @@ type Backend interface {
 	Info() Info
 
 	// Try makes one attempt to hold c.Name for c.Owner. It answers at once and
-	// never waits for another holder. On error nothing is known of the outcome
-	// unless the error is ErrNotExecuted or ErrRefused.
+	// never waits for another holder.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
 	// Renew extends held (and queued) claims to their TTL and records their
@@ -141,9 +157,8 @@ type Backend interface {
 	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
 
 	// Release ends a claim that is held, queued or unknown, and leaves no trace
-	// of it. It returns nil if it ended the claim, ErrGone (best a *GoneError)
-	// if there certainly was nothing left of it, and any other error if the
-	// outcome is unknown.
+	// of it. It returns nil if it ended the claim, and ErrGone if there was nothing
+	// left of it.
 	Release(ctx context.Context, c Claim) error
 
 	// Waiter prepares to wait for c after a Try that was not granted. It does no
@@ -211,4 +226,27 @@ type Caps struct {
 	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
 	Counts       bool // Claim.Holds is recorded
 	Linearizable bool // no acknowledged grant is forgotten, whatever minority of the store fails
+
+	// AtLeast says that Release honours Claim.AtLeast, for Mode Exclusive without
+	// ReadWrite; other claims never have it set.
+	//
+	// A Release before that time has passed since the grant ends the claim, and leaves
+	// the name taken until it has: for everybody, the client that released it
+	// included, and also where the lease would have ended before. Release counts from the
+	// grant that the store made first for the claim, and reads AtLeast of the claim
+	// that it is given. It may be repeated, which changes nothing; the answer is then
+	// nil or ErrGone. The claim is over for its owner: a Renew is answered ErrGone, and
+	// a Try finds the name taken. Those who wait are woken by the Release, to try again
+	// and be refused with the RetryAfter that is true now; the end of the time wakes
+	// them only where the store can do that.
+	//
+	// A client that dies, or is cut off, frees the name after its TTL, and not after
+	// AtLeast: it is Release that leaves the name taken. Later than AtLeast after the
+	// grant Release frees the name at once.
+	//
+	// Package memhold has it. A quorum has not: it gives back what a minority granted to
+	// a claim that was refused, and that must not stay taken. Nor has Redis so far: its
+	// layouts, which it shares with other libraries, do not keep when a lock was
+	// granted, so a release cannot know what is left.
+	AtLeast bool
 }

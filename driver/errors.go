@@ -2,30 +2,51 @@ package driver
 
 import "errors"
 
-// Errors of a Backend. ErrGone and ErrNotExecuted are certain; any error that is
-// none of these leaves the outcome unknown.
+// Errors of a Backend. This table is the only place that says what follows from them;
+// a test of internal/retry compares the core with it.
+//
+// Certain: nothing of the call is left in the store, nor will be. Where that is not so,
+// the call may be executed in whole, in part or not at all, also later than its error
+// came. Again: the same call may succeed later, without anybody doing something.
+//
+//	error                  certain  executed  again  what the core does
+//	ErrNotExecuted         yes      no        yes    makes the same call again, after a pause
+//	ErrMismatch            yes      no        no     Lock returns it
+//	ErrGone                yes      yes       no     Lock returns it; a hold is lost; a release has ended
+//	ErrRefused             no       in part   no     Lock releases the claim and returns it; renewals and releases are made again until the lease ends
+//	ErrClosed              yes      no        no     Lock and Unlock return it; nothing is sent any more
+//	errors.ErrUnsupported  no       unknown   no     Lock releases the claim and returns it
+//	any other              no       unknown   yes    makes the same call again; Lock releases the claim if it gives up
+//
+// An error may be several of these. It is certain if one of them is, and no again if
+// one of them is: a call that was refused before anything was executed is both
+// ErrRefused and ErrNotExecuted.
+//
+// The error of a context that ended during the call is none of these, but any other:
+// an adapter that knows that it had sent nothing says ErrNotExecuted as well. When in
+// doubt an adapter leaves an error as it is: that costs a second call, while a
+// certainty that is none may cost a lock.
 var (
-	// ErrGone says that the store holds nothing of the claim.
+	// ErrGone says that the store holds nothing of the claim. Of a Try, that it was given
+	// up before: see Claim.Indeterminate. Best a *GoneError.
 	ErrGone = errors.New("claim is gone")
 
-	// ErrNotExecuted says that the store did not execute the call, and that the same
-	// call may succeed later: the connection was refused, the server is still
-	// loading, a fail-over is under way.
+	// ErrNotExecuted says that the store did not execute the call: the connection was
+	// refused, the server is still loading, a failover is under way.
 	ErrNotExecuted = errors.New("not executed")
 
 	// ErrRefused says that the store refused the call and will refuse it again
-	// until somebody changes something: wrong password, missing right, a full
-	// server. A refused call may have been executed in part unless the error is
-	// ErrNotExecuted as well.
+	// until somebody changes something: wrong password, missing permission, a full
+	// server. A store that must be set up first, as a database without its table,
+	// answers ErrRefused until it is, and the message says what to do about it.
 	ErrRefused = errors.New("refused by the store")
 
-	// ErrClosed says that the client of the store was closed by the program itself:
-	// the call was not executed, and no later one will be. It comes with ErrNotExecuted
-	// and ErrRefused.
+	// ErrClosed says that the client of the store was closed by the program itself: no
+	// later call will be executed either. It comes with ErrNotExecuted and ErrRefused.
 	ErrClosed = errors.New("the client of the store is closed")
 
 	// ErrMismatch says that the name is in use for something else: another kind
-	// of lock, or data that is no lock. It is certain that nothing was changed.
+	// of lock, or data that is no lock.
 	ErrMismatch = errors.New("name is in use for something else")
 )
 

@@ -20,7 +20,7 @@ type Reporter interface {
 // Report is what a client holds and waits for, as far as it is older than some
 // seconds. A client that has very much of it names the oldest only.
 type Report struct {
-	Client string        // what its Claim.Owners begin with
+	Client string        // Claim.Client
 	Note   string        // Claim.Note
 	TTL    time.Duration // the longest of its leases
 

@@ -46,12 +46,15 @@ func newEntry(k kind) *entry { return &entry{kind: k, freed: make(chan struct{})
 // grant is one hold of a name.
 type grant struct {
 	owner   string
+	client  string
+	seq     uint64
 	note    string
 	mode    driver.Mode
 	holds   int
 	token   uint64 // the first
 	since   time.Time
 	expires time.Time
+	over    bool // it was released, and keeps the name until it expires: Claim.AtLeast
 }
 
 // extend records what c asks for. It never shortens the lease.
@@ -60,8 +63,16 @@ func (g *grant) extend(c driver.Claim, now time.Time) {
 	g.expires = later(g.expires, now.Add(c.TTL))
 }
 
-// held returns owner's grant, or nil.
+// held returns owner's grant that was not released, or nil.
 func (e *entry) held(owner string) *grant {
+	if g := e.kept(owner); g != nil && !g.over {
+		return g
+	}
+	return nil
+}
+
+// kept returns owner's grant, released or not, or nil.
+func (e *entry) kept(owner string) *grant {
 	for _, g := range e.grants {
 		if g.owner == owner {
 			return g
@@ -138,6 +149,18 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 		o.RetryAfter = next.Sub(now)
 	}
 	return o
+}
+
+// release ends the grant g for its owner, and for all once atLeast has passed since it
+// was given. Those who wait are woken in any case: it may end sooner than they know.
+func (e *entry) release(g *grant, atLeast time.Duration, now time.Time) {
+	end := g.since.Add(atLeast)
+	if !now.Before(end) {
+		e.remove(g)
+		return
+	}
+	g.over, g.expires = true, end
+	e.wake()
 }
 
 // remove ends the grant g and wakes those who wait for that.

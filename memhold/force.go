@@ -12,7 +12,8 @@ import (
 // ForceUnlock ends the grant of h.Owner on name and wakes those who wait for it. Until
 // its lease would have ended, and for at least 5 s, the owner's Renew and
 // Release answer driver.Forced, with why in the detail. If h.Owner does not hold
-// name any more ForceUnlock changes nothing and returns driver.ErrGone.
+// name any more ForceUnlock changes nothing and returns driver.ErrGone. A name that is
+// taken for the rest of Claim.AtLeast is freed as well.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -22,7 +23,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	now := b.begin()
 
 	if e := b.live(name, now); e != nil {
-		if g := e.held(h.Owner); g != nil {
+		if g := e.kept(h.Owner); g != nil {
 			b.revoke(name, e, g, now, driver.Forced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
 			m := b.marks[claimID{name, h.Owner}]
 			m.why = why

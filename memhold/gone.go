@@ -55,6 +55,7 @@ func (b *Backend) begin() time.Time {
 // for as long as the owner may still believe in it.
 func (b *Backend) revoke(name string, e *entry, g *grant, now time.Time, why driver.Reason, detail string) {
 	e.remove(g)
+	b.notify(g)
 	b.marks[claimID{name, g.owner}] = mark{
 		reason: why,
 		detail: detail,
@@ -78,7 +79,7 @@ func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 		return &driver.GoneError{Reason: m.reason, Detail: m.detail}
 	}
 	if e := b.live(c.Name, now); e != nil {
-		if x := e.exclusive(); x != nil {
+		if x := e.exclusive(); x != nil && x.owner != c.Owner {
 			return &driver.GoneError{Reason: driver.NotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.note)}
 		}
 	}

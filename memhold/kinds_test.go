@@ -297,7 +297,7 @@ func TestBatchIsOneInstant(t *testing.T) {
 		mustTry(t, b, reader("a"))
 		mine, other, never := claim("b"), permit("b", 1), claim("b")
 		mine.Name, other.Name, never.Name = "mine", "other", "never"
-		never.Unsettled = true
+		never.Indeterminate = true
 		_ = b.Release(t.Context(), never)
 
 		got := b.TryAll(t.Context(), []driver.Claim{mine, claim("b"), never, other, reader("b")})

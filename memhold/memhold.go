@@ -41,14 +41,17 @@ type Backend struct {
 	last    uint64            // the last fencing token given, over all names
 	calls   int               // since the last sweep
 	log     eventLog
+
+	listeners map[*listener]struct{}
 }
 
 var (
-	_ driver.Backend = (*Backend)(nil)
-	_ driver.Batcher = (*Backend)(nil)
-	_ driver.Resizer = (*Backend)(nil)
-	_ driver.Latcher = (*Backend)(nil)
-	_ admin.Source   = (*Backend)(nil)
+	_ driver.Backend  = (*Backend)(nil)
+	_ driver.Batcher  = (*Backend)(nil)
+	_ driver.Resizer  = (*Backend)(nil)
+	_ driver.Latcher  = (*Backend)(nil)
+	_ driver.Notifier = (*Backend)(nil)
+	_ admin.Source    = (*Backend)(nil)
 )
 
 // New returns an empty store.
@@ -57,6 +60,8 @@ func New() *Backend {
 		entries: make(map[string]*entry),
 		marks:   make(map[claimID]mark),
 		answers: make(map[callID]answer),
+
+		listeners: make(map[*listener]struct{}),
 	}
 }
 
@@ -74,6 +79,7 @@ func (b *Backend) Info() driver.Info {
 			ExpiresAlone: true,
 			Counts:       true,
 			Linearizable: true,
+			AtLeast:      true,
 		},
 	}
 }
@@ -88,7 +94,7 @@ func (b *Backend) Info() driver.Info {
 // before it, unless it has NoQueue set. It keeps its place for as long as it is tried again, or renewed,
 // every 5 s at least, and until Release. Claims that are not fair overtake it.
 //
-// A try of a claim that Release ended with Unsettled set is refused with an
+// A try of a claim that Release ended with Indeterminate set is refused with an
 // error that is driver.ErrGone, and one of a name that is in use for something
 // else with driver.ErrMismatch.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
@@ -131,7 +137,7 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 		if !e.enter(c, now) {
 			return e.refusal(c, now), nil
 		}
-		g = &grant{owner: c.Owner, mode: c.Mode, since: now}
+		g = &grant{owner: c.Owner, client: c.Client, seq: c.Seq, mode: c.Mode, since: now}
 		e.grants = append(e.grants, g)
 		delete(b.marks, idOf(c))
 	}
@@ -206,8 +212,9 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 }
 
 // Release ends the claim, held or in the queue, and wakes those whose turn it
-// is. If nothing of it is left it returns a *driver.GoneError, with the reasons
-// of Renew. Where Unsettled is set, tries of the same claim are refused for the
+// is. With AtLeast the name stays taken until that has passed since the grant; no
+// timer runs, so the end wakes nobody. If nothing of it is left it returns a *driver.GoneError, with the reasons
+// of Renew. Where Indeterminate is set, tries of the same claim are refused for the
 // next TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
@@ -217,7 +224,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	defer b.mu.Unlock()
 	now := b.begin()
 
-	if c.Unsettled {
+	if c.Indeterminate {
 		b.abandon(c, now)
 	}
 	e := b.live(c.Name, now)
@@ -226,7 +233,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	}
 	defer b.tidy(c.Name, e)
 	if g := e.held(c.Owner); g != nil {
-		e.remove(g)
+		e.release(g, c.AtLeast, now)
 		return nil
 	}
 	if e.find(c.Owner) >= 0 {

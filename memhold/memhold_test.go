@@ -144,7 +144,7 @@ func TestReasons(t *testing.T) {
 		}, driver.Expired, "nothing of the claim is left"},
 		{"given up", func(ctx context.Context, b *Backend) {
 			a := claim("a")
-			a.Unsettled = true
+			a.Indeterminate = true
 			_ = b.Release(ctx, a)
 		}, driver.Expired, "nothing of the claim is left"},
 		{"deleted", func(_ context.Context, b *Backend) {
@@ -190,7 +190,7 @@ func TestAbandonedClaimIsRefusedForItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New()
 		a := claim("a")
-		a.Unsettled = true
+		a.Indeterminate = true
 		if err := b.Release(t.Context(), a); !errors.Is(err, driver.ErrGone) {
 			t.Fatalf("Release of a claim that has not arrived: got %v, want ErrGone", err)
 		}
@@ -293,7 +293,7 @@ func TestMemoryReturnsToZero(t *testing.T) {
 			case 0:
 				_ = b.Release(t.Context(), c)
 			case 1:
-				c.Unsettled = true
+				c.Indeterminate = true
 				_ = b.Release(t.Context(), c)
 			case 2:
 				b.Drop(c.Name)

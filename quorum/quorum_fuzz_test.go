@@ -180,7 +180,7 @@ func elect(t *testing.T, size int, data []byte) {
 			backed(t, "Renew", nodes, rs[0].Err == nil, rs[0].ValidFor, false)
 		}
 	}
-	c.Unsettled = true
+	c.Indeterminate = true
 	_ = b.Release(t.Context(), c)
 	if out, err := b.Try(t.Context(), c); out.Granted {
 		t.Errorf("granted after it was given up: %+v, %v", out, err)

@@ -148,7 +148,7 @@ func TestMajorityDown(t *testing.T) {
 			t.Errorf("got %v, want the nodes' errors", err)
 		}
 		// The caller gives up, as the core does, and the nodes that come back are free.
-		a.Unsettled = true
+		a.Indeterminate = true
 		if err := c.Release(t.Context(), a); err == nil || errors.Is(err, driver.ErrGone) {
 			t.Errorf("Release: got %v, want an unknown outcome", err)
 		}
@@ -450,7 +450,7 @@ func TestMemoryReturnsToZero(t *testing.T) {
 			case 0:
 				c.mustRelease(c.Backend, a)
 			case 1:
-				a.Unsettled = true
+				a.Indeterminate = true
 				c.mustRelease(c.Backend, a)
 			}
 		}

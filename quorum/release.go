@@ -20,7 +20,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := over(ctx); err != nil {
 		return err
 	}
-	if c.Unsettled {
+	if c.Indeterminate {
 		b.giveUp(c)
 	}
 	a := b.find(c)
@@ -68,7 +68,7 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 		a.finish(i, unused, nil)
 		return
 	}
-	c.Unsettled = c.Unsettled || s.doubt
+	c.Indeterminate = c.Indeterminate || s.doubt
 	defer n.releasing.Add(-1)
 	many := n.releasing.Add(1) > mostReleases
 	unsure := false

@@ -471,7 +471,7 @@ func TestLossExplained(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAnUnsettledClaim(t *testing.T) {
+func TestReleaseOfAnIndeterminateClaim(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		sent []string
@@ -486,7 +486,7 @@ func TestReleaseOfAnUnsettledClaim(t *testing.T) {
 	} {
 		conn := &fakeConn{answer: failing("abandon", c.text)}
 		claim := testClaim("orders")
-		claim.Unsettled = true
+		claim.Indeterminate = true
 		wantErrors(t, c.text, New(conn, nil).Release(t.Context(), claim), c.want...)
 		if got := conn.scripts(); !slices.Equal(got, c.sent) {
 			t.Errorf("%s: sent %q, want %q", c.text, got, c.sent)
@@ -498,7 +498,7 @@ func TestMarkOutlivesTheClaim(t *testing.T) {
 	for ttl, want := range map[time.Duration]string{time.Second: "10000", time.Minute: "60000"} {
 		conn := &fakeConn{}
 		c := testClaim("orders")
-		c.Unsettled, c.TTL = true, ttl
+		c.Indeterminate, c.TTL = true, ttl
 		if err := New(conn, nil).Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,7 @@ import (
 func several(n int) []driver.Claim {
 	cs := make([]driver.Claim, n)
 	for i := range cs {
-		cs[i] = testClaim(fmt.Sprint("stock:", i))
-		cs[i].Owner = testUUID + ":" + fmt.Sprint(i)
+		cs[i] = claimOf(testClaim(fmt.Sprint("stock:", i)), testUUID, uint64(i))
 	}
 	return cs
 }
@@ -244,8 +243,7 @@ func TestTellingTravelsAlone(t *testing.T) {
 		return Result{}
 	}}
 	b := New(conn, nil)
-	waiting := testClaim("stock:1")
-	waiting.Owner = testUUID + ":99"
+	waiting := claimOf(testClaim("stock:1"), testUUID, 99)
 	w := b.Waiter(waiting)
 	defer w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -49,7 +49,7 @@ func TestFairSaysWhatItWants(t *testing.T) {
 		}
 		want("KEYS of a release", sent().Keys, append(append([]string{p.lock}, f.queue...), p.counter))
 		want("ARGV of a release", sent().Args, []string{c.Owner, "0", f.channel, "4000", "PUBLISH"})
-		c.Unsettled = true
+		c.Indeterminate = true
 		if err := b.Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

@@ -54,20 +54,17 @@ func parseFairMessage(payload string) (owner string, grant fairGrant, ok bool) {
 	return rest[size+1:], grant, true
 }
 
-// sharedChannel is where all fair claims of owner's client for one name hear of
+// sharedChannel is where all fair claims of c's client for one name hear of
 // Holdfast's releases. Redisson tells each owner on its own channel.
-func sharedChannel(own, owner string) string {
-	if i := strings.LastIndexByte(owner, ':'); i > 0 {
-		return own[:len(own)-len(owner)+i]
-	}
-	return own
+func sharedChannel(own string, c driver.Claim) string {
+	return strings.TrimSuffix(own, c.Owner[min(len(c.Client), len(c.Owner)):])
 }
 
 // grantable is for how long a release may give the lock to c, which waits for it;
 // 0 if c has to try again in any case, for the release would not do all that c
 // asks for.
 func (b *Backend) grantable(c driver.Claim) time.Duration {
-	if b.options.Replicas != 0 || c.Tokens > 1 || c.Holds > 1 || c.Unsettled {
+	if b.options.Replicas != 0 || c.Tokens > 1 || c.Holds > 1 || c.Indeterminate {
 		return 0
 	}
 	return min(fairPresence, c.TTL)
@@ -103,7 +100,7 @@ func (b *Backend) fairWaiter(f fair, c driver.Claim) driver.Waiter {
 	own := f.channel(p, c)
 	return &fairWaiter{
 		topics: &b.topics, owner: c.Owner, lock: p.lock, grantable: b.grantable(c),
-		channel: sharedChannel(own, c.Owner), ownChannel: own,
+		channel: sharedChannel(own, c), ownChannel: own,
 	}
 }
 

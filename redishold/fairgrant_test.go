@@ -15,9 +15,7 @@ const (
 )
 
 func fairNumber(n int) driver.Claim {
-	c := fairTestClaim("orders")
-	c.Owner = fmt.Sprint(testUUID, ":", n)
-	return c
+	return claimOf(fairTestClaim("orders"), testUUID, uint64(n))
 }
 
 // queueConn answers each fair try with "queued", so many strangers before it, and
@@ -232,12 +230,12 @@ func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
 		c    driver.Claim
 		want time.Duration
 	}{
-		"the usual":   {nil, fairNumber(1), fairPresence},
-		"a short TTL": {nil, with(func(c *driver.Claim) { c.TTL = time.Second }), time.Second},
-		"replicas":    {&Options{Replicas: 1}, fairNumber(1), 0},
-		"tokens":      {nil, with(func(c *driver.Claim) { c.Tokens = 2 }), 0},
-		"holds":       {nil, with(func(c *driver.Claim) { c.Holds = 2 }), 0},
-		"unsettled":   {nil, with(func(c *driver.Claim) { c.Unsettled = true }), 0},
+		"the usual":     {nil, fairNumber(1), fairPresence},
+		"a short TTL":   {nil, with(func(c *driver.Claim) { c.TTL = time.Second }), time.Second},
+		"replicas":      {&Options{Replicas: 1}, fairNumber(1), 0},
+		"tokens":        {nil, with(func(c *driver.Claim) { c.Tokens = 2 }), 0},
+		"holds":         {nil, with(func(c *driver.Claim) { c.Holds = 2 }), 0},
+		"indeterminate": {nil, with(func(c *driver.Claim) { c.Indeterminate = true }), 0},
 	} {
 		b := New(queueConn(0, true), test.opts)
 		if got := b.grantable(test.c); got != test.want {

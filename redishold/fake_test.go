@@ -3,6 +3,7 @@ package redishold
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -267,7 +268,13 @@ func failing(script, text string) func(Call) Result {
 const testUUID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 
 func testClaim(name string) driver.Claim {
-	return driver.Claim{Name: name, Owner: testUUID + ":1", TTL: 30e9, Holds: 1, Tokens: 1, Note: "ci@host:4121"}
+	return claimOf(driver.Claim{Name: name, TTL: 30e9, Holds: 1, Tokens: 1, Note: "ci@host:4121"}, testUUID, 1)
+}
+
+// claimOf returns c as the claim of a client with that number.
+func claimOf(c driver.Claim, client string, seq uint64) driver.Claim {
+	c.Client, c.Seq, c.Owner = client, seq, client+":"+strconv.FormatUint(seq, 10)
+	return c
 }
 
 func busyReply() any {

@@ -329,20 +329,23 @@ func TestNotify(t *testing.T) {
 		conn := &fakeConn{}
 		b := New(conn, &Options{Prefix: "app:"})
 		ctx, cancel := context.WithCancel(t.Context())
-		var heard []string
+		var heard []uint64
 		done := make(chan error, 1)
-		go func() { done <- b.Notify(ctx, testUUID, func(owner string) { heard = append(heard, owner) }) }()
+		go func() { done <- b.Notify(ctx, testUUID, func(seq uint64) { heard = append(heard, seq) }) }()
 		synctest.Wait()
 		sub := conn.subscriptions()[0]
 		if want := (Channel{Name: "app:holdfast:client:" + testUUID}); sub.channel != want {
 			t.Errorf("got %+v, want %+v", sub.channel, want)
 		}
 		sub.notify(Notice{Subscribed: true})
-		sub.notify(Notice{Payload: testUUID + ":5"})
+		for _, payload := range []string{":5", ":6.a1", ":", ":0", ":x", ".7", "0:8", ":-9"} { // but for two no owners of the client's
+			sub.notify(Notice{Payload: testUUID + payload})
+		}
+		sub.notify(Notice{Payload: "10"})
 		cancel()
 		wantErrors(t, "Notify", <-done, context.Canceled)
-		if want := []string{testUUID + ":5"}; !slices.Equal(heard, want) || sub.closes() != 1 {
-			t.Errorf("heard %q and closed %d times, want %q and once", heard, sub.closes(), want)
+		if want := []uint64{5, 6}; !slices.Equal(heard, want) || sub.closes() != 1 {
+			t.Errorf("heard %d and closed %d times, want %d and once", heard, sub.closes(), want)
 		}
 		wantErrors(t, "Notify of one who polls", New(conn, &Options{Poll: time.Second}).Notify(t.Context(), testUUID, nil), errors.ErrUnsupported)
 	})

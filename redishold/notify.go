@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -64,17 +65,27 @@ func (b *Backend) tell(ctx context.Context, p place, owner string) {
 // clientChannel is where a client hears of its holds.
 func (b *Backend) clientChannel(uuid string) string { return b.layout.client(uuid) }
 
-// Notify listens on the channel holdfast:client:<client>, on which Break says
-// which hold it has ended.
-func (b *Backend) Notify(ctx context.Context, client string, hint func(owner string)) error {
+// seqOf returns the Claim.Seq in a message to a client, which names an owner of its
+// own: "<client>:<seq>", with more behind a dot where a store wraps this one.
+func seqOf(client, owner string) (seq uint64, ok bool) {
+	rest, ok := strings.CutPrefix(owner, client+":")
+	number, _, _ := strings.Cut(rest, ".")
+	seq, err := strconv.ParseUint(number, 10, 64)
+	return seq, ok && err == nil && seq > 0
+}
+
+// Notify listens on the channel holdfast:client:<client>, on which ForceUnlock says
+// which hold it has ended. A client has no session that could be over: the hint is
+// never 0.
+func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if b.options.Poll != 0 {
 		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)
 	}
 	attempt, cancel := context.WithTimeout(ctx, subscribeLimit)
 	defer cancel()
 	sub, err := b.conn.Subscribe(attempt, Channel{Name: b.clientChannel(client)}, func(n Notice) {
-		if !n.Subscribed {
-			hint(n.Payload)
+		if seq, ok := seqOf(client, n.Payload); ok && !n.Subscribed {
+			hint(seq)
 		}
 	})
 	if err != nil {

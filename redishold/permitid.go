@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
@@ -13,17 +15,42 @@ const (
 	stemSize   = 10 // what of it is the client's
 )
 
-// permitID is what stands for owner in the layout: 16 bytes, as Redisson's ids
-// are, and the same for every try of the claim. Its first ten bytes are the stem
-// of the client, the others the owner's number, so that whoever finds it can ask
-// whose it is. An owner of another form than the core's is hashed.
+// permitOf is what stands for c in the layout: 16 bytes, as Redisson's ids are, and
+// the same for every try of the claim. Its first ten bytes are the stem of the client,
+// the others the claim's number, so that whoever finds it can ask whose it is. Where
+// more tells claims apart than the client and the number, the owner is hashed.
+func permitOf(c driver.Claim) string {
+	if hasStem(c.Client) && isNumber(c.Seq) && isOwner(c.Owner, c.Client, c.Seq) {
+		return numbered(c.Client, c.Seq)
+	}
+	return hashed(c.Owner)
+}
+
+// permitID is permitOf for the owner of a hold that is looked at.
 func permitID(owner string) string {
 	uuid, number, _ := cutOwner(owner)
-	n, err := strconv.ParseUint(number, 10, 8*(permitSize-stemSize))
-	if err != nil || number[0] == '0' || !hasStem(uuid) {
-		sum := sha256.Sum256([]byte(owner))
-		return string(sum[:permitSize])
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || !isNumber(n) || !hasStem(uuid) || !isOwner(owner, uuid, n) {
+		return hashed(owner)
 	}
+	return numbered(uuid, n)
+}
+
+// isNumber reports that n has room in an id.
+func isNumber(n uint64) bool { return n > 0 && n < 1<<(8*(permitSize-stemSize)) }
+
+// isOwner reports that owner says no more than which client it is, and the number.
+func isOwner(owner, uuid string, n uint64) bool {
+	var room [64]byte // more than a UUID and a number need
+	return owner == string(strconv.AppendUint(append(append(room[:0], uuid...), ':'), n, 10))
+}
+
+func hashed(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return string(sum[:permitSize])
+}
+
+func numbered(uuid string, n uint64) string {
 	var text [2 * stemSize]byte
 	copyStem(&text, uuid)
 	var id [permitSize]byte

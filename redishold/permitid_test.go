@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,9 +20,9 @@ import (
 const testStem = "71b96ce827464f0e9d4a" // of testUUID
 
 // permitClaim is a claim for one of two permits.
-func permitClaim(number string) driver.Claim {
-	c := testClaim("pool")
-	c.Owner, c.Mode, c.Permits = testUUID+":"+number, driver.Permit, 2
+func permitClaim(seq uint64) driver.Claim {
+	c := claimOf(testClaim("pool"), testUUID, seq)
+	c.Mode, c.Permits = driver.Permit, 2
 	return c
 }
 
@@ -38,6 +39,7 @@ func TestPermitIDs(t *testing.T) {
 		{testUUID + ":0", ""},
 		{testUUID + ":01", ""},
 		{testUUID + ":-1", ""},
+		{testUUID + ":1.a", ""}, // of a store that wraps this one
 		{testUUID + ":", ""},
 		{testUUID, ""},
 		{"71b96ce8-2746-1f0e-9d4a-0f6f0b7f2c11:1", ""}, // another version
@@ -63,6 +65,10 @@ func TestPermitIDs(t *testing.T) {
 		}
 		stem, number, ok := cutPermit(id)
 		uuid, owned, _ := cutOwner(c.owner)
+		seq, _ := strconv.ParseUint(strings.TrimSuffix(owned, ".a"), 10, 64)
+		if of := permitOf(driver.Claim{Client: uuid, Seq: seq, Owner: c.owner}); of != id {
+			t.Errorf("%q: got %x for the claim, want %x", c.owner, of, id)
+		}
 		switch {
 		case c.want != "" && (!ok || number != owned || stem != stemOf(uuid)):
 			t.Errorf("%q: read back as %q, %q, %v", c.owner, stem, number, ok)
@@ -159,7 +165,7 @@ func TestHolderRegistration(t *testing.T) {
 		client, stem := "app:holdfast:client:"+testUUID, "app:holdfast:client:"+testStem
 		wantKeys(client)
 
-		mustTry(t, b, permitClaim("2"))
+		mustTry(t, b, permitClaim(2))
 		wantKeys(client, stem)
 		last := conn.sent[len(conn.sent)-1]
 		if len(last) != 2 || last[0].Script.Name() != "semaphore_acquire" || !slices.Equal(last[1].Args, []string{testUUID, "90000"}) {
@@ -167,9 +173,9 @@ func TestHolderRegistration(t *testing.T) {
 		}
 		trips := len(conn.sent)
 		for i := range 20 {
-			mustTry(t, b, permitClaim("3"))
+			mustTry(t, b, permitClaim(3))
 			mustTry(t, b, testClaim("orders"))
-			mustRenew(t, b, permitClaim("2"), testClaim("orders"))
+			mustRenew(t, b, permitClaim(2), testClaim("orders"))
 			if got := len(conn.sent) - trips; got != 3*(i+1) {
 				t.Fatalf("got %d round trips for %d calls", got, 3*(i+1))
 			}
@@ -179,11 +185,10 @@ func TestHolderRegistration(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		mustRenew(t, b, testClaim("orders"))
 		wantKeys(client, stem, client)
-		mustRenew(t, b, permitClaim("2"))
+		mustRenew(t, b, permitClaim(2))
 		wantKeys(client, stem, client, stem)
 
-		hashed := permitClaim("4")
-		hashed.Owner = "me:4" // no UUID: there is no stem
+		hashed := claimOf(permitClaim(4), "me", 4) // no UUID: there is no stem
 		mustTry(t, b, hashed)
 		mustTry(t, b, hashed)
 		wantKeys(client, stem, client, stem, "app:holdfast:client:me")
@@ -195,21 +200,21 @@ func TestHolderRegistrationAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: failing("register", "NOPERM no")}
 		b := New(conn, nil)
-		mustTry(t, b, permitClaim("1"))
-		mustTry(t, b, permitClaim("1"))
+		mustTry(t, b, permitClaim(1))
+		mustTry(t, b, permitClaim(1))
 		if got := len(conn.registrations()); got != 2 {
 			t.Fatalf("got %d at once, want 2", got)
 		}
 		time.Sleep(2 * time.Second)
 		conn.answer = nil
-		mustTry(t, b, permitClaim("1"))
-		mustTry(t, b, permitClaim("1"))
+		mustTry(t, b, permitClaim(1))
+		mustTry(t, b, permitClaim(1))
 		if got := len(conn.registrations()); got != 4 {
 			t.Fatalf("got %d after a failure, want 4", got)
 		}
 		conn.answer = replying("semaphore_renew", int64(0))
-		mustRenew(t, b, permitClaim("1"))
-		mustTry(t, b, permitClaim("1"))
+		mustRenew(t, b, permitClaim(1))
+		mustTry(t, b, permitClaim(1))
 		if got := len(conn.registrations()); got != 6 {
 			t.Fatalf("got %d after a loss, want 6", got)
 		}
@@ -254,7 +259,7 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 		})}
 		b := New(conn, nil)
 		for range 5 {
-			if out := mustTry(t, b, permitClaim("9")); out.Holder != "nightly" || out.RetryAfter != 20*time.Second {
+			if out := mustTry(t, b, permitClaim(9)); out.Holder != "nightly" || out.RetryAfter != 20*time.Second {
 				t.Fatalf("got %+v, want busy, held by nightly", out)
 			}
 		}
@@ -264,7 +269,7 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 		for _, other := range []string{"0123456789abcdef", "", permitID("a:1"), permitID("00000000-0000-4000-8000-000000000001:7")} {
 			id = other
 			for range 3 {
-				if out := mustTry(t, b, permitClaim("9")); out.Holder != "" {
+				if out := mustTry(t, b, permitClaim(9)); out.Holder != "" {
 					t.Fatalf("%x: got %+v, want nobody known", other, out)
 				}
 				synctest.Wait()

@@ -166,7 +166,7 @@ func (s *PlainSemaphore) take(ctx context.Context, n, patience int) (bool, error
 	op := s.operation(s.backend.permits.take, false, strconv.Itoa(n), ms(permitsMark))
 	op.settles, op.patience = true, patience
 	answer, err := s.insist(ctx, op)
-	if err != nil && op.unsettled() {
+	if err != nil && op.indeterminate() {
 		s.undo(op, n)
 	}
 	return answer.yes && err == nil, err
@@ -230,8 +230,8 @@ func (s *PlainSemaphore) operation(script *Script, publish bool, args ...string)
 	return &operation{script: script, args: args, id: callID(), publish: publish}
 }
 
-// unsettled reports that an attempt may still arrive, or has.
-func (o *operation) unsettled() bool { return !o.since.IsZero() }
+// indeterminate reports that an attempt may still arrive, or has.
+func (o *operation) indeterminate() bool { return !o.since.IsZero() }
 
 // Bounds of the attempts of one call.
 const (
@@ -261,7 +261,7 @@ func (s *PlainSemaphore) insist(ctx context.Context, o *operation) (counterReply
 			o.since = time.Time{}
 			return answer, nil
 		}
-		if !o.reads && !isCertain(err) && !o.unsettled() {
+		if !o.reads && !isCertain(err) && !o.indeterminate() {
 			o.since = began
 		}
 		failures++
@@ -270,7 +270,7 @@ func (s *PlainSemaphore) insist(ctx context.Context, o *operation) (counterReply
 			return counterReply{}, o.outOfTime(ctx.Err(), err)
 		case isFinal(err), o.patience > 0 && failures >= o.patience:
 			return counterReply{}, o.failed(err)
-		case o.unsettled() && time.Since(o.since) > unknownLimit:
+		case o.indeterminate() && time.Since(o.since) > unknownLimit:
 			return counterReply{}, o.failed(err)
 		}
 		if !pause(ctx, spread(min(firstPause<<min(failures-1, 10), longestPause))) {
@@ -293,7 +293,7 @@ func (s *PlainSemaphore) attempt(ctx context.Context, o *operation, limit time.D
 		call.Keys = append(call.Keys, b.layout.call(p, o.id))
 	}
 	switch {
-	case o.settles && o.unsettled():
+	case o.settles && o.indeterminate():
 		call.Args = append(call.Args[:len(call.Args):len(call.Args)], "1")
 	case o.settles:
 		call.Args = append(call.Args[:len(call.Args):len(call.Args)], "0")
@@ -313,7 +313,7 @@ func (o *operation) outOfTime(ended, last error) error {
 
 // failed returns err, which says nothing of attempts before the last.
 func (o *operation) failed(err error) error {
-	if o.unsettled() {
+	if o.indeterminate() {
 		return fmt.Errorf("%w: %w", errUnknown, lastOnly{err})
 	}
 	return err

@@ -72,9 +72,9 @@ func TestProtocolKeys(t *testing.T) {
 		if want := []string{c.Owner, "holdfast:free:{app:orders}", "PUBLISH"}; !slices.Equal(last().Args, want) {
 			t.Errorf("%s: release: got arguments %q, want %q", p, last().Args, want)
 		}
-		c.Unsettled = true
+		c.Indeterminate = true
 		if err := b.Release(t.Context(), c); err != nil {
-			t.Fatalf("%s: Release, unsettled: %v", p, err)
+			t.Fatalf("%s: Release, indeterminate: %v", p, err)
 		}
 		if _, err := b.Renew(t.Context(), []driver.Claim{c}); err != nil {
 			t.Fatalf("%s: Renew: %v", p, err)

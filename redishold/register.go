@@ -70,13 +70,13 @@ type registration struct {
 	holds     string // what it says of holds; a try or a renewal writes it without
 }
 
-// uuidOf returns the client's part of an owner, "" if it has none.
+// uuidOf returns the client's part of an owner that the store keeps, "" if it has none.
 func uuidOf(owner string) string {
 	uuid, _, _ := cutOwner(owner)
 	return uuid
 }
 
-// cutOwner splits "<uuid of the client>:<number>".
+// cutOwner splits "<uuid of the client>:<number>", as the store keeps owners.
 func cutOwner(owner string) (uuid, number string, ok bool) {
 	i := strings.LastIndexByte(owner, ':')
 	if i <= 0 {
@@ -92,13 +92,13 @@ func lastsFor(c driver.Claim) time.Duration { return max(minRegistration, 2*c.TT
 // only looks at the latest one: most programs have no other.
 func (r *registrar) isWritten(c driver.Claim) bool {
 	last := r.latest.Load()
-	return last != nil && last.uuid == uuidOf(c.Owner) && lastsFor(c) <= last.ttl && time.Now().Before(last.due)
+	return last != nil && last.uuid == c.Client && lastsFor(c) <= last.ttl && time.Now().Before(last.due)
 }
 
 // due reports whether c's client has to be registered now, and for how long. It
 // counts as written with that, so that of many calls only one carries it.
 func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
-	uuid, now := uuidOf(c.Owner), time.Now()
+	uuid, now := c.Client, time.Now()
 	if uuid == "" {
 		return 0, false
 	}
@@ -174,11 +174,10 @@ func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []strin
 		if err != nil {
 			continue // cannot happen: strings and numbers only
 		}
-		uuid := uuidOf(c.Owner)
-		uuids = append(uuids, uuid)
+		uuids = append(uuids, c.Client)
 		calls = append(calls, Call{
 			Script: b.scripts.register,
-			Keys:   []string{b.layout.client(uuid)},
+			Keys:   []string{b.layout.client(c.Client)},
 			Args:   []string{string(text), strconv.FormatInt(millis(ttl), 10)},
 		})
 	}

@@ -106,7 +106,7 @@ func TestRegistrationOfEachClientAndLease(t *testing.T) {
 		b := New(conn, nil)
 		short, long, other := testClaim("orders"), testClaim("orders"), testClaim("orders")
 		long.TTL = time.Hour
-		other.Owner = "00000000-0000-4000-8000-000000000001:1"
+		other = claimOf(other, "00000000-0000-4000-8000-000000000001", 1)
 		for _, c := range []struct {
 			claim driver.Claim
 			want  int
@@ -331,7 +331,8 @@ func TestRegistrationAfterALoss(t *testing.T) {
 func TestRegistrationOfTheAnonymous(t *testing.T) {
 	for note, want := range map[string]string{"": "", "batch job": `{"note":"batch job"}`} {
 		conn := &fakeConn{}
-		c := driver.Claim{Name: "orders", Owner: testUUID + ":1", TTL: time.Minute, Holds: 1, Tokens: 1, Note: note, Anonymous: true}
+		c := testClaim("orders")
+		c.Note, c.Anonymous = note, true
 		if _, err := New(conn, nil).Try(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}

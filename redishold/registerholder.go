@@ -15,15 +15,14 @@ func (b *Backend) addHolders(calls []Call, uuids []string, cs []driver.Claim) ([
 			continue
 		}
 		ttl, ok := b.holders.due(c)
-		uuid := uuidOf(c.Owner)
-		if !ok || !hasStem(uuid) {
+		if !ok || !hasStem(c.Client) {
 			continue
 		}
-		uuids = append(uuids, uuid)
+		uuids = append(uuids, c.Client)
 		calls = append(calls, Call{
 			Script: b.scripts.register,
-			Keys:   []string{b.layout.client(stemOf(uuid))},
-			Args:   []string{uuid, ms(ttl)},
+			Keys:   []string{b.layout.client(stemOf(c.Client))},
+			Args:   []string{c.Client, ms(ttl)},
 		})
 	}
 	return calls, uuids

@@ -13,7 +13,7 @@ import (
 // minMark is how long the mark of an owner lasts at least.
 const minMark = 10 * time.Second
 
-// Release ends the claim c. With c.Unsettled it also sees to it that an earlier
+// Release ends the claim c. With c.Indeterminate it also sees to it that an earlier
 // Try that is still under way finds nothing to grant, for as long as the claim's
 // TTL and not less than ten seconds.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
@@ -40,7 +40,7 @@ func (b *Backend) release(ctx context.Context, c driver.Claim) (receivers int, e
 		return -1, err
 	}
 	p := b.layout.place(c.Name)
-	if c.Unsettled {
+	if c.Indeterminate {
 		return -1, b.abandon(ctx, p, info, c)
 	}
 	e := b.errand()
@@ -71,19 +71,19 @@ func (b *Backend) releaseAnswer(p place, result Result) (bool, int, error) {
 }
 
 // ReleaseAll releases each of cs, in one round trip per server. Those that are
-// unsettled travel by themselves.
+// indeterminate travel by themselves.
 func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs, at := make([]error, len(cs)), make([]int, 0, len(cs))
-	var unsettled sync.WaitGroup
-	for i, c := range cs {
-		if c.Unsettled {
-			unsettled.Go(func() { errs[i] = b.Release(ctx, c) })
+	var indeterminate sync.WaitGroup
+	for i := range cs {
+		if cs[i].Indeterminate {
+			indeterminate.Go(func() { errs[i] = b.Release(ctx, cs[i]) })
 		} else {
 			at = append(at, i)
 		}
 	}
 	b.releaseAll(ctx, cs, at, errs)
-	unsettled.Wait()
+	indeterminate.Wait()
 	return errs
 }
 

@@ -244,7 +244,8 @@ func (w *wild) within() context.Context {
 func (w *wild) claims() {
 	w.Helper()
 	other := w.claim
-	other.Name, other.Owner = "stock:43", testUUID+":2"
+	other = claimOf(other, testUUID, 2)
+	other.Name = "stock:43"
 	start := w.conn.seen()
 	out, err := w.Try(w.within(), w.claim)
 	w.granted("Try", start, out, err)
@@ -260,12 +261,12 @@ func (w *wild) claims() {
 	for i, r := range renewals {
 		w.renewed(start, []driver.Claim{w.claim, other}[i], r)
 	}
-	for _, unsettled := range []bool{false, true} {
+	for _, indeterminate := range []bool{false, true} {
 		c := w.claim
-		c.Unsettled = unsettled
+		c.Indeterminate = indeterminate
 		start = w.conn.seen()
 		if err := w.Release(w.within(), c); err == nil {
-			w.ended("Release", start, unsettled)
+			w.ended("Release", start, indeterminate)
 		}
 	}
 	start = w.conn.seen()

@@ -46,19 +46,19 @@ func (f semaphore) acquire(to room, p place, c driver.Claim, ask string, publish
 	return Call{
 		Script: f.acquireOne,
 		Keys:   append(to.keys, p.lock, f.permits(p), f.mark(p, c.Owner), p.counter),
-		Args:   append(append(to.args, permitID(c.Owner), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c), ask), publish...),
+		Args:   append(append(to.args, permitOf(c), f.lease(c.TTL), count(c.Permits), count(c.Tokens), f.channel(p, c), ask), publish...),
 	}
 }
 
 func (f semaphore) renew(to room, p place, c driver.Claim) Call {
-	return Call{Script: f.renewOne, Keys: append(to.keys, f.permits(p)), Args: append(to.args, permitID(c.Owner), f.lease(c.TTL))}
+	return Call{Script: f.renewOne, Keys: append(to.keys, f.permits(p)), Args: append(to.args, permitOf(c), f.lease(c.TTL))}
 }
 
 func (f semaphore) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.releaseOne,
 		Keys:   append(to.keys, p.lock, f.permits(p)),
-		Args:   append(append(to.args, permitID(c.Owner), f.channel(p, c)), publish...),
+		Args:   append(append(to.args, permitOf(c), f.channel(p, c)), publish...),
 	}
 }
 
@@ -67,7 +67,7 @@ func (f semaphore) abandon(p place, c driver.Claim, publish []string, markTTL ti
 		Script: f.abandonOne,
 		Source: true, // as for rlock
 		Keys:   []string{p.lock, f.permits(p), f.mark(p, c.Owner)},
-		Args:   append([]string{permitID(c.Owner), ms(markTTL), f.channel(p, c)}, publish...),
+		Args:   append([]string{permitOf(c), ms(markTTL), f.channel(p, c)}, publish...),
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 //
 // others is how many other clients received the message of the release, and may
 // be waiting. It is -1 where that is not known: for fair and read-write locks, where
-// waiters poll, for an unsettled claim, and in a
+// waiters poll, for an indeterminate claim, and in a
 // cluster where nobody received it at the node of the lock. Finish
 // sends the release where the Conn is no Beginner, and before the server is known. Backends that share a Conn are one client.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
-	if b.beginner == nil || info == nil || c.Unsettled {
-		return func() (int, error) { return b.releaseCounted(ctx, c) }
+	if b.beginner == nil || info == nil || c.Indeterminate {
+		return b.releaseLater(ctx, c)
 	}
 	r, ok := b.releases.Get().(*release)
 	if !ok {
@@ -28,6 +28,12 @@ func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func
 	}
 	r.begin(ctx, *info, c)
 	return r.finish
+}
+
+// releaseLater is a StartRelease whose call finish makes. It is a function of its own
+// so that only its calls keep a copy of c.
+func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
+	return func() (int, error) { return b.releaseCounted(ctx, c) }
 }
 
 // release is one on its way.

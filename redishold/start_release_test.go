@@ -70,8 +70,8 @@ func TestStartReleaseKeepsThemApart(t *testing.T) {
 }
 
 func TestStartReleaseOthers(t *testing.T) {
-	unsettled := testClaim("orders")
-	unsettled.Unsettled = true
+	indeterminate := testClaim("orders")
+	indeterminate.Indeterminate = true
 	for _, c := range []struct {
 		name   string
 		reply  int64
@@ -96,7 +96,7 @@ func TestStartReleaseOthers(t *testing.T) {
 		{name: "permit", reply: 4, claim: fuzzClaim(4, "orders"), listen: true, want: 2},
 		{name: "plain", reply: 4, claim: testClaim("orders"), opts: Options{Protocol: Plain}, listen: true, want: 2},
 		{name: "deaf", reply: 4, claim: testClaim("orders"), deaf: true, want: -1},
-		{name: "unsettled", reply: 4, claim: unsettled, want: -1},
+		{name: "indeterminate", reply: 4, claim: indeterminate, want: -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestStartReleaseOthers(t *testing.T) {
 				b := New(conn, &c.opts)
 				conn.answer = replying(b.form(c.claim).release(room{}, place{}, c.claim, nil).Script.Name(), c.reply)
 				held := c.claim
-				held.Unsettled = false
+				held.Indeterminate = false
 				mustTry(t, b, held)
 				b.deaf.Store(c.deaf)
 				if c.listen {

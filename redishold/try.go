@@ -121,7 +121,7 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	channel := f.channel(p, c)
 	t := try{claim: c, place: p, info: info, seen: seen{ahead: b.topics.version(channel)}}
 	if _, ok := f.(fair); ok {
-		t.shared = b.topics.stamp(sharedChannel(channel, c.Owner))
+		t.shared = b.topics.stamp(sharedChannel(channel, c))
 	}
 	return t, nil
 }

@@ -39,7 +39,7 @@ type probe struct {
 	ctx   context.Context
 
 	name   string
-	owners atomic.Int64
+	owners atomic.Uint64
 	tried  []driver.Claim // to be released at the end
 }
 
@@ -72,9 +72,9 @@ func (p *probe) cleanUp() {
 // claim returns a new claim on the check's name. Each is of a client of its own: a
 // store may keep one note for all claims of a client.
 func (p *probe) claim() driver.Claim {
-	n := p.owners.Add(1)
+	n, client := p.owners.Add(1), uuid()
 	c := driver.Claim{
-		Name: p.name, Owner: fmt.Sprintf("%s:%d", uuid(), n), TTL: p.ttl(), Holds: 1, Tokens: 1,
+		Name: p.name, Client: client, Seq: n, Owner: fmt.Sprintf("%s:%d", client, n), TTL: p.ttl(), Holds: 1, Tokens: 1,
 		Note: fmt.Sprintf("admintest@claim:%d", n),
 	}
 	return c

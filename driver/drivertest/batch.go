@@ -22,7 +22,7 @@ func tryAllAnswersAsTry(p *probe) {
 	other := on(" busy")
 	p.mustGrant(other, "of a free name")
 	before := p.mustGrant(mine, "of a free name")
-	p.mustNotRelease(unsettled(late), "of a claim that has not arrived")
+	p.mustNotRelease(indeterminate(late), "of a claim that has not arrived")
 
 	batch := []driver.Claim{busy, free, late, mine, last}
 	got := p.tryAll(batch)
@@ -90,7 +90,7 @@ func tryAllHonoursContext(p *probe) {
 		}
 	})
 	for _, c := range batch {
-		p.withdraw(unsettled(c))
+		p.withdraw(indeterminate(c))
 		next := p.claim()
 		next.Name = c.Name
 		p.mustGrant(next, "after a cancelled TryAll was released")
@@ -132,7 +132,7 @@ func releaseAllAnswersAsRelease(p *probe) {
 	for _, c := range []driver.Claim{held, unsure, other, last} {
 		p.mustGrant(c, "of a free name")
 	}
-	batch := []driver.Claim{stranger, held, never, unsettled(unsure), unsettled(late), last}
+	batch := []driver.Claim{stranger, held, never, indeterminate(unsure), indeterminate(late), last}
 	got := p.releaseAll(p.ctx, batch)
 	for i, gone := range []bool{true, false, true, false, true, false} {
 		p.mustEnd(batch[i], got[i], gone)
@@ -142,7 +142,7 @@ func releaseAllAnswersAsRelease(p *probe) {
 	for _, c := range []driver.Claim{late, unsure} {
 		if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {
 			p.remember(c)
-			p.Fatalf("Try after an unsettled release in a batch: granted with token %d, want no grant", o.Token)
+			p.Fatalf("Try after an indeterminate release in a batch: granted with token %d, want no grant", o.Token)
 		}
 	}
 	for _, c := range batch {

@@ -33,7 +33,7 @@ func tryHonoursContext(p *probe) {
 			p.Errorf("Try with a cancelled context: granted, want an error")
 		}
 	})
-	p.withdraw(unsettled(c))
+	p.withdraw(indeterminate(c))
 	p.mustGrant(p.claim(), "after a cancelled Try was released")
 }
 

@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -89,7 +90,7 @@ type check struct {
 // checks returns the whole suite.
 func checks() []check {
 	var all []check
-	for _, some := range [][]check{mutexChecks(), mutexLikeChecks(), sharedChecks(), permitChecks(), fairChecks(), batchChecks(), latchChecks()} {
+	for _, some := range [][]check{mutexChecks(), mutexLikeChecks(), sharedChecks(), permitChecks(), fairChecks(), atLeastChecks(), batchChecks(), latchChecks()} {
 		all = append(all, some...)
 	}
 	return all
@@ -99,6 +100,7 @@ func checks() []check {
 func mutexChecks() []check {
 	return []check{
 		{"TryIsIdempotentByOwner", nil, tryIsIdempotentByOwner},
+		{"OwnersTellClaimsApart", nil, ownersTellClaimsApart},
 		{"ExcludesOthers", nil, excludesOthers},
 		{"ExcludesUnderContention", nil, excludesUnderContention},
 		{"TokensRise", needs(fencing), tokensRise},
@@ -113,7 +115,7 @@ func mutexChecks() []check {
 		{"ReleaseTwiceIsGone", nil, releaseTwiceIsGone},
 		{"ReleaseOfNeverTriedIsGone", nil, releaseOfNeverTriedIsGone},
 		{"ReleaseByStrangerChangesNothing", nil, releaseByStrangerChangesNothing},
-		{"UnsettledReleaseRefusesLateTry", nil, unsettledReleaseRefusesLateTry},
+		{"IndeterminateReleaseRefusesLateTry", nil, indeterminateReleaseRefusesLateTry},
 
 		{"ExpiresAlone", needs(expiry), expiresAlone},
 		{"ValidForIsALowerBound", needs(expiry), validForIsALowerBound},
@@ -123,6 +125,9 @@ func mutexChecks() []check {
 		{"WaitDoesNotSpin", needs(wakes), waitDoesNotSpin},
 		{"WaitGrantsWhatIsHeld", needs(wakes), waitGrantsWhatIsHeld},
 		{"WaitIsWokenAfterLong", needs(wakes, rechecks), waitIsWokenAfterLong},
+
+		{"NotifiesOfForce", needs(notifier, forcible), notifiesOfForce},
+		{"NotifyHonoursContext", needs(notifier), notifyHonoursContext},
 
 		{"TryHonoursContext", nil, tryHonoursContext},
 		{"RenewHonoursContext", nil, renewHonoursContext},
@@ -204,6 +209,26 @@ func fairChecks() []check {
 	}
 }
 
+// atLeastChecks is what a store does with Claim.AtLeast, for a mutex and, where it has
+// them, for a fair one.
+func atLeastChecks() []check {
+	checks := []check{
+		{"AtLeast/ReleaseLeavesTheNameTaken", needs(atLeast), releaseLeavesTheNameTaken},
+		{"AtLeast/ReleaseAllLeavesTheNameTaken", needs(atLeast, batcher), releaseAllLeavesTheNameTaken},
+		{"AtLeast/OutlastsTheLease", needs(atLeast, expiry), atLeastOutlastsTheLease},
+		{"AtLeast/CrashFreesAfterTTL", needs(atLeast, expiry), crashFreesAfterTTL},
+		{"AtLeast/ReleaseAfterItFreesAtOnce", needs(atLeast), releaseAfterAtLeastFrees},
+		{"AtLeast/ReleaseWakes", needs(atLeast, wakes), atLeastReleaseWakes},
+	}
+	for _, c := range checks {
+		checks = append(checks, check{"Fair/" + c.name, append(needs(fair), c.needs...), func(p *probe) {
+			p.shape = func(c *driver.Claim) { c.Fair = true }
+			c.body(p)
+		}})
+	}
+	return checks
+}
+
 func batchChecks() []check {
 	return []check{
 		{"TryAll/AnswersAsTry", needs(batcher), tryAllAnswersAsTry},
@@ -262,6 +287,8 @@ func expiry(b driver.Backend) string {
 	return declared(b.Info().Caps.ExpiresAlone, "Caps.ExpiresAlone")
 }
 
+func atLeast(b driver.Backend) string { return declared(b.Info().Caps.AtLeast, "Caps.AtLeast") }
+
 func rechecks(b driver.Backend) string {
 	return declared(b.Info().Recheck > 0, "Info.Recheck")
 }
@@ -278,6 +305,17 @@ func severalKinds(b driver.Backend) string {
 func batcher(b driver.Backend) string {
 	_, ok := b.(driver.Batcher)
 	return declared(ok, "driver.Batcher")
+}
+
+func notifier(b driver.Backend) string {
+	_, ok := b.(driver.Notifier)
+	return declared(ok, "driver.Notifier")
+}
+
+// forcible says that people can end a hold: without that nothing is notified of.
+func forcible(b driver.Backend) string {
+	_, ok := b.(admin.Source)
+	return declared(ok, "admin.Source")
 }
 
 func resizer(b driver.Backend) string {

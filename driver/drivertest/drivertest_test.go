@@ -139,7 +139,7 @@ type bug struct {
 
 func bugs() []bug {
 	var all []bug
-	for _, some := range [][]bug{tryBugs(), tokenBugs(), renewBugs(), releaseBugs(), expiryBugs(), waitBugs(), contextBugs(), sharedBugs(), permitBugs(), fairBugs(), batchBugs(), latchBugs()} {
+	for _, some := range [][]bug{tryBugs(), ownerBugs(), tokenBugs(), renewBugs(), releaseBugs(), expiryBugs(), waitBugs(), noticeBugs(), atLeastBugs(), contextBugs(), sharedBugs(), permitBugs(), fairBugs(), batchBugs(), latchBugs()} {
 		all = append(all, some...)
 	}
 	return all
@@ -284,9 +284,9 @@ func releaseBugs() []bug {
 		{"releases nothing", []string{"ReleaseFreesForOthers"}, func(m *mutant) {
 			m.release = func(context.Context, driver.Claim) error { return nil }
 		}},
-		{"lets a late try in", []string{"UnsettledReleaseRefusesLateTry"}, func(m *mutant) {
+		{"lets a late try in", []string{"IndeterminateReleaseRefusesLateTry"}, func(m *mutant) {
 			m.release = func(ctx context.Context, c driver.Claim) error {
-				c.Unsettled = false
+				c.Indeterminate = false
 				return m.Backend.Release(ctx, c)
 			}
 		}},

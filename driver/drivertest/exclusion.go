@@ -24,6 +24,30 @@ func tryIsIdempotentByOwner(p *probe) {
 	p.mustGrant(other, "after one Release of a repeated Try")
 }
 
+// ownersTellClaimsApart uses claims that have all of the owner in common but its end,
+// as those of a store that makes several of one, or but its beginning.
+func ownersTellClaimsApart(p *probe) {
+	a := p.claim()
+	one, two, elsewhere := a, a, a
+	one.Owner, two.Owner = a.Owner+".1", a.Owner+".2"
+	elsewhere.Client = uuid()
+	elsewhere.Owner = fmt.Sprintf("%s:%d", elsewhere.Client, a.Seq)
+	all := []driver.Claim{a, one, two, elsewhere}
+	for i, held := range all {
+		p.mustGrant(held, "of a free name")
+		for j, other := range all {
+			if j == i {
+				continue
+			}
+			p.mustRefuse(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
+			p.withdraw(other)
+			p.mustNotRenew(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
+		}
+		p.mustRenew(held, "by the holder, "+held.Owner)
+		p.mustRelease(held, "by the holder, "+held.Owner)
+	}
+}
+
 func excludesOthers(p *probe) {
 	a := p.claim()
 	began := time.Now()

@@ -95,13 +95,13 @@ func fairGiveUpLeavesTheQueue(p *probe) {
 	holder, queue := p.queued(4)
 	p.mustRelease(queue[1], "of one in the middle of the queue")
 	p.mustNotRelease(queue[1], "of one that has left the queue, repeated")
-	p.mustRelease(unsettled(queue[0]), "of the first of the queue, unsettled")
+	p.mustRelease(indeterminate(queue[0]), "of the first of the queue, indeterminate")
 	p.mustRenew(holder, "of the holder, after others left the queue")
 	p.mustRelease(holder, "of the holder")
 	p.mustRefuse(queue[3], "by the last of the queue")
 	p.mustGrant(queue[2], "by the first that is still in the queue")
 	if o, err := p.b.Try(p.ctx, queue[0]); err == nil && o.Granted {
-		p.Fatalf("Try after an unsettled Release from the queue: granted, want no grant")
+		p.Fatalf("Try after an indeterminate Release from the queue: granted, want no grant")
 	}
 	p.mustRelease(queue[2], "of the holder")
 	p.mustGrant(queue[3], "by the last of the queue")

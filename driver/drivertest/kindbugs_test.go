@@ -225,9 +225,9 @@ func fairBugs() []bug {
 				return nil
 			}
 		}},
-		{"queues up those who gave up", []string{"Fair/GiveUpLeavesTheQueue", "Fair/UnsettledReleaseRefusesLateTry"}, func(m *mutant) {
+		{"queues up those who gave up", []string{"Fair/GiveUpLeavesTheQueue", "Fair/IndeterminateReleaseRefusesLateTry"}, func(m *mutant) {
 			m.release = func(ctx context.Context, c driver.Claim) error {
-				c.Unsettled = false
+				c.Indeterminate = false
 				return m.Backend.Release(ctx, c)
 			}
 		}},
@@ -317,7 +317,7 @@ func batchBugs() []bug {
 			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
 				settled := append([]driver.Claim(nil), cs...)
 				for i := range settled {
-					settled[i].Unsettled = false
+					settled[i].Indeterminate = false
 				}
 				return m.Backend.ReleaseAll(ctx, settled)
 			}

@@ -24,6 +24,7 @@ type mutant struct {
 	resize  func(context.Context, string, int) error
 	permits func(context.Context, string) (int, int, error)
 	latch   driver.Latcher
+	notify  func(context.Context, string, func(uint64)) error
 }
 
 func (m *mutant) Info() driver.Info {
@@ -118,6 +119,13 @@ func (m *mutant) Count(ctx context.Context, name string) (int64, error) {
 }
 
 func (m *mutant) LatchWaiter(name string) driver.Waiter { return m.latches().LatchWaiter(name) }
+
+func (m *mutant) Notify(ctx context.Context, client string, hint func(uint64)) error {
+	if m.notify != nil {
+		return m.notify(ctx, client, hint)
+	}
+	return m.Backend.Notify(ctx, client, hint)
+}
 
 type waitFunc func(context.Context, driver.Outcome) error
 

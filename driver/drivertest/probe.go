@@ -46,8 +46,8 @@ type probe struct {
 
 	shape  func(*driver.Claim) // makes claims on another kind of lock; nil for a mutex
 	name   string
-	client string // the owners' first half, as the core makes them: "<uuid>:<number>"
-	owners atomic.Int64
+	client string // of the claims
+	owners atomic.Uint64
 
 	mu    sync.Mutex
 	tried map[string]driver.Claim // by owner: to be released at the end
@@ -105,6 +105,8 @@ func (p *probe) claim() driver.Claim {
 	n := p.owners.Add(1)
 	c := driver.Claim{
 		Name:   p.name,
+		Client: p.client,
+		Seq:    n,
 		Owner:  fmt.Sprintf("%s:%d", p.client, n),
 		Mode:   driver.Exclusive,
 		TTL:    p.long,

@@ -27,33 +27,33 @@ func releaseOfNeverTriedIsGone(p *probe) {
 }
 
 func releaseByStrangerChangesNothing(p *probe) {
-	a, stranger, unsettled, b := p.claim(), p.claim(), p.claim(), p.claim()
-	unsettled.Unsettled = true
+	a, stranger, indeterminate, b := p.claim(), p.claim(), p.claim(), p.claim()
+	indeterminate.Indeterminate = true
 	p.mustGrant(a, "of a free name")
 	p.mustNotRelease(stranger, "by a stranger")
-	p.mustNotRelease(unsettled, "by a stranger, unsettled")
+	p.mustNotRelease(indeterminate, "by a stranger, indeterminate")
 	p.mustRefuse(b, "after a stranger's Release")
 	p.withdraw(b)
 	p.mustRenew(a, "after a stranger's Release")
 	p.mustRelease(a, "after a stranger's Release")
 }
 
-func unsettledReleaseRefusesLateTry(p *probe) {
+func indeterminateReleaseRefusesLateTry(p *probe) {
 	never := p.claim()
-	p.mustNotRelease(unsettled(never), "of a claim that has not arrived")
+	p.mustNotRelease(indeterminate(never), "of a claim that has not arrived")
 	p.mustNotArrive(never)
 
 	held := p.claim()
 	p.mustGrant(held, "of a free name")
-	p.mustRelease(unsettled(held), "of a held claim")
+	p.mustRelease(indeterminate(held), "of a held claim")
 	p.mustNotArrive(held)
 	p.mustNotRenew(held, "of a claim that was given up")
 
 	p.mustGrant(p.claim(), "after late tries")
 }
 
-func unsettled(c driver.Claim) driver.Claim {
-	c.Unsettled = true
+func indeterminate(c driver.Claim) driver.Claim {
+	c.Indeterminate = true
 	return c
 }
 
@@ -63,7 +63,7 @@ func (p *probe) mustNotArrive(c driver.Claim) {
 	p.Helper()
 	if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {
 		p.remember(c)
-		p.Fatalf("Try after an unsettled Release: granted with token %d, want no grant", o.Token)
+		p.Fatalf("Try after an indeterminate Release: granted with token %d, want no grant", o.Token)
 	}
 	next := p.claim()
 	p.mustGrant(next, "by another owner after a late try")

@@ -371,7 +371,8 @@ func TestReleaseAllSaysWhy(t *testing.T) {
 	b.TryAll(bounded(t), cs)
 	server.Int("DEL", cs[1].Name)
 	next := claim(cs[1].Name, "9")
-	next.Owner, next.Note = strings.Replace(next.Owner, "7", "8", 1), "somebody@else:1"
+	next.Client, next.Note = strings.Replace(next.Client, "7", "8", 1), "somebody@else:1"
+	next.Owner = next.Client + ":9"
 	if o := mustTry(t, b, next); !o.Granted {
 		t.Fatal("the name is not free")
 	}

@@ -138,7 +138,7 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	if r, err := b.Renew(bounded(t), []driver.Claim{third, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
 		t.Fatalf("Renew: got %+v and error %v", r, err)
 	}
-	third.Unsettled = true
+	third.Indeterminate = true
 	if err := b.Release(bounded(t), third); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
@@ -204,7 +204,7 @@ func TestFairInACluster(t *testing.T) {
 			if one, two := mustTry(t, b, first), mustTry(t, b, second); !one.Granted || two.Granted {
 				t.Fatalf("prefix %q, name %q: got %+v and %+v", prefix, name, one, two)
 			}
-			second.Unsettled = true
+			second.Indeterminate = true
 			for _, c := range []driver.Claim{first, second} {
 				if err := b.Release(bounded(t), c); err != nil {
 					t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)

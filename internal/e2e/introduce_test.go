@@ -133,7 +133,8 @@ func TestFirstBusyTryIsOneCall(t *testing.T) {
 		mustTry(t, holder, held)
 		b := redishold.New(connect(t, server.Addr(), "", ""), nil)
 		other := kindClaim(kind, "warm:"+kind, "2")
-		other.Owner = "00000000-2746-4f0e-9d4a-0f6f0b7f2c11:2"
+		other.Client = "00000000-2746-4f0e-9d4a-0f6f0b7f2c11"
+		other.Owner = other.Client + ":2"
 		mustTry(t, b, other) // proves rights and registers
 		before := scriptCalls(server)
 		other.Name = held.Name

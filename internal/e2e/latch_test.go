@@ -163,7 +163,7 @@ func TestRedisholdLatchInACluster(t *testing.T) {
 		if _, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil {
 			t.Fatalf("%q: Renew: %v", name, err)
 		}
-		c.Unsettled = true
+		c.Indeterminate = true
 		if err := b.Release(bounded(t), c); err != nil {
 			t.Fatalf("%q: Release: %v", name, err)
 		}

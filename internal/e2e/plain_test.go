@@ -428,7 +428,7 @@ func TestPlainAndTimestampInACluster(t *testing.T) {
 			if err := b.Release(bounded(t), c); err != nil {
 				t.Fatalf("%+v, name %q: Release: %v", o, name, err)
 			}
-			c.Unsettled = true
+			c.Indeterminate = true
 			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
 				t.Fatalf("%+v, name %q: Release: got %v, want ErrGone", o, name, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +48,9 @@ func connect(t *testing.T, addr, user, password string) redishold.Conn {
 const clientID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 
 func claim(name, number string) driver.Claim {
+	seq, _ := strconv.ParseUint(number, 10, 64)
 	return driver.Claim{
-		Name: name, Owner: clientID + ":" + number, TTL: 20 * time.Second, Holds: 1, Tokens: 1, Note: "ci@host:4121",
+		Name: name, Client: clientID, Seq: seq, Owner: clientID + ":" + number, TTL: 20 * time.Second, Holds: 1, Tokens: 1, Note: "ci@host:4121",
 	}
 }
 
@@ -95,7 +97,8 @@ func TestRedisholdLayout(t *testing.T) {
 	}
 
 	other := claim("stock:42", "2")
-	other.Owner = "00000000-2746-4f0e-9d4a-0f6f0b7f2c11:2"
+	other.Client = "00000000-2746-4f0e-9d4a-0f6f0b7f2c11"
+	other.Owner = other.Client + ":2"
 	if o := mustTry(t, b, other); o.Granted || o.Holder != "ci@host:4121" || o.RetryAfter <= 0 || o.RetryAfter > c.TTL {
 		t.Fatalf("got %+v, want busy, held by ci@host:4121", o)
 	}
@@ -296,7 +299,7 @@ func TestRedisholdInACluster(t *testing.T) {
 			if err := b.Release(bounded(t), c); err != nil {
 				t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
 			}
-			c.Unsettled = true
+			c.Indeterminate = true
 			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
 				t.Fatalf("prefix %q, name %q: Release: got %v, want ErrGone", prefix, name, err)
 			}
@@ -353,7 +356,7 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	if err := b.ForceUnlock(bounded(t), "stock:42", holders[0], "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
-	second.Unsettled = true
+	second.Indeterminate = true
 	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
 		t.Fatalf("Release: got %v, want ErrGone", err)
 	}

@@ -304,7 +304,7 @@ func TestReadWriteLeastRightsAreEnough(t *testing.T) {
 	if err := b.ForceUnlock(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[other.Owner], "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
-	r.Unsettled = true
+	r.Indeterminate = true
 	mustRelease(t, b, r)
 	mustGrant(t, b, writer("stock:42", "4"))
 }
@@ -326,7 +326,7 @@ func TestReadWriteInACluster(t *testing.T) {
 			mustGrant(t, b, one)
 			mustGrant(t, b, two)
 			mustRefuse(t, b, w) // looks at timeout keys that are not among its KEYS
-			one.Unsettled = true
+			one.Indeterminate = true
 			mustRelease(t, b, one)
 			if holders := mustInspect(t, b, name); len(holders) != 1 {
 				t.Fatalf("prefix %q, name %q: Inspect: got %+v, want one reader", prefix, name, holders)

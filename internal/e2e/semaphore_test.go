@@ -707,8 +707,7 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
 		t.Fatalf("got %+v, want a grant with a token", o)
 	}
-	uuid, _, _ := strings.Cut(c.Owner, ":")
-	stem := strings.ReplaceAll(uuid[:23], "-", "")
+	stem := strings.ReplaceAll(c.Client[:23], "-", "")
 	id, err := hex.DecodeString(stem + "000000000001")
 	if err != nil {
 		t.Fatal(err)
@@ -716,8 +715,8 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 	if got, want := server.Strings("ZRANGE", "{app:jobs}:timeout", "0", "-1"), []string{string(id)}; !slices.Equal(got, want) {
 		t.Fatalf("permits out: got %q, want %q", got, want)
 	}
-	if got := server.String("GET", "app:holdfast:client:"+stem); got != uuid {
-		t.Fatalf("registration of the stem: got %s, want %s", got, uuid)
+	if got := server.String("GET", "app:holdfast:client:"+stem); got != c.Client {
+		t.Fatalf("registration of the stem: got %s, want %s", got, c.Client)
 	}
 	if got := server.Int("PTTL", "app:holdfast:client:"+stem); got < 85_000 || got > 90_000 {
 		t.Fatalf("registration of the stem: got %d ms, want 90 s", got)
@@ -837,7 +836,7 @@ func TestCountersOnMiniredis(t *testing.T) {
 		t.Fatalf("Inspect: got %v and error %v, want one", holders, err)
 	}
 	for _, c := range []driver.Claim{first, second} {
-		c.Unsettled = true
+		c.Indeterminate = true
 		if o := mustTry(t, b, c); !o.Granted {
 			t.Fatalf("got %+v, want a permit", o)
 		}

@@ -330,9 +330,9 @@ func (g *garden) touchAsStranger(t *testing.T, k oddKind, before stored) {
 	if rs, err := k.store.Renew(ctx, []driver.Claim{k.claim}); err == nil && rs[0].Err == nil {
 		t.Errorf("%s: renewed what it never held: %+v", k.name, before)
 	}
-	for _, unsettled := range []bool{false, true} {
+	for _, indeterminate := range []bool{false, true} {
 		c := k.claim
-		c.Unsettled = unsettled
+		c.Indeterminate = indeterminate
 		if err := k.store.Release(ctx, c); err == nil {
 			t.Errorf("%s: released what it never held: %+v", k.name, before)
 		}

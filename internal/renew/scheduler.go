@@ -128,6 +128,15 @@ func (s *Scheduler) Hurry(i Item) {
 	s.renewAt(i, s.Clock.Now())
 }
 
+// HurryAll makes the renewals of all items due now.
+func (s *Scheduler) HurryAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Clock.Now()
+	s.allDue(now)
+	s.arm(now)
+}
+
 // renewAt plans the next renewal of an item. The mutex is held.
 func (s *Scheduler) renewAt(i Item, t clock.Instant) {
 	e := i.Entry()

@@ -4,13 +4,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// The table of the package comment.
+// The table of package driver, as it stands there, says what this package does.
+func TestTableOfErrors(t *testing.T) {
+	classes := map[string]error{
+		"ErrNotExecuted":        driver.ErrNotExecuted,
+		"ErrMismatch":           driver.ErrMismatch,
+		"ErrGone":               driver.ErrGone,
+		"ErrRefused":            driver.ErrRefused,
+		"ErrClosed":             fmt.Errorf("%w: %w: %w", driver.ErrClosed, driver.ErrNotExecuted, driver.ErrRefused),
+		"errors.ErrUnsupported": errors.ErrUnsupported,
+		"any other":             context.DeadlineExceeded,
+	}
+	certain := func(err error) bool { return retry.Certain(err) || retry.Gone(err) }
+	rows := tableOfErrors(t)
+	for name, class := range classes {
+		row, ok := rows[name]
+		if !ok {
+			t.Errorf("driver: the table of errors has no row for %s", name)
+			continue
+		}
+		err := fmt.Errorf("lock: %w", class)
+		if got := yes(certain(err)); got != row.certain {
+			t.Errorf("%s: certain: got %s, want %s as in the table", name, got, row.certain)
+		}
+		if got := yes(!retry.Final(err)); got != row.again {
+			t.Errorf("%s: again: got %s, want %s as in the table", name, got, row.again)
+		}
+		if got := retry.Gone(err); got != (name == "ErrGone") {
+			t.Errorf("%s: gone: got %v", name, got)
+		}
+		if row.executed == "no" && row.certain != "yes" {
+			t.Errorf("%s: the table says that it was not executed, and that this is not certain", name)
+		}
+		for other, second := range classes { // several at once
+			both, last := errors.Join(second, err), rows[other]
+			if got, want := certain(both), row.certain == "yes" || last.certain == "yes"; got != want {
+				t.Errorf("%s and %s: certain: got %v, want %v", name, other, got, want)
+			}
+			if got, want := !retry.Final(both), row.again == "yes" && last.again == "yes"; got != want {
+				t.Errorf("%s and %s: again: got %v, want %v", name, other, got, want)
+			}
+		}
+	}
+	if len(rows) != len(classes) {
+		t.Errorf("driver: the table of errors has %d rows, want %d", len(rows), len(classes))
+	}
+}
+
+type row struct{ certain, executed, again string }
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+// tableOfErrors reads the table in the comment of package driver's errors.
+func tableOfErrors(t *testing.T) map[string]row {
+	t.Helper()
+	source, err := os.ReadFile("../../driver/errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, gap := map[string]row{}, regexp.MustCompile(" {2,}")
+	for line := range strings.Lines(string(source)) {
+		text, ok := strings.CutPrefix(line, "//\t")
+		cells := gap.Split(strings.TrimSpace(text), -1)
+		if !ok || len(cells) != 5 || cells[0] == "error" {
+			continue
+		}
+		rows[cells[0]] = row{cells[1], cells[2], cells[3]}
+	}
+	return rows
+}
+
 func TestErrorsSayWhatIsCertain(t *testing.T) {
 	both := func(errs ...error) error { return errors.Join(errs...) }
 	for name, test := range map[string]struct {

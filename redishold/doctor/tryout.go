@@ -43,10 +43,10 @@ type trial struct {
 }
 
 func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) []Finding {
-	client, claims := newClient(), 0
+	client, claims := newClient(), uint64(0)
 	hold := func(c driver.Claim) func(context.Context) error {
 		claims++
-		c.Name, c.Owner = name, fmt.Sprintf("%s:%d", client, claims)
+		c.Name, c.Client, c.Seq, c.Owner = name, client, claims, fmt.Sprintf("%s:%d", client, claims)
 		return func(ctx context.Context) error { return tryLock(ctx, b, c) }
 	}
 	trials := []trial{{"rights-mutex", "a mutex", true, hold(driver.Claim{})}}

@@ -1,0 +1,133 @@
+package drivertest
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// keeping returns a new claim, not meant to expire, whose name stays taken for a while
+// after the grant.
+func (p *probe) keeping() driver.Claim {
+	c := p.claim()
+	c.AtLeast = 2 * p.rounded(p.short)
+	return c
+}
+
+// mustKeep requires that the name of c, granted between two moments and released, stays
+// taken until c.AtLeast has passed, and no longer.
+func (p *probe) mustKeep(c driver.Claim, before, after time.Time) {
+	p.Helper()
+	next := p.claim()
+	o := p.mustRefuse(next, "of a name that stays taken")
+	if most := time.Until(after.Add(c.AtLeast)) + prompt; o.RetryAfter <= 0 || o.RetryAfter > most {
+		p.Errorf("Try of a name that stays taken: got RetryAfter %v, want what is left, at most %v", o.RetryAfter, most)
+	}
+	p.mustRefuse(c, "of a name that stays taken, by the owner who released it")
+	if c.Fair {
+		p.withdraw(c) // from the queue
+	}
+	p.mustNotRenew(c, "of a claim that was released, and whose name stays taken")
+	if err := p.b.Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+		p.Errorf("Release repeated while the name stays taken: got error %v, want nil or ErrGone", err)
+	}
+	p.mustRefuse(next, "after a repeated Release, of a name that stays taken")
+	p.mustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.rounded(p.short))), "after the name was to stay taken")
+	if early := time.Until(before.Add(c.AtLeast)); early > 0 {
+		p.Errorf("the name was given away %v before it had been taken for %v", early, c.AtLeast)
+	}
+	p.mustNotRenew(c, "of a claim that was released, while another holds")
+	p.mustRelease(next, "of the claim that followed")
+}
+
+func releaseLeavesTheNameTaken(p *probe) {
+	for range 2 {
+		c := p.keeping()
+		before := time.Now()
+		p.mustGrant(c, "of a free name")
+		after := time.Now()
+		p.mustRenew(c, "of a held claim")
+		p.mustRelease(c, "before the name may be free")
+		p.mustKeep(c, before, after)
+	}
+}
+
+func releaseAllLeavesTheNameTaken(p *probe) {
+	c, plain := p.keeping(), p.claim()
+	plain.Name += " plain"
+	plain.Fair = false
+	p.mustGrant(plain, "of a free name")
+	before := time.Now()
+	p.mustGrant(c, "of a free name")
+	after := time.Now()
+	for i, err := range p.b.(driver.Batcher).ReleaseAll(p.ctx, []driver.Claim{plain, c}) {
+		if err != nil {
+			p.Errorf("ReleaseAll, claim %d: got error %v, want nil", i, err)
+		}
+	}
+	next := p.claim()
+	next.Name, next.Fair = plain.Name, false
+	p.mustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
+	p.mustKeep(c, before, after)
+}
+
+// atLeastOutlastsTheLease releases a claim whose lease would have ended before the name
+// may be free.
+func atLeastOutlastsTheLease(p *probe) {
+	c := p.keeping()
+	c.TTL = p.short
+	before := time.Now()
+	p.mustGrant(c, "of a free name")
+	after := time.Now()
+	p.mustRelease(c, "of a held claim")
+	p.mustKeep(c, before, after)
+}
+
+func crashFreesAfterTTL(p *probe) {
+	c, next := p.brief(), p.claim()
+	c.AtLeast = p.long
+	p.mustGrant(c, "of a free name")
+	granted := time.Now()
+	p.mustGrantBy(next, granted.Add(p.lapse()), "after the lease of a holder who died")
+	p.mustNotRelease(c, "of an expired claim")
+	p.mustRenew(next, "of the claim that followed")
+}
+
+func releaseAfterAtLeastFrees(p *probe) {
+	c, next := p.claim(), p.claim()
+	c.AtLeast = p.short / 5
+	p.mustGrant(c, "of a free name")
+	pause(p.ctx, c.AtLeast+p.short/5)
+	p.mustRelease(c, "after the name was to stay taken")
+	p.mustGrant(next, "after the Release")
+}
+
+// atLeastReleaseWakes lets one wait that was told of a long lease.
+func atLeastReleaseWakes(p *probe) {
+	c, next := p.keeping(), p.claim()
+	p.mustGrant(c, "of a free name")
+	last := p.mustRefuse(next, "of a held name")
+	w := p.b.Waiter(next)
+	defer w.Close()
+	var err error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		pause(p.ctx, 50*time.Millisecond)
+		err = p.b.Release(p.ctx, c)
+	})
+	defer wg.Wait()
+	for limit := time.Now().Add(prompt); time.Now().Before(limit); { // Wait may return early
+		if err := p.wait(w, last); err != nil {
+			p.Fatalf("waiting while the holder releases a name that stays taken: %v", err)
+		}
+		if last = p.try(next); last.Granted || last.RetryAfter <= c.AtLeast {
+			break
+		}
+	}
+	wg.Wait()
+	if err != nil || last.RetryAfter > c.AtLeast {
+		p.Errorf("Release of a name that stays taken: got error %v, and those who wait RetryAfter %v, want at most %v", err, last.RetryAfter, c.AtLeast)
+	}
+}

@@ -1,0 +1,96 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// notifiesOfForce ends grants by force until the client is notified of one. Nobody
+// knows when a store begins to listen, and a notice may get lost: the first may pass
+// unnoticed, and so may one of many.
+func notifiesOfForce(p *probe) {
+	const rounds = 5
+	hints := make(chan uint64, 100)
+	stop, deaf := p.listen(func(seq uint64) {
+		select {
+		case hints <- seq:
+		default:
+		}
+	})
+	defer stop()
+	for range rounds {
+		c := p.claim()
+		p.mustGrant(c, "of a free name")
+		p.force(c)
+		for end := time.After(prompt); ; {
+			select {
+			case seq := <-hints:
+				if seq == c.Seq {
+					return
+				}
+				continue
+			case <-deaf:
+				return
+			case <-end:
+			case <-p.ctx.Done():
+			}
+			break
+		}
+	}
+	p.Errorf("Notify: no hint with the number of a claim within %v of the force that ended it, %d times", prompt, rounds)
+}
+
+// force ends the grant of c as people do.
+func (p *probe) force(c driver.Claim) {
+	p.Helper()
+	source := p.b.(admin.Source)
+	records, err := source.Get(p.ctx, c.Name)
+	if err != nil || len(records) != 1 || len(records[0].Holds) != 1 {
+		p.Fatalf("Get: got %+v and error %v, want one hold", records, err)
+	}
+	if err := source.ForceUnlock(p.ctx, c.Name, records[0].Holds[0].Holder, "drivertest"); err != nil {
+		p.Fatalf("ForceUnlock: got error %v", err)
+	}
+}
+
+// listen has the store notify the check's client, until stop is called. deaf is closed
+// if the store says that it cannot, as one that is told to poll.
+func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	var wg sync.WaitGroup
+	never := make(chan struct{})
+	wg.Go(func() {
+		switch err := p.b.(driver.Notifier).Notify(ctx, p.client, hint); {
+		case errors.Is(err, errors.ErrUnsupported):
+			close(never)
+		case ctx.Err() == nil:
+			p.Errorf("Notify: returned %v, want it to go on", err)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}, never
+}
+
+func notifyHonoursContext(p *probe) {
+	none := func(uint64) {}
+	stop, deaf := p.listen(none)
+	pause(p.ctx, 50*time.Millisecond)
+	p.promptly("Notify whose context ends", stop)
+	select {
+	case <-deaf:
+		return
+	default:
+	}
+	p.promptly("Notify with a cancelled context", func() {
+		if err := p.b.(driver.Notifier).Notify(p.cancelled(), p.client, none); !errors.Is(err, context.Canceled) {
+			p.Errorf("Notify with a cancelled context: got error %v, want one that is context.Canceled", err)
+		}
+	})
+}

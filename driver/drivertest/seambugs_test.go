@@ -1,0 +1,129 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// identified plants a store that tells claims apart by something else than their owners.
+func identified(by func(driver.Claim) string) func(*mutant) {
+	return func(m *mutant) {
+		as := func(c driver.Claim) driver.Claim {
+			c.Owner = by(c)
+			return c
+		}
+		m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) { return m.Backend.Try(ctx, as(c)) }
+		m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal { return m.rightRenew(ctx, as(c)) }
+		m.release = func(ctx context.Context, c driver.Claim) error { return m.Backend.Release(ctx, as(c)) }
+	}
+}
+
+// hints plants another hint in place of those that the store gives.
+func hints(hint func(seq uint64, hint func(uint64))) func(*mutant) {
+	return func(m *mutant) {
+		m.notify = func(ctx context.Context, client string, right func(uint64)) error {
+			return m.Backend.Notify(ctx, client, func(seq uint64) { hint(seq, right) })
+		}
+	}
+}
+
+// fairToo returns checks of AtLeast, each followed by that of a fair lock.
+func fairToo(checks ...string) []string {
+	var all []string
+	for _, c := range checks {
+		all = append(all, "AtLeast/"+c, "Fair/AtLeast/"+c)
+	}
+	return all
+}
+
+func atLeastBugs() []bug {
+	released := func(f func(m *mutant, ctx context.Context, c driver.Claim) error) func(*mutant) {
+		return func(m *mutant) {
+			m.release = func(ctx context.Context, c driver.Claim) error { return f(m, ctx, c) }
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				errs := make([]error, len(cs))
+				for i, c := range cs {
+					errs[i] = f(m, ctx, c)
+				}
+				return errs
+			}
+		}
+	}
+	return []bug{
+		{"frees at once what is to stay taken", fairToo("ReleaseLeavesTheNameTaken", "ReleaseAllLeavesTheNameTaken", "OutlastsTheLease"), released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+			c.AtLeast = 0
+			return m.Backend.Release(ctx, c)
+		})},
+		{"leaves names to the lease", fairToo("ReleaseLeavesTheNameTaken", "OutlastsTheLease", "ReleaseAfterItFreesAtOnce"), released(func(_ *mutant, _ context.Context, c driver.Claim) error {
+			return nil
+		})},
+		{"counts AtLeast from the release", fairToo("ReleaseAfterItFreesAtOnce"), released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+			c.AtLeast += time.Hour
+			return m.Backend.Release(ctx, c)
+		})},
+		{"frees the name when Release is repeated", fairToo("ReleaseLeavesTheNameTaken"), released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+			err := m.Backend.Release(ctx, c)
+			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner {
+				return m.ForceUnlock(ctx, c.Name, hs[0].Holder, "repeated")
+			}
+			return err
+		})},
+		{"keeps a dead holder's name for AtLeast", fairToo("CrashFreesAfterTTL"), changed(func(_ *mutant, c *driver.Claim) {
+			c.TTL = max(c.TTL, c.AtLeast)
+		})},
+		{"wakes nobody when a released name stays taken", fairToo("ReleaseWakes"), neverWakes},
+		{"gives the name back to the owner who released it", fairToo("ReleaseLeavesTheNameTaken"), func(m *mutant) {
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				o, err := m.Backend.Try(ctx, c)
+				if hs := m.holds(ctx, c.Name); err == nil && len(hs) == 1 && hs[0].Owner == c.Owner {
+					return driver.Outcome{Granted: true, Token: hs[0].Token, ValidFor: c.TTL}, nil
+				}
+				return o, err
+			}
+		}},
+		{"renews a claim that was released", fairToo("ReleaseLeavesTheNameTaken"), func(m *mutant) {
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				if hs := m.holds(ctx, c.Name); len(hs) == 1 && hs[0].Owner == c.Owner {
+					return driver.Renewal{ValidFor: c.TTL}
+				}
+				return m.rightRenew(ctx, c)
+			}
+		}},
+	}
+}
+
+func noticeBugs() []bug {
+	return []bug{
+		{"never notifies", []string{"NotifiesOfForce"}, hints(func(uint64, func(uint64)) {})},
+		{"notifies of another claim", []string{"NotifiesOfForce"}, hints(func(seq uint64, hint func(uint64)) { hint(seq + 1) })},
+		{"notifies another client", []string{"NotifiesOfForce"}, func(m *mutant) {
+			m.notify = func(ctx context.Context, client string, hint func(uint64)) error {
+				return m.Backend.Notify(ctx, client+"0", hint)
+			}
+		}},
+		{"ends to listen with the first notice", []string{"NotifiesOfForce"}, func(m *mutant) {
+			m.notify = func(context.Context, string, func(uint64)) error { return nil }
+		}},
+		{"listens for ever", []string{"NotifyHonoursContext"}, func(m *mutant) {
+			m.notify = func(ctx context.Context, client string, hint func(uint64)) error {
+				err := m.Backend.Notify(ctx, client, hint)
+				time.Sleep(time.Hour)
+				return err
+			}
+		}},
+	}
+}
+
+func ownerBugs() []bug {
+	return []bug{
+		{"tells claims apart by their numbers", []string{"OwnersTellClaimsApart"}, identified(func(c driver.Claim) string {
+			return fmt.Sprint(c.Seq)
+		})},
+		{"takes no notice of what is appended to an owner", []string{"OwnersTellClaimsApart"}, identified(func(c driver.Claim) string {
+			return fmt.Sprint(c.Client, c.Seq)
+		})},
+	}
+}

@@ -1,0 +1,60 @@
+package memhold
+
+import "context"
+
+// listener is a client that is notified of the end of its grants.
+type listener struct {
+	client string
+	ended  []uint64      // what it was not notified of yet
+	some   chan struct{} // capacity 1: there is some
+}
+
+// Notify calls hint with the numbers of the client's grants that ForceUnlock or Drop
+// have ended, until ctx ends.
+func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	l := &listener{client: client, some: make(chan struct{}, 1)}
+	b.mu.Lock()
+	b.listeners[l] = struct{}{}
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.listeners, l)
+	}()
+	for {
+		select {
+		case <-l.some:
+			for _, seq := range b.heard(l) {
+				hint(seq)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// heard returns what l is to be notified of.
+func (b *Backend) heard(l *listener) []uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ended := l.ended
+	l.ended = nil
+	return ended
+}
+
+// notify leaves the end of g to those who listen for its client. The mutex is held.
+func (b *Backend) notify(g *grant) {
+	for l := range b.listeners {
+		if l.client != g.client {
+			continue
+		}
+		l.ended = append(l.ended, g.seq)
+		select {
+		case l.some <- struct{}{}:
+		default:
+		}
+	}
+}

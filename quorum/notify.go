@@ -1,0 +1,59 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// listenAgain is how long a quorum waits before it listens again at a member that could
+// not be listened to.
+const listenAgain = 2 * time.Second
+
+var _ driver.Notifier = (*Backend)(nil)
+
+// Notify listens at all members that can send notices: whoever ends a hold by force
+// ends it at a majority of them, and each of those says so. One of them alone proves
+// nothing, as no hint does. It returns an error if no member can ever be listened to.
+func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
+	errs := make([]error, len(b.nodes))
+	var wg sync.WaitGroup
+	for i, n := range b.nodes {
+		wg.Go(func() { errs[i] = n.listen(ctx, client, hint) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("quorum: no member sends notices: %w", errors.Join(errs...))
+}
+
+// listen goes on until ctx ends, or the node refuses for good.
+func (n *node) listen(ctx context.Context, client string, hint func(seq uint64)) error {
+	for {
+		err := n.listenOnce(ctx, client, hint)
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, driver.ErrRefused) {
+			return fmt.Errorf("%s: %w", n.label, err)
+		}
+		if err := sleep(ctx, listenAgain); err != nil {
+			return err
+		}
+	}
+}
+
+func (n *node) listenOnce(ctx context.Context, client string, hint func(seq uint64)) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	store, ok := n.member.(driver.Notifier)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return store.Notify(ctx, client, hint)
+}
