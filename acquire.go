@@ -35,6 +35,9 @@ type acquisition struct {
 	permits  int            // of the semaphore in all, if they are not those of the claim
 	blocked  bool           // it was said that it waits
 	stayed   bool           // it has waited for the store, for all heads of its queue
+
+	asking bool            // a try is under way; also if it panicked
+	left   <-chan struct{} // closed when a try that goes on without the caller has returned; nil if none does
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
@@ -200,8 +203,16 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		leave(a.place)
 	}
-	if a.claim.Indeterminate || a.held || a.queued {
-		a.locker.cleanUp(a.claim, nil, a.locker.clock.Now()+a.claim.TTL)
+	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.left != nil
+	switch l := a.locker; {
+	case a.left != nil:
+		left, c := a.left, a.claim
+		l.background.Go(func() {
+			<-left
+			l.cleanUp(c, nil, l.clock.Now()+c.TTL)
+		})
+	case a.claim.Indeterminate || a.held || a.queued:
+		l.cleanUp(a.claim, nil, l.clock.Now()+a.claim.TTL)
 	}
 }
 
@@ -214,7 +225,9 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if a.tries == 0 {
 			tryCtx = ctx
 		}
+		a.asking = true
 		out, err := a.try(tryCtx)
+		a.asking = false
 		var lock *Lock
 		if err == nil && out.Granted {
 			lock = a.granted(a.asked, out)
@@ -243,19 +256,6 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 			return nil, err
 		}
 	}
-}
-
-// try makes one attempt, bounded by ctx and by what an answer is worth. However
-// short the wait limit is, the first attempt gets time for a round trip.
-func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit := retry.Timeout(a.claim.TTL, a.failures)
-	if a.tries == 0 && a.req.wait > 0 {
-		limit = min(limit, max(a.req.wait, retry.TimeoutLeast))
-	}
-	attempt := a.locker.bound(ctx, limit)
-	defer attempt.End()
-	a.tries++
-	return a.locker.backend.Try(attempt, a.claim)
 }
 
 // granted makes a hold of the claim. It returns nil if so much of the lease has
