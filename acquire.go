@@ -37,6 +37,9 @@ type acquisition struct {
 	permits  int            // of the semaphore in all, if they are not those of the claim
 	blocked  bool           // it was said that it waits
 	stayed   bool           // it has waited for the store, for all heads of its queue
+
+	asking bool            // a try is under way; also if it panicked
+	left   <-chan struct{} // closed when a try that goes on without the caller has returned; nil if none does
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
@@ -162,33 +165,6 @@ func (a *acquisition) waitsAt(ctx context.Context, p *place) {
 	said = true
 }
 
-// letOthersGo waits for as long as clients elsewhere are to go first, who may wait
-// for a lock that this process had for long. That nobody made use of it is known only
-// to the store: who runs out of time meanwhile still asks once.
-func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.start.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
-		return nil
-	}
-	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
-	return a.outOfTime(ctx)
-}
-
-// yield returns when it may be this process's turn again, or false if ctx ends
-// first. Those who go first have a moment for it; after that the Waiter of the
-// head before, or one of its own if some are known to wait, hears when they are done.
-func (a *acquisition) yield(ctx context.Context) bool {
-	if a.waiter = a.spareWaiter(); a.waiter == nil && a.start.known && a.start.until > a.locker.clock.Now() {
-		a.waiter = a.locker.backend.Waiter(a.claim)
-	}
-	if a.waiter != nil {
-		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
-		defer cancel()
-		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
-	}
-	left := a.start.until - a.locker.clock.Now()
-	return left <= 0 || retry.Sleep(ctx, left)
-}
-
 // alone says that the claim waits for nobody of this process: a fair one has its
 // place in the store, and one beside a hold of the same caller is waited for by
 // those who stand in the queue.
@@ -203,8 +179,16 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		leave(a.place)
 	}
-	if a.claim.Indeterminate || a.held || a.queued {
-		a.locker.cleanUp(a.claim, nil, a.locker.clock.Now()+a.claim.TTL)
+	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.left != nil
+	switch l := a.locker; {
+	case a.left != nil:
+		left, c := a.left, a.claim
+		l.background.Go(func() {
+			<-left
+			l.cleanUp(c, nil, l.clock.Now()+c.TTL)
+		})
+	case a.claim.Indeterminate || a.held || a.queued:
+		l.cleanUp(a.claim, nil, l.clock.Now()+a.claim.TTL)
 	}
 }
 
@@ -217,7 +201,9 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if a.tries == 0 {
 			tryCtx = ctx
 		}
+		a.asking = true
 		out, err := a.try(tryCtx)
+		a.asking = false
 		var lock *Lock
 		if err == nil && out.Granted {
 			lock = a.granted(a.asked, out)
@@ -251,13 +237,17 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // try makes one attempt, bounded by ctx and by what an answer is worth. However
 // short the wait limit is, the first attempt gets time for a round trip.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit := retry.Timeout(a.claim.TTL, a.failures)
+	limit, wait := retry.Timeout(a.claim.TTL, a.failures), time.Duration(0)
 	if a.tries == 0 && a.req.wait > 0 {
-		limit = min(limit, max(a.req.wait, retry.TimeoutLeast))
+		wait = max(a.req.wait, retry.TimeoutLeast)
+		limit = min(limit, wait)
+	}
+	a.tries++
+	if !a.locker.info.Caps.Tombstones {
+		return a.tryApart(ctx, wait)
 	}
 	attempt := deadline.New(ctx, time.Now().Add(limit))
 	defer attempt.End()
-	a.tries++
 	return a.locker.backend.Try(attempt, a.claim)
 }
 

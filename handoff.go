@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/queue"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Handoff bounds how long a lock may go from one goroutine to another of the same
@@ -286,4 +287,31 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 	}
 	a.place = p
 	return true, nil
+}
+
+// letOthersGo waits for as long as clients elsewhere are to go first, who may wait
+// for a lock that this process had for long. That nobody made use of it is known only
+// to the store: who runs out of time meanwhile still asks once.
+func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
+	if a.place == nil || a.start.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
+		return nil
+	}
+	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
+	return a.outOfTime(ctx)
+}
+
+// yield returns when it may be this process's turn again, or false if ctx ends
+// first. Those who go first have a moment for it; after that the Waiter of the
+// head before, or one of its own if some are known to wait, hears when they are done.
+func (a *acquisition) yield(ctx context.Context) bool {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && a.start.known && a.start.until > a.locker.clock.Now() {
+		a.waiter = a.locker.backend.Waiter(a.claim)
+	}
+	if a.waiter != nil {
+		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
+		defer cancel()
+		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
+	}
+	left := a.start.until - a.locker.clock.Now()
+	return left <= 0 || retry.Sleep(ctx, left)
 }

@@ -56,7 +56,7 @@ func newScripted() *scripted {
 }
 
 func (s *scripted) Info() driver.Info {
-	return driver.Info{Name: "script", Caps: driver.Caps{Fencing: true, ExpiresAlone: true, Wakes: true}}
+	return driver.Info{Name: "script", Caps: driver.Caps{Fencing: true, ExpiresAlone: true, Wakes: true, Tombstones: true}}
 }
 
 // wait parks a call until it is answered, or given up.

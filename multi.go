@@ -145,18 +145,27 @@ func (b *batch) ask(ctx context.Context) {
 }
 
 func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
-	claims := make([]driver.Claim, len(at))
+	claims, as := make([]driver.Claim, len(at)), make([]*acquisition, len(at))
 	start := l.clock.Read()
 	for j, i := range at {
-		b.as[i].tries++
-		claims[j], b.starts[i] = b.as[i].claim, start
+		as[j] = &b.as[i]
+		as[j].tries++
+		claims[j], b.starts[i] = as[j].claim, start
 		b.answers[i].Err = retry.ErrNoAnswer
+	}
+	for j, answer := range l.tryAll(ctx, as, claims) {
+		b.answers[at[j]] = answer
+	}
+}
+
+// tryAll makes one attempt for each of several acquisitions.
+func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.Claim) []driver.Attempt {
+	if !l.info.Caps.Tombstones {
+		return l.tryAllApart(ctx, as, claims)
 	}
 	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
 	defer cancel()
-	for j, answer := range l.backend.(driver.Batcher).TryAll(attempt, claims) { //nolint:forcetypeassert // ready has checked
-		b.answers[at[j]] = answer
-	}
+	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }
 
 // take keeps what was granted before the first that was not, gives the others

@@ -16,8 +16,8 @@
 //     counts or two queue entries. While the owner holds, Try grants again, with
 //     the same token or a larger one that nobody else was given.
 //  2. Renew and Release touch the claim's own owner and nobody else's. Release
-//     is safe for a claim that never arrived, and with Claim.Indeterminate set it
-//     cannot be overtaken by an earlier Try of the same claim.
+//     is safe for a claim that never arrived. With Claim.Indeterminate set it cannot
+//     be overtaken by an earlier Try of the same claim, where Caps.Tombstones says so.
 //  3. Only durations cross the seam. Outcome.ValidFor counts from the start of
 //     the call; the caller keeps the deadline, on its monotonic clock.
 //  4. A context ends a call promptly, even where the client library below
@@ -108,8 +108,8 @@ type Claim struct {
 	Anonymous bool
 
 	// Indeterminate says that an earlier Try of this claim ended without an answer
-	// and may still arrive. Release then has to make sure that it finds nothing
-	// to grant.
+	// and may still arrive. With Caps.Tombstones Release then has to make sure that it
+	// finds nothing to grant.
 	Indeterminate bool
 }
 
@@ -226,6 +226,17 @@ type Caps struct {
 	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
 	Counts       bool // Claim.Holds is recorded
 	Linearizable bool // no acknowledged grant is forgotten, whatever minority of the store fails
+
+	// Tombstones says that a Try which arrives after a Release of its claim, with
+	// Indeterminate set, is not granted: an error that is ErrGone says so, or a refusal.
+	// The store remembers the claim for as long as its TTL at least.
+	//
+	// Where a store cannot do that, a Try that is cut off by its context can be executed
+	// after the Release that follows, and leaves the name taken until the lease ends.
+	// The core makes that rare: no context of a caller cuts a Try off. It runs under a
+	// short one of its own, and if the caller gives up first, it is left to the
+	// background, and released when it has answered.
+	Tombstones bool
 
 	// AtLeast says that Release honours Claim.AtLeast, for Mode Exclusive without
 	// ReadWrite; other claims never have it set.

@@ -79,6 +79,7 @@ func (b *Backend) Info() driver.Info {
 			ExpiresAlone: true,
 			Counts:       true,
 			Linearizable: true,
+			Tombstones:   true,
 			AtLeast:      true,
 		},
 	}

@@ -164,7 +164,7 @@ func usable(backends []driver.Backend) error {
 func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	all := driver.Info{
 		Name:   "quorum",
-		Caps:   driver.Caps{Wakes: true, ExpiresAlone: true},
+		Caps:   driver.Caps{Wakes: true, ExpiresAlone: true, Tombstones: true},
 		MinTTL: 10 * time.Millisecond, // a lease that is shorter is used up by the drift
 		MaxTTL: maxTTL,
 	}
@@ -174,6 +174,7 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	for _, n := range nodes {
 		info := n.member.Info()
 		all.Caps.Wakes = all.Caps.Wakes && info.Caps.Wakes
+		all.Caps.Tombstones = all.Caps.Tombstones && info.Caps.Tombstones
 		all.MinTTL = max(all.MinTTL, info.MinTTL)
 		all.TTLStep = max(all.TTLStep, info.TTLStep)
 		if info.MaxTTL > 0 {

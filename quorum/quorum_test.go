@@ -74,18 +74,21 @@ func TestInfoIsWhatAllMembersCan(t *testing.T) {
 		info.Caps.ExpiresAlone = true
 		return bounds{memhold.New(), info}
 	}
-	all := driver.Caps{Shared: true, Permits: true, Fair: true, Fencing: true, Wakes: true, Counts: true, Linearizable: true}
+	all := driver.Caps{Shared: true, Permits: true, Fair: true, Fencing: true, Wakes: true, Counts: true, Linearizable: true, Tombstones: true, AtLeast: true}
 	b := must(t, []driver.Backend{
 		with(driver.Info{Caps: all, MinTTL: time.Second, MaxTTL: 40 * time.Second, MaxName: 100}),
 		with(driver.Info{Caps: all, MinTTL: 2 * time.Second, MaxName: 50, TTLStep: time.Second}),
 		with(driver.Info{Caps: all}),
 	}, nil)
 	want := driver.Info{
-		Name: "quorum", Caps: driver.Caps{Wakes: true, ExpiresAlone: true},
+		Name: "quorum", Caps: driver.Caps{Wakes: true, ExpiresAlone: true, Tombstones: true},
 		MinTTL: 2 * time.Second, MaxTTL: 40 * time.Second, TTLStep: time.Second, MaxName: 50,
 	}
 	if got := b.Info(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if must(t, []driver.Backend{with(driver.Info{Caps: all}), with(driver.Info{Caps: all}), with(driver.Info{})}, nil).Info().Caps.Tombstones {
+		t.Error("one member has no tombstones: the quorum says that it has")
 	}
 	if _, err := b.Try(t.Context(), driver.Claim{Name: "job", Owner: "a", TTL: time.Minute}); !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("a lease above MaxTTL: got %v, want ErrRefused", err)

@@ -93,7 +93,7 @@ func (p Protocol) newForm(l *layout) ownForm {
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Protocol != Redisson {
-		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true}
+		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true, Tombstones: true}
 	}
 	if o.Protocol == Timestamp {
 		info.MinTTL, info.TTLStep = time.Second, time.Second

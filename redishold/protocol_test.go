@@ -29,7 +29,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 }
 
 func TestProtocolsClaimWhatTheyCan(t *testing.T) {
-	exclusive := driver.Caps{Fencing: true, Wakes: true, ExpiresAlone: true}
+	exclusive := driver.Caps{Fencing: true, Wakes: true, ExpiresAlone: true, Tombstones: true}
 	plain, stamp := New(&fakeConn{}, &Options{Protocol: Plain}).Info(), New(&fakeConn{}, &Options{Protocol: Timestamp}).Info()
 	if plain.Caps != exclusive || plain.MinTTL != 10*time.Millisecond || plain.TTLStep != time.Millisecond {
 		t.Errorf("plain: got %+v", plain)

@@ -26,7 +26,7 @@ func tryAllAnswersAsTry(p *probe) {
 
 	batch := []driver.Claim{busy, free, late, mine, last}
 	got := p.tryAll(batch)
-	for i, granted := range []bool{false, true, false, true, true} {
+	for i, granted := range []bool{false, true, !p.has(tombstones), true, true} {
 		p.mustAnswer(batch[i], got[i], granted)
 	}
 	if o := got[3].Outcome; p.has(fencing) && o.Token < before.Token {
@@ -140,6 +140,9 @@ func releaseAllAnswersAsRelease(p *probe) {
 	p.mustRenew(other, "after a batch of releases with a stranger's")
 	p.mustRelease(other, "after a batch of releases with a stranger's")
 	for _, c := range []driver.Claim{late, unsure} {
+		if !p.has(tombstones) {
+			break
+		}
 		if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {
 			p.remember(c)
 			p.Fatalf("Try after an indeterminate release in a batch: granted with token %d, want no grant", o.Token)

@@ -115,7 +115,7 @@ func mutexChecks() []check {
 		{"ReleaseTwiceIsGone", nil, releaseTwiceIsGone},
 		{"ReleaseOfNeverTriedIsGone", nil, releaseOfNeverTriedIsGone},
 		{"ReleaseByStrangerChangesNothing", nil, releaseByStrangerChangesNothing},
-		{"IndeterminateReleaseRefusesLateTry", nil, indeterminateReleaseRefusesLateTry},
+		{"IndeterminateReleaseRefusesLateTry", needs(tombstones), indeterminateReleaseRefusesLateTry},
 
 		{"ExpiresAlone", needs(expiry), expiresAlone},
 		{"ValidForIsALowerBound", needs(expiry), validForIsALowerBound},
@@ -285,6 +285,10 @@ func fencing(b driver.Backend) string { return declared(b.Info().Caps.Fencing, "
 func wakes(b driver.Backend) string   { return declared(b.Info().Caps.Wakes, "Caps.Wakes") }
 func expiry(b driver.Backend) string {
 	return declared(b.Info().Caps.ExpiresAlone, "Caps.ExpiresAlone")
+}
+
+func tombstones(b driver.Backend) string {
+	return declared(b.Info().Caps.Tombstones, "Caps.Tombstones")
 }
 
 func atLeast(b driver.Backend) string { return declared(b.Info().Caps.AtLeast, "Caps.AtLeast") }

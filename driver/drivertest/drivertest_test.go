@@ -109,20 +109,47 @@ func TestSuiteServesPlainMutex(t *testing.T) {
 	}.Run(t)
 }
 
+// A store that remembers nothing of a claim that was given up, and says so, passes.
+func TestSuiteServesStoreWithoutTombstones(t *testing.T) {
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			m := &mutant{Backend: memhold.New(), info: func(info *driver.Info) { info.Caps.Tombstones = false }}
+			m.release = func(ctx context.Context, c driver.Claim) error {
+				c.Indeterminate = false
+				return m.Backend.Release(ctx, c)
+			}
+			m.endAll = func(ctx context.Context, cs []driver.Claim) []error {
+				errs := make([]error, len(cs))
+				for i, c := range cs {
+					errs[i] = m.release(ctx, c)
+				}
+				return errs
+			}
+			if c.missing(m) != "" {
+				return
+			}
+			if rec := judge(t, c.name, func() driver.Backend { return m }); len(rec.complaints) > 0 {
+				t.Errorf("complaints:\n\t%s", rec)
+			}
+		})
+	}
+}
+
 func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
 	for name, want := range map[string]string{
-		"ExcludesOthers":              "",
-		"TokensRise":                  "Caps.Fencing",
-		"ExpiresAlone":                "Caps.ExpiresAlone",
-		"WaitReturnsOnRelease":        "Caps.Wakes",
-		"WaitIsWokenAfterLong":        "Caps.Wakes",
-		"Writer/ExcludesOthers":       "Caps.Shared",
-		"Shared/ReadersOverlap":       "Caps.Shared",
-		"Permits/ResizeUpAdmitsMore":  "Caps.Permits",
-		"Fair/GrantsInOrderOfArrival": "Caps.Fair",
-		"KindsDoNotMix":               "Caps.Shared and no Caps.Permits",
-		"TryAll/AnswersAsTry":         "driver.Batcher",
-		"Latch/IsSetOnce":             "Caps.Latches and driver.Latcher",
+		"ExcludesOthers":                     "",
+		"TokensRise":                         "Caps.Fencing",
+		"ExpiresAlone":                       "Caps.ExpiresAlone",
+		"IndeterminateReleaseRefusesLateTry": "Caps.Tombstones",
+		"WaitReturnsOnRelease":               "Caps.Wakes",
+		"WaitIsWokenAfterLong":               "Caps.Wakes",
+		"Writer/ExcludesOthers":              "Caps.Shared",
+		"Shared/ReadersOverlap":              "Caps.Shared",
+		"Permits/ResizeUpAdmitsMore":         "Caps.Permits",
+		"Fair/GrantsInOrderOfArrival":        "Caps.Fair",
+		"KindsDoNotMix":                      "Caps.Shared and no Caps.Permits",
+		"TryAll/AnswersAsTry":                "driver.Batcher",
+		"Latch/IsSetOnce":                    "Caps.Latches and driver.Latcher",
 	} {
 		if got := checkNamed(t, name).missing(plainMutex{memhold.New()}); got != want {
 			t.Errorf("%s: got %q missing, want %q", name, got, want)

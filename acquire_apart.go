@@ -1,0 +1,171 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// Where a store has no tombstones, a try that is cut off may be executed after the
+// release that follows, and nobody would release what it was granted. No caller's
+// context cuts it off, therefore: it runs in a goroutine and under a context of its own.
+// A caller who gives up leaves it there, and what releases the claim waits for it.
+
+// tryApart makes one attempt apart from ctx. The caller waits no longer than for wait,
+// unless that is 0.
+func (a *acquisition) tryApart(ctx context.Context, wait time.Duration) (driver.Outcome, error) {
+	if !a.returned(ctx) {
+		return driver.Outcome{}, ctx.Err()
+	}
+	if wait > 0 {
+		patience := a.locker.bound(ctx, wait)
+		defer patience.End()
+		ctx = patience
+	}
+	c, backend := a.claim, a.locker.backend
+	answer, left := apart(ctx, a.locker, retry.Timeout(c.TTL, a.failures), func(ctx context.Context) (got driver.Attempt) {
+		got.Outcome, got.Err = backend.Try(ctx, c)
+		return got
+	})
+	if a.left = left; left != nil {
+		return driver.Outcome{}, ctx.Err()
+	}
+	return answer.Outcome, answer.Err
+}
+
+// returned waits until a try that was left has returned: there is one at a time. It
+// reports false if ctx ends before.
+func (a *acquisition) returned(ctx context.Context) bool {
+	if a.left == nil {
+		return true
+	}
+	select {
+	case <-a.left:
+		a.left = nil
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tryAllApart is tryApart for the acquisitions of a batch.
+func (l *Locker) tryAllApart(ctx context.Context, as []*acquisition, claims []driver.Claim) []driver.Attempt {
+	store := l.backend.(driver.Batcher) //nolint:forcetypeassert // ready has checked
+	answers, left := apart(ctx, l, retry.Timeout(l.ttl, 0), func(ctx context.Context) []driver.Attempt {
+		return store.TryAll(ctx, claims)
+	})
+	for _, a := range as {
+		a.left = left
+	}
+	return answers
+}
+
+// apart makes a call in a goroutine, under a context that ends after limit, and returns
+// its answer. If ctx ends before, it returns a channel that is closed when the call has
+// returned. The call may panic: that is for the caller, or for the log if there is none.
+func apart[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T) (answer T, left <-chan struct{}) {
+	type end struct {
+		answer T
+		panics any
+	}
+	ended, done := make(chan end), make(chan struct{})
+	bound := l.bound(context.WithoutCancel(ctx), limit)
+	go func() {
+		defer close(done)
+		defer bound.End()
+		var e end
+		func() {
+			defer func() { e.panics = recover() }()
+			e.answer = call(bound)
+		}()
+		select {
+		case ended <- e:
+		case <-ctx.Done():
+			if e.panics != nil {
+				l.log.Error("the store panicked during a try whose caller had given up", "backend", l.info.Name, "panic", e.panics)
+			}
+		}
+	}()
+	select {
+	case e := <-ended:
+		if e.panics != nil {
+			panic(e.panics)
+		}
+		return e.answer, nil
+	case <-ctx.Done():
+		return answer, done
+	}
+}
+
+// queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a
+// store keeps the queue of a client for as long as the client renews something, and a
+// client that only waits has nothing else. The Locker's scheduler renews it.
+type queuedClaim struct {
+	locker *Locker
+	claim  driver.Claim
+	ctx    context.Context // the caller's, until the place in the queue is lost
+	lost   context.CancelFunc
+	entry  renew.Entry
+}
+
+// keepPlace has the claim's place in the store's queue renewed, where that is needed.
+func (a *acquisition) keepPlace(ctx context.Context) {
+	l := a.locker
+	switch {
+	case l.info.SessionTTL == 0:
+		return
+	case a.inQueue != nil && a.inQueue.ctx.Err() == nil:
+		return
+	}
+	a.leavePlace()
+	q := &queuedClaim{locker: l, claim: a.claim}
+	q.ctx, q.lost = context.WithCancel(ctx)
+	a.inQueue = q
+	l.renewals.Add(q, l.clock.Read(), l.info.SessionTTL, false)
+}
+
+// leavePlace ends the renewals of keepPlace.
+func (a *acquisition) leavePlace() {
+	if q := a.inQueue; q != nil {
+		q.locker.renewals.Remove(q)
+		q.lost()
+		a.inQueue = nil
+	}
+}
+
+// placeContext is ctx, until the place in the store's queue is lost: another try makes a
+// new one.
+func (a *acquisition) placeContext(ctx context.Context) context.Context {
+	if a.inQueue != nil {
+		return a.inQueue.ctx
+	}
+	return ctx
+}
+
+// Entry returns what the scheduler keeps of the claim.
+func (q *queuedClaim) Entry() *renew.Entry { return &q.entry }
+
+// Until returns an instant that does not come: who waits decides for how long.
+func (q *queuedClaim) Until() clock.Instant { return clock.Longest }
+
+// Claim returns the claim.
+func (q *queuedClaim) Claim(clock.Instant) driver.Claim { return q.claim }
+
+// Answered has nothing to record.
+func (q *queuedClaim) Answered(_ clock.Moment, answer driver.Renewal) (renew.Report, bool) {
+	return renew.Report{Item: q, Err: answer.Err}, q.ctx.Err() == nil
+}
+
+// Gone wakes the waiter, whose next try takes a new place.
+func (q *queuedClaim) Gone(_ error, report func()) {
+	q.locker.renewals.Remove(q)
+	q.locker.background.Go(report)
+	q.lost()
+}
+
+// Expired is not called.
+func (q *queuedClaim) Expired(error) {}

@@ -1,0 +1,193 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// forgetful is a store without tombstones. What it was sent is executed after a while,
+// also where the caller has left: then after a Release that came sooner.
+type forgetful struct {
+	*memhold.Backend
+	after  time.Duration
+	tries  atomic.Int64
+	panics bool // in place of an answer
+	claims bool // that it has tombstones
+}
+
+func (f *forgetful) Info() driver.Info {
+	info := f.Backend.Info()
+	info.Caps.Tombstones = f.claims
+	return info
+}
+
+func (f *forgetful) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+	f.tries.Add(1)
+	answers := make(chan []driver.Attempt, 1)
+	go func() {
+		time.Sleep(f.after)
+		answers <- f.Backend.TryAll(context.WithoutCancel(ctx), cs)
+	}()
+	select {
+	case all := <-answers:
+		if f.panics {
+			panic("a bug of the store")
+		}
+		return all
+	case <-ctx.Done():
+		all := make([]driver.Attempt, len(cs))
+		for i := range all {
+			all[i].Err = ctx.Err()
+		}
+		return all
+	}
+}
+
+func (f *forgetful) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	one := f.TryAll(ctx, []driver.Claim{c})[0]
+	return one.Outcome, one.Err
+}
+
+func (f *forgetful) Release(ctx context.Context, c driver.Claim) error {
+	c.Indeterminate = false
+	return f.Backend.Release(ctx, c)
+}
+
+func (f *forgetful) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	for i, c := range cs {
+		errs[i] = f.Release(ctx, c)
+	}
+	return errs
+}
+
+// A caller who gives up while a try is under way gets the answer at once, and leaves
+// nothing behind, also where the store executes the try later and has no tombstones.
+func TestGivenUpTryLeavesNothingBehind(t *testing.T) {
+	for name, lock := range map[string]func(context.Context, *holdfast.Locker) error{
+		"Lock": func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := l.Lock(ctx, "a")
+			return err
+		},
+		"Lock of a fair mutex": func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := l.FairMutex("a").Lock(ctx)
+			return err
+		},
+		"TryLock": func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := l.TryLock(ctx, "a")
+			return err
+		},
+		"TryLock that waits": func(_ context.Context, l *holdfast.Locker) error {
+			_, err := l.TryLock(context.Background(), "a", holdfast.Wait(50*time.Millisecond))
+			return err
+		},
+		"LockAll": func(ctx context.Context, l *holdfast.Locker) error {
+			_, err := holdfast.LockAll(ctx, l.Mutex("a"), l.Mutex("b"))
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &forgetful{Backend: memhold.New(), after: 300 * time.Millisecond}
+			l := holdfast.New(store, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if err := lock(ctx, l); err == nil {
+				t.Fatalf("%s: got a lock, want an error", name)
+			}
+			if took := time.Since(began); took > 60*time.Millisecond {
+				t.Errorf("%s: returned after %v, want it with its context", name, took)
+			}
+			if err := l.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			for _, n := range []string{"a", "b"} {
+				if hs := holders(t, store, n); len(hs) != 0 {
+					t.Errorf("%s: %q is held by %s, want nothing left behind", name, n, hs[0].Owner)
+				}
+			}
+			if n := store.tries.Load(); n != 1 {
+				t.Errorf("%s: %d tries, want one", name, n)
+			}
+		})
+	}
+}
+
+// What a try that panicked may have been granted is released.
+func TestTryThatPanicsLeavesNothingBehind(t *testing.T) {
+	for _, tombstones := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &forgetful{Backend: memhold.New(), panics: true, claims: tombstones}
+			l := holdfast.New(store, nil)
+			defer func() {
+				if p := recover(); p != "a bug of the store" {
+					t.Errorf("got panic %v, want the store's", p)
+				}
+				if err := l.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if hs := holders(t, store, "a"); len(hs) != 0 {
+					t.Errorf("a is held by %s, want nothing left behind", hs[0].Owner)
+				}
+			}()
+			_, _ = l.Lock(t.Context(), "a")
+		})
+	}
+}
+
+// A caller who waits long enough gets the lock from such a store as from any other.
+func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &forgetful{Backend: memhold.New(), after: 100 * time.Millisecond}
+		l, other := holdfast.New(store, nil), holdfast.New(store, nil)
+		k := mustLock(t, l, "a")
+		if _, err := other.TryLock(t.Context(), "a"); !errors.Is(err, holdfast.ErrBusy) {
+			t.Errorf("got %v, want it busy", err)
+		}
+		mustUnlock(t, k)
+		mustUnlock(t, mustLock(t, other, "a"))
+		all, err := holdfast.LockAll(t.Context(), l.Mutex("a"), l.Mutex("b"))
+		if err != nil || len(all) != 2 {
+			t.Fatalf("got %d locks and error %v", len(all), err)
+		}
+		if err := all.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A panic of the store that no caller waits for any more is logged, and the program goes
+// on.
+func TestPanicOfAStoreWithoutTombstones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := &forgetful{Backend: memhold.New(), after: 100 * time.Millisecond, panics: true}
+		l := holdfast.New(store, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if _, err := l.Lock(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the end of the context", err)
+		}
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(log.String(), "a bug of the store") {
+			t.Errorf("got log %q, want the panic in it", log.String())
+		}
+		if hs := holders(t, store, "a"); len(hs) != 0 {
+			t.Errorf("a is held by %s, want nothing left behind", hs[0].Owner)
+		}
+	})
+}
