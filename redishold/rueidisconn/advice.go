@@ -10,11 +10,13 @@ import (
 )
 
 // What a client that the program has made itself may be set to. rueidis asks the
-// Sentinels one after the other, the one of a lost machine too, and the old master
-// for its role in between.
+// Sentinels one after the other, the one of a lost machine too. For one that still
+// names the old master it connects to that twice, and hears no news meanwhile: two
+// longestDial and one longestSentinelDial make the five seconds.
 const (
-	longestSilence = 2 * time.Second
-	longestDial    = 3 * time.Second
+	longestSilence      = 2 * time.Second
+	longestDial         = 1500 * time.Millisecond
+	longestSentinelDial = 2 * time.Second
 )
 
 // Advice returns the settings of the client that keep locks out of reach for longer
@@ -49,6 +51,7 @@ func (o settings) advice() []redishold.Advice {
 		silent = "When a machine is lost, rueidis waits for it that long before it looks for the new master."
 		unseen = "rueidis otherwise waits for a message of the Sentinel that it listens to. When a machine is lost with the master and that Sentinel, it never finds the new master."
 		slots  = "rueidis otherwise learns of a new master only by calls that fail."
+		twice  = "When a machine is lost, rueidis tries to connect to the old master twice, for that long each, and follows no new one meanwhile."
 		asked  = "When a machine is lost with the master and a Sentinel, rueidis waits for that one so long before it asks the next."
 	)
 	add(o.silence > longestSilence, "ClientOption.ConnWriteTimeout", o.silence, "1.5s", silent)
@@ -56,9 +59,9 @@ func (o settings) advice() []redishold.Advice {
 		add(o.refresh == 0 && o.silence > longestSilence, "ClusterOption.ShardsRefreshInterval", o.refresh, "1s", slots)
 		return found
 	}
-	add(o.dial > longestDial, "ClientOption.Dialer.Timeout", o.dial, "2s", silent)
+	add(o.dial > longestDial, "ClientOption.Dialer.Timeout", o.dial, "1s", twice)
 	add(o.refresh == 0 || o.refresh > 3*time.Second, "SentinelOption.TopologyRefreshInterval", o.refresh, "2s", unseen)
-	add(o.sentinelDial == 0 || o.sentinelDial > 2*time.Second, "SentinelOption.Dialer.Timeout", o.sentinelDial, "1s", asked)
+	add(o.sentinelDial == 0 || o.sentinelDial > longestSentinelDial, "SentinelOption.Dialer.Timeout", o.sentinelDial, "1s", asked)
 	return found
 }
 

@@ -16,7 +16,7 @@ func TestAdvice(t *testing.T) {
 	sentinels := serve(t, nil, sentinel("m", serve(t, nil, plain)))
 	good := rueidis.ClientOption{
 		InitAddress: []string{sentinels}, DisableCache: true,
-		ConnWriteTimeout: 1500 * time.Millisecond, Dialer: net.Dialer{Timeout: 2 * time.Second, KeepAlive: 500 * time.Millisecond},
+		ConnWriteTimeout: 1500 * time.Millisecond, Dialer: net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond},
 		Sentinel: rueidis.SentinelOption{
 			MasterSet: "m", TopologyRefreshInterval: 2 * time.Second,
 			Dialer: net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond},
@@ -33,6 +33,7 @@ func TestAdvice(t *testing.T) {
 			o.ConnWriteTimeout, o.Dialer = 0, net.Dialer{}
 			o.Sentinel = rueidis.SentinelOption{MasterSet: "m"}
 		}, []string{"ClientOption.ConnWriteTimeout", "ClientOption.Dialer.Timeout", "SentinelOption.TopologyRefreshInterval", "SentinelOption.Dialer.Timeout"}},
+		{"patient with the old master", func(o *rueidis.ClientOption) { o.Dialer.Timeout = 2 * time.Second }, []string{"ClientOption.Dialer.Timeout"}},
 		{"patient with Sentinels", func(o *rueidis.ClientOption) { o.Sentinel.Dialer.Timeout = 5 * time.Second }, []string{"SentinelOption.Dialer.Timeout"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

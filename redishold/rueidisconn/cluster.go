@@ -30,6 +30,8 @@ type nodes struct {
 
 	mu    sync.Mutex
 	asked map[string]bool // nodes that have yet to answer
+
+	watch watch
 }
 
 var _ adapter.Cluster = (*nodes)(nil)
@@ -40,7 +42,7 @@ func newNodes(l *library) *nodes {
 
 // Homes looks up where calls belong.
 func (n *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
-	slots := n.slots(ctx)
+	slots := n.latest(ctx)
 	homes := make([]string, len(calls))
 	for i := range calls {
 		if len(calls[i].Keys) > 0 {
@@ -85,13 +87,6 @@ func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []re
 	return client, ok
 }
 
-// Doubt makes the next batch look again where keys live.
-func (n *nodes) Doubt() { n.doubt.Store(true) }
-
-// Changed returns nil: rueidis closes the connections to a node that has left the
-// cluster's slots, or that does not answer a PING, and the calls on them end.
-func (n *nodes) Changed() <-chan struct{} { return nil }
-
 const (
 	lookEvery = 100 * time.Millisecond
 	lookLimit = time.Second
@@ -112,6 +107,14 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 		return *slots
 	}
 	return nil
+}
+
+// latest is slots, but does not wait for a look while others are taken anyway.
+func (n *nodes) latest(ctx context.Context) slotMap {
+	if slots := n.known.Load(); slots != nil && n.Changed() != nil {
+		return *slots
+	}
+	return n.slots(ctx)
 }
 
 // look asks some nodes, side by side as one of them may hang. Where none of them

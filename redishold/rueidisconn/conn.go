@@ -38,9 +38,11 @@ var (
 // depend on those, set SentinelOption.TopologyRefreshInterval and
 // ClusterOption.ShardsRefreshInterval to a second or two; without the former, a
 // client that missed the Sentinels' message stays with the old master, which
-// answers READONLY, or whose machine is gone. So that a Sentinel of the same
-// machine costs a second at most, set SentinelOption.Dialer.Timeout as well. rueidis keeps a connection that answers READONLY: where one
-// address leads to whoever is the master now, use goredisconn, which replaces it.
+// answers READONLY, or whose machine is gone. So that a machine that is lost with
+// the master and a Sentinel costs a few seconds at most, set with Sentinels
+// ClientOption.Dialer.Timeout and SentinelOption.Dialer.Timeout to a second. rueidis
+// keeps a connection that answers READONLY: where one address leads to whoever is
+// the master now, use goredisconn, which replaces it.
 //
 // Leave ClientOption.ConnLifetime at 0: at its end rueidis sends calls again
 // whose answers it lost, DisableRetry or not, so that a call may be executed

@@ -26,7 +26,10 @@ type library struct {
 	endless *endless
 }
 
-var _ adapter.Client = (*library)(nil)
+var (
+	_ adapter.Client   = (*library)(nil)
+	_ adapter.Switcher = (*library)(nil)
+)
 
 func newLibrary(client rueidis.Client) *library {
 	l := &library{client: client, endless: &endless{context.Background(), make(chan struct{})}}
@@ -44,8 +47,30 @@ func (l *library) Cluster() adapter.Cluster {
 	return l.nodes
 }
 
+// Master returns the address of the master that the Sentinels have named, and "" for
+// other clients. rueidis leaves a call alone that waits for a connection to the
+// former one.
+func (l *library) Master() string {
+	if l.client.Mode() != rueidis.ClientModeSentinel {
+		return ""
+	}
+	nodes := l.client.Nodes()
+	if len(nodes) != 1 { // the client reads from replicas
+		return ""
+	}
+	for addr := range nodes {
+		return addr
+	}
+	return ""
+}
+
 // One sends one command, which a cluster client routes by itself.
 func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Result {
+	if l.nodes != nil {
+		if results, ok := l.nodes.detour(ctx, []redishold.Call{*call}); ok {
+			return results[0]
+		}
+	}
 	r := result(ctx, l.client.Do(undated{ctx}, l.eval(call)))
 	l.notice(ctx, r.Err)
 	return r
@@ -87,6 +112,11 @@ func (l *library) commands() *[]rueidis.Completed {
 // Pipeline sends calls together. A cluster client routes each command by itself,
 // and sends again those that were redirected, and only those.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	if l.nodes != nil {
+		if results, ok := l.nodes.detour(ctx, calls); ok {
+			return results
+		}
+	}
 	return l.run(ctx, l.client.DoMulti, calls, false)
 }
 

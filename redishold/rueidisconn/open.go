@@ -37,7 +37,9 @@ type Options struct {
 	// TLS is not its business: the handshake is done on what it returns.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	DialTimeout time.Duration // for a connection and, again, for its handshake; default 2s, and 1s for Sentinels
+	// DialTimeout is for a connection and, again, for its handshake; default 2s. With
+	// Sentinels the default is 1.5s for the server, and 1s for each Sentinel.
+	DialTimeout time.Duration
 
 	// PingTimeout is how long the server may leave a PING unanswered before its
 	// connection counts as dead and is replaced; default 1.5s. A PING is sent
@@ -61,6 +63,12 @@ const (
 	// A master that was demoted says nothing, and the message of the Sentinels that
 	// tells of it can be missed.
 	askSentinelsEvery = 2 * time.Second
+
+	dialTimeout = 2 * time.Second
+
+	// While rueidis waits for an old master that does not answer, it hears of no new
+	// one. A packet that was lost is sent again after a second.
+	watchedDialTimeout = 1500 * time.Millisecond
 
 	// rueidis asks one Sentinel after the other where the master is. One of a lost
 	// machine must not keep it from the next for long.
@@ -133,7 +141,11 @@ func (o Options) apply(t *target) {
 	option.Password = cmp.Or(o.Password, option.Password)
 	option.ClientName = cmp.Or(o.ClientName, option.ClientName, "holdfast")
 	sentinelDial := cmp.Or(o.DialTimeout, option.Dialer.Timeout, sentinelDialTimeout)
-	option.Dialer.Timeout = cmp.Or(o.DialTimeout, option.Dialer.Timeout, 2*time.Second)
+	usual := dialTimeout
+	if t.deployment == sentinelsSet {
+		usual = watchedDialTimeout
+	}
+	option.Dialer.Timeout = cmp.Or(o.DialTimeout, option.Dialer.Timeout, usual)
 	option.Dialer.KeepAlive = pingAfter // also how long rueidis waits before it sends a PING
 	option.ConnWriteTimeout = cmp.Or(o.PingTimeout, option.ConnWriteTimeout, 1500*time.Millisecond)
 	option.RingScaleEachConn = ringScale
@@ -147,7 +159,6 @@ func (o Options) apply(t *target) {
 	option.ClusterOption.MaxMovedRedirections = maxRedirections
 	option.ClusterOption.ShardsRefreshInterval = askClusterEvery
 	t.transport.connect = o.Dial
-	option.DialCtxFn = t.transport.dial
 	if t.deployment == sentinelsSet {
 		s := &option.Sentinel
 		s.Username = cmp.Or(o.SentinelUsername, s.Username)
@@ -155,7 +166,9 @@ func (o Options) apply(t *target) {
 		s.ClientName, s.Dialer, s.TLSConfig = option.ClientName, option.Dialer, option.TLSConfig
 		s.Dialer.Timeout = sentinelDial
 		s.TopologyRefreshInterval = askSentinelsEvery
+		t.transport.silences = newSilences()
 	}
+	option.DialCtxFn = t.transport.dial // a copy of the transport as it is now
 }
 
 type opened struct {

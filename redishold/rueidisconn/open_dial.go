@@ -13,6 +13,8 @@ type transport struct {
 	network string
 	named   string                                                            // the host of a URL that names one: certificates may be for it
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the net.Dialer
+
+	silences *silences // nil unless the servers are Sentinels and what they name
 }
 
 // dialError marks an error as one of making a connection, TLS included.
@@ -27,8 +29,24 @@ func (e *dialError) Unwrap() error { return e.cause }
 // dial makes a connection for rueidis, which makes one for all who wait for it,
 // with the context of the first; the others must not fail with it.
 func (t transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-	return t.make(context.WithoutCancel(ctx), addr, d, config)
+	if t.silences == nil {
+		return t.make(context.WithoutCancel(ctx), addr, d, config)
+	}
+	if err := t.silences.check(addr); err != nil {
+		return nil, &dialError{err}
+	}
+	conn, err := t.make(context.WithoutCancel(ctx), addr, d, config)
+	switch {
+	case err == nil:
+		return t.silences.listen(conn, addr), nil
+	case errors.Is(err, errSilent):
+		t.silences.note(addr)
+	}
+	return nil, err
 }
+
+// errSilent says that a connection was not made in time.
+var errSilent = errors.New("no connection within")
 
 // make makes a connection, with TLS on top if config says so.
 func (t transport) make(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -42,8 +60,8 @@ func (t transport) make(ctx context.Context, addr string, d *net.Dialer, config 
 	if err == nil && config != nil {
 		conn, err = handshake(ctx, conn, t.forServer(config, addr))
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("dial %s: no connection within %v", addr, d.Timeout) // which is not the end of a caller's context
+	if errors.Is(err, context.DeadlineExceeded) || timedOut(err) {
+		err = fmt.Errorf("dial %s: %w %v", addr, errSilent, d.Timeout) // which is not the end of a caller's context
 	}
 	if err != nil {
 		return nil, &dialError{err}

@@ -74,7 +74,7 @@ func TestSentinelDialTimeout(t *testing.T) {
 		o             Options
 		sentinel, all time.Duration
 	}{
-		{"redis+sentinel://h/m", Options{}, time.Second, 2 * time.Second},
+		{"redis+sentinel://h/m", Options{}, time.Second, 1500 * time.Millisecond},
 		{"redis+sentinel://h/m?dial_timeout=3s", Options{}, 3 * time.Second, 3 * time.Second},
 		{"redis+sentinel://h/m?dial_timeout=3s", Options{DialTimeout: 4 * time.Second}, 4 * time.Second, 4 * time.Second},
 	} {

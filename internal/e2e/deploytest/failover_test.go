@@ -16,9 +16,9 @@ import (
 )
 
 // How much later than the deployment itself locks may work again after a
-// fail-over. A client may be asking the old master for its role just then: of one
-// that hangs it gives up the question after 1.5 s, and it asks again for each of
-// the three Sentinels that has not heard of the new master yet.
+// fail-over. rueidis may be connecting to the old master just then. One that hangs it
+// tries twice, for a second each, then asks a Sentinel that may be lost for another
+// second, and again the old master if the next Sentinel has not heard of the new one.
 const (
 	graceAfterFailOver = 2 * time.Second
 	graceAfterFreeze   = 5 * time.Second

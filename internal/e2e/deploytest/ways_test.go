@@ -54,6 +54,7 @@ func byRueidis(_ context.Context, p place) (redishold.Conn, func(), error) {
 	}
 	option.ClusterOption.ShardsRefreshInterval = time.Second
 	if p.topology == redistest.Sentinel {
+		option.Dialer.Timeout = time.Second
 		option.Sentinel.MasterSet = redistest.MasterName
 		option.Sentinel.TopologyRefreshInterval = 2 * time.Second
 		option.Sentinel.Dialer = net.Dialer{Timeout: time.Second, KeepAlive: 500 * time.Millisecond}

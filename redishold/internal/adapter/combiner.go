@@ -38,6 +38,7 @@ type Combiner struct {
 	sender  Sender
 	lead    func()    // run, made once: a leader costs no allocation
 	wake    func()    // ring, likewise
+	doubt   func()    // called after calls without an answer; nil for nothing
 	rides   sync.Pool // of *ride
 	parties sync.Pool // of *party
 
@@ -46,6 +47,7 @@ type Combiner struct {
 	collecting bool    // a leader is about to take from the queue
 	riding     int     // calls that were taken and have no answer yet
 	away       *party  // the first of their parties; a doubly linked list
+	departed   uint64  // how many parties there were
 	alarm      alarm
 }
 
@@ -156,6 +158,9 @@ func (c *Combiner) seats() int {
 // stay in p, to be sent as source; nothing was executed of them. If none stays,
 // arrive reports whether p's leader is to gather the next ones.
 func (c *Combiner) arrive(p *party) (lead bool) {
+	if c.doubt != nil && doubtful(p.results[0].Err) {
+		c.doubt()
+	}
 	c.mu.Lock()
 	c.riding -= len(p.rides)
 	stay := p.rides[:0]

@@ -51,5 +51,33 @@ func (c *Combiner) ring() {
 		look(p.rides)
 	}
 	c.mu.Unlock()
+	if len(late) > 0 && c.doubt != nil {
+		c.doubt()
+	}
 	wake(late)
+}
+
+// departures returns how many parties have departed so far.
+func (c *Combiner) departures() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.departed
+}
+
+// giveUp ends the calls of the first n parties that have no answer: they may have
+// gone to a server that was replaced.
+func (c *Combiner) giveUp(n uint64) {
+	var given []*ride
+	c.mu.Lock()
+	for p := c.away; p != nil; p = p.next {
+		for _, r := range p.rides {
+			if p.number <= n && !r.over {
+				r.over, r.late = true, true
+				r.result.Err = r.abandon(errDeposed)
+				given = append(given, r)
+			}
+		}
+	}
+	c.mu.Unlock()
+	wake(given)
 }

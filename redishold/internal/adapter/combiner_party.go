@@ -20,6 +20,7 @@ type party struct {
 
 	// Guarded by the Combiner's mutex.
 	prev, next *party
+	number     uint64        // among all departures
 	waiting    int           // callers
 	ended      bool          // none is left
 	done       chan struct{} // nil until somebody asks for it
@@ -40,6 +41,8 @@ func (p *party) prepare() {
 
 // enter puts the party into the Combiner's list. The mutex is held.
 func (p *party) enter() {
+	p.combiner.departed++
+	p.number = p.combiner.departed
 	p.next = p.combiner.away
 	if p.next != nil {
 		p.next.prev = p

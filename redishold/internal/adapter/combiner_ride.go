@@ -47,7 +47,11 @@ func (r *ride) wait() redishold.Result {
 	select {
 	case <-r.done:
 	case <-r.end:
+		doubt := r.combiner.doubt
 		if err := r.leave(); err != nil {
+			if doubt != nil {
+				doubt()
+			}
 			return redishold.Result{Err: err}
 		}
 		<-r.done // an answer is worth more than an end; it is here, or will be at once

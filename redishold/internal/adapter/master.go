@@ -15,10 +15,16 @@ var errDeposed = errors.New("the node did not answer, and is not the master of t
 // slot that moved answers with a redirect, and the client follows it.
 const redirectGrace = 100 * time.Millisecond
 
+// masters is what atMaster needs of a Cluster.
+type masters interface {
+	Homes(ctx context.Context, calls []redishold.Call) []string
+	Changed() <-chan struct{}
+}
+
 // atMaster is Guard for calls with one home. It also gives them up when another node
 // is found to be their master, after redirectGrace: the former one may be gone without
 // a word, and the time that a call has to answer is better spent at the new one.
-func atMaster[T any](ctx context.Context, cluster Cluster, calls []redishold.Call, run func() T) (T, error) {
+func atMaster[T any](ctx context.Context, cluster masters, calls []redishold.Call, run func() T) (T, error) {
 	var changed <-chan struct{}
 	if cluster != nil {
 		changed = cluster.Changed()

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -11,6 +12,7 @@ import (
 type Runner struct {
 	client   Client
 	combiner *Combiner // nil for a cluster
+	servers  *servers  // nil where calls always go to the same server, and for a cluster
 }
 
 // NewRunner returns a Runner over c.
@@ -18,6 +20,9 @@ func NewRunner(c Client) *Runner {
 	r := &Runner{client: c}
 	if c.Cluster() == nil {
 		r.combiner = NewCombiner(c)
+		if r.servers = newServers(c, r.combiner); r.servers != nil {
+			r.combiner.doubt = r.servers.Doubt
+		}
 	}
 	return r
 }
@@ -27,7 +32,7 @@ func (r *Runner) Do(ctx context.Context, calls []redishold.Call) []redishold.Res
 	if len(calls) == 1 && r.combines(&calls[0]) {
 		return []redishold.Result{r.combiner.DoOne(ctx, &calls[0])}
 	}
-	return Do(ctx, r.client, calls)
+	return r.run(ctx, calls)
 }
 
 // DoOne runs a call as redishold.Single says.
@@ -35,7 +40,7 @@ func (r *Runner) DoOne(ctx context.Context, call *redishold.Call) redishold.Resu
 	if r.combines(call) {
 		return r.combiner.DoOne(ctx, call)
 	}
-	return Do(ctx, r.client, []redishold.Call{*call})[0]
+	return r.run(ctx, []redishold.Call{*call})[0]
 }
 
 // Begin runs a call as redishold.Beginner says.
@@ -44,8 +49,24 @@ func (r *Runner) Begin(ctx context.Context, call *redishold.Call) (finish func()
 		return r.combiner.Begin(ctx, call)
 	}
 	calls, answer := []redishold.Call{*call}, make(chan redishold.Result, 1)
-	go func() { answer <- Do(ctx, r.client, calls)[0] }()
+	go func() { answer <- r.run(ctx, calls)[0] }()
 	return func() redishold.Result { return <-answer }
+}
+
+// run runs calls that are not combined. Those to a server that is replaced meanwhile
+// end.
+func (r *Runner) run(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	if r.servers == nil || len(calls) == 0 {
+		return Do(ctx, r.client, calls)
+	}
+	results, err := atMaster(ctx, r.servers, calls, func() []redishold.Result { return Do(ctx, r.client, calls) })
+	if err != nil {
+		results = Fail(len(calls), err)
+	}
+	if slices.ContainsFunc(results, func(r redishold.Result) bool { return doubtful(r.Err) }) {
+		r.servers.Doubt()
+	}
+	return results
 }
 
 // Refused returns a finish for a call that failed before it was begun.
