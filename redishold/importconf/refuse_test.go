@@ -86,7 +86,7 @@ func TestSpringRefuses(t *testing.T) {
 		"no Sentinels":         {"a.properties", "spring.redis.sentinel.master=m\n", "line 1: spring.redis.sentinel.master: sentinel.nodes is missing"},
 		"no master":            {"a.properties", "spring.redis.sentinel.nodes=a:1\n", "sentinel.master is missing"},
 		"node without port":    {"a.properties", "spring.redis.cluster.nodes=a:1,b\n", "no port"},
-		"no node":              {"a.yaml", "spring.redis.cluster.nodes: []\n", "names no node"},
+		"no node":              {"a.yaml", "spring.redis.cluster.nodes: []\n", "line 1: spring.redis.cluster.nodes: no address"},
 		"url and nodes":        {"a.properties", "spring.redis.url=redis://:hunter2@h:1\nspring.redis.cluster.nodes=a:1\n", "line 1: spring.redis.url"},
 		"bad url":              {"a.properties", "spring.redis.url=redis://:hunter2/@h:1\n", "%2F"},
 		"bad database in url":  {"a.properties", "spring.redis.url=redis://:hunter2@h:1/x\n", "number of a database"},
@@ -108,11 +108,11 @@ func TestSpringRefuses(t *testing.T) {
 		"encrypted key":        {"a.properties", "spring.data.redis.ssl.bundle=c\nspring.ssl.bundle.pem.c.keystore.private-key-password=hunter2\n", "line 2: spring.ssl.bundle.pem.c.keystore.private-key-password: an encrypted key"},
 		"key alone":            {"a.properties", "spring.data.redis.ssl.bundle=c\nspring.ssl.bundle.pem.c.keystore.private-key=k.pem\n", "keystore.certificate"},
 		"inline certificate":   {"a.yaml", "spring.data.redis.ssl.bundle: c\nspring.ssl.bundle.pem.c.truststore.certificate: |\n  -----BEGIN CERTIFICATE-----\n", "into a file"},
-		"another file":         {"a.properties", "spring.redis.redisson.file=classpath:redisson.yaml\n", "line 1: spring.redis.redisson.file: the settings are in the file"},
-		"config as mapping":    {"a.yaml", "spring.redis.redisson.config:\n  singleServerConfig: {address: 'redis://h:1'}\n", "config: |"},
-		"bad config":           {"a.yaml", "spring.redis.redisson.config: |\n  singleServerConfig:\n    password: hunter2\n", "line 1: spring.redis.redisson.config: in its text, line 1: singleServerConfig: no address"},
+		"another file":         {"a.properties", "spring.redis.redisson.file=classpath:redisson.yaml\n", "line 1: spring.redis.redisson.file: this is Redisson's"},
+		"config as mapping":    {"a.yaml", "spring.redis.redisson.config:\n  singleServerConfig: {address: 'redis://h:1'}\n", "line 2: spring.redis.redisson.config.singleServerConfig.address: this is Redisson's"},
+		"bad config":           {"a.yaml", "spring.redis.redisson.config: |\n  singleServerConfig:\n    password: hunter2\n", "line 1: spring.redis.redisson.config: this is Redisson's"},
 		"list with a gap":      {"a.properties", "spring.redis.cluster.nodes[1]=a:1\n", "numbered from 0"},
-		"list twice":           {"a.properties", "spring.redis.cluster.nodes=a:1\nspring.redis.cluster.nodes[0]=a:1\n", "as a whole"},
+		"list twice":           {"a.properties", "spring.redis.cluster.nodes=a:1\nspring.redis.cluster.nodes[0]=a:1\n", "line 2: spring.redis.cluster.nodes[0]: it is given in line 1 already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := importconf.Spring([]byte(c.text), c.file, nil)
