@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // entry is one key of a file, with what it is set to.
@@ -16,11 +18,12 @@ type entry struct {
 	key    string // as people read it, with what it stands in
 	name   string // as the tables have it
 	line   int
-	values []string // one, unless it is a list; none if it is set to nothing
-	odd    bool     // it is neither a value nor a list of values
-	class  string   // the Java class of the value
-	doubt  string   // why Java may read another text, and what to do
-	parts  int      // how many values have keys of their own, which end with an index
+	node   *yaml.Node // the value, in YAML; never an alias
+	values []string   // one, unless it is a list; none if it is set to nothing
+	odd    bool       // it is neither a value nor a list of values
+	class  string     // the Java class of the value
+	doubt  string     // why Java may read another text, and what to do
+	parts  int        // how many values have keys of their own, which end with an index
 }
 
 // row is a line of a table: keys, separated by spaces, and what becomes of them: a
@@ -117,24 +120,24 @@ func (r *reader) set(e entry, to any) {
 		r.fault(e, "%s", to)
 	case unless:
 		if e.class == to.value || slices.Equal(e.values, []string{to.value}) {
-			r.ignore(e, string(to.note), false)
+			r.set(e, to.note)
 		} else {
-			r.ignore(e, string(to.warning), true)
+			r.set(e, to.warning)
 		}
 	default:
 		before, twice := r.from[to]
-		if twice && before.name == e.name { // of Redisson, whose section goes before the top of the file
+		switch whole, ok := to.(*entry); {
+		case twice && before.name == e.name: // of Redisson, whose section goes before the top of the file
 			r.ignore(e, fmt.Sprintf("line %d says it for the servers", before.line), false)
 			return
-		} else if twice {
+		case twice:
 			r.fault(e, "line %d has %s already; keep one of them", before.line, before.key)
-		}
-		r.from[to] = e
-		if whole, ok := to.(*entry); ok {
+		case ok:
 			*whole = e
-		} else if e.odd || len(e.values) > 0 {
+		case e.odd || len(e.values) > 0:
 			r.value(e, r.text(e), to)
 		}
+		r.from[to] = e
 	}
 }
 

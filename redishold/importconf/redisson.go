@@ -79,27 +79,23 @@ func (r *reader) sections(text string) (section entry, given []entry) {
 	switch {
 	case r.err != nil:
 		return section, nil
+	case len(roots) > 1:
+		r.fault(entry{line: roots[1].Line}, "a second document begins; Redisson reads one")
 	case len(roots) == 0:
 		r.fault(entry{}, "the file is empty")
 		return section, nil
-	case len(roots) > 1:
-		r.fault(entry{line: roots[1].Line}, "a second document begins; Redisson reads one")
 	}
 	var within []entry
-	for _, p := range r.pairs(roots[0], "") {
+	for _, e := range r.pairs(roots[0], "") {
 		switch {
-		case empty(p.value):
-		case !slices.Contains(strings.Fields(allServers), p.name):
-			given = append(given, p.entry)
+		case empty(e.node):
+		case !slices.Contains(strings.Fields(allServers), e.name):
+			given = append(given, e)
 		case section.line != 0:
-			r.fault(p.entry, "line %d has %s already; a client has one of them", section.line, section.key)
+			r.fault(e, "line %d has %s already; a client has one of them", section.line, section.key)
 		default:
-			section = p.entry
-			for _, p := range r.pairs(p.value, p.key+".") {
-				if !empty(p.value) {
-					within = append(within, p.entry)
-				}
-			}
+			section = e
+			within = slices.DeleteFunc(r.pairs(e.node, e.key+"."), func(e entry) bool { return empty(e.node) })
 		}
 	}
 	if section.line == 0 {

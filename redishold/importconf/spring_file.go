@@ -63,26 +63,26 @@ func (r *reader) flatYAML(file []byte) []document {
 
 // flatten makes dotted keys of mappings in mappings.
 func (r *reader) flatten(d document, n *yaml.Node, in string, depth int) {
-	for _, p := range r.pairs(n, in) {
+	for _, e := range r.pairs(n, in) {
 		if len(d) > maxKeys || depth > maxDepth {
-			r.fault(p.entry, "there are too many keys, or too many in each other")
+			r.fault(e, "there are too many keys, or too many in each other")
 		}
 		if r.err != nil {
 			return
 		}
-		full := in + p.name
-		p.key, p.name = shown(full), canonical(full)
-		isMapping := p.value.Kind == yaml.MappingNode
+		full := in + e.name
+		e.key, e.name = shown(full), canonical(full)
+		isMapping, login := e.node.Kind == yaml.MappingNode, strings.HasSuffix(e.name, "password") || strings.HasSuffix(e.name, "username")
+		if login && e.node.Style == 0 && retyped(e.node.Value) {
+			e.doubt = "Spring makes something else of this word; put it in quotes"
+		}
 		switch {
-		case isMapping && r.oneValue(p.name): // it may be a password that begins with a brace
-			r.fault(p.entry, "one value is expected here; put it in quotes")
-		case isMapping && len(p.value.Content) > 0:
-			r.flatten(d, p.value, full+".", depth+1)
-		case p.name != "" && len(p.name) < 1000:
-			if login := strings.HasSuffix(p.name, "password") || strings.HasSuffix(p.name, "username"); login && p.value.Style == 0 && retyped(p.value.Value) {
-				p.doubt = "Spring makes something else of this word; put it in quotes"
-			}
-			r.add(d, p.entry)
+		case isMapping && r.oneValue(e.name): // it may be a password that begins with a brace
+			r.fault(e, "one value is expected here; put it in quotes")
+		case isMapping && len(e.node.Content) > 0:
+			r.flatten(d, e.node, full+".", depth+1)
+		case e.name != "" && len(e.name) < 1000:
+			r.add(d, e)
 		}
 	}
 }

@@ -43,15 +43,9 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// pair is a key of a mapping and its value.
-type pair struct {
-	entry
-	value *yaml.Node // never an alias
-}
-
 // pairs returns what a mapping holds. A key that is there twice is an error: which
 // one counts depends on the library that reads the file.
-func (r *reader) pairs(n *yaml.Node, in string) (found []pair) {
+func (r *reader) pairs(n *yaml.Node, in string) (found []entry) {
 	if n.Kind != yaml.MappingNode {
 		r.fault(entry{line: n.Line}, "%skeys with values are expected here", in)
 		return nil
@@ -59,7 +53,7 @@ func (r *reader) pairs(n *yaml.Node, in string) (found []pair) {
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := target(n.Content[i]), target(n.Content[i+1])
-		e := entry{key: in + shown(key.Value), name: key.Value, line: key.Line}
+		e := entry{key: in + shown(key.Value), name: key.Value, line: key.Line, node: value}
 		switch first, twice := seen[key.Value]; {
 		case key.Kind != yaml.ScalarNode:
 			r.fault(entry{line: key.Line}, "%sa key is no word", in)
@@ -70,7 +64,7 @@ func (r *reader) pairs(n *yaml.Node, in string) (found []pair) {
 		}
 		seen[key.Value] = key.Line
 		e.take(value)
-		found = append(found, pair{e, value})
+		found = append(found, e)
 	}
 	return found
 }
