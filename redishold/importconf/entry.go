@@ -210,7 +210,11 @@ func (r *reader) list(e entry) []string {
 	case e.doubt != "":
 		r.fault(e, "%s", e.doubt)
 	case len(e.values) == 1 && !strings.Contains(e.values[0], "@"):
-		return strings.FieldsFunc(strings.Join(strings.Fields(e.values[0]), ""), func(c rune) bool { return c == ',' })
+		parts := strings.Split(e.values[0], ",")
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+		return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	}
 	return e.values
 }

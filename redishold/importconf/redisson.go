@@ -142,29 +142,16 @@ func (r *reader) redissonTLS() {
 	r.protocol()
 	mode, given := r.from[&r.verifyMode]
 	older, had := r.from[&r.identify]
-	switch strings.ToUpper(r.verifyMode) {
-	case "", "STRICT":
-		if !given && !r.identify {
-			t.verifyNothing()
-		}
-	case "CA_ONLY":
+	switch word := strings.ToUpper(r.verifyMode); {
+	case word == "NONE" && t.CACert == "", !given && !r.identify && t.CACert == "":
+		t.Verify = VerifyNothing
+	case word == "NONE", word == "CA_ONLY", !given && !r.identify: // Redisson, too, looks at a truststore in any case
 		t.Verify = VerifyAuthority
-	case "NONE":
-		t.verifyNothing()
-	default:
+	case word != "" && word != "STRICT":
 		r.fault(mode, "STRICT, CA_ONLY or NONE is expected here")
 	}
 	if given && had {
 		r.ignore(older, "sslVerificationMode says it", false)
-	}
-}
-
-// verifyNothing leaves the name of the server out. A truststore is looked at in any
-// case, in Redisson too.
-func (t *TLS) verifyNothing() {
-	t.Verify = VerifyNothing
-	if t.CACert != "" {
-		t.Verify = VerifyAuthority
 	}
 }
 

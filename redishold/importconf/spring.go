@@ -189,10 +189,11 @@ func (r *reader) parseURL(text string) (address, error) {
 // get lost.
 func (r *reader) springTLS(rows []row) {
 	by, t := r.from[&r.bundle], &r.s.TLS
-	if r.bundle != "" && !t.Enabled {
+	switch {
+	case r.bundle == "":
+		return
+	case !t.Enabled:
 		r.ignore(by, "TLS is not enabled", false)
-	}
-	if r.bundle == "" || !t.Enabled {
 		return
 	}
 	found := false
@@ -219,15 +220,9 @@ func (r *reader) springTLS(rows []row) {
 // springTime reads 3000, which are milliseconds, 3s and PT3S.
 func springTime(text string) (time.Duration, bool) {
 	text = strings.ToLower(text)
-	rest, iso := strings.CutPrefix(text, "pt")
-	switch {
-	case iso:
-		text = rest
-	case regexp.MustCompile(`^[-+]?\d+$`).MatchString(text):
+	if regexp.MustCompile(`^[-+]?\d+$`).MatchString(text) {
 		return milliseconds(text)
-	case !regexp.MustCompile(`^[-+]?\d+(ns|us|ms|s|m|h)$`).MatchString(text):
-		return 0, false
 	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil && !(iso && strings.ContainsAny(text, "uµn"))
+	d, err := time.ParseDuration(strings.TrimPrefix(text, "pt"))
+	return d, err == nil && regexp.MustCompile(`^([-+]?\d+(ns|us|ms|s|m|h)|pt[^uµn]*)$`).MatchString(text)
 }
