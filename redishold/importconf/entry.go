@@ -67,6 +67,7 @@ type reader struct {
 	addrs, url                    entry
 	host                          string // of Spring, as is port
 	port                          int
+	lettuce, jedis                bool // whether they have a pool
 	encrypt, identify             bool
 	bundle, storeType, verifyMode string
 	ca, cert, private, protocols  entry

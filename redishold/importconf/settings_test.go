@@ -114,6 +114,17 @@ func TestSpringTimes(t *testing.T) {
 	}
 }
 
+// TestPoolThatIsOff: what is said of its size does not count, and is listed.
+func TestPoolThatIsOff(t *testing.T) {
+	const size = "spring.redis.jedis.pool.max-active=3\n"
+	for enabled, want := range map[string]int{"": 3, "spring.redis.jedis.pool.enabled=true\n": 3, "spring.redis.jedis.pool.enabled=false\n": 0, "spring.redis.lettuce.pool.enabled=false\n": 3} {
+		s, err := importconf.Spring([]byte(size+enabled), "a.properties", nil)
+		if err != nil || s.Pool.Size != want || len(s.Ignored) != (3-want)/3 {
+			t.Errorf("%s: got %+v and %v, want the size %d", enabled, s, err, want)
+		}
+	}
+}
+
 // TestURLs looks at addresses that the files in testdata do not have.
 func TestURLs(t *testing.T) {
 	for text, want := range map[string]string{
@@ -142,6 +153,7 @@ func TestURLs(t *testing.T) {
 		"spring.data.redis.host=new\nspring.redis.host=old":                              "redis://new:6379",
 		"spring.data.redis.host=a\n#---\nspring.data.redis.host=b":                       "redis://b:6379",
 		"spring.redis.cluster.nodes=[::1]:1,h:2":                                         "redis+cluster://[::1]:1,h:2",
+		"spring.data.redis.host=h\nspring.data.redis.ssl.bundle=":                        "rediss://h:6379",
 		"spring.redis.cluster.nodes=g:1,h:2\nspring.redis.ssl=true":                      "rediss+cluster://g:1,h:2",
 	} {
 		s, err := importconf.Spring([]byte("spring.redis.clientName=x\n"+text), "a.properties", nil)

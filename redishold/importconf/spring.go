@@ -74,15 +74,30 @@ func (r *reader) spring(documents []document) {
 			r.ignore(e, "other files are not read: what they say of Redis is not here", true)
 		case strings.HasPrefix(e.name, "spring.redis.redisson."):
 			r.fault(e, "this is Redisson's: read the file that it names, or its text in a file of its own, as one of Redisson")
+		case ours && r.poolOff(prefix, name):
+			r.ignore(e, "the pool is not enabled", false)
 		case ours:
 			r.springKey(e, name, rows)
 		case ofRedis(e.name):
 			r.ignore(e, "keys that begin with spring.data.redis are there too, and Spring Boot 3 reads those only", true)
 		}
 	}
-	r.s.TLS.Enabled = r.encrypt || r.bundle != "" && len(r.from[&r.encrypt].values) == 0
+	_, bundled := r.from[&r.bundle] // an empty one, too, switches TLS on
+	r.s.TLS.Enabled = r.encrypt || bundled && len(r.from[&r.encrypt].values) == 0
 	r.springServers(prefix)
 	r.springTLS(rows)
+}
+
+// poolOff reports whether a key is of a pool that is switched off.
+func (r *reader) poolOff(prefix, name string) bool {
+	client, key, ofPool := strings.Cut(name, ".pool.")
+	e := r.keys[prefix+client+".pool.enabled"]
+	if !ofPool || key == "enabled" || len(e.values) == 0 {
+		return false
+	}
+	on := true
+	r.value(e, r.text(r.expand(e, &on)), &on)
+	return !on
 }
 
 // merge adds each document to those before it, whose keys it overrides. One that is

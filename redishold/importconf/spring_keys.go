@@ -23,7 +23,8 @@ func (r *reader) springRows() []row {
 		{"", "lettuce.pool.maxidle jedis.pool.maxidle", size{&s.Pool.MaxIdle}},
 		{"", "lettuce.pool.minidle jedis.pool.minidle", size{&s.Pool.MinIdle}},
 		{"", "lettuce.pool.maxwait jedis.pool.maxwait", limit{&s.Pool.Wait, "waiting for ever cannot be done here; the default stands"}},
-		{"", "lettuce.pool.enabled jedis.pool.enabled", unless{"true", "the pool is what its sizes say", "the sizes of the pool count all the same; remove them for the default"}},
+		{"", "lettuce.pool.enabled", &r.lettuce}, // see poolOff
+		{"", "jedis.pool.enabled", &r.jedis},
 		{"", "ssl ssl.enabled", &r.encrypt},
 		{"", "ssl.bundle", &r.bundle},
 		{"", "bundle.truststore.certificate", &r.ca},
