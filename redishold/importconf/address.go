@@ -1,6 +1,7 @@
 package importconf
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -12,74 +13,73 @@ import (
 
 // address is a server of a configuration.
 type address struct {
-	from     entry
-	encrypts bool // its scheme asks for TLS
-	hostport string
-	path     string // of a unix socket
-
-	hasUser        bool
+	encrypts       bool   // its scheme asks for TLS
+	hostport       string // or the path of a unix socket, which begins with a slash
 	user, password string
-
-	rest string // what stands behind host and port
+	rest           string // what stands behind host and port
 }
 
-// parseAddress takes an address apart. Its errors do not quote it.
-func parseAddress(text string, bare bool, decode func(string) (string, error)) (address, error) {
-	var a address
+// parseAddress takes an address apart. In Spring's a single word before the host is
+// a password, and the port may be missing. Errors do not quote the address.
+func parseAddress(text string, spring bool) (a address, err error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	switch {
-	case !found && strings.HasPrefix(text, "//"): // of Redisson 2
+	case !found && strings.HasPrefix(text, "//") && !spring: // of Redisson 2
 		rest = text[2:]
-	case !found && bare:
-		rest = text
 	case !found:
 		return a, errors.New("an address begins with redis://, or with rediss:// for TLS")
 	case scheme == "redis+uds" || scheme == "valkey+uds":
-		return socketAddress(rest)
+		if !strings.HasPrefix(rest, "/") || strings.ContainsFunc(rest, unprintable) {
+			return a, errors.New("the path of a socket is absolute, as in redis+uds:///run/redis.sock")
+		}
+		return address{hostport: rest}, nil
 	case scheme == "rediss" || scheme == "valkeys":
 		a.encrypts = true
 	case scheme != "redis" && scheme != "valkey":
 		return a, errors.New("an address begins with redis://, rediss://, valkey://, valkeys://, redis+uds:// or valkey+uds://")
 	}
-	authority := rest
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority, a.rest = rest[:end], rest[end:]
+		rest, a.rest = rest[:end], rest[end:]
 	}
-	if strings.Contains(a.rest, "@") || strings.Count(authority, "@") > 1 {
+	if strings.Contains(a.rest, "@") || strings.Count(rest, "@") > 1 {
 		return a, errors.New("a /, ?, #, @ or % in a user name or password must be written as %2F, %3F, %23, %40 or %25")
 	}
-	if at := strings.IndexByte(authority, '@'); at >= 0 {
-		if err := a.userinfo(authority[:at], decode); err != nil {
+	if at := strings.IndexByte(rest, '@'); at >= 0 {
+		if err := a.userinfo(rest[:at], spring); err != nil {
 			return a, err
 		}
-		authority = authority[at+1:]
+		rest = rest[at+1:]
 	}
-	var err error
-	a.hostport, err = hostport(authority)
+	if spring && rest != "" && strings.LastIndexByte(rest, ':') <= strings.LastIndexByte(rest, ']') {
+		rest += ":6379"
+	}
+	if !spring && a.rest != "" && a.rest != "/" {
+		return a, errors.New("an address ends with its port; the database has a key of its own")
+	}
+	a.hostport, err = hostport(rest)
 	return a, err
 }
 
-func (a *address) userinfo(text string, decode func(string) (string, error)) error {
+func (a *address) userinfo(text string, spring bool) error {
 	user, password, found := strings.Cut(text, ":")
-	if !found {
+	switch {
+	case !found && !spring:
 		return errors.New("there is a user or a password before the host, and versions differ on which: write :password@ or user:password@")
+	case !found:
+		user, password = "", user
 	}
-	var err error
-	if a.user, err = decode(user); err == nil {
-		a.password, err = decode(password)
-	}
-	if err != nil {
+	var err, err2 error
+	a.user, err = url.PathUnescape(user)
+	a.password, err2 = url.PathUnescape(password)
+	// Redisson 3.17 takes a password as it stands, 3.45 decodes it as in a form,
+	// where + is a space.
+	if err != nil || err2 != nil || !spring && strings.Contains(text, "+") {
 		return errors.New("a % or + in a user name or password must be written as %25 or %2B; a key of its own takes it as it is")
 	}
-	a.hasUser = true
-	return nil
-}
-
-func socketAddress(path string) (address, error) {
-	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, unprintable) {
-		return address{}, errors.New("the path of a socket is absolute, as in redis+uds:///run/redis.sock")
+	if encrypted(a.password) {
+		return errors.New("its password is encrypted, and what decrypts it in Java is not here")
 	}
-	return address{path: path}, nil
+	return nil
 }
 
 // hostport completes and checks a host with its port. As with Redisson, an IPv6
@@ -99,7 +99,7 @@ func hostport(text string) (string, error) {
 		}
 		return net.JoinHostPort(trimmed, port), nil
 	}
-	if host == "" || strings.ContainsFunc(host, func(r rune) bool { return unprintable(r) || strings.ContainsRune(`[]@,/\?#%"'<>^{}|`+"`", r) }) {
+	if host == "" || strings.ContainsFunc(host, unprintable) || strings.ContainsAny(host, `[]@,/\?#%"'<>^{}|`+"`") {
 		return "", errors.New("the host is none")
 	}
 	return host + ":" + port, nil
@@ -107,77 +107,80 @@ func hostport(text string) (string, error) {
 
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }
 
-// decodeRedisson refuses what Redisson's versions take differently: 3.17 takes a
-// password as it stands, 3.45 decodes it as in a form, where + is a space.
-func decodeRedisson(text string) (string, error) {
-	if strings.Contains(text, "+") {
-		return "", errors.New("ambiguous")
+// servers fills in the servers that e names, and who may log in according to their
+// addresses. What is missing is missing in section.
+func (r *reader) servers(kind Deployment, e, section entry, parse func(string) (address, error)) {
+	s, texts := &r.s, r.list(e)
+	switch {
+	case len(texts) == 0:
+		r.fault(section, "no address is given")
+	case len(texts) > 1 && kind == Single:
+		r.fault(e, "one address is expected here; several servers are those of Sentinels, of a cluster, or replicated ones")
+	case kind == Sentinel && s.MasterName == "":
+		r.fault(section, "masterName, of Spring sentinel.master is missing: the name by which the Sentinels know the master")
 	}
-	return url.PathUnescape(text)
-}
-
-// locate fills in where the servers are. All addresses are of one kind.
-func (s *Settings) locate(d Deployment, servers []address) error {
-	s.Deployment = d
-	for _, a := range servers {
+	encrypts, user, password := false, &s.Username, &s.Password
+	if kind == Sentinel {
+		user, password = &s.SentinelUsername, &s.SentinelPassword
+	}
+	for i, text := range texts {
+		a, err := parse(text)
 		switch {
-		case a.encrypts != servers[0].encrypts:
-			return a.from.fault("some addresses ask for TLS and others do not")
-		case a.path != "" && (len(servers) > 1 || d != Single):
-			return a.from.fault("a unix socket is one server, and stands alone")
+		case err != nil:
+			r.fault(e, "%v", err)
+		case i > 0 && a.encrypts != encrypts:
+			r.fault(e, "some addresses ask for TLS and others do not")
+		case strings.HasPrefix(a.hostport, "/") && (len(texts) > 1 || kind != Single):
+			r.fault(e, "a unix socket is one server, and stands alone")
+		case differ(*password, a.password) || differ(*user, a.user):
+			r.fault(e, "the user or the password before the host is not that of another address or key; keep one of them")
 		}
-		s.Addrs = append(s.Addrs, a.hostport+a.path)
+		*user, *password = cmp.Or(a.user, *user), cmp.Or(a.password, *password)
+		s.Addrs = append(s.Addrs, a.hostport)
+		encrypts = a.encrypts
 	}
-	s.TLS.Enabled = s.TLS.Enabled || servers[0].encrypts
-	if d == Replicated && len(servers) == 1 {
+	s.TLS.Enabled, s.Deployment = s.TLS.Enabled || encrypts, kind
+	if kind == Replicated && len(texts) == 1 {
 		s.Deployment = Single // the address of the master, then
 	}
-	s.makeURL()
-	return nil
+	if r.err == nil {
+		s.makeURL()
+	}
 }
+
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 func (s *Settings) makeURL() {
 	u := url.URL{Scheme: "redis", Host: strings.Join(s.Addrs, ",")}
 	if s.TLS.Enabled {
 		u.Scheme = "rediss"
 	}
-	database := ""
 	if s.Database != 0 {
-		database = "/" + strconv.Itoa(s.Database)
+		u.Path = "/" + strconv.Itoa(s.Database)
 	}
 	switch s.Deployment {
-	case Sentinel:
-		u.Scheme += "+sentinel"
-		if simple(s.MasterName) {
-			u.Path = "/" + s.MasterName + database
-		} else {
-			u.Path, u.RawQuery = "/"+strings.TrimPrefix(database, "/"), url.Values{"master": {s.MasterName}}.Encode()
-		}
-	case Cluster:
-		u.Scheme += "+cluster"
-		u.Path = database
 	case Replicated:
-		for _, addr := range s.Addrs {
-			u.Host, u.Path = addr, database
+		for _, u.Host = range s.Addrs {
 			s.Nodes = append(s.Nodes, u.String())
 		}
 		return
+	case Cluster:
+		u.Scheme += "+cluster"
+	case Sentinel:
+		u.Scheme += "+sentinel"
+		// In the path, a number would be a database.
+		if _, err := strconv.Atoi(s.MasterName); err != nil && !strings.ContainsAny(s.MasterName, "/?#%@") {
+			u.Path = "/" + s.MasterName + u.Path
+		} else {
+			u.Path, u.RawQuery = cmp.Or(u.Path, "/"), url.Values{"master": {s.MasterName}}.Encode()
+		}
 	case Single:
 		if strings.HasPrefix(s.Addrs[0], "/") {
 			u = url.URL{Scheme: "unix", Path: s.Addrs[0]}
 			if s.Database != 0 {
 				u.RawQuery = "db=" + strconv.Itoa(s.Database)
 			}
-		} else {
-			u.Path = database
 		}
 	}
 	s.URL = u.String()
-}
-
-// simple reports whether the name of a master can stand in a path, where a number
-// would be a database.
-func simple(name string) bool {
-	_, err := strconv.Atoi(name)
-	return err != nil && !strings.ContainsAny(name, "/?#%@") && name != ""
 }

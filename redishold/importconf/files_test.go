@@ -126,12 +126,6 @@ func files() map[string]file {
 			},
 			"spring.ssl.bundle.pem.cache-certs.reload-on-update",
 		},
-		"spring/redisson.yaml": {
-			importconf.Settings{
-				URL: "redis://127.0.0.1:6379", Deployment: single, Addrs: []string{"127.0.0.1:6379"}, Password: "s3cret", TTL: 15 * time.Second,
-			},
-			"!spring.config.import spring.redis.host spring.redis.redisson.config: singleServerConfig.loadBalancer !spring.redis.redisson.config: thread",
-		},
 	}
 }
 

@@ -1,13 +1,13 @@
 package importconf
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
+	"time"
 )
 
 // Redisson reads a configuration of Redisson 3 or 4, as Config.fromYAML does, or
@@ -20,56 +20,46 @@ import (
 // a key twice, a placeholder that is not set, a value that is none for its key, or
 // certificates in a form that cannot be read here.
 func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, error) {
-	s, err := redisson(string(file), env)
-	if err != nil {
-		return nil, fmt.Errorf("configuration of Redisson: %w", err)
+	r := newReader(env, milliseconds)
+	text, unset := r.fillIn(string(file))
+	section, given := r.sections(text)
+	isTLS := func(e entry) bool { return strings.HasPrefix(strings.ToLower(e.name), "ssl") }
+	rows := r.redissonRows()
+	for _, tls := range []bool{false, true} {
+		for _, e := range given {
+			if slices.ContainsFunc(unset, func(u string) bool { return strings.Contains(strings.Join(e.values, " "), u) }) {
+				e.doubt = "a placeholder is not set and has no default"
+			}
+			if isTLS(e) == tls {
+				r.redissonKey(e, rows, tls)
+			}
+		}
+		if !tls {
+			kind := map[string]Deployment{"sentinelServersConfig": Sentinel, "clusterServersConfig": Cluster, "replicatedServersConfig": Replicated}[section.name]
+			r.servers(cmp.Or(kind, Single), r.addrs, section, func(text string) (address, error) { return parseAddress(text, false) })
+		}
 	}
-	return s.finish(), nil
-}
-
-func redisson(text string, env func(string) (string, bool)) (*Settings, error) {
-	text, unset, err := fillIn(text, env)
-	if err != nil {
-		return nil, err
-	}
-	roots, err := documents([]byte(text))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(roots) == 0:
-		return nil, errors.New("the file is empty")
-	case len(roots) > 1:
-		return nil, fmt.Errorf("line %d: a second document begins; Redisson reads one", roots[1].Line)
-	}
-	r := redissonReader{given: make(given), unset: unset}
-	if err := r.read(roots[0]); err != nil {
-		return nil, err
-	}
-	if err := r.build(); err != nil {
-		return nil, err
-	}
-	return &r.settings, nil
+	r.redissonTLS()
+	return r.result("Redisson")
 }
 
 // fillIn replaces placeholders as Redisson does. Those that are not set stay, and
 // are returned: in a comment they do not matter.
-func fillIn(text string, env func(string) (string, bool)) (filled string, unset []string, err error) {
+func (r *reader) fillIn(text string) (filled string, unset []string) {
 	placeholder := regexp.MustCompile(`\$\{([\w.]+)(:-.+?)?\}`)
 	filled = placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		parts := placeholder.FindStringSubmatch(found)
 		value := strings.TrimPrefix(parts[2], ":-")
 		ok := value != "" && !strings.Contains(value, ":-") // which Redisson takes for no default
-		if env != nil {
-			if own, set := env(parts[1]); set {
-				value, ok = own, true
-			}
+		if own, set := r.env(parts[1]); set {
+			value, ok = own, true
 		}
 		switch {
 		case !ok:
 			unset = append(unset, found)
 			return found
 		case strings.ContainsAny(value, "\r\n"):
-			err = fmt.Errorf("the value of %s has a line break", shown(parts[1]))
+			r.fault(entry{}, "the value of %s has a line break", shown(parts[1]))
 		}
 		return value
 	})
@@ -79,98 +69,105 @@ func fillIn(text string, env func(string) (string, bool)) (filled string, unset 
 			unset = append(unset, found)
 		}
 	}
-	return filled, unset, err
+	return filled, unset
 }
 
-type redissonReader struct {
-	settings Settings
-	given    given
-	unset    []string // placeholders without a value
-	section  string   // the key of the servers' configuration
-	servedBy entry    // the same
-}
-
-// read sorts the keys: those of use, those that are not, and those that do not
-// exist.
-func (r *redissonReader) read(root *yaml.Node) error {
-	top, err := pairs(target(root), "")
-	if err != nil {
-		return err
+// sections returns the entry of the servers' configuration, and the keys within it
+// and beside it.
+func (r *reader) sections(text string) (section entry, given []entry) {
+	roots := r.documents([]byte(text))
+	switch {
+	case r.err != nil:
+		return section, nil
+	case len(roots) > 1:
+		r.fault(entry{line: roots[1].Line}, "a second document begins; Redisson reads one")
+	case len(roots) == 0:
+		r.fault(entry{}, "the file is empty")
+		return section, nil
 	}
-	var servers pair
-	for _, p := range top {
+	var within []entry
+	for _, e := range r.pairs(roots[0], "") {
 		switch {
-		case empty(p.value):
-		case !slices.Contains(sections(), p.key):
-			if err := r.sort(p, ""); err != nil {
-				return err
-			}
-		case r.section != "":
-			return fmt.Errorf("line %d: %s: line %d has %s already; a client has one of them", p.line, p.key, servers.line, servers.key)
+		case empty(e.node):
+		case !slices.Contains(strings.Fields(allServers), e.name):
+			given = append(given, e)
+		case section.line != 0:
+			r.fault(e, "line %d has %s already; a client has one of them", section.line, section.key)
 		default:
-			r.section, servers = p.key, p
-			r.servedBy = p.entryOf("")
+			section = e
+			within = slices.DeleteFunc(r.pairs(e.node, e.key+"."), func(e entry) bool { return empty(e.node) })
 		}
 	}
-	if r.section == "" {
-		return fmt.Errorf("no servers are configured: one of %s is expected", strings.Join(sections(), ", "))
+	if section.line == 0 {
+		r.fault(entry{}, "no servers are configured: one of %s is expected", strings.ReplaceAll(allServers, " ", ", "))
 	}
-	in := r.section + "."
-	within, err := pairs(servers.value, in)
-	if err != nil {
-		return err
-	}
-	for _, p := range within {
-		if !empty(p.value) {
-			if err := r.sort(p, in); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return section, append(within, given...)
 }
 
-func (r *redissonReader) sort(p pair, in string) error {
-	e := p.entryOf(in)
-	section := strings.TrimSuffix(in, ".")
-	if redissonUses(section, p.key) {
-		for _, value := range e.values {
-			if slices.ContainsFunc(r.unset, func(u string) bool { return strings.Contains(value, u) }) {
-				return e.fault("a placeholder is not set and has no default")
-			}
-		}
-		if outer, twice := r.given[p.key]; twice {
-			r.ignore(outer.ignored("line " + fmt.Sprint(e.line) + " says it for the servers"))
-		}
-		r.given[p.key] = e
-		return nil
+// redissonKey looks e up in the table of Redisson's keys.
+func (r *reader) redissonKey(e entry, rows []row, isTLS bool) {
+	section, _, inSection := strings.Cut(e.key, ".")
+	if !inSection {
+		section = atTop
 	}
-	why, serious := redissonIgnores(section, p)
-	if why == "" {
-		if strings.HasPrefix(strings.ToLower(p.key), "ssl") {
-			return e.fault("there is no such key here in Redisson 3.17 to 4.7; nothing that begins with ssl is passed over")
+	why := "there is no such key here in Redisson 3.17 to 4.7: misspelt?"
+	for _, row := range rows {
+		in := strings.Fields(row.in)
+		switch {
+		case !row.has(e.name):
+		case slices.Contains(in, section) && isTLS && !r.s.TLS.Enabled:
+			r.ignore(e, "no address asks for TLS; rediss:// would", false)
+			return
+		case slices.Contains(in, section):
+			r.set(e, row.to)
+			return
+		case in[0] == atTop:
+			why = "it belongs to the top of the file"
+		default:
+			why = "it belongs into a configuration of servers, such as " + in[0]
 		}
-		why, serious = misplaced(section, p.key), true
 	}
-	i := e.ignored(why)
-	i.Serious = serious
-	r.ignore(i)
-	return nil
+	if isTLS {
+		r.fault(e, "there is no such key here in Redisson 3.17 to 4.7; nothing that begins with ssl is passed over")
+	}
+	r.ignore(e, why, true)
 }
 
-func (r *redissonReader) ignore(i Ignored) { r.settings.Ignored = append(r.settings.Ignored, i) }
+// redissonTLS takes over certificates and what is verified. None of it may get lost.
+func (r *reader) redissonTLS() {
+	t := &r.s.TLS
+	t.CACert, t.Cert = r.keystore(r.ca, "make a PEM file of it with keytool -list -rfc"),
+		r.keystore(r.cert, "make a PEM file with certificate and key of it, with keytool -importkeystore -deststoretype PKCS12 and openssl pkcs12 -nodes")
+	t.Key = t.Cert
+	r.protocol()
+	mode, given := r.from[&r.verifyMode]
+	older, had := r.from[&r.identify]
+	switch word := strings.ToUpper(r.verifyMode); {
+	case word == "NONE" && t.CACert == "", !given && !r.identify && t.CACert == "":
+		t.Verify = VerifyNothing
+	case word == "NONE", word == "CA_ONLY", !given && !r.identify: // Redisson, too, looks at a truststore in any case
+		t.Verify = VerifyAuthority
+	case word != "" && word != "STRICT":
+		r.fault(mode, "STRICT, CA_ONLY or NONE is expected here")
+	}
+	if given && had {
+		r.ignore(older, "sslVerificationMode says it", false)
+	}
+}
 
-// className returns the Java class that a value is of, or "".
-func className(n *yaml.Node) string {
-	if class := strings.TrimLeft(n.Tag, "!"); strings.Contains(class, ".") {
-		return class
+// keystore returns the PEM file that e names. The keystores of Java cannot be read
+// here.
+func (r *reader) keystore(e entry, remedy string) string {
+	file := r.pemFile(e)
+	isPEM := slices.Contains([]string{".pem", ".crt", ".cer"}, strings.ToLower(path.Ext(file)))
+	if file != "" && !strings.EqualFold(r.storeType, "PEM") && (r.storeType != "" || !isPEM) {
+		r.fault(e, "Java's keystores cannot be read here; %s, and name that, without sslKeystoreType", remedy)
 	}
-	if n.Kind == yaml.MappingNode { // JSON: {"class": "…"}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if key := n.Content[i].Value; key == "class" || key == "@class" {
-				return target(n.Content[i+1]).Value
-			}
-		}
-	}
-	return ""
+	return file
+}
+
+// milliseconds reads times as Redisson has them.
+func milliseconds(text string) (time.Duration, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return time.Duration(max(n, -1)) * time.Millisecond, err == nil && n <= int64(time.Hour/time.Millisecond)*24*366
 }

@@ -1,6 +1,7 @@
 package importconf
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -83,24 +84,23 @@ func (i Ignored) String() string { return fmt.Sprintf("line %d: %s: %s", i.Line,
 
 // String describes s without passwords.
 func (s Settings) String() string {
-	var b strings.Builder
-	b.WriteString(s.where())
+	text := cmp.Or(s.URL, strings.Join(s.Nodes, " or "))
 	if s.Username != "" {
-		fmt.Fprintf(&b, " as %q", s.Username)
+		text += fmt.Sprintf(" as %q", s.Username)
 	}
 	if s.Password != "" {
-		b.WriteString(" with a password")
+		text += " with a password"
 	}
 	if s.SentinelPassword != "" {
-		b.WriteString(" and one for the Sentinels")
+		text += " and one for the Sentinels"
 	}
 	if s.TTL > 0 {
-		fmt.Fprintf(&b, ", TTL %v", s.TTL)
+		text += fmt.Sprintf(", TTL %v", s.TTL)
 	}
 	if n := len(s.Ignored); n > 0 {
-		fmt.Fprintf(&b, ", keys ignored: %d", n)
+		text += fmt.Sprintf(", keys ignored: %d", n)
 	}
-	return b.String()
+	return text
 }
 
 // GoString returns the same as String, so that %#v shows no password either.
@@ -109,19 +109,9 @@ func (s Settings) GoString() string { return s.String() }
 // LogValue returns what a log may show of s: no passwords.
 func (s Settings) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.String("url", s.where()),
-		slog.String("deployment", string(s.Deployment)),
-		slog.String("username", s.Username),
-		slog.Bool("password", s.Password != ""),
+		slog.String("url", cmp.Or(s.URL, strings.Join(s.Nodes, " or "))), slog.String("deployment", string(s.Deployment)),
+		slog.String("username", s.Username), slog.Bool("password", s.Password != ""),
 		slog.Bool("sentinel_password", s.SentinelPassword != ""),
-		slog.Duration("ttl", s.TTL),
-		slog.Int("ignored", len(s.Ignored)),
+		slog.Duration("ttl", s.TTL), slog.Int("ignored", len(s.Ignored)),
 	)
-}
-
-func (s Settings) where() string {
-	if s.Deployment == Replicated {
-		return strings.Join(s.Nodes, " or ")
-	}
-	return s.URL
 }

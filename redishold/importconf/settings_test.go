@@ -94,8 +94,8 @@ func TestSpringPlaceholders(t *testing.T) {
 
 func TestSpringTimes(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"6000": 6 * time.Second, "6000ms": 6 * time.Second, "2s": 2 * time.Second, "1M": time.Minute, "1h": time.Hour, "1d": 24 * time.Hour,
-		"500us": 500 * time.Microsecond, "PT2S": 2 * time.Second, "pt1m2.5s": 62500 * time.Millisecond, "P1DT1H": 25 * time.Hour,
+		"6000": 6 * time.Second, "6000ms": 6 * time.Second, "2s": 2 * time.Second, "1M": time.Minute, "1h": time.Hour,
+		"500us": 500 * time.Microsecond, "PT2S": 2 * time.Second, "pt1m2.5s": 62500 * time.Millisecond,
 		"0": 0, "-1ms": 0, "-1": 0, "PT0S": 0,
 	} {
 		s, err := importconf.Spring([]byte("spring.redis.timeout: "+text+"\n"), "application.yaml", nil)
@@ -107,9 +107,20 @@ func TestSpringTimes(t *testing.T) {
 			t.Errorf("%s: got ignored %v", text, s.Ignored)
 		}
 	}
-	for _, text := range []string{"2w", "s", "1.5s", "P", "PT", "P1Y", "999999999999999999", "400d", "PT1us"} {
+	for _, text := range []string{"2w", "s", "1.5s", "P", "PT", "P1Y", "999999999999999999", "1d", "P1DT1H", "PT1us"} {
 		if s, err := importconf.Spring([]byte("spring.redis.timeout: "+text+"\n"), "application.yaml", nil); err == nil {
 			t.Errorf("%s: got %v, want an error", text, s.Timeout)
+		}
+	}
+}
+
+// TestPoolThatIsOff: what is said of its size does not count, and is listed.
+func TestPoolThatIsOff(t *testing.T) {
+	const size = "spring.redis.jedis.pool.max-active=3\n"
+	for enabled, want := range map[string]int{"": 3, "spring.redis.jedis.pool.enabled=true\n": 3, "spring.redis.jedis.pool.enabled=false\n": 0, "spring.redis.lettuce.pool.enabled=false\n": 3} {
+		s, err := importconf.Spring([]byte(size+enabled), "a.properties", nil)
+		if err != nil || s.Pool.Size != want || len(s.Ignored) != (3-want)/3 {
+			t.Errorf("%s: got %+v and %v, want the size %d", enabled, s, err, want)
 		}
 	}
 }
@@ -142,6 +153,8 @@ func TestURLs(t *testing.T) {
 		"spring.data.redis.host=new\nspring.redis.host=old":                              "redis://new:6379",
 		"spring.data.redis.host=a\n#---\nspring.data.redis.host=b":                       "redis://b:6379",
 		"spring.redis.cluster.nodes=[::1]:1,h:2":                                         "redis+cluster://[::1]:1,h:2",
+		"spring.data.redis.host=h\nspring.data.redis.ssl.bundle=":                        "rediss://h:6379",
+		"spring.redis.cluster.nodes=g:1,h:2\nspring.redis.ssl=true":                      "rediss+cluster://g:1,h:2",
 	} {
 		s, err := importconf.Spring([]byte("spring.redis.clientName=x\n"+text), "a.properties", nil)
 		if err != nil || s.URL != want {

@@ -1,6 +1,7 @@
 package importconf
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -36,7 +37,7 @@ func (s *Settings) TLSConfig(read func(name string) ([]byte, error)) (*tls.Confi
 	if !t.Enabled {
 		return nil, nil
 	}
-	config := &tls.Config{MinVersion: max(t.MinVersion, tls.VersionTLS12)}
+	config := &tls.Config{MinVersion: max(t.MinVersion, tls.VersionTLS12), InsecureSkipVerify: t.Verify != VerifyAll} //nolint:gosec // the file says so
 	if t.CACert != "" {
 		text, err := read(t.CACert)
 		if err != nil {
@@ -48,39 +49,23 @@ func (s *Settings) TLSConfig(read func(name string) ([]byte, error)) (*tls.Confi
 		}
 	}
 	if t.Cert != "" {
-		pair, err := t.pair(read)
-		if err != nil {
+		cert, err := read(t.Cert)
+		key, err2 := read(t.Key)
+		if err := cmp.Or(err, err2); err != nil {
 			return nil, fmt.Errorf("own certificate: %w", err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("own certificate: %s, %s: %w", t.Cert, t.Key, err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	switch t.Verify {
-	case VerifyNothing:
-		config.InsecureSkipVerify = true
-	case VerifyAuthority:
+	if t.Verify == VerifyAuthority {
 		// crypto/tls has no such mode: it is told to verify nothing, and what it
 		// would have verified apart from the name is done here.
-		config.InsecureSkipVerify = true
 		config.VerifyConnection = func(state tls.ConnectionState) error { return signedBy(config.RootCAs, state) }
-	case VerifyAll:
 	}
 	return config, nil
-}
-
-func (t TLS) pair(read func(string) ([]byte, error)) (tls.Certificate, error) {
-	cert, err := read(t.Cert)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	key, err := read(t.Key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("%s, %s: %w", t.Cert, t.Key, err)
-	}
-	return pair, nil
 }
 
 // signedBy verifies the certificates of a server for any name; roots is nil for
@@ -97,47 +82,37 @@ func signedBy(roots *x509.CertPool, state tls.ConnectionState) error {
 	return err
 }
 
-// protocols takes over which versions of TLS are allowed. Nothing older than 1.2
-// is ever spoken.
-func (t *TLS) protocols(e entry) error {
-	names, err := e.list()
-	if err != nil {
-		return err
-	}
-	switch {
+// protocol takes over which versions of TLS are allowed. Nothing older than 1.2 is
+// ever spoken.
+func (r *reader) protocol() {
+	switch names := r.list(r.protocols); {
 	case len(names) == 0:
 	case slices.Contains(names, "TLSv1.2"):
-		t.MinVersion = tls.VersionTLS12
+		r.s.TLS.MinVersion = tls.VersionTLS12
 	case slices.Contains(names, "TLSv1.3"):
-		t.MinVersion = tls.VersionTLS13
+		r.s.TLS.MinVersion = tls.VersionTLS13
 	default:
-		return e.fault("neither TLSv1.2 nor TLSv1.3 is in it; older ones are not spoken here")
+		r.fault(r.protocols, "neither TLSv1.2 nor TLSv1.3 is in it; older ones are not spoken here")
 	}
-	return nil
 }
 
-// pemFile returns the file that a value names, which may be a URL.
-func pemFile(e entry) (string, error) {
-	text, err := e.text()
-	if err != nil || text == "" {
-		return "", err
-	}
+// pemFile returns the file that e names, perhaps with a URL.
+func (r *reader) pemFile(e entry) string {
+	text := r.text(e)
 	name, isURL := strings.CutPrefix(text, "file:")
-	if isURL && strings.HasPrefix(name, "//") {
-		name = strings.TrimPrefix(name, "//")
+	if rest, slashes := strings.CutPrefix(name, "//"); isURL && slashes {
+		name = rest
 		if !strings.HasPrefix(name, "/") {
-			return "", e.fault("a file: URL has three slashes before an absolute path")
+			r.fault(e, "a file: URL has three slashes before an absolute path")
 		}
 	}
 	switch {
 	case strings.HasPrefix(text, "classpath:"):
-		return "", e.fault("the class path of a Java program cannot be read here; name a file")
+		r.fault(e, "the class path of a Java program cannot be read here; name a file")
 	case strings.Contains(text, "-----BEGIN"):
-		return "", e.fault("it holds the certificate or the key itself; put that into a file and name it here")
-	case strings.HasPrefix(text, "base64:") || strings.Contains(name, "://"):
-		return "", e.fault("only files can be read here; name one")
-	case name == "":
-		return "", e.fault("the name of a file is expected here")
+		r.fault(e, "it holds the certificate or the key itself; put that into a file and name it here")
+	case strings.HasPrefix(text, "base64:") || strings.Contains(name, "://") || isURL && name == "":
+		r.fault(e, "only files can be read here; name one")
 	}
-	return name, nil
+	return name
 }

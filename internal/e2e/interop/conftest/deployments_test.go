@@ -76,7 +76,6 @@ func files(d *redistest.Deployment) []file {
 			{"application.properties", fmt.Sprintf("spring.redis.host=%s\nspring.redis.port=%s\nspring.redis.username=app\nspring.redis.password=${REDIS_PASSWORD}\nspring.redis.database=3\n"+
 				"spring.redis.timeout=2s\nspring.redis.jedis.pool.max-active=2\nspring.redis.jedis.pool.max-wait=500ms\n", host, port)},
 			{"application.yaml", fmt.Sprintf("spring:\n  data:\n    redis:\n      url: redis://app:p%%40ss:w%%2Frd%%20%%231@%s/3\n      database: 3\n      connectTimeout: PT2S\n", seeds[0])},
-			{"redisson-in-spring.yaml", ""},
 		}
 	}
 }
@@ -89,19 +88,10 @@ func TestEveryDeployment(t *testing.T) {
 				d.Servers()[0].Do("ACL", "SETUSER", "app", "on", ">"+password, "~*", "&*", "+@all")
 			}
 			for _, f := range files(d) {
-				if f.text == "" {
-					f = inSpring(d)
-				}
 				t.Run(f.name, func(t *testing.T) { lockWith(t, d.Bind(t), f) })
 			}
 		})
 	}
-}
-
-// inSpring is a configuration of Redisson within one of Spring.
-func inSpring(d *redistest.Deployment) file {
-	return file{"application.yml", fmt.Sprintf("spring:\n  redis:\n    redisson:\n      config: |\n        singleServerConfig:\n"+
-		"          address: redis://%s\n          password: \"${REDIS_PASSWORD}\"\n        lockWatchdogTimeout: 9000\n", d.Seeds()[0])}
 }
 
 // lockWith takes and releases a lock in every way, and looks for it on the server.
