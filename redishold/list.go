@@ -21,21 +21,22 @@ const (
 
 // listScripts are the scripts that look, and change nothing.
 type listScripts struct {
-	scan, masters, clients, look, plain, keys *Script
-	marks, waits                              *Script
-	tell, wakeFair                            *Script
+	scan, masters, clients, look, plain, timestamp *Script
+	keys, marks, waits                             *Script
+	tell, wakeFair                                 *Script
 }
 
 func loadListScripts() listScripts {
 	return listScripts{
-		scan:    loadScript("list_scan"),
-		masters: loadScript("list_masters"),
-		clients: loadScript("list_clients"),
-		look:    loadScript("list_look"),
-		plain:   loadScript("list_plain"),
-		keys:    loadScript("list_keys"),
-		marks:   loadScript("list_marks"),
-		waits:   loadScript("list_waits"),
+		scan:      loadScript("list_scan"),
+		masters:   loadScript("list_masters"),
+		clients:   loadScript("list_clients"),
+		look:      loadScript("list_look"),
+		plain:     loadScript("list_plain"),
+		timestamp: loadScript("list_timestamp"),
+		keys:      loadScript("list_keys"),
+		marks:     loadScript("list_marks"),
+		waits:     loadScript("list_waits"),
 
 		tell:     loadScript("tell"),
 		wakeFair: loadScript("fair_wake"),
@@ -159,16 +160,16 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	for i, result := range l.do(ctx, calls...) {
 		failed = cmp.Or(failed, l.fill(records, asked[i], calls[i].Script, result))
 	}
-	if l.options.Protocol == Timestamp {
-		failed = cmp.Or(failed, l.readTimes(ctx, records))
-	}
 	return records, failed
 }
 
 // lookCall returns a call that looks at no name yet.
 func (l *lister) lookCall() Call {
-	if l.own != nil {
+	switch l.options.Protocol {
+	case Plain:
 		return Call{Script: l.scripts.plain, Args: []string{strconv.Itoa(listValue), l.info.listening()}}
+	case Timestamp:
+		return Call{Script: l.scripts.timestamp, Args: []string{strconv.Itoa(listValue), l.info.listening()}}
 	}
 	return Call{Script: l.scripts.look, Args: []string{strconv.Itoa(listShown), l.info.listening()}}
 }
@@ -177,6 +178,9 @@ func (l *lister) lookCall() Call {
 func (l *lister) addName(c *Call, p place) {
 	if l.own != nil {
 		c.Keys, c.Args = append(c.Keys, p.lock), append(c.Args, p.channel)
+		if l.options.Protocol == Timestamp {
+			c.Keys = append(c.Keys, l.layout.record(p))
+		}
 		return
 	}
 	queue, deadlines, alive := fairKeys(l.layout, p)

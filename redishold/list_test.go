@@ -22,6 +22,25 @@ func looked(thread int) []any {
 	return []any{"hash", ints(30_000), fields, ints(1), []any{ints(0)}, ints(0), ints(-1)}
 }
 
+// looksAt returns the call with which b looks at the lock at p.
+func looksAt(b *Backend, p place) Call {
+	l := &lister{Backend: b, scripts: b.lists.load()}
+	c := l.lookCall()
+	l.addName(&c, p)
+	return c
+}
+
+// holdersOf returns who holds name, as people are shown it.
+func holdersOf(ctx context.Context, b *Backend, name string) (holders []admin.Holder, err error) {
+	records, err := b.Get(ctx, name)
+	for _, r := range records {
+		for _, h := range r.Holds {
+			holders = append(holders, h.Holder)
+		}
+	}
+	return holders, err
+}
+
 // answering answers scripts by their names, and others by default.
 func answering(answers map[string]func(Call) Result) func(Call) Result {
 	return func(c Call) Result {

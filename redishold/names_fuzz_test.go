@@ -110,7 +110,7 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 			add("release", f.release(room{}, p, c, nil))
 			add("abandon", f.abandon(p, c, nil, minMark))
 			add("explain", b.explainCall(p, c))
-			add("inspect", b.inspectCall(p))
+			add("look", looksAt(b, p))
 			channels[spot{form, "channel", 0}] = f.channel(p, c)
 		}
 		form++

@@ -288,8 +288,6 @@ func permitsOut(ids ...string) []any {
 func TestPermitsHaveNames(t *testing.T) {
 	mine, java, stranger := permitID(testUUID+":5"), "0123456789abcdef", permitID("00000000-0000-4000-8000-000000000001:7")
 	conn := &fakeConn{answer: registered(map[string]func(Call) Result{
-		"inspect":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
-		"semaphore_inspect": func(Call) Result { return Result{Value: []any{ints(1), permitsOut(mine, java, stranger)}} },
 		"list_look": func(Call) Result {
 			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(3), ints(0), permitsOut(mine, java, stranger), ints(0), ints(0)}}}
 		},
@@ -299,9 +297,6 @@ func TestPermitsHaveNames(t *testing.T) {
 		{Owner: testUUID + ":5", Note: "nightly", Holds: 1, Remaining: 5 * time.Second},
 		{Owner: hex.EncodeToString([]byte(java)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
 		{Owner: hex.EncodeToString([]byte(stranger)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
-	}
-	if got, err := b.Inspect(t.Context(), "pool"); err != nil || !slices.Equal(got, want) {
-		t.Errorf("Inspect: got %+v and error %v, want %+v", got, err, want)
 	}
 	records, err := b.Get(t.Context(), "pool")
 	if err != nil || len(records[0].Holds) != 3 {
@@ -318,11 +313,12 @@ func TestPermitsHaveNames(t *testing.T) {
 // What is not registered costs no more than the name.
 func TestPermitsWithoutAnAnswer(t *testing.T) {
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"inspect":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
-		"semaphore_inspect": func(Call) Result { return Result{Value: []any{ints(1), permitsOut(permitID(testUUID + ":5"))}} },
-		"semaphore_whose":   func(Call) Result { return Result{Err: errors.New("reset")} },
+		"list_look": func(Call) Result {
+			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(1), ints(0), permitsOut(permitID(testUUID + ":5")), ints(0), ints(0)}}}
+		},
+		"semaphore_whose": func(Call) Result { return Result{Err: errors.New("reset")} },
 	})}
-	holders, err := New(conn, nil).Inspect(t.Context(), "pool")
+	holders, err := holdersOf(t.Context(), New(conn, nil), "pool")
 	if err != nil || len(holders) != 1 || holders[0].Owner != testStem+"000000000005" || holders[0].Note != "a permit" {
 		t.Errorf("got %+v and error %v, want a permit without a name", holders, err)
 	}

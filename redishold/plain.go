@@ -11,7 +11,7 @@ import (
 // plainScripts are the scripts of a lock that is a string.
 type plainScripts struct {
 	acquire, renew, release, abandon *Script
-	breakHold, inspect, explain      *Script
+	breakHold, explain               *Script
 	probe                            *Script
 }
 
@@ -22,7 +22,6 @@ func loadPlainScripts(kind string) *plainScripts {
 		release:   loadScript(kind + "_release"),
 		abandon:   loadScript(kind + "_abandon"),
 		breakHold: loadScript(kind + "_break"),
-		inspect:   loadScript(kind + "_inspect"),
 		explain:   loadScript(kind + "_explain"),
 		probe:     loadScript("plain_probe"),
 	}
@@ -66,10 +65,6 @@ func (f plain) abandon(p place, c driver.Claim, publish []string, markTTL time.D
 func (f plain) channel(p place, _ driver.Claim) string { return p.channel }
 
 func (f plain) tellsAll() bool { return true }
-
-func (f plain) inspect(p place) Call {
-	return Call{Script: f.scripts.inspect, Keys: []string{p.lock}}
-}
 
 func (f plain) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
 	return Call{

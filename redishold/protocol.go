@@ -119,11 +119,11 @@ func (o *Options) check() error {
 	}
 }
 
-// ownForm is the form of a protocol that has just one, and looks at it with
-// scripts of its own. They answer as inspect.lua, break.lua and explain.lua do.
+// ownForm is the form of a protocol that has just one, and ends
+// and explains its holds with scripts of its own. They answer as break.lua and
+// explain.lua do.
 type ownForm interface {
 	form
-	inspect(p place) Call
 	breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call
 	explain(p place, c driver.Claim) Call
 }
@@ -134,14 +134,6 @@ func (b *Backend) unsupported(f prober) error {
 		return nil
 	}
 	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
-}
-
-// inspectCall is the first look at name.
-func (b *Backend) inspectCall(p place) Call {
-	if b.own != nil {
-		return b.own.inspect(p)
-	}
-	return Call{Script: b.scripts.inspect, Keys: []string{p.lock}}
 }
 
 // breakOwn is Break for a protocol other than Redisson's.

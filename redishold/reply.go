@@ -149,55 +149,6 @@ func parseExplain(value any) (explainReply, error) {
 	return explainReply{exists: exists == 1, holder: holder, mark: mark, counter: counter == 1}, nil
 }
 
-// hold is one field of a lock's hash.
-type hold struct {
-	owner string
-	count int
-}
-
-// inspectReply is what inspect.lua answers.
-type inspectReply struct {
-	otherKind bool
-	remaining time.Duration // negative if the lock never expires
-	holds     []hold
-}
-
-func parseInspect(value any) (inspectReply, error) {
-	bad := badReply("inspect", value)
-	list, _ := value.([]any)
-	if len(list) == 0 {
-		return inspectReply{}, bad
-	}
-	code, ok := list[0].(int64)
-	switch {
-	case ok && code == 0 && len(list) == 1:
-		return inspectReply{}, nil
-	case ok && code == -1 && len(list) == 1:
-		return inspectReply{otherKind: true}, nil
-	case !ok || code != 1 || len(list) != 3:
-		return inspectReply{}, bad
-	}
-	pttl, okTTL := list[1].(int64)
-	fields, okFields := list[2].([]any)
-	if !okTTL || !okFields || len(fields)%2 != 0 {
-		return inspectReply{}, bad
-	}
-	reply := inspectReply{remaining: remaining(pttl)}
-	for i := 0; i < len(fields); i += 2 {
-		owner, okOwner := fields[i].(string)
-		text, okText := fields[i+1].(string)
-		if !okOwner || !okText {
-			return inspectReply{}, bad
-		}
-		count, err := strconv.Atoi(text)
-		if err != nil {
-			return inspectReply{otherKind: true}, nil // no hold count: no lock
-		}
-		reply.holds = append(reply.holds, hold{owner: owner, count: count})
-	}
-	return reply, nil
-}
-
 // probeRefusal is a command that the server refused, and how; of a message, to which
 // channel.
 type probeRefusal struct{ command, channel, words string }

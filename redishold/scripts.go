@@ -12,7 +12,7 @@ var sources embed.FS
 // answers.
 type scripts struct {
 	acquire, renew, release, abandon *Script
-	breakHold, inspect, explain      *Script
+	breakHold, explain               *Script
 	register, client                 *Script
 	probe, replicas                  *Script
 
@@ -26,7 +26,6 @@ func loadScripts() scripts {
 		release:   loadScript("release"),
 		abandon:   loadScript("abandon"),
 		breakHold: loadScript("break"),
-		inspect:   loadScript("inspect"),
 		explain:   loadScript("explain"),
 		register:  loadScript("register"),
 		client:    loadScript("client"),

@@ -13,7 +13,7 @@ import (
 // semaphoreScripts are the scripts of semaphores with leased permits.
 type semaphoreScripts struct {
 	acquireOne, renewOne, releaseOne, abandonOne *Script
-	resize, count, inspect, breakOne, whose      *Script
+	resize, count, breakOne, whose               *Script
 	probeAll                                     *Script
 }
 
@@ -25,7 +25,6 @@ func loadSemaphoreScripts() semaphoreScripts {
 		abandonOne: loadScript("semaphore_abandon"),
 		resize:     loadScript("semaphore_resize"),
 		count:      loadScript("semaphore_count"),
-		inspect:    loadScript("semaphore_inspect"),
 		breakOne:   loadScript("semaphore_break"),
 		whose:      loadScript("semaphore_whose"),
 		probeAll:   loadScript("semaphore_probe"),

@@ -56,10 +56,6 @@ func (f timestamp) channel(p place, _ driver.Claim) string { return p.channel }
 
 func (f timestamp) tellsAll() bool { return true }
 
-func (f timestamp) inspect(p place) Call {
-	return Call{Script: f.scripts.inspect, Keys: []string{p.lock, f.layout.record(p)}}
-}
-
 func (f timestamp) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
 	return Call{
 		Script: f.scripts.breakHold,
