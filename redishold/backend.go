@@ -85,9 +85,9 @@ type Backend struct {
 	beginner Beginner // likewise
 	log      *slog.Logger
 	options  Options
-	invalid  error   // what is wrong with the options: the answer to every claim
-	own      ownForm // of a protocol other than Redisson's; nil for that
-	forms    forms   // of Redisson's
+	invalid  error  // what is wrong with the options: the answer to every claim
+	own      *plain // of a protocol other than Redisson's; nil for that
+	forms    forms  // of Redisson's
 	layout   *layout
 	scripts  scripts
 	rw       rwScripts

@@ -28,10 +28,6 @@ type counter struct {
 
 func (c counter) probe() *Script { return c.script }
 
-func (c counter) probeKeys(scratch place) []string {
-	return []string{scratch.lock, c.call(scratch, "probe")}
-}
-
 func (c counter) channel(p place, _ driver.Claim) string { return c.at(p) }
 
 // call returns the key of the mark that says that a call was done.

@@ -62,6 +62,16 @@ func (b *Backend) classify(p place, err error) error {
 	return e
 }
 
+// ungranted is the error for a user who lacks rights, before anything was written.
+func ungranted(does string, cause *ReplyError, rules ...string) *serverError {
+	return &serverError{
+		does:   does,
+		cause:  cause,
+		advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(rules, " "),
+		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
+	}
+}
+
 // classifyLogin is classify for an error that came up before the server knew what
 // it was asked for.
 func classifyLogin(err error) error {

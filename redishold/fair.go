@@ -99,8 +99,3 @@ func (f fair) channel(p place, c driver.Claim) string { return p.channel + ":" +
 func (f fair) tellsAll() bool { return false }
 
 func (f fair) probe() *Script { return f.scripts.probe }
-
-func (f fair) probeKeys(scratch place) []string {
-	queue, deadlines, alive := f.queue(scratch)
-	return []string{queue, deadlines, alive}
-}

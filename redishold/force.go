@@ -8,35 +8,44 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// breakHold is Break without a word to anybody but waiters.
+// breakHold is ForceUnlock without a word to anybody but waiters. What kind of lock
+// the name is, its scripts find out.
 func (b *Backend) breakHold(ctx context.Context, name string, h admin.Holder, why string) error {
 	info, err := b.ask(ctx)
 	if err != nil {
 		return err
 	}
-	p := b.layout.place(name)
+	p, publish := b.layout.place(name), info.publishWith()
 	// The owner notices at the latest when its lease ends.
-	ttl := strconv.FormatInt(millis(max(h.Remaining, minMark)), 10)
+	ttl := ms(max(h.Remaining, minMark))
+	var ended bool
 	if b.own != nil {
-		return b.breakOwn(ctx, p, h, why, ttl, info)
-	}
-	value, err := b.call(ctx, Call{
-		Script: b.scripts.breakHold,
-		Keys:   []string{p.lock, b.layout.mark(p, h.Owner)},
-		Args:   append([]string{h.Owner, strconv.Itoa(h.Holds), why, ttl, p.channel}, info.publishWith()...),
-	})
-	if isWrongType(err) {
-		return b.breakPermit(ctx, p, h, why, ttl, info)
-	}
-	if err != nil {
-		return b.classify(p, err)
-	}
-	ended, _, err := b.ended(b.scripts.breakHold, value)
-	if err == nil && !ended { // break.lua leaves a read-write lock alone
-		ended, err = b.breakReadWrite(ctx, p, h, why, info)
+		ended, err = b.breakWith(ctx, p, b.own.breakHold(p, h, why, ttl, publish))
+	} else {
+		ended, err = b.breakWith(ctx, p, Call{
+			Script: b.scripts.breakHold,
+			Keys:   []string{p.lock, b.layout.mark(p, h.Owner)},
+			Args:   append([]string{h.Owner, strconv.Itoa(h.Holds), why, ttl, p.channel}, publish...),
+		})
+		if isWrongType(err) {
+			f := semaphore{b.layout, &b.semaphores}
+			ended, err = b.breakWith(ctx, p, f.breakHold(p, h, why, ttl, publish))
+		} else if err == nil && !ended { // break.lua leaves a read-write lock alone
+			ended, err = b.breakWith(ctx, p, b.readWrite().breakHold(p, h, why, publish))
+		}
 	}
 	if err != nil || ended {
 		return err
 	}
 	return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
+}
+
+// breakWith makes a call that ends a hold, and reports whether it did.
+func (b *Backend) breakWith(ctx context.Context, p place, call Call) (bool, error) {
+	value, err := b.call(ctx, call)
+	if err != nil {
+		return false, b.classify(p, err)
+	}
+	ended, _, err := b.ended(call.Script, value)
+	return ended, err
 }

@@ -1,12 +1,10 @@
 package redishold
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -78,15 +76,11 @@ func (p Protocol) String() string {
 
 // newForm returns the only form that a protocol other than Redisson's has, nil
 // for Redisson's own.
-func (p Protocol) newForm(l *layout) ownForm {
-	switch p {
-	case Plain:
-		return plain{l, loadPlainScripts("plain")}
-	case Timestamp:
-		return timestamp{l, loadPlainScripts("timestamp")}
-	default:
+func (p Protocol) newForm(l *layout) *plain {
+	if p == Redisson || p > Timestamp {
 		return nil
 	}
+	return &plain{l, loadPlainScripts(p.String())}
 }
 
 // limits takes from info what the protocol and the way of waiting do not have.
@@ -119,35 +113,12 @@ func (o *Options) check() error {
 	}
 }
 
-// ownForm is the form of a protocol that has just one, and ends
-// and explains its holds with scripts of its own. They answer as break.lua and
-// explain.lua do.
-type ownForm interface {
-	form
-	breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call
-	explain(p place, c driver.Claim) Call
-}
-
 // unsupported says that the protocol has no locks of f's kind.
 func (b *Backend) unsupported(f prober) error {
 	if b.own == nil || f.probe() == b.own.probe() {
 		return nil
 	}
 	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
-}
-
-// breakOwn is Break for a protocol other than Redisson's.
-func (b *Backend) breakOwn(ctx context.Context, p place, h admin.Holder, why, markTTL string, info ServerInfo) error {
-	call := b.own.breakHold(p, h, why, markTTL, info.publishWith())
-	value, err := b.call(ctx, call)
-	if err != nil {
-		return b.classify(p, err)
-	}
-	ended, _, err := b.ended(call.Script, value)
-	if err != nil || ended {
-		return err
-	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
 }
 
 // explainCall looks up why c is gone.

@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ type readWrite struct {
 	*layout
 	*rwScripts
 
-	plain rlock // renews the write side, and brings the probe's other keys
+	plain rlock // renews the write side
 }
 
 // rwScripts are the scripts of read-write locks.
@@ -109,10 +108,6 @@ func (f readWrite) tellsAll() bool { return false }
 
 func (f readWrite) probe() *Script { return f.proof }
 
-func (f readWrite) probeKeys(scratch place) []string {
-	return append(f.plain.probeKeys(scratch), readTimeout(scratch, "probe"))
-}
-
 // writeField ends the field of a writer.
 const writeField = ":write"
 
@@ -135,15 +130,4 @@ func rwChannel(p place) string { return "redisson_rwlock:" + tagged(p.lock) }
 // readWrite returns the form of read-write locks.
 func (b *Backend) readWrite() readWrite {
 	return readWrite{b.layout, &b.rw, rlock{b.layout, &b.scripts}}
-}
-
-// breakReadWrite is Break for a read-write lock; false if it is none, or h is no
-// longer there.
-func (b *Backend) breakReadWrite(ctx context.Context, p place, h admin.Holder, why string, info ServerInfo) (bool, error) {
-	value, err := b.call(ctx, b.readWrite().breakHold(p, h, why, info.publishWith()))
-	if err != nil {
-		return false, b.classify(p, err)
-	}
-	ended, _, err := b.ended(b.rw.leave, value)
-	return ended, err
 }

@@ -2,7 +2,6 @@ package redishold
 
 import (
 	"context"
-	"crypto/rand"
 	"strconv"
 	"strings"
 	"time"
@@ -76,13 +75,6 @@ func (f semaphore) channel(p place, _ driver.Claim) string { return semaphoreCha
 func (f semaphore) tellsAll() bool { return true }
 
 func (f semaphore) probe() *Script { return f.probeAll }
-
-func (f semaphore) probeKeys(scratch place) []string {
-	return []string{
-		scratch.lock, f.permits(scratch), f.mark(scratch, "probe"),
-		scratch.counter + ":holdfast-probe:" + rand.Text(),
-	}
-}
 
 // permits is the key of the permits that are out.
 func (f semaphore) permits(p place) string {

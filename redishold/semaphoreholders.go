@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 
@@ -25,26 +24,17 @@ func anonymous(id string, left int64) admin.Hold {
 	}
 }
 
-// breakPermit is Break for a permit. An owner who is not known has no mark, and
-// only learns that it is gone.
-func (b *Backend) breakPermit(ctx context.Context, p place, h admin.Holder, why, markTTL string, info ServerInfo) error {
-	f := semaphore{b.layout, &b.semaphores}
+// breakHold ends a permit. An owner who is not known has no mark, and only learns that
+// it is gone.
+func (f semaphore) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
 	keys := []string{p.lock, f.permits(p)}
 	id, hidden := shownPermit(h.Owner)
 	if !hidden {
 		id, keys = permitID(h.Owner), append(keys, f.mark(p, h.Owner))
 	}
-	value, err := b.call(ctx, Call{
+	return Call{
 		Script: f.breakOne,
 		Keys:   keys,
-		Args:   append([]string{id, why, markTTL, semaphoreChannel(p)}, info.publishWith()...),
-	})
-	if err != nil {
-		return b.classify(p, err)
+		Args:   append([]string{id, why, markTTL, semaphoreChannel(p)}, publish...),
 	}
-	ended, _, err := b.ended(f.breakOne, value)
-	if err != nil || ended {
-		return err
-	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "that permit is gone"}
 }
