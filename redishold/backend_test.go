@@ -559,7 +559,7 @@ func TestLookAndBreak(t *testing.T) {
 		"list_look": func(Call) Result {
 			return Result{Value: look("hash", ints(-1), owner, ints(1), none, ints(0), ints(-1))}
 		},
-		"list_clients": unregistered,
+		"client": unregistered,
 	})}
 	b := New(conn, nil)
 	holders, err := holdersOf(t.Context(), b, "orders")

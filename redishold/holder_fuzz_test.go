@@ -64,8 +64,6 @@ func showHolder(t *testing.T, slots fuzzSlots, protocol Protocol, owner, record 
 			return Result{Value: []any{[]any{"string", int64(1500), owner, int64(0)}}}
 		case "timestamp":
 			return Result{Value: []any{[]any{"string", int64(1500), owner, int64(0), int64(1500)}}}
-		case "clients":
-			return Result{Value: []any{"1763768514123", record}}
 		}
 		return Result{}
 	}}

@@ -21,16 +21,15 @@ const (
 
 // listScripts are the scripts that look, and change nothing.
 type listScripts struct {
-	scan, masters, clients, look, plain, timestamp *Script
-	keys, marks, waits                             *Script
-	tell, wakeFair                                 *Script
+	scan, masters, look, plain, timestamp *Script
+	keys, marks, waits                    *Script
+	tell, wakeFair                        *Script
 }
 
 func loadListScripts() listScripts {
 	return listScripts{
 		scan:      loadScript("list_scan"),
 		masters:   loadScript("list_masters"),
-		clients:   loadScript("list_clients"),
 		look:      loadScript("list_look"),
 		plain:     loadScript("list_plain"),
 		timestamp: loadScript("list_timestamp"),
@@ -48,7 +47,6 @@ func loadListScripts() listScripts {
 type lists struct {
 	once    sync.Once
 	scripts listScripts
-	people  people
 }
 
 // load returns the scripts.
@@ -66,14 +64,13 @@ func (b *Backend) lister(ctx context.Context) (*lister, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lister{Backend: b, scripts: b.lists.load(), people: &b.lists.people, info: info}, nil
+	return &lister{Backend: b, scripts: b.lists.load(), info: info}, nil
 }
 
 // lister looks at names.
 type lister struct {
 	*Backend
 	scripts *listScripts
-	people  *people
 	info    ServerInfo
 	spent   int // how many commands the server was asked to run, about
 }

@@ -104,7 +104,7 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 					stem := strings.TrimPrefix(key, "holdfast:client:")
 					found = append(found, strings.Join([]string{stem[:8], stem[8:12], stem[12:16], stem[16:], "000000000001"}, "-"))
 				}
-				return Result{Value: found}
+				return Result{Value: append(found, "1763768514123")}
 			}}
 			b := New(conn, nil)
 			look := func() {
@@ -127,12 +127,12 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 			if cluster {
 				want = clients
 			}
-			if got := conn.count("semaphore_whose"); got != want || len(conn.sent) != 1 {
+			if got := conn.count("client"); got != want || len(conn.sent) != 1 {
 				t.Errorf("in a cluster: %v: asked with %d calls in %d trips, want %d in 1", cluster, got, len(conn.sent), want)
 			}
 			time.Sleep(nameLife)
 			look()
-			if got := conn.count("semaphore_whose"); got != 2*want {
+			if got := conn.count("client"); got != 2*want {
 				t.Errorf("in a cluster: %v: asked with %d calls after %v, want as many again", cluster, got, nameLife)
 			}
 		}
@@ -229,17 +229,12 @@ func registered(answers map[string]func(Call) Result) func(Call) Result {
 			return ""
 		}
 	}
-	all := func(c Call) Result {
+	answers["client"] = func(c Call) Result {
 		var found []any
 		for _, key := range c.Keys {
 			found = append(found, read(key))
 		}
-		return Result{Value: found}
-	}
-	answers["client"] = func(c Call) Result { return Result{Value: []any{read(c.Keys[0]), "1763768514123"}} }
-	answers["semaphore_whose"] = all
-	answers["list_clients"] = func(c Call) Result {
-		return Result{Value: append([]any{"1763768514123"}, asList(all(c).Value)...)}
+		return Result{Value: append(found, "1763768514123")}
 	}
 	return answering(answers)
 }
@@ -258,8 +253,8 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 				t.Fatalf("got %+v, want busy, held by nightly", out)
 			}
 		}
-		if who, what := conn.count("semaphore_whose"), conn.count("client"); who != 0 || what != 0 {
-			t.Errorf("asked %d times for the client and %d for what it says, want neither: the try itself says it", who, what)
+		if got := conn.count("client"); got != 0 {
+			t.Errorf("asked %d times for the client and what it says, want never: the try itself says it", got)
 		}
 		for _, other := range []string{"0123456789abcdef", "", permitID("a:1"), permitID("00000000-0000-4000-8000-000000000001:7")} {
 			id = other
@@ -270,7 +265,7 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		if got := conn.count("semaphore_whose"); got != 1 {
+		if got := conn.count("client"); got != 1 {
 			t.Errorf("asked %d times, want once: most ids of others show that they are", got)
 		}
 	})
@@ -316,7 +311,7 @@ func TestPermitsWithoutAnAnswer(t *testing.T) {
 		"list_look": func(Call) Result {
 			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(1), ints(0), permitsOut(permitID(testUUID + ":5")), ints(0), ints(0)}}}
 		},
-		"semaphore_whose": func(Call) Result { return Result{Err: errors.New("reset")} },
+		"client": func(Call) Result { return Result{Err: errors.New("reset")} },
 	})}
 	holders, err := holdersOf(t.Context(), New(conn, nil), "pool")
 	if err != nil || len(holders) != 1 || holders[0].Owner != testStem+"000000000005" || holders[0].Note != "a permit" {

@@ -103,7 +103,7 @@ func kindGood(call Call) (Result, bool) {
 		return Result{Value: int64(2)}, true
 	case name == "list_look":
 		return Result{Value: []any{looked(1)}}, true
-	case name == "list_clients":
+	case name == "client":
 		return unregistered(call), true
 	case strings.HasPrefix(name, "latch_"), strings.HasPrefix(name, "permits_"), name == "semaphore_resize":
 		return Result{Value: []any{int64(1), int64(0)}}, true

@@ -22,8 +22,7 @@ type tryReply struct {
 
 // said is what introduce.lua adds to the answer.
 type said struct {
-	text   string // the registration, "" if there is none
-	now    int64  // the server's clock
+	card
 	client string // of a permit: who is registered for it, "" if nobody is
 }
 
@@ -39,7 +38,7 @@ func cutSaid(list []any) ([]any, *said, bool) {
 		return nil, nil, false
 	}
 	now, err := strconv.ParseInt(found[1], 10, 64)
-	s := &said{text: found[0], now: now}
+	s := &said{card: card{found[0], now}}
 	if len(found) == 3 {
 		s.client = found[2]
 	}

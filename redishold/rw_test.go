@@ -145,7 +145,7 @@ func TestReadWriteLook(t *testing.T) {
 			"list_look": func(Call) Result {
 				return Result{Value: []any{[]any{"readers", ints(40), holds, ints(len(holds) / 3), ints(0), ints(-1)}}}
 			},
-			"list_clients": unregistered,
+			"client": unregistered,
 		})}
 		records, err := New(conn, nil).Get(t.Context(), "orders")
 		var holders []admin.Holder

@@ -12,7 +12,7 @@ import (
 // semaphoreScripts are the scripts of semaphores with leased permits.
 type semaphoreScripts struct {
 	acquireOne, renewOne, releaseOne, abandonOne *Script
-	resize, count, breakOne, whose               *Script
+	resize, count, breakOne                      *Script
 	probeAll                                     *Script
 }
 
@@ -25,7 +25,6 @@ func loadSemaphoreScripts() semaphoreScripts {
 		resize:     loadScript("semaphore_resize"),
 		count:      loadScript("semaphore_count"),
 		breakOne:   loadScript("semaphore_break"),
-		whose:      loadScript("semaphore_whose"),
 		probeAll:   loadScript("semaphore_probe"),
 	}
 }
