@@ -104,9 +104,8 @@ type Backend struct {
 	clients   registrar
 	stems     registrar // of clients that take permits
 	directory directory
-	lists     lists
+	forPeople peopleScripts
 	reporter  reporter
-	eventLog  eventLog
 	topics    topics
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
@@ -153,6 +152,7 @@ func New(conn Conn, opts *Options) *Backend {
 		server:    server{gate: make(chan struct{}, 1)},
 		clients:   registrar{self: describeProcess(), written: map[string]registration{}},
 		stems:     registrar{written: map[string]registration{}},
+		reporter:  reporter{waits: map[string]map[string]bool{}},
 		directory: directory{known: map[string]knownClient{}, told: map[string]time.Time{}, asked: map[string]bool{}},
 	}
 	b.single, _ = conn.(Single)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -27,17 +26,6 @@ const (
 	longestReason = 500
 	longestEntry  = 16_000
 )
-
-// eventLog is what a Backend needs for the event log. It is made when first used.
-type eventLog struct {
-	once      sync.Once
-	add, read *Script
-}
-
-func (c *eventLog) load() *eventLog {
-	c.once.Do(func() { c.add, c.read = loadScript("history_add"), loadScript("history_read") })
-	return c
-}
 
 // whoText is a client in the event log.
 type whoText struct {
@@ -92,7 +80,7 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 		}
 		args = append(args, mark+object(textOf(h, now)))
 	}
-	_, err := b.call(ctx, Call{Script: b.eventLog.load().add, Keys: b.layout.eventLog(), Args: args})
+	_, err := b.call(ctx, Call{Script: b.forPeople.load().addLog, Keys: b.layout.eventLog(), Args: args})
 	if err != nil {
 		return b.logError("add to the event log", "+xadd", err)
 	}
@@ -126,7 +114,7 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	}
 	most := cmp.Or(max(f.Most, 0), logPage)
 	reply, err := b.call(ctx, Call{
-		Script: b.eventLog.load().read,
+		Script: b.forPeople.load().readLog,
 		Keys:   b.layout.eventLog(),
 		Args:   []string{f.After, strconv.FormatInt(max(0, f.Past.Milliseconds()), 10), strconv.Itoa(most)},
 	})
@@ -135,7 +123,7 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	}
 	now, all, rare, ok := parsePages(reply)
 	if !ok {
-		return nil, badReply(b.eventLog.read.Name(), reply)
+		return nil, badReply(b.forPeople.readLog.Name(), reply)
 	}
 	var list []admin.Entry
 	read := time.Now()

@@ -19,40 +19,36 @@ const (
 	listValue = 512 // bytes of a plain lock's value: longer ones are no locks
 )
 
-// listScripts are the scripts that look, and change nothing.
-type listScripts struct {
-	scan, masters, look, plain, timestamp *Script
-	keys, marks, waits                    *Script
-	tell, wakeFair                        *Script
-}
+// peopleScripts are what tells people of locks. They are loaded when first used: most
+// programs never do.
+type peopleScripts struct {
+	once sync.Once
 
-func loadListScripts() listScripts {
-	return listScripts{
-		scan:      loadScript("list_scan"),
-		masters:   loadScript("list_masters"),
-		look:      loadScript("list_look"),
-		plain:     loadScript("list_plain"),
-		timestamp: loadScript("list_timestamp"),
-		keys:      loadScript("list_keys"),
-		marks:     loadScript("list_marks"),
-		waits:     loadScript("list_waits"),
-
-		tell:     loadScript("tell"),
-		wakeFair: loadScript("fair_wake"),
-	}
-}
-
-// lists is what a Backend needs to tell what is locked. It is made when first
-// asked: most programs never do.
-type lists struct {
-	once    sync.Once
-	scripts listScripts
+	scan, masters, look, plain, timestamp, keys, marks, waits *Script // change nothing
+	tell, wakeFair                                            *Script
+	reportHolds, reportWait                                   *Script
+	addLog, readLog                                           *Script
 }
 
 // load returns the scripts.
-func (l *lists) load() *listScripts {
-	l.once.Do(func() { l.scripts = loadListScripts() })
-	return &l.scripts
+func (s *peopleScripts) load() *peopleScripts {
+	s.once.Do(func() {
+		s.scan = loadScript("list_scan")
+		s.masters = loadScript("list_masters")
+		s.look = loadScript("list_look")
+		s.plain = loadScript("list_plain")
+		s.timestamp = loadScript("list_timestamp")
+		s.keys = loadScript("list_keys")
+		s.marks = loadScript("list_marks")
+		s.waits = loadScript("list_waits")
+		s.tell = loadScript("tell")
+		s.wakeFair = loadScript("fair_wake")
+		s.reportHolds = loadScript("report")
+		s.reportWait = loadScript("report_wait")
+		s.addLog = loadScript("history_add")
+		s.readLog = loadScript("history_read")
+	})
+	return s
 }
 
 // lister returns b ready to look at names.
@@ -64,13 +60,13 @@ func (b *Backend) lister(ctx context.Context) (*lister, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lister{Backend: b, scripts: b.lists.load(), info: info}, nil
+	return &lister{Backend: b, scripts: b.forPeople.load(), info: info}, nil
 }
 
 // lister looks at names.
 type lister struct {
 	*Backend
-	scripts *listScripts
+	scripts *peopleScripts
 	info    ServerInfo
 	spent   int // how many commands the server was asked to run, about
 }

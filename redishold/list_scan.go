@@ -253,13 +253,10 @@ func literal(s string) string {
 
 // parseScan reads what list_scan.lua answers.
 func parseScan(value any) (cursor string, keys []string, ok bool) {
-	list, _ := value.([]any)
-	if len(list) != 2 {
-		return "", nil, false
-	}
-	cursor, okCursor := list[0].(string)
-	keys, okKeys := texts(list[1])
-	return cursor, keys, okCursor && okKeys && cursor != ""
+	r := reading{list: asList(value), ok: true}
+	cursor = r.text()
+	keys, ok = texts(r.take())
+	return cursor, keys, ok && r.ok && len(r.list) == 0 && cursor != ""
 }
 
 // texts reads a list of strings.

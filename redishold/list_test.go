@@ -24,7 +24,7 @@ func looked(thread int) []any {
 
 // looksAt returns the call with which b looks at the lock at p.
 func looksAt(b *Backend, p place) Call {
-	l := &lister{Backend: b, scripts: b.lists.load()}
+	l := &lister{Backend: b, scripts: b.forPeople.load()}
 	c := l.lookCall()
 	l.addName(&c, p)
 	return c

@@ -38,7 +38,7 @@ func (b *Backend) tell(ctx context.Context, p place, owner string) {
 	if err != nil {
 		return
 	}
-	scripts := b.lists.load()
+	scripts := b.forPeople.load()
 	var calls []Call
 	if uuid := clientOf(owner); uuid != "" {
 		// Every node of a cluster passes PUBLISH on, whoever listens where.

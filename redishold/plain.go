@@ -7,32 +7,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// plainScripts are the scripts of a lock that is a string. They answer as those of an
-// rlock do.
-type plainScripts struct {
-	acquire, renew, release, abandon *Script
-	breakHold, explain               *Script
-	probe                            *Script
-}
-
-func loadPlainScripts(kind string) *plainScripts {
-	return &plainScripts{
-		acquire:   loadScript(kind + "_acquire"),
-		renew:     loadScript(kind + "_renew"),
-		release:   loadScript(kind + "_release"),
-		abandon:   loadScript(kind + "_abandon"),
-		breakHold: loadScript(kind + "_break"),
-		explain:   loadScript(kind + "_explain"),
-		probe:     loadScript("plain_probe"),
-	}
-}
-
 // plain is a string key. With the protocol Plain its value is the owner. With
 // Timestamp it is the Unix second at which the lock ends, and beside it is a record of
 // who wrote that.
 type plain struct {
 	layout  *layout
-	scripts *plainScripts
+	scripts *lockScripts
 }
 
 // record returns the key of the record.

@@ -80,7 +80,8 @@ func (p Protocol) newForm(l *layout) *plain {
 	if p == Redisson || p > Timestamp {
 		return nil
 	}
-	return &plain{l, loadPlainScripts(p.String())}
+	scripts := loadLockScripts(p.String()+"_", "plain_probe")
+	return &plain{l, &scripts}
 }
 
 // limits takes from info what the protocol and the way of waiting do not have.

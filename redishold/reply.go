@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -134,15 +135,9 @@ type explainReply struct {
 }
 
 func parseExplain(value any) (explainReply, error) {
-	list, _ := value.([]any)
-	if len(list) != 4 {
-		return explainReply{}, badReply("explain", value)
-	}
-	exists, ok1 := list[0].(int64)
-	holder, ok2 := list[1].(string)
-	mark, ok3 := list[2].(string)
-	counter, ok4 := list[3].(int64)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
+	r := reading{list: asList(value), ok: true}
+	exists, holder, mark, counter := r.number(), r.text(), r.text(), r.number()
+	if !r.ok || len(r.list) > 0 {
 		return explainReply{}, badReply("explain", value)
 	}
 	return explainReply{exists: exists == 1, holder: holder, mark: mark, counter: counter == 1}, nil
@@ -153,25 +148,16 @@ func parseExplain(value any) (explainReply, error) {
 type probeRefusal struct{ command, channel, words string }
 
 func parseProbe(value any) ([]probeRefusal, error) {
-	list, _ := value.([]any)
-	if len(list) == 0 {
-		return nil, badReply("probe", value)
-	}
-	count, ok := list[0].(int64)
-	if !ok || int64(len(list)-1) != 2*count {
-		return nil, badReply("probe", value)
-	}
+	r := reading{list: asList(value), ok: true}
+	count := r.number()
 	var refusals []probeRefusal
-	for i := 1; i < len(list); i += 2 {
-		command, okCommand := list[i].(string)
-		words, okWords := list[i+1].(string)
-		if !okCommand || !okWords {
-			return nil, badReply("probe", value)
-		}
-		if words != "" && words[0] == '-' { // Redis 6.2 keeps the sign of an error
-			words = words[1:]
-		}
+	for r.more() {
+		command, words := r.text(), r.text()
+		words = strings.TrimPrefix(words, "-") // Redis 6.2 keeps the sign of an error
 		refusals = append(refusals, probeRefusal{command: command, words: words})
+	}
+	if !r.ok || int64(len(refusals)) != count {
+		return nil, badReply("probe", value)
 	}
 	return refusals, nil
 }
