@@ -45,7 +45,7 @@ func everyKey(b *Backend, name string) map[string]string {
 		add("renew", f.renew(room{}, p, c).Keys...)
 		add("release", f.release(room{}, p, c, nil).Keys...)
 		add("abandon", f.abandon(p, c, nil, minMark).Keys...)
-		add("explain", b.explainCall(p, c).Keys...)
+		add("explain", b.oneKey().explain(p, c).Keys...)
 		add("look", looksAt(b, p).Keys...)
 	}
 	add("who waits", b.layout.waiting(p))

@@ -86,7 +86,7 @@ type Backend struct {
 	log      *slog.Logger
 	options  Options
 	invalid  error  // what is wrong with the options: the answer to every claim
-	own      *plain // of a protocol other than Redisson's; nil for that
+	own      *rlock // of a protocol other than Redisson's; nil for that
 	forms    forms  // of Redisson's
 	layout   *layout
 	scripts  scripts

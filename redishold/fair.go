@@ -44,7 +44,7 @@ type fair struct {
 
 // fairLock returns how a fair lock is kept.
 func (b *Backend) fairLock() form {
-	f := fair{rlock: rlock{b.layout, &b.scripts}, scripts: &b.fair, wait: b.fairWait, gives: "0"}
+	f := fair{rlock: b.rlock(), scripts: &b.fair, wait: b.fairWait, gives: "0"}
 	if b.options.Replicas == 0 { // else replicas have to acknowledge what the next one gets
 		f.gives = ms(fairPresence)
 	}

@@ -2,7 +2,6 @@ package redishold
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,21 +17,12 @@ func (b *Backend) breakHold(ctx context.Context, name string, h admin.Holder, wh
 	p, publish := b.layout.place(name), info.publishWith()
 	// The owner notices at the latest when its lease ends.
 	ttl := ms(max(h.Remaining, minMark))
-	var ended bool
-	if b.own != nil {
-		ended, err = b.breakWith(ctx, p, b.own.breakHold(p, h, why, ttl, publish))
-	} else {
-		ended, err = b.breakWith(ctx, p, Call{
-			Script: b.scripts.breakHold,
-			Keys:   []string{p.lock, b.layout.mark(p, h.Owner)},
-			Args:   append([]string{h.Owner, strconv.Itoa(h.Holds), why, ttl, p.channel}, publish...),
-		})
-		if isWrongType(err) {
-			f := semaphore{b.layout, &b.semaphores}
-			ended, err = b.breakWith(ctx, p, f.breakHold(p, h, why, ttl, publish))
-		} else if err == nil && !ended { // break.lua leaves a read-write lock alone
-			ended, err = b.breakWith(ctx, p, b.readWrite().breakHold(p, h, why, publish))
-		}
+	ended, err := b.breakWith(ctx, p, b.oneKey().breakHold(p, h, why, ttl, publish))
+	if b.own == nil && isWrongType(err) {
+		f := semaphore{b.layout, &b.semaphores}
+		ended, err = b.breakWith(ctx, p, f.breakHold(p, h, why, ttl, publish))
+	} else if b.own == nil && err == nil && !ended { // break.lua leaves a read-write lock alone
+		ended, err = b.breakWith(ctx, p, b.readWrite().breakHold(p, h, why, publish))
 	}
 	if err != nil || ended {
 		return err

@@ -76,12 +76,12 @@ func (p Protocol) String() string {
 
 // newForm returns the only form that a protocol other than Redisson's has, nil
 // for Redisson's own.
-func (p Protocol) newForm(l *layout) *plain {
+func (p Protocol) newForm(l *layout) *rlock {
 	if p == Redisson || p > Timestamp {
 		return nil
 	}
 	scripts := loadLockScripts(p.String()+"_", "plain_probe")
-	return &plain{l, &scripts}
+	return &rlock{l, &scripts}
 }
 
 // limits takes from info what the protocol and the way of waiting do not have.
@@ -122,18 +122,10 @@ func (b *Backend) unsupported(f prober) error {
 	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
 }
 
-// explainCall looks up why c is gone.
-func (b *Backend) explainCall(p place, c driver.Claim) Call {
-	if b.own != nil {
-		return b.own.explain(p, c)
-	}
-	return Call{Script: b.scripts.explain, Keys: []string{p.lock, b.layout.mark(p, c.Owner), p.counter}}
-}
-
 // probes returns the probes that must pass before a lock of f's kind.
 func (b *Backend) probes(f prober) []prober {
 	if b.own != nil {
 		return []prober{f}
 	}
-	return []prober{rlock{b.layout, &b.scripts}, f}
+	return []prober{b.rlock(), f}
 }

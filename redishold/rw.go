@@ -129,5 +129,5 @@ func rwChannel(p place) string { return "redisson_rwlock:" + tagged(p.lock) }
 
 // readWrite returns the form of read-write locks.
 func (b *Backend) readWrite() readWrite {
-	return readWrite{b.layout, &b.rw, rlock{b.layout, &b.scripts}}
+	return readWrite{b.layout, &b.rw, b.rlock()}
 }
