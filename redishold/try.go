@@ -47,7 +47,15 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 	if len(at) == 0 {
 		return attempts
 	}
-	results := b.doAll(ctx, o.info, cs, at, &o, cs[at[0]])
+	results := b.doAll(ctx, o.info, cs, at, order{
+		alone: func(to room, i int) Call {
+			t := o.try(i)
+			return b.acquire(&t, to)
+		},
+		together: o.together,
+		apart:    func(i int) bool { return o.seen[i].ahead != 0 }, // it has more to say than that it asks
+		room:     func(n int) (keys, args int) { return 3 * n, 4 + n },
+	}, cs[at[0]])
 	for _, i := range at {
 		t := o.try(i)
 		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, &t, results[i])
@@ -67,18 +75,6 @@ type acquiring struct {
 
 func (o *acquiring) try(i int) try {
 	return try{claim: o.claims[i], place: o.places[i], info: o.info, seen: o.seen[i]}
-}
-
-// shares keeps apart what has more to say than that it asks.
-func (o *acquiring) shares(i int) bool { return o.seen[i].ahead == 0 }
-
-func (o *acquiring) replicated() bool { return true }
-
-func (o *acquiring) room(n int) (keys, args int) { return 3 * n, 4 + n }
-
-func (o *acquiring) alone(to room, i int) Call {
-	t := o.try(i)
-	return o.backend.acquire(&t, to)
 }
 
 func (o *acquiring) together(to room, at []int) Call {
