@@ -168,15 +168,11 @@ func (e entry) compare(o entry) int { return slices.Compare(e.at[:], o.at[:]) }
 
 // parsePages reads the reply of history_read.
 func parsePages(reply any) (now int64, all, rare []entry, ok bool) {
-	parts, _ := reply.([]any)
-	if len(parts) != 3 {
-		return 0, nil, nil, false
-	}
-	clock, _ := parts[0].(string)
-	now, err := strconv.ParseInt(clock, 10, 64)
-	all, ok1 := parsePage(parts[1])
-	rare, ok2 := parsePage(parts[2])
-	return now, all, rare, err == nil && ok1 && ok2
+	r := reading{list: asList(reply), ok: true}
+	now, err := strconv.ParseInt(r.text(), 10, 64)
+	all, ok1 := parsePage(r.take())
+	rare, ok2 := parsePage(r.take())
+	return now, all, rare, err == nil && ok1 && ok2 && r.ok && len(r.list) == 0
 }
 
 func parsePage(reply any) ([]entry, bool) {

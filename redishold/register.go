@@ -113,14 +113,18 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if !seen {
 		r.forgetEnded(now)
 	}
-	// A longer one, written for a long lease, is not cut short while it lasts.
-	if seen && now.Before(last.ends) {
-		ttl = max(ttl, last.ends.Sub(now))
-	}
-	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl)}
+	return r.write(uuid, last, ttl, ""), true
+}
+
+// write notes what is written for uuid in place of last, for ttl, and returns for how
+// long: a longer one, written for a long lease, is not cut short while it lasts.
+func (r *registrar) write(uuid string, last registration, ttl time.Duration, holds string) time.Duration {
+	now := time.Now()
+	ttl = max(ttl, last.ends.Sub(now))
+	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl), holds: holds}
 	r.written[uuid] = last
 	r.latest.Store(&written{uuid, last})
-	return ttl, true
+	return ttl
 }
 
 func (r *registrar) forgetEnded(now time.Time) {

@@ -205,17 +205,11 @@ func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last, seen := r.written[uuid]
+	last := r.written[uuid]
 	if last.holds == held.String() && (last.holds == "" || now.Add(reportAhead).Before(last.due) && ttl <= last.ttl) {
 		return 0, false
 	}
-	if seen && now.Before(last.ends) {
-		ttl = max(ttl, last.ends.Sub(now))
-	}
-	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl), holds: held.String()}
-	r.written[uuid] = last
-	r.latest.Store(&written{uuid, last})
-	return ttl, true
+	return r.write(uuid, last, ttl, held.String()), true
 }
 
 // heldSince is what a client said of one of its holds.
