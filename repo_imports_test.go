@@ -24,7 +24,7 @@ func arrows() []arrow {
 		{"internal/renew", []string{"driver", "internal/clock", "internal/deadline", "internal/retry"}},
 		{"admin", []string{"driver"}},
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
-		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline"}},
+		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"redishold", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"redishold/internal/adapter", []string{"driver", "redishold", "internal/deadline"}},
 		{"redishold/doctor", []string{"driver", "admin", "redishold"}},

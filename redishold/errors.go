@@ -51,12 +51,10 @@ func (b *Backend) classify(p place, err error) error {
 	case meansNoDatabase:
 		e.kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
 		e.advice = databaseAdvice
-	case meansNoRoom:
-		e.kinds = []error{driver.ErrRefused}
 	case meansWrongType:
 		e.does = fmt.Sprintf("redis key %q is no lock", p.lock)
 		e.kinds = []error{driver.ErrMismatch}
-	default:
+	default: // also where there is no room
 		e.kinds = []error{driver.ErrRefused}
 	}
 	return e

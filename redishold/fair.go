@@ -52,8 +52,8 @@ func (b *Backend) fairLock() form {
 }
 
 // queue returns the keys of p's queue, of its deadlines, and of Holdfast's living.
-func (f fair) queue(p place) (queue, deadlines, alive string) {
-	return "redisson_lock_queue:" + tagged(p.lock), "redisson_lock_timeout:" + tagged(p.lock), f.alive(p)
+func (l *layout) queue(p place) (queue, deadlines, alive string) {
+	return "redisson_lock_queue:" + tagged(p.lock), "redisson_lock_timeout:" + tagged(p.lock), l.alive(p)
 }
 
 // alive returns the key that says which of p's waiters are alive.

@@ -176,17 +176,10 @@ func (l *lister) addName(c *Call, p place) {
 		}
 		return
 	}
-	queue, deadlines, alive := fairKeys(l.layout, p)
-	c.Keys = append(c.Keys, p.lock, queue, deadlines, alive, l.permitsKey(p))
+	queue, deadlines, alive := l.layout.queue(p)
+	c.Keys = append(c.Keys, p.lock, queue, deadlines, alive, l.layout.permits(p))
 	c.Args = append(c.Args, tagged(p.lock), p.channel, rwChannel(p), semaphoreChannel(p), latchChannel(p))
 }
-
-// fairKeys returns the keys of a fair lock's queue.
-func fairKeys(l *layout, p place) (queue, deadlines, alive string) {
-	return fair{rlock: rlock{layout: l}}.queue(p)
-}
-
-func (l *lister) permitsKey(p place) string { return semaphore{layout: l.layout}.permits(p) }
 
 // fill puts the answer about the names of the given indices into records.
 func (l *lister) fill(records []admin.Record, indices []int, script *Script, result Result) error {

@@ -76,8 +76,8 @@ func (l *lister) detailKeys(p place, r admin.Record) []string {
 	case Timestamp:
 		return []string{p.lock, l.layout.record(p)}
 	default:
-		queue, deadlines, alive := fairKeys(l.layout, p)
-		keys := []string{p.lock, queue, deadlines, alive, l.permitsKey(p), tokenKey(p)}
+		queue, deadlines, alive := l.layout.queue(p)
+		keys := []string{p.lock, queue, deadlines, alive, l.layout.permits(p), tokenKey(p)}
 		for _, h := range r.Holds {
 			for n := 1; h.Mode == driver.Shared && n <= h.Holds && len(keys) < 2*detailMembers; n++ {
 				keys = append(keys, tagged(p.lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))

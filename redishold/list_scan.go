@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // errStopped says that whoever walks has seen enough.
@@ -195,14 +196,8 @@ func (w *walk) rest(ctx context.Context) error {
 		return ctx.Err()
 	}
 	due := time.Duration(float64(w.spent-burst) / float64(w.limits.Pace) * float64(time.Second))
-	timer := time.NewTimer(time.Until(w.begun.Add(due)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	retry.Sleep(ctx, time.Until(w.begun.Add(due)))
+	return ctx.Err()
 }
 
 // names returns the names that keys of a type may belong to, without those seen

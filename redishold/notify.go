@@ -45,7 +45,7 @@ func (b *Backend) tell(ctx context.Context, p place, owner string) {
 		calls = append(calls, Call{Script: scripts.tell, Args: []string{b.clientChannel(uuid), owner, "PUBLISH"}})
 	}
 	if b.own == nil {
-		queue, _, _ := fairKeys(b.layout, p)
+		queue, _, _ := b.layout.queue(p)
 		args := append([]string{p.channel + ":"}, info.publishWith()...)
 		calls = append(calls, Call{Script: scripts.wakeFair, Keys: []string{queue}, Args: args})
 	}

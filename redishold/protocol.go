@@ -121,11 +121,3 @@ func (b *Backend) unsupported(f prober) error {
 	}
 	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
 }
-
-// probes returns the probes that must pass before a lock of f's kind.
-func (b *Backend) probes(f prober) []prober {
-	if b.own != nil {
-		return []prober{f}
-	}
-	return []prober{b.rlock(), f}
-}

@@ -76,7 +76,7 @@ func (f semaphore) tellsAll() bool { return true }
 func (f semaphore) probe() *Script { return f.probeAll }
 
 // permits is the key of the permits that are out.
-func (f semaphore) permits(p place) string {
+func (l *layout) permits(p place) string {
 	if strings.Contains(p.lock, "{") {
 		return p.lock + ":timeout"
 	}
