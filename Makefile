@@ -45,7 +45,7 @@ e2e: redis ## locks under faults: histories of processes, every deployment, the 
 	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
 
 # Tests of what differs between servers: scripts, answers, and clients of a cluster.
-SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Inspect|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
+SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Explain|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
 
 .PHONY: smoke
 smoke: redis ## what differs between servers: the scripts, every kind of lock, clients of a cluster; two minutes

@@ -25,7 +25,7 @@ func arrows() []arrow {
 		{"admin", []string{"driver"}},
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline"}},
-		{"redishold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
+		{"redishold", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"redishold/internal/adapter", []string{"driver", "redishold", "internal/deadline"}},
 		{"redishold/doctor", []string{"driver", "admin", "redishold"}},
 		{".", []string{"driver", "internal/background", "internal/clock", "internal/deadline", "internal/queue", "internal/renew", "internal/retry"}},

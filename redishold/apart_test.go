@@ -45,8 +45,8 @@ func everyKey(b *Backend, name string) map[string]string {
 		add("renew", f.renew(room{}, p, c).Keys...)
 		add("release", f.release(room{}, p, c, nil).Keys...)
 		add("abandon", f.abandon(p, c, nil, minMark).Keys...)
-		add("explain", b.explainCall(p, c).Keys...)
-		add("inspect", b.inspectCall(p).Keys...)
+		add("explain", b.oneKey().explain(p, c).Keys...)
+		add("look", looksAt(b, p).Keys...)
 	}
 	add("who waits", b.layout.waiting(p))
 	if b.own != nil {
@@ -212,7 +212,6 @@ func TestRefusedNamesAreRefusedEverywhere(t *testing.T) {
 		"write":      func() error { _, err := b.Try(ctx, fuzzClaim(2, name)); return err },
 		"read":       func() error { _, err := b.Try(ctx, fuzzClaim(3, name)); return err },
 		"permit":     func() error { _, err := b.Try(ctx, fuzzClaim(4, name)); return err },
-		"Inspect":    func() error { _, err := b.Inspect(ctx, name); return err },
 		"Break":      func() error { return b.ForceUnlock(ctx, name, admin.Holder{Owner: "u:1", Holds: 1}, "test") },
 		"Resize":     func() error { return b.Resize(ctx, name, 1) },
 		"Permits":    func() error { _, _, err := b.Permits(ctx, name); return err },

@@ -85,9 +85,9 @@ type Backend struct {
 	beginner Beginner // likewise
 	log      *slog.Logger
 	options  Options
-	invalid  error   // what is wrong with the options: the answer to every claim
-	own      ownForm // of a protocol other than Redisson's; nil for that
-	forms    forms   // of Redisson's
+	invalid  error  // what is wrong with the options: the answer to every claim
+	own      *rlock // of a protocol other than Redisson's; nil for that
+	forms    forms  // of Redisson's
 	layout   *layout
 	scripts  scripts
 	rw       rwScripts
@@ -99,18 +99,16 @@ type Backend struct {
 
 	fairWait time.Duration
 
-	server   server
-	publish  [2]string // both commands that publish
-	clients  registrar
-	names    names
-	lists    lists
-	reporter reporter
-	eventLog eventLog
-	topics   topics
+	server    server
+	publish   [2]string // both commands that publish
+	clients   registrar
+	stems     registrar // of clients that take permits
+	directory directory
+	forPeople peopleScripts
+	reporter  reporter
+	topics    topics
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
-
-	holders holders // who takes permits
 
 	deaf, mute atomic.Bool // already warned that the user may not listen, publish
 }
@@ -150,15 +148,16 @@ func New(conn Conn, opts *Options) *Backend {
 
 		fairWait: cmp.Or(max(opts.FairWait, 0), fairWait),
 
-		publish: [2]string{"PUBLISH", "SPUBLISH"},
-		server:  server{gate: make(chan struct{}, 1)},
-		clients: registrar{self: describeProcess(), written: map[string]registration{}},
-		names:   names{known: map[string]knownName{}, told: map[string]time.Time{}, asked: map[string]bool{}},
+		publish:   [2]string{"PUBLISH", "SPUBLISH"},
+		server:    server{gate: make(chan struct{}, 1)},
+		clients:   registrar{self: describeProcess(), written: map[string]registration{}},
+		stems:     registrar{written: map[string]registration{}},
+		reporter:  reporter{waits: map[string]map[string]bool{}},
+		directory: directory{known: map[string]knownClient{}, told: map[string]time.Time{}, asked: map[string]bool{}},
 	}
 	b.single, _ = conn.(Single)
 	b.beginner, _ = conn.(Beginner)
 	b.own, b.forms = opts.Protocol.newForm(b.layout), b.newForms()
-	b.holders.written = map[string]registration{}
 	b.topics = topics{open: map[string]*topic{}, others: map[string]crowd{}, subscribe: b.subscribe, poll: opts.Poll}
 	return b
 }

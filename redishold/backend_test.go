@@ -552,13 +552,20 @@ func TestSettingsOfTheClientAreWarnedOfOnce(t *testing.T) {
 	}
 }
 
-func TestInspectAndBreak(t *testing.T) {
-	conn := &fakeConn{answer: replying("inspect", []any{int64(1), int64(-1), []any{testUUID + ":5", "2"}})}
+func TestLookAndBreak(t *testing.T) {
+	look := func(record ...any) any { return []any{record} }
+	owner, none := []any{testUUID + ":5", "2"}, []any{ints(0)}
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+		"list_look": func(Call) Result {
+			return Result{Value: look("hash", ints(-1), owner, ints(1), none, ints(0), ints(-1))}
+		},
+		"client": unregistered,
+	})}
 	b := New(conn, nil)
-	holders, err := b.Inspect(t.Context(), "orders")
+	holders, err := holdersOf(t.Context(), b, "orders")
 	want := admin.Holder{Owner: testUUID + ":5", Note: "Redisson client 71b96ce8… thread 5", Holds: 2, Remaining: -time.Millisecond}
 	if err != nil || len(holders) != 1 || holders[0] != want {
-		t.Fatalf("Inspect: got %+v and error %v, want %+v", holders, err, want)
+		t.Fatalf("Get: got %+v and error %v, want %+v", holders, err, want)
 	}
 	if err := b.ForceUnlock(t.Context(), "orders", holders[0], "ops"); err != nil {
 		t.Fatal(err)
@@ -569,11 +576,8 @@ func TestInspectAndBreak(t *testing.T) {
 	}
 	conn.answer = func(Call) Result { return Result{Value: int64(0)} }
 	wantErrors(t, "Break of a changed hold", b.ForceUnlock(t.Context(), "orders", want, "ops"), driver.ErrGone)
-	conn.answer = func(Call) Result { return Result{Value: []any{int64(-1)}} }
-	_, err = b.Inspect(t.Context(), "orders")
-	wantErrors(t, "Inspect of another kind", err, driver.ErrMismatch)
-	conn.answer = replying("inspect", []any{int64(0)})
-	if holders, err = b.Inspect(t.Context(), "orders"); err != nil || len(holders) != 0 {
-		t.Fatalf("Inspect of a free lock: got %+v and error %v", holders, err)
+	conn.answer = replying("list_look", look("free", ints(-2), []any{}, ints(0), none, ints(0), ints(-1)))
+	if holders, err = holdersOf(t.Context(), b, "orders"); err != nil || len(holders) != 0 {
+		t.Fatalf("Get of a free lock: got %+v and error %v", holders, err)
 	}
 }

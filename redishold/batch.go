@@ -13,24 +13,24 @@ import (
 const togetherMost = 50
 
 // order is what is asked for many claims.
-type order interface {
+type order struct {
 	// alone returns the call for claim i by itself.
-	alone(to room, i int) Call
+	alone func(to room, i int) Call
 
 	// together returns one call for the claims at the given places. Its script
 	// answers for each of them what that of alone would, or {-3, words}.
-	together(to room, at []int) Call
+	together func(to room, at []int) Call
 
-	// shares reports that claim i, of a plain lock, may travel together with others.
-	shares(i int) bool
+	// apart reports that claim i, of a plain lock, may not travel together with
+	// others; nil: all may.
+	apart func(i int) bool
 
-	// replicated reports that replicas have to acknowledge it, where the options ask
-	// for that.
-	replicated() bool
+	// unreplicated says that replicas need not acknowledge it, whatever the options ask.
+	unreplicated bool
 
 	// room returns how many keys and arguments a call for n claims has, at most but
 	// for rare kinds.
-	room(n int) (keys, args int)
+	room func(n int) (keys, args int)
 }
 
 // doAll runs o for the claims of cs at the given places, in one round trip to each
@@ -43,7 +43,7 @@ func (b *Backend) doAll(
 	groups := b.groups(info, cs, at, o)
 	var again [][]int
 	do := b.doReplicated
-	if !o.replicated() {
+	if o.unreplicated {
 		do = func(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 			return b.doRegistering(ctx, info.Cluster, calls, cs...)
 		}
@@ -72,7 +72,7 @@ func (b *Backend) groups(info ServerInfo, cs []driver.Claim, at []int, o order) 
 	groups := make([][]int, 0, len(at)/togetherMost+1)
 	plain, other := make([]int, 0, len(at)), []int(nil)
 	for _, i := range at {
-		if b.form(cs[i]) == b.forms.exclusive && o.shares(i) {
+		if b.form(cs[i]) == b.forms.exclusive && (o.apart == nil || !o.apart(i)) {
 			plain = append(plain, i)
 		} else {
 			other = append(other, i)

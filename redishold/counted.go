@@ -28,10 +28,6 @@ type counter struct {
 
 func (c counter) probe() *Script { return c.script }
 
-func (c counter) probeKeys(scratch place) []string {
-	return []string{scratch.lock, c.call(scratch, "probe")}
-}
-
 func (c counter) channel(p place, _ driver.Claim) string { return c.at(p) }
 
 // call returns the key of the mark that says that a call was done.
@@ -76,22 +72,15 @@ type counterReply struct {
 
 // parseNumbers reads a reply of a code and some numbers, size in all.
 func parseNumbers(script *Script, value any, size int) (code int64, numbers []int64, err error) {
-	list, _ := value.([]any)
-	if len(list) != size {
+	r := reading{list: asList(value), ok: true}
+	code = r.number()
+	for r.more() {
+		numbers = append(numbers, r.number())
+	}
+	if !r.ok || len(numbers) != size-1 || code < codeOtherKind || code > codeYes {
 		return 0, nil, badReply(script.Name(), value)
 	}
-	all := make([]int64, size)
-	for i := range list {
-		number, ok := list[i].(int64)
-		if !ok {
-			return 0, nil, badReply(script.Name(), value)
-		}
-		all[i] = number
-	}
-	if all[0] < codeOtherKind || all[0] > codeYes {
-		return 0, nil, badReply(script.Name(), value)
-	}
-	return all[0], all[1:], nil
+	return code, numbers, nil
 }
 
 // callID names one call of a counter.

@@ -51,15 +51,23 @@ func (b *Backend) classify(p place, err error) error {
 	case meansNoDatabase:
 		e.kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
 		e.advice = databaseAdvice
-	case meansNoRoom:
-		e.kinds = []error{driver.ErrRefused}
 	case meansWrongType:
 		e.does = fmt.Sprintf("redis key %q is no lock", p.lock)
 		e.kinds = []error{driver.ErrMismatch}
-	default:
+	default: // also where there is no room
 		e.kinds = []error{driver.ErrRefused}
 	}
 	return e
+}
+
+// ungranted is the error for a user who lacks rights, before anything was written.
+func ungranted(does string, cause *ReplyError, rules ...string) *serverError {
+	return &serverError{
+		does:   does,
+		cause:  cause,
+		advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(rules, " "),
+		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
+	}
 }
 
 // classifyLogin is classify for an error that came up before the server knew what

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -27,17 +26,6 @@ const (
 	longestReason = 500
 	longestEntry  = 16_000
 )
-
-// eventLog is what a Backend needs for the event log. It is made when first used.
-type eventLog struct {
-	once      sync.Once
-	add, read *Script
-}
-
-func (c *eventLog) load() *eventLog {
-	c.once.Do(func() { c.add, c.read = loadScript("history_add"), loadScript("history_read") })
-	return c
-}
 
 // whoText is a client in the event log.
 type whoText struct {
@@ -92,7 +80,7 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 		}
 		args = append(args, mark+object(textOf(h, now)))
 	}
-	_, err := b.call(ctx, Call{Script: b.eventLog.load().add, Keys: b.layout.eventLog(), Args: args})
+	_, err := b.call(ctx, Call{Script: b.forPeople.load().addLog, Keys: b.layout.eventLog(), Args: args})
 	if err != nil {
 		return b.logError("add to the event log", "+xadd", err)
 	}
@@ -126,7 +114,7 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	}
 	most := cmp.Or(max(f.Most, 0), logPage)
 	reply, err := b.call(ctx, Call{
-		Script: b.eventLog.load().read,
+		Script: b.forPeople.load().readLog,
 		Keys:   b.layout.eventLog(),
 		Args:   []string{f.After, strconv.FormatInt(max(0, f.Past.Milliseconds()), 10), strconv.Itoa(most)},
 	})
@@ -135,7 +123,7 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	}
 	now, all, rare, ok := parsePages(reply)
 	if !ok {
-		return nil, badReply(b.eventLog.read.Name(), reply)
+		return nil, badReply(b.forPeople.readLog.Name(), reply)
 	}
 	var list []admin.Entry
 	read := time.Now()
@@ -180,15 +168,11 @@ func (e entry) compare(o entry) int { return slices.Compare(e.at[:], o.at[:]) }
 
 // parsePages reads the reply of history_read.
 func parsePages(reply any) (now int64, all, rare []entry, ok bool) {
-	parts, _ := reply.([]any)
-	if len(parts) != 3 {
-		return 0, nil, nil, false
-	}
-	clock, _ := parts[0].(string)
-	now, err := strconv.ParseInt(clock, 10, 64)
-	all, ok1 := parsePage(parts[1])
-	rare, ok2 := parsePage(parts[2])
-	return now, all, rare, err == nil && ok1 && ok2
+	r := reading{list: asList(reply), ok: true}
+	now, err := strconv.ParseInt(r.text(), 10, 64)
+	all, ok1 := parsePage(r.take())
+	rare, ok2 := parsePage(r.take())
+	return now, all, rare, err == nil && ok1 && ok2 && r.ok && len(r.list) == 0
 }
 
 func parsePage(reply any) ([]entry, bool) {

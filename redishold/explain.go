@@ -66,7 +66,7 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, cs []driver.Clai
 
 	calls := make([]Call, len(cs))
 	for i, c := range cs {
-		calls[i] = b.explainCall(b.layout.place(c.Name), c)
+		calls[i] = b.oneKey().explain(b.layout.place(c.Name), c)
 	}
 	reasons := make([]*driver.GoneError, len(cs))
 	var missing []int
@@ -86,7 +86,7 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, cs []driver.Clai
 	}
 	if len(missing) > 0 {
 		b.clients.forget() // who we are may be gone as well
-		b.holders.forget()
+		b.stems.forget()
 		why := b.whyMissing(ctx, info)
 		for j, i := range missing {
 			reasons[i] = why(shown[j])

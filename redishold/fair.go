@@ -44,7 +44,7 @@ type fair struct {
 
 // fairLock returns how a fair lock is kept.
 func (b *Backend) fairLock() form {
-	f := fair{rlock: rlock{b.layout, &b.scripts}, scripts: &b.fair, wait: b.fairWait, gives: "0"}
+	f := fair{rlock: b.rlock(), scripts: &b.fair, wait: b.fairWait, gives: "0"}
 	if b.options.Replicas == 0 { // else replicas have to acknowledge what the next one gets
 		f.gives = ms(fairPresence)
 	}
@@ -52,8 +52,8 @@ func (b *Backend) fairLock() form {
 }
 
 // queue returns the keys of p's queue, of its deadlines, and of Holdfast's living.
-func (f fair) queue(p place) (queue, deadlines, alive string) {
-	return "redisson_lock_queue:" + tagged(p.lock), "redisson_lock_timeout:" + tagged(p.lock), f.alive(p)
+func (l *layout) queue(p place) (queue, deadlines, alive string) {
+	return "redisson_lock_queue:" + tagged(p.lock), "redisson_lock_timeout:" + tagged(p.lock), l.alive(p)
 }
 
 // alive returns the key that says which of p's waiters are alive.
@@ -99,8 +99,3 @@ func (f fair) channel(p place, c driver.Claim) string { return p.channel + ":" +
 func (f fair) tellsAll() bool { return false }
 
 func (f fair) probe() *Script { return f.scripts.probe }
-
-func (f fair) probeKeys(scratch place) []string {
-	queue, deadlines, alive := f.queue(scratch)
-	return []string{queue, deadlines, alive}
-}

@@ -74,8 +74,8 @@ func (b *Backend) grantable(c driver.Claim) time.Duration {
 func (b *Backend) queued(t *try, reply tryReply) fairAhead {
 	near := reply.strangers == 0
 	if near && reply.owner != "" {
-		name, _, _ := b.names.get(uuidOf(reply.owner))
-		near = name.text != ""
+		client, _ := b.directory.get(uuidOf(reply.owner))
+		near = client.registered()
 	}
 	return fairAhead{shared: t.shared, own: t.ahead, near: near, alive: reply.alive}
 }

@@ -108,7 +108,7 @@ func (c *fakeConn) introduced(call Call, r Result) Result {
 	if permit {
 		client = ""
 		stem, _, _ := cutPermit(list[2].(string))
-		if found, _ := texts(look("semaphore_whose", stem).Value); len(found) == 1 {
+		if found, _ := texts(look("client", stem).Value); len(found) == 2 {
 			client = found[0]
 		}
 	}

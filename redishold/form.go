@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -42,11 +43,22 @@ type forms struct{ exclusive, fair, readWrite, permit form }
 
 func (b *Backend) newForms() forms {
 	return forms{
-		exclusive: rlock{b.layout, &b.scripts},
+		exclusive: b.rlock(),
 		fair:      b.fairLock(),
 		readWrite: b.readWrite(),
 		permit:    semaphore{b.layout, &b.semaphores},
 	}
+}
+
+// rlock returns the form of locks of one key.
+func (b *Backend) rlock() rlock { return rlock{b.layout, &b.scripts.lockScripts} }
+
+// oneKey returns that of the protocol.
+func (b *Backend) oneKey() rlock {
+	if b.own != nil {
+		return *b.own
+	}
+	return b.rlock()
 }
 
 // form returns how c is kept.
@@ -65,32 +77,55 @@ func (b *Backend) form(c driver.Claim) form {
 	}
 }
 
-// rlock is Redisson's RLock: a hash of one field, owner → hold count.
+// rlock is a lock of one key: Redisson's RLock, a hash of one field, owner → hold
+// count; with the protocol Plain a string, the owner; with Timestamp a string, the Unix
+// second at which the lock ends, and beside it a record of who wrote that.
 type rlock struct {
 	*layout
-	*scripts
+	scripts *lockScripts
+}
+
+// record returns the key of the record.
+func (l *layout) record(p place) string { return l.beside(p.lock, "ts") }
+
+// noted adds the key of the record to keys, if there is one.
+func (f rlock) noted(p place, keys ...string) []string {
+	if f.protocol == Timestamp {
+		keys = append(keys, f.record(p))
+	}
+	return keys
+}
+
+// counted adds a hold count to args, if the layout has one.
+func (f rlock) counted(holds string, args ...string) []string {
+	if f.protocol == Redisson {
+		args = append(args, holds)
+	}
+	return args
 }
 
 func (f rlock) acquire(to room, p place, c driver.Claim, ask string, _ []string) Call {
 	return Call{
 		Script: f.scripts.acquire,
-		Keys:   append(to.keys, p.lock, f.mark(p, c.Owner), p.counter),
-		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds), count(c.Tokens), ask),
+		Keys:   f.noted(p, append(to.keys, p.lock, f.mark(p, c.Owner), p.counter)...),
+		Args:   append(f.counted(count(c.Holds), append(to.args, c.Owner, f.lease(c.TTL))...), count(c.Tokens), ask),
 	}
 }
 
 func (f rlock) renew(to room, p place, c driver.Claim) Call {
 	return Call{
 		Script: f.scripts.renew,
-		Keys:   append(to.keys, p.lock),
-		Args:   append(to.args, c.Owner, f.lease(c.TTL), count(c.Holds)),
+		Keys:   f.noted(p, append(to.keys, p.lock)...),
+		Args:   f.counted(count(c.Holds), append(to.args, c.Owner, f.lease(c.TTL))...),
 	}
 }
 
+// release of a lock with a record needs two keys, so while a cluster's slot is on the
+// move it waits.
 func (f rlock) release(to room, p place, c driver.Claim, publish []string) Call {
 	return Call{
 		Script: f.scripts.release,
-		Keys:   append(to.keys, p.lock),
+		Keys:   f.noted(p, append(to.keys, p.lock)...),
 		Args:   append(append(to.args, c.Owner, p.channel), publish...),
 	}
 }
@@ -99,9 +134,21 @@ func (f rlock) abandon(p place, c driver.Claim, publish []string, markTTL time.D
 	return Call{
 		Script: f.scripts.abandon,
 		Source: true, // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
-		Keys:   []string{p.lock, f.mark(p, c.Owner)},
+		Keys:   append(f.noted(p, p.lock), f.mark(p, c.Owner)),
 		Args:   append([]string{c.Owner, ms(markTTL), p.channel}, publish...),
 	}
+}
+
+func (f rlock) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
+	return Call{
+		Script: f.scripts.breakHold,
+		Keys:   append(f.noted(p, p.lock), f.mark(p, h.Owner)),
+		Args:   append(append(f.counted(strconv.Itoa(h.Holds), h.Owner), why, markTTL, p.channel), publish...),
+	}
+}
+
+func (f rlock) explain(p place, c driver.Claim) Call {
+	return Call{Script: f.scripts.explain, Keys: f.noted(p, p.lock, f.mark(p, c.Owner), p.counter)}
 }
 
 func (f rlock) channel(p place, _ driver.Claim) string { return p.channel }

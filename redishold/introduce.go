@@ -16,12 +16,12 @@ var _ driver.Drainer = (*Backend)(nil)
 
 // Drain waits for what goes on in the background: who holders are is asked for up to
 // a quarter of a second.
-func (b *Backend) Drain(ctx context.Context) error { return b.names.background.Wait(ctx) }
+func (b *Backend) Drain(ctx context.Context) error { return b.directory.background.Wait(ctx) }
 
 // asksFor returns what registrations begin with, if the answer to t shall say who
 // holds the lock; "" if not.
 func (b *Backend) asksFor(t *try) string {
-	if t.info.Cluster || b.names.isTold(t.place.lock) {
+	if t.info.Cluster || b.directory.isTold(t.place.lock) {
 		return ""
 	}
 	return b.layout.clients
@@ -34,7 +34,7 @@ func (b *Backend) holder(t *try, reply *tryReply) (who string, held time.Duratio
 	if t.claim.Mode == driver.Permit && reply.owner != "" {
 		owner, known := b.holderOf(reply.owner, reply.said)
 		if known && owner == "" {
-			b.names.tell(t.place.lock)
+			b.directory.tell(t.place.lock)
 		}
 		if reply.owner = owner; owner == "" {
 			return "", 0
@@ -44,25 +44,19 @@ func (b *Backend) holder(t *try, reply *tryReply) (who string, held time.Duratio
 	if !ok {
 		return printable(reply.owner), 0
 	}
-	client, known, fresh := b.names.get(uuid)
+	client, known := b.directory.get(uuid)
+	fresh := client.fresh(nameLife)
 	if s := reply.said; s != nil && !fresh { // of many locks each may say the same
-		client, known, fresh = parseName(s.text, s.now), true, true
-		b.names.put(uuid, client)
+		client, known, fresh = b.parseClient(uuid, s.card), true, true
+		b.directory.put(uuid, client)
 	}
 	if known {
-		b.names.tell(t.place.lock)
+		b.directory.tell(t.place.lock)
 	}
 	if !fresh {
-		b.inBackground(uuid, func(ctx context.Context) { b.learn(ctx, uuid) })
+		b.directory.inBackground(uuid, func(ctx context.Context) { b.learn(ctx, uuid) })
 	}
 	return b.describe(reply.owner, client, known)
-}
-
-// learn asks who a client is.
-func (b *Backend) learn(ctx context.Context, uuid string) {
-	if read, ok := b.readName(ctx, uuid); ok {
-		b.names.put(uuid, read)
-	}
 }
 
 // holderOf returns the owner of a permit, "" if nobody is registered for it, or if
@@ -73,37 +67,18 @@ func (b *Backend) holderOf(id string, s *said) (owner string, known bool) {
 		return "", true
 	}
 	if s != nil && (s.client == "" || fits(stem, s.client)) {
-		b.holders.put(stem, s.client)
+		b.putStem(stem, s.client)
 	}
-	uuid, known, fresh := b.holders.get(stem)
-	if !fresh {
-		b.inBackground(stem, func(ctx context.Context) {
+	client, known := b.directory.get(stem)
+	if !client.fresh(strangerLife) {
+		b.directory.inBackground(stem, func(ctx context.Context) {
 			if uuid := b.whose(ctx, false, map[string]bool{stem: true})[stem]; uuid != "" {
 				b.learn(ctx, uuid)
 			}
 		})
 	}
-	if uuid == "" {
+	if !fits(stem, client.client.ID) {
 		return "", known
 	}
-	return uuid + ":" + number, true
-}
-
-// inBackground runs fn, which asks for who, unless that is under way.
-func (b *Backend) inBackground(who string, fn func(context.Context)) {
-	n := &b.names
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.asked[who] {
-		return
-	}
-	n.asked[who] = true
-	n.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), asideLimit)
-		defer cancel()
-		fn(ctx)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.asked, who)
-	})
+	return client.client.ID + ":" + number, true
 }

@@ -19,41 +19,36 @@ const (
 	listValue = 512 // bytes of a plain lock's value: longer ones are no locks
 )
 
-// listScripts are the scripts that look, and change nothing.
-type listScripts struct {
-	scan, masters, clients, look, plain, keys *Script
-	marks, waits                              *Script
-	tell, wakeFair                            *Script
-}
+// peopleScripts are what tells people of locks. They are loaded when first used: most
+// programs never do.
+type peopleScripts struct {
+	once sync.Once
 
-func loadListScripts() listScripts {
-	return listScripts{
-		scan:    loadScript("list_scan"),
-		masters: loadScript("list_masters"),
-		clients: loadScript("list_clients"),
-		look:    loadScript("list_look"),
-		plain:   loadScript("list_plain"),
-		keys:    loadScript("list_keys"),
-		marks:   loadScript("list_marks"),
-		waits:   loadScript("list_waits"),
-
-		tell:     loadScript("tell"),
-		wakeFair: loadScript("fair_wake"),
-	}
-}
-
-// lists is what a Backend needs to tell what is locked. It is made when first
-// asked: most programs never do.
-type lists struct {
-	once    sync.Once
-	scripts listScripts
-	people  people
+	scan, masters, look, plain, timestamp, keys, marks, waits *Script // change nothing
+	tell, wakeFair                                            *Script
+	reportHolds, reportWait                                   *Script
+	addLog, readLog                                           *Script
 }
 
 // load returns the scripts.
-func (l *lists) load() *listScripts {
-	l.once.Do(func() { l.scripts = loadListScripts() })
-	return &l.scripts
+func (s *peopleScripts) load() *peopleScripts {
+	s.once.Do(func() {
+		s.scan = loadScript("list_scan")
+		s.masters = loadScript("list_masters")
+		s.look = loadScript("list_look")
+		s.plain = loadScript("list_plain")
+		s.timestamp = loadScript("list_timestamp")
+		s.keys = loadScript("list_keys")
+		s.marks = loadScript("list_marks")
+		s.waits = loadScript("list_waits")
+		s.tell = loadScript("tell")
+		s.wakeFair = loadScript("fair_wake")
+		s.reportHolds = loadScript("report")
+		s.reportWait = loadScript("report_wait")
+		s.addLog = loadScript("history_add")
+		s.readLog = loadScript("history_read")
+	})
+	return s
 }
 
 // lister returns b ready to look at names.
@@ -65,14 +60,13 @@ func (b *Backend) lister(ctx context.Context) (*lister, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lister{Backend: b, scripts: b.lists.load(), people: &b.lists.people, info: info}, nil
+	return &lister{Backend: b, scripts: b.forPeople.load(), info: info}, nil
 }
 
 // lister looks at names.
 type lister struct {
 	*Backend
-	scripts *listScripts
-	people  *people
+	scripts *peopleScripts
 	info    ServerInfo
 	spent   int // how many commands the server was asked to run, about
 }
@@ -159,16 +153,16 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	for i, result := range l.do(ctx, calls...) {
 		failed = cmp.Or(failed, l.fill(records, asked[i], calls[i].Script, result))
 	}
-	if l.options.Protocol == Timestamp {
-		failed = cmp.Or(failed, l.readTimes(ctx, records))
-	}
 	return records, failed
 }
 
 // lookCall returns a call that looks at no name yet.
 func (l *lister) lookCall() Call {
-	if l.own != nil {
+	switch l.options.Protocol {
+	case Plain:
 		return Call{Script: l.scripts.plain, Args: []string{strconv.Itoa(listValue), l.info.listening()}}
+	case Timestamp:
+		return Call{Script: l.scripts.timestamp, Args: []string{strconv.Itoa(listValue), l.info.listening()}}
 	}
 	return Call{Script: l.scripts.look, Args: []string{strconv.Itoa(listShown), l.info.listening()}}
 }
@@ -177,19 +171,15 @@ func (l *lister) lookCall() Call {
 func (l *lister) addName(c *Call, p place) {
 	if l.own != nil {
 		c.Keys, c.Args = append(c.Keys, p.lock), append(c.Args, p.channel)
+		if l.options.Protocol == Timestamp {
+			c.Keys = append(c.Keys, l.layout.record(p))
+		}
 		return
 	}
-	queue, deadlines, alive := fairKeys(l.layout, p)
-	c.Keys = append(c.Keys, p.lock, queue, deadlines, alive, l.permitsKey(p))
+	queue, deadlines, alive := l.layout.queue(p)
+	c.Keys = append(c.Keys, p.lock, queue, deadlines, alive, l.layout.permits(p))
 	c.Args = append(c.Args, tagged(p.lock), p.channel, rwChannel(p), semaphoreChannel(p), latchChannel(p))
 }
-
-// fairKeys returns the keys of a fair lock's queue.
-func fairKeys(l *layout, p place) (queue, deadlines, alive string) {
-	return fair{rlock: rlock{layout: l}}.queue(p)
-}
-
-func (l *lister) permitsKey(p place) string { return semaphore{layout: l.layout}.permits(p) }
 
 // fill puts the answer about the names of the given indices into records.
 func (l *lister) fill(records []admin.Record, indices []int, script *Script, result Result) error {

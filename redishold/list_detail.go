@@ -17,43 +17,6 @@ const (
 	detailBytes   = 512 // of a string, or of one member
 )
 
-// readTimes reads timestamp locks as they are: the record beside the time says
-// who holds one.
-func (l *lister) readTimes(ctx context.Context, records []admin.Record) error {
-	var calls []Call
-	var asked []int
-	for i, r := range records {
-		if r.Kind == admin.KindTimestamp {
-			calls, asked = append(calls, l.own.inspect(l.layout.locate(r.Name))), append(asked, i)
-		}
-	}
-	if len(calls) == 0 {
-		return nil
-	}
-	var failed error
-	for i, result := range l.do(ctx, calls...) {
-		l.spent += 5
-		r := &records[asked[i]]
-		reply, err := parseInspect(result.Value)
-		switch {
-		case result.Err != nil:
-			failed, r.Kind = l.classify(l.layout.locate(r.Name), result.Err), admin.KindUnknown
-		case err != nil:
-			failed, r.Kind = err, admin.KindUnknown
-		case reply.otherKind:
-			r.Kind = admin.KindOther
-		case len(reply.holds) == 0:
-			r.Kind = ""
-		default:
-			r.Holders = 1
-			r.Holds = []admin.Hold{{Holder: admin.Holder{
-				Owner: reply.holds[0].owner, Holds: reply.holds[0].count, Remaining: reply.remaining,
-			}}}
-		}
-	}
-	return failed
-}
-
 // Describe returns what Look does of name, and its keys: those of all kinds of lock
 // that the name could be, as far as they are there. Detail.Token is the counter of
 // Redisson's RFencedLock, which Options.SharedTokens uses too; Holdfast's own
@@ -113,8 +76,8 @@ func (l *lister) detailKeys(p place, r admin.Record) []string {
 	case Timestamp:
 		return []string{p.lock, l.layout.record(p)}
 	default:
-		queue, deadlines, alive := fairKeys(l.layout, p)
-		keys := []string{p.lock, queue, deadlines, alive, l.permitsKey(p), tokenKey(p)}
+		queue, deadlines, alive := l.layout.queue(p)
+		keys := []string{p.lock, queue, deadlines, alive, l.layout.permits(p), tokenKey(p)}
 		for _, h := range r.Holds {
 			for n := 1; h.Mode == driver.Shared && n <= h.Holds && len(keys) < 2*detailMembers; n++ {
 				keys = append(keys, tagged(p.lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))

@@ -108,7 +108,9 @@ func (r *reading) hash(record *admin.Record) {
 	r.waiters(record, waiters)
 }
 
-// readers reads the holds of a read-write lock. Owners are as Inspect tells them.
+// readers reads the holds of a read-write lock. A Redisson
+// thread may have both sides under one owner. Then the write hold keeps its field's
+// name, so that ForceUnlock knows which one is meant.
 func (r *reading) readers(record *admin.Record) {
 	fields := reading{list: asList(r.take()), ok: r.ok}
 	record.Holders = int(r.number())
@@ -183,27 +185,23 @@ func (r *reading) waiters(record *admin.Record, list []any) {
 	}
 }
 
-// parseString reads one element of what list_plain.lua answers.
+// parseString reads one element of what list_plain.lua or list_timestamp.lua answers.
 func (l *lister) parseString(value any) (admin.Record, bool) {
 	r := reading{list: asList(value), ok: true}
 	state, pttl, owner := r.text(), r.number(), r.text()
 	record := admin.Record{Remaining: remaining(pttl), Listeners: int(r.number())}
-	switch {
-	case state == "other" || l.options.Protocol == Timestamp && state == "string" && !isStamp(owner):
+	kind, left := admin.KindPlain, record.Remaining
+	if l.options.Protocol == Timestamp {
+		kind, left = admin.KindTimestamp, remaining(r.number())
+	}
+	switch state {
+	case "other":
 		record.Kind = admin.KindOther
-	case l.options.Protocol == Timestamp: // the record beside it says more, and may be there alone
-		record.Kind = admin.KindTimestamp
-	case state == "string":
-		record.Kind, record.Holders = admin.KindPlain, 1
-		record.Holds = []admin.Hold{{Holder: admin.Holder{Owner: owner, Holds: 1, Remaining: record.Remaining}}}
+	case "string":
+		record.Kind, record.Holders = kind, 1
+		record.Holds = []admin.Hold{{Holder: admin.Holder{Owner: owner, Holds: 1, Remaining: left}}}
 	}
 	return record, r.ok && len(r.list) == 0
-}
-
-// isStamp reports that s may be a time in seconds.
-func isStamp(s string) bool {
-	seconds, err := strconv.ParseFloat(s, 64)
-	return err == nil && seconds >= 1e9 && seconds < 1e11 && strings.Trim(s, "0123456789.") == ""
 }
 
 // clientOf returns the UUID of the client that an owner of Redisson's layout

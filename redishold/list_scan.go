@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // errStopped says that whoever walks has seen enough.
@@ -195,14 +196,8 @@ func (w *walk) rest(ctx context.Context) error {
 		return ctx.Err()
 	}
 	due := time.Duration(float64(w.spent-burst) / float64(w.limits.Pace) * float64(time.Second))
-	timer := time.NewTimer(time.Until(w.begun.Add(due)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	retry.Sleep(ctx, time.Until(w.begun.Add(due)))
+	return ctx.Err()
 }
 
 // names returns the names that keys of a type may belong to, without those seen
@@ -253,13 +248,10 @@ func literal(s string) string {
 
 // parseScan reads what list_scan.lua answers.
 func parseScan(value any) (cursor string, keys []string, ok bool) {
-	list, _ := value.([]any)
-	if len(list) != 2 {
-		return "", nil, false
-	}
-	cursor, okCursor := list[0].(string)
-	keys, okKeys := texts(list[1])
-	return cursor, keys, okCursor && okKeys && cursor != ""
+	r := reading{list: asList(value), ok: true}
+	cursor = r.text()
+	keys, ok = texts(r.take())
+	return cursor, keys, ok && r.ok && len(r.list) == 0 && cursor != ""
 }
 
 // texts reads a list of strings.

@@ -22,6 +22,25 @@ func looked(thread int) []any {
 	return []any{"hash", ints(30_000), fields, ints(1), []any{ints(0)}, ints(0), ints(-1)}
 }
 
+// looksAt returns the call with which b looks at the lock at p.
+func looksAt(b *Backend, p place) Call {
+	l := &lister{Backend: b, scripts: b.forPeople.load()}
+	c := l.lookCall()
+	l.addName(&c, p)
+	return c
+}
+
+// holdersOf returns who holds name, as people are shown it.
+func holdersOf(ctx context.Context, b *Backend, name string) (holders []admin.Holder, err error) {
+	records, err := b.Get(ctx, name)
+	for _, r := range records {
+		for _, h := range r.Holds {
+			holders = append(holders, h.Holder)
+		}
+	}
+	return holders, err
+}
+
 // answering answers scripts by their names, and others by default.
 func answering(answers map[string]func(Call) Result) func(Call) Result {
 	return func(c Call) Result {
@@ -42,7 +61,7 @@ func lookAll(c Call) Result {
 }
 
 func unregistered(c Call) Result {
-	return Result{Value: append([]any{"1763768514123"}, slices.Repeat([]any{""}, len(c.Keys))...)}
+	return Result{Value: append(slices.Repeat([]any{""}, len(c.Keys)), "1763768514123")}
 }
 
 func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
@@ -97,7 +116,7 @@ func TestLookTellsKinds(t *testing.T) {
 	} {
 		for _, value := range values {
 			conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-				"list_look": func(Call) Result { return Result{Value: []any{value}} }, "list_clients": unregistered,
+				"list_look": func(Call) Result { return Result{Value: []any{value}} }, "client": unregistered,
 			})}
 			records, err := New(conn, nil).Get(t.Context(), "orders")
 			if err != nil || records[0].Kind != want {
@@ -121,7 +140,7 @@ func TestLookInACluster(t *testing.T) {
 					return Result{Err: errors.New("counts " + c.Args[1])}
 				}
 				return lookAll(c)
-			}, "list_clients": unregistered,
+			}, "client": unregistered,
 		}),
 	}
 	records, err := New(conn, nil).Get(t.Context(), "a", "b", "c")
@@ -140,8 +159,8 @@ func TestLookRemembersClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
 			"list_look": lookAll,
-			"list_clients": func(Call) Result {
-				return Result{Value: []any{"1763768514123", `{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`}}
+			"client": func(Call) Result {
+				return Result{Value: []any{`{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`, "1763768514123"}}
 			},
 		})}
 		b := New(conn, nil)
@@ -155,19 +174,19 @@ func TestLookRemembersClients(t *testing.T) {
 				t.Fatalf("got %+v of %q, want %+v", h.Client, h.Note, want)
 			}
 		}
-		if got := conn.count("list_clients"); got != 1 {
+		if got := conn.count("client"); got != 1 {
 			t.Errorf("asked for clients %d times, want once", got)
 		}
 		time.Sleep(nameLife)
-		conn.answer = answering(map[string]func(Call) Result{"list_look": lookAll, "list_clients": unregistered})
+		conn.answer = answering(map[string]func(Call) Result{"list_look": lookAll, "client": unregistered})
 		for range 2 {
-			if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("list_clients") != 2 {
-				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("list_clients"), err)
+			if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 2 {
+				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("client"), err)
 			}
 		}
 		time.Sleep(strangerLife)
-		if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("list_clients") != 3 {
-			t.Errorf("after %v asked %d times, want three times", strangerLife, conn.count("list_clients"))
+		if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 3 {
+			t.Errorf("after %v asked %d times, want three times", strangerLife, conn.count("client"))
 		}
 	})
 }
@@ -184,7 +203,7 @@ func pages(n int) map[string]func(Call) Result {
 			}
 			return Result{Value: []any{fmt.Sprint(page + 1), []any{fmt.Sprintf("%s%d", c.Keys[0], page), "a}b{", "redisson_lock_queue:{x}"}}}
 		},
-		"list_look": lookAll, "list_clients": unregistered,
+		"list_look": lookAll, "client": unregistered,
 	}
 }
 
@@ -414,9 +433,9 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 			asked := 0
 			conn := &fakeConn{
 				server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: cluster}, nil },
-				answer: answering(map[string]func(Call) Result{"list_look": lookAll, "list_clients": func(c Call) Result {
+				answer: answering(map[string]func(Call) Result{"list_look": lookAll, "client": func(c Call) Result {
 					asked += len(c.Keys)
-					found := []any{"1000"}
+					var found []any
 					for _, key := range c.Keys {
 						text := ""
 						if key == test.at+"holdfast:client:"+testUUID {
@@ -424,7 +443,7 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 						}
 						found = append(found, text)
 					}
-					return Result{Value: found}
+					return Result{Value: append(found, "1000")}
 				}}),
 			}
 			records, err := New(conn, &Options{Prefix: test.prefix}).Get(t.Context(), test.name)

@@ -109,8 +109,8 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 			add("renew", f.renew(room{}, p, c))
 			add("release", f.release(room{}, p, c, nil))
 			add("abandon", f.abandon(p, c, nil, minMark))
-			add("explain", b.explainCall(p, c))
-			add("inspect", b.inspectCall(p))
+			add("explain", b.oneKey().explain(p, c))
+			add("look", looksAt(b, p))
 			channels[spot{form, "channel", 0}] = f.channel(p, c)
 		}
 		form++

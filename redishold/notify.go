@@ -39,14 +39,14 @@ func (b *Backend) tell(ctx context.Context, p place, owner string) {
 	if err != nil {
 		return
 	}
-	scripts := b.lists.load()
+	scripts := b.forPeople.load()
 	var calls []Call
 	if uuid := clientOf(owner); uuid != "" {
 		// Every node of a cluster passes PUBLISH on, whoever listens where.
 		calls = append(calls, Call{Script: scripts.tell, Args: []string{b.clientChannel(uuid), owner, "PUBLISH"}})
 	}
 	if b.own == nil {
-		queue, _, _ := fairKeys(b.layout, p)
+		queue, _, _ := b.layout.queue(p)
 		args := append([]string{p.channel + ":"}, info.publishWith()...)
 		calls = append(calls, Call{Script: scripts.wakeFair, Keys: []string{queue}, Args: args})
 	}

@@ -92,7 +92,7 @@ func cutPermit(id string) (stem, number string, ok bool) {
 	return hex.EncodeToString([]byte(id[:stemSize])), strconv.FormatUint(n, 10), true
 }
 
-// shownPermit returns the id that Inspect and List show in hex in place of an
+// shownPermit returns the id that Get and List show in hex in place of an
 // owner who is not known.
 func shownPermit(owner string) (id string, ok bool) {
 	b, err := hex.DecodeString(owner)

@@ -110,7 +110,7 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 					stem := strings.TrimPrefix(key, "holdfast:client:")
 					found = append(found, strings.Join([]string{stem[:8], stem[8:12], stem[12:16], stem[16:], "000000000001"}, "-"))
 				}
-				return Result{Value: found}
+				return Result{Value: append(found, "1763768514123")}
 			}}
 			b := New(conn, nil)
 			look := func() {
@@ -133,12 +133,12 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 			if cluster {
 				want = clients
 			}
-			if got := conn.count("semaphore_whose"); got != want || len(conn.sent) != 1 {
+			if got := conn.count("client"); got != want || len(conn.sent) != 1 {
 				t.Errorf("in a cluster: %v: asked with %d calls in %d trips, want %d in 1", cluster, got, len(conn.sent), want)
 			}
 			time.Sleep(nameLife)
 			look()
-			if got := conn.count("semaphore_whose"); got != 2*want {
+			if got := conn.count("client"); got != 2*want {
 				t.Errorf("in a cluster: %v: asked with %d calls after %v, want as many again", cluster, got, nameLife)
 			}
 		}
@@ -234,17 +234,12 @@ func registered(answers map[string]func(Call) Result) func(Call) Result {
 			return ""
 		}
 	}
-	all := func(c Call) Result {
+	answers["client"] = func(c Call) Result {
 		var found []any
 		for _, key := range c.Keys {
 			found = append(found, read(key))
 		}
-		return Result{Value: found}
-	}
-	answers["client"] = func(c Call) Result { return Result{Value: []any{read(c.Keys[0]), "1763768514123"}} }
-	answers["semaphore_whose"] = all
-	answers["list_clients"] = func(c Call) Result {
-		return Result{Value: append([]any{"1763768514123"}, asList(all(c).Value)...)}
+		return Result{Value: append(found, "1763768514123")}
 	}
 	return answering(answers)
 }
@@ -263,8 +258,8 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 				t.Fatalf("got %+v, want busy, held by nightly", out)
 			}
 		}
-		if who, what := conn.count("semaphore_whose"), conn.count("client"); who != 0 || what != 0 {
-			t.Errorf("asked %d times for the client and %d for what it says, want neither: the try itself says it", who, what)
+		if got := conn.count("client"); got != 0 {
+			t.Errorf("asked %d times for the client and what it says, want never: the try itself says it", got)
 		}
 		for _, other := range []string{"0123456789abcdef", "", permitID("a:1"), permitID("00000000-0000-4000-8000-000000000001:7")} {
 			id = other
@@ -275,7 +270,7 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		if got := conn.count("semaphore_whose"); got != 1 {
+		if got := conn.count("client"); got != 1 {
 			t.Errorf("asked %d times, want once: most ids of others show that they are", got)
 		}
 	})
@@ -293,8 +288,6 @@ func permitsOut(ids ...string) []any {
 func TestPermitsHaveNames(t *testing.T) {
 	mine, java, stranger := permitID(testUUID+":5"), "0123456789abcdef", permitID("00000000-0000-4000-8000-000000000001:7")
 	conn := &fakeConn{answer: registered(map[string]func(Call) Result{
-		"inspect":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
-		"semaphore_inspect": func(Call) Result { return Result{Value: []any{ints(1), permitsOut(mine, java, stranger)}} },
 		"list_look": func(Call) Result {
 			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(3), ints(0), permitsOut(mine, java, stranger), ints(0), ints(0)}}}
 		},
@@ -304,9 +297,6 @@ func TestPermitsHaveNames(t *testing.T) {
 		{Owner: testUUID + ":5", Note: "nightly", Holds: 1, Remaining: 5 * time.Second},
 		{Owner: hex.EncodeToString([]byte(java)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
 		{Owner: hex.EncodeToString([]byte(stranger)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
-	}
-	if got, err := b.Inspect(t.Context(), "pool"); err != nil || !slices.Equal(got, want) {
-		t.Errorf("Inspect: got %+v and error %v, want %+v", got, err, want)
 	}
 	records, err := b.Get(t.Context(), "pool")
 	if err != nil || len(records[0].Holds) != 3 {
@@ -323,11 +313,12 @@ func TestPermitsHaveNames(t *testing.T) {
 // What is not registered costs no more than the name.
 func TestPermitsWithoutAnAnswer(t *testing.T) {
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"inspect":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
-		"semaphore_inspect": func(Call) Result { return Result{Value: []any{ints(1), permitsOut(permitID(testUUID + ":5"))}} },
-		"semaphore_whose":   func(Call) Result { return Result{Err: errors.New("reset")} },
+		"list_look": func(Call) Result {
+			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(1), ints(0), permitsOut(permitID(testUUID + ":5")), ints(0), ints(0)}}}
+		},
+		"client": func(Call) Result { return Result{Err: errors.New("reset")} },
 	})}
-	holders, err := New(conn, nil).Inspect(t.Context(), "pool")
+	holders, err := holdersOf(t.Context(), New(conn, nil), "pool")
 	if err != nil || len(holders) != 1 || holders[0].Owner != testStem+"000000000005" || holders[0].Note != "a permit" {
 		t.Errorf("got %+v and error %v, want a permit without a name", holders, err)
 	}

@@ -2,47 +2,18 @@ package redishold
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// holders are the clients that take permits, by their stems.
-type holders struct {
-	registrar // of those of this process
-
-	seen  sync.Mutex
-	known map[string]knownStem
-}
-
-// knownStem is the answer to whose a stem is, remembered as names are.
-type knownStem struct {
-	uuid string // "" if nobody is registered
-	ends time.Time
-}
-
-// get returns whose a stem is, if that was asked for, and whether that was lately.
-func (h *holders) get(stem string) (uuid string, ok, fresh bool) {
-	h.seen.Lock()
-	defer h.seen.Unlock()
-	known, ok := h.known[stem]
-	return known.uuid, ok, ok && time.Now().Before(known.ends)
-}
-
-// put remembers whose a stem is.
-func (h *holders) put(stem, uuid string) {
-	life := nameLife
-	if uuid == "" {
-		life = strangerLife
+// putStem remembers whose a stem is; uuid is "" if nobody is registered for it.
+func (b *Backend) putStem(stem, uuid string) {
+	known := knownClient{client: admin.Client{ID: uuid}}
+	if uuid != "" {
+		known.client.Library = "holdfast"
 	}
-	h.seen.Lock()
-	defer h.seen.Unlock()
-	if h.known == nil || len(h.known) >= maxPeople {
-		h.known = map[string]knownStem{}
-	}
-	h.known[stem] = knownStem{uuid, time.Now().Add(life)}
+	b.directory.put(stem, known)
 }
 
 // permitOwner returns whose permit id is, "" if nobody is registered for it. It
@@ -96,33 +67,21 @@ func (b *Backend) whose(ctx context.Context, cluster bool, stems map[string]bool
 	uuids := make(map[string]string, len(stems))
 	var asked, keys []string
 	for stem := range stems {
-		if uuid, _, fresh := b.holders.get(stem); fresh {
-			uuids[stem] = uuid
+		if known, _ := b.directory.get(stem); known.fresh(strangerLife) {
+			if fits(stem, known.client.ID) {
+				uuids[stem] = known.client.ID
+			}
 			continue
 		}
 		asked, keys = append(asked, stem), append(keys, b.layout.client(stem))
 	}
-	if len(asked) == 0 {
-		return uuids
-	}
-	calls := paged(b.semaphores.whose, keys, cluster)
-	ctx, cancel := context.WithTimeout(ctx, asideLimit)
-	defer cancel()
-	for i, result := range b.do(ctx, calls...) {
-		found, ok := texts(result.Value)
-		page := asked[:len(calls[i].Keys)]
-		asked = asked[len(page):]
-		if ok = ok && result.Err == nil && len(found) == len(page); !ok {
-			b.log.Debug("redis: read whose permits are", "error", result.Err)
-		}
-		if !ok {
-			continue // nobody knows: that is not "nobody is registered"
-		}
-		for j, stem := range page {
-			if fits(stem, found[j]) {
-				uuids[stem] = found[j]
+	read := b.cards(ctx, cluster, keys)
+	for i, stem := range asked {
+		if registered, ok := read[keys[i]]; ok {
+			if fits(stem, registered.text) {
+				uuids[stem] = registered.text
 			}
-			b.holders.put(stem, uuids[stem])
+			b.putStem(stem, uuids[stem])
 		}
 	}
 	return uuids

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // permitsScripts are the scripts of plain semaphores.
@@ -41,10 +42,7 @@ func loadPermitsScripts() permitsScripts {
 type PlainSemaphore struct {
 	backend *Backend
 	name    string
-
-	mu     sync.Mutex
-	undoes int           // that run in the background
-	idle   chan struct{} // closed when the last of them ends; nil while there is none
+	undoes  background.Group
 }
 
 // PlainSemaphore returns Redisson's semaphore called name. It does no I/O. It
@@ -112,7 +110,7 @@ func (s *PlainSemaphore) Acquire(ctx context.Context, n int) error {
 		if taken || err != nil {
 			return s.explain("acquire", err)
 		}
-		napFor(ctx, waiter, ahead)
+		retry.Nap(ctx, waiter, driver.Outcome{Ahead: ahead}, retry.SleepLimit(0, 0))
 	}
 }
 
@@ -124,26 +122,14 @@ func (s *PlainSemaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, s.explain("acquire", err)
 	}
-	const patience = 3
-	taken, err := s.take(ctx, n, patience)
+	taken, err := s.take(ctx, n, retry.Patience)
 	return taken, s.explain("acquire", err)
 }
 
 // Settle waits until nothing is left to be given back in the background, or
 // returns ctx's error.
 func (s *PlainSemaphore) Settle(ctx context.Context) error {
-	s.mu.Lock()
-	idle := s.idle
-	s.mu.Unlock()
-	if idle == nil {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return s.explain("settle", ctx.Err())
-	}
+	return s.explain("settle", s.undoes.Wait(ctx))
 }
 
 func (s *PlainSemaphore) give(ctx context.Context, what string, n int) error {
@@ -177,29 +163,14 @@ func (s *PlainSemaphore) take(ctx context.Context, n, patience int) (bool, error
 func (s *PlainSemaphore) undo(took *operation, n int) {
 	op := s.operation(s.backend.permits.undo, true, strconv.Itoa(n), ms(permitsMark))
 	op.id = took.id
-	s.mu.Lock()
-	if s.undoes++; s.idle == nil {
-		s.idle = make(chan struct{})
-	}
-	s.mu.Unlock()
-	go func() {
-		defer s.undone()
+	s.undoes.Go(func() {
 		ctx, cancel := context.WithDeadline(context.Background(), took.since.Add(permitsMark-permitsMark/10))
 		defer cancel()
 		if _, err := s.insist(ctx, op); err != nil {
 			s.backend.log.Warn("redis: permits that a cancelled acquire may have taken were not given back",
 				"semaphore", s.name, "permits", n, "error", err)
 		}
-	}()
-}
-
-func (s *PlainSemaphore) undone() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.undoes--; s.undoes == 0 {
-		close(s.idle)
-		s.idle = nil
-	}
+	})
 }
 
 func (s *PlainSemaphore) negative(what string, n int) error {
@@ -233,20 +204,9 @@ func (s *PlainSemaphore) operation(script *Script, publish bool, args ...string)
 // indeterminate reports that an attempt may still arrive, or has.
 func (o *operation) indeterminate() bool { return !o.since.IsZero() }
 
-// Bounds of the attempts of one call.
-const (
-	// unknownLimit is how long a call is repeated after an attempt without an
-	// answer. The mark must still be there for the last repetition.
-	unknownLimit = permitsMark / 2
-
-	firstAttempt   = 500 * time.Millisecond // doubled with each failure in a row, for a store that is slow
-	longestAttempt = 4 * time.Second
-
-	firstPause   = 10 * time.Millisecond // between attempts, doubled likewise
-	longestPause = 250 * time.Millisecond
-
-	napMost = time.Second // between looks at a semaphore: its messages may get lost
-)
+// unknownLimit is how long a call is repeated after an attempt without an answer. The
+// mark must still be there for the last repetition.
+const unknownLimit = permitsMark / 2
 
 // errUnknown says that a call was sent and never answered.
 var errUnknown = errors.New("the store did not answer; it is not known whether it was done")
@@ -254,29 +214,26 @@ var errUnknown = errors.New("the store did not answer; it is not known whether i
 // insist makes attempts with the same call id until one has an answer, or its
 // failure is final, or ctx ends.
 func (s *PlainSemaphore) insist(ctx context.Context, o *operation) (counterReply, error) {
-	for failures := 0; ; {
+	var loop retry.Loop
+	for loop.Next(ctx) {
 		began := time.Now()
-		answer, err := s.attempt(ctx, o, min(firstAttempt<<min(failures, 10), longestAttempt))
+		answer, err := s.attempt(ctx, o, retry.Timeout(permitsMark, loop.Failures()))
 		if err == nil {
 			o.since = time.Time{}
 			return answer, nil
 		}
-		if !o.reads && !isCertain(err) && !o.indeterminate() {
+		if !o.reads && !retry.Certain(err) && !o.indeterminate() {
 			o.since = began
 		}
-		failures++
+		loop.Failed(err)
 		switch {
-		case ctx.Err() != nil:
-			return counterReply{}, o.outOfTime(ctx.Err(), err)
-		case isFinal(err), o.patience > 0 && failures >= o.patience:
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()), retry.Final(err),
+			o.patience > 0 && loop.Failures() >= o.patience,
+			o.indeterminate() && time.Since(o.since) > unknownLimit:
 			return counterReply{}, o.failed(err)
-		case o.indeterminate() && time.Since(o.since) > unknownLimit:
-			return counterReply{}, o.failed(err)
-		}
-		if !pause(ctx, spread(min(firstPause<<min(failures-1, 10), longestPause))) {
-			return counterReply{}, o.outOfTime(ctx.Err(), err)
 		}
 	}
+	return counterReply{}, o.failed(loop.Err(ctx))
 }
 
 // attempt makes one attempt, bounded by limit.
@@ -288,27 +245,19 @@ func (s *PlainSemaphore) attempt(ctx context.Context, o *operation, limit time.D
 	if err != nil {
 		return counterReply{}, err
 	}
-	call := Call{Script: o.script, Keys: []string{p.lock}, Args: o.args}
+	call := Call{Script: o.script, Keys: []string{p.lock}, Args: slices.Clip(o.args)}
 	if !o.reads {
 		call.Keys = append(call.Keys, b.layout.call(p, o.id))
 	}
 	switch {
 	case o.settles && o.indeterminate():
-		call.Args = append(call.Args[:len(call.Args):len(call.Args)], "1")
+		call.Args = append(call.Args, "1")
 	case o.settles:
-		call.Args = append(call.Args[:len(call.Args):len(call.Args)], "0")
+		call.Args = append(call.Args, "0")
 	case o.publish:
-		call.Args = append(append(call.Args[:len(call.Args):len(call.Args)], semaphoreChannel(p)), info.publishWith()...)
+		call.Args = append(append(call.Args, semaphoreChannel(p)), info.publishWith()...)
 	}
 	return b.counted(ctx, p, semaphoreChannel(p), call)
-}
-
-// outOfTime is the error of a call whose context has ended.
-func (o *operation) outOfTime(ended, last error) error {
-	if errors.Is(last, ended) {
-		return o.failed(last)
-	}
-	return o.failed(fmt.Errorf("%w; the store's last error: %w", ended, last))
 }
 
 // failed returns err, which says nothing of attempts before the last.
@@ -330,41 +279,3 @@ func (e lastOnly) Is(target error) bool {
 
 // As finds the cause.
 func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }
-
-// isCertain says that a failed call did nothing.
-func isCertain(err error) bool {
-	return errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrMismatch)
-}
-
-// isFinal says that trying again is useless.
-func isFinal(err error) bool {
-	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch)
-}
-
-// napFor sleeps until something was heard since the version ahead, or for a
-// second; less where the server cannot wake.
-func napFor(ctx context.Context, w *waiter, ahead uint64) {
-	nap, cancel := context.WithTimeout(ctx, spread(napMost))
-	defer cancel()
-	if err := w.wait(nap, driver.Outcome{Ahead: ahead}); err != nil && nap.Err() == nil {
-		pause(nap, spread(longestPause))
-	}
-}
-
-// spread returns a random duration of 75 to 100 percent of d, so that clients do
-// not come all together.
-func spread(d time.Duration) time.Duration {
-	return d - rand.N(d/4) //nolint:gosec // spreads load, protects nothing
-}
-
-// pause waits for d or until ctx is done, and reports whether d went by.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -24,12 +25,6 @@ func (w *poller) wait(ctx context.Context, last driver.Outcome) error {
 	if last.RetryAfter > 0 {
 		nap = min(nap, last.RetryAfter)
 	}
-	timer := time.NewTimer(nap)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	retry.Sleep(ctx, nap)
+	return ctx.Err()
 }

@@ -15,22 +15,26 @@ import (
 // prober is what has a probe: a form, or anything else with scripts of its own.
 //
 // Its probe script tries every command of its scripts on scratch keys, leaves
-// nothing behind, and takes and answers the same as probe.lua: KEYS are
-// probeKeys, ARGV the scratch channel and the commands to publish with. What
+// nothing behind, and takes and answers the same as probe.lua: KEYS are those of
+// scratchKeys, ARGV the scratch channel and the commands to publish with. What
 // probe.lua tries has passed before, so another probe may leave that out.
 type prober interface {
 	probe() *Script
-	probeKeys(scratch place) []string
 	channel(p place, c driver.Claim) string
 }
 
 // probe is the probe that all kinds share.
 func (f rlock) probe() *Script { return f.scripts.probe }
 
-// probeKeys are scratch keys. The counter is shared by all locks of its slot, so
-// another key in that slot stands for it.
-func (f rlock) probeKeys(scratch place) []string {
-	return []string{scratch.lock, f.mark(scratch, "probe"), scratch.counter + ":holdfast-probe:" + rand.Text()}
+// scratchKeys are those of a claim of f's kind on scratch. The counter is shared by all
+// locks of its slot, so another key in that slot stands for it.
+func scratchKeys(f prober, scratch place) []string {
+	lock, ok := f.(form)
+	if !ok {
+		return []string{scratch.lock, f.(counter).call(scratch, "probe")}
+	}
+	scratch.counter += ":holdfast-probe:" + rand.Text()
+	return lock.acquire(room{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
 }
 
 // ready returns where the lock called name lives and what the server is, or why
@@ -96,7 +100,11 @@ func (b *Backend) probed(ctx context.Context, p place, f prober) (ServerInfo, er
 func (b *Backend) prove(ctx context.Context, p place, info ServerInfo, f prober) error {
 	var missing []probeRefusal
 	var run *Script
-	for _, f := range b.probes(f) {
+	all := []prober{f}
+	if b.own == nil {
+		all = []prober{b.rlock(), f}
+	}
+	for _, f := range all {
 		if b.server.passed(f.probe()) || f.probe() == run {
 			continue
 		}
@@ -120,7 +128,7 @@ func (b *Backend) prove(ctx context.Context, p place, info ServerInfo, f prober)
 // returns what was refused.
 func (b *Backend) probe(ctx context.Context, p place, info ServerInfo, f prober) ([]probeRefusal, error) {
 	scratch := b.layout.place(p.name + ":holdfast-probe:" + rand.Text())
-	keys := f.probeKeys(scratch)
+	keys := scratchKeys(f, scratch)
 	channel := f.channel(scratch, driver.Claim{Owner: "probe"})
 	call := Call{Script: f.probe(), Keys: keys, Args: append([]string{channel}, info.publishWith()...)}
 	value, err := b.call(ctx, call)
@@ -173,12 +181,7 @@ func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err erro
 	if missing == nil {
 		return b.classify(p, err)
 	}
-	return &serverError{
-		does:   fmt.Sprintf("redis refuses %q", p.name),
-		cause:  reply,
-		advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(missing, " "),
-		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
-	}
+	return ungranted(fmt.Sprintf("redis refuses %q", p.name), reply, missing...)
 }
 
 // judge turns what the probe was refused into an error.
@@ -203,13 +206,7 @@ func (b *Backend) judge(p place, refusals []probeRefusal) error {
 	if cause == nil {
 		return nil
 	}
-	return &serverError{
-		does:  fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.name),
-		cause: cause,
-		advice: "nothing was written; grant it with: ACL SETUSER <user> " +
-			strings.Join(rules, " "),
-		kinds: []error{driver.ErrRefused, driver.ErrNotExecuted},
-	}
+	return ungranted(fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.name), cause, rules...)
 }
 
 func isPublish(command string) bool { return command == "PUBLISH" || command == "SPUBLISH" }

@@ -1,12 +1,10 @@
 package redishold
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -78,15 +76,12 @@ func (p Protocol) String() string {
 
 // newForm returns the only form that a protocol other than Redisson's has, nil
 // for Redisson's own.
-func (p Protocol) newForm(l *layout) ownForm {
-	switch p {
-	case Plain:
-		return plain{l, loadPlainScripts("plain")}
-	case Timestamp:
-		return timestamp{l, loadPlainScripts("timestamp")}
-	default:
+func (p Protocol) newForm(l *layout) *rlock {
+	if p == Redisson || p > Timestamp {
 		return nil
 	}
+	scripts := loadLockScripts(p.String()+"_", "plain_probe")
+	return &rlock{l, &scripts}
 }
 
 // limits takes from info what the protocol and the way of waiting do not have.
@@ -119,57 +114,10 @@ func (o *Options) check() error {
 	}
 }
 
-// ownForm is the form of a protocol that has just one, and looks at it with
-// scripts of its own. They answer as inspect.lua, break.lua and explain.lua do.
-type ownForm interface {
-	form
-	inspect(p place) Call
-	breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call
-	explain(p place, c driver.Claim) Call
-}
-
 // unsupported says that the protocol has no locks of f's kind.
 func (b *Backend) unsupported(f prober) error {
 	if b.own == nil || f.probe() == b.own.probe() {
 		return nil
 	}
 	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
-}
-
-// inspectCall is the first look at name.
-func (b *Backend) inspectCall(p place) Call {
-	if b.own != nil {
-		return b.own.inspect(p)
-	}
-	return Call{Script: b.scripts.inspect, Keys: []string{p.lock}}
-}
-
-// breakOwn is Break for a protocol other than Redisson's.
-func (b *Backend) breakOwn(ctx context.Context, p place, h admin.Holder, why, markTTL string, info ServerInfo) error {
-	call := b.own.breakHold(p, h, why, markTTL, info.publishWith())
-	value, err := b.call(ctx, call)
-	if err != nil {
-		return b.classify(p, err)
-	}
-	ended, _, err := b.ended(call.Script, value)
-	if err != nil || ended {
-		return err
-	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
-}
-
-// explainCall looks up why c is gone.
-func (b *Backend) explainCall(p place, c driver.Claim) Call {
-	if b.own != nil {
-		return b.own.explain(p, c)
-	}
-	return Call{Script: b.scripts.explain, Keys: []string{p.lock, b.layout.mark(p, c.Owner), p.counter}}
-}
-
-// probes returns the probes that must pass before a lock of f's kind.
-func (b *Backend) probes(f prober) []prober {
-	if b.own != nil {
-		return []prober{f}
-	}
-	return []prober{rlock{b.layout, &b.scripts}, f}
 }

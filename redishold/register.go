@@ -2,7 +2,6 @@ package redishold
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -114,14 +113,18 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if !seen {
 		r.forgetEnded(now)
 	}
-	// A longer one, written for a long lease, is not cut short while it lasts.
-	if seen && now.Before(last.ends) {
-		ttl = max(ttl, last.ends.Sub(now))
-	}
-	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl)}
+	return r.write(uuid, last, ttl, ""), true
+}
+
+// write notes what is written for uuid in place of last, for ttl, and returns for how
+// long: a longer one, written for a long lease, is not cut short while it lasts.
+func (r *registrar) write(uuid string, last registration, ttl time.Duration, holds string) time.Duration {
+	now := time.Now()
+	ttl = max(ttl, last.ends.Sub(now))
+	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl), holds: holds}
 	r.written[uuid] = last
 	r.latest.Store(&written{uuid, last})
-	return ttl, true
+	return ttl
 }
 
 func (r *registrar) forgetEnded(now time.Time) {
@@ -154,32 +157,42 @@ func (r *registrar) retry(uuid string) {
 // unnamed says that nothing is to be known of c's client.
 func unnamed(c driver.Claim) bool { return c.Anonymous && c.Note == "" }
 
-// registrations returns the calls that register the clients of cs, as far as
-// they are due, and whose they are.
+// isRegistered reports that c's client need not be registered now, in any way.
+func (b *Backend) isRegistered(c driver.Claim) bool {
+	return b.clients.isWritten(c) && (c.Mode != driver.Permit || b.stems.isWritten(c))
+}
+
+// registrations returns the calls that register the clients of cs, as far as they are
+// due, and whose they are. Clients that take permits are registered under their stems
+// as well, so that the ids of their permits lead to them.
 func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []string) {
+	add := func(r *registrar, c driver.Claim, key, text string) {
+		if ttl, ok := r.due(c); ok && text != "" {
+			uuids = append(uuids, c.Client)
+			calls = append(calls, Call{Script: b.scripts.register, Keys: []string{b.layout.client(key)}, Args: []string{text, ms(ttl)}})
+		}
+	}
 	for _, c := range cs {
-		if unnamed(c) || b.clients.isWritten(c) {
+		if unnamed(c) || b.isRegistered(c) {
 			continue
 		}
-		ttl, ok := b.clients.due(c)
-		if !ok {
+		uuid := c.Client
+		if !b.clients.isWritten(c) {
+			var d description
+			if !c.Anonymous {
+				d = b.clients.self
+			}
+			d.Note = c.Note
+			add(&b.clients, c, uuid, object(d))
+		}
+		if b.own != nil || c.Mode != driver.Permit || b.stems.isWritten(c) {
 			continue
 		}
-		var d description
-		if !c.Anonymous {
-			d = b.clients.self
+		if hasStem(uuid) {
+			add(&b.stems, c, stemOf(uuid), uuid)
+		} else {
+			add(&b.stems, c, "", "") // there is nothing to write
 		}
-		d.Note = c.Note
-		text, err := json.Marshal(d)
-		if err != nil {
-			continue // cannot happen: strings and numbers only
-		}
-		uuids = append(uuids, c.Client)
-		calls = append(calls, Call{
-			Script: b.scripts.register,
-			Keys:   []string{b.layout.client(c.Client)},
-			Args:   []string{string(text), strconv.FormatInt(millis(ttl), 10)},
-		})
 	}
 	return calls, uuids
 }
@@ -189,7 +202,6 @@ func (b *Backend) registrations(cs ...driver.Claim) (calls []Call, uuids []strin
 // node, whose trouble must not hold up the answers.
 func (b *Backend) doRegistering(ctx context.Context, cluster bool, calls []Call, cs ...driver.Claim) []Result {
 	extra, uuids := b.registrations(cs...)
-	extra, uuids = b.addHolders(extra, uuids, cs)
 	if !cluster {
 		results := b.do(ctx, append(calls, extra...)...)
 		b.registered(uuids, results[len(calls):])
@@ -208,7 +220,7 @@ func (b *Backend) registered(uuids []string, results []Result) {
 	for i, uuid := range uuids {
 		if err := results[i].Err; err != nil {
 			b.clients.retry(uuid)
-			b.holders.retry(uuid)
+			b.stems.retry(uuid)
 			b.log.Debug("redis: register this client for people to see", "error", err)
 		}
 	}

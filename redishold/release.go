@@ -100,7 +100,22 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		}
 		return
 	}
-	results := b.doAll(ctx, info, cs, at, &releasing{b, info, cs})
+	publish := b.publishWith(info)
+	results := b.doAll(ctx, info, cs, at, order{
+		alone: func(to room, i int) Call {
+			return b.form(cs[i]).release(to, b.layout.place(cs[i].Name), cs[i], publish)
+		},
+		together: func(to room, at []int) Call {
+			keys, args := to.keys, to.args
+			for _, i := range at {
+				p := b.layout.place(cs[i].Name)
+				keys, args = append(keys, p.lock), append(args, cs[i].Owner, p.channel)
+			}
+			return Call{Script: b.scripts.releaseAll, Keys: keys, Args: append(args, publish...)}
+		},
+		unreplicated: true, // a release that a fail-over forgets is a lease that ends by itself
+		room:         func(n int) (keys, args int) { return n, 2*n + len(b.publish) },
+	})
 	var lost []int
 	for _, i := range at {
 		released, _, err := b.releaseAnswer(b.layout.place(cs[i].Name), results[i])
@@ -110,35 +125,6 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		errs[i] = err
 	}
 	b.explainLost(ctx, info, cs, lost, func(i int) *error { return &errs[i] })
-}
-
-// releasing gives many claims back.
-type releasing struct {
-	backend *Backend
-	info    ServerInfo
-	claims  []driver.Claim
-}
-
-func (o *releasing) shares(int) bool { return true }
-
-// replicated: a release that a fail-over forgets is a lease that ends by itself.
-func (o *releasing) replicated() bool { return false }
-
-func (o *releasing) room(n int) (keys, args int) { return n, 2*n + len(o.backend.publish) }
-
-func (o *releasing) alone(to room, i int) Call {
-	b, c := o.backend, o.claims[i]
-	return b.form(c).release(to, b.layout.place(c.Name), c, b.publishWith(o.info))
-}
-
-func (o *releasing) together(to room, at []int) Call {
-	b := o.backend
-	keys, args := to.keys, to.args
-	for _, i := range at {
-		p := b.layout.place(o.claims[i].Name)
-		keys, args = append(keys, p.lock), append(args, o.claims[i].Owner, p.channel)
-	}
-	return Call{Script: b.scripts.releaseAll, Keys: keys, Args: append(args, b.publishWith(o.info)...)}
 }
 
 // abandon ends a claim and marks its owner. Until the mark is written nothing is

@@ -64,41 +64,23 @@ func (b *Backend) renewAll(ctx context.Context, cs []driver.Claim) ([]driver.Ren
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := make([]driver.Renewal, len(cs))
-	for i, result := range b.doAll(ctx, info, cs, upTo(len(cs)), &renewing{b, cs}, cs...) {
+	l := b.layout
+	o := order{
+		alone: func(to room, i int) Call { return b.form(cs[i]).renew(to, l.key(cs[i].Name), cs[i]) },
+		together: func(to room, at []int) Call {
+			first := &cs[at[0]]
+			keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds))
+			for _, i := range at {
+				keys, args = append(keys, l.prefix+cs[i].Name), append(args, cs[i].Owner)
+			}
+			return Call{Script: b.scripts.renewAll, Keys: keys, Args: args}
+		},
+		room: func(n int) (keys, args int) { return max(n, renewKeys), max(2+n, renewArgs) },
+	}
+	for i, result := range b.doAll(ctx, info, cs, upTo(len(cs)), o, cs...) {
 		renewals[i] = b.renewal(cs[i], result)
 	}
 	return renewals
-}
-
-// renewing extends many claims.
-type renewing struct {
-	backend *Backend
-	claims  []driver.Claim
-}
-
-func (o *renewing) shares(int) bool { return true }
-
-func (o *renewing) replicated() bool { return true }
-
-func (o *renewing) room(n int) (keys, args int) {
-	if n == 1 {
-		return renewKeys, renewArgs
-	}
-	return n, 2 + n
-}
-
-func (o *renewing) alone(to room, i int) Call {
-	c := o.claims[i]
-	return o.backend.form(c).renew(to, o.backend.layout.key(c.Name), c)
-}
-
-func (o *renewing) together(to room, at []int) Call {
-	l, first := o.backend.layout, &o.claims[at[0]]
-	keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds))
-	for _, i := range at {
-		keys, args = append(keys, l.prefix+o.claims[i].Name), append(args, o.claims[i].Owner)
-	}
-	return Call{Script: o.backend.scripts.renewAll, Keys: keys, Args: args}
 }
 
 func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {

@@ -138,12 +138,7 @@ func (b *Backend) proveReplicas(ctx context.Context, p place) error {
 
 // refusesWait is the error for a server that answers WAIT with words.
 func refusesWait(words string) error {
-	e := &serverError{
-		does:   "redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)",
-		cause:  &ReplyError{Text: words},
-		advice: "nothing was written; grant it with: ACL SETUSER <user> +wait",
-		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
-	}
+	e := ungranted("redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)", &ReplyError{Text: words}, "+wait")
 	if isUnknownCommand(words) {
 		e.advice = "nothing was written; this server or proxy cannot be asked for replicas"
 	}
@@ -157,12 +152,7 @@ func refusesInfo(asked bool, err error) error {
 		meaningOf(reply.Text) != meansNoRightInside && !strings.Contains(reply.Text, "info") {
 		return err
 	}
-	return &serverError{
-		does:   "redis refuses INFO, which tells how many replicas there are (AllReplicas)",
-		cause:  reply,
-		advice: "nothing was written; grant it with: ACL SETUSER <user> +info",
-		kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
-	}
+	return ungranted("redis refuses INFO, which tells how many replicas there are (AllReplicas)", reply, "+info")
 }
 
 // giveBack releases a claim that was granted on too few replicas, and returns

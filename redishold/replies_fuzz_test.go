@@ -101,8 +101,10 @@ func kindGood(call Call) (Result, bool) {
 		return Result{Value: []any{int64(1), int64(5), int64(3)}}, true
 	case name == "replicas":
 		return Result{Value: int64(2)}, true
-	case strings.HasSuffix(name, "inspect"):
-		return Result{Value: []any{int64(1), int64(1000), []any{testUUID + ":1", "1"}}}, true
+	case name == "list_look":
+		return Result{Value: []any{looked(1)}}, true
+	case name == "client":
+		return unregistered(call), true
 	case strings.HasPrefix(name, "latch_"), strings.HasPrefix(name, "permits_"), name == "semaphore_resize":
 		return Result{Value: []any{int64(1), int64(0)}}, true
 	default:
@@ -330,12 +332,14 @@ func (w *wild) ended(what string, start int, marked bool) {
 func (w *wild) looks() {
 	w.Helper()
 	start := w.conn.seen()
-	holders, err := w.Inspect(w.within(), w.claim.Name)
-	for _, h := range holders {
-		readable(w.T, "Inspect", h.Note)
-	}
-	if err != nil && holders != nil {
-		w.Errorf("Inspect: got %+v beside error %v, from %+v", holders, err, w.conn.since(start, ""))
+	records, err := w.Get(w.within(), w.claim.Name)
+	for _, r := range records {
+		for _, h := range r.Holds {
+			readable(w.T, "Get", h.Note)
+		}
+		if err != nil && r.Kind != admin.KindUnknown {
+			w.Errorf("Get: got %+v beside error %v, from %+v", r, err, w.conn.since(start, ""))
+		}
 	}
 	start = w.conn.seen()
 	h := admin.Holder{Owner: w.claim.Owner, Holds: 1, Remaining: time.Second}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,8 +23,7 @@ type tryReply struct {
 
 // said is what introduce.lua adds to the answer.
 type said struct {
-	text   string // the registration, "" if there is none
-	now    int64  // the server's clock
+	card
 	client string // of a permit: who is registered for it, "" if nobody is
 }
 
@@ -39,7 +39,7 @@ func cutSaid(list []any) ([]any, *said, bool) {
 		return nil, nil, false
 	}
 	now, err := strconv.ParseInt(found[1], 10, 64)
-	s := &said{text: found[0], now: now}
+	s := &said{card: card{found[0], now}}
 	if len(found) == 3 {
 		s.client = found[2]
 	}
@@ -135,67 +135,12 @@ type explainReply struct {
 }
 
 func parseExplain(value any) (explainReply, error) {
-	list, _ := value.([]any)
-	if len(list) != 4 {
-		return explainReply{}, badReply("explain", value)
-	}
-	exists, ok1 := list[0].(int64)
-	holder, ok2 := list[1].(string)
-	mark, ok3 := list[2].(string)
-	counter, ok4 := list[3].(int64)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
+	r := reading{list: asList(value), ok: true}
+	exists, holder, mark, counter := r.number(), r.text(), r.text(), r.number()
+	if !r.ok || len(r.list) > 0 {
 		return explainReply{}, badReply("explain", value)
 	}
 	return explainReply{exists: exists == 1, holder: holder, mark: mark, counter: counter == 1}, nil
-}
-
-// hold is one field of a lock's hash.
-type hold struct {
-	owner string
-	count int
-}
-
-// inspectReply is what inspect.lua answers.
-type inspectReply struct {
-	otherKind bool
-	remaining time.Duration // negative if the lock never expires
-	holds     []hold
-}
-
-func parseInspect(value any) (inspectReply, error) {
-	bad := badReply("inspect", value)
-	list, _ := value.([]any)
-	if len(list) == 0 {
-		return inspectReply{}, bad
-	}
-	code, ok := list[0].(int64)
-	switch {
-	case ok && code == 0 && len(list) == 1:
-		return inspectReply{}, nil
-	case ok && code == -1 && len(list) == 1:
-		return inspectReply{otherKind: true}, nil
-	case !ok || code != 1 || len(list) != 3:
-		return inspectReply{}, bad
-	}
-	pttl, okTTL := list[1].(int64)
-	fields, okFields := list[2].([]any)
-	if !okTTL || !okFields || len(fields)%2 != 0 {
-		return inspectReply{}, bad
-	}
-	reply := inspectReply{remaining: remaining(pttl)}
-	for i := 0; i < len(fields); i += 2 {
-		owner, okOwner := fields[i].(string)
-		text, okText := fields[i+1].(string)
-		if !okOwner || !okText {
-			return inspectReply{}, bad
-		}
-		count, err := strconv.Atoi(text)
-		if err != nil {
-			return inspectReply{otherKind: true}, nil // no hold count: no lock
-		}
-		reply.holds = append(reply.holds, hold{owner: owner, count: count})
-	}
-	return reply, nil
 }
 
 // probeRefusal is a command that the server refused, and how; of a message, to which
@@ -203,25 +148,16 @@ func parseInspect(value any) (inspectReply, error) {
 type probeRefusal struct{ command, channel, words string }
 
 func parseProbe(value any) ([]probeRefusal, error) {
-	list, _ := value.([]any)
-	if len(list) == 0 {
-		return nil, badReply("probe", value)
-	}
-	count, ok := list[0].(int64)
-	if !ok || int64(len(list)-1) != 2*count {
-		return nil, badReply("probe", value)
-	}
+	r := reading{list: asList(value), ok: true}
+	count := r.number()
 	var refusals []probeRefusal
-	for i := 1; i < len(list); i += 2 {
-		command, okCommand := list[i].(string)
-		words, okWords := list[i+1].(string)
-		if !okCommand || !okWords {
-			return nil, badReply("probe", value)
-		}
-		if words != "" && words[0] == '-' { // Redis 6.2 keeps the sign of an error
-			words = words[1:]
-		}
+	for r.more() {
+		command, words := r.text(), r.text()
+		words = strings.TrimPrefix(words, "-") // Redis 6.2 keeps the sign of an error
 		refusals = append(refusals, probeRefusal{command: command, words: words})
+	}
+	if !r.ok || int64(len(refusals)) != count {
+		return nil, badReply("probe", value)
 	}
 	return refusals, nil
 }

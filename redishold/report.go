@@ -56,25 +56,10 @@ type waitText struct {
 	Count  int    `json:"count"`
 }
 
-// reportScripts are the scripts that tell people what a client does.
-type reportScripts struct{ holds, wait *Script }
-
-// reporter is what a Backend needs to report. It is made when first used: most
-// programs hold nothing for so long.
+// reporter is what a Backend needs to report.
 type reporter struct {
-	once    sync.Once
-	scripts reportScripts
-
 	mu    sync.Mutex
 	waits map[string]map[string]bool // by client: the names that it was noted to wait for
-}
-
-func (r *reporter) load() *reportScripts {
-	r.once.Do(func() {
-		r.scripts = reportScripts{holds: loadScript("report"), wait: loadScript("report_wait")}
-		r.waits = map[string]map[string]bool{}
-	})
-	return &r.scripts
 }
 
 // Report notes, for people, what a client holds and waits for, in one round trip.
@@ -89,11 +74,11 @@ func (b *Backend) Report(ctx context.Context, r driver.Report) error {
 	if err != nil {
 		return err
 	}
-	scripts := b.reporter.load()
+	scripts := b.forPeople.load()
 	var calls []Call
 	if ttl, due := b.clients.reportDue(r); due {
 		calls = append(calls, Call{
-			Script: scripts.holds,
+			Script: scripts.reportHolds,
 			Keys:   []string{b.layout.client(r.Client)},
 			Args:   []string{b.statement(r), strconv.FormatInt(millis(ttl), 10)},
 		})
@@ -129,14 +114,14 @@ func (b *Backend) statement(r driver.Report) string {
 
 // reportWaits returns the calls that note for which names r's client waits, and for
 // which it does not any more.
-func (b *Backend) reportWaits(scripts *reportScripts, info ServerInfo, r driver.Report) (calls []Call) {
+func (b *Backend) reportWaits(scripts *peopleScripts, info ServerInfo, r driver.Report) (calls []Call) {
 	call := func(name, text string) {
 		p := b.layout.locate(name)
 		if info.Cluster && placeable(p) != nil {
 			return // nobody can lock that
 		}
 		calls = append(calls, Call{
-			Script: scripts.wait,
+			Script: scripts.reportWait,
 			Keys:   []string{b.layout.waiting(p)},
 			Args:   []string{r.Client, text, strconv.FormatInt(millis(waitLife), 10), strconv.Itoa(waitRoom)},
 		})
@@ -220,17 +205,11 @@ func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last, seen := r.written[uuid]
+	last := r.written[uuid]
 	if last.holds == held.String() && (last.holds == "" || now.Add(reportAhead).Before(last.due) && ttl <= last.ttl) {
 		return 0, false
 	}
-	if seen && now.Before(last.ends) {
-		ttl = max(ttl, last.ends.Sub(now))
-	}
-	last = registration{ttl: ttl, due: now.Add(ttl / 3), ends: now.Add(ttl), holds: held.String()}
-	r.written[uuid] = last
-	r.latest.Store(&written{uuid, last})
-	return ttl, true
+	return r.write(uuid, last, ttl, held.String()), true
 }
 
 // heldSince is what a client said of one of its holds.

@@ -176,14 +176,14 @@ func TestReportOfWaitsInACluster(t *testing.T) {
 	}
 }
 
-// statements answers list_clients with a registration that was written so long ago.
+// statements answers client with a registration that was written so long ago.
 func statements(ago time.Duration, token uint64) func(Call) Result {
 	const now = 1763768514123
 	return func(c Call) Result {
-		return Result{Value: []any{fmt.Sprint(now), fmt.Sprintf(
+		return Result{Value: []any{fmt.Sprintf(
 			`{"at":%d,"note":"ci","pid":7,"program":"p","host":"h","holds":[{"name":"orders","owner":"%s:1","token":%d,"held_ms":3000}]}`,
 			now-ago.Milliseconds(), testUUID, token,
-		)}}
+		), fmt.Sprint(now)}}
 	}
 }
 
@@ -196,7 +196,7 @@ func TestLookTellsSince(t *testing.T) {
 			"list_look": func(Call) Result {
 				return Result{Value: []any{[]any{"hash", ints(9), []any{owner, "1"}, ints(1), []any{ints(0)}, ints(0), ints(-1)}}}
 			},
-			"list_clients": statements(10*time.Second, 42),
+			"client": statements(10*time.Second, 42),
 		}
 		conn := &fakeConn{answer: answering(answers)}
 		b := New(conn, nil)
@@ -206,8 +206,8 @@ func TestLookTellsSince(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h := records[0].Holds[0]; h.Token != token || h.HeldFor != since || h.Client.PID != 7 || conn.count("list_clients") != asked {
-				t.Errorf("got token %d since %v of %+v, asked %d times", h.Token, h.HeldFor, h.Client, conn.count("list_clients"))
+			if h := records[0].Holds[0]; h.Token != token || h.HeldFor != since || h.Client.PID != 7 || conn.count("client") != asked {
+				t.Errorf("got token %d since %v of %+v, asked %d times", h.Token, h.HeldFor, h.Client, conn.count("client"))
 			}
 		}
 		check(42, 13*time.Second, 1)
@@ -248,8 +248,7 @@ func TestBusyTellsHowLong(t *testing.T) {
 		conn := &fakeConn{answer: func(c Call) Result {
 			switch c.Script.Name() {
 			case "client":
-				list := statements(10*time.Second, 42)(c).Value.([]any)
-				return Result{Value: []any{list[1], list[0]}}
+				return statements(10*time.Second, 42)(c)
 			case "acquire":
 				return Result{Value: []any{int64(0), int64(1500), owner, "1"}}
 			}
@@ -274,7 +273,7 @@ func TestDetailTellsWhoWaits(t *testing.T) {
 		return fmt.Sprintf(`{"at":%d,"note":"n\u001b","pid":7,"program":"p","host":"h","mode":%q,"waited_ms":%d,"count":%d}`, now-ago, mode, waited, count)
 	}
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"list_look": lookAll, "list_clients": unregistered,
+		"list_look": lookAll, "client": unregistered,
 		"list_keys": func(c Call) Result {
 			return Result{Value: slices.Repeat([]any{[]any{"none", ints(-2), ints(0), ""}}, len(c.Keys))}
 		},

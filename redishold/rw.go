@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ type readWrite struct {
 	*layout
 	*rwScripts
 
-	plain rlock // renews the write side, and brings the probe's other keys
+	plain rlock // renews the write side
 }
 
 // rwScripts are the scripts of read-write locks.
@@ -34,7 +33,7 @@ type rwScripts struct {
 	readAcquire, readRenew *Script
 	writeAcquire           *Script
 	leave                  *Script // release, abandon and break of both sides
-	inspect, proof         *Script
+	proof                  *Script
 }
 
 func loadRWScripts() rwScripts {
@@ -43,7 +42,6 @@ func loadRWScripts() rwScripts {
 		readRenew:    loadScript("rw_read_renew"),
 		writeAcquire: loadScript("rw_write_acquire"),
 		leave:        loadScript("rw_release"),
-		inspect:      loadScript("rw_inspect"),
 		proof:        loadScript("rw_probe"),
 	}
 }
@@ -110,10 +108,6 @@ func (f readWrite) tellsAll() bool { return false }
 
 func (f readWrite) probe() *Script { return f.proof }
 
-func (f readWrite) probeKeys(scratch place) []string {
-	return append(f.plain.probeKeys(scratch), readTimeout(scratch, "probe"))
-}
-
 // writeField ends the field of a writer.
 const writeField = ":write"
 
@@ -135,94 +129,5 @@ func rwChannel(p place) string { return "redisson_rwlock:" + tagged(p.lock) }
 
 // readWrite returns the form of read-write locks.
 func (b *Backend) readWrite() readWrite {
-	return readWrite{b.layout, &b.rw, rlock{b.layout, &b.scripts}}
-}
-
-// inspectReadWrite is Inspect for a read-write lock: the writer, or all readers,
-// or a writer and the readers beside it.
-func (b *Backend) inspectReadWrite(ctx context.Context, p place) ([]admin.Holder, error) {
-	value, err := b.call(ctx, Call{Script: b.rw.inspect, Keys: []string{p.lock}, Args: []string{tagged(p.lock)}})
-	if err != nil {
-		return nil, b.classify(p, err)
-	}
-	holds, other, err := parseRWInspect(value)
-	if err != nil {
-		return nil, err
-	}
-	if other {
-		return nil, errOtherKind(p)
-	}
-	readers := map[string]bool{}
-	for _, h := range holds {
-		readers[h.field] = true
-	}
-	var holders []admin.Holder
-	for _, h := range holds {
-		// A Redisson thread may have both sides under one owner. Then the write
-		// hold keeps its field's name, so that Break knows which one is meant.
-		owner := strings.TrimSuffix(h.field, writeField)
-		if readers[owner] {
-			owner = h.field
-		}
-		holders = append(holders, admin.Holder{
-			Owner:     owner,
-			Note:      b.person(ctx, h.field),
-			Holds:     h.count,
-			Remaining: h.remaining,
-		})
-	}
-	return holders, nil
-}
-
-// rwHold is one live hold of a read-write lock.
-type rwHold struct {
-	field     string
-	count     int
-	remaining time.Duration // negative if it never expires
-}
-
-// parseRWInspect reads what rw_inspect.lua answers.
-func parseRWInspect(value any) (holds []rwHold, otherKind bool, err error) {
-	bad := badReply("rw_inspect", value)
-	list, _ := value.([]any)
-	if len(list) == 0 {
-		return nil, false, bad
-	}
-	switch code, ok := list[0].(int64); {
-	case ok && code == 0 && len(list) == 1:
-		return nil, false, nil
-	case ok && code == -1 && len(list) == 1:
-		return nil, true, nil
-	case !ok || code != 1 || len(list) != 2:
-		return nil, false, bad
-	}
-	fields, ok := list[1].([]any)
-	if !ok || len(fields)%3 != 0 {
-		return nil, false, bad
-	}
-	for i := 0; i < len(fields); i += 3 {
-		name, okName := fields[i].(string)
-		text, okText := fields[i+1].(string)
-		pttl, okTTL := fields[i+2].(int64)
-		if !okName || !okText || !okTTL {
-			return nil, false, bad
-		}
-		count, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, true, nil // no hold count: no lock
-		}
-		holds = append(holds, rwHold{field: name, count: count, remaining: remaining(pttl)})
-	}
-	return holds, false, nil
-}
-
-// breakReadWrite is Break for a read-write lock; false if it is none, or h is no
-// longer there.
-func (b *Backend) breakReadWrite(ctx context.Context, p place, h admin.Holder, why string, info ServerInfo) (bool, error) {
-	value, err := b.call(ctx, b.readWrite().breakHold(p, h, why, info.publishWith()))
-	if err != nil {
-		return false, b.classify(p, err)
-	}
-	ended, _, err := b.ended(b.rw.leave, value)
-	return ended, err
+	return readWrite{b.layout, &b.rw, b.rlock()}
 }

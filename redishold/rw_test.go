@@ -138,53 +138,47 @@ func TestReadWriteBusyNamesThePerson(t *testing.T) {
 	}
 }
 
-func TestReadWriteInspect(t *testing.T) {
-	otherKind := []any{int64(-1)}
-	inspect := func(value any) ([]admin.Holder, error) {
-		conn := &fakeConn{answer: func(c Call) Result {
-			switch c.Script.Name() {
-			case "inspect":
-				return Result{Value: otherKind}
-			case "rw_inspect":
-				return Result{Value: value}
-			}
-			return Result{}
-		}}
-		return New(conn, nil).Inspect(t.Context(), "orders")
+func TestReadWriteLook(t *testing.T) {
+	const one, two = testUUID + ":1", testUUID + ":2"
+	look := func(holds ...any) (admin.Record, []admin.Holder, error) {
+		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+			"list_look": func(Call) Result {
+				return Result{Value: []any{[]any{"readers", ints(40), holds, ints(len(holds) / 3), ints(0), ints(-1)}}}
+			},
+			"client": unregistered,
+		})}
+		records, err := New(conn, nil).Get(t.Context(), "orders")
+		var holders []admin.Holder
+		for _, h := range records[0].Holds {
+			h.Note = ""
+			holders = append(holders, h.Holder)
+		}
+		return records[0], holders, err
 	}
-	list := func(holds ...any) any { return []any{int64(1), holds} }
-
 	for _, c := range []struct {
 		name  string
-		value any
+		holds []any
 		want  []admin.Holder
 	}{
-		{"free meanwhile", []any{int64(0)}, nil},
-		{"only dead readers", list(), nil},
-		{"a writer without TTL", list("a:1:write", "2", int64(-1)), []admin.Holder{{Owner: "a:1", Holds: 2, Remaining: -time.Millisecond}}},
-		{"a writer and its reader", list("a:1:write", "1", int64(30), "a:2", "1", int64(20)), []admin.Holder{
-			{Owner: "a:1", Holds: 1, Remaining: 30 * time.Millisecond}, {Owner: "a:2", Holds: 1, Remaining: 20 * time.Millisecond},
+		{"only dead readers", nil, nil},
+		{"a writer without TTL", []any{one + ":write", "2", ints(-1)}, []admin.Holder{{Owner: one, Holds: 2, Remaining: -time.Millisecond}}},
+		{"a writer and its reader", []any{one + ":write", "1", ints(30), two, "1", ints(20)}, []admin.Holder{
+			{Owner: one, Holds: 1, Remaining: 30 * time.Millisecond}, {Owner: two, Holds: 1, Remaining: 20 * time.Millisecond},
 		}},
-		{"both sides of a thread", list("a:1", "1", int64(20), "a:1:write", "1", int64(30)), []admin.Holder{
-			{Owner: "a:1", Holds: 1, Remaining: 20 * time.Millisecond}, {Owner: "a:1:write", Holds: 1, Remaining: 30 * time.Millisecond},
+		{"both sides of a thread", []any{one, "1", ints(20), one + ":write", "1", ints(30)}, []admin.Holder{
+			{Owner: one, Holds: 1, Remaining: 20 * time.Millisecond}, {Owner: one + ":write", Holds: 1, Remaining: 30 * time.Millisecond},
 		}},
 	} {
-		got, err := inspect(c.value)
-		for i := range got {
-			got[i].Note = ""
-		}
-		if err != nil || !slices.Equal(got, c.want) {
+		if r, got, err := look(c.holds...); err != nil || r.Kind != admin.KindReadWrite || !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %+v and error %v, want %+v", c.name, got, err, c.want)
 		}
 	}
-	for _, value := range []any{otherKind, list("a:1", "text", int64(20))} {
-		if got, err := inspect(value); !errors.Is(err, driver.ErrMismatch) {
-			t.Errorf("%v: got %+v and error %v, want ErrMismatch", value, got, err)
-		}
+	if r, _, err := look(one, "text", ints(20)); err != nil || r.Kind != admin.KindOther {
+		t.Errorf("no hold count: got %+v and error %v, want another kind", r, err)
 	}
-	for _, value := range []any{nil, "", []any{}, []any{"1"}, []any{int64(1)}, []any{int64(2), []any{}}, []any{int64(1), "a"}, list("a:1", "1"), list("a:1", int64(1), int64(20)), list("a:1", "1", "20")} {
-		if got, err := inspect(value); err == nil || errors.Is(err, driver.ErrMismatch) {
-			t.Errorf("%v: got %+v and error %v, want a complaint about the reply", value, got, err)
+	for _, holds := range [][]any{{one, "1"}, {one, ints(1), ints(20)}, {one, "1", "20"}} {
+		if r, _, err := look(holds...); err == nil {
+			t.Errorf("%v: got %+v, want a complaint about the reply", holds, r)
 		}
 	}
 }

@@ -8,34 +8,40 @@ import (
 //go:embed scripts/*.lua scripts/shared/*.lua
 var sources embed.FS
 
+// lockScripts are those of a lock that is one key.
+type lockScripts struct{ acquire, renew, release, abandon, breakHold, explain, probe *Script }
+
+// loadLockScripts returns the scripts whose names begin with kind, and a probe.
+func loadLockScripts(kind, probe string) lockScripts {
+	return lockScripts{
+		acquire:   loadScript(kind + "acquire"),
+		renew:     loadScript(kind + "renew"),
+		release:   loadScript(kind + "release"),
+		abandon:   loadScript(kind + "abandon"),
+		breakHold: loadScript(kind + "break"),
+		explain:   loadScript(kind + "explain"),
+		probe:     loadScript(probe),
+	}
+}
+
 // scripts are the engine's Lua scripts; each file says what it takes and
 // answers.
 type scripts struct {
-	acquire, renew, release, abandon *Script
-	breakHold, inspect, explain      *Script
-	register, client                 *Script
-	probe, replicas                  *Script
+	lockScripts // of an rlock
 
 	acquireAll, renewAll, releaseAll *Script // of several locks
+	register, client, replicas       *Script
 }
 
 func loadScripts() scripts {
 	return scripts{
-		acquire:   loadScript("acquire"),
-		renew:     loadScript("renew"),
-		release:   loadScript("release"),
-		abandon:   loadScript("abandon"),
-		breakHold: loadScript("break"),
-		inspect:   loadScript("inspect"),
-		explain:   loadScript("explain"),
-		register:  loadScript("register"),
-		client:    loadScript("client"),
-		probe:     loadScript("probe"),
-		replicas:  loadScript("replicas"),
-
-		acquireAll: loadScript("acquire_all"),
-		renewAll:   loadScript("renew_all"),
-		releaseAll: loadScript("release_all"),
+		lockScripts: loadLockScripts("", "probe"),
+		acquireAll:  loadScript("acquire_all"),
+		renewAll:    loadScript("renew_all"),
+		releaseAll:  loadScript("release_all"),
+		register:    loadScript("register"),
+		client:      loadScript("client"),
+		replicas:    loadScript("replicas"),
 	}
 }
 

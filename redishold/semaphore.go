@@ -2,7 +2,6 @@ package redishold
 
 import (
 	"context"
-	"crypto/rand"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +12,7 @@ import (
 // semaphoreScripts are the scripts of semaphores with leased permits.
 type semaphoreScripts struct {
 	acquireOne, renewOne, releaseOne, abandonOne *Script
-	resize, count, inspect, breakOne, whose      *Script
+	resize, count, breakOne                      *Script
 	probeAll                                     *Script
 }
 
@@ -25,9 +24,7 @@ func loadSemaphoreScripts() semaphoreScripts {
 		abandonOne: loadScript("semaphore_abandon"),
 		resize:     loadScript("semaphore_resize"),
 		count:      loadScript("semaphore_count"),
-		inspect:    loadScript("semaphore_inspect"),
 		breakOne:   loadScript("semaphore_break"),
-		whose:      loadScript("semaphore_whose"),
 		probeAll:   loadScript("semaphore_probe"),
 	}
 }
@@ -78,15 +75,8 @@ func (f semaphore) tellsAll() bool { return true }
 
 func (f semaphore) probe() *Script { return f.probeAll }
 
-func (f semaphore) probeKeys(scratch place) []string {
-	return []string{
-		scratch.lock, f.permits(scratch), f.mark(scratch, "probe"),
-		scratch.counter + ":holdfast-probe:" + rand.Text(),
-	}
-}
-
 // permits is the key of the permits that are out.
-func (f semaphore) permits(p place) string {
+func (l *layout) permits(p place) string {
 	if strings.Contains(p.lock, "{") {
 		return p.lock + ":timeout"
 	}

@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 
@@ -16,45 +15,6 @@ func isWrongType(err error) bool {
 	return errors.As(err, &reply) && meaningOf(reply.Text) == meansWrongType
 }
 
-// inspectSemaphore is Inspect for a semaphore. The owner of a permit is its id in
-// hex, as Java shows it, unless a client is registered for it.
-func (b *Backend) inspectSemaphore(ctx context.Context, p place) ([]admin.Holder, error) {
-	f := semaphore{b.layout, &b.semaphores}
-	value, err := b.call(ctx, Call{Script: f.inspect, Keys: []string{p.lock, f.permits(p)}})
-	if err != nil {
-		return nil, b.classify(p, err)
-	}
-	list, _ := value.([]any)
-	if len(list) == 1 && list[0] == any(int64(codeOtherKind)) {
-		return nil, errOtherKind(p)
-	}
-	if len(list) != 2 || list[0] != any(int64(codeYes)) {
-		return nil, badReply(f.inspect.Name(), value)
-	}
-	permits, ok := list[1].([]any)
-	if !ok || len(permits)%2 != 0 {
-		return nil, badReply(f.inspect.Name(), value)
-	}
-	var record admin.Record
-	for i := 0; i < len(permits); i += 2 {
-		id, okID := permits[i].(string)
-		left, okLeft := permits[i+1].(int64)
-		if !okID || !okLeft {
-			return nil, badReply(f.inspect.Name(), value)
-		}
-		record.Holds = append(record.Holds, anonymous(id, left))
-	}
-	records := []admin.Record{record}
-	if l, err := b.lister(ctx); err == nil {
-		l.introduce(ctx, records)
-	}
-	var holders []admin.Holder
-	for _, h := range records[0].Holds {
-		holders = append(holders, h.Holder)
-	}
-	return holders, nil
-}
-
 // anonymous is a permit of which no more is known than its id and the milliseconds
 // that it has left.
 func anonymous(id string, left int64) admin.Hold {
@@ -64,26 +24,17 @@ func anonymous(id string, left int64) admin.Hold {
 	}
 }
 
-// breakPermit is Break for a permit. An owner who is not known has no mark, and
-// only learns that it is gone.
-func (b *Backend) breakPermit(ctx context.Context, p place, h admin.Holder, why, markTTL string, info ServerInfo) error {
-	f := semaphore{b.layout, &b.semaphores}
+// breakHold ends a permit. An owner who is not known has no mark, and only learns that
+// it is gone.
+func (f semaphore) breakHold(p place, h admin.Holder, why, markTTL string, publish []string) Call {
 	keys := []string{p.lock, f.permits(p)}
 	id, hidden := shownPermit(h.Owner)
 	if !hidden {
 		id, keys = permitID(h.Owner), append(keys, f.mark(p, h.Owner))
 	}
-	value, err := b.call(ctx, Call{
+	return Call{
 		Script: f.breakOne,
 		Keys:   keys,
-		Args:   append([]string{id, why, markTTL, semaphoreChannel(p)}, info.publishWith()...),
-	})
-	if err != nil {
-		return b.classify(p, err)
+		Args:   append([]string{id, why, markTTL, semaphoreChannel(p)}, publish...),
 	}
-	ended, _, err := b.ended(f.breakOne, value)
-	if err != nil || ended {
-		return err
-	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "that permit is gone"}
 }

@@ -2,8 +2,7 @@ package redishold
 
 import (
 	"context"
-	"strconv"
-	"strings"
+	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -120,17 +119,7 @@ func (i ServerInfo) channels(name string) []Channel {
 // tooOld reports that the server is older than Redis 6.2. A version that it does
 // not tell, or that cannot be read, is taken on trust.
 func (i ServerInfo) tooOld() bool {
-	parts := strings.SplitN(i.Version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return false
-	}
-	minor, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return false
-	}
-	return major < 6 || major == 6 && minor < 2
+	var major, minor int
+	_, err := fmt.Sscanf(i.Version, "%d.%d", &major, &minor)
+	return err == nil && (major < 6 || major == 6 && minor < 2)
 }

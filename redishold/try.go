@@ -33,7 +33,9 @@ func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 // TryAll makes one attempt for each of cs, in one round trip per server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
-	o := acquiring{backend: b, claims: cs, places: make([]place, len(cs)), seen: make([]seen, len(cs))}
+	// What there is of each stands in place of a try, which is large.
+	places, heard, info := make([]place, len(cs)), make([]seen, len(cs)), ServerInfo{}
+	of := func(i int) try { return try{claim: cs[i], place: places[i], info: info, seen: heard[i]} }
 	at := make([]int, 0, len(cs))
 	for i := range cs {
 		t, err := b.prepare(ctx, cs[i])
@@ -41,60 +43,39 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 			attempts[i].Err = err
 			continue
 		}
-		o.info, o.places[i], o.seen[i] = t.info, t.place, t.seen
+		info, places[i], heard[i] = t.info, t.place, t.seen
 		at = append(at, i)
 	}
 	if len(at) == 0 {
 		return attempts
 	}
-	results := b.doAll(ctx, o.info, cs, at, &o, cs[at[0]])
+	results := b.doAll(ctx, info, cs, at, order{
+		alone: func(to room, i int) Call {
+			t := of(i)
+			return b.acquire(&t, to)
+		},
+		together: func(to room, at []int) Call {
+			first := &cs[at[0]]
+			keys, args := to.keys, append(to.args, b.layout.lease(first.TTL), count(first.Holds), count(first.Tokens))
+			ask := ""
+			for _, i := range at {
+				keys = append(keys, places[i].lock, places[i].marks+cs[i].Owner, places[i].counter)
+				args = append(args, cs[i].Owner)
+				if ask == "" {
+					t := of(i)
+					ask = b.asksFor(&t)
+				}
+			}
+			return Call{Script: b.scripts.acquireAll, Keys: keys, Args: append(args, ask)}
+		},
+		apart: func(i int) bool { return heard[i].ahead != 0 }, // it has more to say than that it asks
+		room:  func(n int) (keys, args int) { return 3 * n, 4 + n },
+	}, cs[at[0]])
 	for _, i := range at {
-		t := o.try(i)
+		t := of(i)
 		attempts[i].Outcome, attempts[i].Err = b.outcome(ctx, &t, results[i])
 	}
 	return attempts
-}
-
-// acquiring asks for many claims. What it has of each is in place of a try, which
-// is large.
-type acquiring struct {
-	backend *Backend
-	info    ServerInfo
-	claims  []driver.Claim
-	places  []place
-	seen    []seen
-}
-
-func (o *acquiring) try(i int) try {
-	return try{claim: o.claims[i], place: o.places[i], info: o.info, seen: o.seen[i]}
-}
-
-// shares keeps apart what has more to say than that it asks.
-func (o *acquiring) shares(i int) bool { return o.seen[i].ahead == 0 }
-
-func (o *acquiring) replicated() bool { return true }
-
-func (o *acquiring) room(n int) (keys, args int) { return 3 * n, 4 + n }
-
-func (o *acquiring) alone(to room, i int) Call {
-	t := o.try(i)
-	return o.backend.acquire(&t, to)
-}
-
-func (o *acquiring) together(to room, at []int) Call {
-	l, first := o.backend.layout, &o.claims[at[0]]
-	keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds), count(first.Tokens))
-	ask := ""
-	for _, i := range at {
-		p, owner := &o.places[i], o.claims[i].Owner
-		keys = append(keys, p.lock, p.marks+owner, p.counter)
-		args = append(args, owner)
-		if ask == "" {
-			t := o.try(i)
-			ask = o.backend.asksFor(&t)
-		}
-	}
-	return Call{Script: o.backend.scripts.acquireAll, Keys: keys, Args: append(args, ask)}
 }
 
 // try is a claim on its way to the server.

@@ -13,11 +13,7 @@ func tryAllAnswersAsTry(p *probe) {
 	if got := p.b.(driver.Batcher).TryAll(p.ctx, nil); len(got) != 0 {
 		p.Errorf("TryAll of no claims: got %v, want nothing", got)
 	}
-	on := func(suffix string) driver.Claim {
-		c := p.claim()
-		c.Name += suffix
-		return c
-	}
+	on := func(suffix string) driver.Claim { return p.on(p.name + suffix) }
 	free, busy, mine, late, last := on(" free"), on(" busy"), on(" mine"), on(" late"), on(" last")
 	other := on(" busy")
 	p.mustGrant(other, "of a free name")
@@ -37,8 +33,7 @@ func tryAllAnswersAsTry(p *probe) {
 	}
 	for _, c := range []driver.Claim{free, mine, last, other} {
 		p.mustRenew(c, "of "+c.Name[len(p.name)+1:]+" after a batch")
-		stranger := p.claim()
-		stranger.Name = c.Name
+		stranger := p.on(c.Name)
 		p.mustRefuse(stranger, "of a name that is held since a batch, or before")
 		p.withdraw(stranger)
 		p.mustRelease(c, "after a batch")
@@ -47,11 +42,7 @@ func tryAllAnswersAsTry(p *probe) {
 }
 
 func tryAllIsIdempotent(p *probe) {
-	batch := make([]driver.Claim, 3)
-	for i := range batch {
-		batch[i] = p.claim()
-		batch[i].Name += string(rune('a' + i))
-	}
+	batch := p.several(3)
 	first := p.tryAll(batch)
 	again := p.tryAll(batch)
 	for i, c := range batch {
@@ -78,8 +69,7 @@ func tryAllFailsOneByOne(p *probe) {
 }
 
 func tryAllHonoursContext(p *probe) {
-	batch := []driver.Claim{p.claim(), p.claim()}
-	batch[1].Name += " other"
+	batch := p.several(2)
 	p.promptly("TryAll with a cancelled context", func() {
 		got := p.b.(driver.Batcher).TryAll(p.cancelled(), batch)
 		if len(got) != len(batch) {
@@ -91,8 +81,7 @@ func tryAllHonoursContext(p *probe) {
 	})
 	for _, c := range batch {
 		p.withdraw(indeterminate(c))
-		next := p.claim()
-		next.Name = c.Name
+		next := p.on(c.Name)
 		p.mustGrant(next, "after a cancelled TryAll was released")
 	}
 }
@@ -122,11 +111,7 @@ func releaseAllAnswersAsRelease(p *probe) {
 	if got := p.b.(driver.Batcher).ReleaseAll(p.ctx, nil); len(got) != 0 {
 		p.Errorf("ReleaseAll of no claims: got %v, want nothing", got)
 	}
-	on := func(suffix string) driver.Claim {
-		c := p.claim()
-		c.Name += suffix
-		return c
-	}
+	on := func(suffix string) driver.Claim { return p.on(p.name + suffix) }
 	held, unsure, never, late, stranger, last := on(" held"), on(" unsure"), on(" never"), on(" late"), on(" other's"), on(" last")
 	other := on(" other's")
 	for _, c := range []driver.Claim{held, unsure, other, last} {
@@ -149,19 +134,13 @@ func releaseAllAnswersAsRelease(p *probe) {
 		}
 	}
 	for _, c := range batch {
-		next := p.claim()
-		next.Name = c.Name
+		next := p.on(c.Name)
 		p.mustGrant(next, "after a batch of releases")
 	}
 }
 
 func releaseAllIsIdempotent(p *probe) {
-	batch, next := make([]driver.Claim, 3), make([]driver.Claim, 3)
-	for i := range batch {
-		batch[i], next[i] = p.claim(), p.claim()
-		batch[i].Name += string(rune('a' + i))
-		next[i].Name = batch[i].Name
-	}
+	batch, next := p.several(3), p.several(3)
 	for i, a := range p.tryAll(batch) {
 		p.mustAnswer(batch[i], a, true)
 	}
@@ -201,14 +180,9 @@ func releaseAllFailsOneByOne(p *probe) {
 }
 
 func releaseAllWakesWaiters(p *probe) {
-	batch := make([]driver.Claim, 3)
-	for i := range batch {
-		batch[i] = p.claim()
-		batch[i].Name += string(rune('a' + i))
-	}
+	batch := p.several(3)
 	p.tryAll(batch)
-	w := p.claim()
-	w.Name = batch[1].Name
+	w := p.on(batch[1].Name)
 	last := p.mustRefuse(w, "of a held name")
 	waiter := p.b.Waiter(w)
 	defer waiter.Close()
@@ -224,8 +198,7 @@ func releaseAllWakesWaiters(p *probe) {
 }
 
 func releaseAllHonoursContext(p *probe) {
-	batch := []driver.Claim{p.claim(), p.claim()}
-	batch[1].Name += " other"
+	batch := p.several(2)
 	p.tryAll(batch)
 	p.promptly("ReleaseAll with a cancelled context", func() {
 		for _, err := range p.releaseAll(p.cancelled(), batch) {
@@ -239,8 +212,7 @@ func releaseAllHonoursContext(p *probe) {
 	})
 	for _, c := range batch {
 		p.withdraw(c)
-		next := p.claim()
-		next.Name = c.Name
+		next := p.on(c.Name)
 		p.mustGrant(next, "after a cancelled ReleaseAll was repeated")
 	}
 }
@@ -248,16 +220,11 @@ func releaseAllHonoursContext(p *probe) {
 // batchesOfManyNames has more names than a store may take at once, and some of them
 // in the way of others.
 func batchesOfManyNames(p *probe) {
-	batch := make([]driver.Claim, 250)
-	for i := range batch {
-		batch[i] = p.claim()
-		batch[i].Name += fmt.Sprintf(" %d", i)
-	}
+	batch := p.several(250)
 	busy := func(i int) bool { return i%49 == 0 }
 	for i := range batch {
 		if busy(i) {
-			other := p.claim()
-			other.Name = batch[i].Name
+			other := p.on(batch[i].Name)
 			p.mustGrant(other, "of a free name")
 		}
 	}

@@ -3,7 +3,6 @@ package drivertest
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,18 +73,7 @@ func excludesOthers(p *probe) {
 func excludesUnderContention(p *probe) {
 	const workers, rounds = 8, 50
 	var s section
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for range rounds {
-				if err := p.pass(&s); err != nil {
-					p.Errorf("contender: %v", err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	p.contend(workers, rounds, func() error { return p.pass(&s) })
 	if got, want := s.count.Load(), int64(workers*rounds); got != want {
 		p.Errorf("counter under the lock: got %d, want %d", got, want)
 	}

@@ -3,7 +3,6 @@ package drivertest
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -108,28 +107,18 @@ func permitExpiresAlone(p *probe) {
 func permitsUnderContention(p *probe) {
 	const workers, rounds, n = 6, 25, 3
 	var inside, most atomic.Int32
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for range rounds {
-				err := p.within(p.permit(n), func() error {
-					defer inside.Add(-1)
-					now := inside.Add(1)
-					most.Store(max(most.Load(), now))
-					runtime.Gosched()
-					if now > n {
-						return fmt.Errorf("%d holders of %d permits", now, n)
-					}
-					return nil
-				})
-				if err != nil {
-					p.Errorf("contender: %v", err)
-					return
-				}
+	p.contend(workers, rounds, func() error {
+		return p.within(p.permit(n), func() error {
+			defer inside.Add(-1)
+			now := inside.Add(1)
+			most.Store(max(most.Load(), now))
+			runtime.Gosched()
+			if now > n {
+				return fmt.Errorf("%d holders of %d permits", now, n)
 			}
+			return nil
 		})
-	}
-	wg.Wait()
+	})
 	for range n {
 		p.mustGrant(p.permit(n), "of a free permit, after contention")
 	}

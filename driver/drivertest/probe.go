@@ -120,6 +120,40 @@ func (p *probe) claim() driver.Claim {
 	return c
 }
 
+// on returns a new claim on another name.
+func (p *probe) on(name string) driver.Claim {
+	c := p.claim()
+	c.Name = name
+	return c
+}
+
+// several returns n new claims, each on a name of its own.
+func (p *probe) several(n int) []driver.Claim {
+	cs := make([]driver.Claim, n)
+	for i := range cs {
+		cs[i] = p.on(fmt.Sprintf("%s %d", p.name, i))
+	}
+	return cs
+}
+
+// contend has workers make so many rounds each, at the same time, until one fails.
+func (p *probe) contend(workers, rounds int, round func() error) {
+	p.Helper()
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for n := 0; n < rounds && !failed.Load(); n++ {
+				if err := round(); err != nil {
+					failed.Store(true)
+					p.Errorf("contender: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // tokens is how many of n tokens a claim may reserve.
 func (p *probe) tokens(n int) int {
 	if most := p.info.MaxTokens; most > 0 {

@@ -60,11 +60,7 @@ func renewAnswersEachClaim(p *probe) {
 	if got, err := p.b.Renew(p.ctx, nil); err != nil || len(got) != 0 {
 		p.Errorf("Renew of no claims: got %v, %v, want nothing", got, err)
 	}
-	on := func(suffix string) driver.Claim {
-		c := p.claim()
-		c.Name += suffix
-		return c
-	}
+	on := func(suffix string) driver.Claim { return p.on(p.name + suffix) }
 	held, lost, never, late := on(" held"), on(" lost"), on(" never"), on(" late")
 	stranger := on(" held")
 	p.mustGrant(held, "of a free name")

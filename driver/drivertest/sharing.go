@@ -210,8 +210,8 @@ func readersAndWritersUnderContention(p *probe) {
 	var wg sync.WaitGroup
 	contend := func(claim func() driver.Claim, mine *atomic.Int32, fits func(writers, readers int32) bool) {
 		wg.Go(func() {
-			for range rounds {
-				err := p.within(claim(), func() error {
+			p.contend(2, rounds, func() error {
+				return p.within(claim(), func() error {
 					mine.Add(1)
 					defer mine.Add(-1)
 					pause(p.ctx, time.Millisecond) // lets others in, if anything does
@@ -220,17 +220,11 @@ func readersAndWritersUnderContention(p *probe) {
 					}
 					return nil
 				})
-				if err != nil {
-					p.Errorf("contender: %v", err)
-					return
-				}
-			}
+			})
 		})
 	}
-	for range 2 {
-		contend(p.writer, &writers, func(w, r int32) bool { return w == 1 && r == 0 })
-		contend(p.reader, &readers, func(w, _ int32) bool { return w == 0 })
-	}
+	contend(p.writer, &writers, func(w, r int32) bool { return w == 1 && r == 0 })
+	contend(p.reader, &readers, func(w, _ int32) bool { return w == 0 })
 	wg.Wait()
 }
 

@@ -3,7 +3,6 @@ package drivertest
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -73,25 +72,8 @@ func (p *probe) releasedBeforeWait(retaken bool) {
 // missed wake-up leaves one of them waiting while the name is free.
 func (p *probe) handOffs() {
 	p.Helper()
-	const workers, rounds = 3, 60
 	var s section
-	var failed atomic.Bool
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for range rounds {
-				if failed.Load() {
-					return
-				}
-				if err := p.pass(&s); err != nil {
-					failed.Store(true)
-					p.Errorf("hand-off: %v", err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	p.contend(3, 60, func() error { return p.pass(&s) })
 }
 
 // waitDoesNotSpin looks at a name whose state does not change: Wait may return

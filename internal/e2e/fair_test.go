@@ -636,7 +636,7 @@ func TestFairOnAFullServer(t *testing.T) {
 	b.wantFairTTLs()
 	b.fairRelease("b:1")
 	b.fairRelease("c:1")
-	b.want(list(n(0)), "fair_probe", fairReleaseKeys[1:4], channel, "PUBLISH")
+	b.want(list(n(0)), "fair_probe", fairKeys("probe"), channel, "PUBLISH")
 }
 
 // TestFairMissingRights takes every command from every script in turn. Whatever
@@ -692,7 +692,7 @@ func TestFairMissingRights(t *testing.T) {
 // try every command that the scripts use.
 func TestFairProbeFindsEveryMissingRight(t *testing.T) {
 	b := newBench(t)
-	probeKeys := fairReleaseKeys[1:4]
+	probeKeys := fairKeys("probe")
 	used := map[string]bool{}
 	for _, script := range []string{"fair_acquire", "fair_release"} {
 		for _, command := range commandsOf(t, script) {

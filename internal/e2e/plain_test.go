@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -153,7 +154,7 @@ func TestPlainAbandonBreakAndLook(t *testing.T) {
 	b.Int("DEL", markKey)
 	b.plainGrant("a:1", 20000, 1)
 	b.want(n(1), "plain_abandon", keys, "a:1", 20000, freeChannel, "PUBLISH")
-	b.want(list(n(0)), "plain_inspect", threeKeys[:1])
+	b.want(list(list("free", n(-2), "", n(-1))), "list_plain", threeKeys[:1], 512, "")
 	b.want(list(n(0), "", "abandoned", n(1)), "plain_explain", threeKeys)
 
 	b.Int("DEL", markKey)
@@ -167,7 +168,8 @@ func TestPlainAbandonBreakAndLook(t *testing.T) {
 	b.wantNothingStays()
 
 	b.String("SET", lockKey, "foreign")
-	b.want(list(n(1), n(-1), list("foreign", "1")), "plain_inspect", threeKeys[:1])
+	b.want(list(list("string", n(-1), "foreign", n(-1))), "list_plain", threeKeys[:1], 512, "")
+	b.want(list(list("other", n(-1), "", n(-1))), "list_plain", threeKeys[:1], 6, "")
 	b.Int("DEL", lockKey)
 	b.Int("RPUSH", lockKey, "x")
 	b.want(list(n(1), "", "forced: ops", n(1)), "plain_explain", threeKeys)
@@ -256,7 +258,7 @@ func (b *bench) wantProbed(keys []string, scripts ...string) {
 
 func TestPlainMissingRights(t *testing.T) {
 	b := newBench(t)
-	b.wantProbed(threeKeys, "plain_acquire", "plain_renew", "plain_release", "plain_abandon", "plain_break", "plain_inspect", "plain_explain")
+	b.wantProbed(threeKeys, "plain_acquire", "plain_renew", "plain_release", "plain_abandon", "plain_break", "plain_explain")
 	b.wantNoHalves(func(owner string) { b.plainGrant(owner, 20000, 1) },
 		script{"plain_acquire", threeKeys, []any{"a:1", 30000, 1}},
 		script{"plain_renew", threeKeys[:1], []any{"a:1", 30000}},
@@ -338,7 +340,7 @@ func TestPlainLeastRightsAreEnough(t *testing.T) {
 		server := redistest.Start(t)
 		server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "resetchannels", "&holdfast:free:*",
 			"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-			"+exists", "+del", "+pexpire", "+pttl", "+get", "+set", "+time")
+			"+exists", "+del", "+pexpire", "+pttl", "+get", "+getrange", "+set", "+time")
 		b := redishold.New(connect(t, server.Addr(), "least", "secret"), &redishold.Options{Protocol: protocol})
 		first, second := claim("stock:42", "1"), claim("stock:42", "2")
 		mustTry(t, b, first)
@@ -358,9 +360,9 @@ func TestPlainLeastRightsAreEnough(t *testing.T) {
 		if o := mustTry(t, b, second); !o.Granted {
 			t.Fatalf("%s: got %+v, want a grant", protocol, o)
 		}
-		holders, err := b.Inspect(bounded(t), "stock:42")
+		holders, err := dial.Holders(bounded(t), b, "stock:42")
 		if err != nil || len(holders) != 1 || holders[0].Owner != second.Owner {
-			t.Fatalf("%s: Inspect: got %+v and error %v", protocol, holders, err)
+			t.Fatalf("%s: Get: got %+v and error %v", protocol, holders, err)
 		}
 		if err := b.ForceUnlock(context.WithoutCancel(bounded(t)), "stock:42", holders[0], "why"); err != nil {
 			t.Fatalf("%s: Break: %v", protocol, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
@@ -102,9 +103,9 @@ func TestRedisholdLayout(t *testing.T) {
 	if o := mustTry(t, b, other); o.Granted || o.Holder != "ci@host:4121" || o.RetryAfter <= 0 || o.RetryAfter > c.TTL {
 		t.Fatalf("got %+v, want busy, held by ci@host:4121", o)
 	}
-	holders, err := b.Inspect(bounded(t), "stock:42")
+	holders, err := dial.Holders(bounded(t), b, "stock:42")
 	if err != nil || len(holders) != 1 || holders[0].Note != "ci@host:4121" || holders[0].Holds != 1 {
-		t.Fatalf("Inspect: got %+v and error %v", holders, err)
+		t.Fatalf("Get: got %+v and error %v", holders, err)
 	}
 	if err := b.Release(bounded(t), c); err != nil {
 		t.Fatalf("Release: %v", err)
@@ -153,9 +154,9 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.Deleted, "overwritten"},
 		{"flushed", func() { server.String("FLUSHALL") }, driver.Deleted, "lost its data"},
 		{"forced", func() {
-			holders, err := b.Inspect(bounded(t), c.Name)
+			holders, err := dial.Holders(bounded(t), b, c.Name)
 			if err != nil || len(holders) != 1 {
-				t.Fatalf("Inspect: got %v and error %v", holders, err)
+				t.Fatalf("Get: got %v and error %v", holders, err)
 			}
 			if err := b.ForceUnlock(bounded(t), c.Name, holders[0], "stuck deploy"); err != nil {
 				t.Fatalf("Break: %v", err)
@@ -349,9 +350,9 @@ func TestRedisholdOnMiniredis(t *testing.T) {
 	if o := mustTry(t, b, second); !o.Granted {
 		t.Fatalf("got %+v, want a grant", o)
 	}
-	holders, err := b.Inspect(bounded(t), "stock:42")
+	holders, err := dial.Holders(bounded(t), b, "stock:42")
 	if err != nil || len(holders) != 1 {
-		t.Fatalf("Inspect: got %v and error %v", holders, err)
+		t.Fatalf("Get: got %v and error %v", holders, err)
 	}
 	if err := b.ForceUnlock(bounded(t), "stock:42", holders[0], "why"); err != nil {
 		t.Fatalf("Break: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -63,11 +64,11 @@ func wantForced(t *testing.T, b *redishold.Backend, name, owner, want string) {
 	}
 }
 
-func mustInspect(t *testing.T, b *redishold.Backend, name string) map[string]admin.Holder {
+func mustLook(t *testing.T, b *redishold.Backend, name string) map[string]admin.Holder {
 	t.Helper()
-	holders, err := b.Inspect(bounded(t), name)
+	holders, err := dial.Holders(bounded(t), b, name)
 	if err != nil {
-		t.Fatalf("Inspect: %v", err)
+		t.Fatalf("Get: %v", err)
 	}
 	byOwner := map[string]admin.Holder{}
 	for _, h := range holders {
@@ -134,7 +135,7 @@ func TestReadWriteWakes(t *testing.T) {
 	mustRelease(t, b, r2)
 	wakes("last reader", w2, func() { mustRelease(t, b, r1) })
 	wakes("broken writer", r2, func() {
-		if err := b.ForceUnlock(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[w2.Owner], "why"); err != nil {
+		if err := b.ForceUnlock(bounded(t), "stock:42", mustLook(t, b, "stock:42")[w2.Owner], "why"); err != nil {
 			t.Fatalf("Break: %v", err)
 		}
 	})
@@ -199,20 +200,20 @@ func TestReadWriteReportsWhyAHoldIsGone(t *testing.T) {
 	}
 }
 
-func TestReadWriteInspectAndBreakOneHold(t *testing.T) {
+func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
 	one, two := reader("stock:42", "1"), reader("stock:42", "2")
 	one.Holds, two.TTL = 3, 40*time.Second
 	mustGrant(t, b, one)
 	mustGrant(t, b, two)
-	holders := mustInspect(t, b, "stock:42")
+	holders := mustLook(t, b, "stock:42")
 	h := holders[one.Owner]
 	if len(holders) != 2 || h.Holds != 3 || h.Note != "ci@host:4121" || h.Remaining <= 0 || h.Remaining > one.TTL {
-		t.Fatalf("Inspect: got %+v, want two readers with leases of their own", holders)
+		t.Fatalf("Get: got %+v, want two readers with leases of their own", holders)
 	}
 	if left := holders[two.Owner].Remaining; left <= one.TTL || left > two.TTL {
-		t.Fatalf("Inspect: got %v left of the second reader, want up to %v", left, two.TTL)
+		t.Fatalf("Get: got %v left of the second reader, want up to %v", left, two.TTL)
 	}
 	changed := h
 	changed.Holds = 2
@@ -236,17 +237,17 @@ func TestReadWriteInspectAndBreakOneHold(t *testing.T) {
 	server.Int("HSET", "stock:42", "mode", "write", java, "1", java+":write", "1")
 	server.Int("PEXPIRE", "stock:42", "20000")
 	server.String("SET", "{stock:42}:"+java+":rwlock_timeout:1", "1", "PX", "10000")
-	holders = mustInspect(t, b, "stock:42")
+	holders = mustLook(t, b, "stock:42")
 	h = holders[java+":write"]
 	if len(holders) != 2 || holders[java].Holds != 1 || h.Note != "Redisson client 71b96ce8… thread 57" {
-		t.Fatalf("Inspect: got %+v, want both sides of the thread", holders)
+		t.Fatalf("Get: got %+v, want both sides of the thread", holders)
 	}
 	if err := b.ForceUnlock(bounded(t), "stock:42", h, "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
-	holders = mustInspect(t, b, "stock:42")
+	holders = mustLook(t, b, "stock:42")
 	if _, ok := holders[java]; !ok || len(holders) != 1 {
-		t.Fatalf("Inspect: got %+v, want the read side alone", holders)
+		t.Fatalf("Get: got %+v, want the read side alone", holders)
 	}
 	mustGrant(t, b, two)
 }
@@ -301,7 +302,7 @@ func TestReadWriteLeastRightsAreEnough(t *testing.T) {
 	mustRelease(t, b, w)
 	mustGrant(t, b, other)
 	mustRefuse(t, b, writer("stock:42", "4"))
-	if err := b.ForceUnlock(bounded(t), "stock:42", mustInspect(t, b, "stock:42")[other.Owner], "why"); err != nil {
+	if err := b.ForceUnlock(bounded(t), "stock:42", admin.Holder{Owner: other.Owner, Holds: 1, Remaining: other.TTL}, "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
 	r.Indeterminate = true
@@ -328,8 +329,8 @@ func TestReadWriteInACluster(t *testing.T) {
 			mustRefuse(t, b, w) // looks at timeout keys that are not among its KEYS
 			one.Indeterminate = true
 			mustRelease(t, b, one)
-			if holders := mustInspect(t, b, name); len(holders) != 1 {
-				t.Fatalf("prefix %q, name %q: Inspect: got %+v, want one reader", prefix, name, holders)
+			if holders := mustLook(t, b, name); len(holders) != 1 {
+				t.Fatalf("prefix %q, name %q: Get: got %+v, want one reader", prefix, name, holders)
 			}
 			mustRelease(t, b, two)
 			mustGrant(t, b, w)
@@ -352,8 +353,8 @@ func TestReadWriteOnMiniredis(t *testing.T) {
 	mustGrant(t, b, one)
 	mustGrant(t, b, two)
 	mustRefuse(t, b, w)
-	if holders := mustInspect(t, b, "stock:42"); len(holders) != 2 {
-		t.Fatalf("Inspect: got %+v, want two readers", holders)
+	if holders := mustLook(t, b, "stock:42"); len(holders) != 2 {
+		t.Fatalf("Get: got %+v, want two readers", holders)
 	}
 	server.Del("{stock:42}:" + one.Owner + ":rwlock_timeout:1")
 	mustRefuse(t, b, w)

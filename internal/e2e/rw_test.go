@@ -564,39 +564,45 @@ func TestReadWriteAbandon(t *testing.T) {
 	b.wantNothingStays()
 }
 
-func TestReadWriteInspect(t *testing.T) {
+func TestReadWriteLook(t *testing.T) {
 	b := newBench(t)
-	lock := []string{lockKey}
-	inspect := func() (holders []any) {
-		l := b.run("rw_inspect", lock, rwPrefix).([]any)
-		if len(l) != 2 || l[0] != n(1) {
+	look := func() []any {
+		t.Helper()
+		keys := []string{lockKey, "queue", "deadlines", "alive", "permits"}
+		return b.run("list_look", keys, 32, "", rwPrefix, "1", "2", "3", "4").([]any)[0].([]any)
+	}
+	holds := func() (holders []any) {
+		t.Helper()
+		l := look()
+		if len(l) != 6 || l[0] != "readers" {
 			t.Fatalf("got %v, want it to be held", l)
 		}
-		for i := 0; i < len(l[1].([]any)); i += 3 {
-			h := l[1].([]any)[i : i+3]
+		for i := 0; i < len(l[2].([]any)); i += 3 {
+			h := l[2].([]any)[i : i+3]
 			h[2] = (h[2].(int64) + 9999) / 10000 * 10 // seconds, rounded up to tens
 			holders = append(holders, h)
 		}
 		return holders
 	}
-	b.want(list(n(0)), "rw_inspect", lock, rwPrefix)
-	b.read("a:1", 20000, 2)
-	b.javaRead("j:1", 0, 40000, 30000)
-	b.javaRead("j:2", 0)
-	want := []any{list("a:1", "2", n(20)), list("j:1", "3", n(40))}
-	if got := inspect(); !reflect.DeepEqual(got, want) {
+	if got := look(); got[0] != "free" {
+		t.Fatalf("got %v, want it to be free", got)
+	}
+	b.read("a-1:1", 20000, 2)
+	b.javaRead("j-1:1", 0, 40000, 30000)
+	b.javaRead("j-1:2", 0)
+	want := []any{list("a-1:1", "2", n(20)), list("j-1:1", "3", n(40))}
+	if got := holds(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("readers: got %v, want %v", got, want)
 	}
-	b.want(list(n(1), "a:1", "", n(1)), "explain", rwKeys("a:1"))
+	b.want(list(n(1), "a-1:1", "", n(1)), "explain", rwKeys("a-1:1"))
 	b.String("FLUSHALL")
-	b.javaBoth()
-	want = []any{list("j:9:write", "2", n(40)), list("j:9", "2", n(20))}
-	if got := inspect(); !reflect.DeepEqual(got, want) {
+	b.Int("HSET", lockKey, "mode", "write", "j-1:9:write", "2", "j-1:9", "2")
+	b.Int("PEXPIRE", lockKey, "40000")
+	b.String("SET", timeoutKey("j-1:9", 1), "1", "PX", "20000")
+	want = []any{list("j-1:9:write", "2", n(40)), list("j-1:9", "2", n(20))}
+	if got := holds(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("both sides: got %v, want %v", got, want)
 	}
-	b.String("FLUSHALL")
-	b.Int("HSET", lockKey, "x:9", "1")
-	b.want(list(n(-1)), "rw_inspect", lock, rwPrefix)
 }
 
 func TestReadWriteOnAFullServer(t *testing.T) {
@@ -731,7 +737,7 @@ func TestReadWriteProbeFindsEveryMissingRight(t *testing.T) {
 		t.Fatalf("the probe left %q", keys)
 	}
 	used := map[string]bool{}
-	for _, script := range []string{"rw_read_acquire", "rw_read_renew", "rw_write_acquire", "rw_release", "rw_inspect", "rw_probe"} {
+	for _, script := range []string{"rw_read_acquire", "rw_read_renew", "rw_write_acquire", "rw_release", "rw_probe"} {
 		for _, command := range commandsOf(t, script) {
 			used[command] = true
 		}

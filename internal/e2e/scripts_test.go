@@ -372,21 +372,13 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-func TestInspectAndExplain(t *testing.T) {
+func TestExplain(t *testing.T) {
 	b := newBench(t)
-	lock := []string{lockKey}
-	b.want(list(n(0)), "inspect", lock)
 	b.want(list(n(0), "", "", n(0)), "explain", threeKeys)
 	b.Int("HSET", lockKey, "x:9", "2")
-	b.want(list(n(1), n(-1), list("x:9", "2")), "inspect", lock)
 	b.want(list(n(1), "x:9", "", n(0)), "explain", threeKeys)
-	b.Int("HSET", lockKey, "mode", "write")
-	b.want(list(n(-1)), "inspect", lock)
 	b.String("SET", lockKey, "text")
 	b.want(list(n(1), "", "", n(0)), "explain", threeKeys)
-	if _, err := eval(t, b.client, "inspect", lock); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-		t.Fatalf("inspect of a string: got error %v, want WRONGTYPE", err)
-	}
 }
 
 func TestRegistration(t *testing.T) {
@@ -554,7 +546,7 @@ func TestProbeFindsEveryMissingRight(t *testing.T) {
 	used := map[string]bool{}
 	for _, script := range []string{
 		"acquire", "renew", "release", "acquire_all", "renew_all", "release_all",
-		"abandon", "break", "inspect", "explain", "register", "client",
+		"abandon", "break", "explain", "register", "client",
 	} {
 		for _, command := range commandsOf(t, script) {
 			used[command] = true

@@ -14,7 +14,9 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -727,9 +729,9 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 	if total, free, err := b.Permits(bounded(t), jobs); err != nil || total != 3 || free != 2 {
 		t.Fatalf("Permits: got %d, %d and error %v", total, free, err)
 	}
-	holders, err := b.Inspect(bounded(t), jobs)
+	holders, err := dial.Holders(bounded(t), b, jobs)
 	if err != nil || len(holders) != 1 || holders[0].Owner != c.Owner || holders[0].Note != c.Note || holders[0].Remaining <= 0 {
-		t.Fatalf("Inspect: got %+v and error %v, want one permit of %q", holders, err, c.Note)
+		t.Fatalf("Get: got %+v and error %v, want one permit of %q", holders, err, c.Note)
 	}
 	for i, want := range []error{nil, driver.ErrGone} {
 		if err := b.ForceUnlock(bounded(t), jobs, holders[0], "why"); !errors.Is(err, want) {
@@ -748,11 +750,12 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 		t.Fatalf("a semaphore as a mutex: got %v, want ErrMismatch", err)
 	}
 	server.String("SET", "app:text", "text")
-	_, err = b.Inspect(bounded(t), "text")
+	if records, err := b.Get(bounded(t), "text"); err != nil || records[0].Kind != admin.KindOther {
+		t.Errorf("Get of text: got %+v and error %v, want another kind", records, err)
+	}
 	for what, err := range map[string]error{
-		"Inspect": err,
-		"Resize":  b.Resize(bounded(t), "text", 3),
-		"Add":     b.PlainSemaphore("text").Add(bounded(t), 1),
+		"Resize": b.Resize(bounded(t), "text", 3),
+		"Add":    b.PlainSemaphore("text").Add(bounded(t), 1),
 	} {
 		if !errors.Is(err, driver.ErrMismatch) {
 			t.Errorf("%s of text: got %v, want ErrMismatch", what, err)
@@ -832,8 +835,8 @@ func TestCountersOnMiniredis(t *testing.T) {
 	if err := b.Resize(bounded(t), jobs, 2); err != nil {
 		t.Fatalf("Resize: %v", err)
 	}
-	if holders, err := b.Inspect(bounded(t), jobs); err != nil || len(holders) != 1 {
-		t.Fatalf("Inspect: got %v and error %v, want one", holders, err)
+	if holders, err := dial.Holders(bounded(t), b, jobs); err != nil || len(holders) != 1 {
+		t.Fatalf("Get: got %v and error %v, want one", holders, err)
 	}
 	for _, c := range []driver.Claim{first, second} {
 		c.Indeterminate = true

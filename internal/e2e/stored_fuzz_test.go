@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
@@ -352,9 +353,9 @@ func (g *garden) breakAll(t *testing.T, k oddKind) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	holders, err := k.store.Inspect(ctx, oddName)
+	holders, err := dial.Holders(ctx, k.store, oddName)
 	if err != nil && !strings.Contains(err.Error(), oddName) {
-		t.Errorf("%s: Inspect: %q does not name the key", k.name, err)
+		t.Errorf("%s: Get: %q does not name the key", k.name, err)
 	}
 	for _, h := range holders {
 		_ = k.store.ForceUnlock(ctx, oddName, h, "test")

@@ -271,8 +271,19 @@ func ended(yes bool) any {
 
 func TestTimestampBreakAndLook(t *testing.T) {
 	b := newBench(t)
-	b.want(list(n(0)), "timestamp_inspect", heldKeys)
+	look := func(want string) []any {
+		t.Helper()
+		reply := b.run("list_timestamp", heldKeys, 512, "", freeChannel).([]any)[0].([]any)
+		if len(reply) != 5 || reply[0] != want {
+			t.Fatalf("look: got %v, want %s", reply, want)
+		}
+		return reply
+	}
+	look("free")
 	b.stampGrant("a:1", 10000, 1)
+	if got := look("string"); got[2] != "a:1" || got[4].(int64) < 9000 || got[4].(int64) > 10000 {
+		t.Fatalf("look at a lock: got %v, want a:1 and its lease", got)
+	}
 	stamp := b.stamp()
 	b.want(n(0), "timestamp_break", endKeys, "b:1", "ops", 20000, freeChannel, "PUBLISH")
 	b.want(n(0), "timestamp_break", endKeys, fmt.Sprint(stamp), "ops", 20000, freeChannel, "PUBLISH")
@@ -283,28 +294,30 @@ func TestTimestampBreakAndLook(t *testing.T) {
 	b.stampGrant("b:1", 10000, 1)
 	b.want(list(n(1), "b:1", "", n(1)), "timestamp_explain", stampKeys)
 	b.Int("DEL", recordKey) // its lease is over, the second it wrote is not
-	b.want(list(n(0)), "timestamp_inspect", heldKeys)
+	look("free")
 	b.want(list(n(0), "", "", n(1)), "timestamp_explain", stampKeys)
 
 	old := fmt.Sprint(b.second() + 30)
 	b.String("SET", lockKey, old)
-	reply := b.run("timestamp_inspect", heldKeys).([]any)
-	if len(reply) != 3 || reply[1].(int64) < 29000 || reply[1].(int64) > 31000 || !reflect.DeepEqual(reply[2], list(old, "1")) {
-		t.Fatalf("inspect of an old client's lock: got %v", reply)
+	if got := look("string"); got[1] != n(-1) || got[2] != old || got[4].(int64) < 29000 || got[4].(int64) > 31000 {
+		t.Fatalf("look at an old client's lock: got %v", got)
 	}
 	b.want(list(n(1), "a client that writes timestamps", "", n(1)), "timestamp_explain", stampKeys)
 	b.want(n(1), "timestamp_break", endKeys, old, "ops", 20000, freeChannel, "PUBLISH")
-	b.want(list(n(0)), "timestamp_inspect", heldKeys)
+	look("free")
 	b.String("SET", lockKey, "1000000000")
-	b.want(list(n(0)), "timestamp_inspect", heldKeys)
+	look("free")
 	b.String("SET", lockKey, "text")
-	b.want(list(n(-1)), "timestamp_inspect", heldKeys)
+	look("other")
+	b.Int("DEL", lockKey)
+	b.Int("HSET", recordKey, "a", "1")
+	look("other")
 }
 
 func TestTimestampMissingRightsAndFullServer(t *testing.T) {
 	b := newBench(t)
 	b.wantProbed(stampKeys, "timestamp_acquire", "timestamp_renew", "timestamp_release", "timestamp_abandon",
-		"timestamp_break", "timestamp_inspect", "timestamp_explain")
+		"timestamp_break", "timestamp_explain")
 	b.wantNoHalves(func(owner string) { b.stampGrant(owner, 20000, 1) },
 		script{"timestamp_acquire", stampKeys, []any{"a:1", 30000, 1}},
 		script{"timestamp_renew", heldKeys, []any{"a:1", 30000}},

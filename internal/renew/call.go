@@ -12,9 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// errNoAnswer is the trouble of an item whose renewal hangs.
-var errNoAnswer = errors.New("no answer to the renewal")
-
 // errPanic says that Config.Renew panicked.
 var errPanic = errors.New("the renewal panicked")
 

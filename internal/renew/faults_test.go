@@ -29,7 +29,7 @@ func TestLeaseExpiresInTime(t *testing.T) {
 		"never ends": {func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 			time.Sleep(time.Hour)
 			return nil, nil
-		}, errNoAnswer},
+		}, retry.ErrNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, ttl, func(t *testing.T, k *kit) {

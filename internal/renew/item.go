@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Item is something that has a lease. The Scheduler calls Entry and Until while its mutex
@@ -86,7 +87,7 @@ func (e *Entry) plan(until clock.Instant) {
 // trouble returns what has gone wrong since the last renewal that succeeded.
 func (e *Entry) trouble() error {
 	if e.err == nil && e.batch != nil {
-		return errNoAnswer
+		return retry.ErrNoAnswer // its renewal hangs
 	}
 	return e.err
 }

@@ -8,23 +8,17 @@ import (
 )
 
 // parseInfo reads the lines "field:value" of INFO and CLUSTER INFO.
-func parseInfo(text string) map[string]string {
-	fields := map[string]string{}
-	for line := range strings.SplitSeq(text, "\n") {
-		field, value, ok := strings.Cut(strings.TrimSuffix(line, "\r"), ":")
-		if ok && !strings.HasPrefix(field, "#") {
-			fields[field] = value
-		}
-	}
-	return fields
-}
+func parseInfo(text string) map[string]string { return parse(text, "\n", ":") }
 
 // parseFields reads "name=value,name=value", as INFO tells of a replica.
-func parseFields(text string) map[string]string {
+func parseFields(text string) map[string]string { return parse(text, ",", "=") }
+
+func parse(text, between, sign string) map[string]string {
 	fields := map[string]string{}
-	for part := range strings.SplitSeq(text, ",") {
-		if name, value, ok := strings.Cut(part, "="); ok {
-			fields[name] = value
+	for part := range strings.SplitSeq(text, between) {
+		field, value, ok := strings.Cut(strings.TrimSuffix(part, "\r"), sign)
+		if ok && !strings.HasPrefix(field, "#") {
+			fields[field] = value
 		}
 	}
 	return fields

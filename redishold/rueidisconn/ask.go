@@ -3,7 +3,6 @@ package rueidisconn
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -64,21 +63,10 @@ type Sentinels struct {
 // NewSentinels returns the Sentinels that url names, nil if it names none. It
 // does not connect to them. Errors are those of Open about the URL.
 func NewSentinels(url string, opts *Options) (*Sentinels, error) {
-	t, err := parseURL(url)
+	t, err := targetOf("ask redis Sentinels", url, opts)
 	if err != nil || t.deployment != sentinelsSet {
 		return nil, err
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.TLS != nil {
-		if !t.asksForTLS() {
-			return nil, errors.New("ask redis Sentinels: there are settings for TLS, but the URL asks for no TLS: use rediss instead of redis")
-		}
-		t.useTLS(o.TLS)
-	}
-	o.apply(&t)
 	return &Sentinels{target: t}, nil
 }
 

@@ -110,21 +110,10 @@ const (
 //
 // Commands go to masters only, never to replicas.
 func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
-	t, err := parseURL(url)
+	t, err := targetOf("open redis", url, opts)
 	if err != nil {
 		return nil, err
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.TLS != nil {
-		if !t.asksForTLS() {
-			return nil, errors.New("open redis: there are settings for TLS, but the URL asks for no TLS: use rediss instead of redis")
-		}
-		t.useTLS(o.TLS)
-	}
-	o.apply(&t)
 	client, err := t.open(ctx)
 	if err != nil {
 		return nil, err
@@ -132,6 +121,26 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	c := New(client)
 	c.own = true
 	return c, nil
+}
+
+// targetOf returns what url and opts name, to do what is said with it.
+func targetOf(what, url string, opts *Options) (target, error) {
+	t, err := parseURL(url)
+	if err != nil {
+		return target{}, err
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.TLS != nil {
+		if !t.asksForTLS() {
+			return target{}, errors.New(what + ": there are settings for TLS, but the URL asks for no TLS: use rediss instead of redis")
+		}
+		t.useTLS(o.TLS)
+	}
+	o.apply(&t)
+	return t, nil
 }
 
 // apply completes what the URL says.

@@ -2,7 +2,6 @@ package rueidisconn
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -66,19 +65,7 @@ func weight(err error) int {
 
 // ask asks one Sentinel, over a connection that ends with ctx.
 func (t *target) ask(ctx context.Context, addr string) asked {
-	option := t.option
-	option.InitAddress = []string{addr}
-	option.ForceSingleClient = true
-	option.Username, option.Password, option.SelectDB = t.option.Sentinel.Username, t.option.Sentinel.Password, 0
-	option.Sentinel = rueidis.SentinelOption{}
-	option.DialCtxFn = func(_ context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-		conn, err := t.transport.make(ctx, addr, d, config)
-		if err == nil {
-			context.AfterFunc(ctx, func() { _ = conn.Close() })
-		}
-		return conn, err
-	}
-	client, err := rueidis.NewClient(option)
+	client, err := rueidis.NewClient(t.sentinelOption(ctx, addr))
 	if err != nil {
 		return asked{err: t.askFailed(ctx, addr, err)}
 	}

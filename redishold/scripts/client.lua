@@ -1,7 +1,15 @@
--- client: who a client says it is, and what it holds.
+-- client: who some clients say they are, and what they hold; or which clients the ids
+-- of some permits begin with. It writes nothing.
 --
--- KEYS   1 registration of the client
--- Reply  {its description in JSON, '' if there is none, the server's time in ms}
+-- KEYS   1... registrations of clients, or of stems
+-- Reply  {description in JSON or UUID, ..., the server's time in ms}, '' for one that
+--        there is not
 -- Uses   millis
 
-return {redis.call('GET', KEYS[1]) or '', millis()}
+local found = {}
+for i, key in ipairs(KEYS) do
+  local text = redis.pcall('GET', key) -- a key of another type is nobody's
+  found[i] = type(text) == 'string' and text or ''
+end
+found[#found + 1] = millis()
+return found

@@ -4,13 +4,14 @@
 -- It works on scratch keys beside the real ones and leaves nothing behind: it
 -- writes only after it has seen that it can expire and delete.
 --
--- KEYS   1 scratch queue, 2 scratch deadlines, 3 scratch set of the living
+-- KEYS   1 scratch lock, 2 scratch mark, 3 scratch counter, 4 scratch queue,
+--        5 scratch deadlines, 6 scratch set of the living
 -- ARGV   1 scratch channel, 2... the commands to publish with
 -- Reply  {refusals, command, words, command, words, ...}: what the server
 --        refused, with the server's words
 -- Uses   try
 
-local queue, deadlines = KEYS[1], KEYS[2]
+local queue, deadlines = KEYS[4], KEYS[5]
 local channel, ttl = ARGV[1], '1000'
 
 try('LRANGE', queue, '0', '-1')
@@ -18,13 +19,13 @@ try('LINDEX', queue, '0')
 try('LLEN', queue)
 try('LPOS', queue, 'probe')
 try('HMGET', queue, 'probe', 'mode')
-for i = 1, 3 do
+for i = 4, 6 do
   try('PEXPIRE', KEYS[i], ttl)
   try('DEL', KEYS[i])
 end
 try('LPOP', queue)
 try('LREM', queue, '0', 'probe')
-for i = 2, 3 do
+for i = 5, 6 do
   try('ZSCORE', KEYS[i], 'probe')
   try('ZMSCORE', KEYS[i], 'probe')
   try('ZCOUNT', KEYS[i], '-inf', '0')
@@ -41,7 +42,7 @@ end
 if tidy then
   try('RPUSH', queue, 'probe')
   try('ZADD', deadlines, 'GT', '1', 'probe')
-  for i = 1, 3 do
+  for i = 4, 6 do
     try('PEXPIRE', KEYS[i], ttl)
     try('DEL', KEYS[i])
   end

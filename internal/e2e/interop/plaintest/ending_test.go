@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 )
@@ -174,7 +175,7 @@ func peerKeyDeleted(s *scene) {
 	s.unlock(lock)
 }
 
-// holdfastBreaksPeer: Inspect shows the library's hold, and Break ends it and
+// holdfastBreaksPeer: Get shows the library's hold, and Break ends it and
 // wakes Holdfast's waiters at once. On a busy machine a message may take as long as
 // the next look, but not each time.
 func holdfastBreaksPeer(s *scene) {
@@ -193,9 +194,9 @@ func holdfastBreaksPeer(s *scene) {
 func (s *scene) breaksPeer() time.Duration {
 	s.peerLocks(long)
 	store := s.store(setting{})
-	holders, err := store.Inspect(s.within(long), s.name)
+	holders, err := dial.Holders(s.within(long), store, s.name)
 	if err != nil || len(holders) != 1 || holders[0].Owner != s.value() {
-		s.Fatalf("Inspect: got %+v and error %v, want one holder, %q", holders, err, s.value())
+		s.Fatalf("Get: got %+v and error %v, want one holder, %q", holders, err, s.value())
 	}
 	got := s.waiting(s.locker(setting{}))
 	broken := time.Now()

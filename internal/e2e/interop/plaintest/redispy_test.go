@@ -26,9 +26,9 @@ func TestRedisPyWithoutTimeout(t *testing.T) {
 	if busy := s.wantBusy(locker.TryLock(s.within(long), s.name)); busy.Remaining != 0 || busy.Holder != s.value() {
 		t.Errorf("got %+v, want it held by %q for an unknown time", busy, s.value())
 	}
-	holders, err := store.Inspect(s.within(long), s.name)
+	holders, err := dial.Holders(s.within(long), store, s.name)
 	if err != nil || len(holders) != 1 {
-		t.Fatalf("Inspect: got %+v and error %v, want one holder", holders, err)
+		t.Fatalf("Get: got %+v and error %v, want one holder", holders, err)
 	}
 	if err := store.ForceUnlock(s.within(long), s.name, holders[0], "its program is dead"); err != nil {
 		t.Fatalf("ForceUnlock: %v", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -76,7 +77,7 @@ func unreplicated(t *testing.T, b *redisson.Bench, loose redisson.Thread) {
 	l := b.Over(store, ttl)
 	strict := b.Over(b.Through("goredis", redishold.Options{Replicas: redishold.AllReplicas}), ttl)
 	tried(t, loose, lockOf("isLocked", "case55:warm", 0))
-	must(t, func() error { _, err := store.Inspect(t.Context(), "case55:warm"); return err }())
+	must(t, func() error { _, err := dial.Holders(t.Context(), store, "case55:warm"); return err }())
 	b.Deployment.CutReplication(b.Deployment.Master(b.Name))
 	lock, javas := take(t, l, "case55:go-lost"), "case55:java-lost"
 	tried(t, loose, lockOf("lock", javas, 0))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -22,9 +23,9 @@ func goBreaks(t *testing.T, b *redisson.Bench) {
 	holder.lock(0)
 	q := next.begin("lock", 0, 0)
 	q.asleep()
-	held, err := store.Inspect(t.Context(), b.Name)
+	held, err := dial.Holders(t.Context(), store, b.Name)
 	if err != nil || len(held) != 1 {
-		t.Fatalf("Inspect: %v, %v; want one holder", held, err)
+		t.Fatalf("Get: %v, %v; want one holder", held, err)
 	}
 	q.wantWaiting()
 	wakeUps.measure("a waiting thread", func() {

@@ -186,15 +186,15 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 }
 
 // wantHolder wants the one permit to be known by that id: 16 bytes in Redis, their
-// hex in Java. Inspect tells the owner, which of a permit of Java's is the same hex.
+// hex in Java. Get tells the owner, which of a permit of Java's is the same hex.
 func wantHolder(t *testing.T, b *redisson.Bench, store *redishold.Backend, id, owner string) admin.Holder {
 	t.Helper()
 	if raw := b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1"); len(raw) != 1 || len(raw[0]) != 16 || hex.EncodeToString([]byte(raw[0])) != id {
 		t.Fatalf("ids in Redis: got %q, want the 16 bytes of %s", raw, id)
 	}
-	holders, err := store.Inspect(t.Context(), b.Name)
+	holders, err := dial.Holders(t.Context(), store, b.Name)
 	if err != nil || len(holders) != 1 || holders[0].Owner != owner {
-		t.Fatalf("Inspect: got %+v and %v, want one permit of %s", holders, err, owner)
+		t.Fatalf("Get: got %+v and %v, want one permit of %s", holders, err, owner)
 	}
 	return holders[0]
 }
