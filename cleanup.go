@@ -11,8 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// What follows has the store release claims, and goes on until that is certain.
-
 // Drain waits until the Locker has confirmed what it does in the background: it
 // takes back acquires that were cancelled without an answer, and goes on with an
 // Unlock whose answer was lost. A program that ends before leaves such a lock to

@@ -141,7 +141,7 @@ func (a *acquisition) busyHere() {
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
-		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.lease.remaining(a.locker.clock.Now()), Held: holder.held()}
+		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), Held: holder.held()}
 	case heard != nil:
 		a.last = *heard
 	}

@@ -101,17 +101,6 @@ func (l *lease) suspended(now clock.Moment) bool {
 	return now.Suspended(l.proven, l.deadline-now.Mono)
 }
 
-// remaining returns how long the lease counts if it is not renewed; 0 if it is
-// over.
-func (l *lease) remaining(now clock.Instant) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state != leaseHeld {
-		return 0
-	}
-	return max(l.deadline-now, 0)
-}
-
 // errSuspended says that the wall clock ran ahead of the monotonic clock.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
 

@@ -225,7 +225,6 @@ type Caps struct {
 	Wakes        bool // Wait is woken by the store, not by polling
 	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
 	Counts       bool // Claim.Holds is recorded
-	Linearizable bool // no acknowledged grant is forgotten, whatever minority of the store fails
 
 	// Tombstones says that a Try which arrives after a Release of its claim, with
 	// Indeterminate set, is not granted: an error that is ErrGone says so, or a refusal.

@@ -78,7 +78,6 @@ func (b *Backend) Info() driver.Info {
 			Wakes:        true,
 			ExpiresAlone: true,
 			Counts:       true,
-			Linearizable: true,
 			Tombstones:   true,
 			AtLeast:      true,
 		},

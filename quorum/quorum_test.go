@@ -74,7 +74,7 @@ func TestInfoIsWhatAllMembersCan(t *testing.T) {
 		info.Caps.ExpiresAlone = true
 		return bounds{memhold.New(), info}
 	}
-	all := driver.Caps{Shared: true, Permits: true, Fair: true, Fencing: true, Wakes: true, Counts: true, Linearizable: true, Tombstones: true, AtLeast: true}
+	all := driver.Caps{Shared: true, Permits: true, Fair: true, Fencing: true, Wakes: true, Counts: true, Tombstones: true, AtLeast: true}
 	b := must(t, []driver.Backend{
 		with(driver.Info{Caps: all, MinTTL: time.Second, MaxTTL: 40 * time.Second, MaxName: 100}),
 		with(driver.Info{Caps: all, MinTTL: 2 * time.Second, MaxName: 50, TTLStep: time.Second}),
