@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -22,7 +23,7 @@ func (a *acquisition) tryApart(ctx context.Context, wait time.Duration) (driver.
 		return driver.Outcome{}, ctx.Err()
 	}
 	if wait > 0 {
-		patience := a.locker.bound(ctx, wait)
+		patience := deadline.New(ctx, time.Now().Add(wait))
 		defer patience.End()
 		ctx = patience
 	}
@@ -73,7 +74,7 @@ func apart[T any](ctx context.Context, l *Locker, limit time.Duration, call func
 		panics any
 	}
 	ended, done := make(chan end), make(chan struct{})
-	bound := l.bound(context.WithoutCancel(ctx), limit)
+	bound := deadline.New(context.WithoutCancel(ctx), time.Now().Add(limit))
 	go func() {
 		defer close(done)
 		defer bound.End()

@@ -93,17 +93,12 @@ func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (
 }
 
 func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
-	attempt := l.bound(ctx, retry.ReleaseTimeout(c.TTL, failures))
+	attempt := deadline.New(ctx, time.Now().Add(retry.ReleaseTimeout(c.TTL, failures)))
 	defer attempt.End()
 	began := l.clock.Now()
 	err := l.backend.Release(attempt, c)
 	l.reportCall(ctx, OpRelease, &c, began, err)
 	return err
-}
-
-// bound returns a context that ends with ctx or after d.
-func (l *Locker) bound(ctx context.Context, d time.Duration) *deadline.Context {
-	return deadline.New(ctx, time.Now().Add(d))
 }
 
 // mayBeKept says that the store may still keep a lock that was lost for this reason:

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -92,7 +93,7 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	}
 	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, anonymous: o.Anonymous, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
-		s.ttl = min(max(defaultTTL, info.MinTTL), mostTTL(info))
+		s.ttl = cmp.Or(info.SessionTTL, min(max(defaultTTL, info.MinTTL), mostTTL(info)))
 	}
 	if s.margin == 0 {
 		s.margin = s.ttl / 10
@@ -105,6 +106,9 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	}
 	if err := checkTTL("TTL", s.ttl, info); err != nil {
 		return s, err
+	}
+	if info.SessionTTL > 0 && s.ttl != info.SessionTTL {
+		return s, fmt.Errorf("TTL of %s: %s keeps all locks of a client for %s; change that with %s", s.ttl, info.Name, info.SessionTTL, info.SessionOption)
 	}
 	if s.handoff.For < 0 {
 		return s, fmt.Errorf("handoff for %s is negative", s.handoff.For)

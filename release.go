@@ -281,7 +281,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 			ks[i].hold.lease.letNext()
 		}
 	}()
-	ctx := l.bound(context.Background(), min(until-now, retry.ReleaseTimeout(l.ttl, 0)))
+	ctx := deadline.New(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
 	defer ctx.End()
 	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
 	for len(answers) < len(ended) {

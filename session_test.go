@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,7 +53,33 @@ func newSessions() *sessions {
 
 func (s *sessions) Info() driver.Info {
 	info := s.faulty.Info()
-	info.SessionTTL = 30 * time.Second
+	info.SessionTTL, info.SessionOption = 30*time.Second, "sessionhold.Options.TTL"
+	return info
+}
+
+// All leases of a session have its TTL. Another one is refused with the name of the option
+// that changes it, and the default is that.
+func TestTTLIsThatOfTheSession(t *testing.T) {
+	store := newSessions()
+	_, err := holdfast.New(store, &holdfast.Options{TTL: 10 * time.Second}).Lock(t.Context(), "job")
+	if err == nil || !strings.Contains(err.Error(), "TTL of 10s: memory keeps all locks of a client for 30s; change that with sessionhold.Options.TTL") {
+		t.Errorf("got error %v, want one that says how to change the TTL", err)
+	}
+	store.faulty.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+		if c.TTL != time.Minute {
+			t.Errorf("got a claim of %v, want the session's minute", c.TTL)
+		}
+		return driver.Outcome{Granted: true, Token: 1, ValidFor: c.TTL}, nil
+	}
+	mustUnlock(t, mustLock(t, holdfast.New(minutely{store}, nil), "job"))
+}
+
+// minutely is a store whose sessions last a minute.
+type minutely struct{ *sessions }
+
+func (s minutely) Info() driver.Info {
+	info := s.sessions.Info()
+	info.SessionTTL = time.Minute
 	return info
 }
 

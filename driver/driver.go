@@ -150,8 +150,8 @@ type Backend interface {
 	// never waits for another holder.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
-	// Renew extends held (and queued) claims to their TTL and records their
-	// Holds, together as far as the store allows. It never brings back a claim
+	// Renew extends held claims to their TTL, with Info.SessionTTL also claims in a
+	// queue of the store, and records their Holds, together as far as the store allows. It never brings back a claim
 	// that is gone. The answer has one Renewal per claim, in the same order; the
 	// error is non-nil only where no claim has an answer of its own.
 	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
@@ -195,7 +195,8 @@ type Info struct {
 	// other of the client is renewed, and is released when its holder does not need it
 	// any more, also after a loss. 0 means that each claim ends by itself, after its
 	// TTL.
-	SessionTTL time.Duration
+	SessionTTL    time.Duration
+	SessionOption string // what sets SessionTTL, for messages: "etcdhold.Options.TTL"
 
 	MinTTL  time.Duration // the shortest TTL that the store keeps; 0 means no bound
 	MaxTTL  time.Duration // the longest; 0 means no bound

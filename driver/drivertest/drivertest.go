@@ -203,6 +203,7 @@ func fairChecks() []check {
 		{"Fair/RefusesToOvertake", needs(fair), fairRefusesToOvertake},
 		{"Fair/QueuesWhoWaits", needs(fair), fairQueuesWhoWaits},
 		{"Fair/GiveUpLeavesTheQueue", needs(fair), fairGiveUpLeavesTheQueue},
+		{"Fair/RenewKeepsThePlace", needs(fair, sessions), fairRenewKeepsThePlace},
 		{"Fair/GoneWaiterDoesNotBlock", needs(fair), fairGoneWaiterDoesNotBlock},
 		{"Fair/HolderExpiresAlone", needs(fair, expiry), fairHolderExpiresAlone},
 		{"Fair/WakesTheFirst", needs(fair, wakes), fairWakesTheFirst},
@@ -292,6 +293,10 @@ func tombstones(b driver.Backend) string {
 }
 
 func atLeast(b driver.Backend) string { return declared(b.Info().Caps.AtLeast, "Caps.AtLeast") }
+
+func sessions(b driver.Backend) string {
+	return declared(b.Info().SessionTTL > 0, "Info.SessionTTL")
+}
 
 func rechecks(b driver.Backend) string {
 	return declared(b.Info().Recheck > 0, "Info.Recheck")

@@ -135,6 +135,16 @@ func TestSuiteServesStoreWithoutTombstones(t *testing.T) {
 	}
 }
 
+// A store with sessions keeps the place of a client that does nothing but renew it.
+func TestSuiteServesStoreWithSessions(t *testing.T) {
+	const name = "Fair/RenewKeepsThePlace"
+	m := &mutant{Backend: memhold.New()}
+	withSessions(m)
+	if rec := judge(t, name, func() driver.Backend { return m }); checkNamed(t, name).missing(m) != "" || len(rec.complaints) > 0 {
+		t.Errorf("complaints:\n\t%s", rec)
+	}
+}
+
 func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
 	for name, want := range map[string]string{
 		"ExcludesOthers":                     "",
@@ -147,6 +157,7 @@ func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
 		"Shared/ReadersOverlap":              "Caps.Shared",
 		"Permits/ResizeUpAdmitsMore":         "Caps.Permits",
 		"Fair/GrantsInOrderOfArrival":        "Caps.Fair",
+		"Fair/RenewKeepsThePlace":            "Caps.Fair",
 		"KindsDoNotMix":                      "Caps.Shared and no Caps.Permits",
 		"TryAll/AnswersAsTry":                "driver.Batcher",
 		"Latch/IsSetOnce":                    "Caps.Latches and driver.Latcher",

@@ -111,6 +111,24 @@ func fairGiveUpLeavesTheQueue(p *probe) {
 	p.mustGrant(p.turn(), "of a free name, after a late try of one that gave up")
 }
 
+// fairRenewKeepsThePlace has a waiter that does nothing but renew, for longer than a
+// store remembers one that is silent: it is granted before one that came later. What
+// has left the queue is gone.
+func fairRenewKeepsThePlace(p *probe) {
+	holder, queue := p.queued(1)
+	for began := time.Now(); time.Since(began) < p.presence+prompt; pause(p.ctx, time.Second) {
+		p.mustRenew(holder, "of the holder")
+		p.mustRenew(queue[0], "of a claim in the queue")
+	}
+	late := p.turn()
+	p.mustRefuse(late, "of a held name")
+	p.mustRelease(holder, "of the holder")
+	p.mustRefuse(late, "by one who came later than another that renews")
+	p.mustGrant(queue[0], "by the first of the queue, which has renewed its place")
+	p.withdraw(late)
+	p.mustNotRenew(late, "of one that has left the queue")
+}
+
 // fairGoneWaiterDoesNotBlock has one waiter that is never heard of again, one
 // that tries again and again, and one that comes later: the second keeps its
 // place before the third, and gets the lock when the first is given up.

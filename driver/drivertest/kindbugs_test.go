@@ -3,9 +3,11 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -257,11 +259,40 @@ func fairBugs() []bug {
 				return m.Backend.Try(ctx, c)
 			}
 		}},
+		{"knows no renewal of a place", []string{"Fair/RenewKeepsThePlace"}, func(m *mutant) {
+			withSessions(m)
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				if holder(m, c) {
+					return m.rightRenew(ctx, c)
+				}
+				return driver.Renewal{Err: driver.ErrGone}
+			}
+		}},
+		{"forgets who only renews", []string{"Fair/RenewKeepsThePlace"}, func(m *mutant) {
+			withSessions(m)
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				if holder(m, c) {
+					return m.rightRenew(ctx, c)
+				}
+				return driver.Renewal{ValidFor: c.TTL}
+			}
+		}},
 		{"keeps dead holders of a queue", []string{"Fair/HolderExpiresAlone"}, changed(func(_ *mutant, c *driver.Claim) {
 			c.TTL = time.Hour
 		})},
 		{"never wakes a queue", []string{"Fair/WakesTheFirst"}, neverWakes},
 	}
+}
+
+// withSessions declares that claims live as long as their client's session.
+func withSessions(m *mutant) {
+	m.info = func(info *driver.Info) { info.SessionTTL = 30 * time.Second }
+}
+
+// holder reports whether c is held.
+func holder(m *mutant, c driver.Claim) bool {
+	records, err := m.Get(context.Background(), c.Name)
+	return err == nil && slices.ContainsFunc(records[0].Holds, func(h admin.Hold) bool { return h.Owner == c.Owner })
 }
 
 func batchBugs() []bug {
