@@ -152,10 +152,12 @@ func (s *soak) grown(id int, now [3]int64) (wrong []string) {
 		s.growth[id] = g
 	}
 	g.rounds++
+	// go-redis keeps pools of 20 and of 10, once many calls hung: for each member of a quorum.
+	pools := 40 * int64(len(s.arena.parts))
 	for i, f := range []struct {
 		name  string
 		grace int64
-	}{{"goroutines", 20}, {"bytes of heap", 32 << 20}, {"sockets", 40}} { // go-redis keeps pools of 20 and of 10, once many calls hung
+	}{{"goroutines", 20}, {"bytes of heap", 32 << 20}, {"sockets", pools}} {
 		if g.rounds <= settled {
 			g.first[i] = max(g.first[i], now[i])
 		} else if now[i] > g.first[i]+f.grace {
