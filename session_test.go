@@ -65,7 +65,7 @@ func TestTTLIsThatOfTheSession(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "TTL of 10s: memory keeps all locks of a client for 30s; change that with sessionhold.Options.TTL") {
 		t.Errorf("got error %v, want one that says how to change the TTL", err)
 	}
-	store.faulty.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+	store.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
 		if c.TTL != time.Minute {
 			t.Errorf("got a claim of %v, want the session's minute", c.TTL)
 		}
