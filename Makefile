@@ -1,13 +1,19 @@
 # Holdfast. `make help` lists the targets. SERVER=valkey9 runs tests on that server.
 GO      ?= go
-MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf promhold otelhold cmd/holdfast bench internal/e2e
+MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold pghold mysqlhold promhold otelhold zkhold cmd/holdfast bench internal/e2e
 FLAGS   ?=
-# Packages that keep a machine busy, and whose bounds of time suffer from others.
+# All packages, and those that begin first as they take longest. Several run at the same
+# time (-p): they wait for servers and for leases more than they compute.
+LIST    := $(GO) list $(MODULES:%=./%/...)
+LONG    := /holdfast$$|internal/e2e/(clitest|scripttest|locktest|conntest|dashtest|deploytest)$$
+# Packages for make e2e alone: deployments under faults, databases, and pages in a browser.
+E2E     := internal/e2e/(deploytest|dashtest|webdemotest|matrix|soak|fencetest|sqltest)$$
+# Of these, those that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
-# Packages that take longest, and so begin first.
-LONG    := internal/e2e/(locktest|conntest|dashtest)$$
 # Packages that need programs in other languages, and where those are kept.
 FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
+# Packages that need other stores: make stores and make stores-sql.
+STORES  := internal/e2e/(etcdholdtest|zkholdtest|interop/zkpeertest|interop/shedlocktest|interop/migratetest|pgtest|mysqltest|storestest)$$
 INTEROP ?= $(or $(HOLDFAST_INTEROP),$(HOME)/.cache/holdfast-interop)
 # The server that tests run on, where it is not the redis-server that is installed:
 # redis6, redis8, valkey8 or valkey9.
@@ -26,30 +32,33 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 	$(GO) run ./cmd/holdfast demo
 
 .PHONY: test
-test: redis databases ## all tests but the random histories of make e2e, with the race detector, against real servers
-	@set -e; for m in $(MODULES); do echo "== $$m"; \
-		all=$$($(GO) list ./$$m/... | grep -vE '$(ALONE)|$(FOREIGN)'); \
-		$(GO) test -race $(FLAGS) $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)'); done
-	$(GO) test -race $(FLAGS) ./internal/e2e/matrix
+test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
+	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)') && \
+		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
+		$(GO) build -race -o "$$bin/holdfast" ./cmd/holdfast && \
+		HOLDFAST_BINARY=$$bin/holdfast GORACE=atexit_sleep_ms=0 $(GO) test -race -short -p 3 $(FLAGS) $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
 
 .PHONY: race
 race: FLAGS += -count=3
 race: redis ## the tests of the library three times over, to provoke races
-	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold zkhold cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+
+# The cells of TestSharesHistory: all of them, for ten seconds each, or a few.
+SHARES  ?= all
 
 .PHONY: e2e
-e2e: redis ## locks under faults: histories of processes, every deployment, the fault matrix, a random soak
-	$(GO) test -race -count=1 $(FLAGS) -run History -skip SharesHistory ./internal/e2e/locktest
-	HOLDFAST_SHARES=all $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
-	$(GO) test -race -count=1 $(FLAGS) ./internal/e2e/deploytest
-	$(GO) test -race -count=1 -p 1 $(FLAGS) ./internal/e2e/matrix ./internal/e2e/soak
+e2e: redis databases ## the others too: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
+	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
+	@all=$$($(LIST)) && all=$$(echo "$$all" | grep internal/e2e | grep -vE '$(ALONE)|$(FOREIGN)|$(STORES)') && \
+		$(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
+	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
 # Tests of what differs between servers: scripts, answers, and clients of a cluster.
 SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Explain|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
 
 .PHONY: smoke
 smoke: redis ## what differs between servers: the scripts, every kind of lock, clients of a cluster; two minutes
-	$(GO) test -race -count=1 $(FLAGS) -run '^$(SMOKE)' ./internal/e2e ./internal/e2e/conntest ./internal/e2e/deploytest
+	$(GO) test -race -count=1 $(FLAGS) -run '^$(SMOKE)' ./internal/e2e/scripttest ./internal/e2e/opentest ./internal/e2e/conntest ./internal/e2e/deploytest
 
 .PHONY: interop
 interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and redislock; needs a JDK 17, Maven, Python 3 and Node
@@ -58,8 +67,24 @@ interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and
 	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_STRESS=$(or $(HOLDFAST_STRESS),10000) $(GO) test -json -race -count=1 -p 1 -timeout 20m ./internal/e2e/interop/redisson/... | \
 		$(GO) run ./internal/e2e/interop/report -doc docs/redisson.md $(REPORT)
 
+.PHONY: stores
+stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetched; the same program on every store; ONLY=zookeeper for one
+	@HOLDFAST_SERVERS="$(SERVERS)" HOLDFAST_INTEROP="$(INTEROP)" ONLY="$(ONLY)" GO="$(GO)" sh .ci/stores $(FLAGS)
+
+.PHONY: stores-sql
+stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind PgBouncer, MariaDB and MySQL, and beside ShedLock, golang-migrate and goose
+	@sh .ci/servers pgbouncer
+	@HOLDFAST_SERVERS="$(SERVERS)" sh .ci/server mysql9
+	@sh .ci/interop-shedlock "$(INTEROP)"
+	HOLDFAST_INTEROP="$(INTEROP)" $(GO) test -race -count=1 -timeout 15m $(FLAGS) ./internal/rows ./internal/shedlock ./internal/advisory ./pghold ./mysqlhold ./internal/e2e/pgtest ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
+	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -timeout 15m $(FLAGS) ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
+	$(GO) test -race -count=1 -p 1 $(FLAGS) -run 'OfStores/(postgresql|mariadb)' ./internal/e2e/matrix ./internal/e2e/soak
+
 .PHONY: soak
-soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster for one, SEED=… to replay
+soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, postgresql, mariadb, … for one, SEED=… to replay
+	@export HOLDFAST_SERVERS="$(SERVERS)"; \
+	case "$(DEPLOYMENT)" in *etcd*|stores) HOLDFAST_ETCD=$$(sh .ci/etcd) && export HOLDFAST_ETCD || exit 1 ;; esac; \
+	case "$(DEPLOYMENT)" in *zookeeper*|stores) HOLDFAST_ZOOKEEPER=$$(sh .ci/zookeeper) && export HOLDFAST_ZOOKEEPER || exit 1 ;; esac; \
 	$(GO) run ./internal/e2e/soak -duration $(or $(DURATION),10m) -deployment $(or $(DEPLOYMENT),all) -seed $(or $(SEED),0) $(FLAGS)
 
 .PHONY: bench
@@ -69,6 +94,10 @@ bench: redis ## measure locks and their peers side by side, on one server; a few
 .PHONY: bench-full
 bench-full: redis ## all of it
 	$(GO) run ./bench -set full $(FLAGS)
+
+.PHONY: bench-stores
+bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside what their users use; two minutes each; ONLY=etcd for one
+	@HOLDFAST_SERVERS="$(SERVERS)" ONLY="$(ONLY)" GO="$(GO)" sh .ci/bench-stores $(FLAGS)
 
 .PHONY: bench-check
 bench-check: redis ## compare what a pair of Lock and Unlock costs with bench/guard.json

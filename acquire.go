@@ -13,10 +13,8 @@ import (
 // acquisition is one claim on its way from the first try to a hold.
 type acquisition struct {
 	locker *Locker
-	kind   kind
 	req    request
 	claim  driver.Claim
-	margin time.Duration
 
 	began   clock.Instant
 	place   *place // nil while the claim stands in no queue of this process
@@ -24,33 +22,32 @@ type acquisition struct {
 	start   start  // of clients elsewhere
 	given   *hold  // what another goroutine of this process passed on; nil if nothing
 	waiter  driver.Waiter
-	inQueue *queuedClaim // its place in the queue of a store with sessions; nil if none
-	asked   clock.Moment // the start of the last try
+	inQueue *queuedClaim    // its place in the queue of a store with sessions; nil if none
+	asked   clock.Moment    // the start of the last try
+	left    <-chan struct{} // closed when a try that goes on without the caller has returned; nil if none does
 
-	tries    int
-	failures int            // in a row, without an answer
-	last     driver.Outcome // the last answer that was "busy"
-	lastErr  error          // the last failure
-	answered bool           // last is an answer
-	held     bool           // the claim was granted, but is not kept
-	queued   bool           // the store keeps a place for the claim
-	permits  int            // of the semaphore in all, if they are not those of the claim
-	blocked  bool           // it was said that it waits
-	stayed   bool           // it has waited for the store, for all heads of its queue
+	last    driver.Outcome // the last answer that was "busy"
+	lastErr error          // the last failure
+	permits int            // of the semaphore in all, if they are not those of the claim
 
-	asking bool            // a try is under way; also if it panicked
-	left   <-chan struct{} // closed when a try that goes on without the caller has returned; nil if none does
+	tries    int32
+	failures int32 // in a row, without an answer
+
+	kind     kind
+	answered bool // last is an answer
+	held     bool // the claim was granted, but is not kept
+	queued   bool // the store keeps a place for the claim
+	blocked  bool // it was said that it waits
+	stayed   bool // it has waited for the store, for all heads of its queue
+	asking   bool // a try is under way; also if it panicked
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
-	*a = acquisition{locker: l, kind: k, req: r, margin: l.margin}
+	*a = acquisition{locker: l, kind: k, req: r}
 	if r.wait != forever || l.observed(context.Background()) { // else nobody asks, and clocks are not cheap
 		a.began = l.clock.Now()
 	}
 	a.claim.Name = name
-	if r.leased {
-		a.margin = min(l.margin, r.lease/10)
-	}
 }
 
 // makeClaim completes the claim, for the first try.
@@ -60,7 +57,7 @@ func (a *acquisition) makeClaim() {
 		Name: a.claim.Name, Client: a.locker.id, Seq: seq, Owner: owner, Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
-		TTL:     a.req.lease, Holds: 1, Tokens: 1, Note: a.locker.note, Anonymous: a.locker.anonymous,
+		TTL:     a.locker.leaseTTL(a.req.lease), Holds: 1, Tokens: 1, Note: a.locker.note, Anonymous: a.locker.anonymous,
 	}
 	if a.place != nil && a.takesHolds() {
 		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)
@@ -237,7 +234,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // try makes one attempt, bounded by ctx and by what an answer is worth. However
 // short the wait limit is, the first attempt gets time for a round trip.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit, wait := retry.Timeout(a.claim.TTL, a.failures), time.Duration(0)
+	limit, wait := retry.Timeout(a.claim.TTL, int(a.failures)), time.Duration(0)
 	if a.tries == 0 && a.req.wait > 0 {
 		wait = max(a.req.wait, retry.TimeoutLeast)
 		limit = min(limit, wait)
@@ -256,7 +253,13 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 // once more, which extends it.
 func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	out.ValidFor = min(out.ValidFor, clock.Longest)
-	margin := min(a.margin, a.locker.marginOf(out.ValidFor))
+	if a.req.leased {
+		out.ValidFor = min(out.ValidFor, a.req.lease)
+	}
+	margin := a.locker.marginOf(out.ValidFor)
+	if a.req.leased {
+		margin = min(margin, a.req.lease/10)
+	}
 	if a.tooLate(start, out, margin) {
 		a.claim.Indeterminate = true
 		return nil
@@ -279,11 +282,11 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 		return nil
 	}
 	out.ValidFor = min(out.ValidFor, clock.Longest)
-	margin := min(a.margin, out.ValidFor/10)
+	margin := min(a.locker.margin, out.ValidFor/10)
 	switch {
 	case a.tooLate(a.asked, out, margin):
 		return nil
-	case margin < a.margin && a.locker.marginChosen: // the holder needs so long to stop
+	case margin < a.locker.margin && a.locker.marginChosen: // the holder needs so long to stop
 		return nil
 	case a.locker.clock.Read().Suspended(a.asked, margin/2): // while it waited: only the store knows
 		return nil
@@ -303,7 +306,7 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	lock := newLock(&l.first)
 	a.leavePlace()
 	a.settleIn(l)
-	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
+	a.locker.renewals.Add(l, start, l.ends-start.Mono, !l.extended())
 	return lock
 }
 
@@ -341,7 +344,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.locker.reports.start()
 	a.locker.logWaiting(ctx, a)
 	a.reportWait(ctx)
-	if a.place == nil && !a.alone() {
+	if a.place == nil && !a.alone() && !a.queued {
 		return meanwhile, a.queue(ctx, waitCtx)
 	}
 	if back, err := a.goBack(ctx, waitCtx); back {

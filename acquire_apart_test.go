@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -152,12 +153,12 @@ func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &forgetful{Backend: memhold.New(), after: 100 * time.Millisecond}
 		l, other := holdfast.New(store, nil), holdfast.New(store, nil)
-		k := mustLock(t, l, "a")
+		k := must.Lock(t, l, "a")
 		if _, err := other.TryLock(t.Context(), "a"); !errors.Is(err, holdfast.ErrBusy) {
 			t.Errorf("got %v, want it busy", err)
 		}
-		mustUnlock(t, k)
-		mustUnlock(t, mustLock(t, other, "a"))
+		must.Unlock(t, k)
+		must.Unlock(t, must.Lock(t, other, "a"))
 		all, err := holdfast.LockAll(t.Context(), l.Mutex("a"), l.Mutex("b"))
 		if err != nil || len(all) != 2 {
 			t.Fatalf("got %d locks and error %v", len(all), err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 var errReset = errors.New("connection reset")
@@ -19,10 +21,10 @@ var errReset = errors.New("connection reset")
 // A lost reply is no lost lock: the same claim asks again, and is granted once.
 func TestLostReplyOfAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		lost := 1
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			out, err := store.Backend.Try(ctx, c)
 			if lost > 0 {
 				lost--
@@ -42,7 +44,7 @@ func TestLostReplyOfAcquire(t *testing.T) {
 			if hs := holders(t, store, "job"); len(hs) != 1 || hs[0].Holds != 1 {
 				t.Errorf("got %+v, want one holder, once", hs)
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 			mustBeFree(t, store, "job")
 		}
 	})
@@ -64,9 +66,9 @@ func TestErrorsAreNoLocks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, nil)
-				store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 					if _, err := store.Backend.Try(ctx, c); err != nil {
 						return driver.Outcome{}, err
 					}
@@ -81,7 +83,7 @@ func TestErrorsAreNoLocks(t *testing.T) {
 					t.Fatalf("got %v, %v; want no lock and the store's error", lock, err)
 				}
 				between(t, "time to the error", time.Since(start), 0, 100*time.Millisecond)
-				if got := store.tries.Load(); got != tt.tries {
+				if got := store.Tries.Load(); got != tt.tries {
 					t.Errorf("the store was asked %d times, want %d", got, tt.tries)
 				}
 				synctest.Wait()
@@ -94,10 +96,10 @@ func TestErrorsAreNoLocks(t *testing.T) {
 // Lock goes on asking a store that is out of reach, and its error names both.
 func TestLockWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		down := fmt.Errorf("%w: connection refused", driver.ErrNotExecuted)
-		store.try = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, down }
+		store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, down }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
@@ -106,12 +108,12 @@ func TestLockWaitsForTheStore(t *testing.T) {
 			t.Errorf("got %v, want the context's error and the store's", err)
 		}
 		between(t, "waited", time.Since(start), time.Minute, time.Minute)
-		if got := store.tries.Load(); got > 400 {
+		if got := store.Tries.Load(); got > 400 {
 			t.Errorf("asked %d times in a minute", got)
 		}
-		time.AfterFunc(10*time.Second, func() { store.change(func() { store.try = nil }) })
+		time.AfterFunc(10*time.Second, func() { store.Change(func() { store.OnTry = nil }) })
 		start = time.Now()
-		mustUnlock(t, mustLock(t, l, "job"))
+		must.Unlock(t, must.Lock(t, l, "job"))
 		between(t, "got the lock", time.Since(start), 10*time.Second, 10500*time.Millisecond)
 	})
 }
@@ -120,22 +122,22 @@ func TestLockWaitsForTheStore(t *testing.T) {
 // is taken back.
 func TestHungStoreHonoursTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		arrive := make(chan struct{})
 		var claim atomic.Pointer[driver.Claim]
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			claim.Store(&c)
-			return driver.Outcome{}, hang(ctx)
+			return driver.Outcome{}, faulty.Hang(ctx)
 		}
 		var releases atomic.Int64
-		store.release = func(ctx context.Context, c driver.Claim) error {
+		store.OnRelease = func(ctx context.Context, c driver.Claim) error {
 			select {
 			case <-arrive:
 				releases.Add(1)
 				return store.Backend.Release(ctx, c)
 			default:
-				return hang(ctx)
+				return faulty.Hang(ctx)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -163,12 +165,12 @@ func TestHungStoreHonoursTheContext(t *testing.T) {
 // Clean-up gives up after one TTL: the store has dropped the claim by itself.
 func TestCleanUpIsBoundedByOneTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
-		store.try = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, errReset }
+		store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, errReset }
 		start := time.Now()
 		var last atomic.Int64
-		store.release = func(context.Context, driver.Claim) error {
+		store.OnRelease = func(context.Context, driver.Claim) error {
 			last.Store(int64(time.Since(start)))
 			return errReset
 		}
@@ -182,11 +184,11 @@ func TestCleanUpIsBoundedByOneTTL(t *testing.T) {
 
 func TestLostReplyOfUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		lost := true
-		store.release = func(ctx context.Context, c driver.Claim) error {
+		store.OnRelease = func(ctx context.Context, c driver.Claim) error {
 			err := store.Backend.Release(ctx, c)
 			if lost {
 				lost = false
@@ -203,17 +205,17 @@ func TestLostReplyOfUnlock(t *testing.T) {
 
 func TestUnlockOfHungStoreIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
-		lock := mustLock(t, l, "job")
-		store.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) }
+		lock := must.Lock(t, l, "job")
+		store.OnRelease = func(ctx context.Context, _ driver.Claim) error { return faulty.Hang(ctx) }
 		start := time.Now()
 		err := lock.Unlock()
 		if err == nil || errors.Is(err, holdfast.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want an error that says what is going on", err)
 		}
 		between(t, "Unlock took", time.Since(start), time.Second, 3*time.Second)
-		store.change(func() { store.release = nil })
+		store.Change(func() { store.OnRelease = nil })
 		time.Sleep(10 * time.Second)
 		mustBeFree(t, store, "job")
 	})
@@ -222,24 +224,24 @@ func TestUnlockOfHungStoreIsBounded(t *testing.T) {
 // The store's wake-up is a hint: without any, waiting costs a second at most.
 func TestNoWakeUpIsNeeded(t *testing.T) {
 	for name, wait := range map[string]func(context.Context) error{
-		"no message": func(ctx context.Context) error { return hang(ctx) },
+		"no message": func(ctx context.Context) error { return faulty.Hang(ctx) },
 		"no channel": func(context.Context) error { return errors.New("NOPERM") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &deaf{faulty: newFaulty(), wait: wait}
+				store := &deaf{Store: faulty.New(), wait: wait}
 				l := holdfast.New(store, nil)
 				other := holdfast.New(store.Backend, nil)
 				for i := range 20 {
-					held := mustLock(t, other, "job")
+					held := must.Lock(t, other, "job")
 					var free time.Time
 					time.AfterFunc(time.Duration(i)*77*time.Millisecond+time.Second, func() {
 						free = time.Now()
-						mustUnlock(t, held)
+						must.Unlock(t, held)
 					})
-					lock := mustLock(t, l, "job")
+					lock := must.Lock(t, l, "job")
 					between(t, "waited for a free lock", time.Since(free), 0, time.Second)
-					mustUnlock(t, lock)
+					must.Unlock(t, lock)
 				}
 			})
 		})
@@ -248,7 +250,7 @@ func TestNoWakeUpIsNeeded(t *testing.T) {
 
 // deaf is a store that never wakes.
 type deaf struct {
-	*faulty
+	*faulty.Store
 	wait func(context.Context) error
 }
 
@@ -262,7 +264,7 @@ func (w deafWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome,
 func (w deafWaiter) Close() {}
 
 func TestCounterIsExact(t *testing.T) {
-	store := newFaulty()
+	store := faulty.New()
 	lockers := []*holdfast.Locker{holdfast.New(store, nil), holdfast.New(store, nil), holdfast.New(store, nil)}
 	counter, last := 0, uint64(0)
 	done := make(chan error)
@@ -302,16 +304,16 @@ func TestCounterIsExact(t *testing.T) {
 // Drain returns when nothing runs in the background any more.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
 		if err := l.Drain(t.Context()); err != nil {
 			t.Fatalf("with nothing to do: %v", err)
 		}
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			_, _ = store.Backend.Try(ctx, c)
 			return driver.Outcome{}, errReset
 		}
-		store.release = func(context.Context, driver.Claim) error { return errReset }
+		store.OnRelease = func(context.Context, driver.Claim) error { return errReset }
 		if _, err := l.TryLock(t.Context(), "job"); !errors.Is(err, errReset) {
 			t.Fatalf("got %v, want the store's error", err)
 		}
@@ -320,7 +322,7 @@ func TestDrain(t *testing.T) {
 		if err := l.Drain(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("while the clean-up fails: got %v, want the context's error", err)
 		}
-		store.change(func() { store.release = nil })
+		store.Change(func() { store.OnRelease = nil })
 		if err := l.Drain(t.Context()); err != nil {
 			t.Errorf("got %v", err)
 		}

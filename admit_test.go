@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -198,7 +199,7 @@ func TestSharedQueueForgetsNobody(t *testing.T) {
 func TestStoreInTroubleIsNotStormed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		var tries atomic.Int64
 		l, other := New(store, nil), New(store.Backend, nil)
 		held, _ := other.RWMutex("job").Write.Lock(t.Context())
@@ -211,8 +212,8 @@ func TestStoreInTroubleIsNotStormed(t *testing.T) {
 			_ = k.Unlock()
 		})
 		granted := false
-		store.change(func() {
-			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.Change(func() {
+			store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				if !granted {
 					granted = true
 					return store.Backend.Try(ctx, c)
@@ -226,7 +227,7 @@ func TestStoreInTroubleIsNotStormed(t *testing.T) {
 		if got := tries.Load(); got > 2*n {
 			t.Errorf("a store in trouble was asked %d times in 10 s by %d readers", got, n)
 		}
-		store.change(func() { store.try = nil })
+		store.Change(func() { store.OnTry = nil })
 		start := time.Now()
 		wg.Wait()
 		if took := time.Since(start); took > time.Second {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -32,13 +33,13 @@ func TestClaimsSayWhoseTheyAre(t *testing.T) {
 			}
 		}
 		l := holdfast.New(&watched{memhold.New(), watch}, &holdfast.Options{TTL: 3 * time.Second})
-		k := mustLock(t, l, "a")
+		k := must.Lock(t, l, "a")
 		all, err := holdfast.LockAll(t.Context(), l.Mutex("b"), l.Mutex("c"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		mustUnlock(t, k)
+		must.Unlock(t, k)
 		if err := all.Unlock(); err != nil {
 			t.Fatal(err)
 		}

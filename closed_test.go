@@ -10,15 +10,17 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// close makes a store answer as one does whose client the program has closed.
-func (f *faulty) close() {
+// shut makes a store answer as one does whose client the program has closed.
+func shut(f *faulty.Store) {
 	closed := fmt.Errorf("%w: %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted)
-	f.change(func() {
-		f.try = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, closed }
-		f.release = func(context.Context, driver.Claim) error { return closed }
-		f.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	f.Change(func() {
+		f.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, closed }
+		f.OnRelease = func(context.Context, driver.Claim) error { return closed }
+		f.OnRenew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			answers := make([]driver.Renewal, len(cs))
 			for i := range answers {
 				answers[i].Err = fmt.Errorf("%w: %w", &driver.GoneError{Reason: driver.Closed}, closed)
@@ -31,17 +33,17 @@ func (f *faulty) close() {
 // Nobody waits for a store whose client is closed.
 func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
-		one, two, lost := mustLock(t, l, "one"), mustLock(t, l, "two"), mustLock(t, l, "lost")
-		other := mustLock(t, holdfast.New(store.Backend, nil), "other")
+		one, two, lost := must.Lock(t, l, "one"), must.Lock(t, l, "two"), must.Lock(t, l, "lost")
+		other := must.Lock(t, holdfast.New(store.Backend, nil), "other")
 		waiting := make(chan error, 1)
 		go func() {
 			_, err := l.Lock(t.Context(), "other")
 			waiting <- err
 		}()
 		synctest.Wait()
-		store.close()
+		shut(store)
 
 		start := time.Now()
 		if err := one.Unlock(); !errors.Is(err, driver.ErrClosed) {
@@ -70,7 +72,7 @@ func TestClosedStore(t *testing.T) {
 		between(t, "who held", time.Since(start), 0, 10*time.Second) // the next renewal
 		_ = lost.Unlock()
 		drainNow(t, l)
-		mustUnlock(t, other)
+		must.Unlock(t, other)
 		time.Sleep(time.Minute)
 	})
 }

@@ -118,7 +118,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	if a.req.wait == 0 && a.failures >= retry.Patience {
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
-	if !retry.Sleep(waitCtx, retry.Delay(a.failures, retry.DelayMost)) {
+	if !retry.Sleep(waitCtx, retry.Delay(int(a.failures), retry.DelayMost)) {
 		return a.outOfTime(ctx)
 	}
 	return nil
@@ -143,7 +143,8 @@ func (a *acquisition) busyHere() {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), Held: holder.held()}
 	case heard != nil:
-		a.last = *heard
+		a.last = *heard // the holder is elsewhere, whether the store says who it is or not
+		return
 	}
 	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
 }

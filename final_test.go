@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // finalErrors are those that waiting cannot mend.
@@ -77,7 +79,7 @@ func TestRefusalThatArrivesLate(t *testing.T) {
 		} {
 			t.Run(call+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := holdfast.New(&refusing{faulty: newFaulty(), err: want, after: 15 * time.Millisecond}, nil)
+					l := holdfast.New(&refusing{Store: faulty.New(), err: want, after: 15 * time.Millisecond}, nil)
 					start := time.Now()
 					err := lock(t.Context(), l)
 					if !errors.Is(err, want) {
@@ -93,7 +95,7 @@ func TestRefusalThatArrivesLate(t *testing.T) {
 // refusing answers every call with an error, after a while: before ctx looks, as an
 // answer does that is on its way when ctx ends.
 type refusing struct {
-	*faulty
+	*faulty.Store
 	err   error
 	after time.Duration
 }
@@ -132,9 +134,9 @@ func TestRefusalAfterOtherAnswers(t *testing.T) {
 		for first, answer := range before {
 			t.Run(first+", then "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := newFaulty()
+					store := faulty.New()
 					n := 0
-					store.try = func(context.Context, driver.Claim) (driver.Outcome, error) {
+					store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) {
 						if n++; n == 1 {
 							return answer()
 						}
@@ -162,15 +164,15 @@ func TestRefusalOfAReentry(t *testing.T) {
 	for name, want := range finalErrors {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, nil)
 				ctx := holdfast.WithOwner(t.Context())
 				lock, err := l.Lock(ctx, "job")
 				if err != nil {
 					t.Fatal(err)
 				}
-				store.change(func() {
-					store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+				store.Change(func() {
+					store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 						time.Sleep(15 * time.Millisecond)
 						return nil, want
 					}
@@ -180,7 +182,7 @@ func TestRefusalOfAReentry(t *testing.T) {
 						t.Errorf("Wait(%v): got %v, want what the store said", wait, err)
 					}
 				}
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 				mustBeFree(t, store, "job")
 			})
 		})

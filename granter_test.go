@@ -10,12 +10,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // giving is a store whose first try is refused, and that grants the claim on its
 // own, after a time.
 type giving struct {
-	*faulty
+	*faulty.Store
 	after    time.Duration // since the try
 	validFor time.Duration // what it grants; 0: it only wakes
 	woken    func()        // just before a Wait returns
@@ -23,17 +25,17 @@ type giving struct {
 }
 
 func newGiving(after, validFor time.Duration) *giving {
-	g := &giving{faulty: newFaulty(), after: after, validFor: validFor}
-	g.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
-		if g.tries.Load() == 1 {
+	g := &giving{Store: faulty.New(), after: after, validFor: validFor}
+	g.OnTry = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+		if g.Tries.Load() == 1 {
 			return driver.Outcome{RetryAfter: time.Minute, Queued: true}, nil
 		}
 		return driver.Outcome{Granted: true, Token: 9, ValidFor: c.TTL}, nil
 	}
-	g.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	g.OnRenew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 		return []driver.Renewal{{ValidFor: cs[0].TTL}}, nil
 	}
-	g.release = func(context.Context, driver.Claim) error {
+	g.OnRelease = func(context.Context, driver.Claim) error {
 		g.released.Add(1)
 		return nil
 	}
@@ -79,11 +81,11 @@ func TestGrantWhileWaiting(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := store.tries.Load(); got != test.tries || lock.Token() != test.token {
+				if got := store.Tries.Load(); got != test.tries || lock.Token() != test.token {
 					t.Errorf("got token %d after %d tries, want %d after %d", lock.Token(), got, test.token, test.tries)
 				}
 				between(t, "left of the lease", lock.Remaining(), test.least, test.most)
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 			})
 		})
 	}
@@ -93,8 +95,8 @@ func TestGrantWhileWaiting(t *testing.T) {
 func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)
-		store.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
-			switch store.tries.Load() {
+		store.OnTry = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+			switch store.Tries.Load() {
 			case 1:
 				return driver.Outcome{}, errors.New("the reply is lost")
 			case 2:
@@ -106,7 +108,7 @@ func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
 		if err != nil || lock.Token() != 9 {
 			t.Fatalf("got %v and error %v, want the token of the third try", lock, err)
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 	})
 }
 
@@ -121,23 +123,23 @@ func TestShortGrantIsRenewedSoon(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3100*time.Millisecond/3 - time.Millisecond)
-		if got := store.renews.Load(); got != 0 {
+		if got := store.Renews.Load(); got != 0 {
 			t.Errorf("%d renewals within a third of the lease, want none: most locks are unlocked by then", got)
 		}
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		if got := store.renews.Load(); got != 1 || lock.Remaining() < 26*time.Second {
+		if got := store.Renews.Load(); got != 1 || lock.Remaining() < 26*time.Second {
 			t.Errorf("after a third of the lease: %d renewals, %v left, want one", got, lock.Remaining())
 		}
 		time.Sleep(3 * time.Second)
-		if got := store.renews.Load(); got != 1 {
+		if got := store.Renews.Load(); got != 1 {
 			t.Errorf("%d renewals, want no more for now", got)
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)
-		store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+		store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 			return nil, errors.New("unreachable")
 		}
 		began := time.Now()
@@ -181,12 +183,12 @@ func drainNow(t *testing.T, l *holdfast.Locker) {
 // A fair TryLock takes no place in the store's queue, and so has none to give back.
 func TestFairTryLockIsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		holder, err := holdfast.New(store.Backend, nil).FairMutex("a").Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		store.release = func(context.Context, driver.Claim) error {
+		store.OnRelease = func(context.Context, driver.Claim) error {
 			t.Error("Release of a claim that was refused")
 			return nil
 		}
@@ -195,9 +197,9 @@ func TestFairTryLockIsOneCall(t *testing.T) {
 			t.Errorf("got %v, want ErrBusy", err)
 		}
 		drainNow(t, l)
-		if tries := store.tries.Load(); tries != 1 {
+		if tries := store.Tries.Load(); tries != 1 {
 			t.Errorf("%d tries, want 1", tries)
 		}
-		mustUnlock(t, holder)
+		must.Unlock(t, holder)
 	})
 }

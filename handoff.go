@@ -268,9 +268,11 @@ func (a *acquisition) admit() {
 	closeWaiter(spare)
 }
 
-// goBack waits in the queue once more, if somebody else waits for the store.
+// goBack waits in the queue once more, if somebody else waits for the store. A claim that
+// has a place in the store's own queue waits there: who waits for the store may stand
+// behind it.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
-	if a.place == nil || a.kind.exclusive() {
+	if a.place == nil || a.kind.exclusive() || a.queued {
 		return false, nil
 	}
 	if a.stayed = a.place.Stay(); a.stayed {

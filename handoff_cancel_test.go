@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
 // One who gives up is passed over.
 func TestCancelledInTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		held := chain(t, l, 1)[0]
 		ctx, cancel := context.WithCancel(t.Context())
@@ -42,13 +44,13 @@ func TestCancelledInTheLine(t *testing.T) {
 		if err := <-failed; !errors.Is(err, holdfast.ErrBusy) {
 			t.Errorf("after the limit: got %v, want ErrBusy", err)
 		}
-		tries := store.tries.Load()
-		mustUnlock(t, held)
+		tries := store.Tries.Load()
+		must.Unlock(t, held)
 		next := <-got
-		if next.Token() != held.Token()+1 || store.tries.Load() != tries {
+		if next.Token() != held.Token()+1 || store.Tries.Load() != tries {
 			t.Errorf("token %d after %d: want the next one, handed on", next.Token(), held.Token())
 		}
-		mustUnlock(t, next)
+		must.Unlock(t, next)
 		mustBeFree(t, store, "job")
 	})
 }
@@ -73,10 +75,7 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 			l := holdfast.New(store, nil)
 			var inside occupied
 			taken, declined, later := 0, 0, 0 // later is found such that both come about equally often
-			rounds := 1000
-			if testing.Short() {
-				rounds = 100
-			}
+			const rounds = 1000
 			for round := range rounds {
 				held := chain(t, l, 1)[0]
 				ctx, cancel := context.WithCancel(t.Context())
@@ -93,18 +92,18 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 				rest := make(chan uint64, behind)
 				for range behind {
 					go func() {
-						k := mustLock(t, l, "job")
+						k := must.Lock(t, l, "job")
 						inside.visit(t)
 						rest <- k.Token()
-						mustUnlock(t, k)
+						must.Unlock(t, k)
 					}()
 					synctest.Wait()
 				}
 				if round%2 == 0 { // who gives up has not run yet when the lock comes
 					cancel()
-					mustUnlock(t, held)
+					must.Unlock(t, held)
 				} else {
-					atOnce(cancel, func() { mustUnlock(t, held) }, later)
+					atOnce(cancel, func() { must.Unlock(t, held) }, later)
 				}
 				a := <-first
 				later = max(later-5, 0)
@@ -117,7 +116,7 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 					if last = a.k.Token(); last != held.Token()+1 {
 						t.Errorf("handed on token %d after %d", last, held.Token())
 					}
-					mustUnlock(t, a.k)
+					must.Unlock(t, a.k)
 				case !errors.Is(a.err, context.Canceled):
 					t.Errorf("got %v, want the context's error", a.err)
 				}
@@ -179,12 +178,9 @@ func TestTryLockIsNotHandedALock(t *testing.T) {
 		store := unfenced{memhold.New()}
 		l := holdfast.New(store, nil)
 		late := 0
-		rounds := 200
-		if testing.Short() {
-			rounds = 50
-		}
+		const rounds = 200
 		for range rounds {
-			held := mustLock(t, l, "job")
+			held := must.Lock(t, l, "job")
 			owner := holders(t, store, "job")[0].Owner
 			refused := make(chan int)
 			var begun atomic.Bool
@@ -194,7 +190,7 @@ func TestTryLockIsNotHandedALock(t *testing.T) {
 					k, err := l.TryLock(t.Context(), "job")
 					if err == nil {
 						refused <- n
-						mustUnlock(t, k)
+						must.Unlock(t, k)
 						return
 					}
 				}
@@ -202,7 +198,7 @@ func TestTryLockIsNotHandedALock(t *testing.T) {
 			for !begun.Load() {
 				runtime.Gosched()
 			}
-			mustUnlock(t, held)
+			must.Unlock(t, held)
 			hs := holders(t, store, "job")
 			if len(hs) == 1 && hs[0].Owner == owner {
 				late++

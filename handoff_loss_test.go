@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -20,28 +22,28 @@ import (
 func TestLossInTheMiddleOfAChain(t *testing.T) {
 	tests := []struct {
 		name   string
-		lose   func(s *faulty)
+		lose   func(s *faulty.Store)
 		reason driver.Reason
-		unlock func(s *faulty) // before the next one can be served
+		unlock func(s *faulty.Store) // before the next one can be served
 		within time.Duration
 	}{
-		{"deleted", func(s *faulty) { s.Drop("job") }, driver.Deleted, nil, 10 * time.Second},
-		{"the store is out of reach", func(s *faulty) {
-			s.change(func() {
-				s.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+		{"deleted", func(s *faulty.Store) { s.Drop("job") }, driver.Deleted, nil, 10 * time.Second},
+		{"the store is out of reach", func(s *faulty.Store) {
+			s.Change(func() {
+				s.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 			})
 		}, driver.Unreachable, nil, 27 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, nil)
 				locks := chain(t, l, 3)
 				former, last := locks[1], locks[2]
 				ctx := last.Context(t.Context())
 				got := standing(t, l, 2)
-				tries := store.tries.Load()
+				tries := store.Tries.Load()
 				broken := time.Now()
 				tt.lose(store)
 				<-ctx.Done()
@@ -60,8 +62,8 @@ func TestLossInTheMiddleOfAChain(t *testing.T) {
 					}
 				}
 				next := <-got
-				if store.tries.Load() == tries || next.Token() <= last.Token() {
-					t.Errorf("the next one has token %d after %d, %d tries: want a grant of the store", next.Token(), last.Token(), store.tries.Load()-tries)
+				if store.Tries.Load() == tries || next.Token() <= last.Token() {
+					t.Errorf("the next one has token %d after %d, %d tries: want a grant of the store", next.Token(), last.Token(), store.Tries.Load()-tries)
 				}
 				for _, stale := range []struct {
 					k    *holdfast.Lock
@@ -75,9 +77,9 @@ func TestLossInTheMiddleOfAChain(t *testing.T) {
 				if next.Err() != nil || len(holders(t, store, "job")) != 1 || len(got) != 0 {
 					t.Errorf("a stale Unlock disturbed the next holder: %v", next.Err())
 				}
-				store.change(func() { store.renew = nil })
-				mustUnlock(t, next)
-				mustUnlock(t, <-got)
+				store.Change(func() { store.OnRenew = nil })
+				must.Unlock(t, next)
+				must.Unlock(t, <-got)
 				synctest.Wait()
 				mustBeFree(t, store, "job")
 			})
@@ -88,7 +90,7 @@ func TestLossInTheMiddleOfAChain(t *testing.T) {
 // To unlock twice does not give away what another goroutine has by now.
 func TestSecondUnlockAfterAHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		locks := chain(t, l, 2)
 		got := standing(t, l, 2)
@@ -111,9 +113,9 @@ func TestSecondUnlockAfterAHandoff(t *testing.T) {
 		if former.Remaining() != 0 || former.Context(t.Context()).Err() == nil {
 			t.Error("the former holder's lock is good for something")
 		}
-		mustUnlock(t, present)
-		mustUnlock(t, <-got)
-		mustUnlock(t, <-got)
+		must.Unlock(t, present)
+		must.Unlock(t, <-got)
+		must.Unlock(t, <-got)
 		mustBeFree(t, store, "job")
 	})
 }
@@ -126,7 +128,7 @@ func TestUnlockTwiceAtOnceGivesOnce(t *testing.T) {
 		for range 500 {
 			got := make(chan *holdfast.Lock, 2)
 			for range 2 {
-				go func() { got <- mustLock(t, l, "job") }()
+				go func() { got <- must.Lock(t, l, "job") }()
 			}
 			synctest.Wait()
 			var unlocked atomic.Int32
@@ -147,10 +149,10 @@ func TestUnlockTwiceAtOnceGivesOnce(t *testing.T) {
 			if len(got) != 0 || unlocked.Load() != 1 {
 				t.Fatalf("%d of 3 Unlocks at once succeeded, %d more hold the lock", unlocked.Load(), len(got))
 			}
-			mustUnlock(t, next)
+			must.Unlock(t, next)
 			k = <-got
 		}
-		mustUnlock(t, k)
+		must.Unlock(t, k)
 	})
 }
 
@@ -158,15 +160,15 @@ func TestUnlockTwiceAtOnceGivesOnce(t *testing.T) {
 // which may be that of another name by now.
 func TestStaleUnlockOfAnotherName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second})
 		stale := chain(t, l, 2)
 		store.Drop("job")
 		<-stale[1].Context(t.Context()).Done()
 		synctest.Wait()
-		other := mustLock(t, l, "other")
+		other := must.Lock(t, l, "other")
 		got := make(chan *holdfast.Lock, 1)
-		go func() { got <- mustLock(t, l, "other") }()
+		go func() { got <- must.Lock(t, l, "other") }()
 		synctest.Wait()
 		for _, k := range stale {
 			if k.Unlock() == nil {
@@ -177,15 +179,15 @@ func TestStaleUnlockOfAnotherName(t *testing.T) {
 		if len(got) != 0 || other.Err() != nil {
 			t.Fatalf("a stale Unlock let somebody in on another name")
 		}
-		mustUnlock(t, other)
-		mustUnlock(t, <-got)
+		must.Unlock(t, other)
+		must.Unlock(t, <-got)
 	})
 }
 
 // A chain that goes on for many leases is renewed like a lock with one holder.
 func TestChainIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Second, Handoff: holdfast.Handoff{Max: 1000, For: endless}})
 		start := time.Now()
 		turns := line(t, l, store, 300, func(_ int, k *holdfast.Lock) {
@@ -201,7 +203,7 @@ func TestChainIsRenewed(t *testing.T) {
 			t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
 		}
 		// One every third of a second, for half a minute.
-		if n := store.renews.Load(); n < 85 || n > 125 {
+		if n := store.Renews.Load(); n < 85 || n > 125 {
 			t.Errorf("%d renewals in %v, want about 90", n, time.Since(start))
 		}
 		mustBeFree(t, store, "job")
@@ -212,43 +214,43 @@ func TestChainIsRenewed(t *testing.T) {
 // of it has passed.
 func TestOldLeaseIsNotHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 10 * time.Second, Handoff: holdfast.Handoff{For: endless}})
 		last := chain(t, l, 2)[1]
-		store.change(func() {
-			store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 				return nil, errors.New("out of reach")
 			}
 		})
 		owner := holders(t, store, "job")[0].Owner
 		got := standing(t, l, 2)
 		time.Sleep(4 * time.Second)
-		mustUnlock(t, last)
+		must.Unlock(t, last)
 		next := <-got
 		if holders(t, store, "job")[0].Owner != owner {
 			t.Error("a lease with more than half of it left went back to the store")
 		}
 		time.Sleep(time.Second)
-		mustUnlock(t, next)
+		must.Unlock(t, next)
 		last = <-got
 		if holders(t, store, "job")[0].Owner == owner || last.Remaining() < 8*time.Second {
 			t.Errorf("a lease with less than half of it left was handed on: %v remain", last.Remaining())
 		}
-		mustUnlock(t, last)
+		must.Unlock(t, last)
 	})
 }
 
 // The last one of a line gives the lock back to the store, whoever unlocks.
 func TestNothingStaysOfAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		last := chain(t, l, 5)[4]
-		mustUnlock(t, last)
+		must.Unlock(t, last)
 		mustBeFree(t, store, "job")
-		renews := store.renews.Load()
+		renews := store.Renews.Load()
 		time.Sleep(time.Hour)
-		if got := store.renews.Load(); got != renews {
+		if got := store.Renews.Load(); got != renews {
 			t.Errorf("%d renewals after the end of a chain", got-renews)
 		}
 	})

@@ -11,12 +11,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // twoSteps is a store that releases in two steps, and writes down in which order
 // it was asked, and when.
 type twoSteps struct {
-	*faulty
+	*faulty.Store
 	start time.Time
 
 	mu     sync.Mutex
@@ -32,7 +34,7 @@ type step struct {
 }
 
 func newTwoSteps(others int) *twoSteps {
-	return &twoSteps{faulty: newFaulty(), start: time.Now(), finish: func() (int, error) { return others, nil }}
+	return &twoSteps{Store: faulty.New(), start: time.Now(), finish: func() (int, error) { return others, nil }}
 }
 
 func (s *twoSteps) note(what string) {
@@ -72,12 +74,12 @@ func (s *twoSteps) set(fn func()) {
 
 func (s *twoSteps) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	s.note("try")
-	return s.faulty.Try(ctx, c)
+	return s.Store.Try(ctx, c)
 }
 
 func (s *twoSteps) Release(ctx context.Context, c driver.Claim) error {
 	s.note("release")
-	return s.faulty.Release(ctx, c)
+	return s.Store.Release(ctx, c)
 }
 
 func (s *twoSteps) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
@@ -104,7 +106,7 @@ func standing(t *testing.T, l *holdfast.Locker, n int) <-chan *holdfast.Lock {
 	t.Helper()
 	got := make(chan *holdfast.Lock)
 	for range n {
-		go func() { got <- mustLock(t, l, "job") }()
+		go func() { got <- must.Lock(t, l, "job") }()
 		synctest.Wait()
 	}
 	return got
@@ -137,26 +139,26 @@ func TestReleaseInTwoSteps(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newTwoSteps(-1)
 				l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
-				first := mustLock(t, l, "job")
+				first := must.Lock(t, l, "job")
 				got := standing(t, l, 3)
 				store.answers(tt.others, nil, 0)
-				mustUnlock(t, first)
+				must.Unlock(t, first)
 				second := <-got
 				store.answers(tt.others, nil, tt.trip)
 				synctest.Wait()
 				store.since()
-				mustUnlock(t, second)
+				must.Unlock(t, second)
 				third := <-got
 				synctest.Wait()
 				whats, took := store.since()
 				if !slices.Equal(whats, tt.want) || took != tt.took {
 					t.Errorf("got %v within %v, want %v within %v", whats, took, tt.want, tt.took)
 				}
-				mustUnlock(t, third)
+				must.Unlock(t, third)
 				last := <-got
 				synctest.Wait()
 				store.since()
-				mustUnlock(t, last)
+				must.Unlock(t, last)
 				if whats, _ := store.since(); !slices.Equal(whats, []string{"began", "finished"}) {
 					t.Errorf("with nobody behind: got %v, want a release", whats)
 				}
@@ -172,13 +174,13 @@ func TestOthersMayWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newTwoSteps(-1)
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
-		k := mustLock(t, l, "job")
+		k := must.Lock(t, l, "job")
 		got := standing(t, l, 90)
 		store.answers(-1, nil, trip)
 		next := func() (yields bool) {
 			time.Sleep(hold)
 			released := time.Now()
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 			k = <-got
 			took := time.Since(released)
 			if took != trip && took != trip+3*trip {
@@ -200,18 +202,18 @@ func TestOthersMayWait(t *testing.T) {
 
 		elsewhere := holdfast.New(store.Backend, nil)
 		go func() {
-			k := mustLock(t, elsewhere, "job")
+			k := must.Lock(t, elsewhere, "job")
 			time.Sleep(hold)
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		}()
 		synctest.Wait()
-		mustUnlock(t, k)
+		must.Unlock(t, k)
 		k = <-got
 		if got, want := chances(8), []int{2, 7}; !slices.Equal(got, want) {
 			t.Errorf("after one was made use of others had a chance after the holds %v, want after %v", got, want)
 		}
-		mustUnlock(t, k)
-		mustUnlock(t, <-got)
+		must.Unlock(t, k)
+		must.Unlock(t, <-got)
 	})
 }
 
@@ -261,9 +263,9 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &releaseCounter{newTwoSteps(-1), tt.others, 0}
 				l := holdfast.New(store, nil)
-				k := mustLock(t, l, "job")
+				k := must.Lock(t, l, "job")
 				time.Sleep(tt.hold)
-				mustUnlock(t, k)
+				must.Unlock(t, k)
 				time.Sleep(tt.pause)
 				start := time.Now()
 				k, err := tt.lock(l)
@@ -273,7 +275,7 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 				if store.waiters != tt.hears {
 					t.Errorf("begins to listen %d times, want %d", store.waiters, tt.hears)
 				}
-				mustUnlock(t, k)
+				must.Unlock(t, k)
 			})
 		})
 	}
@@ -290,25 +292,25 @@ func TestOthersGoFirst(t *testing.T) {
 		elsewhere := holdfast.New(store.Backend, nil)
 		var order []string // the lock guards it
 		var wg sync.WaitGroup
-		first := mustLock(t, l, "job")
+		first := must.Lock(t, l, "job")
 		wg.Go(func() {
 			for range 3 {
-				k := mustLock(t, elsewhere, "job")
+				k := must.Lock(t, elsewhere, "job")
 				order = append(order, "elsewhere")
-				mustUnlock(t, k)
+				must.Unlock(t, k)
 			}
 		})
 		synctest.Wait()
 		for range 9 {
 			wg.Go(func() {
-				k := mustLock(t, l, "job")
+				k := must.Lock(t, l, "job")
 				order = append(order, "here")
 				time.Sleep(time.Microsecond) // so that the next one elsewhere waits again
-				mustUnlock(t, k)
+				must.Unlock(t, k)
 			})
 			synctest.Wait()
 		}
-		mustUnlock(t, first)
+		must.Unlock(t, first)
 		wg.Wait()
 		var want []string
 		for range 3 { // the one elsewhere asks again at once, while the next one here still lets it go first
@@ -343,7 +345,7 @@ func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 		},
 		{"nothing is answered any more", func(s *twoSteps) {
 			s.answers(0, errLost, time.Second)
-			s.change(func() { s.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) } })
+			s.Change(func() { s.OnRelease = func(ctx context.Context, _ driver.Claim) error { return faulty.Hang(ctx) } })
 		}, func(err error, p any) bool { return err != nil && !errors.Is(err, holdfast.ErrLost) && p == nil }, 4 * time.Second},
 		{
 			"the answer panics", func(s *twoSteps) { s.set(func() { s.finish = func() (int, error) { panic("finish") } }) },
@@ -360,9 +362,9 @@ func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := newTwoSteps(others)
 					l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
-					first := mustLock(t, l, "job")
+					first := must.Lock(t, l, "job")
 					got := standing(t, l, 2)
-					mustUnlock(t, first)
+					must.Unlock(t, first)
 					second := <-got
 					tt.break_(store)
 					start := time.Now()
@@ -376,8 +378,8 @@ func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 						t.Errorf("token %d after %d; the former %v, the present %v", third.Token(), second.Token(), second.Err(), third.Err())
 					}
 					store.set(func() { store.begin, store.finish = nil, func() (int, error) { return 0, nil } })
-					store.change(func() { store.release = nil })
-					mustUnlock(t, third)
+					store.Change(func() { store.OnRelease = nil })
+					must.Unlock(t, third)
 					if err := l.Drain(t.Context()); err != nil {
 						t.Error(err)
 					}
@@ -391,7 +393,7 @@ func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 // slowBatch is a store that answers the release of one name of a batch, and not
 // that of the others.
 type slowBatch struct {
-	*faulty
+	*faulty.Store
 	answered string
 }
 
@@ -408,12 +410,12 @@ func (s *slowBatch) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 // Who waits for one of several locks does not wait for what becomes of the others.
 func TestUnlockOfSeveralLetsEachOneIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowBatch{newFaulty(), "job"}
-		store.release = func(ctx context.Context, c driver.Claim) error {
+		store := &slowBatch{faulty.New(), "job"}
+		store.OnRelease = func(ctx context.Context, c driver.Claim) error {
 			if c.Name == "job" {
 				return store.Backend.Release(ctx, c)
 			}
-			return hang(ctx)
+			return faulty.Hang(ctx)
 		}
 		l := holdfast.New(store, nil)
 		ks, err := holdfast.LockAll(t.Context(), l.Mutex("job"), l.Mutex("other"))
@@ -431,8 +433,8 @@ func TestUnlockOfSeveralLetsEachOneIn(t *testing.T) {
 		if err := <-unlocked; err == nil {
 			t.Error("Unlock of what was never answered: got nil")
 		}
-		store.change(func() { store.release = nil })
-		mustUnlock(t, k)
+		store.Change(func() { store.OnRelease = nil })
+		must.Unlock(t, k)
 		if err := l.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}

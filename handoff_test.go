@@ -16,6 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -33,21 +35,21 @@ type turn struct {
 // what each of them saw. work is done by each while it holds.
 func line(t *testing.T, l *holdfast.Locker, store admin.Source, n int, work func(i int, k *holdfast.Lock), opts ...holdfast.Option) []turn {
 	t.Helper()
-	first := mustLock(t, l, "job")
+	first := must.Lock(t, l, "job")
 	var turns []turn // the lock guards it
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			k := mustLock(t, l, "job", opts...)
+			k := must.Lock(t, l, "job", opts...)
 			turns = append(turns, turn{i, k.Token(), holders(t, store, "job")[0].Owner})
 			if work != nil {
 				work(i, k)
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		})
 		synctest.Wait()
 	}
-	mustUnlock(t, first)
+	must.Unlock(t, first)
 	wg.Wait()
 	return turns
 }
@@ -56,15 +58,15 @@ func line(t *testing.T, l *holdfast.Locker, store admin.Source, n int, work func
 // the lock after the one before. The last one still has it.
 func chain(t *testing.T, l *holdfast.Locker, n int) []*holdfast.Lock {
 	t.Helper()
-	before := mustLock(t, l, "job")
+	before := must.Lock(t, l, "job")
 	got := make(chan *holdfast.Lock)
 	for range n {
-		go func() { got <- mustLock(t, l, "job") }()
+		go func() { got <- must.Lock(t, l, "job") }()
 		synctest.Wait()
 	}
 	var locks []*holdfast.Lock
 	for range n {
-		mustUnlock(t, before)
+		must.Unlock(t, before)
 		before = <-got
 		locks = append(locks, before)
 	}
@@ -101,10 +103,10 @@ type blocks struct {
 	m  map[string]block
 }
 
-func recordBlocks(store *faulty) *blocks {
+func recordBlocks(store *faulty.Store) *blocks {
 	b := &blocks{m: make(map[string]block)}
-	store.change(func() {
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	store.Change(func() {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			if c.Tokens < 1 {
 				return driver.Outcome{}, fmt.Errorf("%d tokens asked for: %w", c.Tokens, driver.ErrRefused)
 			}
@@ -139,7 +141,7 @@ func (b *blocks) mustContain(t *testing.T, turns []turn) {
 
 func TestHandoffNeedsNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		reserved := recordBlocks(store)
 		l := holdfast.New(store, nil)
 		turns := line(t, l, store, 200, nil)
@@ -148,7 +150,7 @@ func TestHandoffNeedsNoStore(t *testing.T) {
 		if got, want := lengths(turns), []int{65, 129, 6}; !slices.Equal(got, want) {
 			t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
 		}
-		if got := store.tries.Load(); got != 4 {
+		if got := store.Tries.Load(); got != 4 {
 			t.Errorf("the store was asked %d times, want 4", got)
 		}
 		for i, turn := range turns {
@@ -170,7 +172,7 @@ func TestHandoffNeedsNoStore(t *testing.T) {
 func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newTwoSteps(3) // those elsewhere go first
-		reserved := recordBlocks(store.faulty)
+		reserved := recordBlocks(store.Store)
 		var turns []turn // the lock guards it
 		var wg sync.WaitGroup
 		for process, h := range []holdfast.Handoff{{}, {Max: 3}, {For: 3 * time.Millisecond}, {Max: -1}} {
@@ -178,12 +180,12 @@ func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 			for i := range 20 {
 				wg.Go(func() {
 					for range 10 {
-						k := mustLock(t, l, "job")
+						k := must.Lock(t, l, "job")
 						turns = append(turns, turn{process, k.Token(), holders(t, store, "job")[0].Owner})
 						if i%2 == 0 {
 							time.Sleep(time.Millisecond)
 						}
-						mustUnlock(t, k)
+						must.Unlock(t, k)
 					}
 				})
 			}
@@ -210,24 +212,24 @@ func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 // However a chain ends, who comes next from elsewhere has a larger token than all
 // that were reserved for it, used or not.
 func TestTokenAfterAChain(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, store *faulty, last *holdfast.Lock){
-		"unlocked": func(t *testing.T, _ *faulty, last *holdfast.Lock) { mustUnlock(t, last) },
-		"cut short": func(t *testing.T, _ *faulty, last *holdfast.Lock) {
+	for name, end := range map[string]func(t *testing.T, store *faulty.Store, last *holdfast.Lock){
+		"unlocked": func(t *testing.T, _ *faulty.Store, last *holdfast.Lock) { must.Unlock(t, last) },
+		"cut short": func(t *testing.T, _ *faulty.Store, last *holdfast.Lock) {
 			time.Sleep(time.Minute)
-			mustUnlock(t, last)
+			must.Unlock(t, last)
 		},
-		"deleted": func(_ *testing.T, store *faulty, _ *holdfast.Lock) { store.Drop("job") },
-		"cut off": func(_ *testing.T, store *faulty, last *holdfast.Lock) {
-			store.change(func() {
-				store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
-				store.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) }
+		"deleted": func(_ *testing.T, store *faulty.Store, _ *holdfast.Lock) { store.Drop("job") },
+		"cut off": func(_ *testing.T, store *faulty.Store, last *holdfast.Lock) {
+			store.Change(func() {
+				store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
+				store.OnRelease = func(ctx context.Context, _ driver.Claim) error { return faulty.Hang(ctx) }
 			})
 			<-last.Context(context.Background()).Done()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				reserved := recordBlocks(store)
 				l := holdfast.New(store, nil)
 				locks := chain(t, l, 3)
@@ -237,11 +239,11 @@ func TestTokenAfterAChain(t *testing.T) {
 					t.Fatalf("the third of a chain has token %d, reserved are %+v: want the third of 65", last.Token(), own)
 				}
 				end(t, store, last)
-				next := mustLock(t, holdfast.New(store.Backend, nil), "job")
+				next := must.Lock(t, holdfast.New(store.Backend, nil), "job")
 				if next.Token() <= own.last {
 					t.Errorf("the next one has token %d, up to %d were reserved before", next.Token(), own.last)
 				}
-				mustUnlock(t, next)
+				must.Unlock(t, next)
 				_ = last.Unlock()
 				drainNow(t, l)
 			})
@@ -268,14 +270,14 @@ func TestHandoffBounds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				reserved := recordBlocks(store)
 				l := holdfast.New(store, &holdfast.Options{Handoff: tt.bound})
 				turns := line(t, l, store, 12, func(int, *holdfast.Lock) { time.Sleep(tt.hold) })
 				if got := lengths(turns); !slices.Equal(got, tt.want) {
 					t.Errorf("in the store one owner had it for %v turns, want %v", got, tt.want)
 				}
-				if got, want := int(store.tries.Load()), 1+len(tt.want); got != want {
+				if got, want := int(store.Tries.Load()), 1+len(tt.want); got != want {
 					t.Errorf("the store was asked %d times, want %d", got, want)
 				}
 				block := uint64(max(tt.bound.Max, 0))
@@ -307,7 +309,7 @@ func TestBlockFollowsTheQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				reserved := recordBlocks(store)
 				l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: tt.bound, For: time.Minute}})
 				turns := line(t, l, store, 3100, func(n int, _ *holdfast.Lock) {
@@ -336,7 +338,7 @@ func TestHandoffDoesNotHurryTheHolder(t *testing.T) {
 		if err := errors.Join(last.Err(), ctx.Err()); err != nil {
 			t.Errorf("after an hour: %v", err)
 		}
-		mustUnlock(t, last)
+		must.Unlock(t, last)
 	})
 }
 
@@ -351,13 +353,13 @@ func TestHandoffOptions(t *testing.T) {
 func TestHandoffWithoutBound(t *testing.T) {
 	for _, most := range []int{math.MaxInt, math.MaxInt - 1, 1 << 31, 1<<32 + 1, 1 << 53} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFaulty()
+			store := faulty.New()
 			reserved := recordBlocks(store)
 			l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: most, For: endless}})
 			if k, err := l.TryLock(t.Context(), "job"); err != nil {
 				return // refused
 			} else {
-				mustUnlock(t, k)
+				must.Unlock(t, k)
 			}
 			turns := line(t, l, store, 100, nil)
 			if t.Failed() {
@@ -365,11 +367,11 @@ func TestHandoffWithoutBound(t *testing.T) {
 			}
 			mustRise(t, turns)
 			reserved.mustContain(t, turns)
-			next := mustLock(t, holdfast.New(store, nil), "job")
+			next := must.Lock(t, holdfast.New(store, nil), "job")
 			if last := turns[len(turns)-1]; next.Token() <= last.token {
 				t.Errorf("Max %d: the next one elsewhere has token %d, the last one here had %d", most, next.Token(), last.token)
 			}
-			mustUnlock(t, next)
+			must.Unlock(t, next)
 		})
 	}
 }
@@ -393,22 +395,22 @@ func TestHandoffWithoutTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := unfenced{memhold.New()}
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: 64}})
-		first := mustLock(t, l, "job")
+		first := must.Lock(t, l, "job")
 		owner := holders(t, store, "job")[0].Owner
 		got := standing(t, l, 65)
-		mustUnlock(t, first)
+		must.Unlock(t, first)
 		for range 64 {
 			k := <-got
 			if now := holders(t, store, "job")[0].Owner; now != owner {
 				t.Fatal("went back to the store before 64 had it")
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		}
 		last := <-got
 		if now := holders(t, store, "job")[0].Owner; now == owner || last.Token() != 0 {
 			t.Errorf("handed on 65 times, token %d; want 64 times and no token", last.Token())
 		}
-		mustUnlock(t, last)
+		must.Unlock(t, last)
 		mustBeFree(t, store, "job")
 	})
 }
@@ -452,7 +454,7 @@ func TestNeverHandedOn(t *testing.T) {
 						}
 						mu.Unlock()
 						time.Sleep(time.Millisecond)
-						mustUnlock(t, k)
+						must.Unlock(t, k)
 					})
 				}
 				wg.Wait()
@@ -476,7 +478,7 @@ func leaseInTheLine(t *testing.T, store interface {
 },
 ) []turn {
 	l := holdfast.New(store, nil)
-	first := mustLock(t, l, "job")
+	first := must.Lock(t, l, "job")
 	var turns []turn // the lock guards it
 	var wg sync.WaitGroup
 	for i := range 9 {
@@ -485,16 +487,16 @@ func leaseInTheLine(t *testing.T, store interface {
 			if i == 3 || i == 4 {
 				opts = append(opts, holdfast.Lease(time.Minute))
 			}
-			k := mustLock(t, l, "job", opts...)
+			k := must.Lock(t, l, "job", opts...)
 			turns = append(turns, turn{i, k.Token(), holders(t, store, "job")[0].Owner})
 			if left := holders(t, store, "job")[0].Remaining; (left > 30*time.Second) != (len(opts) > 0) {
 				t.Errorf("number %d has a lease of %v", i, left)
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		})
 		synctest.Wait()
 	}
-	mustUnlock(t, first)
+	must.Unlock(t, first)
 	wg.Wait()
 	if got, want := lengths(turns), []int{3, 1, 1, 4}; !slices.Equal(got, want) {
 		t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
@@ -510,13 +512,13 @@ func leaseInTheLine(t *testing.T, store interface {
 // First come, first served, whether a turn comes with the lock or not.
 func TestHandoffKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		elsewhere := holdfast.New(store, nil)
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: 3}})
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for range 10 {
-				mustUnlock(t, mustLock(t, elsewhere, "job"))
+				must.Unlock(t, must.Lock(t, elsewhere, "job"))
 			}
 		})
 		turns := line(t, l, store, 100, func(int, *holdfast.Lock) { time.Sleep(time.Millisecond) })
@@ -553,22 +555,22 @@ func shares(t *testing.T, h holdfast.Handoff, n int) []float64 {
 	// So many that those do not weigh which one goroutine misses while it has no
 	// processor.
 	counts, left := make([]float64, n), max(10*n, 8000) // the lock guards them
-	first := mustLock(t, l, "job")
+	first := must.Lock(t, l, "job")
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			for done := false; !done; {
-				k := mustLock(t, l, "job")
+				k := must.Lock(t, l, "job")
 				if done = left == 0; !done {
 					left--
 					counts[i]++
 				}
-				mustUnlock(t, k)
+				must.Unlock(t, k)
 			}
 		})
 	}
 	synctest.Wait()
-	mustUnlock(t, first)
+	must.Unlock(t, first)
 	wg.Wait()
 	return counts
 }
@@ -587,7 +589,7 @@ func jain(xs []float64) float64 {
 // gives back goes to the store.
 func TestHandoffToAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		give := chain(t, l, 1)[0]
 		ctx := holdfast.WithOwner(t.Context())
@@ -601,7 +603,7 @@ func TestHandoffToAnOwner(t *testing.T) {
 		}()
 		synctest.Wait()
 		owner := holders(t, store, "job")[0].Owner
-		mustUnlock(t, give)
+		must.Unlock(t, give)
 		k := <-got
 		if k.Token() != give.Token()+1 {
 			t.Errorf("token %d after %d, want the next: handed on", k.Token(), give.Token())
@@ -613,19 +615,19 @@ func TestHandoffToAnOwner(t *testing.T) {
 		if hs := holders(t, store, "job"); len(hs) != 1 || hs[0].Owner != owner || hs[0].Holds != 2 {
 			t.Errorf("in the store: %+v, want two holds of %s", hs, owner)
 		}
-		go func() { got <- mustLock(t, l, "job") }()
+		go func() { got <- must.Lock(t, l, "job") }()
 		synctest.Wait()
-		mustUnlock(t, again)
+		must.Unlock(t, again)
 		synctest.Wait()
 		if k.Err() != nil || holders(t, store, "job")[0].Owner != owner {
 			t.Error("the first Unlock of two gave the lock away")
 		}
-		mustUnlock(t, k)
+		must.Unlock(t, k)
 		next := <-got
 		if holders(t, store, "job")[0].Owner == owner || next.Token() <= k.Token() {
 			t.Errorf("after a tree: token %d after %d, owner %s: want a grant of the store", next.Token(), k.Token(), owner)
 		}
-		mustUnlock(t, next)
+		must.Unlock(t, next)
 	})
 }
 
@@ -633,7 +635,7 @@ func TestHandoffToAnOwner(t *testing.T) {
 // does not wait in a circle.
 func TestHandoffBesideLockAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		var handed atomic.Int32
 		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 			if e.Kind == holdfast.EventAcquire && e.Err == nil && e.Attempts == 0 {
@@ -670,9 +672,9 @@ func TestHandoffBesideLockAll(t *testing.T) {
 		for i := range 30 {
 			wg.Go(func() {
 				for range 30 {
-					k := mustLock(t, l, names[i%3])
+					k := must.Lock(t, l, names[i%3])
 					use(k)
-					mustUnlock(t, k)
+					must.Unlock(t, k)
 				}
 			})
 		}

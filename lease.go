@@ -28,7 +28,7 @@ type lease struct {
 	permits             int32
 
 	kind   kind
-	fixed  bool // its end is fixed: proven, not extended
+	fixed  bool // Lease fixed its end
 	fenced bool // the store draws tokens
 
 	// indeterminate says that a try of the claim had no answer, and may still arrive.
@@ -48,6 +48,8 @@ type lease struct {
 	ends       clock.Instant // until then the store keeps it for certain
 	mayEnd     clock.Instant // until then the store may keep it: by the last call that was sent
 	deadline   clock.Instant // when it counts as lost: Margin before ends
+	last       clock.Instant // a fixed end to which it is renewed, as sessions are; 0 if there is none
+	margin     time.Duration // of a lease with such an end
 
 	holder *hold
 	first  hold
@@ -64,6 +66,9 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
 	l.mayEnd = max(l.ends, start.Mono+l.ttl)
+	if l.fixed && l.locker.info.SessionTTL > 0 {
+		l.last, l.margin = start.Mono+a.req.lease, a.req.lease/10
+	}
 	if !l.fenced {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
@@ -82,11 +87,15 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
 		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
 	}
-	if l.fixed {
+	if l.fixed && l.last == 0 {
 		c.TTL = max(l.ends-now, time.Millisecond)
 	}
 	return c
 }
+
+// extended says that renewals move the end of the lease. Else they only prove it. The
+// mutex is held, or nobody else has the lease yet.
+func (l *lease) extended() bool { return !l.fixed || l.ends < l.last }
 
 // latest returns until when the store may keep the lease.
 func (l *lease) latest() clock.Instant {
@@ -280,21 +289,25 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	}
 	found.Left, found.Late = l.ends-now, l.late(now)
 	l.proven = start
-	if !l.fixed {
+	if l.extended() {
 		validFor := min(answer.ValidFor, clock.Longest)
 		l.countsFrom = start.Mono
 		l.ends = start.Mono + validFor
-		l.deadline = l.ends - l.locker.marginOf(validFor)
+		margin := l.locker.marginOf(validFor)
+		if l.last != 0 {
+			l.ends, margin = min(l.ends, l.last), min(margin, l.margin)
+		}
+		l.deadline = l.ends - margin
 	}
 	return found, true
 }
 
 // late says that less than a third is left of what the lease had when it began to
-// count. It compares a lease with itself: a store may grant one for a short time. A
-// lease with a fixed end is not extended, so nothing of it can be late. The mutex is
+// count. It compares a lease with itself: a store may grant one for a short time. What
+// is left to a fixed end is not extended, so nothing of it can be late. The mutex is
 // held.
 func (l *lease) late(now clock.Instant) bool {
-	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
+	return l.extended() && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
 // hold is a lease in the hands of one holder. The queue and contexts

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -48,7 +49,7 @@ func TestRecheck(t *testing.T) {
 					func(info *driver.Info) { info.Recheck = test.recheck },
 					func(driver.Claim) { tries++ },
 				}
-				held := mustLock(t, holdfast.New(store.Backend, nil), "job")
+				held := must.Lock(t, holdfast.New(store.Backend, nil), "job")
 				_, err := holdfast.New(store, nil).TryLock(t.Context(), "job", holdfast.Wait(time.Minute))
 				if !errors.Is(err, holdfast.ErrBusy) {
 					t.Errorf("got %v, want ErrBusy", err)
@@ -56,7 +57,7 @@ func TestRecheck(t *testing.T) {
 				if tries < test.least || tries > test.most {
 					t.Errorf("%d tries in a minute, want %d to %d", tries, test.least, test.most)
 				}
-				mustUnlock(t, held)
+				must.Unlock(t, held)
 			})
 		})
 	}

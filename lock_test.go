@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -21,7 +23,7 @@ func TestLockExcludesAndHandsOver(t *testing.T) {
 		a := holdfast.New(store, &holdfast.Options{Note: "a@one:1"})
 		b := holdfast.New(store, &holdfast.Options{Note: "b@two:2"})
 
-		held := mustLock(t, a, "stock:42")
+		held := must.Lock(t, a, "stock:42")
 		_, err := b.TryLock(t.Context(), "stock:42")
 		var busy *holdfast.BusyError
 		if !errors.As(err, &busy) || !errors.Is(err, holdfast.ErrBusy) {
@@ -32,10 +34,10 @@ func TestLockExcludesAndHandsOver(t *testing.T) {
 		}
 
 		got := make(chan *holdfast.Lock)
-		go func() { got <- mustLock(t, b, "stock:42") }()
+		go func() { got <- must.Lock(t, b, "stock:42") }()
 		synctest.Wait()
 		start := time.Now()
-		mustUnlock(t, held)
+		must.Unlock(t, held)
 		next := <-got
 		if d := time.Since(start); d != 0 {
 			t.Errorf("the waiter was woken after %v, want at once", d)
@@ -43,37 +45,37 @@ func TestLockExcludesAndHandsOver(t *testing.T) {
 		if next.Token() <= held.Token() {
 			t.Errorf("token %d of the later holder is not larger than %d", next.Token(), held.Token())
 		}
-		mustUnlock(t, next)
+		must.Unlock(t, next)
 		mustBeFree(t, store, "stock:42")
 	})
 }
 
 func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
-		first := mustLock(t, l, "job")
+		first := must.Lock(t, l, "job")
 		var order []int
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
-				lock := mustLock(t, l, "job")
+				lock := must.Lock(t, l, "job")
 				order = append(order, i) // the lock guards it
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 			})
 			synctest.Wait()
 		}
-		if got := store.tries.Load(); got != 1 {
+		if got := store.Tries.Load(); got != 1 {
 			t.Errorf("the store was asked %d times while this process held the lock, want 1", got)
 		}
-		mustUnlock(t, first)
+		must.Unlock(t, first)
 		wg.Wait()
 		for i, got := range order {
 			if got != i {
 				t.Fatalf("order of grants: %v, want that of arrival", order)
 			}
 		}
-		if got := store.tries.Load(); got != 101 {
+		if got := store.Tries.Load(); got != 101 {
 			t.Errorf("the store was asked %d times for 101 locks", got)
 		}
 	})
@@ -81,19 +83,19 @@ func TestQueueIsFirstComeFirstServed(t *testing.T) {
 
 func TestOneWaiterPerProcessAsksTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		elsewhere := holdfast.New(store.Backend, nil)
 		l := holdfast.New(store, nil)
-		held := mustLock(t, elsewhere, "job")
+		held := must.Lock(t, elsewhere, "job")
 		var wg sync.WaitGroup
 		for range 1000 {
-			wg.Go(func() { mustUnlock(t, mustLock(t, l, "job")) })
+			wg.Go(func() { must.Unlock(t, must.Lock(t, l, "job")) })
 		}
 		time.Sleep(10 * time.Second)
-		if got := store.tries.Load(); got > 15 {
+		if got := store.Tries.Load(); got > 15 {
 			t.Errorf("1000 waiters asked the store %d times in 10 s, want about one a second", got)
 		}
-		mustUnlock(t, held)
+		must.Unlock(t, held)
 		wg.Wait()
 	})
 }
@@ -146,7 +148,7 @@ func TestWaitLimits(t *testing.T) {
 					if where == "elsewhere" {
 						holder = holdfast.New(store, nil)
 					}
-					held := mustLock(t, holder, "job")
+					held := must.Lock(t, holder, "job")
 					start := time.Now()
 					err := tt.lock(t.Context(), l)
 					if !errors.Is(err, tt.want) {
@@ -156,8 +158,8 @@ func TestWaitLimits(t *testing.T) {
 						t.Errorf("%v is ErrBusy too", err)
 					}
 					between(t, "time to the answer", time.Since(start), tt.took, tt.took)
-					mustUnlock(t, held)
-					mustUnlock(t, mustLock(t, l, "job")) // whoever gave up is not in the way
+					must.Unlock(t, held)
+					must.Unlock(t, must.Lock(t, l, "job")) // whoever gave up is not in the way
 					mustBeFree(t, store, "job")
 					mustBeFree(t, store, "free")
 				})
@@ -169,7 +171,7 @@ func TestWaitLimits(t *testing.T) {
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(memhold.New(), nil)
-		held := mustLock(t, l, "job")
+		held := must.Lock(t, l, "job")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := make(chan error)
 		go func() {
@@ -178,7 +180,7 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 		}()
 		synctest.Wait()
 		got := make(chan *holdfast.Lock)
-		go func() { got <- mustLock(t, l, "job") }()
+		go func() { got <- must.Lock(t, l, "job") }()
 		synctest.Wait()
 		reason := errors.New("user went away")
 		cancel(reason)
@@ -186,17 +188,17 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
 			t.Errorf("got %v, want the context's error and its cause", err)
 		}
-		mustUnlock(t, held)
-		mustUnlock(t, <-got)
+		must.Unlock(t, held)
+		must.Unlock(t, <-got)
 	})
 }
 
 func TestUnlockTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(memhold.New(), nil)
-		lock := mustLock(t, l, "job")
-		mustUnlock(t, lock)
-		other := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
+		must.Unlock(t, lock)
+		other := must.Lock(t, l, "job")
 		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
 			t.Errorf("second Unlock: got %v, want ErrUnlocked", err)
 		}
@@ -209,7 +211,7 @@ func TestUnlockTwice(t *testing.T) {
 		if err := other.Err(); err != nil {
 			t.Errorf("the next holder: %v", err)
 		}
-		mustUnlock(t, other)
+		must.Unlock(t, other)
 		var none *holdfast.Lock
 		if err := none.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
 			t.Errorf("Unlock of a nil Lock: got %v, want ErrUnlocked", err)
@@ -220,7 +222,7 @@ func TestUnlockTwice(t *testing.T) {
 func TestContextEndsWithTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(memhold.New(), nil)
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		parent, cancel := context.WithCancel(t.Context())
 		early := lock.Context(parent)
 		late := lock.Context(t.Context())
@@ -229,7 +231,7 @@ func TestContextEndsWithTheLock(t *testing.T) {
 		if late.Err() != nil {
 			t.Fatal("a context ended with another one's parent")
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 		<-late.Done()
 		if got := context.Cause(late); !errors.Is(got, holdfast.ErrUnlocked) {
 			t.Errorf("cause: got %v, want ErrUnlocked", got)
@@ -329,12 +331,12 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			store := newFaulty()
+			store := faulty.New()
 			_, err := holdfast.New(store, tt.opts).Lock(t.Context(), tt.lock, tt.opt...)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want an error with %q", err, tt.want)
 			}
-			if got := store.tries.Load(); got != 0 {
+			if got := store.Tries.Load(); got != 0 {
 				t.Errorf("the store was asked %d times, want 0", got)
 			}
 		})
@@ -353,10 +355,10 @@ func TestObserve(t *testing.T) {
 			got = append(got, e.Kind)
 			last = e
 		}})
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		time.Sleep(1100 * time.Millisecond)
-		mustUnlock(t, lock)
-		lock = mustLock(t, l, "job")
+		must.Unlock(t, lock)
+		lock = must.Lock(t, l, "job")
 		store.Drop("job")
 		time.Sleep(1100 * time.Millisecond)
 		_ = lock.Unlock()

@@ -42,7 +42,6 @@ package holdfast
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +54,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 // Locker takes locks from one store, as one client. It may be used by any
@@ -87,7 +87,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
 	}
-	l := &Locker{backend: b, info: b.Info(), id: newUUID(), starts: make(map[queueKey]start), clock: clock.New()}
+	l := &Locker{backend: b, info: b.Info(), id: uuid.New(), starts: make(map[queueKey]start), clock: clock.New()}
 	l.settings, l.invalid = opts.settings(l.info)
 	l.reports.init(l)
 	l.notices.init(l)
@@ -148,15 +148,6 @@ func (l *Locker) nextOwner() (owner string, seq uint64) {
 	seq = l.number.Add(1)
 	b := append(append(room[:0], l.id...), ':')
 	return string(strconv.AppendUint(b, seq, 10)), seq
-}
-
-// newUUID returns a random UUID (RFC 9562, version 4).
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, as of Go 1.24
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // newScheduler returns what renews the leases of the Locker.

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -99,7 +98,7 @@ func atOnce(ctx context.Context, ms []*Mutex) (Locks, error) {
 		return nil, nil
 	}
 	as = as[:n]
-	b := &batch{as: as, starts: make([]clock.Moment, len(as)), answers: make([]driver.Attempt, len(as))}
+	b := &batch{as: as, answers: make([]driver.Attempt, len(as))}
 	b.ask(ctx)
 	return b.take(ctx)
 }
@@ -126,7 +125,6 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 // batch is one try of several claims, in order.
 type batch struct {
 	as      []acquisition
-	starts  []clock.Moment
 	answers []driver.Attempt
 }
 
@@ -150,7 +148,8 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 	for j, i := range at {
 		as[j] = &b.as[i]
 		as[j].tries++
-		claims[j], b.starts[i] = as[j].claim, start
+		as[j].asked = start
+		claims[j] = as[j].claim
 		b.answers[i].Err = retry.ErrNoAnswer
 	}
 	for j, answer := range l.tryAll(ctx, as, claims) {
@@ -174,7 +173,7 @@ func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	locks = b.keep()
 	for i := range b.as {
 		a, failed := &b.as[i], b.answers[i].Err
-		a.locker.reportCall(ctx, OpTry, &a.claim, b.starts[i].Mono, failed)
+		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, failed)
 		switch {
 		case i < len(locks):
 			a.report(ctx, locks[i], nil)
@@ -191,7 +190,7 @@ func (b *batch) keep() Locks {
 	for i := range b.as {
 		a, answer := &b.as[i], &b.answers[i]
 		if len(locks) == i && answer.Err == nil && answer.Outcome.Granted {
-			if lock := a.granted(b.starts[i], answer.Outcome); lock != nil {
+			if lock := a.granted(a.asked, answer.Outcome); lock != nil {
 				locks = append(locks, lock)
 				continue
 			}

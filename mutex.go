@@ -161,9 +161,22 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 		r.wait = forever
 	}
 	if r.leased {
-		return r, checkTTL("lease", r.lease, l.info)
+		info := l.info
+		if info.SessionTTL > 0 {
+			info.MaxTTL = 0 // see leaseTTL
+		}
+		return r, checkTTL("lease", r.lease, info)
 	}
 	return r, nil
+}
+
+// leaseTTL is the TTL of a claim that is to be held for d. A store with Info.SessionTTL
+// keeps all for as long as that: a lease is renewed, if need be, until it ends.
+func (l *Locker) leaseTTL(d time.Duration) time.Duration {
+	if session := l.info.SessionTTL; session > 0 {
+		return session
+	}
+	return d
 }
 
 func (r request) with(opts []Option) request {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -48,7 +49,7 @@ func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Hour})
-		k := mustLock(t, l, "a")
+		k := must.Lock(t, l, "a")
 		time.Sleep(30 * time.Minute)
 		h := holders(t, store, "a")[0]
 		store.seqs <- 1
@@ -83,10 +84,10 @@ func TestEndOfASessionIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Hour})
-		locks := map[string]*holdfast.Lock{"kept": mustLock(t, l, "kept"), "fixed": mustLock(t, l, "fixed", holdfast.Lease(2*time.Hour))}
+		locks := map[string]*holdfast.Lock{"kept": must.Lock(t, l, "kept"), "fixed": must.Lock(t, l, "fixed", holdfast.Lease(2*time.Hour))}
 		for i := range 20 {
 			name := fmt.Sprint("lost ", i)
-			locks[name] = mustLock(t, l, name)
+			locks[name] = must.Lock(t, l, name)
 		}
 		time.Sleep(30 * time.Minute)
 		for name := range locks {
@@ -102,7 +103,7 @@ func TestEndOfASessionIsNoticedAtOnce(t *testing.T) {
 				t.Errorf("%s: got %v a second after the notice", name, err)
 			}
 		}
-		mustUnlock(t, locks["kept"])
+		must.Unlock(t, locks["kept"])
 	})
 }
 
@@ -113,25 +114,25 @@ func TestShortLocksDoNotListen(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
 		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second})
 		for range 20 {
-			k := mustLock(t, l, "short")
+			k := must.Lock(t, l, "short")
 			time.Sleep(heartbeat / 2)
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		}
 		if n := store.calls.Load(); n != 0 {
 			t.Errorf("%d calls for short locks, want none", n)
 		}
 		for round := range int64(2) {
-			k, second := mustLock(t, l, "long"), mustLock(t, l, "other")
+			k, second := must.Lock(t, l, "long"), must.Lock(t, l, "other")
 			time.Sleep(time.Minute)
 			if calls, n := store.calls.Load(), store.listening.Load(); calls != round+1 || n != 1 {
 				t.Errorf("%d calls, %d listen; want %d and 1", calls, n, round+1)
 			}
-			mustUnlock(t, second)
+			must.Unlock(t, second)
 			synctest.Wait()
 			if n := store.listening.Load(); n != 1 {
 				t.Errorf("%d listen while a lock is held, want 1", n)
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 			if err := l.Drain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -157,9 +158,9 @@ func TestNoticesThatAreRefused(t *testing.T) {
 			var log bytes.Buffer
 			store := &notifying{Backend: memhold.New(), err: c.err}
 			l := holdfast.New(store, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-			k := mustLock(t, l, "a")
+			k := must.Lock(t, l, "a")
 			time.Sleep(time.Minute)
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 			time.Sleep(time.Minute)
 			if n := store.calls.Load(); n > c.most || c.most > 1 && n < 20 {
 				t.Errorf("%v: %d calls, want about %d", c.err, n, c.most)
@@ -198,9 +199,9 @@ func TestAnonymous(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &claims{Backend: memhold.New()}
 			l := holdfast.New(store, &holdfast.Options{Anonymous: true, Note: note})
-			k := mustLock(t, l, "a")
+			k := must.Lock(t, l, "a")
 			time.Sleep(time.Minute)
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 			if store.reports != 0 {
 				t.Errorf("%d reports of presence, want none", store.reports)
 			}

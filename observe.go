@@ -78,7 +78,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	l := a.locker
 	e := Event{
 		Kind: EventAcquire, Name: a.claim.Name, Lock: a.kind.String(),
-		Waited: a.locker.clock.Now() - a.began, Attempts: a.tries, Blocked: a.blocked, Err: err,
+		Waited: a.locker.clock.Now() - a.began, Attempts: int(a.tries), Blocked: a.blocked, Err: err,
 	}
 	if lock != nil {
 		e.Token, e.Owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits

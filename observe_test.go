@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -40,16 +42,16 @@ func TestObserveWaiting(t *testing.T) {
 		var r recorder
 		store := memhold.New()
 		l := holdfast.New(store, &holdfast.Options{Observe: r.observe})
-		elsewhere := mustLock(t, holdfast.New(store, nil), "job")
+		elsewhere := must.Lock(t, holdfast.New(store, nil), "job")
 		for range 2 { // the head waits for the store, the other one for the head
-			go func() { mustUnlock(t, mustLock(t, l, "job")) }()
+			go func() { must.Unlock(t, must.Lock(t, l, "job")) }()
 			synctest.Wait()
 		}
 		if n := len(r.of(holdfast.EventWait)); n != 2 {
 			t.Errorf("%d of 2 said that they wait", n)
 		}
 		time.Sleep(10 * time.Second) // sleeps of a second, and no message
-		mustUnlock(t, elsewhere)
+		must.Unlock(t, elsewhere)
 		synctest.Wait()
 		if n := len(r.of(holdfast.EventWait)); n != 2 {
 			t.Errorf("2 waiters said %d times that they wait", n)
@@ -63,7 +65,7 @@ func TestObserveWaiting(t *testing.T) {
 		if len(wakes) < 10 || wakes[0].Notified || !wakes[len(wakes)-1].Notified {
 			t.Errorf("got %d wake-ups, want about one a second and the last by the store: %+v", len(wakes), wakes)
 		}
-		mustUnlock(t, mustLock(t, l, "free"))
+		must.Unlock(t, must.Lock(t, l, "free"))
 		if all := r.of(holdfast.EventAcquire); all[len(all)-1].Blocked {
 			t.Error("a lock that was free counts as waited for")
 		}
@@ -79,13 +81,12 @@ func TestObserveDoubt(t *testing.T) {
 	}{{holdfast.OpTry, true}, {holdfast.OpTry, false}, {holdfast.OpRelease, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			var r recorder
-			store := newFaulty()
+			store := faulty.New()
 			l := holdfast.New(store, &holdfast.Options{Observe: r.observe, TTL: 3 * time.Second})
 			calls := 0
 			spoil := func() bool { calls++; return calls == 1 || !c.answers }
-			store.mu.Lock()
 			if c.op == holdfast.OpTry {
-				store.try = func(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
+				store.OnTry = func(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
 					out, err := store.Backend.Try(ctx, claim)
 					if spoil() {
 						return driver.Outcome{}, lost
@@ -94,7 +95,7 @@ func TestObserveDoubt(t *testing.T) {
 				}
 			}
 			if c.op == holdfast.OpRelease || !c.answers {
-				store.release = func(ctx context.Context, claim driver.Claim) error {
+				store.OnRelease = func(ctx context.Context, claim driver.Claim) error {
 					err := store.Backend.Release(ctx, claim)
 					if spoil() {
 						return lost
@@ -102,10 +103,9 @@ func TestObserveDoubt(t *testing.T) {
 					return err
 				}
 			}
-			store.mu.Unlock()
 			lock, err := l.TryLock(t.Context(), "job")
 			if err == nil {
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 			}
 			time.Sleep(10 * time.Second)
 			doubts := r.of(holdfast.EventDoubt)

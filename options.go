@@ -62,8 +62,12 @@ type Options struct {
 // Option is an exception for one call.
 type Option func(*request)
 
-// Lease fixes the end of the lock: it ends after d, unlocked or not, and is not
-// renewed. At least 10ms, at most 100 years.
+// Lease fixes the end of the lock: it ends after d, unlocked or not. At least 10ms, at
+// most 100 years.
+//
+// The lock is not renewed, so it ends without the process, too. The exception is a store
+// with driver.Info.SessionTTL: there the lock is renewed, if need be, until d has passed,
+// and then released. If the process dies it ends with the session.
 func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }

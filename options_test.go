@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // longest is the longest time that a Duration can say.
@@ -17,9 +19,9 @@ const longest = time.Duration(1<<63 - 1)
 // A Wait that is meant to be for ever waits.
 func TestWaitForVeryLong(t *testing.T) {
 	for _, wait := range []time.Duration{longest, longest - 1, longest - time.Hour, longest / 2, 290 * 365 * 24 * time.Hour} {
-		for kind := range ownedKinds(holdfast.New(newFaulty(), nil)) {
+		for kind := range ownedKinds(holdfast.New(faulty.New(), nil)) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				other := ownedKinds(holdfast.New(store, nil))[kind]
 				blocker, err := other.Lock(t.Context())
 				if err != nil {
@@ -27,12 +29,12 @@ func TestWaitForVeryLong(t *testing.T) {
 				}
 				l := holdfast.New(store, nil)
 				m := ownedKinds(l)[kind]
-				time.AfterFunc(time.Minute, func() { mustUnlock(t, blocker) })
+				time.AfterFunc(time.Minute, func() { must.Unlock(t, blocker) })
 				lock, err := m.TryLock(t.Context(), holdfast.Wait(wait))
 				if err != nil {
 					t.Fatalf("%s, Wait(%v): %v", kind, wait, err)
 				}
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 
 				ctx := holdfast.WithOwner(t.Context())
 				for range 2 { // a re-entry, too
@@ -40,8 +42,8 @@ func TestWaitForVeryLong(t *testing.T) {
 						t.Fatalf("%s, Wait(%v) under an owner: %v", kind, wait, err)
 					}
 				}
-				mustUnlock(t, lock)
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
+				must.Unlock(t, lock)
 			})
 		}
 	}
@@ -51,7 +53,7 @@ func TestWaitForVeryLong(t *testing.T) {
 func TestVeryLongLeases(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		for _, lease := range []time.Duration{longest, longest - 1, longest / 2, century + 1} {
 			_, err := holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.Lease(lease))
 			if err == nil || !strings.Contains(err.Error(), "too long") {
@@ -78,7 +80,7 @@ func TestVeryLongLeases(t *testing.T) {
 			if k.Err() != nil || k.Remaining() < century/2 {
 				t.Errorf("%s, after an hour: got %v, %v left", what, k.Err(), k.Remaining())
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		}
 	})
 }
@@ -86,38 +88,38 @@ func TestVeryLongLeases(t *testing.T) {
 // A store may keep a grant until it is released, and say so with the longest time.
 func TestGrantForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store := faulty.New()
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			out, err := store.Backend.Try(ctx, c)
 			out.ValidFor = longest
 			return out, err
 		}
-		store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			answers, err := store.Backend.Renew(ctx, cs)
 			for i := range answers {
 				answers[i].ValidFor = longest
 			}
 			return answers, err
 		}
-		k := mustLock(t, holdfast.New(store, nil), "job")
+		k := must.Lock(t, holdfast.New(store, nil), "job")
 		for range 3 {
 			if k.Err() != nil || k.Remaining() < 365*24*time.Hour {
 				t.Errorf("got %v, %v left", k.Err(), k.Remaining())
 			}
 			time.Sleep(time.Minute)
 		}
-		mustUnlock(t, k)
+		must.Unlock(t, k)
 	})
 }
 
 // bounded is a store that keeps a lock for so long, and no longer or shorter.
 type bounded struct {
-	*faulty
+	*faulty.Store
 	least, most time.Duration
 }
 
 func (b bounded) Info() driver.Info {
-	info := b.faulty.Info()
+	info := b.Store.Info()
 	info.MinTTL, info.MaxTTL = b.least, b.most
 	return info
 }
@@ -134,7 +136,7 @@ func TestDefaultTTLFitsTheStore(t *testing.T) {
 		{time.Minute, time.Minute, time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := bounded{newFaulty(), tt.least, tt.most}
+			store := bounded{faulty.New(), tt.least, tt.most}
 			l := holdfast.New(store, nil)
 			k, err := l.Lock(t.Context(), "job")
 			if err != nil {
@@ -142,7 +144,7 @@ func TestDefaultTTLFitsTheStore(t *testing.T) {
 				return
 			}
 			between(t, "the lease", k.Remaining(), tt.want*9/10, tt.want*9/10)
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		})
 	}
 }

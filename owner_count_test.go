@@ -9,15 +9,17 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // frozen makes a store answer no renewal, and so no change of a count, until the
 // function that it returns is called.
-func frozen(store *faulty) (thaw func()) {
-	store.change(func() {
-		store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+func frozen(store *faulty.Store) (thaw func()) {
+	store.Change(func() {
+		store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 	})
-	return func() { store.change(func() { store.renew = nil }) }
+	return func() { store.Change(func() { store.OnRenew = nil }) }
 }
 
 // ownedKinds are the kinds of which an owner counts the locks.
@@ -30,11 +32,11 @@ func ownedKinds(l *holdfast.Locker) map[string]*holdfast.Mutex {
 // As many Unlocks as there were Locks end the hold, also where one of them comes
 // while another goroutine of the owner re-enters and the store does not answer.
 func TestEveryUnlockCounts(t *testing.T) {
-	for name := range ownedKinds(holdfast.New(newFaulty(), nil)) {
+	for name := range ownedKinds(holdfast.New(faulty.New(), nil)) {
 		for _, pause := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second} {
 			t.Run(name+" "+pause.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := newFaulty()
+					store := faulty.New()
 					m := ownedKinds(holdfast.New(store, nil))[name]
 					ctx := holdfast.WithOwner(t.Context())
 					lock, err := m.Lock(ctx)
@@ -59,7 +61,7 @@ func TestEveryUnlockCounts(t *testing.T) {
 					if err := again.Err(); err != nil {
 						t.Errorf("held once, got %v", err)
 					}
-					mustUnlock(t, again)
+					must.Unlock(t, again)
 					mustBeFree(t, store, "job")
 				})
 			})
@@ -69,10 +71,10 @@ func TestEveryUnlockCounts(t *testing.T) {
 
 // A re-entry that gives up does not keep what everybody else has given back.
 func TestReentryThatGivesUpKeepsNothing(t *testing.T) {
-	for name := range ownedKinds(holdfast.New(newFaulty(), nil)) {
+	for name := range ownedKinds(holdfast.New(faulty.New(), nil)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, nil)
 				m := ownedKinds(l)[name]
 				ctx := holdfast.WithOwner(t.Context())
@@ -88,7 +90,7 @@ func TestReentryThatGivesUpKeepsNothing(t *testing.T) {
 					gaveUp <- err
 				}()
 				synctest.Wait()
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 				if err := <-gaveUp; err == nil {
 					t.Error("the re-entry was confirmed by a store that does not answer")
 				}
@@ -108,7 +110,7 @@ func TestReentryThatGivesUpKeepsNothing(t *testing.T) {
 func TestInnerUnlockEndsWithTheLease(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 3 * time.Second, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFaulty()
+			store := faulty.New()
 			l := holdfast.New(store, &holdfast.Options{TTL: ttl})
 			ctx := holdfast.WithOwner(t.Context())
 			lock, err := l.Lock(ctx, "job")
@@ -136,7 +138,7 @@ func TestInnerUnlockEndsWithTheLease(t *testing.T) {
 // the last of them gives it back.
 func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		ctx := holdfast.WithOwner(t.Context())
 		lock, err := l.Lock(ctx, "job", holdfast.Lease(time.Minute))
@@ -170,7 +172,7 @@ func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 			}
 			t.Run(first+" then "+second, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := newFaulty()
+					store := faulty.New()
 					l := holdfast.New(store, nil)
 					ms := ownedKinds(l)
 					for what, ctx := range map[string]context.Context{"owner": holdfast.WithOwner(t.Context()), "no owner": t.Context()} {
@@ -189,13 +191,13 @@ func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 							}
 							cancel()
 						}
-						mustUnlock(t, lock)
+						must.Unlock(t, lock)
 						mustBeFree(t, store, "job")
 						other, err := ms[second].Lock(ctx)
 						if err != nil {
 							t.Fatalf("%s: the name is free: %v", what, err)
 						}
-						mustUnlock(t, other)
+						must.Unlock(t, other)
 					}
 				})
 			})
@@ -206,8 +208,8 @@ func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 // LockAll would wait for its own lock where a name comes twice, of whatever kinds.
 func TestLockAllOfOneNameTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
-		l, other := holdfast.New(store, nil), holdfast.New(newFaulty(), nil)
+		store := faulty.New()
+		l, other := holdfast.New(store, nil), holdfast.New(faulty.New(), nil)
 		for _, ctx := range []context.Context{t.Context(), holdfast.WithOwner(t.Context())} {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			for first, a := range ownedKinds(l) {
@@ -226,7 +228,7 @@ func TestLockAllOfOneNameTwice(t *testing.T) {
 			}
 			cancel()
 		}
-		if got := store.tries.Load(); got > 2 {
+		if got := store.Tries.Load(); got > 2 {
 			t.Errorf("the store was asked %d times", got)
 		}
 	})
@@ -235,7 +237,7 @@ func TestLockAllOfOneNameTwice(t *testing.T) {
 // Each change of a count is a call to the store, and observed as one.
 func TestReentryIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		calls := make(map[string]int)
 		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 			if e.Kind == holdfast.EventCall {
@@ -254,7 +256,7 @@ func TestReentryIsObserved(t *testing.T) {
 			}
 		}
 		for range 4 {
-			mustUnlock(t, lock)
+			must.Unlock(t, lock)
 		}
 		if calls[holdfast.OpTry] != 1 || calls[holdfast.OpRenew] != 6 || calls[holdfast.OpRelease] != 1 {
 			t.Errorf("four Locks and Unlocks: observed %v, want 1 try, 6 renew, 1 release", calls)

@@ -10,11 +10,13 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 func TestReentryUnderAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		ctx := holdfast.WithOwner(t.Context())
 		holds := func() int {
@@ -39,7 +41,7 @@ func TestReentryUnderAnOwner(t *testing.T) {
 			t.Fatalf("TryLock re-enters too: got %v and count %d, want 3", err, holds())
 		}
 		for want := 2; want >= 0; want-- {
-			mustUnlock(t, inner)
+			must.Unlock(t, inner)
 			if got := holds(); got != want {
 				t.Errorf("count after Unlock: got %d, want %d", got, want)
 			}
@@ -54,14 +56,14 @@ func TestReentryUnderAnOwner(t *testing.T) {
 		if err != nil || again == outer {
 			t.Errorf("the tree's next lock: got %v, %v; want a new one", again, err)
 		}
-		mustUnlock(t, again)
+		must.Unlock(t, again)
 		mustBeFree(t, store, "job")
 	})
 }
 
 func TestOwnersExcludeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := holdfast.New(newFaulty(), nil)
+		l := holdfast.New(faulty.New(), nil)
 		lock, err := l.Lock(holdfast.WithOwner(t.Context()), "job")
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +74,7 @@ func TestOwnersExcludeEachOther(t *testing.T) {
 		if _, err := l.TryLock(t.Context(), "job"); !errors.Is(err, holdfast.ErrBusy) {
 			t.Errorf("no owner: got %v, want ErrBusy", err)
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 	})
 }
 
@@ -81,11 +83,11 @@ type someKey struct{}
 
 func TestTripwire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		ctx := lock.Context(t.Context())
-		other := mustLock(t, l, "other")
+		other := must.Lock(t, l, "other")
 		for name, ctx := range map[string]context.Context{
 			"same":         ctx,
 			"derived":      context.WithValue(ctx, someKey{}, 1),
@@ -100,22 +102,22 @@ func TestTripwire(t *testing.T) {
 				between(t, name, time.Since(start), 0, 0)
 			}
 		}
-		if got := store.tries.Load(); got != 2 {
+		if got := store.Tries.Load(); got != 2 {
 			t.Errorf("the store was asked %d times, want only for the two locks that are held", got)
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 		again, err := l.TryLock(context.WithoutCancel(ctx), "job")
 		if err != nil {
 			t.Errorf("after Unlock the name is free: %v", err)
 		}
-		mustUnlock(t, again)
-		mustUnlock(t, other)
+		must.Unlock(t, again)
+		must.Unlock(t, other)
 	})
 }
 
 func TestReentryAfterLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
 		ctx := holdfast.WithOwner(t.Context())
 		old, err := l.Lock(ctx, "job")
@@ -136,7 +138,7 @@ func TestReentryAfterLoss(t *testing.T) {
 		if err := again.Err(); err != nil {
 			t.Errorf("Unlock of the lost lock ended the new one: %v", err)
 		}
-		mustUnlock(t, again)
+		must.Unlock(t, again)
 		mustBeFree(t, store, "job")
 	})
 }
@@ -144,10 +146,10 @@ func TestReentryAfterLoss(t *testing.T) {
 // Lost replies never change the count by anything but one.
 func TestCountIsExactWithLostReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
 		n := 0
-		store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			answers, err := store.Backend.Renew(ctx, cs)
 			if n++; n%2 == 1 {
 				return nil, errReset
@@ -166,7 +168,7 @@ func TestCountIsExactWithLostReplies(t *testing.T) {
 			}
 		}
 		for range 10 {
-			mustUnlock(t, lock)
+			must.Unlock(t, lock)
 		}
 		mustBeFree(t, store, "job")
 	})
@@ -174,7 +176,7 @@ func TestCountIsExactWithLostReplies(t *testing.T) {
 
 func TestReentryDoesNotExtendAFixedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := holdfast.New(newFaulty(), &holdfast.Options{TTL: time.Second})
+		l := holdfast.New(faulty.New(), &holdfast.Options{TTL: time.Second})
 		ctx := holdfast.WithOwner(t.Context())
 		lock, err := l.Lock(ctx, "job", holdfast.Lease(time.Minute))
 		if err != nil {
@@ -195,9 +197,9 @@ func TestReentryDoesNotExtendAFixedLease(t *testing.T) {
 
 func TestGoroutinesOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, nil)
-		other := mustLock(t, holdfast.New(store.Backend, nil), "job")
+		other := must.Lock(t, holdfast.New(store.Backend, nil), "job")
 		ctx := holdfast.WithOwner(t.Context())
 		var wg sync.WaitGroup
 		for range 20 {
@@ -208,11 +210,11 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 					return
 				}
 				time.Sleep(time.Second)
-				mustUnlock(t, lock)
+				must.Unlock(t, lock)
 			})
 		}
 		time.Sleep(time.Second)
-		mustUnlock(t, other)
+		must.Unlock(t, other)
 		wg.Wait()
 		mustBeFree(t, store, "job")
 	})
@@ -220,7 +222,7 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 
 func TestLockAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l, other := holdfast.New(store, nil), holdfast.New(store, nil)
 		a, b, c := l.Mutex("a"), l.Mutex("b"), l.Mutex("c")
 
@@ -241,14 +243,14 @@ func TestLockAll(t *testing.T) {
 			mustBeFree(t, store, name)
 		}
 
-		held := mustLock(t, other, "b")
+		held := must.Lock(t, other, "b")
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := holdfast.LockAll(short, a, b, c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		mustBeFree(t, store, "a")
-		mustUnlock(t, held)
+		must.Unlock(t, held)
 
 		if _, err := holdfast.LockAll(t.Context(), a, b, l.Mutex("a")); !errors.Is(err, holdfast.ErrDeadlock) {
 			t.Errorf("named twice: got %v, want ErrDeadlock", err)
@@ -263,7 +265,7 @@ func TestLockAll(t *testing.T) {
 // Philosophers who pick up their forks in any order do not starve.
 func TestLockAllCannotDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		lockers := []*holdfast.Locker{holdfast.New(store, nil), holdfast.New(store, nil)}
 		names := []string{"a", "b", "c", "d", "e"}
 		var wg sync.WaitGroup

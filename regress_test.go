@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,55 +11,22 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
 // Defects that a review found, each with the history that showed it.
 
-// spoilt is a store whose answers a test can change while it runs.
-type spoilt struct {
-	*memhold.Backend
-	mu    sync.Mutex
-	try   func(context.Context, driver.Claim) (driver.Outcome, error)
-	renew func(context.Context, []driver.Claim) ([]driver.Renewal, error)
-}
-
-func (f *spoilt) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-	f.mu.Lock()
-	try := f.try
-	f.mu.Unlock()
-	if try != nil {
-		return try(ctx, c)
-	}
-	return f.Backend.Try(ctx, c)
-}
-
-func (f *spoilt) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-	f.mu.Lock()
-	renew := f.renew
-	f.mu.Unlock()
-	if renew != nil {
-		return renew(ctx, cs)
-	}
-	return f.Backend.Renew(ctx, cs)
-}
-
-func (f *spoilt) change(fn func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	fn()
-}
-
 // suspended while the reply of the first Try is on its way
 func TestSuspendedDuringTheFirstTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		l := New(store, nil)
 		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-		store.change(func() {
-			store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.Change(func() {
+			store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				out, err := store.Backend.Try(ctx, c)
 				ahead.Store(int64(time.Hour)) // suspended here; lease of 30 s long over in the store
 				store.Drop(c.Name)
@@ -69,19 +37,25 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store.change(func() { store.try = nil })
+		store.Change(func() { store.OnTry = nil })
 		other, err := New(store, nil).TryLock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if err := lock.Err(); err == nil {
-			t.Errorf("lock.Err() is nil although an hour went by on the wall clock")
+		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "suspended") {
+			t.Errorf("lock.Err() is %v although an hour went by on the wall clock", err)
 		}
 		<-lock.Context(t.Context()).Done()
-		t.Logf("two holders for %v", time.Since(start))
-		_ = other.Unlock()
-		_ = lock.Unlock()
+		if d := time.Since(start); d != 0 {
+			t.Errorf("two holders for %v", d)
+		}
+		if err := other.Unlock(); err != nil {
+			t.Errorf("Unlock of the other: %v", err)
+		}
+		if err := lock.Unlock(); !errors.Is(err, ErrLost) {
+			t.Errorf("Unlock: got %v, want ErrLost", err)
+		}
 	})
 }
 
@@ -89,7 +63,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 func TestSuspendedDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		l := New(store, nil)
 		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		lock, err := l.Lock(t.Context(), "job")
@@ -97,8 +71,8 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var at time.Time
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				if !at.IsZero() {
 					return store.Backend.Renew(ctx, cs)
 				}
@@ -192,13 +166,13 @@ func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
 // Re-entry answered after the deadline
 func TestReentryIsNeverALostLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		l := New(store, nil)
 		ctx := WithOwner(t.Context())
 		lock, _ := l.Lock(ctx, "job", Lease(10*time.Second))
 		time.Sleep(8900 * time.Millisecond)
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				time.Sleep(200 * time.Millisecond)
 				return store.Backend.Renew(ctx, cs)
 			}
@@ -213,13 +187,13 @@ func TestReentryIsNeverALostLock(t *testing.T) {
 
 func TestLoweredCountIsRecordedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		l := New(store, nil)
 		ctx := WithOwner(t.Context())
 		lock, _ := l.Lock(ctx, "job")
 		_, _ = l.Lock(ctx, "job")
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -227,7 +201,7 @@ func TestLoweredCountIsRecordedLater(t *testing.T) {
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		store.change(func() { store.renew = nil })
+		store.Change(func() { store.OnRenew = nil })
 		time.Sleep(15 * time.Second)
 		records, _ := store.Get(ctx, "job")
 		if records[0].Holds[0].Holds != 1 {
@@ -239,12 +213,12 @@ func TestLoweredCountIsRecordedLater(t *testing.T) {
 
 func TestReentryHonoursWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		l := New(store, nil)
 		ctx := WithOwner(t.Context())
 		lock, _ := l.Lock(ctx, "job")
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				return nil, driver.ErrNotExecuted
 			}
 		})
@@ -308,16 +282,16 @@ func TestNoWaiterOutlivesTheQueue(t *testing.T) {
 
 func TestPanickingTryLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &spoilt{Backend: memhold.New()}
+		store := faulty.New()
 		l := New(store, nil)
-		store.change(func() {
-			store.try = func(context.Context, driver.Claim) (driver.Outcome, error) { panic("boom") }
+		store.Change(func() {
+			store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) { panic("boom") }
 		})
 		func() {
 			defer func() { _ = recover() }()
 			_, _ = l.Lock(t.Context(), "job")
 		}()
-		store.change(func() { store.try = nil })
+		store.Change(func() { store.OnTry = nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if k, err := l.Lock(ctx, "job"); err != nil {

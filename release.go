@@ -206,12 +206,12 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 		report <- func() {}
 		return err
 	}
-	report <- func() {
+	cancelAll(contexts, err)
+	l.abandon(reason)
+	report <- func() { // last: Drain waits for it, and so for what abandon began
 		first()
 		l.locker.reportLoss(h, reason, err)
 	}
-	cancelAll(contexts, err)
-	l.abandon(reason)
 	return err
 }
 
@@ -219,7 +219,10 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 // renewed last, nil if nothing did.
 func (l *lease) expire(cause error) error {
 	reason := driver.Unreachable
-	if l.fixed || cause == nil {
+	l.mu.Lock()
+	last := !l.extended()
+	l.mu.Unlock()
+	if last || cause == nil {
 		reason = driver.Expired
 	}
 	return l.lose(reason, cause, func() {})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // slowLog is a log handler that takes its time for each line.
@@ -37,7 +39,7 @@ func TestSlowReportsLoseNoLock(t *testing.T) {
 	for name, opts := range slowOptions(3*time.Second, 20*time.Millisecond) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, opts)
 				const many = 2000
 				locks := make(chan *holdfast.Lock, many)
@@ -81,13 +83,13 @@ func TestSlowReportsDelayNoLoss(t *testing.T) {
 	for name, opts := range slowOptions(30*time.Second, 10*time.Second) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, opts)
 				var kept []*holdfast.Lock
 				for i := range 10 {
-					kept = append(kept, mustLock(t, l, fmt.Sprint("kept ", i)))
+					kept = append(kept, must.Lock(t, l, fmt.Sprint("kept ", i)))
 				}
-				lock := mustLock(t, l, "job")
+				lock := must.Lock(t, l, "job")
 				ctx := lock.Context(t.Context())
 				store.Drop("job")
 				start := time.Now()
@@ -95,7 +97,7 @@ func TestSlowReportsDelayNoLoss(t *testing.T) {
 				between(t, "the holder learned of the loss after", time.Since(start), 0, 10*time.Second)
 				_ = lock.Unlock()
 				for _, k := range kept {
-					mustUnlock(t, k)
+					must.Unlock(t, k)
 				}
 				time.Sleep(time.Hour) // for what is still being reported
 			})
@@ -109,13 +111,13 @@ func TestHungObserverIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under atomic.Int64
 		end := make(chan struct{})
-		l := holdfast.New(newFaulty(), &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
+		l := holdfast.New(faulty.New(), &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
 			if e.Kind == holdfast.EventRenew || e.Kind == holdfast.EventCall && e.Op == holdfast.OpRenew {
 				under.Add(1)
 				<-end
 			}
 		}})
-		locks := []*holdfast.Lock{mustLock(t, l, "a"), mustLock(t, l, "b"), mustLock(t, l, "c")}
+		locks := []*holdfast.Lock{must.Lock(t, l, "a"), must.Lock(t, l, "b"), must.Lock(t, l, "c")}
 		time.Sleep(time.Hour)
 		if n := under.Load(); n == 0 || n > 3 {
 			t.Errorf("%d reports are under way, want one for each lock at most", n)
@@ -127,7 +129,7 @@ func TestHungObserverIsBounded(t *testing.T) {
 		}
 		close(end)
 		for _, lock := range locks {
-			mustUnlock(t, lock)
+			must.Unlock(t, lock)
 		}
 		synctest.Wait()
 	})
@@ -137,7 +139,7 @@ func TestHungObserverIsBounded(t *testing.T) {
 // longer than the lease costs no lock its grant.
 func TestSlowReportsCostNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
 			if e.Kind == holdfast.EventCall && e.Op == holdfast.OpTry || e.Kind == holdfast.EventAcquire {
 				time.Sleep(time.Second)
@@ -151,7 +153,7 @@ func TestSlowReportsCostNoGrant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := store.tries.Load(); got != 0 {
+		if got := store.Tries.Load(); got != 0 {
 			t.Errorf("%d names were asked for once more, one by one", got)
 		}
 		if err := locks.Unlock(); err != nil {
@@ -164,7 +166,7 @@ func TestSlowReportsCostNoGrant(t *testing.T) {
 // for the reports of the others.
 func TestSlowReportsDelayNoRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 			if e.Kind == holdfast.EventRelease || e.Kind == holdfast.EventCall && e.Op == holdfast.OpRelease {
 				time.Sleep(time.Second)

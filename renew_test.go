@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 const (
@@ -21,10 +23,10 @@ const (
 
 func TestRenewalEachThirdOfTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
 		start := time.Now()
-		lock := mustLock(t, l, "leader")
+		lock := must.Lock(t, l, "leader")
 		for range 24 * 60 * 6 { // each 10 s for 24 h
 			time.Sleep(10 * time.Second)
 			hs := holders(t, store, "leader")
@@ -32,13 +34,14 @@ func TestRenewalEachThirdOfTheLease(t *testing.T) {
 				t.Fatalf("after %v: got %+v, want the lease never below two thirds", time.Since(start), hs)
 			}
 		}
-		if got, want := store.renews.Load(), int64(24*60*60/3); got < want || got > want+2 {
+		if got, want := store.Renews.Load(), int64(24*60*60/3); got < want || got > want+2 {
 			t.Errorf("got %d renewals in 24 h, want %d", got, want)
 		}
-		mustUnlock(t, lock)
-		before := store.renews.Load()
+		must.Unlock(t, lock)
+		synctest.Wait() // a renewal may have been due at the same instant
+		before := store.Renews.Load()
 		time.Sleep(time.Hour)
-		if got := store.renews.Load(); got != before {
+		if got := store.Renews.Load(); got != before {
 			t.Errorf("%d renewals after Unlock", got-before)
 		}
 		mustBeFree(t, store, "leader")
@@ -47,9 +50,9 @@ func TestRenewalEachThirdOfTheLease(t *testing.T) {
 
 func TestFixedLeaseEndsAndIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Second})
-		lock := mustLock(t, l, "job", holdfast.Lease(time.Minute))
+		lock := must.Lock(t, l, "job", holdfast.Lease(time.Minute))
 		ctx := lock.Context(t.Context())
 		start := time.Now()
 		<-ctx.Done()
@@ -58,7 +61,7 @@ func TestFixedLeaseEndsAndIsNotRenewed(t *testing.T) {
 		if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.Expired {
 			t.Errorf("got %v, want an expired lock", context.Cause(ctx))
 		}
-		if got := store.renews.Load(); got != 0 {
+		if got := store.Renews.Load(); got != 0 {
 			t.Errorf("got %d renewals, want 0", got)
 		}
 		if hs := holders(t, store, "job"); len(hs) != 1 {
@@ -76,7 +79,7 @@ func TestFixedLeaseEndsAndIsNotRenewed(t *testing.T) {
 // store can give the lock away, whatever the failure looks like.
 func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 	failures := map[string]func(context.Context, []driver.Claim) ([]driver.Renewal, error){
-		"hangs":    func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) },
+		"hangs":    func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) },
 		"errors":   func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") },
 		"not sent": func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotExecuted },
 		"short":    func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil },
@@ -88,11 +91,11 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 	for name, fail := range failures {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
-				lock := mustLock(t, l, "job")
+				lock := must.Lock(t, l, "job")
 				start := time.Now()
-				store.change(func() { store.renew = fail })
+				store.Change(func() { store.OnRenew = fail })
 				ctx := lock.Context(t.Context())
 				<-ctx.Done()
 				between(t, "told", time.Since(start), ttl-margin, ttl-margin)
@@ -119,17 +122,17 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 // no longer lease, and one that arrives too late gives none.
 func TestLateAnswersGiveNoLongerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			out, err := store.Backend.Try(ctx, c)
 			time.Sleep(400 * time.Millisecond)
 			return out, err
 		}
 		start := time.Now()
-		lock := mustLock(t, l, "job")
-		store.change(func() {
-			store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+		lock := must.Lock(t, l, "job")
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 		})
 		between(t, "Remaining", lock.Remaining(), 0, ttl-margin-400*time.Millisecond)
 		<-lock.Context(t.Context()).Done()
@@ -140,9 +143,9 @@ func TestLateAnswersGiveNoLongerLease(t *testing.T) {
 
 func TestGrantThatIsNearlyOverIsNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			out, err := store.Backend.Try(ctx, c)
 			time.Sleep(8 * time.Second) // ignores its context, too
 			return out, err
@@ -151,7 +154,7 @@ func TestGrantThatIsNearlyOverIsNoGrant(t *testing.T) {
 		if err == nil {
 			t.Fatal("a lock with most of its lease gone was handed out")
 		}
-		store.try = nil
+		store.OnTry = nil
 		synctest.Wait()
 		mustBeFree(t, store, "job")
 	})
@@ -160,31 +163,31 @@ func TestGrantThatIsNearlyOverIsNoGrant(t *testing.T) {
 // A blip shorter than the lease is no loss.
 func TestRenewalIsRetriedUntilTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		for range 100 {
-			store.change(func() {
-				store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") }
+			store.Change(func() {
+				store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") }
 			})
 			time.Sleep(ttl / 2)
-			store.change(func() { store.renew = nil })
+			store.Change(func() { store.OnRenew = nil })
 			time.Sleep(time.Second)
 			if err := lock.Err(); err != nil {
 				t.Fatalf("lost by a blip of half a lease: %v", err)
 			}
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 	})
 }
 
 func TestLossHasAReason(t *testing.T) {
 	tests := []struct {
 		want driver.Reason
-		lose func(t *testing.T, store *faulty)
+		lose func(t *testing.T, store *faulty.Store)
 	}{
-		{driver.Deleted, func(_ *testing.T, store *faulty) { store.Drop("job") }},
-		{driver.Forced, func(t *testing.T, store *faulty) {
+		{driver.Deleted, func(_ *testing.T, store *faulty.Store) { store.Drop("job") }},
+		{driver.Forced, func(t *testing.T, store *faulty.Store) {
 			hs := holders(t, store, "job")
 			if len(hs) != 1 {
 				t.Fatalf("got holders %v, want one", hs)
@@ -196,10 +199,10 @@ func TestLossHasAReason(t *testing.T) {
 				t.Errorf("second ForceUnlock: got %v, want ErrGone", err)
 			}
 		}},
-		{driver.NotOwner, func(t *testing.T, store *faulty) {
+		{driver.NotOwner, func(t *testing.T, store *faulty.Store) {
 			c := driver.Claim{Name: "job", Owner: "me", TTL: time.Minute, Holds: 1, Tokens: 1}
-			store.change(func() {
-				store.renew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+			store.Change(func() {
+				store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 					return []driver.Renewal{{Err: &driver.GoneError{Reason: driver.NotOwner}}}, nil
 				}
 			})
@@ -211,9 +214,9 @@ func TestLossHasAReason(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(string(tt.want), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFaulty()
+				store := faulty.New()
 				l := holdfast.New(store, &holdfast.Options{TTL: ttl})
-				lock := mustLock(t, l, "job")
+				lock := must.Lock(t, l, "job")
 				ctx := lock.Context(t.Context())
 				start := time.Now()
 				tt.lose(t, store)
@@ -234,12 +237,12 @@ func TestLossHasAReason(t *testing.T) {
 // give it: the queue is no lock of its own.
 func TestLossLetsTheNextOfTheProcessIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
-		lost := mustLock(t, l, "job")
+		lost := must.Lock(t, l, "job")
 		store.Drop("job")
 		start := time.Now()
-		next := mustLock(t, l, "job")
+		next := must.Lock(t, l, "job")
 		between(t, "the next got the lock", time.Since(start), 0, ttl/3)
 		if next.Token() <= lost.Token() {
 			t.Errorf("token %d is not larger than %d", next.Token(), lost.Token())
@@ -250,21 +253,21 @@ func TestLossLetsTheNextOfTheProcessIn(t *testing.T) {
 		if err := next.Err(); err != nil {
 			t.Errorf("the next holder was disturbed: %v", err)
 		}
-		mustUnlock(t, next)
+		must.Unlock(t, next)
 	})
 }
 
 // One claim that makes the store's code panic costs that lock and no other.
 func TestPanickingRenewalCostsOneLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
 		locks := make([]*holdfast.Lock, 1000)
 		for i := range locks {
-			locks[i] = mustLock(t, l, fmt.Sprintf("job:%d", i))
+			locks[i] = must.Lock(t, l, fmt.Sprintf("job:%d", i))
 		}
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				if slices.ContainsFunc(cs, func(c driver.Claim) bool { return c.Name == "job:500" }) {
 					panic("cannot renew this")
 				}
@@ -284,24 +287,24 @@ func TestPanickingRenewalCostsOneLock(t *testing.T) {
 			if err != nil {
 				t.Errorf("job:%d: %v", i, err)
 			}
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		}
 	})
 }
 
 func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second})
 		const n = 10_000
 		locks := make([]*holdfast.Lock, n)
 		for i := range locks {
-			locks[i] = mustLock(t, l, fmt.Sprintf("job:%d", i))
+			locks[i] = must.Lock(t, l, fmt.Sprintf("job:%d", i))
 		}
 		var mu sync.Mutex
 		claims, largest := 0, 0
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				mu.Lock()
 				claims += len(cs)
 				largest = max(largest, len(cs))
@@ -309,9 +312,9 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 				return store.Backend.Renew(ctx, cs)
 			}
 		})
-		calls := store.renews.Load()
+		calls := store.Renews.Load()
 		time.Sleep(30 * time.Second)
-		calls = store.renews.Load() - calls
+		calls = store.Renews.Load() - calls
 		mu.Lock()
 		defer mu.Unlock()
 		if claims < 3*n*9/10 || claims > 3*n*11/10 {
@@ -324,7 +327,7 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 			t.Errorf("a call carried %d claims, want at most 500", largest)
 		}
 		for _, k := range locks {
-			mustUnlock(t, k)
+			must.Unlock(t, k)
 		}
 	})
 }
@@ -332,13 +335,13 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 // A renewal counts from before its request too, and keeps the margin.
 func TestLateRenewalGivesNoLongerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin})
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		var mu sync.Mutex
 		var renewed time.Time // when the only renewal that was answered began
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				mu.Lock()
 				first := renewed.IsZero()
 				if first {
@@ -346,7 +349,7 @@ func TestLateRenewalGivesNoLongerLease(t *testing.T) {
 				}
 				mu.Unlock()
 				if !first {
-					return nil, hang(ctx)
+					return nil, faulty.Hang(ctx)
 				}
 				answers, err := store.Backend.Renew(ctx, cs)
 				time.Sleep(300 * time.Millisecond)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -65,9 +67,9 @@ func TestShortLocksAreNotReported(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for i := range 60 {
-					lock := mustLock(t, l, fmt.Sprint("job:", i%7))
+					lock := must.Lock(t, l, fmt.Sprint("job:", i%7))
 					time.Sleep(300 * time.Millisecond)
-					mustUnlock(t, lock)
+					must.Unlock(t, lock)
 				}
 			})
 		}
@@ -87,7 +89,7 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 		l := holdfast.New(store, &holdfast.Options{Note: "ci"})
 		var locks holdfast.Locks
 		for i := range 5 {
-			locks = append(locks, mustLock(t, l, fmt.Sprint("job:", i)))
+			locks = append(locks, must.Lock(t, l, fmt.Sprint("job:", i)))
 		}
 		read, err := l.RWMutex("book").Read.Lock(t.Context())
 		if err != nil {
@@ -138,7 +140,7 @@ func TestReportsAreBounded(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // so that no renewal is due when a report is made: it may miss one that moves
 		var all holdfast.Locks
 		hold := func(l *holdfast.Locker, name string) {
-			all = append(all, mustLock(t, l, name))
+			all = append(all, must.Lock(t, l, name))
 			time.Sleep(time.Microsecond)
 		}
 		for i := range 700 {
@@ -157,9 +159,9 @@ func TestReportsAreBounded(t *testing.T) {
 			})
 		}
 		for range 10 { // what is short is not counted either
-			short := mustLock(t, l, "short")
+			short := must.Lock(t, l, "short")
 			time.Sleep(time.Second)
-			mustUnlock(t, short)
+			must.Unlock(t, short)
 		}
 		var mine driver.Report
 		for _, r := range store.reports() {
@@ -188,17 +190,17 @@ func TestReportAfterAHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newNoting()
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{For: time.Hour}})
-		kick := mustLock(t, l, "job") // its queue makes the next grant one that is handed on
+		kick := must.Lock(t, l, "job") // its queue makes the next grant one that is handed on
 		next := make(chan *holdfast.Lock)
 		for range 2 {
-			go func() { next <- mustLock(t, l, "job") }()
+			go func() { next <- must.Lock(t, l, "job") }()
 			synctest.Wait()
 		}
-		mustUnlock(t, kick)
+		must.Unlock(t, kick)
 		first := <-next
 		time.Sleep(10 * time.Second)
 		before, _ := store.last()
-		mustUnlock(t, first)
+		must.Unlock(t, first)
 		second := <-next
 		time.Sleep(heartbeat)
 		if r, _ := store.last(); len(r.Holds) != 0 {
@@ -214,7 +216,7 @@ func TestReportAfterAHandoff(t *testing.T) {
 			t.Errorf("got %+v, then %+v, want one owner with tokens %d and %d", a, b, first.Token(), second.Token())
 		}
 		between(t, "held by the second", b.HeldFor, 6*time.Second, 10*time.Second)
-		mustUnlock(t, second)
+		must.Unlock(t, second)
 	})
 }
 
@@ -229,10 +231,10 @@ func TestWaitsAreReported(t *testing.T) {
 			if elsewhere {
 				holder = holdfast.New(store.Backend, nil) // without reports
 			}
-			lock := mustLock(t, holder, "job")
+			lock := must.Lock(t, holder, "job")
 			var wg sync.WaitGroup
 			for range 3 {
-				wg.Go(func() { mustUnlock(t, mustLock(t, l, "job")) })
+				wg.Go(func() { must.Unlock(t, must.Lock(t, l, "job")) })
 			}
 			time.Sleep(10 * time.Second)
 			r, _ := store.last()
@@ -240,7 +242,7 @@ func TestWaitsAreReported(t *testing.T) {
 				t.Fatalf("elsewhere %v: got %+v, want three who wait for the job", elsewhere, r)
 			}
 			between(t, "waited", r.Waits[0].Waited, 5*time.Second, 10*time.Second)
-			mustUnlock(t, lock)
+			must.Unlock(t, lock)
 			wg.Wait()
 			time.Sleep(10 * time.Second)
 			if r, _ := store.last(); len(r.Waits)+len(r.Holds) != 0 {
@@ -255,12 +257,12 @@ func TestWaitGoesOnAtTheHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newNoting()
 		l, other := holdfast.New(store, nil), holdfast.New(store.Backend, nil)
-		lock := mustLock(t, other, "job")
+		lock := must.Lock(t, other, "job")
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = l.Lock(ctx, "job") })
 		synctest.Wait()
-		wg.Go(func() { mustUnlock(t, mustLock(t, l, "job")) })
+		wg.Go(func() { must.Unlock(t, must.Lock(t, l, "job")) })
 		time.Sleep(20 * time.Second)
 		cancel()
 		time.Sleep(5 * time.Second)
@@ -269,7 +271,7 @@ func TestWaitGoesOnAtTheHead(t *testing.T) {
 			t.Fatalf("got %+v, want one who waits", r)
 		}
 		between(t, "waited", r.Waits[0].Waited, 15*time.Second, 25*time.Second)
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 		wg.Wait()
 	})
 }
@@ -277,19 +279,19 @@ func TestWaitGoesOnAtTheHead(t *testing.T) {
 // A store that fails, hangs or panics when it is told costs the locks nothing.
 func TestReportsThatFail(t *testing.T) {
 	for what, fail := range map[string]func(context.Context) error{
-		"fails": func(context.Context) error { return errors.New("no rights") }, "hangs": hang,
+		"fails": func(context.Context) error { return errors.New("no rights") }, "hangs": faulty.Hang,
 		"panics": func(context.Context) error { panic("no") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newNoting()
 			store.fail = fail
 			l := holdfast.New(store, nil)
-			lock := mustLock(t, l, "job")
+			lock := must.Lock(t, l, "job")
 			time.Sleep(time.Minute)
 			if _, n := store.last(); n < 15 {
 				t.Errorf("%s: %d reports in a minute, want it to go on", what, n)
 			}
-			mustUnlock(t, lock)
+			must.Unlock(t, lock)
 			time.Sleep(heartbeat) // what hangs is given up soon
 		})
 	}
@@ -299,7 +301,7 @@ func TestReportsThatFail(t *testing.T) {
 func TestBusyErrorTellsHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(memhold.New(), &holdfast.Options{Note: "ci-7"})
-		lock := mustLock(t, l, "deploy")
+		lock := must.Lock(t, l, "deploy")
 		time.Sleep(3*time.Minute + 12*time.Second)
 		_, err := l.TryLock(t.Context(), "deploy")
 		var busy *holdfast.BusyError
@@ -309,6 +311,6 @@ func TestBusyErrorTellsHowLong(t *testing.T) {
 		if want := `lock "deploy" is held by ci-7 for 3m12s, lease ends in `; !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %q, want %q…", err, want)
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
 	})
 }

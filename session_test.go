@@ -14,33 +14,35 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // sessions is a store that keeps all claims of a client together, for as long as any
 // of them is renewed: none ends by itself.
 type sessions struct {
-	*faulty
+	*faulty.Store
 	mu   sync.Mutex
 	held map[string]time.Time // by name: since when
 	free map[string]time.Time // when it was released
 }
 
 func newSessions() *sessions {
-	s := &sessions{faulty: newFaulty(), held: make(map[string]time.Time), free: make(map[string]time.Time)}
-	s.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+	s := &sessions{Store: faulty.New(), held: make(map[string]time.Time), free: make(map[string]time.Time)}
+	s.OnTry = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.held[c.Name] = time.Now()
 		return driver.Outcome{Granted: true, Token: 1, ValidFor: c.TTL}, nil
 	}
-	s.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	s.OnRenew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 		answers := make([]driver.Renewal, len(cs))
 		for i, c := range cs {
 			answers[i].ValidFor = c.TTL
 		}
 		return answers, nil
 	}
-	s.release = func(_ context.Context, c driver.Claim) error {
+	s.OnRelease = func(_ context.Context, c driver.Claim) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.free[c.Name].IsZero() {
@@ -52,7 +54,7 @@ func newSessions() *sessions {
 }
 
 func (s *sessions) Info() driver.Info {
-	info := s.faulty.Info()
+	info := s.Store.Info()
 	info.SessionTTL, info.SessionOption = 30*time.Second, "sessionhold.Options.TTL"
 	return info
 }
@@ -65,13 +67,13 @@ func TestTTLIsThatOfTheSession(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "TTL of 10s: memory keeps all locks of a client for 30s; change that with sessionhold.Options.TTL") {
 		t.Errorf("got error %v, want one that says how to change the TTL", err)
 	}
-	store.try = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+	store.OnTry = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
 		if c.TTL != time.Minute {
 			t.Errorf("got a claim of %v, want the session's minute", c.TTL)
 		}
 		return driver.Outcome{Granted: true, Token: 1, ValidFor: c.TTL}, nil
 	}
-	mustUnlock(t, mustLock(t, holdfast.New(minutely{store}, nil), "job"))
+	must.Unlock(t, must.Lock(t, holdfast.New(minutely{store}, nil), "job"))
 }
 
 // minutely is a store whose sessions last a minute.
@@ -103,24 +105,24 @@ func TestSessionStoreIsAlwaysTold(t *testing.T) {
 		lo, hi time.Duration
 	}{
 		"Lease ends": {func(t *testing.T, _ *sessions, l *holdfast.Locker) {
-			lock := mustLock(t, l, "job", holdfast.Lease(time.Minute))
+			lock := must.Lock(t, l, "job", holdfast.Lease(time.Minute))
 			<-lock.Context(t.Context()).Done()
 			time.Sleep(time.Minute)
 			_ = lock.Unlock()
 		}, time.Minute, 61 * time.Second},
 		"lost": {func(t *testing.T, s *sessions, l *holdfast.Locker) {
-			lock := mustLock(t, l, "job")
-			s.change(func() {
-				s.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+			lock := must.Lock(t, l, "job")
+			s.Change(func() {
+				s.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 			})
 			<-lock.Context(t.Context()).Done()
 			time.Sleep(time.Minute)
 			_ = lock.Unlock()
 		}, 30 * time.Second, 31 * time.Second},
 		"Unlock after the lease": {func(t *testing.T, s *sessions, l *holdfast.Locker) {
-			lock := mustLock(t, l, "job")
-			s.change(func() {
-				s.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
+			lock := must.Lock(t, l, "job")
+			s.Change(func() {
+				s.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 			})
 			<-lock.Context(t.Context()).Done()
 			time.Sleep(time.Second)
@@ -144,7 +146,7 @@ func TestSessionStoreIsAlwaysTold(t *testing.T) {
 func TestSessionStoreIsToldOfADroppedLock(t *testing.T) {
 	store := newSessions()
 	l := holdfast.New(store, nil)
-	mustLock(t, l, "job", holdfast.Lease(20*time.Millisecond))
+	must.Lock(t, l, "job", holdfast.Lease(20*time.Millisecond))
 	for range 1000 {
 		runtime.GC()
 		drainNow(t, l)
@@ -160,10 +162,10 @@ func TestSessionStoreIsToldOfADroppedLock(t *testing.T) {
 }
 
 // queueing is a store with sessions that queues fair claims.
-type queueing struct{ *faulty }
+type queueing struct{ *faulty.Store }
 
 func (s queueing) Info() driver.Info {
-	info := s.faulty.Info()
+	info := s.Store.Info()
 	info.SessionTTL, info.Recheck = 30*time.Second, time.Hour
 	return info
 }
@@ -172,18 +174,18 @@ func (s queueing) Info() driver.Info {
 // does not end. If the place is lost, it is taken anew at once.
 func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := queueing{newFaulty()}
+		store := queueing{faulty.New()}
 		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Holds: 1, Tokens: 1}
 		if out, err := store.Try(t.Context(), holder); err != nil || !out.Granted {
 			t.Fatalf("%+v, %v", out, err)
 		}
-		store.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 			out, err := store.Backend.Try(ctx, c)
 			out.RetryAfter = 0 // nothing but a renewal keeps the place
 			return out, err
 		}
 		var gone atomic.Bool
-		store.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.OnRenew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			answer := driver.Renewal{ValidFor: 30 * time.Second}
 			if gone.Load() {
 				answer.Err = driver.ErrGone
@@ -200,29 +202,30 @@ func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 			got <- lock
 		}()
 		time.Sleep(10 * time.Minute)
-		if n := store.renews.Load(); n < 60 || n > 70 {
+		if n := store.Renews.Load(); n < 60 || n > 70 {
 			t.Errorf("%d renewals in 10 minutes, want one in each 10s", n)
 		}
-		tries := store.tries.Load()
+		tries := store.Tries.Load()
 		gone.Store(true)
 		time.Sleep(11 * time.Second)
-		if n := store.tries.Load() - tries; n < 1 || n > 3 {
+		if n := store.Tries.Load() - tries; n < 1 || n > 3 {
 			t.Errorf("the place was lost, and again: %d tries, want one for each time", n)
 		}
 		gone.Store(false)
-		renews := store.renews.Load()
+		renews := store.Renews.Load()
 		time.Sleep(time.Minute)
-		if n := store.renews.Load() - renews; n < 6 {
+		if n := store.Renews.Load() - renews; n < 6 {
 			t.Errorf("the new place was renewed %d times in a minute", n)
 		}
 		if err := store.Release(t.Context(), holder); err != nil {
 			t.Fatal(err)
 		}
 		lock := <-got
-		mustUnlock(t, lock)
-		renews = store.renews.Load()
+		must.Unlock(t, lock)
+		synctest.Wait() // a renewal may have been due at the same instant
+		renews = store.Renews.Load()
 		time.Sleep(time.Hour)
-		if n := store.renews.Load() - renews; n != 0 {
+		if n := store.Renews.Load() - renews; n != 0 {
 			t.Errorf("%d renewals after all was over", n)
 		}
 		drainNow(t, l)
@@ -232,7 +235,7 @@ func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 // Who gives up leaves the queue, and nothing is renewed any more.
 func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := queueing{newFaulty()}
+		store := queueing{faulty.New()}
 		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Holds: 1, Tokens: 1}
 		if out, err := store.Try(t.Context(), holder); err != nil || !out.Granted {
 			t.Fatalf("%+v, %v", out, err)
@@ -242,9 +245,10 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 			t.Errorf("got %v, %v, want ErrBusy", lock, err)
 		}
 		drainNow(t, l)
-		renews := store.renews.Load()
+		synctest.Wait() // a renewal may have been due at the same instant
+		renews := store.Renews.Load()
 		time.Sleep(time.Hour)
-		if n := store.renews.Load() - renews; n != 0 {
+		if n := store.Renews.Load() - renews; n != 0 {
 			t.Errorf("%d renewals of a place that was given up", n)
 		}
 	})
@@ -255,23 +259,99 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 func TestRenewalFollowsWhatTheStoreGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const granted = 10 * time.Second
-		store := newFaulty()
-		store.try = func(context.Context, driver.Claim) (driver.Outcome, error) {
+		store := faulty.New()
+		store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) {
 			return driver.Outcome{Granted: true, Token: 1, ValidFor: granted}, nil
 		}
-		store.renew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		store.OnRenew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			return []driver.Renewal{{ValidFor: granted}}, nil
 		}
-		store.release = func(context.Context, driver.Claim) error { return nil }
+		store.OnRelease = func(context.Context, driver.Claim) error { return nil }
 		l := holdfast.New(store, nil)
-		lock := mustLock(t, l, "job")
+		lock := must.Lock(t, l, "job")
 		time.Sleep(time.Hour)
 		if err := lock.Err(); err != nil {
 			t.Errorf("the store renewed it each time: %v", err)
 		}
-		if got, most := store.renews.Load(), int64(time.Hour/(granted/3)+60); got > most {
+		if got, most := store.Renews.Load(), int64(time.Hour/(granted/3)+60); got > most {
 			t.Errorf("%d renewals in an hour, want about three in each %v, not more than %d", got, granted, most)
 		}
-		mustUnlock(t, lock)
+		must.Unlock(t, lock)
+	})
+}
+
+// A lease ends when it was to end, and is released then, also if it is longer than a
+// session: the lock is renewed until then.
+func TestLeaseOnASessionStore(t *testing.T) {
+	for _, d := range []time.Duration{time.Second, 25 * time.Second, 31 * time.Second, 2 * time.Minute} {
+		t.Run(d.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { leaseOf(t, d) }) })
+	}
+}
+
+func leaseOf(t *testing.T, d time.Duration) {
+	t.Helper()
+	store := newSessions()
+	ended := make(chan holdfast.Event, 1)
+	l := holdfast.New(capped{store}, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+		switch {
+		case e.Kind == holdfast.EventLoss:
+			ended <- e
+		case e.Late:
+			t.Errorf("got a late renewal with %v left", e.Margin)
+		}
+	}})
+	lock := must.Lock(t, l, "job", holdfast.Lease(d))
+	began := time.Now()
+	<-lock.Context(t.Context()).Done()
+	between(t, "ended after", time.Since(began), d-min(d/10, 3*time.Second), d)
+	if e := <-ended; !e.Leased || e.Reason != driver.Expired {
+		t.Errorf("got a loss for the reason %q, of a lease %v; want one that expired, of a lease", e.Reason, e.Leased)
+	}
+	drainNow(t, l)
+	store.released(t, "job", d, d+time.Second)
+	runtime.KeepAlive(lock) // a Lock that is collected counts as dropped
+}
+
+// However long a lease is, its claim asks for no more than a session: if the process
+// dies, nobody renews it.
+func TestNoClaimIsLongerThanASession(t *testing.T) {
+	store := newSessions()
+	store.OnTry = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
+		if c.TTL > 30*time.Second {
+			t.Errorf("got a claim of %v, want 30s at most", c.TTL)
+		}
+		return driver.Outcome{Granted: true, Token: 1, ValidFor: c.TTL}, nil
+	}
+	l := holdfast.New(capped{store}, nil)
+	for _, d := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
+		must.Unlock(t, must.Lock(t, l, "job", holdfast.Lease(d)))
+	}
+}
+
+// capped is a store that keeps no lock for longer than its sessions.
+type capped struct{ *sessions }
+
+func (s capped) Info() driver.Info {
+	info := s.sessions.Info()
+	info.MaxTTL = info.SessionTTL
+	return info
+}
+
+// A lease that is lost as the store is out of reach did not end as planned.
+func TestOutageDuringALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newSessions()
+		l := holdfast.New(capped{store}, nil)
+		lock := must.Lock(t, l, "job", holdfast.Lease(10*time.Minute))
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
+		})
+		<-lock.Context(t.Context()).Done()
+		var lost *holdfast.LostError
+		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Unreachable {
+			t.Errorf("got %v, want a loss for the reason %s", err, driver.Unreachable)
+		}
+		_ = lock.Unlock()
+		drainNow(t, l)
 	})
 }

@@ -9,21 +9,23 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // The store renews, and no answer arrives: it keeps the lock for longer than the
 // holder can know. An Unlock after the loss sets it free.
 func TestUnlockAfterRenewalsWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newFaulty()
+		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second})
-		lock := mustLock(t, l, "job")
-		store.change(func() {
-			store.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		lock := must.Lock(t, l, "job")
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 				if _, err := store.Backend.Renew(ctx, cs); err != nil {
 					t.Error(err)
 				}
-				return nil, hang(ctx)
+				return nil, faulty.Hang(ctx)
 			}
 		})
 		time.Sleep(31 * time.Second)
@@ -40,12 +42,12 @@ func TestUnlockAfterRenewalsWithoutAnswers(t *testing.T) {
 
 // frozenAfter returns a lock with this TTL on a store that answers nothing from a
 // moment on at which so much of the lease is left.
-func frozenAfter(t *testing.T, store *faulty, l *holdfast.Locker, left time.Duration) *holdfast.Lock {
+func frozenAfter(t *testing.T, store *faulty.Store, l *holdfast.Locker, left time.Duration) *holdfast.Lock {
 	t.Helper()
-	lock := mustLock(t, l, "job")
-	store.change(func() {
-		store.renew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, hang(ctx) }
-		store.release = func(ctx context.Context, _ driver.Claim) error { return hang(ctx) }
+	lock := must.Lock(t, l, "job")
+	store.Change(func() {
+		store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
+		store.OnRelease = func(ctx context.Context, _ driver.Claim) error { return faulty.Hang(ctx) }
 	})
 	if rest := lock.Remaining() - left; rest > 0 {
 		time.Sleep(rest)
@@ -67,7 +69,7 @@ func TestUnlockEndsWithTheLease(t *testing.T) {
 		for _, way := range []string{"one", "all"} {
 			t.Run(name+", "+way, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					store := newFaulty()
+					store := faulty.New()
 					l := holdfast.New(&hangingBatches{store}, &holdfast.Options{TTL: test.ttl})
 					lock := frozenAfter(t, store, l, test.left)
 					start := time.Now()
@@ -90,10 +92,10 @@ func TestUnlockEndsWithTheLease(t *testing.T) {
 }
 
 // hangingBatches is a store whose calls for many claims answer nothing.
-type hangingBatches struct{ *faulty }
+type hangingBatches struct{ *faulty.Store }
 
 func (s *hangingBatches) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
-	err := hang(ctx)
+	err := faulty.Hang(ctx)
 	errs := make([]error, len(cs))
 	for i := range errs {
 		errs[i] = err

@@ -1,10 +1,15 @@
 package admin
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
+
+// NotTold stands where a duration is that ends, and of which the store does not tell how
+// much is left.
+const NotTold = time.Duration(math.MinInt64)
 
 // Record is what a store keeps under one name.
 type Record struct {
@@ -27,11 +32,11 @@ type Record struct {
 	// not among them. -1 if the store does not tell.
 	Listeners int
 
-	Permits int   // KindSemaphore: how many there are in all
+	Permits int   // KindSemaphore: how many there are in all; 0 if that is not known
 	Free    int   // KindSemaphore: how many are free; negative if more are out than there are
 	Count   int64 // KindLatch: what is left to count; KindCounter: the number
 
-	// Remaining is how long the store keeps the record; negative if for ever. The
+	// Remaining is how long the store keeps the record; negative if for ever, or NotTold. The
 	// end of a single hold is Hold.Remaining.
 	Remaining time.Duration
 }
@@ -41,7 +46,7 @@ type Holder struct {
 	Owner     string        // driver.Claim.Owner, or what another client wrote in its place
 	Note      string        // who that is, for people
 	Holds     int           // its hold count
-	Remaining time.Duration // what is left of its lease; negative if it has none
+	Remaining time.Duration // what is left of its lease; negative if it has none, or NotTold
 }
 
 // Hold is a Holder with all that a list shows of it.
@@ -62,7 +67,7 @@ type Queued struct {
 	Owner     string
 	Note      string        // who that is, for people
 	Mode      driver.Mode   // how it wants to hold the name
-	Remaining time.Duration // after which it loses its place if it is not heard of again
+	Remaining time.Duration // after which it loses its place if it is not heard of again, or NotTold
 	Client    Client
 }
 
@@ -102,6 +107,6 @@ type ClientWait struct {
 type Key struct {
 	Name      string
 	Type      string        // in the store's words: "hash", "string", "zset", "list"
-	Remaining time.Duration // until it ends; negative if it does not
+	Remaining time.Duration // until it ends; negative if it does not, or NotTold
 	Value     string        // as text on one or more lines, cut where it is long; what cannot be printed is escaped
 }

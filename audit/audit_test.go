@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -137,13 +138,7 @@ func TestWritesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 500 {
-			lock, err := l.Lock(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			must.Unlock(t, must.Lock(t, l, "job"))
 		}
 		store.Drop("kept")
 		if err := kept.Unlock(); !errors.Is(err, holdfast.ErrLost) {
@@ -195,13 +190,7 @@ func TestWritesThatFail(t *testing.T) {
 		}}
 		l, _ := audited(store, &audit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 6 {
-			lock, err := l.Lock(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			must.Unlock(t, must.Lock(t, l, "job"))
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
@@ -221,13 +210,7 @@ func TestStoreWithoutALog(t *testing.T) {
 		store := &recorder{Backend: memhold.New(), fail: func() error { return errors.ErrUnsupported }}
 		l, _ := audited(store, &audit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 3 {
-			lock, err := l.TryLock(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			must.Unlock(t, must.Lock(t, l, "job"))
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
@@ -244,13 +227,7 @@ func TestObservesSeveralLockers(t *testing.T) {
 		w := audit.New(store, nil)
 		for _, note := range []string{"a", "b"} {
 			l := holdfast.New(store, &holdfast.Options{Note: note, Observe: w.Observe})
-			lock, err := l.TryLock(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			must.Unlock(t, must.Lock(t, l, "job"))
 		}
 		if err := w.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -323,13 +300,7 @@ func TestWritesGoOn(t *testing.T) {
 		l, _ := audited(store, nil)
 		const seconds = 60
 		for range seconds * 20 {
-			lock, err := l.Lock(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			must.Unlock(t, must.Lock(t, l, "job"))
 			time.Sleep(time.Second / 20)
 		}
 		time.Sleep(time.Minute)

@@ -3,18 +3,24 @@
 //
 //	go run ./bench -set short -markdown bench.md -svg bench.svg
 //	go run ./bench -set full -markdown bench.md -svg bench.svg
+//	go run ./bench -set stores -store etcd,zookeeper
 //	go run ./bench -check
 //
-// It starts a redis-server of its own, and an etcd if there is one on PATH, which
-// bench/etcd.sh builds where no package has it. Every
-// sample is taken in processes of its own. Where taskset is there, the server has
-// one core and the clients have the others.
+// It starts a redis-server of its own, and an etcd if there is one: what HOLDFAST_ETCD
+// names or PATH has; .ci/etcd builds it where no package has it. Every sample is taken
+// in processes of its own. Where taskset is there, the server has one core and the
+// clients have the others.
+//
+// With -set stores it measures the other stores, one after the other, each beside what
+// its users use today. The jars of ZooKeeper are in HOLDFAST_ZOOKEEPER; .ci/zookeeper gets
+// them. Databases are those that are installed.
 //
 // With -check it measures only what does not depend on the machine, and compares
 // that with bench/guard.json; -update writes that table anew.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -29,6 +35,8 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/run"
 	"github.com/holdfast-go/holdfast/bench/work"
+	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
 
 // child is the argument that makes the program a measuring process.
@@ -54,13 +62,14 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	set           string
+	set, stores   string
 	works, peers  string
 	markdown, svg string
 	repeats       int
 	retries       int
 	check, update bool
-	guard, etcd   string
+	guard         string
+	etcd, jars    string
 	pin           bool
 }
 
@@ -68,7 +77,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	var s settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&s.set, "set", "short", "what to measure: short (under 10 minutes) or full")
+	f.StringVar(&s.set, "set", "short", "what to measure: short (under 10 minutes), full or stores")
+	f.StringVar(&s.stores, "store", "etcd,zookeeper,postgresql,mysql", "with -set stores: which")
 	f.StringVar(&s.works, "work", "", "only the works whose names begin so, separated by commas")
 	f.StringVar(&s.peers, "peer", "", "only the peers whose names begin so, separated by commas")
 	f.IntVar(&s.repeats, "repeats", 0, "samples of each cell; 0 for what the set says")
@@ -78,7 +88,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f.BoolVar(&s.check, "check", false, "compare the costs that do not depend on the machine with the table of -guard")
 	f.BoolVar(&s.update, "update", false, "with -check: write the table anew")
 	f.StringVar(&s.guard, "guard", "bench/guard.json", "the table for -check")
-	f.StringVar(&s.etcd, "etcd", "etcd", "the etcd program; without it etcd is left out")
+	f.StringVar(&s.etcd, "etcd", cmp.Or(os.Getenv(etcdtest.ProgramEnv), "etcd"), "the etcd program; without it etcd is left out")
+	f.StringVar(&s.jars, "zookeeper", os.Getenv(zktest.JarsEnv), "the folder with the jars of ZooKeeper")
 	f.BoolVar(&s.pin, "pin", true, "give the server a core of its own, where taskset is there")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -100,13 +111,21 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // databases run as another user
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	o := run.Options{Dir: dir, Child: []string{self, child}, Pin: s.pin, Log: stderr}
-	if !s.check {
-		o.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
+	o := run.Options{Dir: dir, Child: []string{self, child}, Pin: s.pin, Log: stderr, Stores: []peer.Store{peer.Redis}}
+	o.Programs.Jars = s.jars
+	o.Programs.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
+	switch {
+	case s.set == storesSet && !s.check:
+		return s.measureStores(ctx, o, stdout)
+	case o.Programs.Etcd != "" && !s.check:
+		o.Stores = append(o.Stores, peer.Etcd)
 	}
 	r, err := run.Start(o)
 	if err != nil {
@@ -127,8 +146,13 @@ func (s settings) plan() (run.Set, error) {
 	case "full":
 		set = run.Full()
 	default:
-		return set, fmt.Errorf("there is no set %q: short or full", s.set)
+		return set, fmt.Errorf("there is no set %q: short, full or stores", s.set)
 	}
+	return s.narrow(set)
+}
+
+// narrow keeps of a set what the flags name.
+func (s settings) narrow(set run.Set) (run.Set, error) {
 	set.Works = pick(set.Works, s.works, func(w work.Work) string { return w.Name })
 	set.Peers = pick(set.Peers, s.peers, func(p peer.Spec) string { return p.Name })
 	if s.repeats > 0 {

@@ -16,8 +16,12 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/report"
 	"github.com/holdfast-go/holdfast/bench/run"
+	"github.com/holdfast-go/holdfast/bench/stores"
 	"github.com/holdfast-go/holdfast/bench/work"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
 
 // TestMain makes the test program a measuring process, too.
@@ -32,15 +36,26 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// start starts a Runner; etcd is there only if it is on PATH.
-func start(t *testing.T) *run.Runner {
+// start starts a Runner of stores. Redis has etcd beside it if that is on PATH.
+func start(t *testing.T, store peer.Store, programs stores.Programs) *run.Runner {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcd, _ := exec.LookPath("etcd")
-	r, err := run.Start(run.Options{Dir: t.TempDir(), Child: []string{self, child}, Etcd: etcd, Log: t.Output()})
+	dir, err := os.MkdirTemp("", "holdfast-bench-") // not t.TempDir, into which the users of databases cannot look
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := run.Options{Dir: dir, Child: []string{self, child}, Stores: []peer.Store{store}, Programs: programs, Log: t.Output()}
+	if store == peer.Redis && programs.Etcd != "" {
+		o.Stores = append(o.Stores, peer.Etcd)
+	}
+	r, err := run.Start(o)
 	if errors.Is(err, redistest.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
@@ -63,8 +78,8 @@ func smoke(w work.Work) work.Work {
 // Every peer does work that it is measured with, on a real server, and excludes;
 // Holdfast does every kind.
 func TestEveryPeer(t *testing.T) {
-	r := start(t)
 	etcd, _ := exec.LookPath("etcd")
+	r := start(t, peer.Redis, stores.Programs{Etcd: etcd})
 	for _, p := range peer.Specs() {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Client == "etcd" && etcd == "" {
@@ -77,6 +92,30 @@ func TestEveryPeer(t *testing.T) {
 			for _, name := range works {
 				if w := smoke(find(t, name)); w.Suits(p) {
 					t.Run(name, func(t *testing.T) { take(t, r, w, p) })
+				}
+			}
+		})
+	}
+}
+
+// So do those of the other stores. Run by hand, where the servers are: .ci/etcd and
+// .ci/zookeeper get two of them.
+func TestEveryStore(t *testing.T) {
+	await.NotShort(t, "needs the other stores")
+	programs := stores.Programs{Etcd: os.Getenv(etcdtest.ProgramEnv), Jars: os.Getenv(zktest.JarsEnv)}
+	for store, there := range map[peer.Store]bool{
+		peer.Etcd: programs.Etcd != "", peer.ZooKeeper: programs.Jars != "", peer.PostgreSQL: true, peer.MySQL: true,
+	} {
+		t.Run(string(store), func(t *testing.T) {
+			if !there {
+				t.Skip("set HOLDFAST_ETCD and HOLDFAST_ZOOKEEPER to what .ci/etcd and .ci/zookeeper print")
+			}
+			r := start(t, store, programs)
+			for _, p := range run.Stores(store).Peers {
+				for _, w := range work.Stores() {
+					if w = smoke(w); w.Suits(p) {
+						t.Run(p.Name+"/"+w.Name, func(t *testing.T) { take(t, r, w, p) })
+					}
 				}
 			}
 		})
@@ -117,7 +156,7 @@ func take(t *testing.T, r *run.Runner, w work.Work, p peer.Spec) {
 			s.Pairs, len(s.Each), len(s.Shares), w.Processes*w.Goroutines, w.Processes)
 	}
 	handsOn := p.Role == peer.Ours && w.Kind == work.One
-	if p.Client != "etcd" && (s.Commands == 0 || s.Commands < s.Pairs && !handsOn) {
+	if s.Commands == 0 || s.Commands < s.Pairs && !handsOn {
 		t.Errorf("got %d commands for %d pairs, want at least one each", s.Commands, s.Pairs)
 	}
 	if w.Hold > 0 && s.Pairs > 1 && len(s.Dead) == 0 {
@@ -134,6 +173,7 @@ func TestPlan(t *testing.T) {
 	}{
 		{settings{set: "short", works: "own-1,all-2", peers: "holdfast-r", retries: -1}, "own-1 all-2", 1, false},
 		{settings{set: "full", works: "keep-1", peers: "raw-rueidis"}, "keep-10000 keep-100000", 1, false},
+		{settings{set: "stores"}, "", 0, true}, // has servers of its own
 		{settings{set: "long"}, "", 0, true},
 		{settings{set: "short", works: "nothing"}, "", 0, true},
 	} {
@@ -175,10 +215,10 @@ func TestFailuresAreOurs(t *testing.T) {
 }
 
 func TestBenchRefuses(t *testing.T) {
-	for _, args := range [][]string{{"-nonsense"}, {"surplus"}, {"-repeats", "x"}} {
+	for args, want := range map[string]string{"-nonsense": "not defined: -nonsense", "surplus": `unexpected argument "surplus"`, "-repeats=x": `invalid value "x" for flag -repeats`} {
 		var out strings.Builder
-		if err := bench(context.Background(), args, &out, &out); err == nil {
-			t.Errorf("%q: got no error", args)
+		if err := bench(context.Background(), []string{args}, &out, &out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got error %v, want %q", args, err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,11 @@ func (s settings) measure(ctx context.Context, r *run.Runner, stdout io.Writer) 
 	groups := report.Groups(cells)
 	var text strings.Builder
 	text.WriteString(preface(r, set, time.Since(begun)))
+	text.WriteString("Left out:\n\n")
+	for _, m := range peer.Missing() {
+		fmt.Fprintf(&text, "- %s\n", m)
+	}
+	text.WriteString("\n")
 	if err := report.Markdown(&text, groups); err != nil {
 		return err
 	}
@@ -48,17 +54,52 @@ func (s settings) measure(ctx context.Context, r *run.Runner, stdout io.Writer) 
 	return failures(groups)
 }
 
-// preface says how it was measured and what is missing.
+// storesSet is the set that has servers of its own.
+const storesSet = "stores"
+
+// measureStores takes the samples of the stores other than Redis, of one after the other,
+// and writes the tables. It fails as measure does.
+func (s settings) measureStores(ctx context.Context, o run.Options, stdout io.Writer) error {
+	var text strings.Builder
+	var all []report.Group
+	for name := range strings.SplitSeq(s.stores, ",") {
+		groups, err := s.measureStore(ctx, o, peer.Store(name), &text)
+		if err != nil {
+			return err
+		}
+		all = append(all, groups...)
+	}
+	return errors.Join(write(s.markdown, text.String(), stdout), failures(all))
+}
+
+// measureStore starts a store and takes the samples of its peers.
+func (s settings) measureStore(ctx context.Context, o run.Options, store peer.Store, text io.Writer) ([]report.Group, error) {
+	set, err := s.narrow(run.Stores(store))
+	if err != nil {
+		return nil, err
+	}
+	o.Stores = []peer.Store{store}
+	r, err := run.Start(o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	begun := time.Now()
+	cells, err := r.Measure(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	groups := report.Groups(cells)
+	fmt.Fprintf(text, "## %s\n\n%s", store, preface(r, set, time.Since(begun)))
+	return groups, report.Markdown(text, groups)
+}
+
+// preface says how it was measured.
 func preface(r *run.Runner, set run.Set, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured with %s on %s/%s: %s. Samples of each cell: %d, by turns, each in processes of its own; "+
 		"medians; spread is the distance from the slowest to the fastest. It took %s.\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, r.Pinned(), set.Repeats, took.Round(time.Second))
-	b.WriteString("Left out:\n\n")
-	for _, m := range peer.Missing() {
-		fmt.Fprintf(&b, "- %s\n", m)
-	}
-	b.WriteString("\n")
 	return b.String()
 }
 

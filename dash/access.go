@@ -17,11 +17,6 @@ const (
 	Operator
 )
 
-// contentPolicy lets a page use what the dashboard itself serves, from files, and
-// keeps it out of frames.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
 // role says what r may do.
 func (d *Dashboard) role(r *http.Request) Role {
 	if d.options.Authorize == nil {
@@ -41,17 +36,6 @@ func (d *Dashboard) user(r *http.Request) string {
 		return ""
 	}
 	return printable(d.options.User(r))
-}
-
-// protectHeaders sets what keeps browsers from being used against the dashboard.
-func protectHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", contentPolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
 }
 
 // crossSite answers a write that another site has made a browser send.

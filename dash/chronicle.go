@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -25,7 +26,7 @@ func (d *Dashboard) study(ctx context.Context) {
 	if time.Since(d.readAt) > chroniclePast {
 		d.read = ""
 	}
-	for pause := time.Duration(0); wait(ctx, pause); {
+	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
 		pause = chronicleEvery
 		if !d.store.now().failing.IsZero() || d.budget.take(time.Now(), 1) == 0 {
 			continue

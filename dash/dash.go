@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
 // Options are the settings of a Dashboard. The zero value is read-only, and open
@@ -64,7 +65,7 @@ type Dashboard struct {
 	console  *admin.Console
 	base     string // begins and ends with a slash
 	pages    *template.Template
-	static   map[string]asset
+	static   webpage.Files
 	protect  *http.CrossOriginProtection
 	log      *slog.Logger
 	history  *History
@@ -113,7 +114,7 @@ func Handler(console *admin.Console, opts *Options) *Dashboard {
 	}
 	d.table.init(d.history)
 	d.views.init()
-	d.static = loadAssets()
+	d.static = webpage.Load(staticFiles, "static")
 	d.pages = loadTemplates(d.static)
 	d.protect = http.NewCrossOriginProtection()
 	d.protect.SetDenyHandler(http.HandlerFunc(d.crossSite))

@@ -56,7 +56,7 @@ type keysData struct{ Keys []keyData }
 
 type keyData struct {
 	Name, Type, Value string
-	Forever           bool
+	Forever, Untold   bool
 	Ends              int64
 	Text              string
 }
@@ -150,9 +150,9 @@ func clients(e entry, told detail, live bool) (list []clientData) {
 func keys(told detail, live bool) (data keysData) {
 	for _, k := range told.Keys {
 		row := keyData{
-			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0,
+			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0 && k.Remaining != admin.NotTold, Untold: k.Remaining == admin.NotTold,
 		}
-		if !row.Forever {
+		if !row.Forever && !row.Untold {
 			ends := told.seen.Add(k.Remaining).Round(time.Second)
 			row.Ends = ends.UnixMilli()
 			if !live {

@@ -3,12 +3,14 @@ package dash
 import (
 	"net/http"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
 // ServeHTTP answers one request. Its context ends a stream of updates; so does
 // Close.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	protectHeaders(w.Header())
+	webpage.Protect(w.Header())
 	if d.role(r) < Viewer {
 		http.Error(w, "You may not look at this.", http.StatusForbidden)
 		return

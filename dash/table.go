@@ -41,9 +41,10 @@ type entry struct {
 
 // held is what is known of a hold beyond what the store tells.
 type held struct {
-	since  time.Time     // when it was granted, or first seen
-	exact  bool          // the store told since
-	ends   time.Time     // when the lease ends unless it is renewed; zero if never
+	since  time.Time // when it was granted, or first seen
+	exact  bool      // the store told since
+	ends   time.Time // when the lease ends unless it is renewed; zero if never, or if that is not told
+	untold bool
 	span   time.Duration // the longest lease that was seen
 	renews int           // how many renewals were seen
 }
@@ -150,7 +151,7 @@ func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) h
 		n.since, n.exact = told, true
 	}
 	if h.Remaining < 0 {
-		n.ends, n.span = time.Time{}, 0
+		n.ends, n.span, n.untold = time.Time{}, 0, h.Remaining == admin.NotTold
 		return n
 	}
 	ends := now.Add(h.Remaining)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -160,21 +161,9 @@ func (d *Dashboard) walk(ctx context.Context) {
 		if err != nil {
 			rest = walkRetry
 		}
-		if !wait(ctx, rest) {
+		if !retry.Sleep(ctx, rest) {
 			return
 		}
-	}
-}
-
-// wait lets d pass, and reports whether ctx goes on.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -80,29 +80,29 @@ type Claim struct {
 	// that is what Client and Seq are for.
 	Owner string
 
-	Mode Mode
-
-	Permits   int  // Mode Permit: how many holders the name admits, if the store does not know yet
-	Fair      bool // first come, first served, over all processes
-	ReadWrite bool // the name is a read-write lock, of which Mode says the side
-
-	// NoQueue says that nobody is going to wait for the claim: a Try that is not
-	// granted keeps no place for it in a queue of the store. The claims of a TryAll
-	// have it set.
-	NoQueue bool
-
 	// Beside is the owner of an exclusive hold on the same read-write lock, by
 	// the same caller: a Shared claim is granted beside it, and not kept out.
 	Beside string
+
+	Note string // who holds it, for people
 
 	// AtLeast says for how long the name stays taken after the grant, also where the
 	// claim is released before; see Caps.AtLeast. 0 means that a release frees the name.
 	AtLeast time.Duration
 
-	TTL    time.Duration // how long the store keeps the grant without a renewal
-	Holds  int           // the hold count to record, for stores that show one; at least 1
-	Tokens int           // how many consecutive fencing tokens to reserve; at least 1
-	Note   string        // who holds it, for people
+	TTL     time.Duration // how long the store keeps the grant without a renewal
+	Holds   int           // the hold count to record, for stores that show one; at least 1
+	Tokens  int           // how many consecutive fencing tokens to reserve; at least 1
+	Permits int           // Mode Permit: how many holders the name admits, if the store does not know yet
+
+	Mode      Mode
+	Fair      bool // first come, first served, over all processes
+	ReadWrite bool // the name is a read-write lock, of which Mode says the side
+
+	// NoQueue says that a Try that is not granted keeps no place for the claim in a
+	// queue of the store: mostly as nobody is going to wait for it. The claims of a
+	// TryAll, and those at the members of a quorum, have it set.
+	NoQueue bool
 
 	// Anonymous says that nothing is to be written about who the client is but Note.
 	Anonymous bool

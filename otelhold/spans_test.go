@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 	"github.com/holdfast-go/holdfast/otelhold"
 )
@@ -168,8 +169,8 @@ func TestWakeups(t *testing.T) {
 		store := memhold.New()
 		locker := holdfast.New(store, &holdfast.Options{Observe: tel.Observe})
 		elsewhere, others := holdfast.New(store, nil), make(chan error, 2)
-		first := mustLock(t, elsewhere, "stock:42")
-		second := mustLock(t, elsewhere, "stock:43")
+		first := must.Lock(t, elsewhere, "stock:42")
+		second := must.Lock(t, elsewhere, "stock:43")
 		for _, name := range []string{"stock:42", "stock:43"} {
 			go func() { others <- lockOnce(t.Context(), locker, name) }()
 		}

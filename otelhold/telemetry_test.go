@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 	"github.com/holdfast-go/holdfast/otelhold"
 )
@@ -135,12 +136,12 @@ func TestLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
 		locker := holdfast.New(store, &holdfast.Options{Observe: tel.Observe})
-		first := mustLock(t, locker, "secret")
+		first := must.Lock(t, locker, "secret")
 		breakLock(t, store, "secret")
 		time.Sleep(11 * time.Second) // past the next renewal
 		synctest.Wait()
 		_ = first.Unlock()
-		second := mustLock(t, locker, "secret")
+		second := must.Lock(t, locker, "secret")
 		if err := second.Unlock(); err != nil {
 			t.Fatal(err)
 		}
@@ -265,15 +266,6 @@ func table(m map[string]float64) string {
 		fmt.Fprintf(&b, "%s: %v\n", key, m[key])
 	}
 	return b.String()
-}
-
-func mustLock(t *testing.T, locker *holdfast.Locker, name string) *holdfast.Lock {
-	t.Helper()
-	lock, err := locker.Lock(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
 }
 
 func breakLock(t *testing.T, store *memhold.Backend, name string) {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 	"github.com/holdfast-go/holdfast/promhold"
 )
@@ -115,7 +117,7 @@ func TestLocks(t *testing.T) {
 		m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
 		store := memhold.New()
 		locker := holdfast.New(store, &holdfast.Options{Observe: m.Observe})
-		first := mustLock(t, locker, "leader")
+		first := must.Lock(t, locker, "leader")
 		wantSeries(t, m, "holdfast_leader", 1, "election", "leader")
 		wantSeries(t, m, "holdfast_held", 1, "kind", "mutex", "lock_group", "")
 		if _, err := locker.TryLock(t.Context(), "leader"); !errors.Is(err, holdfast.ErrBusy) {
@@ -143,12 +145,12 @@ func TestLocks(t *testing.T) {
 		wantSeries(t, m, "holdfast_leader", 0, "election", "leader")
 		_ = first.Unlock() // over already: changes nothing
 
-		second := mustLock(t, locker, "leader")
+		second := must.Lock(t, locker, "leader")
 		breakLock(t, store, "leader")
 		if err := second.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 			t.Fatalf("got %v, want ErrLost", err)
 		}
-		third := mustLock(t, locker, "leader")
+		third := must.Lock(t, locker, "leader")
 		if err := third.Unlock(); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +173,7 @@ func TestWaiting(t *testing.T) {
 		m := promhold.New(nil)
 		store := memhold.New()
 		locker := holdfast.New(store, &holdfast.Options{Observe: m.Observe})
-		elsewhere := mustLock(t, holdfast.New(store, nil), "job")
+		elsewhere := must.Lock(t, holdfast.New(store, nil), "job")
 		go lockOnce(t, locker, "job")
 		synctest.Wait()
 		gaveUp := make(chan error)
@@ -201,24 +203,18 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// deaf is a store whose first answer to a try is lost.
-type deaf struct {
-	driver.Backend
-	once sync.Once
-}
-
-func (d *deaf) Try(ctx context.Context, c driver.Claim) (out driver.Outcome, err error) {
-	out, err = d.Backend.Try(ctx, c)
-	d.once.Do(func() { out, err = driver.Outcome{}, errors.New("reply lost") })
-	return out, err
-}
-
 // TestLostReply counts the calls to a store, one of them without an answer, and
 // that this was followed up.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := promhold.New(nil)
-		lockOnce(t, holdfast.New(&deaf{Backend: memhold.New()}, &holdfast.Options{Observe: m.Observe}), "job")
+		store := faulty.New()
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			store.Change(func() { store.OnTry = nil })
+			_, _ = store.Backend.Try(ctx, c)
+			return driver.Outcome{}, errors.New("reply lost")
+		}
+		lockOnce(t, holdfast.New(store, &holdfast.Options{Observe: m.Observe}), "job")
 		const calls, doubts = "holdfast_backend_operation_duration_seconds", "holdfast_indeterminate_total"
 		wantSeries(t, m, calls, 1, "op", "try", "outcome", "error")
 		wantSeries(t, m, calls, 1, "op", "try", "outcome", "ok")
@@ -254,7 +250,7 @@ func TestFixedEnd(t *testing.T) {
 func TestDroppedLock(t *testing.T) {
 	m := promhold.New(nil)
 	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
-	mustLock(t, locker, "job")
+	must.Lock(t, locker, "job")
 	held := func() float64 { return find(t, m, "holdfast_held", []string{"kind", "mutex", "lock_group", ""}).value }
 	for end := time.Now().Add(10 * time.Second); held() != 0; runtime.Gosched() {
 		if time.Now().After(end) {
@@ -352,15 +348,6 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("Prefix(%q): got %q, want %q", name, got, want)
 		}
 	}
-}
-
-func mustLock(t *testing.T, locker *holdfast.Locker, name string) *holdfast.Lock {
-	t.Helper()
-	lock, err := locker.Lock(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
 }
 
 // lockOnce may be called from any goroutine.

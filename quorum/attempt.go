@@ -138,6 +138,7 @@ func (b *Backend) sweep(now time.Time) {
 // at returns c as it is at the nodes.
 func (a *attempt) at(c driver.Claim) driver.Claim {
 	c.Owner = a.owner
+	c.NoQueue = true // queues of several nodes have several orders: their first would wait for each other
 	return c
 }
 

@@ -257,6 +257,14 @@ func (c *cluster) holders() int {
 	return n
 }
 
+// wantHolders wants so many members to hold the name.
+func (c *cluster) wantHolders(want int) {
+	c.Helper()
+	if n := c.holders(); n != want {
+		c.Fatalf("%d nodes hold the name, want %d", n, want)
+	}
+}
+
 func hole(m *member)   { m.hole = true }
 func deaf(m *member)   { m.deaf = true }
 func panics(m *member) { m.panics = true }

@@ -159,9 +159,7 @@ func TestMajorityDown(t *testing.T) {
 			m.change(healed)
 		}
 		c.drain(c.Backend)
-		if n := c.holders(); n != 0 {
-			t.Errorf("%d nodes still hold a claim that was given up", n)
-		}
+		c.wantHolders(0)
 		if err := c.Release(t.Context(), a); err != nil {
 			t.Errorf("Release repeated: got %v, want nil", err)
 		}
@@ -227,9 +225,7 @@ func TestLosersGiveBackAtOnce(t *testing.T) {
 			t.Errorf("got %+v, want the majority's holder and its lease", out)
 		}
 		synctest.Wait()
-		if n := c.holders(); n != 3 {
-			t.Errorf("%d nodes hold something, want the holder's 3", n)
-		}
+		c.wantHolders(3)
 		if len(c.open) != 0 {
 			t.Errorf("%d attempts are kept, want none", len(c.open))
 		}
@@ -250,13 +246,9 @@ func TestLateGrantAfterRefusalIsReleased(t *testing.T) {
 		}
 		c.mustRefuse(c.Backend, c.claim())
 		time.Sleep(60 * time.Millisecond) // the request has arrived and was granted
-		if n := c.holders(); n != 3 {
-			t.Fatalf("%d nodes hold something, want 3", n)
-		}
+		c.wantHolders(3)
 		c.drain(c.Backend)
-		if n := c.holders(); n != 2 {
-			t.Errorf("%d nodes hold something, want the holder's 2", n)
-		}
+		c.wantHolders(2)
 	})
 }
 
@@ -272,9 +264,7 @@ func TestGrantWithoutReplyIsGivenBack(t *testing.T) {
 		time.Sleep(time.Second)
 		c.members[1].change(healed)
 		c.drain(c.Backend)
-		if n := c.holders(); n != 1 {
-			t.Errorf("%d nodes hold something, want the holder's 1", n)
-		}
+		c.wantHolders(1)
 		// The same claim comes again, as another attempt.
 		c.mustGrant(c.Backend, loser)
 	})
@@ -403,9 +393,7 @@ func TestContextEndsACall(t *testing.T) {
 		c.mustGrant(c.Backend, a) // the same claim again
 		c.mustRelease(c.Backend, a)
 		c.drain(c.Backend)
-		if n := c.holders(); n != 0 {
-			t.Errorf("%d nodes hold a released claim", n)
-		}
+		c.wantHolders(0)
 	})
 }
 
@@ -465,6 +453,7 @@ func TestMemoryReturnsToZero(t *testing.T) {
 			a := c.claim()
 			c.mustGrant(c.Backend, a)
 			c.mustRelease(c.Backend, a)
+			synctest.Wait() // a release returns with a majority: two nodes may still have the claims of two rounds
 		}
 		if len(c.open) != 0 || len(c.ended) != 0 {
 			t.Errorf("got %d attempts and %d marks, want none", len(c.open), len(c.ended))

@@ -35,9 +35,7 @@ func TestRenewNeedsAMajorityThatNeverLostIt(t *testing.T) {
 			t.Fatalf("got %v, want gone, deleted", r.Err)
 		}
 		synctest.Wait()
-		if n := c.holders(); n != 0 {
-			t.Errorf("%d nodes hold a claim that is lost", n)
-		}
+		c.wantHolders(0)
 		if err := c.Release(t.Context(), a); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("Release: got %v, want ErrGone", err)
 		}
@@ -88,9 +86,7 @@ func TestReseedOfANodeThatWasSlow(t *testing.T) {
 			c.mustRenew(c.Backend, a)
 		}
 		synctest.Wait()
-		if n := c.holders(); n != 3 {
-			t.Errorf("%d nodes hold it, want 3", n)
-		}
+		c.wantHolders(3)
 	})
 }
 
@@ -107,9 +103,7 @@ func TestReseededNodeDoesNotProve(t *testing.T) {
 		synctest.Wait()
 		c.mustRenew(c.Backend, a) // gives node 3 anew
 		synctest.Wait()
-		if n := c.holders(); n != 3 {
-			t.Fatalf("%d nodes hold it, want 3", n)
-		}
+		c.wantHolders(3)
 		// Before the next proof, nodes 2 and 3 lose it, B comes and goes, and A's late
 		// reseeding arrives at node 3.
 		drop(c, 1, 2)
@@ -140,9 +134,7 @@ func TestRenewNeverMakesAnew(t *testing.T) {
 				t.Fatalf("got %+v, want gone", r)
 			}
 			synctest.Wait()
-			if n := c.holders(); n != 0 {
-				t.Fatalf("%d nodes hold an expired claim", n)
-			}
+			c.wantHolders(0)
 		}
 	})
 }
@@ -266,9 +258,7 @@ func TestSameServerIsFoundLater(t *testing.T) {
 		}
 		_ = c.mustFail(c.Backend, c.claim(), driver.ErrRefused)
 		c.drain(c.Backend)
-		if n := c.holders(); n != 0 {
-			t.Errorf("%d nodes hold a refused claim", n)
-		}
+		c.wantHolders(0)
 	})
 }
 

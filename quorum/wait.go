@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // view is what a refused try saw.
@@ -116,15 +117,6 @@ func (w *waiter) Close() {
 
 // sleep waits for d, or returns ctx's error.
 func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	retry.Sleep(ctx, d)
+	return ctx.Err()
 }

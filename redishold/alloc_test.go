@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // quickConn is a Conn that answers without a slice or a copy.
@@ -119,14 +120,14 @@ func BenchmarkTryRelease(b *testing.B) {
 }
 
 func BenchmarkPlace(b *testing.B) {
-	l, names := &layout{}, make([]string, 512)
+	l, names := layout.New("", "", false), make([]string, 512)
 	for i := range names {
 		names[i] = fmt.Sprint("stock:", i)
 	}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			l.place(names[i%len(names)])
+			l.Place(names[i%len(names)])
 		}
 	})
 }

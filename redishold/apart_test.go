@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // apartOptions are the layouts that there are.
@@ -27,46 +29,46 @@ func apartOptions(prefix string) []Options {
 // counter that all names of a slot share is left out.
 func everyKey(b *Backend, name string) map[string]string {
 	keys := map[string]string{}
-	p, c := b.layout.place(name), fuzzClaim(0, name)
+	p, c := b.layout.Place(name), fuzzClaim(0, name)
 	add := func(what string, some ...string) {
 		for _, key := range some {
-			if key != p.counter || b.layout.sharedTokens {
+			if key != p.Counter || b.layout.SharedTokens {
 				keys[key] = what
 			}
 		}
 	}
 	for kind := range uint8(5) {
-		if b.own != nil && kind > 0 {
+		if b.forms.own != nil && kind > 0 {
 			break
 		}
 		c := fuzzClaim(kind, name)
-		f := b.form(c)
-		add("acquire", f.acquire(room{}, p, c, "", nil).Keys...)
-		add("renew", f.renew(room{}, p, c).Keys...)
-		add("release", f.release(room{}, p, c, nil).Keys...)
-		add("abandon", f.abandon(p, c, nil, minMark).Keys...)
-		add("explain", b.oneKey().explain(p, c).Keys...)
+		f := b.forms.of(c)
+		add("acquire", f.Acquire(kinds.Room{}, p, c, "", nil).Keys...)
+		add("renew", f.Renew(kinds.Room{}, p, c).Keys...)
+		add("release", f.Release(kinds.Room{}, p, c, nil).Keys...)
+		add("abandon", f.Abandon(p, c, nil, minMark).Keys...)
+		add("explain", b.forms.oneKey.Explain(p, c).Keys...)
 		add("look", looksAt(b, p).Keys...)
 	}
-	add("who waits", b.layout.waiting(p))
-	if b.own != nil {
+	add("who waits", b.layout.Waiting(p))
+	if b.forms.own != nil {
 		return keys
 	}
-	add("mark of a call", b.layout.call(p, "C"))
-	add("lease of a reader", readTimeout(p, c.Owner))
-	add("latch of an unlock of Redisson's", "redisson_unlock_latch:"+tagged(p.lock)+":9f0c")
+	add("mark of a call", b.layout.Call(p, "C"))
+	add("lease of a reader", layout.ReadTimeout(p, c.Owner))
+	add("latch of an unlock of Redisson's", "redisson_unlock_latch:"+layout.Tagged(p.Lock)+":9f0c")
 	return keys
 }
 
 // everyChannel returns the channels of the lock called name. Those of a fair waiter
 // have the UUID of a client in them, which is in nobody's name.
 func everyChannel(b *Backend, name string) map[string]string {
-	p := b.layout.place(name)
-	if b.own != nil {
-		return map[string]string{p.channel: "release"}
+	p := b.layout.Place(name)
+	if b.forms.own != nil {
+		return map[string]string{p.Channel: "release"}
 	}
 	return map[string]string{
-		p.channel: "release", rwChannel(p): "read-write lock", semaphoreChannel(p): "semaphore", latchChannel(p): "latch",
+		p.Channel: "release", layout.ReadWriteChannel(p): "read-write lock", layout.SemaphoreChannel(p): "semaphore", layout.LatchChannel(p): "latch",
 	}
 }
 
@@ -87,7 +89,7 @@ func wantApart(t *testing.T, b *Backend, names ...string) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if name != "" && b.layout.locate(name).refusal == nil {
+		if name != "" && b.layout.Locate(name).Refusal == nil {
 			note(keys, "key", name, everyKey(b, name))
 			note(channels, "channel", name, everyChannel(b, name))
 		}
@@ -187,7 +189,7 @@ func TestWhichNamesAreRefused(t *testing.T) {
 		{"holdfast:", "orders", Redisson, ""},
 	} {
 		b := New(&fakeConn{}, &Options{Prefix: c.prefix, Protocol: c.protocol})
-		err := b.layout.place(c.name).refusal
+		err := b.layout.Place(c.name).Refusal
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("prefix %q, %s, name %q: got %v, want it to be kept", c.prefix, c.protocol, c.name, err)

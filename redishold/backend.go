@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,8 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/clients"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/scripts"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
+	"github.com/holdfast-go/holdfast/redishold/unleased"
 )
 
 // Options are the settings of New. The zero value is right for most programs.
@@ -77,36 +81,32 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Backend keeps locks in Redis. It is a driver.Backend, and also an
-// admin.Source.
+// A Backend embeds this for its methods: they make it a driver.Latcher and a
+// driver.Resizer.
+type counts = kinds.Counts
+
+// Backend keeps locks in Redis. It is a driver.Backend, with all that package driver
+// has for stores that can do more (Batcher, Resizer, Latcher, Releaser, Notifier), and
+// an admin.Source.
 type Backend struct {
+	counts
+
 	conn     Conn
 	single   Single   // nil if conn is none
 	beginner Beginner // likewise
 	log      *slog.Logger
 	options  Options
-	invalid  error  // what is wrong with the options: the answer to every claim
-	own      *rlock // of a protocol other than Redisson's; nil for that
-	forms    forms  // of Redisson's
-	layout   *layout
-	scripts  scripts
-	rw       rwScripts
-	fair     fairScripts
+	invalid  error // what is wrong with the options: the answer to every claim
+	forms    forms
+	layout   *layout.Layout
+	scripts  scripts.Lock // of an exclusive lock in Redisson's layout
 
-	semaphores semaphoreScripts
-	permits    permitsScripts
-	latches    latchScripts
-
-	fairWait time.Duration
-
-	server    server
-	publish   [2]string // both commands that publish
-	clients   registrar
-	stems     registrar // of clients that take permits
-	directory directory
-	forPeople peopleScripts
-	reporter  reporter
-	topics    topics
+	server  server
+	publish [2]string // both commands that publish
+	clients *clients.Clients
+	library scripts.Library
+	topics  waiting.Topics
+	store   kinds.Store
 
 	errands, releases sync.Pool // of *errand and *release, to be used again
 
@@ -115,7 +115,6 @@ type Backend struct {
 
 var (
 	_ driver.Backend  = (*Backend)(nil)
-	_ admin.Source    = (*Backend)(nil)
 	_ driver.Batcher  = (*Backend)(nil)
 	_ driver.Resizer  = (*Backend)(nil)
 	_ driver.Latcher  = (*Backend)(nil)
@@ -137,28 +136,29 @@ func New(conn Conn, opts *Options) *Backend {
 		log:     log,
 		options: *opts,
 		invalid: opts.check(),
-		layout:  newLayout(opts),
-		scripts: loadScripts(),
-		rw:      loadRWScripts(),
-		fair:    loadFairScripts(),
+		layout:  layout.New(opts.Prefix, opts.Protocol.own(), opts.SharedTokens),
+		scripts: scripts.LoadLock(""),
 
-		semaphores: loadSemaphoreScripts(),
-		permits:    loadPermitsScripts(),
-		latches:    loadLatchScripts(),
-
-		fairWait: cmp.Or(max(opts.FairWait, 0), fairWait),
-
-		publish:   [2]string{"PUBLISH", "SPUBLISH"},
-		server:    server{gate: make(chan struct{}, 1)},
-		clients:   registrar{self: describeProcess(), written: map[string]registration{}},
-		stems:     registrar{written: map[string]registration{}},
-		reporter:  reporter{waits: map[string]map[string]bool{}},
-		directory: directory{known: map[string]knownClient{}, told: map[string]time.Time{}, asked: map[string]bool{}},
+		publish: [2]string{"PUBLISH", "SPUBLISH"},
+		server:  server{gate: make(chan struct{}, 1)},
+	}
+	b.layout.AllCommands = sync.OnceValue(scripts.AllCommands)
+	b.clients = b.newClients()
+	b.errands.New = func() any { return &errand{} }
+	b.releases.New = func() any {
+		r := &release{backend: b}
+		r.finish = func() (int, error) { return r.answered(r.answer()) }
+		return r
 	}
 	b.single, _ = conn.(Single)
 	b.beginner, _ = conn.(Beginner)
-	b.own, b.forms = opts.Protocol.newForm(b.layout), b.newForms()
-	b.topics = topics{open: map[string]*topic{}, others: map[string]crowd{}, subscribe: b.subscribe, poll: opts.Poll}
+	b.forms = b.newForms()
+	b.topics.Subscribe, b.topics.Poll = b.subscribe, opts.Poll
+	b.store = kinds.Store{
+		Layout: b.layout, Library: &b.library, Topics: &b.topics, Ready: b.ready, Run: b.call,
+		Mute: func(script string) { b.warnMute("refused by " + script) },
+	}
+	b.counts = b.store.Counts()
 	return b
 }
 
@@ -177,6 +177,12 @@ func (b *Backend) Info() driver.Info {
 	})
 }
 
+// PlainSemaphore returns Redisson's semaphore called name. It does no I/O. It
+// must not share a name with a holdfast Semaphore or any other kind of lock.
+func (b *Backend) PlainSemaphore(name string) *unleased.Semaphore {
+	return unleased.New(&b.store, b.log, name)
+}
+
 // do runs calls and returns a Result for each of them, whatever the Conn does.
 func (b *Backend) do(ctx context.Context, calls ...Call) []Result {
 	results := b.conn.Do(ctx, calls...)
@@ -186,15 +192,10 @@ func (b *Backend) do(ctx context.Context, calls ...Call) []Result {
 	return results
 }
 
-// call runs one call.
 func (b *Backend) call(ctx context.Context, c Call) (any, error) {
 	result := b.do(ctx, c)[0]
 	return result.Value, result.Err
 }
-
-// asideLimit bounds calls that only add something for people. In a cluster they
-// go to another node than the lock, and its trouble must not become the lock's.
-const asideLimit = 250 * time.Millisecond
 
 // warnMute says once that waiters are not woken.
 func (b *Backend) warnMute(words string) {
@@ -208,14 +209,4 @@ func (b *Backend) warnDeaf(err error) {
 	if b.deaf.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to subscribe: waiting polls where it hears nothing", "error", err)
 	}
-}
-
-// millis returns d in milliseconds, rounded up: a lease must not end early, and
-// a TTL of 0 would delete the key.
-func millis(d time.Duration) int64 {
-	ms := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return max(1, ms)
 }

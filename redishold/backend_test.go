@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 func wantErrors(t *testing.T, what string, err error, want ...error) {
@@ -30,77 +30,6 @@ func wantErrors(t *testing.T, what string, err error, want ...error) {
 	}
 }
 
-func TestEveryScriptHasAHeader(t *testing.T) {
-	files, err := sources.ReadDir("scripts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if f.IsDir() {
-			continue
-		}
-		name := strings.TrimSuffix(f.Name(), ".lua")
-		source := loadScript(name).Source()
-		if !strings.HasPrefix(source, "-- "+name+": ") || !strings.Contains(source, "-- KEYS   ") || !strings.Contains(source, "-- Reply  ") {
-			t.Errorf("%s does not begin with what it is, its KEYS and its reply", f.Name())
-		}
-		if strings.Contains(source, "ARGV[") && !strings.Contains(source, "-- ARGV   ") {
-			t.Errorf("%s does not say what its ARGV are", f.Name())
-		}
-	}
-}
-
-// What a script uses is in it, once, and what is shared is used and not written
-// twice.
-func TestSharedScripts(t *testing.T) {
-	var names []string // "acquire" and "shared/draw"
-	for _, dir := range []string{"scripts", "scripts/shared"} {
-		files, err := sources.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			if name, ok := strings.CutSuffix(strings.TrimPrefix(dir+"/"+f.Name(), "scripts/"), ".lua"); ok {
-				names = append(names, name)
-			}
-		}
-	}
-	for _, s := range names {
-		shared, ok := strings.CutPrefix(s, "shared/")
-		if !ok {
-			continue
-		}
-		call, definition := regexp.MustCompile(`\b`+shared+`\(`), "local function "+shared+"("
-		users := 0
-		for _, name := range names {
-			if name == s {
-				continue
-			}
-			header, body, _ := strings.Cut(source(name), "\n\n")
-			own := strings.Contains(body, definition)
-			uses := call.MatchString(strings.ReplaceAll(body, definition, ""))
-			says := regexp.MustCompile(`-- Uses   (.*, )?` + shared + `(,|$|\n)`).MatchString(header)
-			switch {
-			case own:
-				t.Errorf("%s.lua defines %s itself", name, shared)
-			case uses != says:
-				t.Errorf("%s.lua: calls %s: %v, says so: %v", name, shared, uses, says)
-			case uses:
-				users++
-			}
-			if strings.HasPrefix(name, "shared/") {
-				continue
-			}
-			if n := strings.Count(loadScript(name).Source(), definition); n > 1 || uses && n == 0 {
-				t.Errorf("%s.lua has %s %d times", name, shared, n)
-			}
-		}
-		if users < 2 {
-			t.Errorf("%s is used %d times only", shared, users)
-		}
-	}
-}
-
 func TestTrySaysWhatItWants(t *testing.T) {
 	conn := &fakeConn{}
 	b := New(conn, nil)
@@ -111,8 +40,8 @@ func TestTrySaysWhatItWants(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", o, want)
 	}
 	call := conn.sent[len(conn.sent)-1][0]
-	p := b.layout.place("orders")
-	if want := []string{"orders", b.layout.mark(p, c.Owner), p.counter}; !slices.Equal(call.Keys, want) {
+	p := b.layout.Place("orders")
+	if want := []string{"orders", b.layout.Mark(p, c.Owner), p.Counter}; !slices.Equal(call.Keys, want) {
 		t.Fatalf("KEYS: got %q, want %q", call.Keys, want)
 	}
 	if want := []string{c.Owner, "1501", "2", "64", "holdfast:client:"}; !slices.Equal(call.Args, want) {
@@ -289,46 +218,43 @@ func TestProbeVerdicts(t *testing.T) {
 	}
 }
 
-// Who lacks several rights hears of all of them at once: the probes of all that a
-// kind needs are run, and if not by their digests, as they are.
+// Who lacks several rights hears of all of them at once: the probe tries what is
+// needed for the kind and for all kinds, and is run as it is if not by its digest.
 func TestProbeNamesAllThatIsMissing(t *testing.T) {
 	const cannot = "ERR The user executing the script can't run this command or subcommand"
 	noRight := func(command string) error {
 		return &ReplyError{Text: "NOPERM this user has no permissions to run the '" + command + "' command"}
 	}
 	inside := func(c Call) Result {
-		switch c.Script.Name() {
-		case "probe":
-			return Result{Value: []any{int64(1), "HSET", cannot}}
-		case "fair_probe":
-			return Result{Value: []any{int64(2), "LPOS", cannot, "HSET", cannot}}
+		if c.Script.Name() != "probe" || !slices.Contains(c.Args, "HKEYS") || !slices.Contains(c.Args, "LPOS") {
+			return Result{}
 		}
-		return Result{}
+		return Result{Value: []any{int64(3), "HKEYS", cannot, "LPOS", cannot, "HKEYS", cannot}}
 	}
 	for _, test := range []struct {
 		name   string
 		answer func(Call) Result
 		want   string
 	}{
-		{"in scripts", inside, "ACL SETUSER <user> +hset +lpos"},
+		{"in scripts", inside, "ACL SETUSER <user> +hkeys +lpos"},
 		{"no digests", func(c Call) Result {
 			if !c.Source {
 				return Result{Err: noRight("evalsha")}
 			}
 			return inside(c)
-		}, "ACL SETUSER <user> +evalsha +hset +lpos"},
+		}, "ACL SETUSER <user> +evalsha +hkeys +lpos"},
 		{"no scripts", func(c Call) Result {
 			if c.Source {
 				return Result{Err: noRight("eval")}
 			}
 			return Result{Err: noRight("evalsha")}
 		}, "ACL SETUSER <user> +evalsha +eval"},
-		{"the second script breaks off", func(c Call) Result {
-			if c.Script.Name() == "fair_probe" {
-				return Result{Err: &ReplyError{Text: cannot}}
+		{"no digests, and the script breaks off", func(c Call) Result {
+			if !c.Source {
+				return Result{Err: noRight("evalsha")}
 			}
-			return inside(c)
-		}, "ACL SETUSER <user> +hset"},
+			return Result{Err: &ReplyError{Text: cannot}}
+		}, "ACL SETUSER <user> +evalsha"},
 	} {
 		c := testClaim("orders")
 		c.Fair = true
@@ -346,11 +272,11 @@ func TestProbeStaysOffTheRealKeys(t *testing.T) {
 	mustTry(t, b, testClaim("{t}orders"))
 	probe, acquire := conn.sent[0][0], conn.sent[1][0]
 	for _, key := range probe.Keys {
-		if slices.Contains(acquire.Keys, key) || !strings.HasPrefix(key, "app:") || slotOf(key) != slotOf(acquire.Keys[0]) {
+		if slices.Contains(acquire.Keys, key) || !strings.HasPrefix(key, "app:") || layout.SlotOf(key) != layout.SlotOf(acquire.Keys[0]) {
 			t.Errorf("scratch key %q: want another than %q, with the prefix, in the same slot", key, acquire.Keys)
 		}
 	}
-	if real := b.layout.place("{t}orders").channel; probe.Args[0] == real || !strings.HasPrefix(probe.Args[0], "redisson_lock__channel:") {
+	if real := b.layout.Place("{t}orders").Channel; probe.Args[0] == real || !strings.HasPrefix(probe.Args[0], "redisson_lock__channel:") {
 		t.Errorf("scratch channel %q", probe.Args[0])
 	}
 }
@@ -468,6 +394,58 @@ func TestLossExplained(t *testing.T) {
 			t.Errorf("%s: Renew: got %+v, want %s: %s", c.name, gone, c.reason, c.detail)
 		}
 		wantErrors(t, c.name+": Release", b.Release(t.Context(), testClaim("orders")), driver.ErrGone)
+	}
+}
+
+// One eviction or restart takes many locks, and only the first look after it sees a
+// change.
+func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		after  ServerInfo
+		reason driver.Reason
+		detail string
+	}{
+		{name: "evicted", after: ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, reason: driver.Evicted, detail: "free memory"},
+		{name: "restarted", after: ServerInfo{RunID: "b", EvictionPolicy: "allkeys-lru"}, reason: driver.Deleted, detail: "restarted or replaced"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				now := ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 5}
+				var silent error
+				conn := &fakeConn{
+					server: func(context.Context) (ServerInfo, error) { return now, silent },
+					answer: func(call Call) Result {
+						switch call.Script.Name() {
+						case "renew":
+							return Result{Value: int64(0)}
+						case "explain":
+							return Result{Value: []any{int64(0), "", "", int64(1)}}
+						}
+						return granting(call)
+					},
+				}
+				b := New(conn, nil)
+				mustTry(t, b, testClaim("orders"))
+				lose := func(when, name string, reason driver.Reason, detail string) {
+					t.Helper()
+					var gone *driver.GoneError
+					if err := mustRenew(t, b, testClaim(name))[0].Err; !errors.As(err, &gone) || gone.Reason != reason || !strings.Contains(gone.Detail, detail) {
+						t.Errorf("%s: Renew of %s: got %+v, want %s: %s", when, name, gone, reason, detail)
+					}
+				}
+				lose("before the change", "orders", driver.Deleted, "deleted or expired")
+				now = c.after
+				lose("at once", "orders", c.reason, c.detail)
+				lose("at once", "stock", c.reason, c.detail)
+				time.Sleep(takerLasts)
+				silent = errors.New("no answer")
+				lose("after a while, from a server that does not answer", "orders", c.reason, c.detail)
+				time.Sleep(time.Second)
+				silent = nil
+				lose("long after", "orders", driver.Deleted, "deleted or expired")
+			})
+		})
 	}
 }
 

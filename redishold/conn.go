@@ -2,9 +2,8 @@ package redishold
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // see newScript
-	"encoding/hex"
-	"time"
+
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // Conn is what the engine needs of a Redis client. It is small so that any
@@ -71,35 +70,6 @@ type Advice struct {
 	Why     string // a sentence
 }
 
-// Call is one script to run.
-type Call struct {
-	Script   *Script
-	Keys     []string
-	Args     []string
-	Source   bool // send the script's text at once: for calls that cannot afford to learn that the server forgot it
-	Replicas int  // how many replicas must acknowledge it, by WAIT on the same connection, right after the calls that are sent with it; 0 for none
-}
-
-// Result is the answer to one Call.
-//
-// Where the program has closed the client, a Conn says so with driver.ErrClosed, as
-// soon as it knows: locks are then lost, and nobody waits for an answer.
-type Result struct {
-	// Value is what the script returned: nil, int64, string or []any of these.
-	Value any
-
-	// Err is nil if the script ran to its end. A *ReplyError is the server's own
-	// answer. An error that is driver.ErrNotExecuted is certain: the call did not
-	// reach the server. After any other error nothing is known.
-	Err error
-}
-
-// ReplyError is an error that the server answered, as it put it.
-type ReplyError struct{ Text string }
-
-// Error returns the server's words.
-func (e *ReplyError) Error() string { return e.Text }
-
 // Channel names a pub/sub channel.
 type Channel struct {
 	Name    string
@@ -110,12 +80,6 @@ type Channel struct {
 	Home bool
 }
 
-// Notice is what a subscription hears.
-type Notice struct {
-	Subscribed bool   // the server (again) confirmed the subscription: messages before it may be lost
-	Payload    string // otherwise a message
-}
-
 // Subscription is a running subscription.
 type Subscription interface {
 	// Close stops listening. It does not wait for the server; notify may still be
@@ -123,35 +87,39 @@ type Subscription interface {
 	Close()
 }
 
-// ServerInfo is what a server says of itself. Zero fields are not known.
-type ServerInfo struct {
-	Version   string        // "7.0.15"; of Valkey: the Redis version it is compatible with
-	RunID     string        // changes with every start of the server
-	Uptime    time.Duration // since that start, by the server's wall clock, in whole seconds
-	Cluster   bool          // a node of a Redis Cluster
-	ShardedPS bool          // knows SSUBSCRIBE and SPUBLISH
-	Role      string        // "master" or "slave"
-	Replicas  int           // connected ones
+// What a Conn carries.
+type (
+	// Call is one script to run, with Keys and Args. With Source the script's text is
+	// sent at once: the call cannot afford to learn that the server forgot it. Replicas
+	// is how many replicas must acknowledge it, by WAIT on the same connection, right
+	// after the calls that are sent with it; 0 for none.
+	Call = wire.Call
 
-	EvictionPolicy string // maxmemory-policy
-	EvictedKeys    int64  // since the server started
-}
+	// Result is the answer to one Call. Value is what the script returned: nil, int64,
+	// string or []any of these. Err is nil if the script ran to its end. A *ReplyError is
+	// the server's own answer. An error that is driver.ErrNotExecuted is certain: the call
+	// did not reach the server. After any other error nothing is known. Where the program
+	// has closed the client, a Conn says so with driver.ErrClosed, as soon as it knows.
+	Result = wire.Result
 
-// Script is a Lua script, read from a file of package redishold.
-type Script struct{ name, source, sha string }
+	// Notice is what a subscription hears: Subscribed, the server (again) confirmed it and
+	// messages before that may be lost; or a message, its Payload.
+	Notice = wire.Notice
+
+	// ReplyError is an error that the server answered, with its Text.
+	ReplyError = wire.ReplyError
+
+	// ServerInfo is what a server says of itself: Version ("7.0.15"; of Valkey the Redis
+	// version that it is compatible with), RunID (another one after each start), Uptime,
+	// Cluster, ShardedPS (it knows SSUBSCRIBE), Role ("master" or "slave"), Replicas
+	// (connected ones), EvictionPolicy and EvictedKeys. Zero fields are not known.
+	ServerInfo = wire.ServerInfo
+
+	// Script is a Lua script. Its Name is that of the file without the ending, Source is
+	// its text for EVAL, SHA the digest for EVALSHA in lower-case hex.
+	Script = wire.Script
+)
 
 // NewScript returns a script that is not one of the engine's. Authors of a Conn
 // need it for their tests.
-func NewScript(name, source string) *Script {
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is protected by it
-	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
-}
-
-// Name returns the name of the script's file without its ending.
-func (s *Script) Name() string { return s.name }
-
-// Source returns the script's text, for EVAL.
-func (s *Script) Source() string { return s.source }
-
-// SHA returns the digest by which EVALSHA names the script, in lower-case hex.
-func (s *Script) SHA() string { return s.sha }
+func NewScript(name, source string) *Script { return wire.NewScript(name, source) }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 func TestServerErrors(t *testing.T) {
@@ -55,8 +56,8 @@ func TestServerErrors(t *testing.T) {
 		{"Error compiling script (new function): :33: WRONGTYPE Operation against a key", mismatch, ""},
 	} {
 		b := New(&fakeConn{}, &Options{Prefix: "app:"})
-		p := place{name: "stock:42", lock: "stock:42", channel: "redisson_lock__channel:{stock:42}"}
-		err := b.classify(p, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
+		p := layout.Place{Name: "stock:42", Lock: "stock:42", Channel: "redisson_lock__channel:{stock:42}"}
+		err := b.layout.Classify(p, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
 		var got []string
 		for _, kind := range []struct {
 			err  error
@@ -83,7 +84,7 @@ func TestServerErrors(t *testing.T) {
 // nothing to the reader.
 func TestMessagesHaveNoFrame(t *testing.T) {
 	b := New(&fakeConn{}, nil)
-	err := b.classify(place{name: "x"}, &ReplyError{Text: "ERR Error running script (call to f_1): @user_script:47: @user_script: 47: -NOREPLICAS Not enough good replicas to write."})
+	err := b.layout.Classify(layout.Place{Name: "x"}, &ReplyError{Text: "ERR Error running script (call to f_1): @user_script:47: @user_script: 47: -NOREPLICAS Not enough good replicas to write."})
 	if want := `redis refuses "x": NOREPLICAS Not enough good replicas to write.`; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
@@ -92,7 +93,7 @@ func TestMessagesHaveNoFrame(t *testing.T) {
 func TestErrorsOfTheConnectionPassThrough(t *testing.T) {
 	b := New(&fakeConn{}, nil)
 	for _, err := range []error{context.DeadlineExceeded, driver.ErrNotExecuted, errors.New("reset by peer")} {
-		if got := b.classify(place{name: "x"}, err); got != err {
+		if got := b.layout.Classify(layout.Place{Name: "x"}, err); got != err {
 			t.Errorf("got %v, want %v", got, err)
 		}
 	}

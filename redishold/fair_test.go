@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 func fairTestClaim(name string) driver.Claim {
@@ -28,7 +30,7 @@ func TestFairSaysWhatItWants(t *testing.T) {
 		conn := &fakeConn{}
 		b := New(conn, &Options{Prefix: f.prefix, FairWait: time.Minute})
 		c := fairTestClaim(f.name)
-		p, mark := b.layout.place(f.name), b.layout.mark(b.layout.place(f.name), c.Owner)
+		p, mark := b.layout.Place(f.name), b.layout.Mark(b.layout.Place(f.name), c.Owner)
 		sent := func() Call { return conn.sent[len(conn.sent)-1][0] }
 		want := func(what string, got, want []string) {
 			t.Helper()
@@ -37,26 +39,26 @@ func TestFairSaysWhatItWants(t *testing.T) {
 			}
 		}
 		mustTry(t, b, c)
-		want("KEYS of a try", sent().Keys, append([]string{p.lock, mark, p.counter}, f.queue...))
+		want("KEYS of a try", sent().Keys, append([]string{p.Lock, mark, p.Counter}, f.queue...))
 		want("ARGV of a try", sent().Args, []string{c.Owner, "30000", "1", "1", "4000", "60000", f.channel, f.prefix + "holdfast:client:", "PUBLISH"})
 		for _, key := range sent().Keys {
-			if slotOf(key) != slotOf(p.lock) {
+			if layout.SlotOf(key) != layout.SlotOf(p.Lock) {
 				t.Errorf("%q %q: key %q lies in another slot", f.prefix, f.name, key)
 			}
 		}
 		if err := b.Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		want("KEYS of a release", sent().Keys, append(append([]string{p.lock}, f.queue...), p.counter))
+		want("KEYS of a release", sent().Keys, append(append([]string{p.Lock}, f.queue...), p.Counter))
 		want("ARGV of a release", sent().Args, []string{c.Owner, "0", f.channel, "4000", "PUBLISH"})
 		c.Indeterminate = true
 		if err := b.Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.lock}, f.queue...), p.counter, mark))
+		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.Lock}, f.queue...), p.Counter, mark))
 		want("ARGV of a clean-up", sent().Args, []string{c.Owner, "30000", f.channel, "4000", "PUBLISH"})
-		want("renewal", append(b.form(c).renew(room{}, p, c).Keys, b.form(c).renew(room{}, p, c).Script.Name()), []string{p.lock, "renew"})
-		want("channel", []string{b.form(c).channel(p, c)}, []string{f.channel + c.Owner})
+		want("renewal", append(b.forms.of(c).Renew(kinds.Room{}, p, c).Keys, b.forms.of(c).Renew(kinds.Room{}, p, c).Script.Name()), []string{p.Lock, "renew"})
+		want("channel", []string{b.forms.of(c).Channel(p, c)}, []string{f.channel + c.Owner})
 	}
 }
 
@@ -83,14 +85,19 @@ func TestEachKindIsProbedOnce(t *testing.T) {
 			probes = append(probes, script)
 		}
 	}
-	if want := []string{"probe", "fair_probe"}; !slices.Equal(probes, want) {
-		t.Fatalf("got %q, want %q", probes, want)
+	if len(probes) != 2 {
+		t.Fatalf("got %q, want one for each kind", probes)
 	}
 }
 
 func TestAKindThatIsRefusedDoesNotStopOthers(t *testing.T) {
 	const cannot = "ERR The user executing the script can't run this command or subcommand"
-	conn := &fakeConn{answer: replying("fair_probe", []any{int64(1), "RPUSH", cannot})}
+	conn := &fakeConn{answer: func(c Call) Result {
+		if c.Script.Name() == "probe" && slices.Contains(c.Args, "RPUSH") {
+			return Result{Value: []any{int64(1), "RPUSH", cannot}}
+		}
+		return Result{}
+	}}
 	b := New(conn, nil)
 	for range 2 {
 		_, err := b.Try(t.Context(), fairTestClaim("orders"))
@@ -100,8 +107,8 @@ func TestAKindThatIsRefusedDoesNotStopOthers(t *testing.T) {
 		}
 		mustTry(t, b, testClaim("orders"))
 	}
-	if got, again := conn.count("probe"), conn.count("fair_probe"); got != 1 || again != 2 {
-		t.Fatalf("probed %d and %d times, want once, and again for what was refused", got, again)
+	if got := conn.count("probe"); got != 3 {
+		t.Fatalf("probed %d times, want once, and twice for what was refused", got)
 	}
 	if conn.count("fair_acquire") != 0 {
 		t.Fatal("a lock was tried without its rights")
@@ -117,8 +124,8 @@ func TestPatternsOfKeys(t *testing.T) {
 		{"app:", "{t}stock", "redisson_lock_timeout:app:{t}stock:holdfast-probe:X", "redisson_lock_timeout:*"},
 		{"", "stock:42", "{stock:42:holdfast-probe:X}:timeout", "{stock:42*"},
 	} {
-		l := &layout{prefix: c.prefix}
-		if got := l.pattern(l.place(c.name), c.key); got != c.want {
+		l := layout.New(c.prefix, "", false)
+		if got := l.Pattern(l.Place(c.name), c.key); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.key, got, c.want)
 		}
 	}
@@ -135,14 +142,14 @@ func TestPatternsOfChannels(t *testing.T) {
 		{Plain, "stock:42", "holdfast:free:"},
 		{Timestamp, "a:{t}:b", "holdfast:free:"},
 	} {
-		l := &layout{prefix: "app:", protocol: c.protocol}
-		if got := l.channels(l.place(c.name).channel); got != c.want {
+		l := layout.New("app:", c.protocol.own(), false)
+		if got := l.Channels(l.Place(c.name).Channel); got != c.want {
 			t.Errorf("%s, %q: got %q, want %q", c.protocol, c.name, got, c.want)
 		}
 	}
-	l := &layout{}
+	l := layout.New("", "", false)
 	for _, want := range []string{"redisson_rwlock:", "redisson_sc:"} {
-		if got := l.channels(want + "{orders}"); got != want {
+		if got := l.Channels(want + "{orders}"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
 )
 
 const (
@@ -45,12 +46,12 @@ func queuedTry(t *testing.T, b *Backend, c driver.Claim) driver.Outcome {
 
 func wantGranted(t *testing.T, w driver.Waiter, token uint64) {
 	t.Helper()
-	o := w.(*fairWaiter).granted()
+	o := w.(interface{ Granted() driver.Outcome }).Granted()
 	if o.Granted != (token > 0) || o.Token != token {
 		t.Fatalf("granted: got %+v, want token %d", o, token)
 	}
-	if o.Granted && o.ValidFor != fairPresence {
-		t.Fatalf("granted: got %+v, want it for %v", o, fairPresence)
+	if o.Granted && o.ValidFor != presence {
+		t.Fatalf("granted: got %+v, want it for %v", o, presence)
 	}
 }
 
@@ -60,7 +61,7 @@ func granted(token uint64, alive int64, c driver.Claim) Notice {
 
 // grantedOf is the message that the lock of that key was given to c.
 func grantedOf(lock string, token uint64, alive int64, c driver.Claim) Notice {
-	return Notice{Payload: fmt.Sprintf("%d:%d:%d:%d:%s:%s", token, alive, fairPresence.Milliseconds(), len(lock), lock, c.Owner)}
+	return Notice{Payload: fmt.Sprintf("%d:%d:%d:%d:%s:%s", token, alive, presence.Milliseconds(), len(lock), lock, c.Owner)}
 }
 
 // channelsOf are the channels that were subscribed, in no order.
@@ -230,7 +231,7 @@ func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
 		c    driver.Claim
 		want time.Duration
 	}{
-		"the usual":     {nil, fairNumber(1), fairPresence},
+		"the usual":     {nil, fairNumber(1), presence},
 		"a short TTL":   {nil, with(func(c *driver.Claim) { c.TTL = time.Second }), time.Second},
 		"replicas":      {&Options{Replicas: 1}, fairNumber(1), 0},
 		"tokens":        {nil, with(func(c *driver.Claim) { c.Tokens = 2 }), 0},
@@ -238,57 +239,15 @@ func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
 		"indeterminate": {nil, with(func(c *driver.Claim) { c.Indeterminate = true }), 0},
 	} {
 		b := New(queueConn(0, true), test.opts)
-		if got := b.grantable(test.c); got != test.want {
+		if got := b.forms.fair.Grantable(test.c); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 	for replicas, want := range map[int]string{0: "4000", 1: "0", AllReplicas: "0"} {
 		b := New(&fakeConn{}, &Options{Replicas: replicas})
 		c := fairNumber(1)
-		if got := b.form(c).release(room{}, b.layout.place(c.Name), c, nil).Args[3]; got != want {
+		if got := b.forms.of(c).Release(kinds.Room{}, b.layout.Place(c.Name), c, nil).Args[3]; got != want {
 			t.Errorf("%d replicas: a release gives the lock for %s ms, want %s", replicas, got, want)
-		}
-	}
-}
-
-// Messages for those who never wait are forgotten.
-func TestFairStraysAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn := queueConn(0, true)
-		b := New(conn, nil)
-		c := fairNumber(0)
-		w := b.Waiter(c)
-		defer w.Close()
-		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
-		for i := range 3 * straysMost {
-			conn.subscriptions()[0].notify(granted(1, fairAlive, fairNumber(i/2)))
-		}
-		mail := &w.(*fairWaiter).shared.mail
-		if len(mail.boxes) > straysMost+1 || len(mail.strays) > straysMost || mail.boxes[c.Owner] == nil {
-			t.Fatalf("%d mailboxes and %d strays are kept, and %v", len(mail.boxes), len(mail.strays), mail.boxes[c.Owner])
-		}
-	})
-}
-
-func TestParseFairMessage(t *testing.T) {
-	for payload, want := range map[string]fairGrant{
-		"5:7:40:6:orders:a:1":        {5, 7, 40 * time.Millisecond, "orders"},
-		"9007199254740991:7:0:1:x:a": {1<<53 - 1, 7, 0, "x"},
-		"5:7:40:9:a:b:{c}:x:a:1":     {5, 7, 40 * time.Millisecond, "a:b:{c}:x"},
-		"5:7:40:3:é1:a":              {5, 7, 40 * time.Millisecond, "é1"},
-		"0:0:a:1":                    {},
-	} {
-		if owner, grant, ok := parseFairMessage(payload); !ok || owner[0] != 'a' || grant != want {
-			t.Errorf("%q: got %q, %v and %v", payload, owner, grant, ok)
-		}
-	}
-	for _, payload := range []string{
-		"", "0", "1", "5:7", "5:7:", ":7:a", "5::a", "0:7:a", "5:0:a", "5:7:a:1", "5:7:-4:a", "5:7:4:", "-5:7:4:a", "5:-7:4:a", "9007199254740992:7:4:1:x:a", "5.5:7:4:1:x:a", "5:7.0:4:1:x:a", "x:y:z",
-		"5:7:40:a:1", // of a version that did not name the lock
-		"5:7:4:1:x", "5:7:4:1:x:", "5:7:4:2:x:a", "5:7:4:9:x:a", "5:7:4:-1:x:a", "5:7:4:99999999999:x:a", "5:7:4::x:a",
-	} {
-		if owner, grant, ok := parseFairMessage(payload); ok {
-			t.Errorf("%q: got %q and %v, want nothing", payload, owner, grant)
 		}
 	}
 }

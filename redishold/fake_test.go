@@ -6,8 +6,24 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+// What the waiting, and those who share a layout, agree on.
+const (
+	takenMessage    = "2"
+	repeatedMessage = "00"
+	turnStep        = time.Millisecond
+	turnMost        = 20 * time.Millisecond
+	othersLast      = time.Second
+	pollFirst       = time.Millisecond
+	pollMost        = 128 * time.Millisecond
+	subscribeAgain  = time.Second
+	presence        = 4 * time.Second
 )
 
 // fakeConn is a Conn whose answers a test decides. Without any it grants,
@@ -103,12 +119,12 @@ func (c *fakeConn) introduced(call Call, r Result) Result {
 		}
 		return c.answer(Call{Script: NewScript(script, ""), Keys: []string{call.Args[asks] + client}})
 	}
-	client := uuidOf(strings.TrimSuffix(list[2].(string), writeField))
+	client, _, _ := layout.CutOwner(strings.TrimSuffix(list[2].(string), layout.WriteField))
 	permit := call.Script.Name() == "semaphore_acquire"
 	if permit {
 		client = ""
-		stem, _, _ := cutPermit(list[2].(string))
-		if found, _ := texts(look("client", stem).Value); len(found) == 2 {
+		stem, _, _ := layout.CutPermit(list[2].(string))
+		if found, _ := wire.Texts(look("client", stem).Value); len(found) == 2 {
 			client = found[0]
 		}
 	}
@@ -142,23 +158,24 @@ func (c *fakeConn) replyAll(call Call) Result {
 
 // unbundled returns a call of its own for each lock of a call for several.
 func unbundled(call Call) (ones []Call) {
-	name, _ := strings.CutSuffix(call.Script.Name(), "_all")
-	script, keys, args := NewScript(name, ""), call.Keys, call.Args
+	name, all := strings.CutSuffix(call.Script.Name(), "_all")
+	if !all {
+		return []Call{call}
+	}
+	perKey, own := 1, 1
 	switch name {
 	case "acquire":
-		for i, n := 0, len(keys)/3; i < n; i++ {
-			ones = append(ones, Call{Script: script, Keys: keys[3*i : 3*i+3], Args: append(append([]string{args[3+i]}, args[:3]...), args[3+n])})
-		}
-	case "renew":
-		for i := range keys {
-			ones = append(ones, Call{Script: script, Keys: keys[i : i+1], Args: append([]string{args[2+i]}, args[:2]...)})
-		}
+		perKey = 3
 	case "release":
-		for i := range keys {
-			ones = append(ones, Call{Script: script, Keys: keys[i : i+1], Args: append(args[2*i:2*i+2:2*i+2], args[2*len(keys):]...)})
-		}
-	default:
-		return []Call{call}
+		own = 2
+	}
+	n := len(call.Keys) / perKey
+	for i := range n {
+		ones = append(ones, Call{
+			Script: NewScript(name, ""),
+			Keys:   call.Keys[perKey*i : perKey*(i+1)],
+			Args:   append(call.Args[own*i:own*(i+1):own*(i+1)], call.Args[own*n:]...),
+		})
 	}
 	for i := range ones {
 		ones[i].Replicas = call.Replicas

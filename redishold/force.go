@@ -1,41 +1,81 @@
 package redishold
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// breakHold is ForceUnlock without a word to anybody but waiters. What kind of lock
-// the name is, its scripts find out.
-func (b *Backend) breakHold(ctx context.Context, name string, h admin.Holder, why string) error {
+// ForceUnlock ends exactly the hold h of name and wakes waiters. Its owner is told, and
+// if it does not listen it learns why when it next renews or unlocks; a Redisson
+// client, and the holder of a permit that is not known, only that it is gone. What kind
+// of lock the name is, the scripts find out.
+func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
+	p := b.layout.Place(name)
+	if p.Refusal != nil {
+		return p.Refusal
+	}
+	if id, ok := layout.ShownPermit(h.Owner); ok && b.forms.own == nil { // its holder may have come to be known
+		h.Owner = cmp.Or(b.clients.PermitOwner(ctx, id), h.Owner)
+	}
 	info, err := b.ask(ctx)
 	if err != nil {
 		return err
 	}
-	p, publish := b.layout.place(name), info.publishWith()
 	// The owner notices at the latest when its lease ends.
-	ttl := ms(max(h.Remaining, minMark))
-	ended, err := b.breakWith(ctx, p, b.oneKey().breakHold(p, h, why, ttl, publish))
-	if b.own == nil && isWrongType(err) {
-		f := semaphore{b.layout, &b.semaphores}
-		ended, err = b.breakWith(ctx, p, f.breakHold(p, h, why, ttl, publish))
-	} else if b.own == nil && err == nil && !ended { // break.lua leaves a read-write lock alone
-		ended, err = b.breakWith(ctx, p, b.readWrite().breakHold(p, h, why, publish))
+	ttl, publish := wire.MS(max(h.Remaining, minMark)), wire.PublishWith(info)
+	ended, err := b.end(ctx, b.forms.oneKey.Break(p, h, why, ttl, publish))
+	if b.forms.own == nil && wire.Means(err, wire.MeansWrongType) {
+		ended, err = b.end(ctx, b.forms.permit.Break(p, h, why, ttl, publish))
+	} else if b.forms.own == nil && err == nil && !ended { // break.lua leaves a read-write lock alone
+		ended, err = b.end(ctx, b.forms.readWrite.Break(p, h, why, ttl, publish))
 	}
-	if err != nil || ended {
-		return err
+	switch {
+	case err != nil:
+		return b.layout.Classify(p, err)
+	case !ended:
+		return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
 	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
+	b.clients.Force(ctx, p, strings.TrimSuffix(h.Owner, layout.WriteField))
+	return nil
 }
 
-// breakWith makes a call that ends a hold, and reports whether it did.
-func (b *Backend) breakWith(ctx context.Context, p place, call Call) (bool, error) {
-	value, err := b.call(ctx, call)
-	if err != nil {
-		return false, b.classify(p, err)
+// seqOf returns the Claim.Seq in a message to a client, which names an owner of its
+// own: "<client>:<seq>", with more behind a dot where a store wraps this one.
+func seqOf(client, owner string) (seq uint64, ok bool) {
+	rest, ok := strings.CutPrefix(owner, client+":")
+	number, _, _ := strings.Cut(rest, ".")
+	seq, err := strconv.ParseUint(number, 10, 64)
+	return seq, ok && err == nil && seq > 0
+}
+
+// Notify listens on the channel holdfast:client:<client>, on which ForceUnlock says
+// which hold it has ended. A client has no session that could be over: the hint is
+// never 0.
+func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
+	if b.options.Poll != 0 {
+		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)
 	}
-	ended, _, err := b.ended(call.Script, value)
-	return ended, err
+	attempt, cancel := context.WithTimeout(ctx, waiting.SubscribeLimit)
+	defer cancel()
+	sub, err := b.conn.Subscribe(attempt, Channel{Name: b.layout.Client(client)}, func(n Notice) {
+		if seq, ok := seqOf(client, n.Payload); ok && !n.Subscribed {
+			hint(seq)
+		}
+	})
+	if err != nil {
+		return wire.ClassifyLogin(err)
+	}
+	defer sub.Close()
+	<-ctx.Done()
+	return ctx.Err()
 }

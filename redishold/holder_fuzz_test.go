@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/clients"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // longestName is how long a name for people may become, in bytes.
@@ -33,7 +35,7 @@ func FuzzHolder(f *testing.F) {
 	}
 	slots := slotTable()
 	f.Fuzz(func(t *testing.T, owner, record, note string) {
-		own, err := json.Marshal(description{Note: note})
+		own, err := json.Marshal(clients.Description{Note: note})
 		if err != nil {
 			t.Fatalf("a client cannot register with note %q: %v", note, err)
 		}
@@ -46,7 +48,7 @@ func FuzzHolder(f *testing.F) {
 }
 
 // showHolder looks at a lock that owner holds, in every way that there is.
-func showHolder(t *testing.T, slots fuzzSlots, protocol Protocol, owner, record string) {
+func showHolder(t *testing.T, slots *fuzzSlots, protocol Protocol, owner, record string) {
 	t.Helper()
 	conn := &fakeConn{answer: func(c Call) Result {
 		switch name := c.Script.Name(); name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
@@ -81,7 +83,7 @@ func showHolder(t *testing.T, slots fuzzSlots, protocol Protocol, owner, record 
 	switch {
 	case err != nil:
 		t.Fatalf("Get: %v", err)
-	case protocol == Redisson && clientOf(owner) == "": // no client of this layout wrote that
+	case protocol == Redisson && layout.ClientOf(owner) == "": // no client of this layout wrote that
 		if records[0].Kind == admin.KindMutex {
 			t.Fatalf("Get: got %+v, want no lock of %q", records, owner)
 		}

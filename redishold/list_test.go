@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 func ints(n int) int64 { return int64(n) }
@@ -23,11 +24,12 @@ func looked(thread int) []any {
 }
 
 // looksAt returns the call with which b looks at the lock at p.
-func looksAt(b *Backend, p place) Call {
-	l := &lister{Backend: b, scripts: b.forPeople.load()}
-	c := l.lookCall()
-	l.addName(&c, p)
-	return c
+func looksAt(b *Backend, p layout.Place) Call {
+	conn, was := &fakeConn{}, b.conn
+	b.conn = conn
+	defer func() { b.conn = was }()
+	_, _ = b.Get(context.Background(), p.Name)
+	return conn.sent[0][0]
 }
 
 // holdersOf returns who holds name, as people are shown it.
@@ -229,10 +231,10 @@ func TestListWalksEveryMaster(t *testing.T) {
 	scan := answers["list_scan"]
 	answers["list_scan"] = func(c Call) Result {
 		r := scan(c)
-		if list, ok := r.Value.([]any); ok && len(asList(list[1])) > 0 {
-			list[1].([]any)[0] = fmt.Sprintf("lock%d:%s", slotOf(c.Keys[0]), c.Args[0])
+		if list, ok := r.Value.([]any); ok && len(list[1].([]any)) > 0 {
+			list[1].([]any)[0] = fmt.Sprintf("lock%d:%s", layout.SlotOf(c.Keys[0]), c.Args[0])
 		}
-		if slotOf(c.Keys[0]) == 0 && c.Args[0] == "2" {
+		if layout.SlotOf(c.Keys[0]) == 0 && c.Args[0] == "2" {
 			return Result{Err: &ReplyError{Text: "LOADING no"}}
 		}
 		return r
@@ -310,34 +312,6 @@ func TestListRefusesAnswersThatCannotBe(t *testing.T) {
 		}
 		if n != 1 {
 			t.Errorf("%v: got %d pairs, want the error alone", value, n)
-		}
-	}
-}
-
-func TestLiteral(t *testing.T) {
-	if got, want := literal(`a*b?[c]\^{}`), `a\*b\?\[c\]\\\^{}`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// What a key holds is shown as text, whatever it holds.
-func TestKeysAreShownAsText(t *testing.T) {
-	for _, c := range []struct {
-		value any
-		want  admin.Key
-		ok    bool
-	}{
-		{[]any{"string", ints(-1), ints(3), "a\nb"}, admin.Key{Type: "string", Remaining: -time.Millisecond, Value: `a\nb`}, true},
-		{[]any{"string", ints(5), ints(900), "\xff\u202e"}, admin.Key{Type: "string", Remaining: 5 * time.Millisecond, Value: `\xff\u202e… (900 bytes)`}, true},
-		{[]any{"hash", ints(5), ints(2), []any{"f", "v", "ü", `"`}}, admin.Key{Type: "hash", Remaining: 5 * time.Millisecond, Value: "f → v\nü → \""}, true},
-		{[]any{"list", ints(5), ints(9), []any{"a", "b"}}, admin.Key{Type: "list", Remaining: 5 * time.Millisecond, Value: "a\nb\n… (9 in all)"}, true},
-		{[]any{"list", ints(5), ints(9), nil}, admin.Key{}, false},
-		{[]any{"list", ints(5), ints(9), []any{int64(1)}}, admin.Key{}, false},
-		{[]any{"list"}, admin.Key{}, false},
-	} {
-		got, ok := parseKey(c.value)
-		if ok != c.ok || ok && got != c.want {
-			t.Errorf("%v: got %+v, %v, want %+v, %v", c.value, got, ok, c.want, c.ok)
 		}
 	}
 }

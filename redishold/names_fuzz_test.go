@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // keyslot is a second implementation of the cluster's rule, written after the
@@ -64,18 +66,16 @@ func fuzzClaim(kind uint8, name string) driver.Claim {
 
 // fuzzSlots is the table of slot numbers, which takes too long to build for each
 // input of a fuzzer.
-type fuzzSlots struct{ *slotNumbers }
+type fuzzSlots [layout.SlotCount]uint32
 
-func slotTable() fuzzSlots {
-	s := fuzzSlots{&slotNumbers{}}
-	s.of(0)
-	return s
+func slotTable() *fuzzSlots {
+	return (*fuzzSlots)(layout.SlotNumbers())
 }
 
 // newBackend is New with that table.
-func (s fuzzSlots) newBackend(conn Conn, o *Options) *Backend {
+func (s *fuzzSlots) newBackend(conn Conn, o *Options) *Backend {
 	b := New(conn, o)
-	b.layout.slots.once.Do(func() { b.layout.slots.numbers = s.numbers })
+	b.layout.Slots = func() *[layout.SlotCount]uint32 { return (*[layout.SlotCount]uint32)(s) }
 	return b
 }
 
@@ -97,24 +97,24 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 		}
 	}
 	for _, b := range backends {
-		p := b.layout.place(name)
+		p := b.layout.Place(name)
 		for kind := range uint8(5) {
-			if b.own != nil && kind > 0 {
+			if b.forms.own != nil && kind > 0 {
 				break
 			}
 			form++
 			c := fuzzClaim(kind, name)
-			f := b.form(c)
-			add("acquire", f.acquire(room{}, p, c, "", nil))
-			add("renew", f.renew(room{}, p, c))
-			add("release", f.release(room{}, p, c, nil))
-			add("abandon", f.abandon(p, c, nil, minMark))
-			add("explain", b.oneKey().explain(p, c))
+			f := b.forms.of(c)
+			add("acquire", f.Acquire(kinds.Room{}, p, c, "", nil))
+			add("renew", f.Renew(kinds.Room{}, p, c))
+			add("release", f.Release(kinds.Room{}, p, c, nil))
+			add("abandon", f.Abandon(p, c, nil, minMark))
+			add("explain", b.forms.oneKey.Explain(p, c))
 			add("look", looksAt(b, p))
-			channels[spot{form, "channel", 0}] = f.channel(p, c)
+			channels[spot{form, "channel", 0}] = f.Channel(p, c)
 		}
 		form++
-		keys[spot{form, "call", 0}] = b.layout.call(p, "C")
+		keys[spot{form, "call", 0}] = b.layout.Call(p, "C")
 	}
 	return keys, channels
 }
@@ -139,27 +139,27 @@ func FuzzKeys(f *testing.F) {
 		}
 		keys, channels := spots(backends, name)
 		apart(t, backends[0].layout, keys, backends, name, other)
-		oneSlot(t, backends[0].layout.place(name), keys, channels)
+		oneSlot(t, backends[0].layout.Place(name), keys, channels)
 	})
 }
 
 // apart fails if name and other share a key that is one name's alone.
-func apart(t *testing.T, l *layout, keys map[spot]string, backends []*Backend, name, other string) {
+func apart(t *testing.T, l *layout.Layout, keys map[spot]string, backends []*Backend, name, other string) {
 	t.Helper()
 	if name == other {
 		return
 	}
-	p, q := l.place(name), l.place(other)
-	if p.lock == q.lock {
-		t.Fatalf("%q and %q are the same lock %q", name, other, p.lock)
+	p, q := l.Place(name), l.Place(other)
+	if p.Lock == q.Lock {
+		t.Fatalf("%q and %q are the same lock %q", name, other, p.Lock)
 	}
-	if r, s := l.record(p), l.record(q); r == s {
+	if r, s := l.Record(p), l.Record(q); r == s {
 		t.Fatalf("%q and %q have the same record %q", name, other, r)
 	}
-	if name != "" && other != "" && tagged(p.lock) == tagged(q.lock) && p.refusal == nil && q.refusal == nil {
+	if name != "" && other != "" && layout.Tagged(p.Lock) == layout.Tagged(q.Lock) && p.Refusal == nil && q.Refusal == nil {
 		t.Fatalf("%q and %q have the same derived keys, and neither is refused", name, other)
 	}
-	if name == "" || other == "" || p.refusal != nil || q.refusal != nil {
+	if name == "" || other == "" || p.Refusal != nil || q.Refusal != nil {
 		return
 	}
 	others, _ := spots(backends, other)
@@ -171,18 +171,18 @@ func apart(t *testing.T, l *layout, keys map[spot]string, backends []*Backend, n
 }
 
 // oneSlot fails if a cluster that is given p has to look into two slots.
-func oneSlot(t *testing.T, p place, keys, channels map[spot]string) {
+func oneSlot(t *testing.T, p layout.Place, keys, channels map[spot]string) {
 	t.Helper()
-	if p.lock == "" || placeable(p) != nil {
+	if p.Lock == "" || layout.Placeable(p) != nil {
 		return
 	}
-	slot := keyslot(p.lock)
+	slot := keyslot(p.Lock)
 	for _, all := range []map[spot]string{keys, channels} {
 		for at, key := range all {
 			if got := keyslot(key); got != slot {
-				t.Errorf("%q lies in slot %d, %q in slot %d: %+v", p.lock, slot, key, got, at)
+				t.Errorf("%q lies in slot %d, %q in slot %d: %+v", p.Lock, slot, key, got, at)
 			}
-			if got := slotOf(key); got != keyslot(key) {
+			if got := layout.SlotOf(key); got != keyslot(key) {
 				t.Errorf("slotOf(%q): got %d, the server says %d", key, got, keyslot(key))
 			}
 		}

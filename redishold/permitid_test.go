@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 const testStem = "71b96ce827464f0e9d4a" // of testUUID
@@ -48,8 +48,8 @@ func TestPermitIDs(t *testing.T) {
 		{"a:1", ""},
 		{"", ""},
 	} {
-		id := permitID(c.owner)
-		if len(id) != 16 || id != permitID(c.owner) {
+		id := layout.PermitID(c.owner)
+		if len(id) != 16 || id != layout.PermitID(c.owner) {
 			t.Errorf("%q: got %x, want 16 bytes, always the same", c.owner, id)
 		}
 		if other, taken := seen[id]; taken {
@@ -63,23 +63,19 @@ func TestPermitIDs(t *testing.T) {
 		if got := hex.EncodeToString([]byte(id)); got != want {
 			t.Errorf("%q: got %s, want %s", c.owner, got, want)
 		}
-		stem, number, ok := cutPermit(id)
-		uuid, owned, _ := cutOwner(c.owner)
-		seq, _ := strconv.ParseUint(strings.TrimSuffix(owned, ".a"), 10, 64)
-		if of := permitOf(driver.Claim{Client: uuid, Seq: seq, Owner: c.owner}); of != id {
-			t.Errorf("%q: got %x for the claim, want %x", c.owner, of, id)
-		}
+		stem, number, ok := layout.CutPermit(id)
+		uuid, owned, _ := layout.CutOwner(c.owner)
 		switch {
-		case c.want != "" && (!ok || number != owned || stem != stemOf(uuid)):
+		case c.want != "" && (!ok || number != owned || stem != layout.StemOf(uuid)):
 			t.Errorf("%q: read back as %q, %q, %v", c.owner, stem, number, ok)
-		case c.want == "" && fits(stem, uuid):
+		case c.want == "" && layout.Fits(stem, uuid):
 			t.Errorf("%q: hashed, and read back as the client's", c.owner)
 		}
 	}
 	for _, id := range []string{
 		"", "short", "0123456789abcdef", "012345\x5a7\x8b9abcdef", "012345\x4a7\xcb9abcdef", "012345\x4a7\x8b9abcdefg",
 	} {
-		if stem, number, ok := cutPermit(id); ok {
+		if stem, number, ok := layout.CutPermit(id); ok {
 			t.Errorf("%q: got %q and %q, want nobody", id, stem, number)
 		}
 	}
@@ -92,7 +88,7 @@ func TestStems(t *testing.T) {
 		"00000000-0000-4000-8000-000000000001": false, testUUID + " ": false,
 		"71b96ce8-2746-4f0e-9d4a-ffffffffffff": true, // the stem is all that is known
 	} {
-		if got := fits(testStem, text); got != want {
+		if got := layout.Fits(testStem, text); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
@@ -118,9 +114,9 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 				var records []admin.Record
 				for i := range 2 * clients {
 					owner := fmt.Sprintf("%08x-0000-4000-8000-000000000001:%d", i%clients, i+1)
-					records = append(records, admin.Record{Holds: []admin.Hold{anonymous(permitID(owner), 1)}})
+					records = append(records, admin.Record{Holds: []admin.Hold{{Holder: admin.Holder{Owner: hex.EncodeToString([]byte(layout.PermitID(owner)))}, Mode: driver.Permit}}})
 				}
-				b.identify(t.Context(), cluster, records)
+				b.clients.Identify(t.Context(), cluster, records)
 				for i, r := range records {
 					if got, want := r.Holds[0].Owner, fmt.Sprintf("%08x-0000-4000-8000-000000000001:%d", i%clients, i+1); got != want {
 						t.Fatalf("got %s, want %s", got, want)
@@ -248,7 +244,7 @@ func registered(answers map[string]func(Call) Result) func(Call) Result {
 // round trip.
 func TestBusyPermitNamesAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		id := permitID(testUUID + ":5")
+		id := layout.PermitID(testUUID + ":5")
 		conn := &fakeConn{answer: registered(map[string]func(Call) Result{
 			"semaphore_acquire": func(Call) Result { return Result{Value: []any{int64(0), int64(20000), id, "1"}} },
 		})}
@@ -261,7 +257,7 @@ func TestBusyPermitNamesAHolder(t *testing.T) {
 		if got := conn.count("client"); got != 0 {
 			t.Errorf("asked %d times for the client and what it says, want never: the try itself says it", got)
 		}
-		for _, other := range []string{"0123456789abcdef", "", permitID("a:1"), permitID("00000000-0000-4000-8000-000000000001:7")} {
+		for _, other := range []string{"0123456789abcdef", "", layout.PermitID("a:1"), layout.PermitID("00000000-0000-4000-8000-000000000001:7")} {
 			id = other
 			for range 3 {
 				if out := mustTry(t, b, permitClaim(9)); out.Holder != "" {
@@ -286,7 +282,7 @@ func permitsOut(ids ...string) []any {
 
 // Who looks at a semaphore sees the clients that are registered for its permits.
 func TestPermitsHaveNames(t *testing.T) {
-	mine, java, stranger := permitID(testUUID+":5"), "0123456789abcdef", permitID("00000000-0000-4000-8000-000000000001:7")
+	mine, java, stranger := layout.PermitID(testUUID+":5"), "0123456789abcdef", layout.PermitID("00000000-0000-4000-8000-000000000001:7")
 	conn := &fakeConn{answer: registered(map[string]func(Call) Result{
 		"list_look": func(Call) Result {
 			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(3), ints(0), permitsOut(mine, java, stranger), ints(0), ints(0)}}}
@@ -314,7 +310,7 @@ func TestPermitsHaveNames(t *testing.T) {
 func TestPermitsWithoutAnAnswer(t *testing.T) {
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
 		"list_look": func(Call) Result {
-			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(1), ints(0), permitsOut(permitID(testUUID + ":5")), ints(0), ints(0)}}}
+			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(1), ints(0), permitsOut(layout.PermitID(testUUID + ":5")), ints(0), ints(0)}}}
 		},
 		"client": func(Call) Result { return Result{Err: errors.New("reset")} },
 	})}
@@ -327,12 +323,12 @@ func TestPermitsWithoutAnAnswer(t *testing.T) {
 // Break ends the permit that was shown. A holder that is known is left the reason
 // and told; so it is if it was shown by its id, before it was known.
 func TestBreakPermit(t *testing.T) {
-	mine, java := permitID(testUUID+":5"), "0123456789abcdef"
+	mine, java := layout.PermitID(testUUID+":5"), "0123456789abcdef"
 	for _, c := range []struct{ shown, id, mark, told string }{
 		{testUUID + ":5", mine, "holdfast:gone:{pool}:" + testUUID + ":5", testUUID + ":5"},
 		{hex.EncodeToString([]byte(mine)), mine, "holdfast:gone:{pool}:" + testUUID + ":5", testUUID + ":5"},
 		{hex.EncodeToString([]byte(java)), java, "", ""},
-		{"a:1", permitID("a:1"), "holdfast:gone:{pool}:a:1", ""},
+		{"a:1", layout.PermitID("a:1"), "holdfast:gone:{pool}:a:1", ""},
 	} {
 		conn := &fakeConn{answer: registered(map[string]func(Call) Result{
 			"break": func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },

@@ -3,7 +3,9 @@ package redishold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // permitsConn is a fakeConn whose semaphore answers as a test decides, and which
@@ -178,13 +182,13 @@ func TestPlainSemaphoreStopsBeforeItsMarkEnds(t *testing.T) {
 			began = time.Now()
 			err := call()
 			wantErrors(t, what, err)
-			if took := time.Since(began); took < unknownLimit || took > unknownLimit+retry.DelayMost || !errors.Is(err, errUnknown) {
-				t.Errorf("%s: got %v after %v, want an unknown outcome after %v", what, err, took, unknownLimit)
+			if took := time.Since(began); took < (time.Minute/2) || took > (time.Minute/2)+retry.DelayMost || !strings.Contains(fmt.Sprint(err), "not known whether it was done") {
+				t.Errorf("%s: got %v after %v, want an unknown outcome after %v", what, err, took, (time.Minute / 2))
 			}
 			if err := s.Settle(t.Context()); err != nil {
 				t.Errorf("%s: Settle: got %v", what, err)
 			}
-			if took := last.Sub(began); took > permitsMark {
+			if took := last.Sub(began); took > time.Minute {
 				t.Errorf("%s: the last attempt came after %v, when the mark was gone", what, took)
 			}
 		}
@@ -325,15 +329,15 @@ func TestKeysOfCounters(t *testing.T) {
 		{"app:", "jobs", "{app:jobs}:timeout", "app:holdfast:call:{app:jobs}:x", "redisson_sc:{app:jobs}", "redisson_countdownlatch__channel__{app:jobs}"},
 		{"{app}:", "jobs", "{app}:jobs:timeout", "{app}:jobs:holdfast:call:x", "redisson_sc:{app}:jobs", "redisson_countdownlatch__channel__{{app}:jobs}"},
 	} {
-		l := &layout{prefix: c.prefix}
-		p := l.place(c.name)
-		f := semaphore{layout: l}
-		got := []string{f.permits(p), l.call(p, "x"), f.channel(p, driver.Claim{}), latchChannel(p)}
+		l := layout.New(c.prefix, "", false)
+		p := l.Place(c.name)
+		f := kinds.Semaphore(l, nil)
+		got := []string{l.Permits(p), l.Call(p, "x"), f.Channel(p, driver.Claim{}), layout.LatchChannel(p)}
 		if want := []string{c.permits, c.call, c.channel, c.latch}; !slices.Equal(got, want) {
 			t.Errorf("%q %q: got %q, want %q", c.prefix, c.name, got, want)
 		}
 		for _, key := range got[:3] {
-			if slotOf(key) != slotOf(p.lock) {
+			if layout.SlotOf(key) != layout.SlotOf(p.Lock) {
 				t.Errorf("%q %q: %q lies in another slot", c.prefix, c.name, key)
 			}
 		}

@@ -10,64 +10,64 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/scripts"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// prober is what has a probe: a form, or anything else with scripts of its own.
-//
-// Its probe script tries every command of its scripts on scratch keys, leaves
-// nothing behind, and takes and answers the same as probe.lua: KEYS are those of
-// scratchKeys, ARGV the scratch channel and the commands to publish with. What
-// probe.lua tries has passed before, so another probe may leave that out.
-type prober interface {
-	probe() *Script
-	channel(p place, c driver.Claim) string
-}
-
-// probe is the probe that all kinds share.
-func (f rlock) probe() *Script { return f.scripts.probe }
-
-// scratchKeys are those of a claim of f's kind on scratch. The counter is shared by all
+// scratchKeys are those of a claim of kind k on scratch. The counter is shared by all
 // locks of its slot, so another key in that slot stands for it.
-func scratchKeys(f prober, scratch place) []string {
-	lock, ok := f.(form)
+func scratchKeys(k kinds.Kind, scratch layout.Place) []string {
+	lock, ok := k.(kinds.Form)
 	if !ok {
-		return []string{scratch.lock, f.(counter).call(scratch, "probe")}
+		return []string{scratch.Lock, k.(kinds.Counter).Call(scratch, "probe")}
 	}
-	scratch.counter += ":holdfast-probe:" + rand.Text()
-	return lock.acquire(room{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
+	scratch.Counter += ":holdfast-probe:" + rand.Text()
+	return lock.Acquire(kinds.Room{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
 }
 
 // ready returns where the lock called name lives and what the server is, or why
-// it cannot keep that lock. Before the first lock of f's kind it proves that the
+// it cannot keep that lock. Before the first lock of kind k it proves that the
 // user may run every command of every script. Its errors come before anything
 // was sent for the claim.
-func (b *Backend) ready(ctx context.Context, name string, f prober) (place, ServerInfo, error) {
+func (b *Backend) ready(ctx context.Context, name string, k kinds.Kind) (layout.Place, ServerInfo, error) {
 	if name == "" {
-		return place{}, ServerInfo{}, refused("a lock needs a name: it is empty")
+		return layout.Place{}, ServerInfo{}, wire.Refused("a lock needs a name: it is empty")
 	}
-	if err := cmp.Or(b.invalid, b.unsupported(f)); err != nil {
-		return place{}, ServerInfo{}, err
+	if err := cmp.Or(b.invalid, b.unsupported(k)); err != nil {
+		return layout.Place{}, ServerInfo{}, err
 	}
-	p := b.layout.place(name)
-	if p.refusal != nil {
-		return place{}, ServerInfo{}, p.refusal
+	p := b.layout.Place(name)
+	if p.Refusal != nil {
+		return layout.Place{}, ServerInfo{}, p.Refusal
 	}
-	info, err := b.probed(ctx, p, f)
+	info, err := b.probed(ctx, p, k)
 	if err != nil {
-		return place{}, ServerInfo{}, notTried(err)
+		return layout.Place{}, ServerInfo{}, wire.NotTried(err)
 	}
-	if info.Cluster {
-		if err := placeable(p); err != nil {
-			return place{}, ServerInfo{}, refused("redis cannot place %q: %w", p.lock, err)
-		}
+	if err := unplaceable(info, p, k); err != nil {
+		return layout.Place{}, ServerInfo{}, wire.Refused("redis cannot place %q: %w", p.Lock, err)
 	}
 	return p, info, nil
 }
 
-// probed returns what the server is once f's probe has passed. Only a pass is
-// remembered: after a failure somebody may grant what was missing.
-func (b *Backend) probed(ctx context.Context, p place, f prober) (ServerInfo, error) {
-	if b.server.passed(f.probe()) {
+// unplaceable says why the server cannot keep the lock p, which is one of kind k, or nil.
+func unplaceable(info ServerInfo, p layout.Place, k kinds.Kind) error {
+	if !info.Cluster {
+		return nil
+	}
+	// A latch's channel has braces of its own: Redisson cannot keep such a latch either.
+	if c, ok := k.(kinds.Counter); ok && layout.SlotOf(c.At(p)) != layout.SlotOf(p.Lock) {
+		return errors.New("in a cluster the name of a latch must not have braces")
+	}
+	return layout.Placeable(p)
+}
+
+// probed returns what the server is once the probe of kind k has passed. Only a pass
+// is remembered: after a failure somebody may grant what was missing.
+func (b *Backend) probed(ctx context.Context, p layout.Place, k kinds.Kind) (ServerInfo, error) {
+	if b.server.passed(k.Family()) {
 		return b.ask(ctx)
 	}
 	if err := b.server.enter(ctx); err != nil {
@@ -76,147 +76,119 @@ func (b *Backend) probed(ctx context.Context, p place, f prober) (ServerInfo, er
 	defer b.server.leave()
 
 	info, err := b.askAlone(ctx)
-	if err != nil || b.server.passed(f.probe()) {
+	if err != nil || b.server.passed(k.Family()) {
 		return info, err
 	}
-	if info.tooOld() {
+	if wire.TooOld(info) {
 		b.server.known.Store(nil) // ask again: it may be upgraded under a running program
-		return ServerInfo{}, refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
+		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
-	if info.Cluster && placeable(p) != nil {
+	if unplaceable(info, p, k) != nil {
 		return info, nil // the caller refuses the name; another one will be probed
 	}
 	if err := b.proveReplicas(ctx, p); err != nil {
 		return ServerInfo{}, err
 	}
-	if err := b.prove(ctx, p, info, f); err != nil {
+	if err := b.probe(ctx, p, info, k); err != nil {
 		return ServerInfo{}, err
 	}
+	b.server.pass(k.Family())
 	return info, nil
 }
 
-// prove runs all probes of f that have not passed yet: who has to grant what is
-// missing wants to hear of it at once.
-func (b *Backend) prove(ctx context.Context, p place, info ServerInfo, f prober) error {
-	var missing []probeRefusal
-	var run *Script
-	all := []prober{f}
-	if b.own == nil {
-		all = []prober{b.rlock(), f}
+// probe has the server try every command of every script that a claim of kind k can
+// come to need, beside the lock p, on scratch keys in its name space. The commands are
+// read out of the scripts, so that none can be forgotten; docs/adr/0019 says why the
+// scripts are not run instead. Who has to grant what is missing hears of all of it.
+func (b *Backend) probe(ctx context.Context, p layout.Place, info ServerInfo, k kinds.Kind) error {
+	families := []string{k.Family()}
+	if b.forms.own == nil {
+		families = append(families, "") // those are for all kinds
 	}
-	for _, f := range all {
-		if b.server.passed(f.probe()) || f.probe() == run {
-			continue
-		}
-		run = f.probe()
-		refusals, err := b.probe(ctx, p, info, f)
-		switch {
-		case err != nil && missing != nil:
-			return b.judge(p, missing) // this one may fail for the same reason
-		case err != nil:
-			return err
-		case b.judge(p, refusals) == nil:
-			b.server.pass(f.probe())
-		default:
-			missing = append(missing, refusals...)
-		}
-	}
-	return b.judge(p, missing)
-}
-
-// probe runs f's probe beside the lock p, on scratch keys in its name space, and
-// returns what was refused.
-func (b *Backend) probe(ctx context.Context, p place, info ServerInfo, f prober) ([]probeRefusal, error) {
-	scratch := b.layout.place(p.name + ":holdfast-probe:" + rand.Text())
-	keys := scratchKeys(f, scratch)
-	channel := f.channel(scratch, driver.Claim{Owner: "probe"})
-	call := Call{Script: f.probe(), Keys: keys, Args: append([]string{channel}, info.publishWith()...)}
+	scratch := b.layout.Place(p.Name + ":holdfast-probe:" + rand.Text())
+	keys := scratchKeys(k, scratch)
+	channel := k.Channel(scratch, driver.Claim{Owner: "probe"})
+	args := append([]string{channel}, wire.PublishWith(info)...)
+	call := Call{Script: b.library.Get("probe"), Keys: keys, Args: append(args, scripts.Commands(families...)...)}
 	value, err := b.call(ctx, call)
 	var refusals []probeRefusal
 	for _, command := range []string{"EVALSHA", "EVAL"} {
-		var reply *ReplyError
-		if !errors.As(err, &reply) || !lacks(reply.Text, command) {
+		words := wire.ReplyText(err)
+		if !lacks(words, command) {
 			break
 		}
-		refusals = append(refusals, probeRefusal{command, channel, reply.Text})
+		refusals = append(refusals, probeRefusal{command, words})
 		if call.Source {
-			return refusals, nil
+			break
 		}
 		call.Source = true // what is in the script can still be tried
 		value, err = b.call(ctx, call)
 	}
-	if err != nil && refusals != nil {
-		return refusals, nil
+	switch {
+	case err == nil:
+		inside, err := parseProbe(value)
+		if err != nil {
+			return err
+		}
+		refusals = append(refusals, inside...)
+	case refusals == nil:
+		return b.nameKeys(ctx, p, keys, err)
 	}
-	if err != nil {
-		return nil, b.nameKeys(ctx, p, keys, err)
-	}
-	inside, err := parseProbe(value)
-	for i := range inside {
-		inside[i].channel = channel
-	}
-	return append(refusals, inside...), err
+	return b.judge(p, channel, refusals)
 }
 
 // lacks reports that a server's error says that the user may not run command, which
 // was not inside a script.
 func lacks(text, command string) bool {
-	return meaningOf(text) == meansNoRight && strings.Contains(text, "'"+strings.ToLower(command)+"'")
+	return wire.MeaningOf(text) == wire.MeansNoRight && strings.Contains(text, "'"+strings.ToLower(command)+"'")
 }
 
 // nameKeys finds out which of the probe's keys the user has no access to, if it
 // is that what the server refused: it does not say.
-func (b *Backend) nameKeys(ctx context.Context, p place, keys []string, err error) error {
-	var reply *ReplyError
-	if !errors.As(err, &reply) || meaningOf(reply.Text) != meansNoRight || !strings.Contains(reply.Text, "key") {
-		return b.classify(p, err)
+func (b *Backend) nameKeys(ctx context.Context, p layout.Place, keys []string, err error) error {
+	words := wire.ReplyText(err)
+	if !wire.Means(err, wire.MeansNoRight) || !strings.Contains(words, "key") {
+		return b.layout.Classify(p, err)
 	}
 	var missing []string
 	for i, key := range keys {
-		_, err := b.call(ctx, Call{Script: b.scripts.client, Keys: keys[i : i+1]})
-		if errors.As(err, &reply) && meaningOf(reply.Text) == meansNoRight {
-			missing = appendNew(missing, "~"+b.layout.pattern(p, key))
+		_, err := b.call(ctx, Call{Script: b.library.Get("client"), Keys: keys[i : i+1]})
+		if wire.Means(err, wire.MeansNoRight) {
+			missing = appendNew(missing, "~"+b.layout.Pattern(p, key))
 		}
 	}
 	if missing == nil {
-		return b.classify(p, err)
+		return b.layout.Classify(p, err)
 	}
-	return ungranted(fmt.Sprintf("redis refuses %q", p.name), reply, missing...)
+	return wire.Ungranted(fmt.Sprintf("redis refuses %q", p.Name), words, missing...)
 }
 
 // judge turns what the probe was refused into an error.
-func (b *Backend) judge(p place, refusals []probeRefusal) error {
+func (b *Backend) judge(p layout.Place, channel string, refusals []probeRefusal) error {
 	var commands, rules []string
-	var cause *ReplyError
+	var cause string // the words of the first
 	for _, r := range refusals {
-		reply := &ReplyError{Text: r.words}
-		switch meaning := meaningOf(r.words); {
-		case isPublish(r.command) && isUnknownCommand(r.words):
+		switch meaning := wire.MeaningOf(r.words); {
+		case strings.HasSuffix(r.command, "PUBLISH") && isUnknownCommand(r.words):
 			b.warnMute(r.words)
 			continue
-		case meaning != meansNoRight && meaning != meansNoRightInside && meaning != meansUnknown:
-			return notTried(b.classify(p, reply)) // no matter of rights: a replica, a full disk
+		case meaning != wire.MeansNoRight && meaning != wire.MeansNoRightInside && meaning != wire.MeansUnknown:
+			return wire.NotTried(b.layout.Classify(p, &ReplyError{Text: r.words})) // no matter of rights: a replica, a full disk
 		}
-		if cause == nil {
-			cause = reply
-		}
+		cause = cmp.Or(cause, r.words)
 		commands = appendNew(commands, strings.ToLower(r.command))
-		rules = appendNew(rules, b.grants(p, r.channel, r.command, r.words))
+		rules = appendNew(rules, b.layout.Grants(p, channel, r.command, r.words))
 	}
-	if cause == nil {
+	if commands == nil {
 		return nil
 	}
-	return ungranted(fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.name), cause, rules...)
+	return wire.Ungranted(fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.Name), cause, rules...)
 }
 
-func isPublish(command string) bool { return command == "PUBLISH" || command == "SPUBLISH" }
-
-// isUnknownCommand reports that the server does not have the command at all.
 func isUnknownCommand(words string) bool {
 	return strings.Contains(words, "Unknown Redis command") || strings.Contains(words, "unknown command")
 }
 
-// appendNew appends s unless the list has it.
 func appendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list

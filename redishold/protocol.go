@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // Protocol is how a Backend keeps its locks in Redis: the layout that it shares
@@ -62,26 +64,19 @@ const (
 
 // String returns the protocol's name in lower case.
 func (p Protocol) String() string {
-	switch p {
-	case Redisson:
-		return "redisson"
-	case Plain:
-		return "plain"
-	case Timestamp:
-		return "timestamp"
-	default:
-		return fmt.Sprintf("protocol %d", uint8(p))
+	names := [...]string{Redisson: "redisson", Plain: "plain", Timestamp: "timestamp"}
+	if int(p) < len(names) {
+		return names[p]
 	}
+	return fmt.Sprintf("protocol %d", uint8(p))
 }
 
-// newForm returns the only form that a protocol other than Redisson's has, nil
-// for Redisson's own.
-func (p Protocol) newForm(l *layout) *rlock {
-	if p == Redisson || p > Timestamp {
-		return nil
+// own is p's name if it is not Redisson's, else "".
+func (p Protocol) own() string {
+	if p == Redisson {
+		return ""
 	}
-	scripts := loadLockScripts(p.String()+"_", "plain_probe")
-	return &rlock{l, &scripts}
+	return p.String()
 }
 
 // limits takes from info what the protocol and the way of waiting do not have.
@@ -100,24 +95,23 @@ func (o *Options) limits(info driver.Info) driver.Info {
 func (o *Options) check() error {
 	switch {
 	case o.Protocol > Timestamp:
-		return refused("redishold options: unknown %s", o.Protocol)
+		return wire.Refused("redishold options: unknown %s", o.Protocol)
 	case o.SharedTokens && o.Protocol != Redisson:
-		return refused("redishold options: SharedTokens are Redisson's, protocol %s has none", o.Protocol)
+		return wire.Refused("redishold options: SharedTokens are Redisson's, protocol %s has none", o.Protocol)
 	case o.Replicas < AllReplicas:
-		return refused("redishold options: %d replicas cannot be asked for", o.Replicas)
+		return wire.Refused("redishold options: %d replicas cannot be asked for", o.Replicas)
 	case o.Poll < 0:
-		return refused("redishold options: Poll of %s is negative", o.Poll)
+		return wire.Refused("redishold options: Poll of %s is negative", o.Poll)
 	case o.LogLength < 0:
-		return refused("redishold options: LogLength of %d is negative", o.LogLength)
-	default:
-		return nil
+		return wire.Refused("redishold options: LogLength of %d is negative", o.LogLength)
 	}
+	return nil
 }
 
-// unsupported says that the protocol has no locks of f's kind.
-func (b *Backend) unsupported(f prober) error {
-	if b.own == nil || f.probe() == b.own.probe() {
+// unsupported says that the protocol has no locks of kind k.
+func (b *Backend) unsupported(k kinds.Kind) error {
+	if b.forms.own == nil || k.Family() == b.forms.own.Family() {
 		return nil
 	}
-	return refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
+	return wire.Refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
 }

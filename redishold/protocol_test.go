@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 func TestOptionsThatCannotBe(t *testing.T) {
@@ -80,7 +81,7 @@ func TestProtocolKeys(t *testing.T) {
 			t.Fatalf("%s: Renew: %v", p, err)
 		}
 		for _, script := range conn.scripts() {
-			if !strings.HasPrefix(script, p.String()+"_") && script != "register" && script != "plain_probe" {
+			if !strings.HasPrefix(script, p.String()+"_") && script != "register" && script != "probe" {
 				t.Errorf("%s: sent script %s", p, script)
 			}
 		}
@@ -88,19 +89,19 @@ func TestProtocolKeys(t *testing.T) {
 }
 
 func TestPrefixWithATagKeepsTheRecordInItsSlot(t *testing.T) {
-	l := newLayout(&Options{Protocol: Timestamp, Prefix: "{app}:"})
+	l := layout.New("{app}:", Timestamp.own(), false)
 	for _, prefix := range []string{"{app}:", "app:", ""} {
-		l.prefix = prefix
+		l.Prefix = prefix
 		seen := map[string]bool{}
 		for _, name := range []string{"orders", "{orders}", "{t}:orders"} {
-			p := l.place(name)
-			if record := l.record(p); seen[record] {
+			p := l.Place(name)
+			if record := l.Record(p); seen[record] {
 				t.Errorf("record %q belongs to two names", record)
 			} else {
 				seen[record] = true
 			}
-			if record := l.record(p); slotOf(record) != slotOf(p.lock) {
-				t.Errorf("record %q of %q is in another slot", record, p.lock)
+			if record := l.Record(p); layout.SlotOf(record) != layout.SlotOf(p.Lock) {
+				t.Errorf("record %q of %q is in another slot", record, p.Lock)
 			}
 		}
 	}
@@ -115,11 +116,11 @@ func TestSharedTokensUseRedissonsCounter(t *testing.T) {
 		t.Errorf("counter: got %q, want %q", call.Keys[2], want)
 	}
 	for _, name := range []string{"orders", "{t}:orders"} {
-		if p := b.layout.place(name); slotOf(p.counter) != slotOf(p.lock) {
-			t.Errorf("counter %q of %q is in another slot", p.counter, p.lock)
+		if p := b.layout.Place(name); layout.SlotOf(p.Counter) != layout.SlotOf(p.Lock) {
+			t.Errorf("counter %q of %q is in another slot", p.Counter, p.Lock)
 		}
 	}
-	if got := b.layout.pattern(b.layout.place("orders"), "redisson_lock_token:{app:orders}"); got != "redisson_lock_token:*" {
+	if got := b.layout.Pattern(b.layout.Place("orders"), "redisson_lock_token:{app:orders}"); got != "redisson_lock_token:*" {
 		t.Errorf("ACL pattern: got %q, want redisson_lock_token:*", got)
 	}
 }
@@ -127,7 +128,7 @@ func TestSharedTokensUseRedissonsCounter(t *testing.T) {
 func TestHoldersOfOtherLibraries(t *testing.T) {
 	b := New(&fakeConn{}, &Options{Protocol: Plain})
 	for _, value := range []string{"MTIzNDU2Nzg5MDEyMzQ1Ng==", "host:4121", testUUID, testUUID + ":7"} {
-		if got := b.person(t.Context(), value); got != value {
+		if got := b.clients.Person(t.Context(), value); got != value {
 			t.Errorf("got %q, want the value %q", got, value)
 		}
 	}

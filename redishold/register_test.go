@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/clients"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // registrations returns the registrations sent so far.
@@ -57,7 +59,7 @@ func TestRegistrationRidesAlong(t *testing.T) {
 	if got, want := last[1].Keys[0], "app:holdfast:client:"+testUUID; got != want {
 		t.Fatalf("key: got %q, want %q", got, want)
 	}
-	var d description
+	var d clients.Description
 	if err := json.Unmarshal([]byte(last[1].Args[0]), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +168,7 @@ func TestPerson(t *testing.T) {
 		}}
 		b := New(conn, nil)
 		for range 3 {
-			if got, want := b.person(t.Context(), testUUID+":5"), "ci@host:4121[2J"; got != want {
+			if got, want := b.clients.Person(t.Context(), testUUID+":5"), "ci@host:4121[2J"; got != want {
 				t.Fatalf("got %q, want %q", got, want)
 			}
 		}
@@ -175,22 +177,16 @@ func TestPerson(t *testing.T) {
 		}
 		time.Sleep(nameLife)
 		text = ""
-		if got, want := b.person(t.Context(), testUUID+":5"), "Redisson client 71b96ce8… thread 5"; got != want {
+		if got, want := b.clients.Person(t.Context(), testUUID+":5"), "Redisson client 71b96ce8… thread 5"; got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 		for owner, want := range map[string]string{
 			"redlock": "redlock", "": "", "a:b:c": "a:b:c", testUUID + ":5:write": "Redisson client 71b96ce8… thread 5", "x\ny": "xy",
 			strings.Repeat("é", 300): strings.Repeat("é", 100) + "…",
 		} {
-			if got := b.person(t.Context(), owner); got != want {
+			if got := b.clients.Person(t.Context(), owner); got != want {
 				t.Errorf("%q: got %q, want %q", owner, got, want)
 			}
-		}
-		for i := range 3 * maxClients {
-			b.person(t.Context(), strconv.Itoa(i)+":1")
-		}
-		if got := len(b.directory.known); got > maxClients {
-			t.Fatalf("remembers %d clients, want at most %d", got, maxClients)
 		}
 	})
 }
@@ -238,7 +234,7 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 			if o := mustTry(t, b, testClaim("orders")); o.Holder != want {
 				t.Errorf("cluster %v: Try: got holder %q, want %q", info.Cluster, o.Holder, want)
 			}
-			if got := b.person(t.Context(), owner); got != want {
+			if got := b.clients.Person(t.Context(), owner); got != want {
 				t.Errorf("cluster %v: got %q, want %q", info.Cluster, got, want)
 			}
 			synctest.Wait()
@@ -248,7 +244,7 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 			if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci-7" {
 				t.Errorf("cluster %v: Try: got holder %q once the store answers, want ci-7", info.Cluster, o.Holder)
 			}
-			if got := b.person(t.Context(), owner); got != "ci-7" {
+			if got := b.clients.Person(t.Context(), owner); got != "ci-7" {
 				t.Errorf("cluster %v: got %q once the store answers, want ci-7", info.Cluster, got)
 			}
 		}
@@ -278,7 +274,7 @@ func TestABusyTryIsOneRoundTrip(t *testing.T) {
 						}
 						return Result{Value: []any{`{"note":"ci-7"}`, "1763768514123"}}
 					case name == "semaphore_acquire":
-						return Result{Value: []any{int64(0), int64(20000), permitID(testUUID + ":57"), "1"}}
+						return Result{Value: []any{int64(0), int64(20000), layout.PermitID(testUUID + ":57"), "1"}}
 					case name == "fair_acquire":
 						return Result{Value: []any{int64(0), int64(20000), testUUID + ":57", "1", fairAlive, int64(0)}}
 					case strings.HasSuffix(name, "acquire"):

@@ -2,12 +2,15 @@ package redishold
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // minMark is how long the mark of an owner lasts at least.
@@ -21,53 +24,27 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// releaseCounted is Release, and returns how many other clients received the message
-// of it, as StartRelease does.
-func (b *Backend) releaseCounted(ctx context.Context, c driver.Claim) (others int, err error) {
-	info := b.server.known.Load()
-	if info == nil {
-		return -1, b.Release(ctx, c)
-	}
-	before := b.listens(b.form(c), b.layout.place(c.Name), c)
-	receivers, err := b.release(ctx, c)
-	return b.others(*info, before, receivers), err
-}
-
-// release returns how many received the message of a release, -1 if that is not known.
-func (b *Backend) release(ctx context.Context, c driver.Claim) (receivers int, err error) {
+// release is Release, and returns how many other clients received the message of it,
+// as StartRelease does.
+func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err error) {
 	info, err := b.ask(ctx)
 	if err != nil {
 		return -1, err
 	}
-	p := b.layout.place(c.Name)
 	if c.Indeterminate {
-		return -1, b.abandon(ctx, p, info, c)
+		return -1, b.abandon(ctx, b.layout.Place(c.Name), info, c)
 	}
-	e := b.errand()
-	e.call = b.form(c).release(e.room(), p, c, b.publishWith(info))
-	return b.released(ctx, p, info, c, b.run(ctx, e))
-}
-
-// released reads the server's answer to a release, and returns how many received
-// the message of it, -1 if that is not known.
-func (b *Backend) released(ctx context.Context, p place, info ServerInfo, c driver.Claim, result Result) (int, error) {
-	released, receivers, err := b.releaseAnswer(p, result)
-	if err != nil || released {
-		return receivers, err
-	}
-	if reason := b.explain(ctx, info, []driver.Claim{c})[0]; reason != nil {
-		return -1, reason
-	}
-	return -1, unexplained()
+	r := b.newRelease(ctx, info, c)
+	return r.answered(b.one(ctx, &r.sent.call))
 }
 
 // releaseAnswer reads the server's answer to a release: whether it ended a hold, and
 // how many received the message of it, -1 if that is not known.
-func (b *Backend) releaseAnswer(p place, result Result) (bool, int, error) {
+func (b *Backend) releaseAnswer(p layout.Place, result Result) (bool, int, error) {
 	if result.Err != nil {
 		return false, -1, b.classifyHeld(p, result.Err)
 	}
-	return b.ended(b.scripts.release, result.Value)
+	return b.ended(b.scripts.Release, result.Value)
 }
 
 // ReleaseAll releases each of cs, in one round trip per server. Those that are
@@ -101,69 +78,71 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return
 	}
 	publish := b.publishWith(info)
-	results := b.doAll(ctx, info, cs, at, order{
-		alone: func(to room, i int) Call {
-			return b.form(cs[i]).release(to, b.layout.place(cs[i].Name), cs[i], publish)
-		},
-		together: func(to room, at []int) Call {
-			keys, args := to.keys, to.args
-			for _, i := range at {
-				p := b.layout.place(cs[i].Name)
-				keys, args = append(keys, p.lock), append(args, cs[i].Owner, p.channel)
-			}
-			return Call{Script: b.scripts.releaseAll, Keys: keys, Args: append(args, publish...)}
-		},
-		unreplicated: true, // a release that a fail-over forgets is a lease that ends by itself
-		room:         func(n int) (keys, args int) { return n, 2*n + len(b.publish) },
+	calls := callsFor(len(at), 1, 2+len(publish), func(to kinds.Room, j int) Call {
+		c := cs[at[j]]
+		return b.forms.of(c).Release(to, b.layout.Place(c.Name), c, publish)
 	})
-	var lost []int
-	for _, i := range at {
-		released, _, err := b.releaseAnswer(b.layout.place(cs[i].Name), results[i])
+	var losses []loss
+	// Replicas need not acknowledge: a release that a fail-over forgets is a lease that ends by itself.
+	for j, result := range b.doAll(ctx, info, b.clients.DoRegistering, calls) {
+		i := at[j]
+		released, _, err := b.releaseAnswer(b.layout.Place(cs[i].Name), result)
 		if err == nil && !released {
-			err, lost = unexplained(), append(lost, i)
+			err, losses = unexplained(), append(losses, loss{&cs[i], &errs[i]})
 		}
 		errs[i] = err
 	}
-	b.explainLost(ctx, info, cs, lost, func(i int) *error { return &errs[i] })
+	b.explain(ctx, info, losses...)
 }
 
 // abandon ends a claim and marks its owner. Until the mark is written nothing is
 // certain, and its errors say no more than that.
-func (b *Backend) abandon(ctx context.Context, p place, info ServerInfo, c driver.Claim) error {
-	f := b.form(c)
-	value, err := b.call(ctx, f.abandon(p, c, info.publishWith(), max(c.TTL, minMark)))
-	if err != nil {
+func (b *Backend) abandon(ctx context.Context, p layout.Place, info ServerInfo, c driver.Claim) error {
+	released, err := b.end(ctx, b.forms.of(c).Abandon(p, c, wire.PublishWith(info), max(c.TTL, minMark)))
+	switch {
+	case err != nil:
 		return b.notMarked(ctx, p, info, c, err)
+	case !released:
+		return &driver.GoneError{Reason: driver.Deleted, Detail: "nothing was held"}
 	}
-	released, _, err := b.ended(b.scripts.abandon, value)
-	if err != nil || released {
-		return err
-	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "nothing was held"}
+	return nil
 }
 
 // notMarked makes the best of an abandon that failed. A slot that is on the move
 // refuses two keys but not one: the lock is freed at once, the mark comes later.
-func (b *Backend) notMarked(ctx context.Context, p place, info ServerInfo, c driver.Claim, err error) error {
-	var reply *ReplyError
-	if !errors.As(err, &reply) {
+func (b *Backend) notMarked(ctx context.Context, p layout.Place, info ServerInfo, c driver.Claim, err error) error {
+	switch wire.CodeOf(wire.ReplyText(err)) {
+	case "": // no answer of the server
 		return err
-	}
-	switch codeOf(reply.Text) {
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, b.form(c).release(room{}, p, c, info.publishWith())) // what it does is seen when the mark is written
+		b.do(ctx, b.forms.of(c).Release(kinds.Room{}, p, c, wire.PublishWith(info))) // what it does is seen when the mark is written
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
-		return b.classify(p, err)
+		return b.layout.Classify(p, err)
 	}
-	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", p.name, err)
+	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", p.Name, err)
 }
 
-// ended reads the answer of a script that ends a hold, as parseEnded does.
-func (b *Backend) ended(script *Script, value any) (bool, int, error) {
-	ended, receivers, err := parseEnded(script.Name(), value)
-	if err == nil && ended && receivers < 0 {
-		b.warnMute("refused by " + script.Name())
+// end makes a call that ends a hold, and reports whether it did.
+func (b *Backend) end(ctx context.Context, call Call) (ended bool, err error) {
+	value, err := b.call(ctx, call)
+	if err == nil {
+		ended, _, err = b.ended(call.Script, value)
 	}
-	return ended, receivers, err
+	return ended, err
+}
+
+// ended reads what release, abandon and break answer: whether a hold was ended, and how
+// many received the message of it, -1 if the server refused to publish.
+func (b *Backend) ended(script *Script, value any) (ended bool, receivers int, err error) {
+	code, ok := value.(int64)
+	switch {
+	case !ok || code < -1 || code > math.MaxInt32:
+		return false, 0, wire.BadReply(script.Name(), value)
+	case code == -1:
+		b.warnMute("refused by " + script.Name())
+		return true, -1, nil
+	default:
+		return code > 0, int(max(code-1, 0)), nil
+	}
 }

@@ -6,16 +6,12 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
 )
 
 // renewChunk bounds how many claims share a round trip.
 const renewChunk = 500
-
-// What a renewal needs room for.
-const (
-	renewKeys = 2
-	renewArgs = 4
-)
 
 // Renew extends the claims cs, pipelined. A claim that is gone is reported with
 // what the server still shows of the reason.
@@ -23,28 +19,14 @@ const (
 // Where the program has closed the client, the claims are gone: nobody can extend
 // them any more.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-	renewals, err := b.renewAll(ctx, cs)
-	if errors.Is(err, driver.ErrClosed) {
-		renewals = make([]driver.Renewal, len(cs))
-		for i := range renewals {
-			renewals[i].Err = err
-		}
-		err = nil
-	}
-	for i := range renewals {
-		if errors.Is(renewals[i].Err, driver.ErrClosed) {
-			renewals[i].Err = &cutOff{renewals[i].Err}
-		}
-	}
-	return renewals, err
-}
-
-func (b *Backend) renewAll(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	renewals := make([]driver.Renewal, 0, len(cs))
 	info, err := b.ask(ctx)
+	if errors.Is(err, driver.ErrClosed) {
+		return slices.Repeat([]driver.Renewal{{Err: &cutOff{err}}}, len(cs)), nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	renewals := make([]driver.Renewal, 0, len(cs))
 	for chunk := range slices.Chunk(cs, renewChunk) {
 		if b.options.Replicas != 0 && !info.Cluster && len(chunk) > 1 {
 			renewals = append(renewals, b.renewFirst(ctx, info, chunk)...)
@@ -52,32 +34,22 @@ func (b *Backend) renewAll(ctx context.Context, cs []driver.Claim) ([]driver.Ren
 		}
 		renewals = append(renewals, b.renewChunk(ctx, info, chunk)...)
 	}
-	var lost []int
+	var losses []loss
 	for i := range renewals {
-		if err := renewals[i].Err; errors.Is(err, driver.ErrGone) && !isUnreplicated(err) {
-			lost = append(lost, i)
+		if err := renewals[i].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.Deleted {
+			losses = append(losses, loss{&cs[i], &renewals[i].Err})
 		}
 	}
-	b.explainLost(ctx, info, cs, lost, func(i int) *error { return &renewals[i].Err })
+	b.explain(ctx, info, losses...)
 	return renewals, nil
 }
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := make([]driver.Renewal, len(cs))
-	l := b.layout
-	o := order{
-		alone: func(to room, i int) Call { return b.form(cs[i]).renew(to, l.key(cs[i].Name), cs[i]) },
-		together: func(to room, at []int) Call {
-			first := &cs[at[0]]
-			keys, args := to.keys, append(to.args, l.lease(first.TTL), count(first.Holds))
-			for _, i := range at {
-				keys, args = append(keys, l.prefix+cs[i].Name), append(args, cs[i].Owner)
-			}
-			return Call{Script: b.scripts.renewAll, Keys: keys, Args: args}
-		},
-		room: func(n int) (keys, args int) { return max(n, renewKeys), max(2+n, renewArgs) },
-	}
-	for i, result := range b.doAll(ctx, info, cs, upTo(len(cs)), o, cs...) {
+	calls := callsFor(len(cs), 1, 3, func(to kinds.Room, i int) Call {
+		return b.forms.of(cs[i]).Renew(to, b.layout.Key(cs[i].Name), cs[i])
+	})
+	for i, result := range b.doAll(ctx, info, b.doReplicated, calls, cs...) {
 		renewals[i] = b.renewal(cs[i], result)
 	}
 	return renewals
@@ -89,13 +61,12 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 		return driver.Renewal{Err: b.notRenewed(c, result.Err)}
 	}
 	renewed, err := parseRenew(result.Value)
-	if err != nil {
+	switch {
+	case err != nil:
 		return driver.Renewal{Err: err}
-	}
-	if !renewed {
+	case !renewed:
 		return driver.Renewal{Err: unexplained()}
-	}
-	if few != nil {
+	case few != nil:
 		return driver.Renewal{Err: unreplicated(few)}
 	}
 	return driver.Renewal{ValidFor: c.TTL}
@@ -104,8 +75,19 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 // notRenewed is the end of a renewal that brought err instead of an answer.
 func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	var few *tooFew
-	if errors.As(err, &few) {
+	switch {
+	case errors.As(err, &few):
 		return unreplicated(few)
+	case errors.Is(err, driver.ErrClosed):
+		return &cutOff{err}
 	}
-	return b.classifyHeld(b.layout.place(c.Name), err)
+	return b.classifyHeld(b.layout.Place(c.Name), err)
+}
+
+// cutOff is the end of a claim whose client was closed.
+type cutOff struct{ error }
+
+// Unwrap returns what it means for the claim, and the error of the client.
+func (e *cutOff) Unwrap() []error {
+	return []error{&driver.GoneError{Reason: driver.Closed, Detail: e.Error()}, e.error}
 }

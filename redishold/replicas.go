@@ -2,12 +2,16 @@ package redishold
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // AllReplicas asks for every replica that the server has, see Options.Replicas.
@@ -21,148 +25,121 @@ func (e *tooFew) Error() string { return "redis: " + e.words }
 // shortOf returns a tooFew if r's script did run, but not on enough replicas. A
 // server's own NOREPLICAS, by min-replicas-to-write, comes instead of a run.
 func shortOf(r Result) *tooFew {
-	if r.Value == nil || r.Err == nil {
-		return nil
-	}
-	var reply *ReplyError
-	if !errors.As(r.Err, &reply) {
-		return nil
-	}
-	words, ok := strings.CutPrefix(reply.Text, "NOREPLICAS ")
-	if !ok {
+	words, short := strings.CutPrefix(wire.ReplyText(r.Err), "NOREPLICAS ")
+	if r.Value == nil || !short {
 		return nil
 	}
 	return &tooFew{words}
 }
 
-// doReplicated is doRegistering for calls that have to reach the replicas, as
+// doReplicated is Clients.DoRegistering for calls that have to reach the replicas, as
 // far as the options say so. A call for which no replica is connected is not
 // sent; its error is a tooFew.
 func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
-	if b.options.Replicas == 0 || len(calls) == 0 {
-		return b.doRegistering(ctx, info.Cluster, calls, cs...)
+	if n := b.options.Replicas; n >= 0 {
+		for i := range calls {
+			calls[i].Replicas = n
+		}
+		return b.clients.DoRegistering(ctx, info, calls, cs...)
 	}
-	results := make([]Result, len(calls))
+	results, answers := make([]Result, len(calls)), b.countReplicas(ctx, info, calls)
 	var send []Call
 	var at []int
-	for i, want := range b.replicas(ctx, info, calls) {
-		if want.Err != nil {
-			results[i] = want
+	for i, call := range calls {
+		n, err := connected(answers[min(i, len(answers)-1)])
+		if err != nil {
+			results[i].Err = err
 			continue
 		}
-		call := calls[i]
-		call.Replicas = int(want.Value.(int64))
+		call.Replicas = n
 		send, at = append(send, call), append(at, i)
 	}
 	if len(send) > 0 {
-		for j, r := range b.doRegistering(ctx, info.Cluster, send, cs...) {
-			results[at[j]] = r
-		}
+		wire.Scatter(results, at, b.clients.DoRegistering(ctx, info, send, cs...))
 	}
 	return results
 }
 
-// replicas returns for each call how many replicas must acknowledge it, at least
-// 1, or an error: then it must not be sent.
-func (b *Backend) replicas(ctx context.Context, info ServerInfo, calls []Call) []Result {
-	wants := make([]Result, len(calls))
-	if n := b.options.Replicas; n > 0 {
-		for i := range wants {
-			wants[i].Value = int64(n)
-		}
-		return wants
-	}
-	questions := make([]Call, len(calls))
-	for i, call := range calls {
-		questions[i] = Call{Script: b.scripts.replicas, Keys: call.Keys[:1]}
-	}
-	if !info.Cluster {
-		questions = questions[:1] // all calls go to one server
-	}
-	answers := b.askReplicas(ctx, questions)
-	for i := range wants {
-		wants[i] = connected(answers[min(i, len(questions)-1)])
-	}
-	return wants
-}
-
-// askReplicas leaves time for the calls that the questions are about: a node of
-// a cluster that does not answer must not use up that of the others.
-func (b *Backend) askReplicas(ctx context.Context, questions []Call) []Result {
+// countReplicas asks how many replicas are connected, for each of calls, or once where
+// all go to one server. It leaves time for the calls themselves: a node of a cluster
+// that does not answer must not use up that of the others.
+func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Call) []Result {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
+	if !info.Cluster {
+		calls = calls[:min(1, len(calls))]
+	}
+	questions := make([]Call, len(calls))
+	for i, call := range calls {
+		questions[i] = Call{Script: b.library.Get("count_replicas"), Keys: call.Keys[:1]}
+	}
 	return b.do(ctx, questions...)
 }
 
-// connected reads the answer of replicas.lua.
-func connected(r Result) Result {
+// connected reads the answer of count_replicas.lua. Without any replica the call must not
+// be sent.
+func connected(r Result) (int, error) {
 	n, ok := r.Value.(int64)
 	switch {
 	case r.Err != nil:
-		r.Err = notTried(r.Err)
+		return 0, wire.NotTried(r.Err)
 	case !ok || n < 0:
-		r.Err = notTried(badReply("replicas", r.Value))
+		return 0, wire.NotTried(wire.BadReply("count_replicas", r.Value))
 	case n == 0:
-		r.Err = notTried(&tooFew{"0 replicas are connected, and all of them, at least 1, must acknowledge"})
+		return 0, wire.NotTried(&tooFew{"0 replicas are connected, and all of them, at least 1, must acknowledge"})
 	}
-	return r
+	return int(n), nil
 }
 
 // proveReplicas proves that the user may ask for acknowledgements at all. How
 // many there are does not matter yet.
-func (b *Backend) proveReplicas(ctx context.Context, p place) error {
-	if b.options.Replicas == 0 || b.server.passed(b.scripts.replicas) {
+func (b *Backend) proveReplicas(ctx context.Context, p layout.Place) error {
+	if b.options.Replicas == 0 || b.server.passed("replicas") {
 		return nil
 	}
-	question := Call{Script: b.scripts.client, Keys: []string{p.lock + ":holdfast-probe"}, Replicas: 1}
+	question := Call{Script: b.library.Get("client"), Keys: []string{p.Lock + ":holdfast-probe"}, Replicas: 1}
 	if b.options.Replicas == AllReplicas {
-		question.Script = b.scripts.replicas
+		question.Script = b.library.Get("count_replicas")
 	}
 	result := b.do(ctx, question)[0]
 	if short := shortOf(result); short != nil {
-		words, failed := strings.CutPrefix(short.words, "WAIT failed: ")
-		if failed {
+		if words, failed := strings.CutPrefix(short.words, "WAIT failed: "); failed {
 			return refusesWait(words)
 		}
 		result.Err = nil
 	}
 	if result.Err != nil {
-		return refusesInfo(question.Script == b.scripts.replicas, notTried(b.classify(p, result.Err)))
+		return refusesInfo(question.Script == b.library.Get("count_replicas"), wire.NotTried(b.layout.Classify(p, result.Err)))
 	}
-	b.server.pass(b.scripts.replicas)
+	b.server.pass("replicas")
 	return nil
 }
 
 // refusesWait is the error for a server that answers WAIT with words.
 func refusesWait(words string) error {
-	e := ungranted("redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)", &ReplyError{Text: words}, "+wait")
+	e := wire.Ungranted("redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)", words, "+wait")
 	if isUnknownCommand(words) {
-		e.advice = "nothing was written; this server or proxy cannot be asked for replicas"
+		e.Advice = "nothing was written; this server or proxy cannot be asked for replicas"
 	}
 	return e
 }
 
-// refusesInfo names the right that is missing if replicas.lua was what asked.
+// refusesInfo names the right that is missing if count_replicas.lua was what asked.
 func refusesInfo(asked bool, err error) error {
-	var reply *ReplyError
-	if !asked || !errors.As(err, &reply) ||
-		meaningOf(reply.Text) != meansNoRightInside && !strings.Contains(reply.Text, "info") {
+	words := wire.ReplyText(err)
+	if !asked || !wire.Means(err, wire.MeansNoRightInside) && !strings.Contains(words, "info") {
 		return err
 	}
-	return ungranted("redis refuses INFO, which tells how many replicas there are (AllReplicas)", reply, "+info")
+	return wire.Ungranted("redis refuses INFO, which tells how many replicas there are (AllReplicas)", words, "+info")
 }
 
 // giveBack releases a claim that was granted on too few replicas, and returns
 // the error of that try. Trying again may help: a fail-over may be under way.
 func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
-	call := b.form(t.claim).release(room{}, t.place, t.claim, t.info.publishWith())
-	value, err := b.call(ctx, call)
-	if err == nil {
-		_, _, err = b.ended(call.Script, value)
-	}
+	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Room{}, t.place, t.claim, wire.PublishWith(t.info)))
 	if err != nil {
 		// Whatever it was, the claim may be held: that must stay unknown.
 		return fmt.Errorf("%w; the lock could not be released again: %v", short, err) //nolint:errorlint // hidden on purpose
@@ -177,22 +154,13 @@ func unreplicated(few *tooFew) *driver.GoneError {
 	return &driver.GoneError{Reason: driver.Unreachable, Detail: "the renewal was not replicated: " + few.words}
 }
 
-// isUnreplicated reports that err is unreplicated's.
-func isUnreplicated(err error) bool {
-	var gone *driver.GoneError
-	return errors.As(err, &gone) && gone.Reason == driver.Unreachable
-}
-
 // renewFirst renews cs on one server where replicas must acknowledge. Every WAIT
 // that fails takes its time, so the first claim speaks for all: where too few
 // replicas have it, they have none.
 func (b *Backend) renewFirst(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := b.renewChunk(ctx, info, cs[:1])
-	if isUnreplicated(renewals[0].Err) {
-		for range cs[1:] {
-			renewals = append(renewals, renewals[0])
-		}
-		return renewals
+	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.Unreachable {
+		return slices.Repeat(renewals, len(cs))
 	}
 	return append(renewals, b.renewChunk(ctx, info, cs[1:])...)
 }

@@ -14,7 +14,7 @@ import (
 func acknowledging(replicas, acks int) func(Call) Result {
 	return func(c Call) Result {
 		r := granting(c)
-		if c.Script.Name() == "replicas" {
+		if c.Script.Name() == "count_replicas" {
 			r.Value = int64(replicas)
 		}
 		if c.Replicas > acks {
@@ -188,7 +188,7 @@ func TestServerWithoutWait(t *testing.T) {
 func TestReplicasOfAClusterAreThoseOfEachNode(t *testing.T) {
 	nodes := map[string]int64{"one": 1, "two": 2}
 	conn := &fakeConn{server: clusterServer, answer: func(c Call) Result {
-		if c.Script.Name() == "replicas" {
+		if c.Script.Name() == "count_replicas" {
 			return Result{Value: nodes[c.Keys[0]]}
 		}
 		return Result{}

@@ -99,7 +99,7 @@ func kindGood(call Call) (Result, bool) {
 	switch name := call.Script.Name(); {
 	case name == "semaphore_count":
 		return Result{Value: []any{int64(1), int64(5), int64(3)}}, true
-	case name == "replicas":
+	case name == "count_replicas":
 		return Result{Value: int64(2)}, true
 	case name == "list_look":
 		return Result{Value: []any{looked(1)}}, true

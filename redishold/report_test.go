@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/clients"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // reportCalls returns the calls of reports sent so far, as "script key" and, for
@@ -97,11 +99,20 @@ func TestReportSaysWhatIsHeld(t *testing.T) {
 	if len(last) != 1 || len(last[0].Args[0]) > 1000 || last[0].Args[1] != "90000" {
 		t.Fatalf("got %+v, want a short call for 90 s", last)
 	}
-	var s statement
+	type held struct {
+		Name, Owner, Kind, Mode string
+		Token                   uint64
+		Held                    int64 `json:"held_ms"`
+	}
+	var s struct {
+		clients.Description
+		Holds []held
+		More  int
+	}
 	if err := json.Unmarshal([]byte(last[0].Args[0]), &s); err != nil {
 		t.Fatal(err)
 	}
-	want := heldText{Name: s.Holds[0].Name, Owner: testUUID + ":5", Kind: "read-write", Mode: "shared", Token: 7, Held: 3000}
+	want := held{Name: s.Holds[0].Name, Owner: testUUID + ":5", Kind: "read-write", Mode: "shared", Token: 7, Held: 3000}
 	if s.Note != "ci" || s.PID == 0 || s.More != 3 || len(s.Holds) != 1 || s.Holds[0] != want {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -159,17 +170,17 @@ func TestReportOfWaitsInACluster(t *testing.T) {
 		b := New(conn, &Options{Prefix: prefix})
 		mustReport(t, b, waitingFor(names...))
 		for _, name := range names {
-			p := b.layout.locate(name)
-			key := b.layout.waiting(p)
+			p := b.layout.Locate(name)
+			key := b.layout.Waiting(p)
 			sent := slices.Contains(conn.reportCalls(), "report_wait "+key)
-			if placeable(p) != nil {
+			if layout.Placeable(p) != nil {
 				if sent {
-					t.Errorf("%q is reported", p.lock)
+					t.Errorf("%q is reported", p.Lock)
 				}
-			} else if !sent || slotOf(key) != slotOf(p.lock) {
-				t.Errorf("%q: sent %v to %q, in slot %d, not %d", p.lock, sent, key, slotOf(key), slotOf(p.lock))
+			} else if !sent || layout.SlotOf(key) != layout.SlotOf(p.Lock) {
+				t.Errorf("%q: sent %v to %q, in slot %d, not %d", p.Lock, sent, key, layout.SlotOf(key), layout.SlotOf(p.Lock))
 			}
-			if w := (&walk{lister: &lister{Backend: b}}); !w.beside(key) {
+			if !b.layout.IsBeside(key) {
 				t.Errorf("a List takes %q for a lock", key)
 			}
 		}
@@ -235,8 +246,8 @@ func TestAge(t *testing.T) {
 		{big, -big, big, 99 * year, 101 * year},
 		{-big, big, -big, 0, 0},
 	} {
-		if got := age(c.now, c.then, c.ms); got < c.least || got > c.most {
-			t.Errorf("age(%d, %d, %d): got %v", c.now, c.then, c.ms, got)
+		if got := clients.Age(c.now, c.then, c.ms); got < c.least || got > c.most {
+			t.Errorf("Age(%d, %d, %d): got %v", c.now, c.then, c.ms, got)
 		}
 	}
 }

@@ -1,17 +1,29 @@
 package redishold
 
-import "context"
+import (
+	"context"
+	"slices"
 
-// room is where a call's keys and arguments go: slices of length 0 that a caller
-// uses again, or none.
-type room struct{ keys, args []string }
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+)
 
-// cut takes off room for one of many calls that travel together. A call that needs
-// more gets slices of its own.
-func (r *room) cut(keys, args int) room {
-	to := room{keys: r.keys[:0:keys], args: r.args[:0:args]}
-	r.keys, r.args = r.keys[keys:], r.args[args:]
-	return to
+// took returns call, which lies in to, and goes on behind it. A call that needed more
+// than there was has slices of its own, of which the next gets what is left.
+func took(to *kinds.Room, call Call) Call {
+	to.Keys, to.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
+	call.Keys, call.Args = slices.Clip(call.Keys), slices.Clip(call.Args)
+	return call
+}
+
+// callsFor returns n calls, for each of which there is room for so many keys and
+// arguments.
+func callsFor(n, keys, args int, call func(to kinds.Room, i int) Call) []Call {
+	to := kinds.Room{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
+	calls := make([]Call, n)
+	for i := range calls {
+		calls[i] = took(&to, call(to, i))
+	}
+	return calls
 }
 
 // errand is one call on its way, and room for what no kind of lock exceeds.
@@ -21,41 +33,19 @@ type errand struct {
 	args [10]string
 }
 
-func (e *errand) room() room { return room{keys: e.keys[:0], args: e.args[:0]} }
+func (e *errand) room() kinds.Room { return kinds.Room{Keys: e.keys[:0], Args: e.args[:0]} }
 
-// run runs e.call, and gives e back for other calls once the Conn has let go of
-// it. The caller must not touch e afterwards.
-func (b *Backend) run(ctx context.Context, e *errand) Result {
-	var result Result
+func (b *Backend) one(ctx context.Context, call *Call) Result {
 	if b.single != nil {
-		result = b.single.DoOne(ctx, &e.call)
-	} else {
-		result = b.do(ctx, e.call)[0]
+		return b.single.DoOne(ctx, call)
 	}
-	b.settle(e, result)
-	return result
+	return b.do(ctx, *call)[0]
 }
 
-// settle gives e back if result is the server's answer to it. After any other
-// error the Conn may still look at the keys and arguments.
-func (b *Backend) settle(e *errand, result Result) {
-	if isAnswer(result) {
-		b.errands.Put(e)
-	}
-}
-
-// isAnswer reports that r came from the server. An error that only wraps the
+// isAnswer reports that r came from the server: after any other error the Conn may still
+// look at the keys and arguments of the call. An error that only wraps the
 // server's words does not count: it may be about another call.
 func isAnswer(r Result) bool {
 	_, replied := r.Err.(*ReplyError) //nolint:errorlint // see above
 	return r.Err == nil || replied
-}
-
-// errand returns one whose call is empty.
-func (b *Backend) errand() *errand {
-	if e, ok := b.errands.Get().(*errand); ok {
-		e.call = Call{}
-		return e
-	}
-	return &errand{}
 }

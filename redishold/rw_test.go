@@ -8,6 +8,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 func testWriter(name string) driver.Claim {
@@ -31,61 +34,67 @@ func TestReadWriteCalls(t *testing.T) {
 	info := ServerInfo{Cluster: true, ShardedPS: true}
 	for _, c := range []struct {
 		name, script string
-		call         func(form, place) Call
+		call         func(kinds.Form, layout.Place) Call
 		source       bool
 		keys, args   []string
 	}{
 		{
-			"read", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testReader("orders"), "ASK", nil) }, false,
+			"read", "rw_read_acquire", func(f kinds.Form, p layout.Place) Call {
+				return f.Acquire(kinds.Room{}, p, testReader("orders"), "ASK", nil)
+			}, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
 			[]string{o, "30000", "1", "1", "", "ASK"},
 		},
 		{
-			"read beside", "rw_read_acquire", func(f form, p place) Call { return f.acquire(room{}, p, beside, "ASK", nil) }, false,
+			"read beside", "rw_read_acquire", func(f kinds.Form, p layout.Place) Call { return f.Acquire(kinds.Room{}, p, beside, "ASK", nil) }, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
 			[]string{o, "30000", "2", "64", testUUID + ":9:write", "ASK"},
 		},
 		{
-			"write", "rw_write_acquire", func(f form, p place) Call { return f.acquire(room{}, p, testWriter("orders"), "ASK", nil) }, false,
+			"write", "rw_write_acquire", func(f kinds.Form, p layout.Place) Call {
+				return f.Acquire(kinds.Room{}, p, testWriter("orders"), "ASK", nil)
+			}, false,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER"},
 			[]string{o, "30000", "1", "1", "{app:orders}", "ASK"},
 		},
 		{
-			"renew reader", "rw_read_renew", func(f form, p place) Call { return f.renew(room{}, p, testReader("orders")) }, false,
+			"renew reader", "rw_read_renew", func(f kinds.Form, p layout.Place) Call { return f.Renew(kinds.Room{}, p, testReader("orders")) }, false,
 			[]string{"app:orders"},
 			[]string{o, "30000", "1", "{app:orders}:" + o + ":rwlock_timeout:1"},
 		},
 		{
-			"renew writer", "renew", func(f form, p place) Call { return f.renew(room{}, p, testWriter("orders")) }, false,
+			"renew writer", "renew", func(f kinds.Form, p layout.Place) Call { return f.Renew(kinds.Room{}, p, testWriter("orders")) }, false,
 			[]string{"app:orders"},
 			[]string{o + ":write", "30000", "1"},
 		},
 		{
-			"release reader", "rw_release", func(f form, p place) Call { return f.release(room{}, p, testReader("orders"), info.publishWith()) }, false,
+			"release reader", "rw_release", func(f kinds.Form, p layout.Place) Call {
+				return f.Release(kinds.Room{}, p, testReader("orders"), wire.PublishWith(info))
+			}, false,
 			[]string{"app:orders"},
 			[]string{o, "{app:orders}", "redisson_rwlock:{app:orders}", "", "", "", "PUBLISH", "SPUBLISH"},
 		},
 		{
-			"abandon writer", "rw_release", func(f form, p place) Call {
-				return f.abandon(p, testWriter("orders"), info.publishWith(), time.Minute)
+			"abandon writer", "rw_release", func(f kinds.Form, p layout.Place) Call {
+				return f.Abandon(p, testWriter("orders"), wire.PublishWith(info), time.Minute)
 			}, true,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o},
 			[]string{o + ":write", "{app:orders}", "redisson_rwlock:{app:orders}", "", "abandoned", "60000", "PUBLISH", "SPUBLISH"},
 		},
 		{
-			"break writer", "rw_release", func(_ form, p place) Call {
+			"break writer", "rw_release", func(_ kinds.Form, p layout.Place) Call {
 				h := admin.Holder{Owner: o + ":write", Holds: 2, Remaining: -time.Millisecond}
-				return b.readWrite().breakHold(p, h, "ops", []string{"PUBLISH"})
-			}, false,
+				return b.forms.readWrite.Break(p, h, "ops", "10000", []string{"PUBLISH"})
+			}, true,
 			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o},
 			[]string{o + ":write", "{app:orders}", "redisson_rwlock:{app:orders}", "2", "forced: ops", "10000", "PUBLISH"},
 		},
 	} {
-		p := b.layout.place("orders")
-		call := c.call(b.form(testReader("orders")), p)
+		p := b.layout.Place("orders")
+		call := c.call(b.forms.of(testReader("orders")), p)
 		for i, key := range c.keys {
 			if key == "COUNTER" {
-				c.keys[i] = p.counter
+				c.keys[i] = p.Counter
 			}
 		}
 		if call.Script.Name() != c.script || call.Source != c.source {
@@ -98,33 +107,33 @@ func TestReadWriteCalls(t *testing.T) {
 			t.Errorf("%s: ARGV: got %q, want %q", c.name, call.Args, c.args)
 		}
 		for _, key := range call.Keys {
-			if slotOf(key) != slotOf(p.lock) {
-				t.Errorf("%s: key %q is not in the slot of %q", c.name, key, p.lock)
+			if layout.SlotOf(key) != layout.SlotOf(p.Lock) {
+				t.Errorf("%s: key %q is not in the slot of %q", c.name, key, p.Lock)
 			}
 		}
 	}
 }
 
 func TestReadWriteKeysOfNamesWithBraces(t *testing.T) {
-	p := New(&fakeConn{}, nil).layout.place("{t1}:orders")
-	if got, want := readTimeout(p, "a:1"), "{t1}:orders:a:1:rwlock_timeout:1"; got != want {
+	p := New(&fakeConn{}, nil).layout.Place("{t1}:orders")
+	if got, want := layout.ReadTimeout(p, "a:1"), "{t1}:orders:a:1:rwlock_timeout:1"; got != want {
 		t.Errorf("timeout key: got %q, want %q", got, want)
 	}
-	if got, want := rwChannel(p), "redisson_rwlock:{t1}:orders"; got != want {
+	if got, want := layout.ReadWriteChannel(p), "redisson_rwlock:{t1}:orders"; got != want {
 		t.Errorf("channel: got %q, want %q", got, want)
 	}
 }
 
-func TestReadWriteTryProbesBothKinds(t *testing.T) {
+func TestReadWriteIsProbedOnce(t *testing.T) {
 	conn := &fakeConn{}
 	b := New(conn, nil)
 	mustTry(t, b, testReader("orders"))
 	mustTry(t, b, testWriter("orders"))
-	want := []string{"probe", "rw_probe", "rw_read_acquire", "register", "rw_write_acquire"}
+	want := []string{"probe", "rw_read_acquire", "register", "rw_write_acquire"}
 	if got := conn.scripts(); !slices.Equal(got, want) {
 		t.Fatalf("scripts: got %q, want %q", got, want)
 	}
-	if keys := conn.sent[1][0].Keys; len(keys) != 4 {
+	if keys := conn.sent[0][0].Keys; len(keys) != 4 {
 		t.Fatalf("KEYS of the probe: got %q, want the timeout key too", keys)
 	}
 }

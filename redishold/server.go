@@ -2,20 +2,33 @@ package redishold
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // server keeps what the engine learnt about its server.
 type server struct {
 	gate   chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
 	known  atomic.Pointer[ServerInfo]
-	proven sync.Map // of *Script: the probes that passed
+	proven atomic.Pointer[[]string] // the families of scripts whose probe passed, and "replicas"
 
-	mu   sync.Mutex
-	last ServerInfo // what the latest look showed, to tell an eviction from a deletion
+	mu    sync.Mutex
+	last  *ServerInfo       // what the latest look showed; nil before the first
+	taker *driver.GoneError // what may have taken keys away, by the latest look that showed a change
+	taken time.Time         // when that look was
 }
+
+// takerLasts is for how long after a change was seen it explains missing locks. The look
+// that saw it was for one of them only: others that it took are missed at their next
+// renewal or release, and a look whose answer came too late is repeated.
+const takerLasts = 10 * time.Second
 
 // ask returns what the server is. It asks once; only a failure is asked again.
 func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
@@ -36,27 +49,20 @@ func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
 	}
 	info, err := b.conn.Server(ctx)
 	if err != nil {
-		return ServerInfo{}, classifyLogin(err)
+		return ServerInfo{}, wire.ClassifyLogin(err)
 	}
-	if info.evicts() {
+	if wire.Evicts(info) {
 		b.log.Warn("redis may evict held locks to free memory; set maxmemory-policy to noeviction",
 			"maxmemory-policy", info.EvictionPolicy)
 	}
-	b.warnOfClient()
+	if adviser, ok := b.conn.(Adviser); ok {
+		for _, a := range adviser.Advice() {
+			b.log.Warn("a setting of the redis client is bad for locks", "setting", a.Setting, "is", a.Is, "better", a.Better, "why", a.Why)
+		}
+	}
 	b.server.look(info)
 	b.server.known.Store(&info)
 	return info, nil
-}
-
-// warnOfClient says what the Conn would set otherwise in its client.
-func (b *Backend) warnOfClient() {
-	adviser, ok := b.conn.(Adviser)
-	if !ok {
-		return
-	}
-	for _, a := range adviser.Advice() {
-		b.log.Warn("a setting of the redis client is bad for locks", "setting", a.Setting, "is", a.Is, "better", a.Better, "why", a.Why)
-	}
 }
 
 func (s *server) enter(ctx context.Context) error {
@@ -70,56 +76,75 @@ func (s *server) enter(ctx context.Context) error {
 
 func (s *server) leave() { <-s.gate }
 
-// passed reports that probe has passed.
-func (s *server) passed(probe *Script) bool {
-	_, ok := s.proven.Load(probe)
-	return ok
+// passed reports that the probe of something has passed. Every claim asks.
+func (s *server) passed(what string) bool {
+	proven := s.proven.Load()
+	return proven != nil && slices.Contains(*proven, what)
 }
 
-// pass records that probe has passed.
-func (s *server) pass(probe *Script) {
-	s.proven.Store(probe, true)
+// pass records that a probe has passed. The caller has entered the gate.
+func (s *server) pass(what string) {
+	proven := []string{what}
+	if before := s.proven.Load(); before != nil {
+		proven = append(proven, *before...)
+	}
+	s.proven.Store(&proven)
 }
 
-// look records info and returns the one before it.
-func (s *server) look(info ServerInfo) (before ServerInfo) {
+// look records what the server says of itself now.
+func (s *server) look(now ServerInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, s.last = s.last, info
-	return before
-}
-
-// evicts reports that the server may drop keys to free memory.
-func (i ServerInfo) evicts() bool {
-	return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction"
-}
-
-// publishWith returns the commands that wake waiters. In a cluster that knows
-// sharded channels, Redisson clients may listen on either kind.
-func (i ServerInfo) publishWith() []string { return publishing(i, []string{"PUBLISH", "SPUBLISH"}) }
-
-// publishWith is info's, without a slice for each call.
-func (b *Backend) publishWith(info ServerInfo) []string { return publishing(info, b.publish[:]) }
-
-func publishing(i ServerInfo, both []string) []string {
-	if i.Cluster && i.ShardedPS {
-		return both
+	before := s.last
+	s.last = &now
+	switch {
+	case before == nil:
+	case before.RunID != "" && now.RunID != "" && before.RunID != now.RunID:
+		s.taker = &driver.GoneError{Reason: driver.Deleted, Detail: "the server lost its data (restarted or replaced)"}
+		s.taken = time.Now()
+	case wire.Evicts(now) && now.EvictedKeys > before.EvictedKeys:
+		s.taker = &driver.GoneError{Reason: driver.Evicted, Detail: "evicted by the server to free memory"}
+		s.taken = time.Now()
 	}
-	return both[:1]
 }
 
-// channels returns where waiters listen.
-func (i ServerInfo) channels(name string) []Channel {
+// lately returns what may have taken keys away of late, nil if nothing is known that did.
+func (s *server) lately() *driver.GoneError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.taken) > takerLasts {
+		return nil
+	}
+	return s.taker
+}
+
+func channels(i ServerInfo, name string) []Channel {
 	if i.Cluster && i.ShardedPS {
 		return []Channel{{Name: name}, {Name: name, Sharded: true}}
 	}
 	return []Channel{{Name: name, Home: i.Cluster}}
 }
 
-// tooOld reports that the server is older than Redis 6.2. A version that it does
-// not tell, or that cannot be read, is taken on trust.
-func (i ServerInfo) tooOld() bool {
-	var major, minor int
-	_, err := fmt.Sscanf(i.Version, "%d.%d", &major, &minor)
-	return err == nil && (major < 6 || major == 6 && minor < 2)
+// publishWith is info's, without a slice for each call.
+func (b *Backend) publishWith(info ServerInfo) []string { return b.publish[:wire.Publishing(info)] }
+
+// Incarnation returns the server's run id, which changes with every start of it,
+// and for how long it has certainly been up, by its own wall clock. It asks the
+// server each time, with one INFO. Package quorum tells by it whether a node may
+// have lost its memory.
+//
+// A cluster has no such id: the error is errors.ErrUnsupported. The error of a
+// server that does not tell, for want of the right to INFO, is driver.ErrRefused.
+func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Duration, err error) {
+	info, err := b.conn.Server(ctx)
+	switch {
+	case err != nil:
+		return "", 0, wire.ClassifyLogin(err)
+	case info.Cluster:
+		return "", 0, fmt.Errorf("redis: a cluster is no single server: %w", errors.ErrUnsupported)
+	case info.RunID == "":
+		return "", 0, fmt.Errorf("redis: the server does not tell its run id; grant the user +info: %w", driver.ErrRefused)
+	}
+	// Both the time of the start and that of the answer are cut to seconds.
+	return info.RunID, max(0, info.Uptime-time.Second), nil
 }

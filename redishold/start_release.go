@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
 )
 
 // StartRelease is Release in two steps: it returns when the call is on its way,
@@ -21,92 +23,89 @@ func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func
 	if b.beginner == nil || info == nil || c.Indeterminate {
 		return b.releaseLater(ctx, c)
 	}
-	r, ok := b.releases.Get().(*release)
-	if !ok {
-		r = &release{backend: b}
-		r.finish = r.wait
-	}
-	r.begin(ctx, *info, c)
+	r := b.newRelease(ctx, *info, c)
+	r.answer = b.beginner.Begin(ctx, &r.sent.call)
 	return r.finish
 }
 
 // releaseLater is a StartRelease whose call finish makes. It is a function of its own
 // so that only its calls keep a copy of c.
 func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
-	return func() (int, error) { return b.releaseCounted(ctx, c) }
+	return func() (int, error) { return b.release(ctx, c) }
 }
 
 // release is one on its way.
 type release struct {
 	backend *Backend
-	finish  func() (int, error) // wait, made once for all that r is used for
+	finish  func() (int, error) // made once for all that r is used for
 
 	ctx    context.Context
 	claim  driver.Claim
-	place  place
+	place  layout.Place
 	info   ServerInfo
-	form   form
-	before listener
 	sent   errand
 	answer func() Result
+
+	// This process when the release was made.
+	channel string        // on which all waiters hear of it; "" if there is none
+	turns   bool          // they take turns
+	state   waiting.State // of that channel
 }
 
-func (r *release) begin(ctx context.Context, info ServerInfo, c driver.Claim) {
-	b := r.backend
-	r.ctx, r.info, r.claim = ctx, info, c
-	r.place, r.form = b.layout.place(c.Name), b.form(c)
-	r.before = b.listens(r.form, r.place, c)
-	r.sent.call = r.form.release(r.sent.room(), r.place, c, b.publishWith(info))
-	r.answer = b.beginner.Begin(ctx, &r.sent.call)
+// newRelease returns the release of c, which is not sent yet.
+func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Claim) *release {
+	r := b.releases.Get().(*release)
+	f := b.forms.of(c)
+	r.ctx, r.info, r.claim, r.place = ctx, info, c, b.layout.Place(c.Name)
+	r.channel = ""
+	if f.TellsAll() && b.topics.Poll == 0 && !b.deaf.Load() {
+		r.channel, r.turns = f.Channel(r.place, c), b.turns(f)
+		r.state = b.topics.State(r.channel)
+	}
+	r.sent.call = f.Release(r.sent.room(), r.place, c, b.publishWith(info))
+	return r
 }
 
-// wait waits for the answer.
-func (r *release) wait() (others int, err error) {
-	b := r.backend
-	result := r.answer()
-	receivers, err := b.released(r.ctx, r.place, r.info, r.claim, result)
-	others = b.others(r.info, r.before, receivers)
+// answered reads the server's answer, and gives r back.
+func (r *release) answered(result Result) (others int, err error) {
+	b, ctx, c, info := r.backend, r.ctx, r.claim, r.info
+	released, receivers, err := b.releaseAnswer(r.place, result)
+	others = -1
+	if released {
+		others = r.others(receivers)
+	}
 	r.ctx, r.answer = nil, nil
 	if isAnswer(result) { // else the Conn may still look at r
 		b.releases.Put(r)
 	}
-	return others, err
-}
-
-// listener is this process before a release.
-type listener struct {
-	channel string // on which all waiters hear of it; "" if there is none
-	turns   bool   // they take turns
-	ears    ears
-}
-
-// listens returns whether this process listens for releases of c.
-func (b *Backend) listens(f form, p place, c driver.Claim) (l listener) {
-	if !f.tellsAll() || b.topics.poll > 0 || b.deaf.Load() {
-		return l
+	if err != nil || released {
+		return others, err
 	}
-	l.channel, l.turns = f.channel(p, c), b.turns(f)
-	l.ears = b.topics.ears(l.channel)
-	return l
+	return others, b.lostBefore(ctx, info, c)
 }
 
-// others is receivers without this process, which was before before. The channel's
-// topic learns of it.
-func (b *Backend) others(info ServerInfo, before listener, receivers int) int {
-	if before.channel == "" || receivers < 0 {
+// lostBefore is the error for a claim that is gone when it is released.
+func (b *Backend) lostBefore(ctx context.Context, info ServerInfo, c driver.Claim) (err error) {
+	err = unexplained()
+	b.explain(ctx, info, loss{&c, &err})
+	return err
+}
+
+// others is receivers without this process. The channel's topic learns of it.
+func (r *release) others(receivers int) int {
+	if r.channel == "" || receivers < 0 {
 		return -1
 	}
-	switch after := b.topics.ears(before.channel); {
-	case after != before.ears || after == earsUnknown:
-		receivers = -1
-	case after == earsOpen:
+	topics := &r.backend.topics
+	state := topics.State(r.channel)
+	if state == waiting.Live {
 		receivers = max(0, receivers-1)
 	}
-	if receivers == 0 && info.Cluster {
-		receivers = -1 // some may listen at another node
+	if state == waiting.Subscribing || state != r.state || receivers == 0 && r.info.Cluster { // there some may listen at another node
+		receivers = -1
 	}
-	if before.turns {
-		b.topics.counted(before.channel, receivers)
+	if r.turns {
+		topics.Counted(r.channel, receivers)
 	}
 	return receivers
 }

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // beginConn is a fakeConn that is a Beginner.
@@ -103,7 +105,7 @@ func TestStartReleaseOthers(t *testing.T) {
 				conn := &beginConn{}
 				conn.server = func(context.Context) (ServerInfo, error) { return c.server, nil }
 				b := New(conn, &c.opts)
-				conn.answer = replying(b.form(c.claim).release(room{}, place{}, c.claim, nil).Script.Name(), c.reply)
+				conn.answer = replying(b.forms.of(c.claim).Release(kinds.Room{}, layout.Place{}, c.claim, nil).Script.Name(), c.reply)
 				held := c.claim
 				held.Indeterminate = false
 				mustTry(t, b, held)
@@ -151,6 +153,52 @@ func TestStartReleaseOthersWhileListeningBegins(t *testing.T) {
 	})
 }
 
+// As long as it is not known whether this process listens, it may be one of those who
+// heard it.
+func TestStartReleaseOthersBeforeItListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &beginConn{}
+		conn.answer = replying("release", int64(4))
+		conn.subscribe = func(ctx context.Context, _ Channel) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		b := New(conn, nil)
+		c := testClaim("orders")
+		mustTry(t, b, c)
+		w := b.Waiter(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer w.Close()
+			_, _ = w.Wait(ctx, driver.Outcome{})
+		}()
+		synctest.Wait() // it subscribes
+		if others, err := b.StartRelease(t.Context(), c)(); others != -1 || err != nil {
+			t.Fatalf("got %d and error %v, want -1", others, err)
+		}
+		cancel()
+	})
+}
+
+// A release is used again for another one, and remembers nothing of the first.
+func TestStartReleaseOthersOfTheNext(t *testing.T) {
+	conn := &beginConn{}
+	conn.answer = replying("release", int64(4))
+	b := New(conn, nil)
+	c := testClaim("orders")
+	for i := range 40 { // the race detector has a pool drop some
+		want := 3
+		if i%2 == 1 {
+			want = -1
+		}
+		b.deaf.Store(i%2 == 1)
+		mustTry(t, b, c)
+		if others, err := b.StartRelease(t.Context(), c)(); others != want || err != nil {
+			t.Fatalf("release %d: got %d and error %v, want %d", i, others, err, want)
+		}
+	}
+}
+
 func TestStartReleaseOfWhatIsGone(t *testing.T) {
 	conn := &beginConn{}
 	conn.answer = replying("release", int64(0))
@@ -178,8 +226,10 @@ func TestUnansweredCallsAreLeftAlone(t *testing.T) {
 	b := New(conn, nil)
 	b.server.known.Store(&ServerInfo{})
 	first, second := testClaim("first"), testClaim("second")
-	b.clients.due(first)
-	b.server.pass(b.scripts.probe)
+	if r := b.clients.DoRegistering(t.Context(), ServerInfo{}, nil, first); len(r) != 0 {
+		t.Fatalf("got %v for no call", r)
+	}
+	b.server.pass("")
 	do := []func(driver.Claim) error{
 		func(c driver.Claim) error { _, err := b.Try(t.Context(), c); return err },
 		func(c driver.Claim) error { return b.Release(t.Context(), c) },

@@ -29,7 +29,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-func hear(t *testing.T, slots fuzzSlots, name, payload string, steps []byte) {
+func hear(t *testing.T, slots *fuzzSlots, name, payload string, steps []byte) {
 	conn := &fakeConn{late: len(steps)%2 == 1}
 	conn.server = func(context.Context) (ServerInfo, error) {
 		return ServerInfo{Cluster: len(steps)%3 == 0, ShardedPS: true}, nil
@@ -37,13 +37,13 @@ func hear(t *testing.T, slots fuzzSlots, name, payload string, steps []byte) {
 	b := slots.newBackend(conn, &Options{})
 	w := b.Waiter(testClaim(name))
 	defer w.Close()
-	channel := b.form(testClaim(name)).channel(b.layout.place(name), testClaim(name))
+	channel := b.forms.of(testClaim(name)).Channel(b.layout.Place(name), testClaim(name))
 	own := listen(t, conn, w)
 	stranger := b.Waiter(testClaim(name + "2"))
 	defer stranger.Close()
 	others := listen(t, conn, stranger)
 
-	ahead, told := b.topics.version(channel), 0
+	ahead, told := b.topics.Version(channel), 0
 	for i, step := range steps {
 		sub := own[int(step)/8%len(own)]
 		switch step % 8 {
@@ -62,7 +62,7 @@ func hear(t *testing.T, slots fuzzSlots, name, payload string, steps []byte) {
 			others[0].notify(Notice{Payload: payload})
 		default:
 			wakes(t, i, w, ahead, told > 0)
-			ahead, told = b.topics.version(channel), 0
+			ahead, told = b.topics.Version(channel), 0
 		}
 	}
 	wakes(t, len(steps), w, ahead, told > 0)

@@ -3,7 +3,6 @@ package redishold
 import (
 	"context"
 	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,9 +48,9 @@ func TestTurns(t *testing.T) {
 		conn := &fakeConn{answer: replying("acquire", busyReply())}
 		b, w, hear := listening(t, conn)
 		defer w.Close()
-		channel := b.layout.place("orders").channel
-		b.topics.holds(channel)
-		b.topics.counted(channel, 3)
+		channel := b.layout.Place("orders").Channel
+		b.topics.Holds(channel)
+		b.topics.Counted(channel, 3)
 		for _, want := range []time.Duration{3 * turnStep, 2 * turnStep, turnStep, 0, 0} {
 			last := busyTry(t, b)
 			waiting := begin(t.Context(), w, last)
@@ -62,7 +61,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 
-		b.topics.holds(channel)
+		b.topics.Holds(channel)
 		waiting := begin(t.Context(), w, busyTry(t, b))
 		hear("0")
 		wantWaiting(t, waiting, "for its turn")
@@ -70,7 +69,7 @@ func TestTurns(t *testing.T) {
 		time.Sleep(time.Second)
 		wantWaiting(t, waiting, "when somebody else was faster")
 
-		b.topics.counted(channel, 1000)
+		b.topics.Counted(channel, 1000)
 		start := time.Now()
 		hear("0")
 		if err := <-waiting; err != nil || time.Since(start) != turnMost {
@@ -110,17 +109,6 @@ func TestOthersAreRemembered(t *testing.T) {
 				t.Errorf("asks after %v (error %v), want %v", time.Since(start), err, want)
 			}
 			w.Close()
-		}
-
-		for i := range 3 * othersMost {
-			b.topics.counted(strconv.Itoa(i), 1)
-		}
-		if got := len(b.topics.others); got > othersMost {
-			t.Errorf("%d names are remembered, want at most %d", got, othersMost)
-		}
-		b.topics.counted(strconv.Itoa(3*othersMost-1), 0)
-		if _, known := b.topics.others[strconv.Itoa(3*othersMost-1)]; known {
-			t.Error("a name that nobody waits for is remembered")
 		}
 	})
 }
@@ -244,9 +232,14 @@ func TestReleaseOnTwoChannels(t *testing.T) {
 				if !slices.Equal(tries, c.tries) {
 					t.Errorf("asks after %v, want after %v", tries, c.tries)
 				}
-				b.topics.mu.Lock()
-				defer b.topics.mu.Unlock()
-				if got := b.topics.open[b.layout.place("orders").channel].heard; got != c.count {
+				b.topics.Counted(b.layout.Place("orders").Channel, 10)
+				waiting := begin(t.Context(), w, busyTry(t, b))
+				conn.subscriptions()[1].notify(Notice{Payload: "0"})
+				start = time.Now()
+				if err := <-waiting; err != nil {
+					t.Fatal(err)
+				}
+				if got := 9 - int(time.Since(start)/turnStep); got != c.count {
 					t.Errorf("counts %d releases, want %d", got, c.count)
 				}
 			})

@@ -18,11 +18,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 // Store is what the suite looks at, and takes locks from to have something to see.
@@ -40,24 +41,22 @@ type Suite struct {
 	// Synctest runs each subtest in a bubble of testing/synctest, on its fake
 	// clock. It is for stores that live in the process and do no I/O.
 	Synctest bool
+
+	// NoRemaining says that the store cannot tell what is left of a lease, although
+	// leases end: Holder.Remaining is negative.
+	NoRemaining bool
+
+	// BriefReasons says that the store keeps the reason of a forced unlock until the name
+	// is granted again, and no longer: the holder learns that its hold is over, and of the
+	// reason only if it asks before that.
+	BriefReasons bool
 }
 
 // Run runs every check as a parallel subtest of t.
 func (s Suite) Run(t *testing.T) {
 	t.Helper()
 	for _, c := range checks() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			var missing string
-			if s.Synctest {
-				synctest.Test(t, func(t *testing.T) { missing = s.run(t, c) })
-			} else {
-				missing = s.run(t, c)
-			}
-			if missing != "" { // not said in the bubble, where a skip would show as a pass
-				t.Skipf("the store has no %s", missing)
-			}
-		})
+		conformance.Run(t, c.name, s.Synctest, func(t *testing.T) string { return s.run(t, c) })
 	}
 }
 
@@ -65,7 +64,7 @@ func (s Suite) Run(t *testing.T) {
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	store := s.Open(t)
 	if missing = c.missing(t.Context(), store); missing == "" {
-		c.run(t, store)
+		c.run(t, store, s)
 	}
 	return missing
 }
@@ -153,12 +152,12 @@ func describes(ctx context.Context, s Store) string {
 }
 
 func forces(ctx context.Context, s Store) string {
-	h := admin.Holder{Owner: uuid() + ":1", Holds: 1, Remaining: time.Second}
+	h := admin.Holder{Owner: uuid.New() + ":1", Holds: 1, Remaining: time.Second}
 	return supported(s.ForceUnlock(ctx, "admintest", h, "test"), "ForceUnlock")
 }
 
 func explains(ctx context.Context, s Store) string {
-	_, err := s.ForceReasons(ctx, []admin.Ended{{Name: "admintest", Owner: uuid() + ":1"}})
+	_, err := s.ForceReasons(ctx, []admin.Ended{{Name: "admintest", Owner: uuid.New() + ":1"}})
 	return supported(err, "ForceReasons")
 }
 

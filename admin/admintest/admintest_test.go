@@ -3,51 +3,23 @@ package admintest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// recorder takes the place of a testing.T and keeps what a check complained of.
-type recorder struct {
-	mu         sync.Mutex
-	complaints []string
-}
-
-func (r *recorder) Helper() {}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.complaints = append(r.complaints, fmt.Sprintf(format, args...))
-}
-
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
 // judge runs a check on s, in a bubble, and returns its complaints.
-func judge(t *testing.T, c check, open func() Store) *recorder {
+func judge(t *testing.T, c check, open func() Store) *conformance.Recorder {
 	t.Helper()
-	var rec recorder
-	synctest.Test(t, func(*testing.T) {
-		done := make(chan struct{})
-		go func() {
-			defer close(done) // also where Fatalf ends the check
-			c.run(&rec, open())
-		}()
-		<-done
-	})
+	var rec conformance.Recorder
+	synctest.Test(t, func(*testing.T) { rec.Watch(func() { c.run(&rec, open(), Suite{}) }) })
 	return &rec
 }
 
@@ -237,8 +209,8 @@ func checkNamed(t *testing.T, name string) check {
 // fails a check, and not the recorder or the wrapper.
 func TestChecksPassWithoutBug(t *testing.T) {
 	for _, c := range checks() {
-		if rec := judge(t, c, func() Store { return &mutant{Backend: memhold.New()} }); len(rec.complaints) > 0 {
-			t.Errorf("%s complains of a store without a bug: %q", c.name, rec.complaints)
+		if rec := judge(t, c, func() Store { return &mutant{Backend: memhold.New()} }); len(rec.Complaints) > 0 {
+			t.Errorf("%s complains of a store without a bug: %q", c.name, rec.Complaints)
 		}
 	}
 }
@@ -258,10 +230,10 @@ func TestChecksFindBugs(t *testing.T) {
 				bug.plant(m)
 				return m
 			})
-			if len(rec.complaints) == 0 {
+			if len(rec.Complaints) == 0 {
 				t.Errorf("%s passes a store that %s", name, bug.name)
 			}
-			t.Logf("%s, %s: %s", name, bug.name, strings.Join(rec.complaints, "\n\t"))
+			t.Logf("%s, %s: %s", name, bug.name, strings.Join(rec.Complaints, "\n\t"))
 		}
 	}
 	for name := range unproven {
@@ -280,6 +252,41 @@ func TestSuiteSkipsWhatIsNotThere(t *testing.T) {
 	for name, want := range map[string]string{"Get/ShowsTheHolder": "Get", "List/ShowsEachNameOnce": ""} {
 		if got := checkNamed(t, name).missing(t.Context(), silent{memhold.New()}); got != want {
 			t.Errorf("%s: got %q missing, want %q", name, got, want)
+		}
+	}
+}
+
+// TestNoRemaining is about a store that says what is left of a lease although its suite
+// says that it does not, and about one that does not.
+func TestNoRemaining(t *testing.T) {
+	tells := &mutant{Backend: memhold.New()}
+	silent := &mutant{Backend: memhold.New(), get: func(r admin.Record) admin.Record {
+		for i := range r.Holds {
+			r.Holds[i].Remaining = -1
+		}
+		return r
+	}}
+	for store, complaints := range map[*mutant]bool{tells: true, silent: false} {
+		var rec conformance.Recorder
+		rec.Watch(func() { checkNamed(t, "Get/ShowsTheHolder").run(&rec, store, Suite{NoRemaining: true}) })
+		if (len(rec.Complaints) > 0) != complaints {
+			t.Errorf("got %q, want complaints: %v", rec.Complaints, complaints)
+		}
+	}
+}
+
+// TestBriefReasons is about stores that keep the reason of a forced unlock until the name
+// is granted again, and one that never has it.
+func TestBriefReasons(t *testing.T) {
+	keeps, never := &mutant{Backend: memhold.New()}, &mutant{Backend: memhold.New()}
+	never.force = func(ctx context.Context, name string, h admin.Holder, _ string) error {
+		return never.Release(ctx, driver.Claim{Name: name, Owner: h.Owner})
+	}
+	for store, complaints := range map[*mutant]bool{keeps: false, never: true} {
+		var rec conformance.Recorder
+		rec.Watch(func() { checkNamed(t, "ForceUnlock/EndsTheHold").run(&rec, store, Suite{BriefReasons: true}) })
+		if (len(rec.Complaints) > 0) != complaints {
+			t.Errorf("got %q, want complaints: %v", rec.Complaints, complaints)
 		}
 	}
 }

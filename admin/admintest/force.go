@@ -38,17 +38,28 @@ func forceUnlockEndsTheHold(p *probe) {
 	if err != nil {
 		p.Fatalf("ForceUnlock of a hold: got error %v, want nil", err)
 	}
+	if p.brief {
+		p.forced(a)
+	}
 	p.grant(b, "after a forced unlock")
+	if !p.brief {
+		p.forced(a)
+	}
+	p.gone(p.renew(a), "Renew of a claim whose hold was ended, while another holds")
+	p.gone(p.store.Release(p.ctx, a), "Release of a claim whose hold was ended")
+	if err := p.renew(b); err != nil {
+		p.Errorf("Renew of the claim that followed: got error %v", err)
+	}
+}
 
-	err = p.renew(a)
+// forced requires that c learns from a renewal that its hold was ended, and why.
+func (p *probe) forced(c driver.Claim) {
+	p.Helper()
+	err := p.renew(c)
 	p.gone(err, "Renew of a claim whose hold was ended")
 	var gone *driver.GoneError
 	if !errors.As(err, &gone) || gone.Reason != driver.Forced || !strings.Contains(gone.Detail, reason) {
 		p.Errorf("Renew of a claim whose hold was ended: got %#v, want a GoneError with reason %q and %q in its detail", err, driver.Forced, reason)
-	}
-	p.gone(p.store.Release(p.ctx, a), "Release of a claim whose hold was ended")
-	if err := p.renew(b); err != nil {
-		p.Errorf("Renew of the claim that followed: got error %v", err)
 	}
 }
 

@@ -6,10 +6,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 func logIsKept(p *probe) {
-	by, began := admin.Client{ID: uuid(), Note: "admintest"}, time.Now()
+	by, began := admin.Client{ID: uuid.New(), Note: "admintest"}, time.Now()
 	written := []admin.Entry{
 		{Type: admin.EntryAcquired, Name: p.name, Kind: admin.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
 		{Type: admin.EntryLost, Name: p.name, Kind: admin.KindMutex, HeldFor: time.Minute, Reason: string(driver.Expired)},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 const (
@@ -23,41 +25,29 @@ const (
 	grain = time.Millisecond
 )
 
-// reporter is what a check needs of a testing.T. The suite's own tests put a
-// recorder in its place.
-type reporter interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
-
 // probe is what a check works with: a store, names and owners of its own, and short
 // ways to say what must happen.
 type probe struct {
-	reporter
+	conformance.Reporter
 	store Store
 	ctx   context.Context
+
+	endless bool // Suite.NoRemaining
+	brief   bool // Suite.BriefReasons
 
 	name   string
 	owners atomic.Uint64
 	tried  []driver.Claim // to be released at the end
 }
 
-// run makes one check on s.
-func (c check) run(r reporter, s Store) {
+// run makes one check on s, with the settings of a suite.
+func (c check) run(r conformance.Reporter, s Store, set Suite) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), overall)
 	defer cancel()
-	p := &probe{reporter: r, store: s, ctx: ctx, name: "admintest-" + rand.Text()[:12]}
+	p := &probe{Reporter: r, store: s, ctx: ctx, endless: set.NoRemaining, brief: set.BriefReasons, name: "admintest-" + rand.Text()[:12]}
 	defer p.cleanUp()
 	c.body(p)
-}
-
-func uuid() string {
-	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails
-	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
 // cleanUp releases whatever the check tried.
@@ -72,7 +62,7 @@ func (p *probe) cleanUp() {
 // claim returns a new claim on the check's name. Each is of a client of its own: a
 // store may keep one note for all claims of a client.
 func (p *probe) claim() driver.Claim {
-	n, client := p.owners.Add(1), uuid()
+	n, client := p.owners.Add(1), uuid.New()
 	c := driver.Claim{
 		Name: p.name, Client: client, Seq: n, Owner: fmt.Sprintf("%s:%d", client, n), TTL: p.ttl(), Holds: 1, Tokens: 1,
 		Note: fmt.Sprintf("admintest@claim:%d", n),
@@ -165,7 +155,11 @@ func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	owners := map[string]bool{}
 	for _, h := range r.Holds {
 		owners[h.Owner] = true
-		if p.store.Info().Caps.ExpiresAlone && (h.Remaining <= 0 || h.Remaining > p.ttl()+grain) {
+		switch {
+		case p.endless && h.Remaining >= 0:
+			p.Errorf("Get %s: got %v remaining, want less than 0 of a store that does not tell", when, h.Remaining)
+		case p.endless:
+		case p.store.Info().Caps.ExpiresAlone && (h.Remaining <= 0 || h.Remaining > p.ttl()+grain):
 			p.Errorf("Get %s: got %v remaining, want more than 0 and at most %v", when, h.Remaining, p.ttl())
 		}
 	}

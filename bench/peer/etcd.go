@@ -9,28 +9,88 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
+
+	"github.com/holdfast-go/holdfast/etcdhold"
 )
 
 func etcdConcurrency() Spec {
 	return Spec{
-		Name: "etcd", Client: "etcd", Role: Other, Can: []Ability{Waits, Renews, Queues},
+		Name: "etcd", Client: "etcd", Role: Other, Can: []Ability{Waits, Queues},
 		Open: func(_ context.Context, t Target) (Peer, error) {
-			if t.Etcd == "" {
-				return nil, errors.New("there is no etcd")
-			}
-			client, err := clientv3.New(clientv3.Config{
-				Endpoints: []string{t.Etcd}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
-			})
+			client, err := dialEtcd(t)
 			if err != nil {
 				return nil, err
 			}
-			return &etcdPeer{
-				client: client, ttl: max(1, int(time.Duration(t.TTL)/time.Second)),
-				free: make(chan *concurrency.Session, sessions),
-			}, nil
+			return &etcdPeer{client: client, ttl: seconds(t), free: make(chan *concurrency.Session, sessions)}, nil
 		},
 	}
 }
+
+func dialEtcd(t Target) (*clientv3.Client, error) {
+	if t.Etcd == "" {
+		return nil, errors.New("there is no etcd")
+	}
+	return clientv3.New(clientv3.Config{Endpoints: []string{t.Etcd}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+}
+
+// seconds is the time of a session.
+func seconds(t Target) int { return max(1, int(time.Duration(t.TTL)/time.Second)) }
+
+func holdfastEtcd() Spec {
+	return Spec{
+		Name: "holdfast-etcd", Client: "etcd", Role: Ours, Can: []Ability{Waits, Renews, Shares, Queues, Counts, Several},
+		Open: func(_ context.Context, t Target) (Peer, error) {
+			client, err := dialEtcd(t)
+			if err != nil {
+				return nil, err
+			}
+			backend := etcdhold.New(client, &etcdhold.Options{TTL: time.Duration(t.TTL)})
+			return newHoldfastOn(backend, t, func() { _ = client.Close() }), nil
+		},
+	}
+}
+
+// etcdSession keeps many names with one session, as a program does that never wants one
+// of them twice.
+func etcdSession() Spec {
+	return Spec{
+		Name: "etcd-one-session", Client: "etcd", Role: Other, Only: Renews, Can: []Ability{Renews},
+		Open: func(_ context.Context, t Target) (Peer, error) {
+			client, err := dialEtcd(t)
+			if err != nil {
+				return nil, err
+			}
+			session, err := concurrency.NewSession(client, concurrency.WithTTL(seconds(t)))
+			if err != nil {
+				return nil, errors.Join(err, client.Close())
+			}
+			return &etcdOne{client, session}, nil
+		},
+	}
+}
+
+type etcdOne struct {
+	client  *clientv3.Client
+	session *concurrency.Session
+}
+
+func (p *etcdOne) Lock(ctx context.Context, key string) (Held, error) {
+	mutex := concurrency.NewMutex(p.session, "/bench/"+key)
+	if err := mutex.Lock(ctx); err != nil {
+		return nil, err
+	}
+	return etcdMutex{mutex}, nil
+}
+
+func (p *etcdOne) Close() {
+	_ = p.session.Close()
+	_ = p.client.Close()
+}
+
+type etcdMutex struct{ mutex *concurrency.Mutex }
+
+// Unlock deletes the key.
+func (m etcdMutex) Unlock() error { return m.mutex.Unlock(context.Background()) }
 
 // sessions is how many are kept for the next lock.
 const sessions = 4096

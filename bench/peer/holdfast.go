@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
@@ -60,6 +61,11 @@ type holdfastPeer struct {
 func newHoldfast(conn redishold.Conn, t Target, handoff holdfast.Handoff, shut func()) *holdfastPeer {
 	options := &holdfast.Options{TTL: time.Duration(t.TTL), Handoff: handoff}
 	return &holdfastPeer{locker: holdfast.New(redishold.New(conn, nil), options), shut: shut}
+}
+
+// newHoldfastOn is newHoldfast for other stores.
+func newHoldfastOn(backend driver.Backend, t Target, shut func()) *holdfastPeer {
+	return &holdfastPeer{locker: holdfast.New(backend, &holdfast.Options{TTL: time.Duration(t.TTL)}), shut: shut}
 }
 
 func (p *holdfastPeer) Lock(ctx context.Context, key string) (Held, error) {

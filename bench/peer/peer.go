@@ -68,9 +68,12 @@ type Preparing interface {
 
 // Target says where the servers are, and how long a lock outlives its holder.
 type Target struct {
-	Redis string   // host:port
-	Etcd  string   // a URL; "" if there is none
-	TTL   Duration // of every lock, whatever the library's default
+	Redis      string   // host:port; like the others "" where the store was not started
+	Etcd       string   // a URL
+	ZooKeeper  string   // host:port
+	PostgreSQL string   // a URL
+	MySQL      string   // a DSN of go-sql-driver/mysql
+	TTL        Duration // of every lock, whatever the library's default
 }
 
 // Duration is a time.Duration that is written as text in JSON.
@@ -113,7 +116,7 @@ const (
 // Spec describes a Peer.
 type Spec struct {
 	Name   string
-	Client string // the library that talks to the server: "rueidis", "go-redis" or "etcd"
+	Client string // the library that talks to the server: "rueidis", "go-redis", "etcd", "zk", "pgx" or "mysql"
 	Role   Role
 	Full   bool    // a variant that only the full set measures
 	Only   Ability // a variant that is measured only where this is needed
@@ -121,7 +124,36 @@ type Spec struct {
 	Open   func(ctx context.Context, t Target) (Peer, error)
 }
 
-// Specs returns every Peer, in the order of the tables.
+// Store is a store that a Peer keeps its locks in.
+type Store string
+
+// Stores.
+const (
+	Redis      Store = "redis"      // or Valkey
+	Etcd       Store = "etcd"       // of one node
+	ZooKeeper  Store = "zookeeper"  // of one server
+	PostgreSQL Store = "postgresql" // one server
+	MySQL      Store = "mysql"      // MariaDB
+)
+
+// Store returns the store of the Peer.
+func (s Spec) Store() Store {
+	switch s.Client {
+	case "etcd":
+		return Etcd
+	case "zk":
+		return ZooKeeper
+	case "pgx":
+		return PostgreSQL
+	case "mysql":
+		return MySQL
+	default:
+		return Redis
+	}
+}
+
+// Specs returns every Peer that is measured beside those of Redis, in the order of the
+// tables.
 func Specs() []Spec {
 	return []Spec{
 		holdfastRueidis(), holdfastGoRedis(), holdfastNoHandoff(),
@@ -129,6 +161,16 @@ func Specs() []Spec {
 		redislockGoRedis(), redislockQuick(), rueidisLock(),
 		redissonAsWritten(), etcdConcurrency(),
 		rawRueidis(), rawGoRedis(),
+	}
+}
+
+// OtherSpecs returns every Peer of the stores other than Redis, in the order of the tables.
+func OtherSpecs() []Spec {
+	return []Spec{
+		holdfastEtcd(), etcdConcurrency(), etcdSession(),
+		holdfastZooKeeper(), zkLock(),
+		holdfastPostgreSQL(), holdfastPostgreSQLLooks(), pgAdvisory(), pgHeartbeat(), pgHeartbeatQuick(),
+		holdfastMySQL(), mysqlGetLock(), mysqlHeartbeat(), mysqlHeartbeatQuick(),
 	}
 }
 
@@ -143,7 +185,7 @@ func Missing() []string {
 
 // Find returns the Spec with a name.
 func Find(name string) (Spec, error) {
-	for _, s := range Specs() {
+	for _, s := range append(Specs(), OtherSpecs()...) {
 		if s.Name == name {
 			return s, nil
 		}

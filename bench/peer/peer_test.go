@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
@@ -57,20 +59,27 @@ func TestAbilitiesAreTrue(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range Specs() {
-		if seen[s.Name] || s.Client == "" || s.Role == "" {
-			t.Errorf("%+v is twice there or not complete", s)
+	for _, list := range [][]Spec{Specs(), OtherSpecs()} {
+		seen := map[string]bool{}
+		for _, s := range list {
+			if seen[s.Name] || s.Client == "" || s.Role == "" {
+				t.Errorf("%+v is twice there or not complete", s)
+			}
+			seen[s.Name] = true
 		}
-		seen[s.Name] = true
 	}
-	if _, err := Find("nobody"); err == nil {
-		t.Error("got no error for a peer that does not exist")
+	for _, s := range OtherSpecs() {
+		if s.Store() == Redis {
+			t.Errorf("%s is a peer of Redis", s.Name)
+		}
+	}
+	if _, err := Find("nobody"); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
+		t.Errorf("a peer that does not exist: got error %v, want its name", err)
 	}
 }
 
 func TestTargetAsJSON(t *testing.T) {
-	want := Target{Redis: "a:1", Etcd: "b", TTL: Duration(1500 * time.Millisecond)}
+	want := Target{Redis: "a:1", Etcd: "b", ZooKeeper: "c", PostgreSQL: "d", MySQL: "e", TTL: Duration(1500 * time.Millisecond)}
 	text, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
@@ -164,12 +173,9 @@ func TestRedissonGivesUp(t *testing.T) {
 
 func awaitLength(t *testing.T, p *redissonPeer, list string, want int64) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if p.client.LLen(t.Context(), list).Val() == want {
-			return
-		}
+	if !await.Eventually(10*time.Second, func() bool { return p.client.LLen(t.Context(), list).Val() == want }) {
+		t.Fatalf("the queue is %q, want %d members", p.client.LRange(t.Context(), list, 0, -1).Val(), want)
 	}
-	t.Fatalf("the queue is %q, want %d members", p.client.LRange(t.Context(), list, 0, -1).Val(), want)
 }
 
 func TestEtcdNeedsAServer(t *testing.T) {

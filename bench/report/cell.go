@@ -12,9 +12,9 @@ type Sample struct {
 	work.Result
 
 	Shares    []int64       // pairs of each process
-	Commands  int64         // that the server executed, those of scripts included
+	Commands  int64         // that the server executed, in Redis those of scripts included
 	Calls     int64         // of scripts
-	ServerCPU time.Duration // of the Redis server, or of etcd
+	ServerCPU time.Duration // of the server
 	Foreign   float64       // cores that other programs kept busy
 }
 
@@ -31,6 +31,7 @@ type Cell struct {
 type Summary struct {
 	Rate   float64 // pairs per second; Keep: names per core-second of the client
 	Spread float64 // of the rate
+	Turns  float64 // changes of the one name from process to process, per second
 
 	Commands  float64 // per pair
 	Calls     float64
@@ -120,6 +121,7 @@ func (c Cell) costs(sum *Summary) {
 	sum.ClientCPU = time.Duration(each(func(s Sample) float64 { return float64(s.CPU) }))
 	sum.Allocs = each(func(s Sample) float64 { return float64(s.Allocs) })
 	sum.Bytes = each(func(s Sample) float64 { return float64(s.Bytes) })
+	sum.Turns = c.median(func(s Sample) float64 { return Ratio(float64(s.Turns), s.Elapsed.Seconds()) })
 	sum.Busy = c.median(func(s Sample) float64 { return Ratio(s.CPU.Seconds(), s.Elapsed.Seconds()) })
 	sum.CommandsPS = c.median(func(s Sample) float64 { return Ratio(float64(s.Commands), s.Elapsed.Seconds()) })
 	sum.Goroutines = c.median(func(s Sample) float64 { return s.Goroutines })

@@ -174,6 +174,24 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// The tables of stores other than Redis have no columns of Redis, and the turns of
+// processes.
+func TestMarkdownOfAnotherStore(t *testing.T) {
+	c := cell("ours", "zk", peer.Ours, 300, 300)
+	c.Work.Kind, c.Work.Processes = work.One, 4
+	for i := range c.Samples {
+		c.Samples[i].Turns = 2 * int64(c.Samples[i].Elapsed.Seconds()*100)
+	}
+	var b strings.Builder
+	if err := Markdown(&b, Groups([]Cell{c})); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if !strings.Contains(text, "| turns/s |") || !strings.Contains(text, "| 300 | 0 % | – | 200 |") || strings.Contains(text, "Redis") || strings.Contains(text, "raw") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.5: "0.50", 9.5: "9.50", 95: "95.0", 950: "950", 999.6: "1.00 k", 14_100: "14.1 k", 1_060_000: "1.06 M",

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/work"
 )
 
@@ -77,12 +78,15 @@ func (g Group) notes() string {
 }
 
 func (g Group) columns() []column {
-	w := g.Rows[0].Cell.Work
+	w, redis := g.Rows[0].Cell.Work, g.Rows[0].Cell.Peer.Store() == peer.Redis
 	columns := []column{{"", func(r Row) string { return r.Cell.Peer.Name }}}
 	if w.Kind == work.Keep {
-		return append(columns, keepColumns()...)
+		return append(columns, keepColumns(redis)...)
 	}
-	columns = append(columns, rateColumns()...)
+	columns = append(columns, rateColumns(redis)...)
+	if !redis && w.Processes > 1 {
+		columns = append(columns, column{"turns/s", func(r Row) string { return count(r.Summary.Turns) }})
+	}
 	if w.Kind != work.Own && w.Kind != work.All && w.Kind != work.Hear {
 		columns = append(columns, fairColumns(w.Processes > 1)...)
 	}
@@ -90,19 +94,33 @@ func (g Group) columns() []column {
 		columns = append(columns,
 			column{"dead time p50", func(r Row) string { return span(r.Summary.DeadP50) }},
 			column{"p99", func(r Row) string { return span(r.Summary.DeadP99) }},
-			column{"commands/s", func(r Row) string { return count(r.Summary.CommandsPS) }})
+			column{requests(redis) + "/s", func(r Row) string { return count(r.Summary.CommandsPS) }})
 	}
-	return append(columns, costColumns()...)
+	return append(columns, costColumns(redis)...)
 }
 
-func rateColumns() []column {
-	return []column{
+// requests is what a server is asked for.
+func requests(redis bool) string {
+	if redis {
+		return "commands"
+	}
+	return "requests"
+}
+
+// rateColumns are fewer where all peers have the same client, and none is bare.
+func rateColumns(redis bool) []column {
+	columns := []column{
 		{"pairs/s", func(r Row) string { return count(r.Summary.Rate) }},
 		{"spread", func(r Row) string { return fmt.Sprintf("%.0f %%", 100*r.Summary.Spread) }},
 		{"÷ best peer", func(r Row) string { return ratio(r.ToBest) }},
+	}
+	if !redis {
+		return columns
+	}
+	return append(columns, []column{
 		{"÷ best with its client", func(r Row) string { return ratio(r.ToOwn) }},
 		{"÷ raw", func(r Row) string { return ratio(r.ToLimit) }},
-	}
+	}...)
 }
 
 func fairColumns(processes bool) []column {
@@ -115,21 +133,30 @@ func fairColumns(processes bool) []column {
 	return append(columns, column{"longest wait", func(r Row) string { return span(r.Summary.Longest) }})
 }
 
-func costColumns() []column {
-	return []column{
-		{"Redis commands", func(r Row) string { return figure(r.Summary.Commands) }},
-		{"script calls", func(r Row) string { return figure(r.Summary.Calls) }},
+func costColumns(redis bool) []column {
+	columns := []column{{"requests", func(r Row) string { return figure(r.Summary.Commands) }}}
+	if redis {
+		columns = []column{
+			{"Redis commands", columns[0].text},
+			{"script calls", func(r Row) string { return figure(r.Summary.Calls) }},
+		}
+	}
+	return append(columns, []column{
 		{"server CPU", func(r Row) string { return span(r.Summary.ServerCPU) }},
 		{"client CPU", func(r Row) string { return span(r.Summary.ClientCPU) }},
 		{"allocs", func(r Row) string { return figure(r.Summary.Allocs) }},
 		{"bytes", func(r Row) string { return count(r.Summary.Bytes) }},
-	}
+	}...)
 }
 
-func keepColumns() []column {
+func keepColumns(redis bool) []column {
+	title := "requests/s"
+	if redis {
+		title = "Redis commands/s"
+	}
 	return []column{
 		{"client, of a core", func(r Row) string { return fmt.Sprintf("%.1f %%", 100*r.Summary.Busy) }},
-		{"Redis commands/s", func(r Row) string { return count(r.Summary.CommandsPS) }},
+		{title, func(r Row) string { return count(r.Summary.CommandsPS) }},
 		{"per name and s", func(r Row) string { return figure(r.Summary.Commands) }},
 		{"goroutines per name", func(r Row) string { return fmt.Sprintf("%.3f", r.Summary.Goroutines) }},
 		{"bytes per name", func(r Row) string { return count(r.Summary.Memory) }},

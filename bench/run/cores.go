@@ -16,12 +16,8 @@ func (r *Runner) pin() {
 	if _, err := exec.LookPath("taskset"); err != nil || !r.Pin || n < 2 {
 		return
 	}
-	pids := []int{r.redis.PID()}
-	if r.etcd != nil {
-		pids = append(pids, r.etcd.cmd.Process.Pid)
-	}
-	for _, pid := range pids {
-		if err := exec.Command("taskset", "-apc", "0", strconv.Itoa(pid)).Run(); err != nil {
+	for _, s := range r.servers {
+		if err := exec.Command("taskset", "-apc", "0", strconv.Itoa(s.PID())).Run(); err != nil {
 			fmt.Fprintf(r.Log, "nobody is pinned: taskset: %v\n", err)
 			return
 		}

@@ -6,52 +6,44 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/report"
+	"github.com/holdfast-go/holdfast/bench/stores"
 	"github.com/holdfast-go/holdfast/bench/work"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
 // Options are the settings of Start.
 type Options struct {
-	Dir   string    // for all files; the caller's to remove
-	Child []string  // the command that calls work.Serve
-	Etcd  string    // the program; "" to do without
-	Pin   bool      // servers on the first core, clients on the others, where that is possible
-	Log   io.Writer // what goes on, for people
+	Dir      string       // for all files; the caller's to remove
+	Child    []string     // the command that calls work.Serve
+	Stores   []peer.Store // what to start
+	Programs stores.Programs
+	Pin      bool      // servers on the first core, clients on the others, where that is possible
+	Log      io.Writer // what goes on, for people
 }
 
 // Runner takes samples, one after the other, against servers of its own.
 type Runner struct {
 	Options
-	redis *redistest.Server
-	etcd  *etcd // nil if there is none
-	cores cores
-	page  string
+	servers map[peer.Store]stores.Server
+	cores   cores
+	page    string
 }
 
 // Start starts the servers. It returns redistest.ErrMissing where there is no
 // redis-server. The Runner must be closed.
 func Start(o Options) (*Runner, error) {
-	r := &Runner{Options: o, page: filepath.Join(o.Dir, "page")}
-	for _, dir := range []string{"redis", "etcd"} {
-		if err := os.MkdirAll(filepath.Join(o.Dir, dir), 0o700); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if r.redis, err = redistest.Run(filepath.Join(o.Dir, "redis")); err != nil {
-		return nil, err
-	}
-	if o.Etcd != "" {
-		if r.etcd, err = startEtcd(o.Etcd, filepath.Join(o.Dir, "etcd")); err != nil {
+	r := &Runner{Options: o, page: filepath.Join(o.Dir, "page"), servers: map[peer.Store]stores.Server{}}
+	for _, store := range o.Stores {
+		s, err := stores.Start(store, o.Programs, o.Dir)
+		if err != nil {
 			r.Close()
-			return nil, err
+			return nil, fmt.Errorf("start %s: %w", store, err)
 		}
+		r.servers[store] = s
 	}
 	r.pin()
 	return r, nil
@@ -59,9 +51,8 @@ func Start(o Options) (*Runner, error) {
 
 // Close ends the servers.
 func (r *Runner) Close() {
-	r.redis.Close()
-	if r.etcd != nil {
-		r.etcd.close()
+	for _, s := range r.servers {
+		s.Close()
 	}
 }
 
@@ -92,25 +83,25 @@ func (r *Runner) Sample(ctx context.Context, w work.Work, p peer.Spec, size Size
 	if err := team.hear(work.Ready); err != nil {
 		return report.Sample{}, err
 	}
-	done, err := r.watch(team)
+	done, err := r.watch(ctx, team)
 	if err != nil {
 		return report.Sample{}, err
 	}
 	sample, err := team.results()
-	done.into(&sample, p.Client == "etcd")
+	done.into(&sample, p.Store())
 	return sample, err
 }
 
 // watch lets the processes measure, and returns what the servers did meanwhile.
-func (r *Runner) watch(team *team) (difference, error) {
-	before, err := r.look()
+func (r *Runner) watch(ctx context.Context, team *team) (difference, error) {
+	before, err := r.look(ctx)
 	if err != nil {
 		return difference{}, err
 	}
 	if err := errors.Join(team.say(work.Go), team.hear(work.Done)); err != nil {
 		return difference{}, err
 	}
-	after, err := r.look()
+	after, err := r.look(ctx)
 	if err != nil {
 		return difference{}, err
 	}
@@ -119,9 +110,9 @@ func (r *Runner) watch(team *team) (difference, error) {
 
 // plan is what process number i is told.
 func (r *Runner) plan(w work.Work, p peer.Spec, size Size, i int) work.Plan {
-	target := peer.Target{Redis: r.redis.Addr(), TTL: w.TTL}
-	if r.etcd != nil {
-		target.Etcd = r.etcd.url
+	target := peer.Target{TTL: w.TTL}
+	for _, s := range r.servers {
+		s.Reach(&target)
 	}
 	return work.Plan{
 		Peer: p.Name, Target: target, Work: w, Process: i, Page: r.page,
@@ -131,12 +122,9 @@ func (r *Runner) plan(w work.Work, p peer.Spec, size Size, i int) work.Plan {
 
 // reset makes the servers as good as new.
 func (r *Runner) reset(ctx context.Context) error {
-	if err, ok := r.redis.Do("FLUSHALL").(error); ok {
-		return fmt.Errorf("empty the server: %w", err)
-	}
-	if r.etcd != nil {
-		if err := r.etcd.empty(ctx); err != nil {
-			return err
+	for store, s := range r.servers {
+		if err := s.Empty(ctx); err != nil {
+			return fmt.Errorf("empty %s: %w", store, err)
 		}
 	}
 	return work.NewPage(r.page)

@@ -30,6 +30,17 @@ func Full() Set {
 	return choose(Set{Warm: time.Second, Stretch: 4, Repeats: 5, Retries: 3}, true)
 }
 
+// Stores returns the set for a store other than Redis, beside what its users use today.
+func Stores(store peer.Store) Set {
+	s := Set{Works: work.Stores(), Warm: 300 * time.Millisecond, Stretch: 1, Repeats: 3, Retries: 1}
+	for _, p := range peer.OtherSpecs() {
+		if p.Store() == store {
+			s.Peers = append(s.Peers, p)
+		}
+	}
+	return s
+}
+
 func choose(s Set, full bool) Set {
 	for _, w := range work.List() {
 		if full || w.Short {
@@ -72,8 +83,8 @@ func (r *Runner) group(w work.Work, peers []peer.Spec) []report.Cell {
 			continue
 		}
 		cell := report.Cell{Work: w, Peer: p}
-		if p.Client == "etcd" && r.etcd == nil {
-			cell.Left = "there is no etcd on PATH; bench/etcd.sh builds one"
+		if r.servers[p.Store()] == nil {
+			cell.Left = fmt.Sprintf("there is no %s; .ci/%s builds one", p.Store(), p.Store())
 		}
 		group = append(group, cell)
 	}

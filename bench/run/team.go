@@ -102,6 +102,7 @@ func (t *team) results() (report.Sample, error) {
 func merge(s *report.Sample, r work.Result) {
 	s.Shares = append(s.Shares, r.Pairs)
 	s.Pairs += r.Pairs
+	s.Turns += r.Turns
 	s.Each = append(s.Each, r.Each...)
 	s.Elapsed = max(s.Elapsed, r.Elapsed)
 	s.Longest = max(s.Longest, r.Longest)

@@ -66,6 +66,12 @@ func (p *page) leave(slot int, r rule) {
 	}
 }
 
+// takes notes that a process holds the slot, and reports whether another one did before.
+func (p *page) takes(slot, process int) bool {
+	before := atomic.SwapInt64(p.word(slot, 2), int64(process)+1)
+	return before != 0 && before != int64(process)+1
+}
+
 // vacated notes that an unlock of the slot begins. Processes of one machine have
 // the same clock.
 func (p *page) vacated(slot int) { atomic.StoreInt64(p.word(slot, 1), time.Now().UnixNano()) }

@@ -35,6 +35,7 @@ type crew struct {
 // tally is what one goroutine has done while it was measured.
 type tally struct {
 	pairs   int64
+	turns   int64
 	longest time.Duration
 	dead    []time.Duration
 	err     error
@@ -159,6 +160,7 @@ func (c *crew) pair(ctx context.Context, t task, n int64, done *tally) error {
 	if !c.page.enter(t.slot, rule) {
 		c.violations.Add(1)
 	}
+	turn := t.shared && c.plan.Work.Processes > 1 && c.page.takes(t.slot, c.plan.Process)
 	if c.plan.Work.Hold > 0 {
 		idle = c.page.sinceVacated(t.slot)
 		time.Sleep(time.Duration(c.plan.Work.Hold))
@@ -169,14 +171,17 @@ func (c *crew) pair(ctx context.Context, t task, n int64, done *tally) error {
 		return err
 	}
 	if c.phase.Load() == measuring {
-		done.add(waited, idle)
+		done.add(waited, idle, turn)
 	}
 	return nil
 }
 
 // add counts a pair; an idle time of 0 is none.
-func (t *tally) add(waited, idle time.Duration) {
+func (t *tally) add(waited, idle time.Duration, turn bool) {
 	t.pairs++
+	if turn {
+		t.turns++
+	}
 	t.longest = max(t.longest, waited)
 	if idle > 0 {
 		t.dead = append(t.dead, idle)
@@ -190,6 +195,7 @@ func (c *crew) gather(tallies []tally, elapsed time.Duration, before, after usag
 	var errs []error
 	for _, t := range tallies {
 		r.Pairs += t.pairs
+		r.Turns += t.turns
 		r.Each = append(r.Each, t.pairs)
 		r.Longest = max(r.Longest, t.longest)
 		r.Dead = append(r.Dead, t.dead...)

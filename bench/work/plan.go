@@ -22,6 +22,7 @@ type Plan struct {
 type Result struct {
 	Pairs   int64
 	Each    []int64 // pairs of each goroutine
+	Turns   int64   // pairs before which another process had the one name
 	Elapsed time.Duration
 	Longest time.Duration   // that anybody waited for the one name; 0 where names are not shared
 	Dead    []time.Duration // from the begin of an unlock to the next holder, where locks are held

@@ -60,8 +60,7 @@ func (w Work) Needs() []peer.Ability {
 	}
 }
 
-// Suits reports whether a peer can do the work. The many kept names are too many
-// for etcd's leases, one for each, which is not how etcd is meant to be used.
+// Suits reports whether a peer can do the work.
 func (w Work) Suits(s peer.Spec) bool {
 	needs := w.Needs()
 	if s.Only != "" && !slices.Contains(needs, s.Only) {
@@ -72,7 +71,7 @@ func (w Work) Suits(s peer.Spec) bool {
 			return false
 		}
 	}
-	return w.Kind != Keep || s.Client != "etcd"
+	return true
 }
 
 const (
@@ -97,7 +96,28 @@ func List() []Work {
 	}
 	list = append(list, crowds()...)
 	list = append(list, kept()...)
-	list = append(list, kinds()...)
+	return complete(append(list, kinds()...))
+}
+
+// Stores returns every Work of the stores other than Redis, in the order of the tables.
+func Stores() []Work {
+	hold := peer.Duration(5 * time.Millisecond)
+	return complete([]Work{
+		{Name: "own-1", Title: "a name that nobody else wants", Kind: Own, Sample: 2 * short},
+		{Name: "turns-4", Title: "one name, 4 processes, no hold", Kind: One, Processes: 4, Sample: 2 * short},
+		{Name: "turns-4-5ms", Title: "one name held for 5 ms, 4 processes", Kind: One, Processes: 4, Hold: hold, Sample: 2 * short},
+		{Name: "turns-16", Title: "one name, 16 processes, no hold", Kind: One, Processes: 16, Sample: 2 * short},
+		{Name: "turns-16-5ms", Title: "one name held for 5 ms, 16 processes", Kind: One, Processes: 16, Hold: hold, Sample: 2 * short},
+		{Name: "one-16", Title: "one name, 16 goroutines of one process", Kind: One, Goroutines: 16, Sample: short},
+		{
+			Name: "keep-1000", Title: "1,000 names held by one process, a lease of 6 s",
+			Kind: Keep, Names: 1000, TTL: lease / 5, Sample: peer.Duration(4 * time.Second),
+		},
+	})
+}
+
+// complete fills in what a Work has where nothing else is said.
+func complete(list []Work) []Work {
 	for i := range list {
 		list[i].Processes = max(1, list[i].Processes)
 		list[i].Goroutines = max(1, list[i].Goroutines)

@@ -87,6 +87,19 @@ func TestPagesAreShared(t *testing.T) {
 	}
 }
 
+// A turn is a hold after that of another process.
+func TestTurns(t *testing.T) {
+	p := newTestPage(t)
+	for i, test := range []struct {
+		process int
+		turn    bool
+	}{{0, false}, {0, false}, {1, true}, {1, false}, {0, true}} {
+		if got := p.takes(0, test.process); got != test.turn {
+			t.Errorf("hold %d, by process %d: got turn %v, want %v", i, test.process, got, test.turn)
+		}
+	}
+}
+
 func TestIdleTime(t *testing.T) {
 	p := newTestPage(t)
 	if got := p.sinceVacated(0); got != 0 {

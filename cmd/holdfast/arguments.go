@@ -4,7 +4,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // ownArguments returns the arguments of the program. Where the system shows them
@@ -14,7 +14,7 @@ func ownArguments() []string {
 	args := make([]string, 0, len(os.Args))
 	for _, arg := range os.Args[min(1, len(os.Args)):] {
 		args = append(args, strings.Clone(arg))
-		for _, span := range access.Secrets(arg) {
+		for _, span := range redisurl.Secrets(arg) {
 			blot(arg[span.From:span.To])
 		}
 	}

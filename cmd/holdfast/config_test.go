@@ -133,7 +133,7 @@ func TestConfigPasswords(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	for content, want := range map[string]string{
-		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; there are history, lock, prefix, redis`,
+		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; there are etcd, history, lock, mysql, postgres, prefix, redis`,
 		"lock:\n  tll: 3s":                          `line 2: unknown key "lock.tll"; there are fair, kill_after, margin, max_hold, ttl, wait`,
 		"lock:\n  ttl: s3cret":                      "line 2: lock.ttl: a time is expected",
 		"lock:\n  ttl: 3":                           "line 2: lock.ttl: a time is expected",

@@ -45,6 +45,11 @@ func (o *connectOptions) configure(f *pflag.FlagSet, env environment, report *re
 	if err := o.prepare(env, report); err != nil {
 		return err
 	}
+	for _, name := range []string{"protocol", "replicas"} {
+		if f.Changed(name) {
+			o.redisFlag = cmp.Or(o.redisFlag, name)
+		}
+	}
 	for _, s := range settings {
 		flag := f.Lookup(s.flag)
 		if flag == nil || f.Changed(s.flag) {
@@ -187,16 +192,17 @@ func (o *connectOptions) fromConfig(a *access.Access) (password string, err erro
 		return "", nil
 	}
 	a.Imported = o.imported
-	a.Username = cmp.Or(a.Username, o.config.Text("redis.user"))
-	a.CACert = cmp.Or(a.CACert, o.config.Text("redis.tls.ca"))
-	a.Cert = cmp.Or(a.Cert, o.config.Text("redis.tls.cert"))
-	a.Key = cmp.Or(a.Key, o.config.Text("redis.tls.key"))
-	a.ServerName = cmp.Or(a.ServerName, o.config.Text("redis.tls.server_name"))
-	if password = o.config.Text("redis.password"); password != "" {
+	in := string(storeKind(a.URL)) + "."
+	a.Username = cmp.Or(a.Username, o.config.Text(in+"user"))
+	a.CACert = cmp.Or(a.CACert, o.config.Text(in+"tls.ca"))
+	a.Cert = cmp.Or(a.Cert, o.config.Text(in+"tls.cert"))
+	a.Key = cmp.Or(a.Key, o.config.Text(in+"tls.key"))
+	a.ServerName = cmp.Or(a.ServerName, o.config.Text(in+"tls.server_name"))
+	if password = o.config.Text(in + "password"); password != "" {
 		return password, nil
 	}
-	if file, ok := o.config.Lookup("redis.password_file"); ok {
-		return readPassword(o.config.Where("redis.password_file"), file)
+	if file, ok := o.config.Lookup(in + "password_file"); ok {
+		return readPassword(o.config.Where(in+"password_file"), file)
 	}
 	return "", nil
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
@@ -33,13 +35,14 @@ type connectOptions struct {
 	protocol   string
 	replicas   string
 	history    bool                 // tell the store what happens to the locks
+	redisFlag  string               // the first flag that was given which is for Redis alone
 	config     *config.File         // nil until it was loaded
 	imported   *importconf.Settings // what the file of a Java program says that the configuration names
 }
 
 // addTo adds the flags; without says what is used without a URL.
 func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
-	f.VarP(&urlFlag{first: &o.url}, "url", "u", "where the locks are kept, as redis://host:6379/0 ("+without+")")
+	f.VarP(&urlFlag{first: &o.url}, "url", "u", "where the locks are kept: redis://, etcd://, zk://, postgres:// or mysql://, as redis://host:6379/0 ("+without+")")
 	f.StringVar(&o.user, "user", "", "the user of the store, instead of the URL's")
 	f.BoolVar(&o.askpass, "askpass", false, "ask for the password on the terminal")
 	f.StringVar(&o.cacert, "cacert", "", "PEM file of the authorities that certificates of the store must be from (default: the system's)")
@@ -53,8 +56,8 @@ func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
 // environment and the configuration too.
 func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	o.addTo(f, "default $HOLDFAST_URL, then $REDIS_URL, then the configuration")
-	f.StringVar(&o.protocol, "protocol", "redisson", "the layout of the locks: redisson, plain or timestamp")
-	f.StringVar(&o.replicas, "replicas", "0", "how many replicas must confirm each lock and each renewal, or all")
+	f.StringVar(&o.protocol, "protocol", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
+	f.StringVar(&o.replicas, "replicas", "0", "how many replicas of a Redis must confirm each lock and each renewal, or all")
 	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
 }
 
@@ -65,9 +68,10 @@ func (o *connectOptions) addHistoryTo(f *pflag.FlagSet) {
 
 // access completes what the flags say of the store at address.
 func (o *connectOptions) access(ctx context.Context, address string, env environment) (access.Access, error) {
+	kind := storeKind(address)
 	a := access.Access{
 		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
-		DialTimeout: o.config.Duration("redis.dial_timeout"),
+		DialTimeout: o.config.Duration(string(kind) + ".dial_timeout"),
 	}
 	password, err := o.fromConfig(&a)
 	if err != nil {
@@ -76,12 +80,12 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 	if _, err := a.TLS(); err != nil {
 		return a, usageError("%w", err)
 	}
-	own, _ := access.Passwords(address)
+	own, _ := redisurl.Passwords(address)
 	switch {
 	case o.askpass:
 		a.Password, err = askPassword(ctx, env)
 	case !own:
-		a.Password, err = storePassword(env)
+		a.Password, err = storePassword(env, kind)
 		a.Password = cmp.Or(a.Password, password)
 	}
 	return a, err
@@ -91,7 +95,7 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 // obeyed: everybody on the machine can read it.
 func (o *connectOptions) warn(report *reporter, addresses ...string) {
 	inURL := func(address string) bool {
-		_, anyPassword := access.Passwords(address)
+		_, anyPassword := redisurl.Passwords(address)
 		return anyPassword
 	}
 	if o.url != "" && slices.ContainsFunc(addresses, inURL) {
@@ -126,12 +130,22 @@ func (o *connectOptions) address(env environment) (address, source string, err e
 	return address, source, checkURL(address, source)
 }
 
-// checkURL refuses what cannot be a URL.
+// checkURL refuses what is no URL of a store.
 func checkURL(address, source string) error {
-	if !strings.Contains(address, "://") {
-		return usageError("%s is no URL; use one such as redis://host:6379/0", source)
+	if _, err := open.KindOf(address); err != nil {
+		return usageError("%s %w", source, err)
 	}
 	return nil
+}
+
+// storeKind returns which store a URL names that was checked. Several servers of a Java
+// program, which have none together, are Redis.
+func storeKind(address string) open.Kind {
+	kind, err := open.KindOf(address)
+	if err != nil {
+		return open.Redis
+	}
+	return kind
 }
 
 // named returns which variable, if any, names the store; ok says that the command
@@ -145,9 +159,9 @@ func (o *connectOptions) named(env environment) (variable string, ok bool) {
 	return "", o.url != ""
 }
 
-// storePassword returns the password that the environment has for the store.
-func storePassword(env environment) (string, error) {
-	if password, ok := env.lookup("REDISCLI_AUTH"); ok {
+// storePassword returns the password that the environment has for a store of that kind.
+func storePassword(env environment, kind open.Kind) (string, error) {
+	if password, ok := env.lookup("REDISCLI_AUTH"); ok && kind == open.Redis {
 		return password, nil
 	}
 	file, ok := env.lookup("HOLDFAST_PASSWORD_FILE")

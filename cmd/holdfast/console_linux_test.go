@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/console"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // onConsole starts the program in the foreground of a terminal of its own, which
@@ -59,9 +60,7 @@ func TestConsoleProgressInTheQueue(t *testing.T) {
 	s.take(func() (*holdfast.Lock, error) { return first.FairMutex("job").TryLock(t.Context()) })
 	queued := s.start(nil, "run", "--fair", "job", "--", "true")
 	defer queued.status()
-	for len(queuedIn(t, s, "job")) == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, 20*time.Second, "the first one is in the queue", func() bool { return len(queuedIn(t, s, "job")) != 0 })
 	c := s.onConsole(200, "hold", "--fair", "job")
 	c.Await("1 ahead; by ")
 	queued.signal(syscall.SIGTERM)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 )
 
 func newDemoCommand(env environment) *cobra.Command {
@@ -28,13 +29,14 @@ and a fencing token keeps the first one's late write out.
 
 Without --url the demo starts an in-process Redis stand-in, so nothing has to be
 installed. With --url it uses that Redis, one server: all its keys begin with
-"holdfast-demo:" and are deleted at the end. HOLDFAST_URL and REDIS_URL are not
-looked at.
+"holdfast-demo:" and are deleted at the end. Or it takes its locks in that etcd,
+ZooKeeper, PostgreSQL or MySQL; a database keeps one row of them. HOLDFAST_URL and REDIS_URL are
+not looked at.
 
 With --serve it keeps a web page up until Ctrl-C: two instances that want the same
 lock, to be paused, killed and cut off; workers that race for a lock on several
-Redis; the shop. Then --url may be any deployment, and may be given several times,
-for the race. What the page keeps in Redis begins with "{holdfast-demo}:".
+Redis; the shop. Then --url may be any deployment of Redis, and may be given several
+times, for the race. What the page keeps in Redis begins with "{holdfast-demo}:".
 
 The exit status is 0 if everything that the demo claims has happened, else 1.`,
 		Example: `  holdfast demo
@@ -101,7 +103,12 @@ func runDemo(ctx context.Context, env environment, c connectOptions, o demo.Opti
 	case c.url == "" && c != connectOptions{}:
 		return usageError("the stand-in needs no password and no certificates: give --url with them")
 	case c.url != "":
-		if o.Access, err = reachDemoStore(ctx, c, env); err != nil {
+		if storeKind(c.url) == open.Redis {
+			o.Access, err = reachDemoStore(ctx, c, env)
+		} else {
+			o.Locks, err = reachDemoLocks(ctx, c, env)
+		}
+		if err != nil {
 			if i := interruptOf(ctx); i != nil {
 				return &exitError{code: i.status(), err: err}
 			}
@@ -132,9 +139,34 @@ func reachDemoStore(ctx context.Context, o connectOptions, env environment) (acc
 	o.warn(report, address)
 	conn, err := a.Open(ctx)
 	if err != nil {
-		return access.Access{}, openError(ctx, source, err)
+		return access.Access{}, openError(ctx, open.Redis, source, err)
 	}
 	conn.Close()
+	return a, nil
+}
+
+// reachDemoLocks finds out whether locks can be had in the store that the flags name,
+// which is no Redis.
+func reachDemoLocks(ctx context.Context, o connectOptions, env environment) (access.Access, error) {
+	address, source, err := o.address(env)
+	if err != nil {
+		return access.Access{}, err
+	}
+	a, err := o.access(ctx, address, env)
+	if err != nil {
+		return access.Access{}, err
+	}
+	target, err := open.Parse(open.Request{Access: a})
+	if err != nil {
+		return access.Access{}, usageError("%s: %w", source, err)
+	}
+	if !target.Info().Caps.Fencing {
+		return access.Access{}, lacks(target, "has no fencing tokens in that layout, and the demo is about them")
+	}
+	o.warn(newReporter(env, false), address)
+	if err := demo.Try(ctx, target); err != nil {
+		return access.Access{}, storeError(failureOf(target.Kind, err))
+	}
 	return a, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/webdemo"
 )
 
@@ -91,7 +92,7 @@ func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOpt
 	case errors.As(err, &listening) && listening.Op == "listen":
 		return err
 	}
-	return openError(ctx, "--url", err)
+	return openError(ctx, open.Redis, "--url", err)
 }
 
 // demoStores returns how to reach the stores that the flags name; none means
@@ -102,6 +103,9 @@ func demoStores(ctx context.Context, c connectOptions, more []string, env enviro
 			return nil, usageError("the stand-in needs no password and no certificates: give --url with them")
 		}
 		return nil, nil
+	}
+	if kind := storeKind(c.url); kind != open.Redis {
+		return nil, usageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", kind.Title())
 	}
 	return accessesOf(ctx, c, "--url", slices.Concat([]string{c.url}, more), env, newReporter(env, false))
 }

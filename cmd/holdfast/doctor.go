@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -31,12 +32,12 @@ func newDoctorCommand(env environment) *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what endangers the locks of a Redis",
+		Short: "Say what endangers the locks of a store",
 		Long: `Doctor asks the servers and says what endangers the locks that they keep:
 settings that let a server forget or drop locks, a deployment that cannot fail
 over, rights that are missing, links that are too slow for the lease. Each finding
 has its remedy. It changes no setting; it takes scratch locks called
-holdfast-doctor, and gives them back.
+holdfast-doctor, and gives them back. --keys is for Redis alone.
 
 The status is 0 if nothing is as bad as --fail-on, else 1; 69 if the servers
 cannot be reached, 77 if they refuse the user.`,
@@ -100,11 +101,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 
 // examine looks, prints what was found, and says by the status how bad it is.
 func (o *doctorOptions) examine(ctx context.Context, l *looking) error {
-	options, err := o.options(l.env)
-	if err != nil {
-		return err
-	}
-	report, err := doctor.Examine(ctx, l.store.conn, options)
+	report, err := o.ask(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -119,7 +116,19 @@ func (o *doctorOptions) examine(ctx context.Context, l *looking) error {
 	return err
 }
 
-// options are what the examination needs to know.
+// ask examines the store, whichever it is.
+func (o *doctorOptions) ask(ctx context.Context, l *looking) (*doctor.Report, error) {
+	if l.store.Redis == nil {
+		return examine.Store(ctx, l.store.Backend, l.store.Ask, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name})
+	}
+	options, err := o.options(l.env)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Examine(ctx, l.store.Redis, options)
+}
+
+// options are what the examination of a Redis needs to know.
 func (o *doctorOptions) options(env environment) (*doctor.Options, error) {
 	engine, err := o.engine()
 	if err != nil {

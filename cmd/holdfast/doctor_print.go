@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -80,8 +82,9 @@ func describeServers(r *doctor.Report) string {
 		}
 	}
 	parts := []string{r.Deployment}
-	for _, role := range []string{"master", "replica", "sentinel"} {
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
 		switch n := roles[role]; {
+		case role == "" || role == "standalone": // what a ZooKeeper alone says of itself
 		case n == 1:
 			parts = append(parts, "1 "+role)
 		case n > 1:

@@ -152,8 +152,8 @@ func (c *forcing) end(ctx context.Context, hold admin.Hold, seen time.Time) erro
 	if errors.Is(err, driver.ErrGone) {
 		return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: %w", err)}
 	}
-	if err == nil && c.history {
-		log := audit.New(c.store, &audit.Options{Logger: c.logger})
+	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.history {
+		log := audit.New(source, &audit.Options{Logger: c.logger})
 		log.Forced(c.name, h, reason)
 		flush(log)
 	}

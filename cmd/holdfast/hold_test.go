@@ -3,18 +3,22 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -156,9 +160,7 @@ func TestRunSaysThatItWaits(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")
 	c := begin(t, t.Context(), strings.NewReader(""), s.environ, "run", "job", "true")
-	for !strings.Contains(c.stderr.String(), "waiting for lock") {
-		time.Sleep(10 * time.Millisecond)
-	}
+	await.Until(t, 20*time.Second, "run says that it waits", func() bool { return strings.Contains(c.stderr.String(), "waiting for lock") })
 	s.server.Del("job")
 	c.wait().want(t, 0, `holdfast: waiting for lock "job", held, lease `, "; by ", "ci-runner-7@build:4121", `holdfast: got lock "job" after `)
 	s.hold("other")
@@ -204,12 +206,37 @@ func TestElectCampaignsAgain(t *testing.T) {
 func TestElectCandidateEndsWithASignal(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")
+	before := s.server.Dump()
 	p := s.start(nil, "elect", "-v", "job", "--", "echo", "ran")
 	p.await("asking for lock")
 	p.signal(syscall.SIGTERM)
 	if got := p.status(); got != 128+15 {
 		t.Errorf("got status %d, want %d", got, 128+15)
 	}
+	if slices.Contains(strings.Fields(p.rest), "ran") {
+		t.Errorf("the command ran without the lock: %s", p.rest)
+	}
+	if after := s.server.Dump(); lockOf(after) != lockOf(before) {
+		t.Errorf("got %s, want only the holder's lock: %s", after, before)
+	}
+}
+
+// holderListens reports whether a client of the server listens for what is said to it.
+func (s *site) holderListens() bool {
+	s.t.Helper()
+	scheme, addr, _ := strings.Cut(s.url, "://")
+	conn, err := net.Dial(map[string]string{"unix": "unix", "redis": "tcp"}[scheme], addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprint(conn, "*3\r\n$6\r\nPUBSUB\r\n$8\r\nCHANNELS\r\n$18\r\n*holdfast:client:*\r\n")
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || answer[0] != '*' {
+		s.t.Fatalf("PUBSUB CHANNELS: got %q, error %v", answer, err)
+	}
+	return answer != "*0\r\n"
 }
 
 // Who holds a lock by the command hears at once that it was broken, and not at
@@ -220,7 +247,8 @@ func TestHoldHearsOfForceUnlock(t *testing.T) {
 		defer out.Close()
 		c := begin(t, t.Context(), in, s.environ, "hold", "job")
 		c.ready()
-		time.Sleep(6 * time.Second) // it listens when the hold is some seconds old; from outside nothing shows that it listens
+		// It listens when the hold is some seconds old.
+		await.Until(t, 30*time.Second, "the holder listens", s.holderListens)
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		start := time.Now()
 		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner).want(t, 0)

@@ -107,6 +107,10 @@ func printDetail(w io.Writer, d admin.Detail) error {
 func (p *page) state(d admin.Detail) {
 	switch d.Kind {
 	case admin.KindSemaphore:
+		if d.Permits == 0 {
+			p.line("permits", "unknown")
+			break
+		}
 		p.line("permits", "%d, %d of them free", d.Permits, d.Free)
 	case admin.KindCounter, admin.KindLatch:
 		p.line("count", "%d", d.Count)

@@ -82,6 +82,8 @@ func kindOf(r admin.Record) string {
 // countOf is how often a lock is held, or what else there is to count.
 func countOf(r admin.Record) string {
 	switch {
+	case r.Kind == admin.KindSemaphore && r.Permits == 0:
+		return fmt.Sprintf("%d of ?", r.Holders)
 	case r.Kind == admin.KindSemaphore:
 		return fmt.Sprintf("%d of %d", r.Holders, r.Permits)
 	case r.Kind == admin.KindCounter, r.Kind == admin.KindLatch:
@@ -95,7 +97,10 @@ func countOf(r admin.Record) string {
 
 // leaseText is a lease for people.
 func leaseText(d time.Duration) string {
-	if d < 0 {
+	switch {
+	case d == admin.NotTold:
+		return "unknown"
+	case d < 0:
 		return "for ever"
 	}
 	return coarse(d).String()

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 )
 
 const (
@@ -42,7 +43,8 @@ type lockOptions struct {
 
 	name string
 
-	console     *admin.Console // of the store that was opened
+	kind        open.Kind      // of the store that was opened; "" of several
+	console     *admin.Console // of that store
 	leaseEnd    time.Time      // of the lock, when it was released; zero before
 	unconfirmed bool           // its release was not answered in time
 }

@@ -21,6 +21,7 @@ type lookOptions struct {
 	json    bool
 	verbose bool
 	timeout time.Duration
+	need    need
 }
 
 func (o *lookOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
@@ -71,17 +72,19 @@ func (o *lookOptions) within(ctx context.Context, env environment, report *repor
 	if err != nil {
 		return err
 	}
-	store, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, logger}, env, report)
+	store, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, 0, o.need, logger}, env, report)
 	if err != nil {
 		return err
 	}
-	defer store.close()
+	defer store.Close()
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	return work(ctx, &looking{options: o, env: env, report: report, store: store, console: admin.New(store), logger: logger})
+	return failureOf(store.Kind, work(ctx, &looking{
+		options: o, env: env, report: report, store: store, console: admin.New(store.Backend), logger: logger,
+	}))
 }
 
 // storeFailure gives an error of the store its status; what is no error of the

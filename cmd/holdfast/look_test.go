@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // server is a real Redis, on a socket in a folder of its own.
@@ -52,16 +53,14 @@ func startServer(t *testing.T) server {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+	await.Until(t, 10*time.Second, binary+" answers", func() bool {
 		conn, err := net.Dial("unix", s.socket)
 		if err == nil {
 			conn.Close()
-			return s
 		}
-		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("%s does not answer: %v", binary, err)
-		}
-	}
+		return err == nil
+	})
+	return s
 }
 
 func (s server) url() string { return "unix://" + s.socket }
@@ -363,6 +362,9 @@ func TestStatus(t *testing.T) {
 			t.Errorf("got %v", o)
 		}
 		s.run("status", "job").want(t, 0)
+		if got := endText(admin.NotTold); got != "unknown" || leaseText(admin.NotTold) != "unknown" {
+			t.Errorf("got %q of a lease whose end is not told", got)
+		}
 		if got := endText(-1); got != "never ends" {
 			t.Errorf("got %q", got)
 		}
@@ -455,9 +457,7 @@ func TestTail(t *testing.T) {
 		if err := first.Unlock(); err != nil {
 			t.Fatal(err)
 		}
-		for !strings.Contains(c.stdout.String(), "released") {
-			time.Sleep(10 * time.Millisecond)
-		}
+		await.Until(t, 20*time.Second, "tail says that it was released", func() bool { return strings.Contains(c.stdout.String(), "released") })
 		s.take(func() (*holdfast.Lock, error) { return s.locker("second").TryLock(t.Context(), "jobs/1") })
 		got := c.wait()
 		got.want(t, 0)

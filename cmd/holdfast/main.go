@@ -64,10 +64,13 @@ func newRootCommand(env environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
 		Short: "Run commands under a distributed lock",
-		Long: `Holdfast runs commands under a lock that all machines share through Redis,
-in the layout of Redisson, so that Go and Java programs exclude each other.
+		Long: `Holdfast runs commands under a lock that all machines share through Redis, etcd,
+ZooKeeper, PostgreSQL or MySQL. In Redis it has the layout of Redisson, so that Go and
+Java programs exclude each other; in etcd that of "etcdctl lock"; in ZooKeeper that of
+Curator.
 
-Name the server with --url, HOLDFAST_URL, REDIS_URL or a configuration file.`,
+Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
+"holdfast run --help" for the URLs.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,

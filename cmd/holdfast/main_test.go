@@ -2,12 +2,12 @@ package main
 
 import (
 	"os"
-	"os/signal"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // TestMain makes the test binary serve as guard and as the program itself,
@@ -19,20 +19,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv("HOLDFAST_TEST_MAIN") == "1" {
 		main()
 	}
-	restoreSignals()
+	must.HearSignals(procgroup.Forwarded()...)
 	// A client that lost its server wants to look for a cluster for up to a second;
 	// rueidis offers no way to wait for that.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
-}
-
-// restoreSignals keeps the programs that tests start from inheriting that
-// signals are ignored, as they are in the background of a script: what is
-// caught is not inherited.
-func restoreSignals() {
-	caught := make(chan os.Signal, 1)
-	for _, s := range procgroup.Forwarded() {
-		if signal.Ignored(s) {
-			signal.Notify(caught, s)
-		}
-	}
 }

@@ -5,27 +5,21 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// maxOverhead is what run may cost beside the command and two round trips.
-const maxOverhead = 30 * time.Millisecond
-
-// enough is how long the overhead is measured at most.
-const enough = 30 * time.Second
-
-// The overhead of run is the difference between the quickest of several: a busy
-// machine only adds to each. Both are measured in turn, and until it is busy no more.
+// A run costs a few starts of this program, of which its guard is one, and two round
+// trips. The quickest of several is compared with the quickest start, measured in turn:
+// a busy machine only adds to each, and to both. One that is too busy gets more rounds.
 func TestRunOverhead(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "holdfast")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	const rounds, most, starts, trips = 40, 200, 4, 12 * time.Millisecond
+	binary := must.Build(t)
 	s := startServer(t)
 	measure := func(least time.Duration, args ...string) time.Duration {
-		cmd := exec.Command(args[0], args[1:]...)
+		cmd := exec.Command(binary, args...)
 		cmd.Env = append(os.Environ(), "HOLDFAST_URL="+s.url())
 		begun := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -33,13 +27,13 @@ func TestRunOverhead(t *testing.T) {
 		}
 		return min(least, time.Since(begun))
 	}
-	alone, locked, runs := time.Hour, time.Hour, 0
-	for begun := time.Now(); runs < 40 || locked-alone > maxOverhead && time.Since(begun) < enough; runs++ {
-		alone = measure(alone, "true")
-		locked = measure(locked, binary, "run", "job", "true")
+	bare, locked := time.Hour, time.Hour
+	for n := 0; n < rounds || n < most && locked > starts*bare+trips; n++ {
+		bare = measure(bare, "version")
+		locked = measure(locked, "run", "job", "true")
 	}
-	t.Logf("the command alone %v, under a lock %v, of %d", alone, locked, runs)
-	if locked-alone > maxOverhead {
-		t.Errorf("run costs %v, want less than %v", locked-alone, maxOverhead)
+	t.Logf("a bare start takes %v, true under a lock %v", bare, locked)
+	if limit := starts*bare + trips; locked > limit {
+		t.Errorf("true under a lock takes %v, want %v at most: %d bare starts of %v, and %v", locked, limit, starts, bare, trips)
 	}
 }

@@ -140,7 +140,7 @@ func clientOf(c admin.Client) clientJSON {
 	return j
 }
 
-// leaseOf returns d in milliseconds, -1 if it does not end.
+// leaseOf returns d in milliseconds, -1 if it does not end, or if that is not told.
 func leaseOf(d time.Duration) int64 {
 	if d < 0 {
 		return -1

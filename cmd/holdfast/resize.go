@@ -26,7 +26,7 @@ and 125 as run, 125 also for a name that is another kind of lock.`
 const resizeExample = `  holdfast resize backups 3`
 
 func newResizeCommand(env environment) *cobra.Command {
-	o := &lookOptions{}
+	o := &lookOptions{need: needSizes}
 	cmd := &cobra.Command{
 		Use:                   "resize [flags] NAME PERMITS",
 		Short:                 "Change how many may hold a semaphore",
@@ -66,7 +66,7 @@ type resized struct {
 
 // resize sets the number of permits and says what has become of it.
 func (l *looking) resize(ctx context.Context, name string, permits int) error {
-	locker := holdfast.New(l.store, &holdfast.Options{Logger: l.logger})
+	locker := holdfast.New(l.store.Backend, &holdfast.Options{Logger: l.logger})
 	defer drain(locker)
 	s := locker.Semaphore(name, permits)
 	before, free, err := s.Permits(ctx)

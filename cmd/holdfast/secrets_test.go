@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/console"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // running is a process as everybody on the machine sees it, and what only its
@@ -204,12 +205,8 @@ func TestAskPasswordInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c := begin(t, ctx, tty, s.environ, "run", "--askpass", "job", "true")
-	for start := time.Now(); shows(); {
-		if time.Since(start) > 10*time.Second {
-			t.Fatal("what is typed is shown")
-		}
-		time.Sleep(time.Millisecond) // a terminal does not tell when it changes
-	}
+	// A terminal does not tell when it changes.
+	await.Until(t, 10*time.Second, "what is typed is hidden", func() bool { return !shows() })
 	cancel()
 	if got := c.wait(); got.code != 128+int(syscall.SIGTERM) {
 		t.Errorf("got status %d: %s", got.code, got.stderr)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/promhold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -29,8 +30,8 @@ const stopLimit = 5 * time.Second // for requests that are under way when a sign
 func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
 	metrics := promhold.New(nil)
 	var forced func(name string, h admin.Holder, reason string)
-	if o.history {
-		log := audit.New(l.store, &audit.Options{Note: "holdfast serve", Logger: l.logger})
+	if source, ok := l.store.Backend.(admin.Source); ok && o.history {
+		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
 		defer flush(log)
 		forced = log.Forced
 	}
@@ -240,6 +241,9 @@ func (s *webServer) serve(server *http.Server, listener net.Listener) error {
 }
 
 func (l *looking) examine(ctx context.Context) (*doctor.Report, error) {
+	if l.store.Redis == nil {
+		return examine.Store(ctx, l.store.Backend, l.store.Ask, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10})
+	}
 	engine, err := l.options.engine()
 	if err != nil {
 		return nil, err
@@ -253,5 +257,5 @@ func (l *looking) examine(ctx context.Context) (*doctor.Report, error) {
 	if sentinels != nil {
 		options.Sentinels, options.Master = sentinels, sentinels.Master()
 	}
-	return doctor.Examine(ctx, l.store.conn, options)
+	return doctor.Examine(ctx, l.store.Redis, options)
 }

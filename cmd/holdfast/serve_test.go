@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // screenText is what a command that goes on has written so far.
@@ -125,6 +126,11 @@ func TestServe(t *testing.T) {
 	if apart == nil {
 		t.Fatalf("no address for metrics: %s", v.stderr)
 	}
+	// The names may be known, by the walk over them, before the first look has ended.
+	await.Until(t, 10*time.Second, "the store is up", func() bool {
+		_, body := v.get("metrics")
+		return strings.Contains(body, "holdfast_serve_store_up 1")
+	})
 	for _, url := range []string{v.url + "metrics", apart[1]} {
 		response, err := v.client.Get(url)
 		if err != nil {
@@ -164,13 +170,10 @@ func TestServeKnowsThePast(t *testing.T) {
 	s := newSite(t)
 	s.run("run", "nightly", "--history", "--reason", "INC-7", "--", "true").want(t, 0)
 	v := s.serve()
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if _, body := v.get("history"); strings.Contains(body, "nightly") && strings.Contains(body, "released") && strings.Contains(body, "INC-7") {
-			return
-		} else if time.Since(begun) > 20*time.Second {
-			t.Fatalf("got %s, want that nightly was released", body)
-		}
-	}
+	await.Until(t, 20*time.Second, "the page says that nightly was released", func() bool {
+		_, body := v.get("history")
+		return strings.Contains(body, "nightly") && strings.Contains(body, "released") && strings.Contains(body, "INC-7")
+	})
 }
 
 func TestServeRefusesToBeOpen(t *testing.T) {

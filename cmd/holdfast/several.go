@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -62,11 +63,12 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	}
 	urls, source := o.servers(env)
 	if len(urls) == 0 {
-		s, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, logger}, env, report)
+		s, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, o.ttl, o.needs, logger}, env, report)
 		if err != nil {
 			return nil, nil, err
 		}
-		return s, s.close, nil
+		o.kind = s.Kind
+		return s.Backend, s.Close, nil
 	}
 	if o.history {
 		return nil, nil, usageError("several servers keep no history: leave out --history, or say --history=false where the configuration has it")
@@ -137,7 +139,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *reporte
 		}
 		where := placeOf(conns[i].access)
 		var own *exitError
-		if errors.As(openError(first, source, err), &own) && own.code != exitUnreachable {
+		if errors.As(openError(first, open.Redis, source, err), &own) && own.code != exitUnreachable {
 			return &exitError{code: own.code, err: fmt.Errorf("%s: %w", where, own.err)}
 		}
 		report.warn("%s is out of reach, the others have to agree: %v", where, err)
@@ -153,6 +155,9 @@ func accessesOf(ctx context.Context, c connectOptions, source string, urls []str
 	for _, address := range urls {
 		if err := checkURL(address, source); err != nil {
 			return nil, err
+		}
+		if kind := storeKind(address); kind != open.Redis {
+			return nil, usageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", source, kind.Title())
 		}
 		a, err := c.access(ctx, address, env)
 		if err != nil {

@@ -20,6 +20,7 @@ type process struct {
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	pipe   *os.File
+	rest   string // what it wrote last, once status has returned
 }
 
 // start starts the program; prefix, if any, is a command that executes it. Its
@@ -82,6 +83,7 @@ func (p *process) status() int {
 	if err != nil {
 		p.t.Fatalf("something of the program is still alive: %v; it wrote %q", err, rest)
 	}
+	p.rest = string(rest)
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -22,7 +23,7 @@ Status NAME tells whether the lock is held, for scripts too: exit status 0 if it
 free, 75 if somebody holds it, 1 if the name is in use for something that is no lock.
 With --quiet it prints nothing.
 
-Otherwise the exit status is 0; 64, 69, 77 as run.`
+Otherwise the exit status is 0; 64, 69 and 77 as run.`
 
 const statusExample = `  holdfast status
   holdfast status deploy/prod --quiet || echo "somebody deploys"`
@@ -138,7 +139,10 @@ func (l *looking) printStatus(ctx context.Context, r admin.Record) error {
 
 // endText says when a lease ends.
 func endText(d time.Duration) string {
-	if d < 0 {
+	switch {
+	case d == admin.NotTold:
+		return "unknown"
+	case d < 0:
 		return "never ends"
 	}
 	return "ends in " + leaseText(d)
@@ -157,39 +161,61 @@ type statusJSON struct {
 	Version   int     `json:"v"`
 	URL       string  `json:"url"` // without passwords
 	Config    string  `json:"config,omitempty"`
+	Store     string  `json:"store"` // redis, etcd, zookeeper, postgres or mysql
 	Server    string  `json:"server"`
-	Mode      string  `json:"mode"`
+	Mode      string  `json:"mode,omitempty"`
 	Role      string  `json:"role,omitempty"`
 	Replicas  int     `json:"replicas"`
 	UptimeS   int64   `json:"uptime_s,omitempty"`
 	Eviction  string  `json:"eviction,omitempty"`
 	Evicted   int64   `json:"evicted_keys"`
 	LatencyMS float64 `json:"latency_ms"`
-	Protocol  string  `json:"protocol"`
+	Protocol  string  `json:"protocol,omitempty"`
+	Layout    string  `json:"layout,omitempty"` // of the table of a database: lease or shedlock
 	Prefix    string  `json:"prefix"`
-	Confirms  string  `json:"confirmed_by"` // how many replicas confirm each lock
+	Confirms  string  `json:"confirmed_by,omitempty"` // how many replicas confirm each lock
 }
 
 func (l *looking) serverStatus(ctx context.Context) error {
-	info, err := l.store.conn.Server(ctx)
+	ask := l.aboutStore
+	if l.store.Redis != nil {
+		ask = l.aboutRedis
+	}
+	s, err := ask(ctx)
 	if err != nil {
 		return err
 	}
-	latency, err := l.latency(ctx)
-	if err != nil {
-		return err
-	}
-	s := statusJSON{
-		Version: jsonVersion, URL: l.store.where, Config: l.options.config.Name(),
-		Server: info.Version, Mode: modeOf(info), Role: info.Role, Replicas: info.Replicas,
-		UptimeS: int64(info.Uptime.Seconds()), Eviction: info.EvictionPolicy, Evicted: info.EvictedKeys,
-		LatencyMS: float64(latency.Microseconds()) / 1000,
-		Protocol:  l.store.protocol, Prefix: l.options.prefix, Confirms: l.options.replicas,
-	}
+	s.Version, s.URL, s.Config, s.Store = jsonVersion, l.store.where, l.options.config.Name(), string(l.store.Kind)
 	if l.options.json {
 		return json.NewEncoder(l.env.stdout).Encode(s)
 	}
 	return s.print(l.env.stdout)
+}
+
+func (l *looking) aboutRedis(ctx context.Context) (statusJSON, error) {
+	info, err := l.store.Redis.Server(ctx)
+	if err != nil {
+		return statusJSON{}, err
+	}
+	latency, err := latency(func() error {
+		_, err := l.console.Get(ctx, "holdfast:status")
+		return err
+	})
+	return statusJSON{
+		Server: info.Version, Mode: modeOf(info), Role: info.Role, Replicas: info.Replicas,
+		UptimeS: int64(info.Uptime.Seconds()), Eviction: info.EvictionPolicy, Evicted: info.EvictedKeys,
+		LatencyMS: latency, Protocol: l.store.protocol, Prefix: l.options.prefix, Confirms: l.options.replicas,
+	}, err
+}
+
+// aboutStore is what is known of a store that is no Redis.
+func (l *looking) aboutStore(ctx context.Context) (s statusJSON, err error) {
+	s.Layout = l.store.Layout
+	s.LatencyMS, err = latency(func() error {
+		s.Server, err = l.store.Ping(ctx)
+		return err
+	})
+	return s, err
 }
 
 func modeOf(info redishold.ServerInfo) string {
@@ -199,17 +225,17 @@ func modeOf(info redishold.ServerInfo) string {
 	return "standalone"
 }
 
-// latency is the median of a few questions about a name that nobody has.
-func (l *looking) latency(ctx context.Context) (time.Duration, error) {
+// latency is how many milliseconds an answer takes: the median of a few.
+func latency(ask func() error) (float64, error) {
 	var took [5]time.Duration
 	for i := range took {
 		begun := time.Now()
-		if _, err := l.console.Get(ctx, "holdfast:status"); err != nil {
+		if err := ask(); err != nil {
 			return 0, err
 		}
 		took[i] = time.Since(begun)
 	}
-	return median(took[:]), nil
+	return float64(median(took[:]).Microseconds()) / 1000, nil
 }
 
 func (s statusJSON) print(w io.Writer) error {
@@ -218,7 +244,7 @@ func (s statusJSON) print(w io.Writer) error {
 	if s.Config != "" {
 		p.line("config", "%s", s.Config)
 	}
-	p.line("server", "%s, %s%s", orUnknown(s.Server), s.Mode, upText(s.UptimeS))
+	p.line("server", "%s", s.serverText())
 	if s.Role != "" {
 		p.line("role", "%s, %d replicas connected", s.Role, s.Replicas)
 	}
@@ -230,15 +256,28 @@ func (s statusJSON) print(w io.Writer) error {
 		p.line("eviction", "%s, %d keys so far%s", s.Eviction, s.Evicted, warning)
 	}
 	p.line("latency", "%.2f ms", s.LatencyMS)
-	p.line("protocol", "%s", s.Protocol)
+	if s.Protocol != "" {
+		p.line("protocol", "%s", s.Protocol)
+	}
+	if s.Layout != "" {
+		p.line("layout", "%s", s.Layout)
+	}
 	if s.Prefix != "" {
 		p.line("prefix", "%s", clean(s.Prefix))
 	}
-	if s.Confirms != "0" {
+	if s.Confirms != "" && s.Confirms != "0" {
 		p.line("confirmed", "by %s replicas", s.Confirms)
 	}
 	_, err := io.WriteString(w, p.String())
 	return err
+}
+
+func (s statusJSON) serverText() string {
+	text := orUnknown(s.Server)
+	if s.Mode != "" {
+		return text + ", " + s.Mode + upText(s.UptimeS)
+	}
+	return open.Kind(s.Store).Title() + " " + text
 }
 
 func orUnknown(version string) string {

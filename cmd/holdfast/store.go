@@ -3,31 +3,33 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // store is where the locks are.
 type store struct {
-	*redishold.Backend
-	conn     *rueidisconn.Conn
-	where    string // the URL without passwords
-	protocol string
+	*open.Store
+	where    string               // the URL without passwords
+	protocol string               // "" of what is no Redis
 	imported *importconf.Settings // nil without the file of a Java program
 }
-
-func (s *store) close() { s.conn.Close() }
 
 // storeOptions say which store, and how.
 type storeOptions struct {
 	connectOptions
 	prefix string
+	ttl    time.Duration // of the locks; 0 means the default
+	need   need          // nil needs nothing
 	logger *slog.Logger
 }
 
@@ -44,30 +46,84 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	if err != nil {
 		return nil, err
 	}
+	engine.Prefix, engine.Logger = o.prefix, o.logger
 	a, err := o.access(ctx, address, env)
 	if err != nil {
 		return nil, err
 	}
-	o.warn(report, address)
-	conn, err := a.Open(ctx)
+	target, err := open.Parse(open.Request{Access: a, TTL: o.ttl, Redis: engine, Logger: o.logger})
 	if err != nil {
-		return nil, openError(ctx, source, err)
+		return nil, usageError("%s: %w", source, err)
 	}
-	engine.Prefix, engine.Logger = o.prefix, o.logger
-	return &store{
-		Backend: redishold.New(conn, engine), conn: conn,
-		where: placeOf(a), protocol: engine.Protocol.String(), imported: o.imported,
-	}, nil
+	if err := o.suit(target); err != nil {
+		return nil, err
+	}
+	o.warn(report, address)
+	s, err := target.Open(ctx)
+	if err != nil {
+		return nil, openError(ctx, target.Kind, source, err)
+	}
+	opened := &store{Store: s, where: placeOf(a), imported: o.imported}
+	if s.Redis != nil {
+		opened.protocol = engine.Protocol.String()
+	}
+	return opened, nil
 }
 
-// openError gives the error of Open its status. What is neither the server's
-// answer nor a failure to reach it is wrong with the URL, which came from source.
-func openError(ctx context.Context, source string, err error) error {
+// suit refuses flags that are not for this store, and what it lacks.
+func (o storeOptions) suit(t *open.Target) error {
+	if t.Kind != open.Redis {
+		if err := o.onlyForRedis(t); err != nil {
+			return err
+		}
+	}
+	if o.need == nil {
+		return nil
+	}
+	return o.need(t)
+}
+
+// onlyForRedis refuses flags that are only for Redis.
+func (o storeOptions) onlyForRedis(t *open.Target) error {
+	title, info := t.Kind.Title(), t.Info()
+	switch {
+	case o.redisFlag != "":
+		return usageError("--%s is for Redis, and not for %s", o.redisFlag, title)
+	case o.prefix != "":
+		return usageError("--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis: %s keeps a lock under its own name; begin that with %q", title, o.prefix)
+	case o.history:
+		return usageError("%s keeps no history: leave out --history, or say --history=false where the configuration has it", title)
+	case o.ttl == 0:
+		return nil
+	case info.SessionTTL > 0 && o.ttl != info.SessionTTL:
+		return usageError("--ttl %s: %s keeps leases of whole seconds; use %s", o.ttl, title, info.SessionTTL)
+	case o.ttl < info.MinTTL:
+		return usageError("--ttl %s is too short for %s; use at least %s", o.ttl, title, info.MinTTL)
+	}
+	return nil
+}
+
+// openError gives the error of Open its status. What is neither the answer of a Redis
+// nor a failure to reach it is wrong with the URL, which came from source.
+func openError(ctx context.Context, kind open.Kind, source string, err error) error {
 	var reply *redishold.ReplyError
 	if ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted) && !errors.As(err, &reply) {
 		return usageError("%s: %w", source, err)
 	}
-	return storeError(err)
+	return storeError(failureOf(kind, err))
+}
+
+// failureOf gives an error of a store that is no Redis its status where the store has
+// refused: what a Redis says, storeError knows. A table that is not there has a remedy.
+func failureOf(kind open.Kind, err error) error {
+	var own *exitError
+	switch {
+	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
+		return err
+	case open.NoTable(err):
+		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
+	}
+	return &exitError{code: exitRefused, err: err}
 }
 
 // placeOf says where a store is, without what is secret.
@@ -75,5 +131,5 @@ func placeOf(a access.Access) string {
 	if a.URL == "" && a.Imported != nil {
 		return strings.Join(a.Imported.Nodes, " or ")
 	}
-	return access.Redacted(a.URL)
+	return redisurl.Redacted(a.URL)
 }

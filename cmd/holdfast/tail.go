@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const tailLong = `Tail prints what changes: who takes and releases locks, and who waits. It begins
@@ -174,7 +175,7 @@ func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 		case <-ctx.Done():
 			return
 		}
-		if pause(ctx, max(t.scan, t.every)) != nil {
+		if !retry.Sleep(ctx, max(t.scan, t.every)) {
 			return
 		}
 	}

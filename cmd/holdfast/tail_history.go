@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // chroniclePage is how much of the event log comes at once.
@@ -36,8 +37,8 @@ func (t *tailing) recall(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			if err := pause(ctx, t.every); err != nil {
-				return err
+			if !retry.Sleep(ctx, t.every) {
+				return ctx.Err()
 			}
 			continue
 		}
@@ -66,18 +67,6 @@ func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.En
 		page = append(page, e)
 	}
 	return page, nil
-}
-
-// pause waits for d. It returns early, with ctx's error, if ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // listen prints what cannot be seen: that a lock was lost. After recall it also

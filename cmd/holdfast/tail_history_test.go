@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // events is what tail has printed as JSON: event and name of each.
@@ -60,11 +61,7 @@ func TestTailTellsOfLoss(t *testing.T) {
 		owner := objects(t, s.run("inspect", "job", "--json"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		s.run("force-unlock", "job", "--history", "--reason", "stuck", "--yes", "--holder", owner).want(t, 0)
 		holder.wait().want(t, 79, "lost: forced")
-		for begun := time.Now(); !strings.Contains(c.stdout.String(), "lost"); time.Sleep(10 * time.Millisecond) {
-			if time.Since(begun) > 20*time.Second {
-				t.Fatalf("got %s, want that it was lost", c.stdout.String())
-			}
-		}
+		await.Until(t, 20*time.Second, "tail says that it was lost", func() bool { return strings.Contains(c.stdout.String(), "lost") })
 		got := s.run("tail", "--since", "1m", "--for", "100ms")
 		for _, want := range []string{"acquired     job", "lost         job", ": forced", "forced       job  taken from " + owner + ": stuck ("} {
 			if !strings.Contains(got.stdout, want) {

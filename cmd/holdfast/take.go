@@ -176,6 +176,7 @@ func (o *lockOptions) take(ctx context.Context, locker *holdfast.Locker) (*holdf
 
 // notAcquired turns the error of an acquire into the end of the program.
 func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
+	err = failureOf(o.kind, err)
 	var own *exitError
 	if interrupt := interruptOf(ctx); interrupt != nil {
 		return exit(interrupt.status())

@@ -20,6 +20,10 @@ to the user or to root and must not be writable for others.
     shared_tokens: false       # tokens of Redisson's RFencedLock
     dial_timeout: 2s
     tls: {ca: ca.pem, cert: own.pem, key: own-key.pem, server_name: redis.example}
+  etcd: {}                     # of an etcd:// URL: user, password or password_file,
+  zookeeper: {}                # dial_timeout and tls, as below redis; the same of
+  postgres: {}                 # zk://, postgres:// and mysql://
+  mysql: {}
   lock:
     ttl: 30s
     margin: 3s                 # how long before the end of its lease a lock counts as lost
@@ -62,8 +66,8 @@ A store that --url, HOLDFAST_URL or REDIS_URL names does not get them.
 
 Variables:
   HOLDFAST_URL            the store; else REDIS_URL
-  REDISCLI_AUTH           the password of the store, if the URL has none
-  HOLDFAST_PASSWORD_FILE  a file with it
+  REDISCLI_AUTH           the password of a Redis, if the URL has none
+  HOLDFAST_PASSWORD_FILE  a file with the password of the store
   HOLDFAST_CONFIG         the configuration file
   HOLDFAST_PREFIX         as --prefix
   HOLDFAST_TTL            as --ttl

@@ -19,22 +19,25 @@ package drivertest
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 )
 
 // Suite is the conformance suite with its settings. Only Open is needed.
 type Suite struct {
 	// Open returns the store to test. It is called once per subtest, with that
-	// subtest's T, whose Cleanup may close what Open opened.
+	// subtest's T, whose Cleanup may close what Open opened. Of a store with
+	// Info.SessionTTL it is called again for each client that is to fall silent: what
+	// it returns then has a session of its own, and keeps its locks in the same place.
 	Open func(t *testing.T) driver.Backend
 
 	// TTL is the lease of the tests that let one end. They take about forty
 	// of it in all, and a pause of the test process of half of it may fail them.
-	// 0 means 500 ms, or the store's MinTTL if that is longer.
+	// 0 means 500 ms, or the store's MinTTL if that is longer. A store with
+	// Info.SessionTTL has no other TTL than that.
 	TTL time.Duration
 
 	// Presence is how long a fair claim that is not tried again may keep others
@@ -56,18 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) driver.Backend) {
 func (s Suite) Run(t *testing.T) {
 	t.Helper()
 	for _, c := range checks() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			var missing string
-			if s.Synctest {
-				synctest.Test(t, func(t *testing.T) { missing = s.run(t, c) })
-			} else {
-				missing = s.run(t, c)
-			}
-			if missing != "" { // not said in the bubble, where a skip would show as a pass
-				t.Skipf("the store has no %s", missing)
-			}
-		})
+		conformance.Run(t, c.name, s.Synctest, func(t *testing.T) string { return s.run(t, c) })
 	}
 }
 
@@ -75,7 +67,7 @@ func (s Suite) Run(t *testing.T) {
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	b := s.Open(t)
 	if missing = c.missing(b); missing == "" {
-		c.run(t, b, s)
+		c.run(t, b, s, func() driver.Backend { return s.Open(t) })
 	}
 	return missing
 }

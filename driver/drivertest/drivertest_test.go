@@ -20,7 +20,7 @@ func TestChecksPassWithoutBug(t *testing.T) {
 			rec := judge(t, c.name, func() driver.Backend {
 				return &mutant{Backend: memhold.New(), info: func(info *driver.Info) { info.Recheck, info.MaxTokens = time.Minute, 4 }}
 			})
-			if len(rec.complaints) > 0 {
+			if len(rec.Complaints) > 0 {
 				t.Errorf("complaints about a store without a bug:\n\t%s", rec)
 			}
 		})
@@ -43,7 +43,7 @@ func TestChecksFindBugs(t *testing.T) {
 					bug.plant(m)
 					return m
 				})
-				if len(rec.complaints) == 0 {
+				if len(rec.Complaints) == 0 {
 					t.Errorf("%s passes a store that %s", check, bug.name)
 				}
 				t.Logf("complaints:\n\t%s", rec)
@@ -128,20 +128,47 @@ func TestSuiteServesStoreWithoutTombstones(t *testing.T) {
 			if c.missing(m) != "" {
 				return
 			}
-			if rec := judge(t, c.name, func() driver.Backend { return m }); len(rec.complaints) > 0 {
+			if rec := judge(t, c.name, func() driver.Backend { return m }); len(rec.Complaints) > 0 {
 				t.Errorf("complaints:\n\t%s", rec)
 			}
 		})
 	}
 }
 
-// A store with sessions keeps the place of a client that does nothing but renew it.
+// A store with sessions has another client fall silent, and all claims of the others kept
+// alive.
 func TestSuiteServesStoreWithSessions(t *testing.T) {
-	const name = "Fair/RenewKeepsThePlace"
-	m := &mutant{Backend: memhold.New()}
-	withSessions(m)
-	if rec := judge(t, name, func() driver.Backend { return m }); checkNamed(t, name).missing(m) != "" || len(rec.complaints) > 0 {
-		t.Errorf("complaints:\n\t%s", rec)
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			m := &mutant{Backend: memhold.New()}
+			withSessions(m)
+			if c.missing(m) != "" {
+				return
+			}
+			if rec := judge(t, c.name, func() driver.Backend { return m }); len(rec.Complaints) > 0 {
+				t.Errorf("complaints:\n\t%s", rec)
+			}
+		})
+	}
+}
+
+// A store that keeps the session of a silent client alive fails.
+func TestSilentClientsOfSessionsEnd(t *testing.T) {
+	for _, name := range []string{
+		"ExpiresAlone", "ValidForIsALowerBound", "RenewTouchesOwnClaimOnly", "RenewNeverRevives", "Writer/ExpiresAlone",
+		"Shared/ReadersExpireOneByOne", "Permits/ExpiresAlone", "Fair/HolderExpiresAlone",
+	} {
+		m := &mutant{Backend: memhold.New()}
+		withSessions(m)
+		m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			c.TTL = time.Hour
+			out, err := m.Backend.Try(ctx, c)
+			out.ValidFor = min(out.ValidFor, m.Info().SessionTTL)
+			return out, err
+		}
+		if rec := judge(t, name, func() driver.Backend { return m }); len(rec.Complaints) == 0 {
+			t.Errorf("%s passes a store whose sessions do not end", name)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 func tryIsIdempotentByOwner(p *probe) {
@@ -29,7 +30,7 @@ func ownersTellClaimsApart(p *probe) {
 	a := p.claim()
 	one, two, elsewhere := a, a, a
 	one.Owner, two.Owner = a.Owner+".1", a.Owner+".2"
-	elsewhere.Client = uuid()
+	elsewhere.Client = uuid.New()
 	elsewhere.Owner = fmt.Sprintf("%s:%d", elsewhere.Client, a.Seq)
 	all := []driver.Claim{a, one, two, elsewhere}
 	for i, held := range all {
@@ -150,9 +151,10 @@ func tokensRise(p *probe) {
 
 func expiresAlone(p *probe) {
 	a, b := p.brief(), p.claim()
+	start := time.Now()
 	o := p.mustGrant(a, "of a free name")
 	granted := time.Now()
-	p.mustRefuse(b, "while the lease lasts")
+	p.mustRefuseBeside(b, start, "while the lease lasts")
 	next := p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease")
 	if p.info.Caps.Fencing && next.Token <= o.Token {
 		p.Errorf("token after an expired grant: got %d, want more than %d", next.Token, o.Token)
@@ -166,18 +168,21 @@ func validForIsALowerBound(p *probe) {
 	a, b := p.brief(), p.claim()
 	start := time.Now()
 	o := p.mustGrant(a, "of a free name")
-	p.mustRefuse(b, "while the lease lasts")
+	p.mustRefuseBeside(b, start, "while the lease lasts")
 
 	// Once after the grant and once, with other claims, after a renewal.
 	p.mustGrantBy(b, start.Add(p.lapse()), "after the lease")
 	p.notBefore(start.Add(o.ValidFor), "granted")
 	p.mustRelease(b, "of a held claim")
 
-	a, b = p.brief(), p.claim()
-	p.mustGrant(a, "of a free name")
-	pause(p.ctx, p.short/3)
-	start = time.Now()
-	r := p.mustRenew(a, "of a held claim")
+	var r driver.Renewal
+	for held := false; !held; {
+		a, b = p.brief(), p.claim()
+		start = time.Now()
+		p.mustGrant(a, "of a free name")
+		pause(p.ctx, p.short/3)
+		r, held = p.mustRenewBrief(a, &start, "of a held claim")
+	}
 	p.mustGrantBy(b, start.Add(p.lapse()), "after the renewed lease")
 	p.notBefore(start.Add(r.ValidFor), "renewed")
 }

@@ -63,7 +63,7 @@ func fairRefusesToOvertake(p *probe) {
 	late := p.turn()
 	p.mustRefuse(late, "of a free name for which another is queued")
 	p.withdraw(late)
-	p.mustRefuse(p.turn(), "of a free name for which others are queued")
+	p.mustTurnAway(p.turn(), "of a free name for which others are queued")
 	p.mustGrant(queue[0], "of a free name by the first of the queue")
 }
 
@@ -133,9 +133,11 @@ func fairRenewKeepsThePlace(p *probe) {
 // that tries again and again, and one that comes later: the second keeps its
 // place before the third, and gets the lock when the first is given up.
 func fairGoneWaiterDoesNotBlock(p *probe) {
-	holder, queue := p.queued(2)
+	holder, gone, alive, late := p.turn(), p.silent(p.turn()), p.turn(), p.turn()
+	p.mustGrant(holder, "of a free name")
+	p.mustRefuse(gone, "of a held name")
+	p.mustRefuse(alive, "of a held name")
 	came := time.Now()
-	alive, late := queue[1], p.turn()
 	p.mustRelease(holder, "of the holder")
 	for {
 		p.mustRefuse(late, "by one who came later than another that is alive")
@@ -152,13 +154,13 @@ func fairGoneWaiterDoesNotBlock(p *probe) {
 }
 
 func fairHolderExpiresAlone(p *probe) {
-	dead := p.turn()
-	dead.TTL = p.short
+	dead := p.silent(p.turn())
+	start := time.Now()
 	p.mustGrant(dead, "of a free name")
 	granted := time.Now()
 	first, second := p.turn(), p.turn()
-	p.mustRefuse(first, "of a held name")
-	p.mustRefuse(second, "of a held name")
+	p.mustRefuseBeside(first, start, "of a held name")
+	p.mustRefuseBeside(second, start, "of a held name")
 	p.mustGrantBy(first, granted.Add(p.lapse()), "by the first of the queue after the lease")
 	p.mustNotRenew(dead, "of an expired claim")
 	p.mustRefuse(second, "by the second of the queue")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 // changed returns a plant that changes the claims of every try.
@@ -286,7 +287,7 @@ func fairBugs() []bug {
 
 // withSessions declares that claims live as long as their client's session.
 func withSessions(m *mutant) {
-	m.info = func(info *driver.Info) { info.SessionTTL = 30 * time.Second }
+	m.info = func(info *driver.Info) { info.SessionTTL, info.MaxTTL = 3*time.Second, 3*time.Second }
 }
 
 // holder reports whether c is held.
@@ -490,11 +491,13 @@ func latchBugs() []bug {
 		})},
 		{"forgets calls that set a latch", []string{"Latch/IsSetOnce"}, plant(func(m *mutant, l *fakeLatch) {
 			l.set = func(ctx context.Context, name, _ string, n int64) (bool, error) {
-				return m.Backend.SetCount(ctx, name, uuid(), n)
+				return m.Backend.SetCount(ctx, name, uuid.New(), n)
 			}
 		})},
 		{"forgets calls that count down", []string{"Latch/CountsEachCallOnce", "Latch/CanBeSetAfterItOpened"}, plant(func(m *mutant, l *fakeLatch) {
-			l.down = func(ctx context.Context, name, _ string) error { return m.Backend.CountDown(ctx, name, uuid()) }
+			l.down = func(ctx context.Context, name, _ string) error {
+				return m.Backend.CountDown(ctx, name, uuid.New())
+			}
 		})},
 		{"remembers the last call alone", []string{"Latch/CountsEachCallOnce"}, plant(func(m *mutant, l *fakeLatch) {
 			var last string
@@ -503,7 +506,7 @@ func latchBugs() []bug {
 					return nil
 				}
 				last = call
-				return m.Backend.CountDown(ctx, name, uuid())
+				return m.Backend.CountDown(ctx, name, uuid.New())
 			}
 		})},
 		{"counts below zero", []string{"Latch/StaysOpen"}, plant(func(m *mutant, l *fakeLatch) {

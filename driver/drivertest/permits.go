@@ -31,15 +31,15 @@ func (p *probe) permits(n int) []driver.Claim {
 func permitsAreLimited(p *probe) {
 	held := p.permits(3)
 	next := p.permit(3)
-	p.mustRefuse(next, "of a fourth permit of 3")
-	p.mustNotRenew(next, "of a refused permit")
+	o := p.mustRefuse(next, "of a fourth permit of 3")
+	p.mustNotBeHeld(next, o, "of a refused permit")
 	for _, c := range held {
 		p.mustRenew(c, "of a permit")
 	}
 	p.mustRelease(held[1], "of a permit")
 	p.mustNotRenew(held[1], "of a permit that was given back")
 	p.mustGrant(next, "of a permit that came back")
-	p.mustRefuse(p.permit(3), "of a fourth permit of 3, after one came back")
+	p.mustTurnAway(p.permit(3), "of a fourth permit of 3, after one came back")
 }
 
 func permitTokensRise(p *probe) {
@@ -61,11 +61,11 @@ func permitTryTakesOnePermit(p *probe) {
 	p.mustGrant(b, "of the second permit of 2")
 	for range 3 {
 		p.mustGrant(a, "repeated by its owner with all permits out")
-		p.mustRefuse(p.permit(2), "of a third permit of 2")
+		p.mustTurnAway(p.permit(2), "of a third permit of 2")
 	}
 	p.mustRelease(a, "of a permit that was tried again and again")
 	p.mustGrant(p.permit(2), "of the permit that came back")
-	p.mustRefuse(p.permit(2), "of a third permit of 2")
+	p.mustTurnAway(p.permit(2), "of a third permit of 2")
 }
 
 func permitComesBackOnce(p *probe) {
@@ -74,32 +74,32 @@ func permitComesBackOnce(p *probe) {
 	p.mustNotRelease(held[0], "of a permit, repeated")
 	p.mustNotRelease(p.permit(2), "of a permit that was never tried")
 	p.mustGrant(p.permit(2), "of the permit that came back")
-	p.mustRefuse(p.permit(2), "of a permit after another's Release was repeated")
+	p.mustTurnAway(p.permit(2), "of a permit after another's Release was repeated")
 }
 
 // permitsOfANameAreSetOnce asks with another number than the first claim.
 func permitsOfANameAreSetOnce(p *probe) {
 	held := p.permits(2)
-	p.mustRefuse(p.permit(5), "of a third permit of 2 that asks for 5")
+	p.mustTurnAway(p.permit(5), "of a third permit of 2 that asks for 5")
 	p.mustRelease(held[0], "of a permit")
 	if o := p.mustGrant(p.permit(1), "of the second permit of 2 that asks for 1"); o.Permits != 0 && o.Permits != 2 {
 		p.Errorf("Try of a permit that asks for 1: got an Outcome of %d permits, want 2, or 0 if that is not known", o.Permits)
 	}
-	p.mustRefuse(p.permit(5), "of a third permit of 2 that asks for 5, later")
+	p.mustTurnAway(p.permit(5), "of a third permit of 2 that asks for 5, later")
 }
 
 func permitExpiresAlone(p *probe) {
-	dead, alive, next := p.permit(2), p.permit(2), p.permit(2)
-	dead.TTL = p.short
+	dead, alive, next := p.silent(p.permit(2)), p.permit(2), p.permit(2)
+	start := time.Now()
 	p.mustGrant(dead, "of a permit with a short lease")
 	granted := time.Now()
 	p.mustGrant(alive, "of the second permit of 2")
-	p.mustRefuse(next, "while the leases last")
+	p.mustRefuseBeside(next, start, "while the leases last")
 	p.mustGrantBy(next, granted.Add(p.lapse()), "after one lease")
-	p.mustRefuse(p.permit(2), "of a third permit of 2, after one has expired")
+	p.mustTurnAway(p.permit(2), "of a third permit of 2, after one has expired")
 	p.mustNotRenew(dead, "of a permit that has expired")
 	p.mustNotRelease(dead, "of a permit that has expired")
-	p.mustRefuse(p.permit(2), "after an expired permit was released")
+	p.mustTurnAway(p.permit(2), "after an expired permit was released")
 	p.mustRenew(alive, "of the other permit")
 	p.mustRenew(next, "of the permit that followed")
 }
@@ -122,7 +122,7 @@ func permitsUnderContention(p *probe) {
 	for range n {
 		p.mustGrant(p.permit(n), "of a free permit, after contention")
 	}
-	p.mustRefuse(p.permit(n), "of a permit too many, after contention")
+	p.mustTurnAway(p.permit(n), "of a permit too many, after contention")
 }
 
 func permitReleaseWakes(p *probe) {
@@ -136,7 +136,7 @@ func permitsAreCounted(p *probe) {
 	p.mustCount(0, 0, "of an unknown name")
 	held := p.permits(3)
 	p.mustCount(3, 0, "with all permits out")
-	p.mustRefuse(p.permit(3), "of a fourth permit of 3")
+	p.mustTurnAway(p.permit(3), "of a fourth permit of 3")
 	p.mustRelease(held[0], "of a permit")
 	p.mustCount(3, 1, "after one came back")
 	p.mustGrant(held[1], "repeated by its owner")
@@ -171,7 +171,7 @@ func resizeUpAdmitsMore(p *probe) {
 	}
 	p.mustCount(2, 1, "after 1 became 2")
 	p.mustGrant(next, "of the new permit")
-	p.mustRefuse(p.permit(1), "of a third permit of 2")
+	p.mustTurnAway(p.permit(1), "of a third permit of 2")
 }
 
 func resizeDownGivesNoneOut(p *probe) {
@@ -197,5 +197,5 @@ func resizeMakesTheSemaphore(p *probe) {
 	p.mustCount(2, 2, "of a name that was only resized")
 	p.mustGrant(p.permit(1), "of the first permit of 2")
 	p.mustGrant(p.permit(1), "of the second permit of 2")
-	p.mustRefuse(p.permit(5), "of a third permit of 2")
+	p.mustTurnAway(p.permit(5), "of a third permit of 2")
 }

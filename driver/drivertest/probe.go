@@ -11,30 +11,26 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/conformance"
+	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 const (
 	// prompt is the longest that a call may take to notice what it is told: a
 	// release, or the end of its context. It is generous, for slow machines, and
-	// still shorter than the leases of claims that are not meant to expire.
+	// still shorter than the leases of claims that are not meant to expire. The time
+	// that this process had no processor comes on top.
 	prompt = 1500 * time.Millisecond
 
 	// overall bounds one check, so that a store that hangs fails it.
 	overall = time.Minute
 )
 
-// reporter is what a check needs of a testing.T. The suite's own tests put a
-// recorder in its place.
-type reporter interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
-
 // probe is what a check works with: a store, names and owners of its own, and
 // short ways to say what must happen.
 type probe struct {
-	reporter
+	conformance.Reporter
 	b    driver.Backend
 	info driver.Info
 	ctx  context.Context
@@ -43,6 +39,9 @@ type probe struct {
 	long  time.Duration // and of those that are not
 
 	presence time.Duration // see Suite.Presence
+
+	open  func() driver.Backend     // another client of the store
+	apart map[string]driver.Backend // by Claim.Client: those with a session of their own
 
 	shape  func(*driver.Claim) // makes claims on another kind of lock; nil for a mutex
 	name   string
@@ -53,8 +52,8 @@ type probe struct {
 	tried map[string]driver.Claim // by owner: to be released at the end
 }
 
-// run makes one check on b, with the settings of s.
-func (c check) run(r reporter, b driver.Backend, s Suite) {
+// run makes one check on b, with the settings of s. open opens the same store once more.
+func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func() driver.Backend) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), overall)
 	defer cancel()
@@ -70,22 +69,20 @@ func (c check) run(r reporter, b driver.Backend, s Suite) {
 	if info.MaxTTL > 0 {
 		long = min(long, info.MaxTTL)
 	}
+	if info.SessionTTL > 0 {
+		ttl, long, presence = info.SessionTTL, info.SessionTTL, max(presence, 2*info.SessionTTL)
+	}
 	p := &probe{
-		reporter: r, b: b, info: info, ctx: ctx,
+		Reporter: r, b: b, info: info, ctx: ctx,
 		short: ttl, long: long, presence: presence,
+		open: open, apart: make(map[string]driver.Backend),
 		name:   "drivertest-" + rand.Text()[:12],
-		client: uuid(),
+		client: uuid.New(),
 		tried:  make(map[string]driver.Claim),
 	}
 	defer p.cleanUp()
+	defer p.keepAlive()()
 	c.body(p)
-}
-
-func uuid() string {
-	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails
-	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
 // cleanUp releases whatever the check tried.
@@ -96,7 +93,7 @@ func (p *probe) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
 	defer cancel()
 	for _, c := range tried {
-		_ = p.b.Release(ctx, c) // the check has said what there was to say
+		_ = p.at(c).Release(ctx, c) // the check has said what there was to say
 	}
 }
 
@@ -162,13 +159,6 @@ func (p *probe) tokens(n int) int {
 	return n
 }
 
-// brief returns a new claim on the check's name, which soon expires.
-func (p *probe) brief() driver.Claim {
-	c := p.claim()
-	c.TTL = p.short
-	return c
-}
-
 // has reports whether the store can do c.
 func (p *probe) has(c capability) bool { return c(p.b) == "" }
 
@@ -185,7 +175,7 @@ func (p *probe) rounded(ttl time.Duration) time.Duration {
 func (p *probe) try(c driver.Claim) driver.Outcome {
 	p.Helper()
 	p.remember(c)
-	o, err := p.b.Try(p.ctx, c)
+	o, err := p.at(c).Try(p.ctx, c)
 	if err != nil {
 		p.Fatalf("Try(%s): got error %v, want an answer", c.Owner, err)
 	}
@@ -222,10 +212,18 @@ func (p *probe) mustRefuse(c driver.Claim, when string) driver.Outcome {
 	return o
 }
 
+// mustTurnAway tries c, which must not be granted, and gives it up: where claims queue in
+// the store, others would wait for it.
+func (p *probe) mustTurnAway(c driver.Claim, when string) {
+	p.Helper()
+	p.mustRefuse(c, when)
+	p.withdraw(c)
+}
+
 // mustRelease ends c, which must be held.
 func (p *probe) mustRelease(c driver.Claim, when string) {
 	p.Helper()
-	if err := p.b.Release(p.ctx, c); err != nil {
+	if err := p.at(c).Release(p.ctx, c); err != nil {
 		p.Fatalf("Release %s: got error %v, want nil", when, err)
 	}
 }
@@ -233,13 +231,13 @@ func (p *probe) mustRelease(c driver.Claim, when string) {
 // mustNotRelease asks to end c, of which there must be nothing.
 func (p *probe) mustNotRelease(c driver.Claim, when string) {
 	p.Helper()
-	p.mustBeGone(p.b.Release(p.ctx, c), "Release "+when)
+	p.mustBeGone(p.at(c).Release(p.ctx, c), "Release "+when)
 }
 
 // withdraw ends c, whether or not the store keeps anything of a refused claim.
 func (p *probe) withdraw(c driver.Claim) {
 	p.Helper()
-	if err := p.b.Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+	if err := p.at(c).Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
 		p.Fatalf("Release of a refused claim: got error %v, want nil or ErrGone", err)
 	}
 }
@@ -247,7 +245,7 @@ func (p *probe) withdraw(c driver.Claim) {
 // renew renews c alone and returns its answer.
 func (p *probe) renew(c driver.Claim) driver.Renewal {
 	p.Helper()
-	answers, err := p.b.Renew(p.ctx, []driver.Claim{c})
+	answers, err := p.at(c).Renew(p.ctx, []driver.Claim{c})
 	if err != nil {
 		p.Fatalf("Renew: got error %v, want an answer per claim", err)
 	}
@@ -276,6 +274,15 @@ func (p *probe) mustNotRenew(c driver.Claim, when string) {
 	p.mustBeGone(p.renew(c).Err, "Renew "+when)
 }
 
+// mustNotBeHeld asks to renew c, which was refused with o: it is not held, but a store
+// with sessions renews its place in the queue.
+func (p *probe) mustNotBeHeld(c driver.Claim, o driver.Outcome, when string) {
+	p.Helper()
+	if !o.Queued || !p.has(sessions) {
+		p.mustNotRenew(c, when)
+	}
+}
+
 func (p *probe) mustBeGone(err error, what string) {
 	p.Helper()
 	if !errors.Is(err, driver.ErrGone) {
@@ -287,8 +294,8 @@ func (p *probe) mustBeGone(err error, what string) {
 func (p *probe) promptly(what string, f func()) {
 	p.Helper()
 	start := time.Now()
-	f()
-	if took := time.Since(start); took > prompt {
+	starved := await.Starved(f)
+	if took := time.Since(start) - starved; took > prompt {
 		p.Errorf("%s took %v, want at most %v", what, took.Round(time.Millisecond), prompt)
 	}
 }
@@ -318,13 +325,43 @@ func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
 		pause(p.ctx, 20*time.Millisecond)
 		return p.ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, prompt)
-	defer cancel()
-	_, err := w.Wait(ctx, last)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no wake-up within %v: %w", prompt, err)
-	}
+	_, err := p.waitPromptly(w, last)
 	return err
+}
+
+// waitPromptly calls Wait for as long as prompt.
+func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Outcome, err error) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o, err = w.Wait(ctx, last)
+	}()
+	if !within(done) {
+		cancel()
+		if <-done; err != nil {
+			err = fmt.Errorf("no wake-up within %v: %w", prompt, err)
+		}
+	}
+	return o, err
+}
+
+// within reports whether done is closed within prompt. The time that this process had no
+// processor does not count.
+func within(done <-chan struct{}) (closed bool) {
+	for left := prompt; left > 0 && !closed; {
+		start := time.Now()
+		starved := await.Starved(func() {
+			select {
+			case <-done:
+				closed = true
+			case <-time.After(left):
+			}
+		})
+		left -= time.Since(start) - starved
+	}
+	return closed
 }
 
 // pause sleeps for d, or until ctx ends.

@@ -1,50 +1,19 @@
 package drivertest
 
 import (
-	"fmt"
-	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 )
-
-// recorder takes the place of a testing.T and keeps what a check complained of.
-type recorder struct {
-	mu         sync.Mutex
-	complaints []string
-}
-
-func (r *recorder) Helper() {}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.complaints = append(r.complaints, fmt.Sprintf(format, args...))
-}
-
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (r *recorder) String() string { return strings.Join(r.complaints, "\n\t") }
 
 // judge runs the named check on what open returns, in a bubble, and returns its
 // complaints. The bubble also sees to it that the check leaves no goroutine.
-func judge(t *testing.T, name string, open func() driver.Backend) *recorder {
+func judge(t *testing.T, name string, open func() driver.Backend) *conformance.Recorder {
 	t.Helper()
-	var rec recorder
-	synctest.Test(t, func(*testing.T) {
-		done := make(chan struct{})
-		go func() {
-			defer close(done) // also where Fatalf ends the check
-			checkNamed(t, name).run(&rec, open(), Suite{})
-		}()
-		<-done
-	})
+	var rec conformance.Recorder
+	synctest.Test(t, func(*testing.T) { rec.Watch(func() { checkNamed(t, name).run(&rec, open(), Suite{}, open) }) })
 	return &rec
 }
 

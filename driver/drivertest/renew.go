@@ -8,27 +8,48 @@ import (
 )
 
 func renewExtendsBeyondTTL(p *probe) {
-	a, b := p.brief(), p.claim()
+	for {
+		a, b := p.brief(), p.claim()
+		if lasted := p.renewBeyondTTL(a, b); lasted {
+			a.TTL = p.long // as it was renewed
+			p.mustRelease(a, "of a renewed claim")
+			p.mustGrant(b, "after a renewed claim was released")
+			return
+		}
+		p.withdraw(a)
+		p.withdraw(b)
+	}
+}
+
+// renewBeyondTTL renews the brief claim a for two of its leases, while b is refused, and
+// then for a longer one. It reports whether a lasted.
+func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
+	p.Helper()
+	began := time.Now()
+	start := began
 	p.mustGrant(a, "of a free name")
-	for end := time.Now().Add(2 * p.rounded(p.short)); time.Now().Before(end); {
+	for time.Since(began) < 2*p.rounded(p.short) {
 		pause(p.ctx, p.short/5)
-		p.mustRenew(a, "of a held claim")
-		p.mustRefuse(b, "while the lease is renewed")
+		_, held := p.mustRenewBrief(a, &start, "of a held claim")
+		if !held || !p.mustRefuseBeside(b, start, "while the lease is renewed") {
+			return false
+		}
 	}
 	a.TTL = p.long
-	if r := p.mustRenew(a, "to a longer TTL"); p.has(expiry) && r.ValidFor < p.long/2 {
+	r, held := p.mustRenewBrief(a, &start, "to a longer TTL")
+	if held && p.has(expiry) && r.ValidFor < p.long/2 {
 		p.Errorf("Renew to TTL %v: got ValidFor %v", p.long, r.ValidFor)
 	}
-	p.mustRelease(a, "of a renewed claim")
-	p.mustGrant(b, "after a renewed claim was released")
+	return held
 }
 
 func renewTouchesOwnClaimOnly(p *probe) {
 	a, stranger, b := p.brief(), p.claim(), p.claim()
+	start := time.Now()
 	p.mustGrant(a, "of a free name")
 	granted := time.Now()
-	p.mustNotRenew(stranger, "by a stranger")
-	p.mustRefuse(b, "after a stranger's Renew")
+	p.mustNotRenew(p.beside(stranger, a), "by a stranger")
+	p.mustRefuseBeside(b, start, "after a stranger's Renew")
 	if !p.has(expiry) {
 		return
 	}

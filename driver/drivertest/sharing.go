@@ -55,10 +55,9 @@ func readersOverlap(p *probe) {
 func writerExcludesReaders(p *probe) {
 	w, r, other := p.writer(), p.reader(), p.writer()
 	p.mustGrant(w, "by a writer of a free name")
-	p.mustRefuse(r, "by a reader while a writer holds")
-	p.mustRefuse(other, "by a writer while a writer holds")
-	p.withdraw(other)
-	p.mustNotRenew(r, "of a refused reader")
+	o := p.mustRefuse(r, "by a reader while a writer holds")
+	p.mustTurnAway(other, "by a writer while a writer holds")
+	p.mustNotBeHeld(r, o, "of a refused reader")
 	p.mustGrant(w, "repeated by the writer")
 	p.mustRenew(w, "of the writer")
 	p.mustRelease(w, "of the writer")
@@ -71,18 +70,17 @@ func readersExcludeWriters(p *probe) {
 	p.mustGrant(b, "by a second reader")
 	p.mustRefuse(w, "by a writer while readers hold")
 	p.mustRelease(a, "of the first reader")
-	p.mustRefuse(w, "by a writer while one reader is left")
-	p.mustNotRenew(w, "of a refused writer")
+	o := p.mustRefuse(w, "by a writer while one reader is left")
+	p.mustNotBeHeld(w, o, "of a refused writer")
 	p.mustRelease(b, "of the last reader")
 	p.mustGrant(w, "by a writer after the last reader")
-	p.mustRefuse(p.reader(), "by a reader while a writer holds")
+	p.mustTurnAway(p.reader(), "by a reader while a writer holds")
 }
 
 // readersExpireOneByOne lets one of several readers die: the others keep what
 // they have, and it keeps nobody out.
 func readersExpireOneByOne(p *probe) {
-	alive, dead, w := p.reader(), p.reader(), p.writer()
-	dead.TTL = p.short
+	alive, dead, w := p.reader(), p.silent(p.reader()), p.writer()
 	p.mustGrant(alive, "by a reader of a free name")
 	p.mustGrant(dead, "by a reader with a short lease")
 	p.afterLapse(func() {
@@ -96,11 +94,11 @@ func readersExpireOneByOne(p *probe) {
 	p.mustGrant(w, "by a writer when the last live reader has left")
 	p.mustRelease(w, "of the writer")
 
-	alive, dead = p.reader(), p.reader()
-	alive.TTL, dead.TTL = p.short, p.short
+	alive, dead = p.silent(p.reader()), p.silent(p.reader())
 	p.mustGrant(dead, "by a reader with a short lease")
+	start := time.Now()
 	p.mustGrant(alive, "by a second reader with a short lease")
-	p.afterLapse(func() { p.mustRenew(alive, "of a reader with a short lease") })
+	p.afterLapse(func() { p.mustRenewBrief(alive, &start, "of a reader with a short lease") })
 	p.mustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
 }
 
@@ -123,7 +121,7 @@ func readerIsGrantedBesideItsWriter(p *probe) {
 	p.mustGrant(mine, "repeated beside its own writer")
 	p.mustGrant(again, "by a second reader beside its own writer")
 	p.mustRefuse(plain, "by a reader while a writer holds beside a reader")
-	p.mustRefuse(strange, "by a reader beside a writer that does not hold")
+	p.mustTurnAway(strange, "by a reader beside a writer that does not hold")
 	p.mustRelease(again, "of a reader beside its writer")
 	p.mustRenew(w, "of a writer beside a reader")
 	p.mustRenew(mine, "of a reader beside its writer")
@@ -132,13 +130,12 @@ func readerIsGrantedBesideItsWriter(p *probe) {
 	p.mustRelease(w, "of a writer beside a reader")
 	p.mustNotRelease(w, "of a writer beside a reader, repeated")
 	p.mustRenew(mine, "of a reader after its writer has left")
-	p.mustRefuse(other, "by a writer while a reader is left of a downgrade")
-	p.withdraw(other)
+	p.mustTurnAway(other, "by a writer while a reader is left of a downgrade")
 	p.mustGrant(plain, "by a reader after a downgrade")
 	p.mustRelease(plain, "of a reader after a downgrade")
 	p.mustRelease(mine, "of the reader of a downgrade")
 	p.mustGrant(other, "by a writer after a downgrade and its reader")
-	p.mustRefuse(p.readerBeside(w), "by a reader beside a writer that has left, while another holds")
+	p.mustTurnAway(p.readerBeside(w), "by a reader beside a writer that has left, while another holds")
 }
 
 func writerOutlivesReaderBesideIt(p *probe) {
@@ -148,7 +145,7 @@ func writerOutlivesReaderBesideIt(p *probe) {
 	p.mustGrant(r, "by a reader beside its own writer")
 	p.mustRelease(r, "of the reader beside its writer")
 	p.mustRenew(w, "of a writer after the reader beside it has left")
-	p.mustRefuse(p.reader(), "by a reader after one beside the writer has left")
+	p.mustTurnAway(p.reader(), "by a reader after one beside the writer has left")
 	p.mustRelease(w, "of the writer")
 	p.mustGrant(p.writer(), "by a writer after another")
 }

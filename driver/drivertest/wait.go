@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 func waitReturnsOnRelease(p *probe) {
@@ -23,7 +24,8 @@ func waitReturnsOnRelease(p *probe) {
 			err = p.b.Release(p.ctx, a)
 			released = time.Now()
 		})
-		_, waitErr := p.acquire(b)
+		var waitErr error
+		starved := await.Starved(func() { _, waitErr = p.acquire(b) })
 		got := time.Now()
 		wg.Wait()
 		if err != nil {
@@ -32,7 +34,7 @@ func waitReturnsOnRelease(p *probe) {
 		if waitErr != nil {
 			p.Fatalf("waiting for a release after %v: %v", delay, waitErr)
 		}
-		if late := got.Sub(released); late > prompt {
+		if late := got.Sub(released) - starved; late > prompt {
 			p.Errorf("granted %v after the release, want at most %v", late, prompt)
 		}
 		p.mustRelease(b, "of the waiter's grant")
@@ -117,9 +119,7 @@ func waitGrantsWhatIsHeld(p *probe) {
 		last = p.mustRefuse(b, "of a held name")
 	}
 	p.mustRelease(a, "of the holder")
-	ctx, cancel := context.WithTimeout(p.ctx, prompt)
-	defer cancel()
-	out, err := w.Wait(ctx, last)
+	out, err := p.waitPromptly(w, last)
 	if err != nil {
 		p.Fatalf("Wait after the release: %v", err)
 	}
@@ -176,22 +176,22 @@ func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Du
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- p.waitUntilError(ctx, c, last) }()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = p.waitUntilError(ctx, c, last)
+	}()
 	pause(p.ctx, delay)
 	cancel()
 
-	late := time.NewTimer(prompt)
-	defer late.Stop()
-	select {
-	case err := <-done:
-		if p.has(wakes) {
-			p.mustBeCancelled(err, "Wait with a cancelled context")
-		}
-	case <-late.C:
+	if !within(done) {
 		p.cleanUp() // ends what Wait waits for, and so most likely Wait
 		<-done
 		p.Fatalf("Wait did not return within %v after its context was cancelled", prompt)
+	}
+	if p.has(wakes) {
+		p.mustBeCancelled(err, "Wait with a cancelled context")
 	}
 }
 

@@ -467,10 +467,7 @@ func (w *world) endAll() {
 
 // Every sequence of so many steps that three goroutines can take.
 func TestEveryInterleaving(t *testing.T) {
-	depth := 8
-	if testing.Short() {
-		depth = 7
-	}
+	const depth = 8
 	sequences := 0
 	var explore func(path []int)
 	explore = func(path []int) {

@@ -131,7 +131,7 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 		e.failures, e.err = 0, nil
 		if !e.fixed && e.renewAt == 0 { // else somebody hurried meanwhile, and it is due again
 			period := s.periodOf(answer.ValidFor)
-			e.renewAt = onGrid(start.Mono+period, period)
+			e.renewAt = s.onGrid(start.Mono+period, period)
 		}
 	}
 }

@@ -55,14 +55,43 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 		if len(calls) > 150 {
 			t.Errorf("%d calls, want at most 150", len(calls))
 		}
-		moments := map[time.Time]bool{}
+		moments := map[time.Time]int{}
 		for _, c := range calls {
-			moments[c.at] = true
+			moments[c.at] += len(c.names)
 		}
 		if len(moments) < 30 {
 			t.Errorf("all was renewed at %d moments of a lease, want 30 at least", len(moments))
 		}
+		for at, renewed := range moments {
+			if renewed > n/10 { // 3 of 40 are to be expected
+				t.Errorf("%d of %d were renewed at one moment, %v", renewed, n, at)
+			}
+		}
 		k.removeAll(leases...)
+	})
+}
+
+// Of a store with sessions each lock has what is left of the session. They travel
+// together all the same.
+func TestShorterLeasesTravelTogether(t *testing.T) {
+	inBubble(t, ttl, func(t *testing.T, k *kit) {
+		const n = 1_000
+		var leases []*lease
+		for i := range n {
+			leases = append(leases, k.addFor(fmt.Sprint("lease ", i), ttl-time.Duration(i)*time.Millisecond, false))
+		}
+		time.Sleep(ttl / 3)
+		if calls := len(k.renewals("")); calls > 45 {
+			t.Errorf("%d calls for the first renewals of %d leases, want at most 45", calls, n)
+		}
+		k.removeAll(leases...)
+	})
+}
+
+// A store may answer that a lease has ended already.
+func TestLeaseThatHasEnded(t *testing.T) {
+	inBubble(t, ttl, func(t *testing.T, k *kit) {
+		k.removeAll(k.addFor("ended", -time.Millisecond, false))
 	})
 }
 

@@ -66,12 +66,18 @@ func New(c Config) *Scheduler { return &Scheduler{Config: c} }
 // periodOf is the time between two renewals of a lease that the store keeps for validFor:
 // a store may grant less than it was asked for.
 func (s *Scheduler) periodOf(validFor time.Duration) time.Duration {
-	return min(s.TTL, validFor) / renewPerTTL
+	return max(min(s.TTL, validFor), 0) / renewPerTTL
 }
 
-// onGrid moves an instant back to one at which renewals of this period are gathered.
-func onGrid(t clock.Instant, period time.Duration) clock.Instant {
-	return t.Truncate(max(period/gridPerPeriod, 1))
+// onGrid moves an instant back to one at which renewals of this period are gathered. The
+// moments of a shorter period are those of the whole one and others halfway between, not
+// a grid of their own: what is left of a session differs from lock to lock.
+func (s *Scheduler) onGrid(t clock.Instant, period time.Duration) clock.Instant {
+	grid := s.TTL / renewPerTTL / gridPerPeriod
+	for grid > period/gridPerPeriod {
+		grid /= 2
+	}
+	return t.Truncate(max(grid, 1))
 }
 
 // Add takes on an item that the store granted for validFor, counted from start. Its first
@@ -86,7 +92,7 @@ func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixe
 	e.fixed = fixed
 	if !fixed {
 		period := s.periodOf(validFor)
-		e.renewAt = onGrid(start.Mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
+		e.renewAt = s.onGrid(start.Mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
 		if now := s.Clock.Now(); validFor < s.TTL/2 {
 			e.renewAt = now + (until-now)/3
 		}

@@ -75,6 +75,9 @@ func jitter(d time.Duration) time.Duration {
 
 // Sleep waits for d or until ctx is done, and reports whether d went by.
 func Sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

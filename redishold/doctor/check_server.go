@@ -1,74 +1,43 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
+	"time"
 )
 
-// checkServer runs all checks of a single server.
-func checkServer(e *exam, s *server) []Finding {
-	if s.err != nil {
-		return []Finding{{
-			ID: "answers", Severity: Warning,
-			Saw:    "it does not answer: " + s.err.Error(),
-			Why:    "Locks that live there, or will after a fail-over, are out of reach from here.",
-			Remedy: "start it, or open the way to it from this machine",
-		}}
+func serverChecks() []check[*server] {
+	return []check[*server]{
+		{"version", func(_ *exam, s *server) Finding {
+			r, ok := parseRelease(s.info["redis_version"])
+			if ok && slices.Compare(r[:], []int{6, 2}) >= 0 {
+				return saw(OK, "%s", s.version())
+			}
+			return saw(judge(ok, true, Danger), "%s is too old", s.version())
+		}},
+		{"lua-holes", lookForHoles},
+		{"role", lookAtRole},
+		{"eviction", func(_ *exam, s *server) Finding {
+			policy, known := s.info["maxmemory_policy"]
+			limit, _ := number(s.info, "maxmemory")
+			if limit == 0 {
+				return saw(judge(known, policy != "noeviction", Note), "maxmemory-policy is %s, which has no effect as long as maxmemory is 0", policy)
+			}
+			evicted, _ := number(s.info, "evicted_keys")
+			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s with maxmemory %s; %d keys were evicted since its start", policy, size(limit), evicted)
+		}},
+		{"memory", lookAtMemory},
+		{"persistence", lookAtPersistence},
+		{"writes", lookAtWrites},
+		{"clients", lookAtClients},
+		{"fork", func(e *exam, s *server) Finding {
+			micros, ok := number(s.info, "latest_fork_usec")
+			took, margin := time.Duration(micros)*time.Microsecond, e.options.Margin
+			return saw(judge(ok, took >= margin/3, severe(took >= margin)), "it stood still for %s to fork, for a snapshot or a rewrite of its log", short(took))
+		}},
+		{"replicas", lookForReplicas},
+		{"replica-lag", lookAtLag},
+		{"min-replicas", lookAtMinReplicas},
 	}
-	if s.info == nil {
-		return append([]Finding{{
-			ID: "info", Severity: Unknown,
-			Saw:    "the user may not ask what the server is (INFO)",
-			Why:    "Version, role, memory, replicas and persistence stay unknown, and the library cannot tell that locks may be evicted.",
-			Remedy: "ACL SETUSER <user> +info",
-		}}, checkWithoutInfo(e, s)...)
-	}
-	checks := []func(*exam, *server) Finding{
-		checkVersion, checkHoles, checkRole, checkEviction, checkMemory, checkPersistence, checkWrites,
-		checkClients, checkFork,
-		checkReplicas, checkLag, checkMinReplicas,
-		checkClusterState, checkSlots, checkMigration, checkCoverage, checkClusterTimeout,
-	}
-	var found []Finding
-	for _, check := range checks {
-		if f := check(e, s); f.ID != "" {
-			found = append(found, f)
-		}
-	}
-	return append(found, checkWithoutInfo(e, s)...)
-}
-
-// checkWithoutInfo runs the checks that can do without INFO.
-func checkWithoutInfo(e *exam, s *server) []Finding {
-	var found []Finding
-	for _, check := range []func(*exam, *server) Finding{
-		checkClock, checkLatency, checkSlow, checkIdle, checkKeepAlive, checkBuffer, checkScripts, checkEvents,
-	} {
-		if f := check(e, s); f.ID != "" {
-			found = append(found, f)
-		}
-	}
-	return found
-}
-
-// untold is the finding of a check that lacks what it needs.
-func untold(id, what, right string) Finding {
-	return Finding{ID: id, Severity: Unknown, Saw: "the server does not tell " + what, Remedy: "ACL SETUSER <user> " + right}
-}
-
-func checkVersion(_ *exam, s *server) Finding {
-	r, ok := parseRelease(s.info["redis_version"])
-	switch {
-	case !ok:
-		return untold("version", "its version", "+info")
-	case r.before(6, 2):
-		return Finding{
-			ID: "version", Severity: Danger, Saw: s.version() + " is too old",
-			Why:    "Holdfast needs Redis 6.2 or newer, and refuses to lock here.",
-			Remedy: "upgrade the server",
-		}
-	}
-	return Finding{ID: "version", Saw: s.version()}
 }
 
 // mended are the first releases of each branch without the holes of October 2025
@@ -81,7 +50,7 @@ func mended(valkey bool) []release {
 	return []release{{6, 2, 20}, {7, 2, 11}, {7, 4, 6}, {8, 0, 4}, {8, 2, 2}}
 }
 
-func checkHoles(_ *exam, s *server) Finding {
+func lookForHoles(_ *exam, s *server) Finding {
 	version, valkey := s.info["valkey_version"], true
 	if version == "" {
 		version, valkey = s.info["redis_version"], false
@@ -94,79 +63,91 @@ func checkHoles(_ *exam, s *server) Finding {
 	}) {
 		return Finding{}
 	}
-	return Finding{
-		ID: "lua-holes", Severity: Note,
-		Saw:    s.version() + " has holes in its Lua (CVE-2025-49844 and others), unless the distribution has mended them",
-		Why:    "Whoever may lock may run scripts, and with these holes whoever may run scripts may take over the server.",
-		Remedy: "upgrade the server, or look up the changelog of its package",
-	}
+	return saw(Note, "%s has holes in its Lua (CVE-2025-49844 and others), unless the distribution has mended them", s.version())
 }
 
-func checkRole(e *exam, s *server) Finding {
+func lookAtRole(e *exam, s *server) Finding {
 	switch role := s.role(); {
-	case role == "":
-		return untold("role", "whether it is a master", "+info")
 	case role == "master":
-		return Finding{ID: "role", Saw: "a master"}
-	case e.cluster() || slices.ContainsFunc(e.servers, func(other *server) bool { return other.role() == "master" }):
-		return Finding{ID: "role", Saw: "a replica beside its master"}
-	}
-	return Finding{
-		ID: "role", Severity: Danger, Saw: fmt.Sprintf("a replica, of %s:%s", s.info["master_host"], s.info["master_port"]),
-		Why:    "A replica takes no locks: it answers READONLY.",
-		Remedy: "name the master in the URL, or the Sentinels: redis+sentinel://host:26379/NAME",
-	}
-}
-
-func checkEviction(_ *exam, s *server) Finding {
-	policy, known := s.info["maxmemory_policy"]
-	limit, _ := s.count("maxmemory")
-	f := Finding{
-		ID: "eviction", Saw: "maxmemory-policy is " + policy,
-		Why:    "A server that evicts drops locks that are held, and gives them to somebody else.",
-		Remedy: "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; best on a server for locks alone",
-	}
-	switch evicted, _ := s.count("evicted_keys"); {
-	case !known:
-		return untold("eviction", "maxmemory-policy", "+info")
-	case policy == "noeviction":
-		return Finding{ID: "eviction", Saw: f.Saw}
-	case limit == 0:
-		f.Severity = Note
-		f.Saw += ", which has no effect as long as maxmemory is 0"
+		return saw(OK, "a master")
+	case role != "" && (e.cluster() || slices.ContainsFunc(e.servers, func(other *server) bool { return other.role() == "master" })):
+		return saw(OK, "a replica beside its master")
 	default:
-		f.Severity = Danger
-		f.Saw += fmt.Sprintf(" with maxmemory %s; %d keys were evicted since its start", size(limit), evicted)
+		return saw(judge(role != "", true, Danger), "a replica, of %s:%s", s.info["master_host"], s.info["master_port"])
 	}
-	return f
 }
 
-func checkMemory(_ *exam, s *server) Finding {
-	used, ok := s.count("used_memory")
-	limit, _ := s.count("maxmemory")
-	machine, _ := s.count("total_system_memory")
-	f := Finding{
-		ID: "memory", Why: "A full server refuses new locks (OOM), or evicts those that are held.",
-		Remedy: "CONFIG SET maxmemory <more>, or remove what does not belong there",
-	}
-	if limit == 0 && machine > 0 {
-		limit = machine
-		f.Why = "Without a limit of its own a server takes all memory of the machine, until the system kills it."
-		f.Remedy = "CONFIG SET maxmemory <less than the machine has>, with maxmemory-policy noeviction"
-		if rss, known := s.count("used_memory_rss"); known {
+func lookAtMemory(_ *exam, s *server) Finding {
+	used, ok := number(s.info, "used_memory")
+	limit, _ := number(s.info, "maxmemory")
+	special := ""
+	if machine, _ := number(s.info, "total_system_memory"); limit == 0 && machine > 0 {
+		limit, special = machine, "unlimited"
+		if rss, known := number(s.info, "used_memory_rss"); known {
 			used = rss
 		}
 	}
-	f.Saw = fmt.Sprintf("%s of %s are in use", size(used), size(limit))
-	switch {
-	case !ok || limit == 0:
-		return untold("memory", "how much memory it has", "+info")
-	case used*20 >= limit*19:
-		f.Severity = Danger
-	case used*5 >= limit*4:
-		f.Severity = Warning
-	default:
-		return Finding{ID: "memory", Saw: f.Saw}
+	severity := judge(ok && limit != 0, used*5 >= limit*4, Warning)
+	if severity == Warning && used*20 >= limit*19 {
+		severity = Danger
 	}
-	return f
+	return saw(severity, "%s of %s are in use", size(used), size(limit)).as(special)
+}
+
+func lookAtPersistence(e *exam, s *server) Finding {
+	save, told := s.config["save"]
+	aof, known := s.info["aof_enabled"]
+	switch {
+	case !known:
+		return unknown()
+	case aof == "1":
+		return lookAtFsync(s)
+	case !told || save != "":
+		return saw(Warning, "no log (appendonly no): a crash forgets every lock granted since the last snapshot")
+	}
+	const saved = "neither a log nor snapshots (appendonly no, save empty): a restart forgets every lock"
+	if s.replicas() > 0 && e.failsOver() {
+		return saw(Danger, saved).as("replicas")
+	}
+	return saw(Warning, saved)
+}
+
+func lookAtFsync(s *server) Finding {
+	const seen = "appendonly is yes, appendfsync %s"
+	switch policy, known := s.config["appendfsync"]; {
+	case !known:
+		return unknown().as("log")
+	case policy == "always":
+		return saw(OK, seen, policy)
+	case policy == "no":
+		return saw(Warning, seen, policy).as("no")
+	default:
+		return saw(Note, seen, policy).as("log")
+	}
+}
+
+// lookAtWrites finds why a server would refuse any lock just now.
+func lookAtWrites(_ *exam, s *server) Finding {
+	switch {
+	case s.info["loading"] == "1":
+		return saw(Danger, "it is loading its data (LOADING)").as("loading")
+	case s.info["aof_last_write_status"] == "err":
+		return saw(Danger, "it cannot write its log (MISCONF)")
+	case s.info["rdb_last_bgsave_status"] == "err" && s.config["save"] != "" && s.config["stop-writes-on-bgsave-error"] != "no":
+		return saw(Danger, "its last snapshot failed (MISCONF)").as("snapshot")
+	}
+	return saw(OK, "it takes writes")
+}
+
+func lookAtClients(_ *exam, s *server) Finding {
+	connected, ok := number(s.info, "connected_clients")
+	most, known := number(s.info, "maxclients")
+	if !known {
+		most, known = number(s.config, "maxclients")
+	}
+	known = known && ok && most > 0
+	if rejected, _ := number(s.info, "rejected_connections"); known && connected*5 < most*4 && rejected > 0 {
+		return saw(Note, "it has turned away %d connections since its start, for want of room (maxclients %d)", rejected, most)
+	}
+	return saw(judge(known, connected*5 >= most*4, Warning), "%d of %d connections are in use", connected, most)
 }

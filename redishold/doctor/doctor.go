@@ -73,7 +73,7 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 	if opts != nil {
 		o = *opts
 	}
-	e := &exam{options: o.withDefaults(), conn: conn}
+	e := &exam{options: o.withDefaults(), conn: conn, texts: parseTexts()}
 	if err := e.visit(ctx); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 	for _, s := range e.servers {
 		e.add(s.addr, checkServer(e, s)...)
 	}
-	e.add("", checkSettings(e)...)
+	e.add("", checkClient(e)...)
 	e.add("", checkDeployment(e)...)
 	e.add("", e.tryOut(ctx)...)
 	if err := ctx.Err(); err != nil {
@@ -90,13 +90,13 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 	return e.report(), nil
 }
 
-// exam is one examination.
 type exam struct {
 	options   Options
 	conn      redishold.Conn
 	servers   []*server
 	sentinels []*sentinel
 	findings  []Finding
+	texts     map[string]map[string]string // of findings, by id
 }
 
 // add records findings about the server at addr, or about all together.
@@ -105,12 +105,10 @@ func (e *exam) add(addr string, findings ...Finding) {
 		if addr != "" && f.Servers == nil {
 			f.Servers = []string{addr}
 		}
-		f.Saw = plain(f.Saw)
-		e.findings = append(e.findings, f)
+		e.findings = append(e.findings, f.complete(e.texts))
 	}
 }
 
-// cluster reports that the servers form a cluster.
 func (e *exam) cluster() bool { return slices.ContainsFunc(e.servers, (*server).isCluster) }
 
 // watched reports that Sentinels look after the servers.

@@ -99,9 +99,10 @@ func TestFindings(t *testing.T) {
 		"empties replicas": {healthy("aof_enabled:0\r\nconnected_slaves:1\r\n", answers{
 			"CONFIG GET save": []any{"save", ""}, "PUBSUB NUMSUB __sentinel__:hello": []any{"__sentinel__:hello", int64(3)},
 		}), "persistence", Danger, ""},
-		"cluster is down":      {cluster("fail", nil), "cluster-state", Danger, "fail"},
-		"cluster in order":     {cluster("ok", nil), "cluster-migration", OK, ""},
-		"cluster, no replicas": {cluster("ok", nil), "replicas", Warning, ""},
+		"says not how often it syncs": {healthy("", answers{"CONFIG GET appendfsync": errNoPerm()}), "persistence", Unknown, "does not tell appendfsync"},
+		"cluster is down":             {cluster("fail", nil), "cluster-state", Danger, "fail"},
+		"cluster in order":            {cluster("ok", nil), "cluster-migration", OK, ""},
+		"cluster, no replicas":        {cluster("ok", nil), "replicas", Warning, ""},
 		"slots have failed": {cluster("ok", answers{
 			"CLUSTER INFO": "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:9\r\n",
 		}), "cluster-state", Danger, "9 slots"},

@@ -5,24 +5,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // parseInfo reads the lines "field:value" of INFO and CLUSTER INFO.
-func parseInfo(text string) map[string]string { return parse(text, "\n", ":") }
-
-// parseFields reads "name=value,name=value", as INFO tells of a replica.
-func parseFields(text string) map[string]string { return parse(text, ",", "=") }
-
-func parse(text, between, sign string) map[string]string {
-	fields := map[string]string{}
-	for part := range strings.SplitSeq(text, between) {
-		field, value, ok := strings.Cut(strings.TrimSuffix(part, "\r"), sign)
-		if ok && !strings.HasPrefix(field, "#") {
-			fields[field] = value
-		}
-	}
-	return fields
-}
+func parseInfo(text string) map[string]string { return wire.Fields(text, "\n", ":") }
 
 // pairs reads an answer of names and values: a list of both in turn, or a map.
 func pairs(answer any) map[string]string {
@@ -56,6 +44,12 @@ func text(v any) string {
 	}
 }
 
+// number returns a number among fields.
+func number(fields map[string]string, name string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(fields[name], 10, 64)
+	return n, err == nil
+}
+
 // numberIn returns a number of a list, written out or not; 0 if there is none.
 func numberIn(list []any, at int) int64 {
 	if at >= len(list) {
@@ -73,18 +67,10 @@ type slotMoves struct{ leaving, arriving int }
 func parseMoves(nodes string) slotMoves {
 	var moves slotMoves
 	for line := range strings.Lines(nodes) {
-		words := strings.Fields(line)
-		if len(words) < 8 || !strings.Contains(words[2], "myself") {
-			continue
-		}
-		for _, word := range words[8:] {
-			switch {
-			case !strings.HasPrefix(word, "["):
-			case strings.Contains(word, "->-"):
-				moves.leaving++
-			case strings.Contains(word, "-<-"):
-				moves.arriving++
-			}
+		if words := strings.Fields(line); len(words) > 8 && strings.Contains(words[2], "myself") {
+			slots := strings.Join(words[8:], " ")
+			moves.leaving += strings.Count(slots, "->-")
+			moves.arriving += strings.Count(slots, "-<-")
 		}
 	}
 	return moves
@@ -99,23 +85,18 @@ type slowest struct {
 	ago     time.Duration
 }
 
-// parseSlowLog reads SLOWLOG GET.
 func parseSlowLog(answer any, now time.Time) slowest {
 	entries, ok := answer.([]any)
 	worst := slowest{known: ok}
 	for _, entry := range entries {
 		fields, _ := entry.([]any)
-		if len(fields) < 4 {
-			continue
-		}
 		ago := now.Sub(time.Unix(numberIn(fields, 1), 0))
 		took := time.Duration(numberIn(fields, 2)) * time.Microsecond
-		if ago > time.Hour || took <= worst.took {
+		if len(fields) < 4 || ago > time.Hour || took <= worst.took {
 			continue
 		}
-		words, _ := fields[3].([]any)
 		worst.took, worst.ago, worst.command = took, max(0, ago), "?"
-		if len(words) > 0 {
+		if words, _ := fields[3].([]any); len(words) > 0 {
 			worst.command = strings.ToUpper(text(words[0]))
 		}
 	}
@@ -125,41 +106,17 @@ func parseSlowLog(answer any, now time.Time) slowest {
 // parseBufferLimit returns the limits for subscribers in the setting
 // client-output-buffer-limit, in bytes; 0 is none.
 func parseBufferLimit(value string) (hard, soft int64, ok bool) {
-	words := strings.Fields(value)
-	for i := 0; i+3 < len(words); i += 4 {
-		if words[i] != "pubsub" {
-			continue
-		}
-		hard, err1 := strconv.ParseInt(words[i+1], 10, 64)
-		soft, err2 := strconv.ParseInt(words[i+2], 10, 64)
-		return hard, soft, err1 == nil && err2 == nil
-	}
-	return 0, 0, false
+	_, limits, _ := strings.Cut(value, "pubsub ")
+	n, _ := fmt.Sscanf(limits, "%d %d %d", &hard, &soft, new(int64))
+	return hard, soft, n == 3
 }
 
-// release is a version taken apart.
 type release [3]int
 
 // parseRelease reads "7.0.15"; what follows the numbers does not count.
-func parseRelease(version string) (release, bool) {
-	var r release
-	parts := strings.SplitN(version, ".", 3)
-	for i, part := range parts {
-		digits := part
-		if end := strings.IndexFunc(part, func(c rune) bool { return c < '0' || c > '9' }); end >= 0 {
-			digits = part[:end]
-		}
-		n, err := strconv.Atoi(digits)
-		if err != nil {
-			return release{}, false
-		}
-		r[i] = n
-	}
-	return r, len(parts) >= 2
-}
-
-func (r release) before(major, minor int) bool {
-	return r[0] < major || r[0] == major && r[1] < minor
+func parseRelease(version string) (r release, ok bool) {
+	n, _ := fmt.Sscanf(version, "%d.%d.%d", &r[0], &r[1], &r[2])
+	return r, n >= 2
 }
 
 // size is a number of bytes for people.
@@ -169,20 +126,19 @@ func size(bytes int64) string {
 		return fmt.Sprintf("%d B", bytes)
 	}
 	value, exp := float64(bytes)/unit, 0
-	for value >= unit && exp < 4 {
-		value, exp = value/unit, exp+1
+	for ; value >= unit && exp < 4; exp++ {
+		value /= unit
 	}
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[exp])
 }
 
 // short is a duration for people.
 func short(d time.Duration) string {
-	switch {
-	case d >= time.Minute || d <= -time.Minute:
-		return d.Round(time.Second).String()
-	case d >= time.Second || d <= -time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	default:
-		return d.Round(10 * time.Microsecond).String()
+	precision := 10 * time.Microsecond
+	if d.Abs() >= time.Minute {
+		precision = time.Second
+	} else if d.Abs() >= time.Second {
+		precision = 10 * time.Millisecond
 	}
+	return d.Round(precision).String()
 }

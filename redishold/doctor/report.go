@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/holdfast-go/holdfast/redishold/internal/clients"
 )
 
 // Severity says how much a finding matters for locks.
@@ -43,11 +45,8 @@ func ParseSeverity(name string) (Severity, error) {
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads the name; another one is an error.
-func (s *Severity) UnmarshalText(text []byte) error {
-	parsed, err := ParseSeverity(string(text))
-	if err == nil {
-		*s = parsed
-	}
+func (s *Severity) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSeverity(string(text))
 	return err
 }
 
@@ -62,13 +61,15 @@ type Finding struct {
 	Saw    string `json:"saw"`              // what was seen
 	Why    string `json:"why,omitempty"`    // why it matters for locks
 	Remedy string `json:"remedy,omitempty"` // what to do: a command to type, where one helps
+
+	special string // see as
 }
 
 // Server is a server that was looked at.
 type Server struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"` // "Redis 7.0.15"
-	Role    string `json:"role,omitempty"`    // "master", "replica" or "sentinel"
+	Role    string `json:"role,omitempty"`    // "master", "replica", "sentinel"; what another store calls it
 }
 
 // ReportVersion is raised when the JSON of a Report changes its meaning. New
@@ -79,24 +80,31 @@ const ReportVersion = 1
 type Report struct {
 	Version    int           `json:"v"` // ReportVersion
 	At         time.Time     `json:"at"`
-	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel" or "cluster"
+	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel", "cluster"; of ZooKeeper "ensemble", of MySQL also "galera"
 	TTL        time.Duration `json:"ttl_ns"`     // the lease that it was judged for
 	Servers    []Server      `json:"servers"`
 	Worst      Severity      `json:"worst"`
 	Findings   []Finding     `json:"findings"` // the worst first
 }
 
-// report puts together what was found.
 func (e *exam) report() *Report {
-	r := &Report{
-		Version: ReportVersion, At: time.Now().UTC().Truncate(time.Second),
-		Deployment: e.deployment(), TTL: e.options.TTL, Findings: merge(e.findings),
-	}
+	var servers []Server
 	for _, s := range e.servers {
-		r.Servers = append(r.Servers, Server{Address: s.addr, Version: plain(s.version()), Role: s.role()})
+		servers = append(servers, Server{Address: s.addr, Version: plain(s.version()), Role: s.role()})
 	}
 	for _, s := range e.sentinels {
-		r.Servers = append(r.Servers, Server{Address: s.addr, Role: "sentinel"})
+		servers = append(servers, Server{Address: s.addr, Role: "sentinel"})
+	}
+	return NewReport(e.deployment(), e.options.TTL, servers, e.findings)
+}
+
+// NewReport returns the report of an examination that ends now, also of a store that is
+// no Redis. Findings that are the same but for their servers become one, and the worst
+// comes first.
+func NewReport(deployment string, ttl time.Duration, servers []Server, findings []Finding) *Report {
+	r := &Report{
+		Version: ReportVersion, At: time.Now().UTC().Truncate(time.Second),
+		Deployment: deployment, TTL: ttl, Servers: servers, Findings: merge(findings),
 	}
 	for _, f := range r.Findings {
 		r.Worst = max(r.Worst, f.Severity)
@@ -110,11 +118,8 @@ func (e *exam) deployment() string {
 		return "cluster"
 	case e.watched():
 		return "sentinel"
-	}
-	for _, s := range e.servers {
-		if s.replicas() > 0 {
-			return "replicated"
-		}
+	case slices.ContainsFunc(e.servers, func(s *server) bool { return s.replicas() > 0 }):
+		return "replicated"
 	}
 	return "standalone"
 }
@@ -139,15 +144,10 @@ func merge(findings []Finding) []Finding {
 
 // plain returns what a server said fit for a terminal.
 func plain(s string) string {
-	const most = 400
-	s = strings.Map(func(r rune) rune {
+	return clients.Cut(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return '?'
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	}, strings.ToValidUTF8(s, "?")), 400)
 }

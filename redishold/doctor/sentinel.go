@@ -7,23 +7,18 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// sentinel is what one Sentinel says of the master.
 type sentinel struct {
 	addr   string
 	err    error             // it does not answer, or refuses
 	master map[string]string // SENTINEL MASTER
-	quorum error             // what SENTINEL CKQUORUM refused
+	quorum error             // of SENTINEL CKQUORUM
 }
 
-// visitSentinels asks all Sentinels, side by side.
 func (e *exam) visitSentinels(ctx context.Context) []*sentinel {
 	if e.options.Sentinels == nil {
 		return nil
@@ -32,196 +27,126 @@ func (e *exam) visitSentinels(ctx context.Context) []*sentinel {
 	if err != nil {
 		return []*sentinel{{err: err}}
 	}
-	var all sync.WaitGroup
-	var sentinels []*sentinel
-	for _, addr := range slices.Sorted(maps.Keys(asks)) {
-		s := &sentinel{addr: addr}
-		sentinels = append(sentinels, s)
-		all.Go(func() { s.examine(ctx, asks[addr], e.options.Master) })
-	}
-	all.Wait()
-	return sentinels
+	return sideBySide(asks, func(addr string, ask Ask) *sentinel {
+		ctx, cancel := context.WithTimeout(ctx, 2*askLimit)
+		defer cancel()
+		about := ask(ctx, "SENTINEL", "MASTER", e.options.Master)
+		s := &sentinel{addr: addr, err: about.Err, master: pairs(about.Value)}
+		if s.err == nil {
+			s.quorum = ask(ctx, "SENTINEL", "CKQUORUM", e.options.Master).Err
+		}
+		return s
+	})
 }
-
-func (s *sentinel) examine(ctx context.Context, ask Ask, master string) {
-	ctx, cancel := context.WithTimeout(ctx, 2*askLimit)
-	defer cancel()
-	about := ask(ctx, "SENTINEL", "MASTER", master)
-	if about.Err != nil {
-		s.err = about.Err
-		return
-	}
-	s.master = pairs(about.Value)
-	var reply *redishold.ReplyError
-	if r := ask(ctx, "SENTINEL", "CKQUORUM", master); errors.As(r.Err, &reply) {
-		s.quorum = reply
-	}
-}
-
-// number returns a number of SENTINEL MASTER, -1 if there is none.
-func (s *sentinel) number(field string) int64 {
-	n, err := strconv.ParseInt(s.master[field], 10, 64)
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-func (s *sentinel) masterAddr() string { return net.JoinHostPort(s.master["ip"], s.master["port"]) }
 
 // checkDeployment runs the checks of what is nobody's alone: the Sentinels.
 func checkDeployment(e *exam) []Finding {
-	if e.options.Sentinels == nil {
-		if !e.cluster() && e.watched() {
-			return []Finding{{
-				ID: "sentinel-use", Severity: Warning, Saw: "Sentinels watch the server, but the URL names the server itself",
-				Why:    "After a fail-over this client stays with the old master, or finds it dead.",
-				Remedy: "name the Sentinels in the URL: redis+sentinel://host:26379,host:26379/NAME",
-			}}
-		}
+	switch {
+	case e.options.Sentinels != nil:
+	case !e.cluster() && e.watched():
+		return []Finding{{ID: "sentinel-use", Severity: Warning, Saw: "Sentinels watch the server, but the URL names the server itself"}}
+	default:
 		return nil
 	}
-	found := []Finding{checkSentinelsAnswer(e)}
-	var answering []*sentinel
-	for _, s := range e.sentinels {
-		if s.err == nil {
-			answering = append(answering, s)
-		}
-	}
+	all := []Finding{checkSentinelsAnswer(e)}
+	answering := slices.DeleteFunc(slices.Clone(e.sentinels), func(s *sentinel) bool { return s.err != nil })
 	if len(answering) == 0 {
-		return found
+		return all
 	}
-	return append(found, checkSentinels(e, answering)...)
+	return append(all, found(e, answering, sentinelChecks())...)
 }
 
 func checkSentinelsAnswer(e *exam) Finding {
-	var silent []string
-	var why error
+	f := Finding{ID: "sentinels-answer"}
 	for _, s := range e.sentinels {
 		if s.err != nil {
-			silent, why = append(silent, s.addr), s.err
+			f.Severity, f.Saw = Warning, "it does not tell of the master: "+s.err.Error()
+			f.Servers = append(f.Servers, s.addr)
 		}
 	}
-	if len(silent) == 0 {
-		return Finding{ID: "sentinels-answer", Saw: "every Sentinel of the URL answers"}
-	}
-	f := Finding{
-		ID: "sentinels-answer", Severity: Warning, Servers: silent,
-		Saw:    "it does not tell of the master: " + why.Error(),
-		Why:    "With fewer Sentinels a fail-over may find no majority, and a client that starts may find no master.",
-		Remedy: "start it, or correct the URL, sentinel_username and sentinel_password",
-	}
-	if len(silent) == len(e.sentinels) {
+	if f.Severity == Warning && len(f.Servers) == len(e.sentinels) {
 		f.Severity = Danger
 	}
 	return f
 }
 
-func checkSentinels(e *exam, sentinels []*sentinel) []Finding {
-	found := []Finding{
-		checkSentinelMaster(sentinels), checkSentinelState(sentinels), checkSentinelCount(sentinels),
-		checkSentinelQuorum(sentinels), checkSentinelReplicas(sentinels),
-	}
-	slowest := slices.MaxFunc(sentinels, func(a, b *sentinel) int {
-		return int(a.number("down-after-milliseconds") - b.number("down-after-milliseconds"))
-	}).number("down-after-milliseconds")
-	if slowest < 0 {
-		return append(found, untold("sentinel-timeout", "down-after-milliseconds", "+sentinel"))
-	}
-	return append(found, failOverTime("sentinel-timeout", "down-after-milliseconds", slowest, time.Duration(slowest)*time.Millisecond, e))
-}
-
-func checkSentinelMaster(sentinels []*sentinel) Finding {
-	var masters []string
-	for _, s := range sentinels {
-		masters = append(masters, s.masterAddr())
-	}
-	slices.Sort(masters)
-	if masters = slices.Compact(masters); len(masters) == 1 {
-		return Finding{ID: "sentinel-master", Saw: "all Sentinels name the same master"}
-	}
-	return Finding{
-		ID: "sentinel-master", Severity: Danger, Saw: "the Sentinels name different masters: " + strings.Join(masters, ", "),
-		Why:    "Two programs may lock on different servers, and hold the same lock.",
-		Remedy: "look again in some seconds; if it stays, SENTINEL RESET <master> on the one that is wrong",
+func sentinelChecks() []check[[]*sentinel] {
+	return []check[[]*sentinel]{
+		{"sentinel-master", func(_ *exam, sentinels []*sentinel) Finding {
+			masters := map[string]bool{}
+			for _, s := range sentinels {
+				masters[net.JoinHostPort(s.master["ip"], s.master["port"])] = true
+			}
+			names := strings.Join(slices.Sorted(maps.Keys(masters)), ", ")
+			return saw(judge(true, len(masters) > 1, Danger), "the Sentinels name different masters: %s", names)
+		}},
+		{"sentinel-state", lookAtSentinelState},
+		{"sentinels", func(_ *exam, sentinels []*sentinel) Finding {
+			known := most(sentinels, "num-other-sentinels") + 1
+			return saw(judge(true, known < 3, Warning), "%d Sentinels", known)
+		}},
+		{"sentinel-quorum", lookAtQuorum},
+		{"sentinel-replicas", func(_ *exam, sentinels []*sentinel) Finding {
+			return saw(judge(true, most(sentinels, "num-slaves") <= 0, Warning), "the Sentinels know no replica of the master")
+		}},
+		{"sentinel-timeout", func(e *exam, sentinels []*sentinel) Finding {
+			slowest := most(sentinels, "down-after-milliseconds")
+			return failOverTime(e, "down-after-milliseconds", slowest, slowest >= 0, 1)
+		}},
 	}
 }
 
-func checkSentinelState(sentinels []*sentinel) Finding {
+// most returns the largest number that a Sentinel tells, -1 if there is none.
+func most(sentinels []*sentinel, field string) int64 {
+	n := int64(-1)
 	for _, s := range sentinels {
+		if told, ok := number(s.master, field); ok {
+			n = max(n, told)
+		}
+	}
+	return n
+}
+
+func lookAtSentinelState(_ *exam, sentinels []*sentinel) Finding {
+	for _, s := range sentinels {
+		var f Finding
 		flags := strings.Split(s.master["flags"], ",")
+		down := func(flag string) bool { return flag == "o_down" || flag == "s_down" || flag == "disconnected" }
 		switch {
 		case slices.Contains(flags, "failover_in_progress"):
-			return Finding{
-				ID: "sentinel-state", Severity: Warning, Servers: []string{s.addr}, Saw: "a fail-over is in progress",
-				Why:    "Locks are refused for a moment, and those that were granted last may be forgotten.",
-				Remedy: "wait, and look again",
-			}
-		case slices.Contains(flags, "o_down"), slices.Contains(flags, "s_down"), slices.Contains(flags, "disconnected"):
-			return Finding{
-				ID: "sentinel-state", Severity: Danger, Servers: []string{s.addr},
-				Saw:    "the master is down, as this Sentinel sees it: " + s.master["flags"],
-				Why:    "Locks are out of reach until it is back or another one takes over.",
-				Remedy: "start it, or: SENTINEL FAILOVER <master>",
-			}
+			f = saw(Warning, "a fail-over is in progress").as("changing")
+		case slices.ContainsFunc(flags, down):
+			f = saw(Danger, "the master is down, as this Sentinel sees it: %s", s.master["flags"])
+		default:
+			continue
 		}
+		f.Servers = []string{s.addr}
+		return f
 	}
-	return Finding{ID: "sentinel-state", Saw: "the master is up, as the Sentinels see it"}
+	return saw(OK, "up")
 }
 
-func checkSentinelCount(sentinels []*sentinel) Finding {
-	known := int64(0)
+func lookAtQuorum(_ *exam, sentinels []*sentinel) Finding {
 	for _, s := range sentinels {
-		known = max(known, s.number("num-other-sentinels")+1)
-	}
-	if known >= 3 {
-		return Finding{ID: "sentinels", Saw: fmt.Sprintf("%d Sentinels", known)}
-	}
-	return Finding{
-		ID: "sentinels", Severity: Warning, Saw: fmt.Sprintf("%d Sentinels", known),
-		Why:    "A fail-over needs a majority of all Sentinels. With fewer than three, the death of one prevents it.",
-		Remedy: "run three or more, on machines of their own",
-	}
-}
-
-func checkSentinelQuorum(sentinels []*sentinel) Finding {
-	for _, s := range sentinels {
-		if s.quorum != nil {
-			return Finding{
-				ID: "sentinel-quorum", Severity: Danger, Servers: []string{s.addr}, Saw: s.quorum.Error(),
-				Why:    "Nobody takes over when the master dies.",
-				Remedy: "bring the other Sentinels back, or SENTINEL SET <master> quorum <less> on every Sentinel",
-			}
+		if reply := (*redishold.ReplyError)(nil); errors.As(s.quorum, &reply) {
+			return Finding{Severity: Danger, Servers: []string{s.addr}, Saw: reply.Text}
 		}
 	}
 	for _, s := range sentinels {
-		quorum, all := s.number("quorum"), s.number("num-other-sentinels")+1
-		f := Finding{ID: "sentinel-quorum", Servers: []string{s.addr}, Saw: fmt.Sprintf("the quorum is %d of %d Sentinels", quorum, all)}
+		quorum, _ := number(s.master, "quorum")
+		others, _ := number(s.master, "num-other-sentinels")
+		all := others + 1
+		f := Finding{Severity: Warning, Servers: []string{s.addr}, Saw: fmt.Sprintf("the quorum is %d of %d Sentinels", quorum, all)}
 		switch {
 		case quorum >= all && all > 1:
-			f.Severity = Warning
-			f.Why = "The death of one Sentinel prevents a fail-over."
+			f.special = "all"
 		case all >= 3 && quorum <= all/2:
-			f.Severity = Note
-			f.Why = "Fewer than half of the Sentinels are enough to call the master dead, if a majority lets them: fail-overs without need lose locks."
+			f.Severity, f.special = Note, "few"
 		default:
 			continue
 		}
 		f.Remedy = fmt.Sprintf("SENTINEL SET <master> quorum %d, on every Sentinel", all/2+1)
 		return f
 	}
-	return Finding{ID: "sentinel-quorum", Saw: "a majority of the Sentinels decides, and there is one"}
-}
-
-func checkSentinelReplicas(sentinels []*sentinel) Finding {
-	for _, s := range sentinels {
-		if s.number("num-slaves") > 0 {
-			return Finding{ID: "sentinel-replicas", Saw: "there is a replica to promote"}
-		}
-	}
-	return Finding{
-		ID: "sentinel-replicas", Severity: Warning, Saw: "the Sentinels know no replica of the master",
-		Why:    "Nobody can take over when the master dies.",
-		Remedy: "start a replica: REPLICAOF <master> <port>",
-	}
+	return saw(OK, "a majority decides")
 }

@@ -17,7 +17,6 @@ const (
 	longestRead = 1500 * time.Millisecond
 	longestDial = 4 * time.Second
 	betterRead  = time.Second
-	betterDial  = 3 * time.Second
 )
 
 // failoverAddr is what go-redis calls the address of a client with Sentinels.
@@ -38,16 +37,14 @@ func advice(o *redis.Options) []redishold.Advice {
 		add("MaxRetries", strconv.Itoa(o.MaxRetries), "-1", "When a machine is lost with the Sentinel that go-redis uses, "+
 			"go-redis asks that one so much oftener before it asks another; held locks are lost meanwhile.")
 	}
-	if o.ReadTimeout <= 0 || o.ReadTimeout > longestRead {
-		add("ReadTimeout", timeout(o.ReadTimeout), betterRead.String(), "When a machine is lost, go-redis waits for it that long, "+
-			"up to four times in a row, before it finds the new master.")
-	}
 	read := o.ReadTimeout
 	if read <= 0 || read > longestRead {
 		read = betterRead
+		add("ReadTimeout", timeout(o.ReadTimeout), betterRead.String(), "When a machine is lost, go-redis waits for it that long, "+
+			"up to four times in a row, before it finds the new master.")
 	}
 	if o.DialTimeout <= 2*read || o.DialTimeout > longestDial {
-		add("DialTimeout", timeout(o.DialTimeout), betterDial.String(), "It has to be longer than two ReadTimeouts, "+
+		add("DialTimeout", timeout(o.DialTimeout), "3s", "It has to be longer than two ReadTimeouts, "+
 			"or go-redis stays with a Sentinel whose machine is lost; and no longer than the search for a new master may take.")
 	}
 	return found

@@ -2,6 +2,7 @@ package goredisconn
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -19,11 +20,18 @@ type cluster interface {
 
 // nodes is go-redis' cluster client as package adapter uses it.
 type nodes struct {
+	*adapter.Watch
 	client cluster
-	search
+
+	silent  atomic.Int32 // how many have yet to answer a look
+	masters []string     // those of the latest look, sorted
 }
 
-var _ adapter.Cluster = (*nodes)(nil)
+func newNodes(client cluster) *nodes {
+	c := &nodes{client: client}
+	c.Watch = adapter.NewWatch(lookEvery, lookFor, c.look)
+	return c
+}
 
 // Homes asks go-redis, which answers from memory once it has seen the cluster.
 func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
@@ -52,14 +60,11 @@ func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 		return adapter.Fail(len(calls), adapter.Classify(ctx, err, true))
 	}
 	if !node.Told {
-		return run(ctx, home.Pipeline(), calls)
+		return run(ctx, home.Pipeline(), calls, false)
 	}
 	guest := c.visit(home, node.Addr)
 	defer guest.Close()
-	if !node.Asking {
-		return run(ctx, guest.Pipeline(), calls)
-	}
-	return run(ctx, &asking{guest.Pipeline()}, calls)
+	return run(ctx, guest.Pipeline(), calls, node.Asking)
 }
 
 // visit returns a client for the node at addr, as go-redis would make it. It
@@ -72,15 +77,4 @@ func (c *nodes) visit(sibling *redis.Client, addr string) *redis.Client {
 	// at which NewClient panics.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return c.client.Options().NewClient(&o)
-}
-
-// asking is a pipeline that puts ASKING before each script.
-type asking struct{ redis.Pipeliner }
-
-// Process adds cmd.
-func (a *asking) Process(ctx context.Context, cmd redis.Cmder) error {
-	if cmd.Name() != "wait" {
-		_ = a.Pipeliner.Process(ctx, once{redis.NewCmd(ctx, "asking")})
-	}
-	return a.Pipeliner.Process(ctx, cmd)
 }

@@ -2,12 +2,10 @@ package goredisconn
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
@@ -28,32 +26,22 @@ type Client interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// Conn is a redishold.Conn over a go-redis client. It may be used by several
-// goroutines at once.
+// Conn is a redishold.Conn, redishold.Single and redishold.Beginner over a go-redis
+// client: what Do, DoOne, Begin, Subscribe and Server promise stands there. Package
+// doctor looks at the servers with Servers. A Conn may be used by several goroutines at
+// once.
+//
+// In a cluster, the calls for each node that are made with one Do are one pipeline over
+// one connection of its pool, and MOVED and ASK are followed over a connection that is
+// made for it.
 type Conn struct {
-	client  Client
-	library *library
-	runner  *adapter.Runner
-	idle    *idle
-	refused error // why the client cannot be used at all
-
-	classic, home, sharded *adapter.Hub
+	*conn
+	client Client
 }
 
-var (
-	_ redishold.Conn    = (*Conn)(nil)
-	_ redishold.Adviser = (*Conn)(nil)
-)
+type conn = adapter.Conn
 
-var errRing = errors.New("a redis.Ring cannot keep locks: its servers know nothing of each other, and a lock moves when one of them fails; use redis.Client, redis.ClusterClient or quorum.Of")
-
-// refusal is an error for which nothing was sent and nothing would help.
-type refusal struct{ error }
-
-// Unwrap returns the reason, and what it means for a lock.
-func (r *refusal) Unwrap() []error {
-	return []error{r.error, driver.ErrRefused, driver.ErrNotExecuted}
-}
+var _ redishold.Adviser = (*Conn)(nil)
 
 // New returns a Conn over a client that the caller owns and closes, after the
 // Conn's last use. The Conn itself needs no closing: its connection for
@@ -68,15 +56,11 @@ func (r *refusal) Unwrap() []error {
 // pipeline. Hooks of the client see that, with a context that ends when nobody
 // waits for any of the calls and carries no values of theirs.
 func New(client Client) *Conn {
-	c := &Conn{client: client, library: newLibrary(client), idle: newIdle(client)}
-	c.runner = adapter.NewRunner(c.library)
-	if _, ring := client.(*redis.Ring); ring {
-		c.refused = &refusal{errRing}
+	l := newLibrary(client)
+	if l.nodes != nil {
+		return &Conn{adapter.NewCluster(l, pingAfter, l.nodes), client}
 	}
-	c.classic = adapter.NewHub(pingAfter, c.link(redishold.Channel{}))
-	c.home = adapter.NewHub(pingAfter, c.link(redishold.Channel{Home: true}))
-	c.sharded = adapter.NewHub(pingAfter, c.link(redishold.Channel{Sharded: true}))
-	return c
+	return &Conn{adapter.New(l, pingAfter, dial(client.Subscribe)), client}
 }
 
 // Advice returns the settings of the client that keep locks out of reach for longer
@@ -84,75 +68,6 @@ func New(client Client) *Conn {
 func (c *Conn) Advice() []redishold.Advice {
 	if named, ok := c.client.(interface{ Options() *redis.Options }); ok {
 		return advice(named.Options())
-	}
-	return nil
-}
-
-// Server asks the server with one INFO. In a cluster it is any one of the nodes.
-func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
-	if err := c.refuse(ctx); err != nil {
-		return redishold.ServerInfo{}, err
-	}
-	r, err := adapter.Guard(ctx, func() redishold.Result {
-		cmd := command(ctx, "info")
-		_ = c.client.Process(ctx, once{cmd}) // cmd has the error as well
-		return result(ctx, cmd)
-	})
-	if err != nil {
-		return redishold.ServerInfo{}, err
-	}
-	c.library.notice(ctx, r.Err)
-	return adapter.Server(r)
-}
-
-// Do runs calls as redishold.Conn says. In a cluster, the calls for each node are
-// one pipeline over one connection of its pool, and MOVED and ASK are followed
-// over a connection that is made for it.
-func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
-	if err := c.refuse(ctx); err != nil {
-		return adapter.Fail(len(calls), err)
-	}
-	results := c.runner.Do(ctx, calls)
-	for i := range results {
-		if errors.Is(results[i].Err, redis.ErrClosed) {
-			c.library.notice(ctx, results[i].Err)
-			break
-		}
-		c.idle.noted(results[i].Err)
-	}
-	return results
-}
-
-// DoOne runs a call as redishold.Single says. Unless the client is for a cluster
-// or the call asks for replicas, it travels in one pipeline with others that are
-// made at about the same time.
-func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
-	if err := c.refuse(ctx); err != nil {
-		return redishold.Result{Err: err}
-	}
-	r := c.runner.DoOne(ctx, call)
-	c.idle.noted(r.Err)
-	return r
-}
-
-// Begin queues a call as redishold.Beginner says.
-func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
-	if err := c.refuse(ctx); err != nil {
-		return adapter.Refused(err)
-	}
-	return c.runner.Begin(ctx, call)
-}
-
-// refuse returns the error of a call that need not be tried.
-func (c *Conn) refuse(ctx context.Context) error {
-	if c.refused != nil {
-		return c.refused
-	}
-	if c.library.closed.Load() {
-		return adapter.Closed(redis.ErrClosed)
-	}
-	if err := ctx.Err(); err != nil {
-		return adapter.NotSent(err)
 	}
 	return nil
 }

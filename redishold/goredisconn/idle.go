@@ -3,6 +3,7 @@ package goredisconn
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,9 +45,9 @@ func newIdle(client Client) *idle {
 	return i
 }
 
-// noted tries the idle connections if err says that a call was not answered in time.
-func (i *idle) noted(err error) {
-	if err == nil || i.pool == nil || !silent(err) {
+// Noted tries the idle connections if a call was not answered in time.
+func (i *idle) Noted(results []redishold.Result) {
+	if i.pool == nil || !slices.ContainsFunc(results, func(r redishold.Result) bool { return r.Err != nil && silent(r.Err) }) {
 		return
 	}
 	now, last := time.Now().UnixNano(), i.last.Load()
@@ -57,9 +58,8 @@ func (i *idle) noted(err error) {
 
 // silent reports whether err leaves open what became of a call, for want of time.
 func silent(err error) bool {
-	var reply *redishold.ReplyError
 	var timeout interface{ Timeout() bool }
-	return !errors.As(err, &reply) &&
+	return !errors.As(err, new(*redishold.ReplyError)) &&
 		(errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout())
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,78 +23,17 @@ const (
 	askMost   = 10                     // nodes that may answer in vain, for a look
 )
 
-// search looks for the masters of a cluster while there is doubt about them.
-type search struct {
-	asking atomic.Int32 // how many nodes have yet to answer
-
-	mu      sync.Mutex
-	running bool
-	again   bool          // somebody has come since the latest look began
-	until   time.Time     // looks go on till then
-	masters []string      // those of the latest look, sorted
-	changed chan struct{} // closed when a look finds others; nil while nobody looks
-}
-
-// Doubt has go-redis look again where keys live, and go on looking for a while: a
-// call was not answered, and its node may be replaced only some seconds later. By
-// itself go-redis looks when it is redirected, and once a minute; a master that is
-// dead does not redirect, and a command that is not repeated does not make go-redis
-// wonder.
-func (c *nodes) Doubt() { c.begin(lookFor) }
-
-// review has go-redis look once.
-func (c *nodes) review() { c.begin(0) }
-
-// Changed returns what is closed when other masters are found than there were, or
-// nil while nobody looks for them.
-func (c *nodes) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
-
-func (c *nodes) begin(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.again = true
-	if until := time.Now().Add(d); until.After(c.until) {
-		c.until = until
-	}
-	if c.running {
-		return
-	}
-	c.running, c.changed = true, make(chan struct{})
-	go c.keepLooking()
-}
-
-// keepLooking looks, and comes again until there is no more doubt, or the client is
-// closed. Between two looks it is a timer only: a closed client that remembers its
-// masters still answers, and no goroutine is to outlive a client for seconds.
-func (c *nodes) keepLooking() {
-	c.mu.Lock()
-	c.again = false
-	c.mu.Unlock()
-	masters, err := c.look()
-	if !c.found(masters, errors.Is(err, redis.ErrClosed)) {
-		time.AfterFunc(lookEvery, c.keepLooking)
-	}
-}
-
-// found records what a look has found, nil for nothing, and reports whether it was
-// the last.
-func (c *nodes) found(masters []string, closed bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if masters != nil && !slices.Equal(masters, c.masters) {
+// look has go-redis look again where keys live. By itself go-redis looks when it is
+// redirected, and once a minute; a master that is dead does not redirect, and a command
+// that is not repeated does not make go-redis wonder. With a closed client it is the
+// last: one that remembers its masters still answers.
+func (c *nodes) look() (changed, last bool) {
+	masters, err := c.find()
+	changed = masters != nil && !slices.Equal(masters, c.masters)
+	if changed {
 		c.masters = masters
-		close(c.changed)
-		c.changed = make(chan struct{})
 	}
-	if !closed && (c.again || time.Now().Before(c.until)) {
-		return false
-	}
-	c.running, c.changed = false, nil
-	return true
+	return changed, errors.Is(err, redis.ErrClosed)
 }
 
 // finding is what a node says, or why it does not.
@@ -104,14 +42,13 @@ type finding struct {
 	err     error
 }
 
-// look returns the masters that one of the nodes knows, nil if none of them says. A
+// find returns the masters that one of the nodes knows, nil if none of them says. A
 // node that is silent does not keep it from asking the next.
-func (c *nodes) look() ([]string, error) {
+func (c *nodes) find() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
 	answers := make(chan finding, askMost)
-	patience := time.NewTicker(lookAside)
-	defer patience.Stop()
+	patience := time.Tick(lookAside)
 	var last error
 	for asked, answered := 0, 0; answered < askMost; {
 		if asked < askMost && c.ask(ctx, answers) {
@@ -123,7 +60,7 @@ func (c *nodes) look() ([]string, error) {
 				return f.masters, f.err
 			}
 			answered, last = answered+1, f.err
-		case <-patience.C:
+		case <-patience:
 		case <-ctx.Done():
 			return nil, cmp.Or(last, ctx.Err())
 		}
@@ -136,12 +73,12 @@ func (c *nodes) look() ([]string, error) {
 // masters, which go-redis takes for the truth: it then draws a node for every key.
 // Where nobody answers in time, go-redis returns what it knew before.
 func (c *nodes) ask(ctx context.Context, answers chan<- finding) bool {
-	if c.asking.Add(1) > looksMost {
-		c.asking.Add(-1)
+	if c.silent.Add(1) > looksMost {
+		c.silent.Add(-1)
 		return false
 	}
 	go func() {
-		defer c.asking.Add(-1)
+		defer c.silent.Add(-1)
 		var mu sync.Mutex // go-redis calls back from several goroutines
 		var masters []string
 		err := c.client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error { // it reads the topology first

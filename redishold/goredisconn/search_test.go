@@ -78,7 +78,7 @@ func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &topologies{known: tt.known}
-				(&nodes{client: client}).review()
+				newNodes(client).Review("")
 				synctest.Wait()
 				if got := client.count(); got != tt.want {
 					t.Errorf("got %d looks, want %d", got, tt.want)
@@ -94,9 +94,9 @@ func TestLookDoesNotWaitForSilentNodes(t *testing.T) {
 	there, silent := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}, view{silent: true}
 	synctest.Test(t, func(t *testing.T) {
 		client := &topologies{known: []view{silent, silent, silent, there}}
-		n := &nodes{client: client}
+		n := newNodes(client)
 		began := time.Now()
-		masters, err := n.look()
+		masters, err := n.find()
 		if took := time.Since(began); len(masters) != 3 || err != nil || took > 4*lookAside {
 			t.Errorf("got %v, %v after %v, want three masters within %v", masters, err, took, 4*lookAside)
 		}
@@ -108,7 +108,7 @@ func TestLookDoesNotWaitForSilentNodes(t *testing.T) {
 func TestLooksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &topologies{known: []view{{silent: true}}}
-		n := &nodes{client: client}
+		n := newNodes(client)
 		for range 20 {
 			n.Doubt()
 			time.Sleep(lookEvery)
@@ -130,7 +130,7 @@ func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 			known = append(known, before)
 		}
 		client := &topologies{known: append(known, after)}
-		n := &nodes{client: client}
+		n := newNodes(client)
 		if n.Changed() != nil {
 			t.Error("somebody looks without a doubt")
 		}
@@ -155,7 +155,7 @@ func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 // A closed client ends the search.
 func TestSearchEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &nodes{client: &topologies{known: []view{{err: redis.ErrClosed}}}}
+		n := newNodes(&topologies{known: []view{{err: redis.ErrClosed}}})
 		n.Doubt()
 		synctest.Wait()
 		if n.Changed() != nil {

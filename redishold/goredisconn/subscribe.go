@@ -14,23 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// Subscribe listens on ch over a connection that carries nothing but
-// subscriptions: one for all classic channels but those that are to be at home, and
-// one for all of those and one for all sharded channels of each node. It fails at once if that connection cannot be made. notify must
-// not close the Subscription.
-func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
-	switch {
-	case c.refused != nil:
-		return nil, c.refused
-	case ch.Sharded:
-		return c.sharded.Subscribe(ctx, ch.Name, notify)
-	case ch.Home:
-		return c.home.Subscribe(ctx, ch.Name, notify)
-	default:
-		return c.classic.Subscribe(ctx, ch.Name, notify)
-	}
-}
-
 // link is one *redis.PubSub, used for one connection. go-redis would restore it
 // by itself, but subscribes everything anew in one command, which one forbidden
 // channel spoils for all; so the first error ends the link, and the Hub makes
@@ -38,8 +21,7 @@ func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(
 type link struct {
 	ctx     context.Context // ends when nobody needs the link any more
 	pubsub  *redis.PubSub
-	events  adapter.Events
-	sharded bool
+	session *adapter.Session
 	down    chan error // closed by the reader when it ends
 	cancel  func()     // stops go-redis' own attempt to restore the connection
 	pinged  bool       // only for the goroutine that calls Check
@@ -55,27 +37,15 @@ type request struct{ kind, channel string }
 
 const ping = "ping"
 
-// link returns how links are made.
-func (c *Conn) link(ch redishold.Channel) adapter.Router {
-	switch nodes := c.library.nodes; {
-	case nodes == nil:
-		return adapter.Fixed(dial(c.client.Subscribe, ch.Sharded))
-	case ch.Sharded || ch.Home:
-		return masters{nodes, ch.Sharded}
-	default:
-		return &anywhere{nodes: nodes}
-	}
-}
-
 // dialLimit bounds how long making a link may take. go-redis waits for up to
 // ReadTimeout for a server that accepts connections and then stands still.
 const dialLimit = 2 * time.Second
 
 // dial returns how a link is made with subscribe, which is that of a client.
-func dial(subscribe func(context.Context, ...string) *redis.PubSub, sharded bool) func(context.Context, adapter.Events) (adapter.Link, error) {
-	return func(ctx context.Context, ev adapter.Events) (adapter.Link, error) {
+func dial(subscribe func(context.Context, ...string) *redis.PubSub) adapter.Dial {
+	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
 		ctx, cancel := context.WithCancel(ctx)
-		l := &link{ctx: ctx, cancel: cancel, events: ev, sharded: sharded, down: make(chan error)}
+		l := &link{ctx: ctx, cancel: cancel, session: s, down: make(chan error)}
 		l.pubsub = subscribe(ctx) // no channel, hence no connection yet
 		if err := l.connect(); err != nil {
 			return nil, err
@@ -85,63 +55,38 @@ func dial(subscribe func(context.Context, ...string) *redis.PubSub, sharded bool
 	}
 }
 
-// connect makes the connection, by using it. Where go-redis takes too long, the
-// connection is closed as soon as it returns.
 func (l *link) connect() error {
-	limit := time.NewTimer(dialLimit)
-	defer limit.Stop()
-	made := make(chan error, 1)
-	go func() { made <- l.ping() }()
-	select {
-	case err := <-made:
-		return l.connected(err)
-	case <-limit.C:
-	case <-l.ctx.Done():
-	}
-	err := cmp.Or(l.ctx.Err(), errSilent)
-	l.cancel()
-	go func() {
-		<-made
+	ctx, cancel := context.WithTimeout(l.ctx, dialLimit)
+	defer cancel()
+	err, late := adapter.Guard(ctx, l.ping)
+	switch {
+	case late != nil:
+		err = cmp.Or(l.ctx.Err(), errSilent)
+		l.cancel()
+		go func() { _ = l.pubsub.Close() }() // waits until go-redis has made the connection or not
+	case err != nil:
+		err = failure(l.ctx, err) // before ctx is over
+		l.cancel()
 		_ = l.pubsub.Close()
-	}()
-	return err
-}
-
-// connected returns what to tell of the first PING, and gives a link up that
-// failed.
-func (l *link) connected(err error) error {
-	if err == nil {
-		return nil
 	}
-	if reply, ok := replyError(err); ok {
-		err = reply
-	} else {
-		err = adapter.Classify(l.ctx, err, unsent(err))
-	}
-	l.cancel()
-	_ = l.pubsub.Close()
 	return err
 }
 
 // Subscribe sends one SUBSCRIBE per channel, so that each has its own answer.
 func (l *link) Subscribe(names []string) {
-	for _, name := range names {
-		if l.sharded {
-			l.send(request{"ssubscribe", name}, l.pubsub.SSubscribe)
-		} else {
-			l.send(request{"subscribe", name}, l.pubsub.Subscribe)
-		}
-	}
+	l.sendAll("subscribe", names, l.pubsub.Subscribe, l.pubsub.SSubscribe)
 }
 
-// Unsubscribe sends one UNSUBSCRIBE per channel.
 func (l *link) Unsubscribe(names []string) {
+	l.sendAll("unsubscribe", names, l.pubsub.Unsubscribe, l.pubsub.SUnsubscribe)
+}
+
+func (l *link) sendAll(kind string, names []string, classic, sharded func(context.Context, ...string) error) {
+	if l.session.Sharded() {
+		kind, classic = "s"+kind, sharded
+	}
 	for _, name := range names {
-		if l.sharded {
-			l.send(request{"sunsubscribe", name}, l.pubsub.SUnsubscribe)
-		} else {
-			l.send(request{"unsubscribe", name}, l.pubsub.Unsubscribe)
-		}
+		l.send(request{kind, name}, classic)
 	}
 }
 
@@ -186,7 +131,6 @@ func (l *link) Check() error {
 	}
 }
 
-// Down is closed when the link has broken.
 func (l *link) Down() <-chan error { return l.down }
 
 // Close closes the connection and waits for the reader.
@@ -208,24 +152,15 @@ func (l *link) read() {
 		if err != nil {
 			return
 		}
-		l.deliver(msg)
-	}
-}
-
-func (l *link) deliver(msg any) {
-	switch msg := msg.(type) {
-	case *redis.Message:
-		l.answered(request{})
-		l.events.Message(msg.Channel, msg.Payload)
-	case *redis.Pong:
-		l.answered(request{kind: ping})
-	case *redis.Subscription:
-		l.answered(request{msg.Kind, msg.Channel})
-		switch msg.Kind {
-		case "subscribe", "ssubscribe":
-			l.events.Subscribed(msg.Channel)
-		case "unsubscribe", "sunsubscribe":
-			l.events.Unsubscribed(msg.Channel)
+		switch msg := msg.(type) {
+		case *redis.Message:
+			l.answered(request{})
+			l.session.Message(msg.Channel, msg.Payload)
+		case *redis.Pong:
+			l.answered(request{kind: ping})
+		case *redis.Subscription:
+			l.answered(request{msg.Kind, msg.Channel})
+			l.session.Confirmed(msg.Kind, msg.Channel)
 		}
 	}
 }
@@ -251,6 +186,6 @@ func (l *link) refusal(reply *redishold.ReplyError) {
 	}
 	l.mu.Unlock()
 	if r.kind == "subscribe" || r.kind == "ssubscribe" {
-		l.events.Denied(r.channel, reply)
+		l.session.Denied(r.channel, reply)
 	}
 }

@@ -57,7 +57,7 @@ func files() map[string]file {
 			importconf.Settings{
 				URL: "rediss://cache.example.com:6380", Deployment: single, Addrs: []string{"cache.example.com:6380"},
 				Username: "app", Password: "p: #@%", Pool: importconf.Pool{Size: 8}, TTL: 30 * time.Second,
-				TLS: importconf.TLS{Enabled: true, CACert: "/etc/redis/ca.pem", Verify: importconf.VerifyAuthority, MinVersion: tls.VersionTLS13},
+				TLS: importconf.TLS{Enabled: true, CACert: "/etc/redis/ca.pem", AnyName: true, MinVersion: tls.VersionTLS13},
 			},
 			"retryDelay sslCiphers nameMapper lazyInitialization",
 		},
@@ -122,9 +122,9 @@ func files() map[string]file {
 		"spring/tls.yaml": {
 			importconf.Settings{
 				URL: "rediss://cache.example.com:6380", Deployment: single, Addrs: []string{"cache.example.com:6380"},
-				TLS: importconf.TLS{Enabled: true, CACert: "/etc/redis/ca.pem", Cert: "/etc/redis/app.pem", Key: "/etc/redis/app.key", MinVersion: tls.VersionTLS12},
+				TLS: importconf.TLS{Enabled: true},
 			},
-			"spring.ssl.bundle.pem.cache-certs.reload-on-update",
+			"!spring.data.redis.ssl.bundle",
 		},
 	}
 }

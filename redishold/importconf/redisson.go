@@ -1,169 +1,121 @@
 package importconf
 
 import (
-	"cmp"
+	"crypto/tls"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Redisson reads a configuration of Redisson 3 or 4, as Config.fromYAML does, or
-// the JSON of older ones. Placeholders, ${NAME} and ${NAME:-default}, are replaced
-// as there: in the text, before it is taken apart. env returns the value of an
-// environment variable and whether it is set; it may know the system properties
-// of the Java program too. nil knows none.
-//
-// It is an error if there are none or several servers' configurations, no address,
-// a key twice, a placeholder that is not set, a value that is none for its key, or
-// certificates in a form that cannot be read here.
+// the JSON of older ones. Placeholders, ${NAME} and ${NAME:-default}, are looked up with
+// env, which returns the value of an environment variable and whether it is set; it may
+// know the system properties of the Java program too. nil knows none.
 func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, milliseconds)
-	text, unset := r.fillIn(string(file))
-	section, given := r.sections(text)
-	isTLS := func(e entry) bool { return strings.HasPrefix(strings.ToLower(e.name), "ssl") }
-	rows := r.redissonRows()
-	for _, tls := range []bool{false, true} {
-		for _, e := range given {
-			if slices.ContainsFunc(unset, func(u string) bool { return strings.Contains(strings.Join(e.values, " "), u) }) {
-				e.doubt = "a placeholder is not set and has no default"
-			}
-			if isTLS(e) == tls {
-				r.redissonKey(e, rows, tls)
-			}
-		}
-		if !tls {
-			kind := map[string]Deployment{"sentinelServersConfig": Sentinel, "clusterServersConfig": Cluster, "replicatedServersConfig": Replicated}[section.name]
-			r.servers(cmp.Or(kind, Single), r.addrs, section, func(text string) (address, error) { return parseAddress(text, false) })
+	r.minus = true
+	section := r.sections(file)
+	s, kind, addrs := &r.s, Single, ".address"
+	switch r.section {
+	case "masterSlaveServersConfig":
+		addrs = ".masterAddress"
+	case "sentinelServersConfig":
+		kind, addrs, s.MasterName = Sentinel, ".sentinelAddresses", r.text(r.get(".masterName"))
+		s.SentinelUsername, s.SentinelPassword = r.text(r.get(".sentinelUsername")), r.text(r.get(".sentinelPassword"))
+	case "clusterServersConfig":
+		kind, addrs = Cluster, ".nodeAddresses"
+	case "replicatedServersConfig":
+		kind, addrs = Replicated, ".nodeAddresses"
+	}
+	s.Username, s.Password = r.text(r.get(".username", "username")), r.text(r.get(".password", "password"))
+	s.Database, s.ClientName = r.number(r.get(".database")), r.text(r.get(".clientName"))
+	s.DialTimeout, s.Timeout = r.time(r.get(".connectTimeout"), true), r.time(r.get(".timeout"), true)
+	s.Pool.Size = r.number(r.get(".connectionPoolSize", ".masterConnectionPoolSize"))
+	s.Pool.MinIdle = r.number(r.get(".connectionMinimumIdleSize", ".masterConnectionMinimumIdleSize"))
+	s.TTL, s.FairWait = r.time(r.get("lockWatchdogTimeout"), false), r.time(r.get("fairLockWaitTimeout"), false)
+	r.servers(kind, r.get(addrs, ".addresses", ".address"), section, "")
+	if s.TLS.Enabled {
+		r.redissonTLS()
+	}
+	for _, e := range r.rest() {
+		if _, name, within := strings.Cut(e.name, "."); within {
+			r.leave(e, "servers", name)
+		} else {
+			r.leave(e, "top", e.name)
 		}
 	}
-	r.redissonTLS()
 	return r.result("Redisson")
 }
 
-// fillIn replaces placeholders as Redisson does. Those that are not set stay, and
-// are returned: in a comment they do not matter.
-func (r *reader) fillIn(text string) (filled string, unset []string) {
-	placeholder := regexp.MustCompile(`\$\{([\w.]+)(:-.+?)?\}`)
-	filled = placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		parts := placeholder.FindStringSubmatch(found)
-		value := strings.TrimPrefix(parts[2], ":-")
-		ok := value != "" && !strings.Contains(value, ":-") // which Redisson takes for no default
-		if own, set := r.env(parts[1]); set {
-			value, ok = own, true
-		}
-		switch {
-		case !ok:
-			unset = append(unset, found)
-			return found
-		case strings.ContainsAny(value, "\r\n"):
-			r.fault(entry{}, "the value of %s has a line break", shown(parts[1]))
-		}
-		return value
-	})
-	// What looks like a placeholder and is none, Redisson leaves as it is.
-	for _, found := range regexp.MustCompile(`\$\{[^}\n]*\}`).FindAllString(text, -1) {
-		if placeholder.FindString(found) != found {
-			unset = append(unset, found)
-		}
-	}
-	return filled, unset
-}
+const allSections = "singleServerConfig sentinelServersConfig clusterServersConfig replicatedServersConfig masterSlaveServersConfig"
 
-// sections returns the entry of the servers' configuration, and the keys within it
-// and beside it.
-func (r *reader) sections(text string) (section entry, given []entry) {
-	roots := r.documents([]byte(text))
-	switch {
-	case r.err != nil:
-		return section, nil
-	case len(roots) > 1:
+// sections finds the servers' configuration, and files the keys within it and those
+// beside it.
+func (r *reader) sections(file []byte) (section entry) {
+	roots := append(r.documents(file), &yaml.Node{Kind: yaml.MappingNode})
+	if len(roots) > 2 {
 		r.fault(entry{line: roots[1].Line}, "a second document begins; Redisson reads one")
-	case len(roots) == 0:
-		r.fault(entry{}, "the file is empty")
-		return section, nil
 	}
-	var within []entry
-	for _, e := range r.pairs(roots[0], "") {
+	given := r.pairs(roots[0], entry{})
+	for _, e := range given {
 		switch {
-		case empty(e.node):
-		case !slices.Contains(strings.Fields(allServers), e.name):
-			given = append(given, e)
+		case !slices.Contains(strings.Fields(allSections), e.name) || empty(e.node):
 		case section.line != 0:
 			r.fault(e, "line %d has %s already; a client has one of them", section.line, section.key)
 		default:
-			section = e
-			within = slices.DeleteFunc(r.pairs(e.node, e.key+"."), func(e entry) bool { return empty(e.node) })
+			section, r.section = e, e.name
+			given = append(given, r.pairs(e.node, e)...)
 		}
 	}
+	r.index(slices.DeleteFunc(given, func(e entry) bool { return empty(e.node) || e.name == r.section }))
 	if section.line == 0 {
-		r.fault(entry{}, "no servers are configured: one of %s is expected", strings.ReplaceAll(allServers, " ", ", "))
+		r.fault(entry{}, "no servers are configured, or the file is empty: one of %s is expected", allSections)
 	}
-	return section, append(within, given...)
-}
-
-// redissonKey looks e up in the table of Redisson's keys.
-func (r *reader) redissonKey(e entry, rows []row, isTLS bool) {
-	section, _, inSection := strings.Cut(e.key, ".")
-	if !inSection {
-		section = atTop
-	}
-	why := "there is no such key here in Redisson 3.17 to 4.7: misspelt?"
-	for _, row := range rows {
-		in := strings.Fields(row.in)
-		switch {
-		case !row.has(e.name):
-		case slices.Contains(in, section) && isTLS && !r.s.TLS.Enabled:
-			r.ignore(e, "no address asks for TLS; rediss:// would", false)
-			return
-		case slices.Contains(in, section):
-			r.set(e, row.to)
-			return
-		case in[0] == atTop:
-			why = "it belongs to the top of the file"
-		default:
-			why = "it belongs into a configuration of servers, such as " + in[0]
-		}
-	}
-	if isTLS {
-		r.fault(e, "there is no such key here in Redisson 3.17 to 4.7; nothing that begins with ssl is passed over")
-	}
-	r.ignore(e, why, true)
+	return section
 }
 
 // redissonTLS takes over certificates and what is verified. None of it may get lost.
 func (r *reader) redissonTLS() {
 	t := &r.s.TLS
-	t.CACert, t.Cert = r.keystore(r.ca, "make a PEM file of it with keytool -list -rfc"),
-		r.keystore(r.cert, "make a PEM file with certificate and key of it, with keytool -importkeystore -deststoretype PKCS12 and openssl pkcs12 -nodes")
+	kind, _ := r.word(r.get(".sslKeystoreType", "sslKeystoreType"))
+	t.CACert, t.Cert = r.keystore("sslTruststore", kind), r.keystore("sslKeystore", kind)
 	t.Key = t.Cert
-	r.protocol()
-	mode, given := r.from[&r.verifyMode]
-	older, had := r.from[&r.identify]
-	switch word := strings.ToUpper(r.verifyMode); {
-	case word == "NONE" && t.CACert == "", !given && !r.identify && t.CACert == "":
-		t.Verify = VerifyNothing
-	case word == "NONE", word == "CA_ONLY", !given && !r.identify: // Redisson, too, looks at a truststore in any case
-		t.Verify = VerifyAuthority
-	case word != "" && word != "STRICT":
-		r.fault(mode, "STRICT, CA_ONLY or NONE is expected here")
+	if protocols := r.list(r.get(".sslProtocols", "sslProtocols")); len(protocols) > 0 && !slices.Contains(protocols, "TLSv1.2") {
+		t.MinVersion = tls.VersionTLS13 // nothing older than 1.2 is ever spoken
 	}
-	if given && had {
-		r.ignore(older, "sslVerificationMode says it", false)
+	mode := r.get(".sslVerificationMode", "sslVerificationMode", ".sslEnableEndpointIdentification")
+	word, _ := r.word(mode)
+	off := word == "none" || word == "false"
+	switch {
+	case word == "ca_only", off && t.CACert != "": // Redisson, too, looks at a truststore in any case
+		t.AnyName = true
+	case off:
+		t.Insecure = true
+	case !slices.Contains([]string{"", "strict", "true"}, word):
+		r.fault(mode, "STRICT, CA_ONLY or NONE is expected here")
 	}
 }
 
-// keystore returns the PEM file that e names. The keystores of Java cannot be read
-// here.
-func (r *reader) keystore(e entry, remedy string) string {
-	file := r.pemFile(e)
-	isPEM := slices.Contains([]string{".pem", ".crt", ".cer"}, strings.ToLower(path.Ext(file)))
-	if file != "" && !strings.EqualFold(r.storeType, "PEM") && (r.storeType != "" || !isPEM) {
-		r.fault(e, "Java's keystores cannot be read here; %s, and name that, without sslKeystoreType", remedy)
+// keystore returns the PEM file that a key names, perhaps with a URL. The keystores of
+// Java cannot be read here.
+func (r *reader) keystore(key, kind string) string {
+	e := r.get("."+key, key)
+	text := r.text(e)
+	name := regexp.MustCompile(`^file:(//(/))?`).ReplaceAllString(text, "$2")
+	isPEM := slices.Contains([]string{".pem", ".crt", ".cer"}, strings.ToLower(path.Ext(name)))
+	switch {
+	case text == "":
+	case regexp.MustCompile(`^(//|\w{2,}:|$)`).MatchString(name):
+		r.fault(e, "only files can be read here, no class path of Java and no URL but file:/path")
+	case kind != "pem" && (kind != "" || !isPEM):
+		r.fault(e, "Java's keystores cannot be read here; make PEM files of them with keytool and openssl pkcs12 -nodes, and name those, without sslKeystoreType")
 	}
-	return file
+	return name
 }
 
 // milliseconds reads times as Redisson has them.

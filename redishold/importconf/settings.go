@@ -2,10 +2,13 @@ package importconf
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/tlsfile"
 )
 
 // Deployment is how the servers of a configuration belong together.
@@ -23,13 +26,8 @@ const (
 // the default of whoever uses it. Printing it shows no password, but its fields
 // do.
 type Settings struct {
-	// URL is for rueidisconn.Open and for the command line. It has no user name
-	// and no password. It is empty for a Replicated deployment.
-	URL string
-
-	// Nodes are URLs as well, of the servers of a Replicated deployment. Which one
-	// is the master has to be asked: redishold.Conn.Server tells the role.
-	Nodes []string
+	URL   string   // for rueidisconn.Open and for the command line, without user and password; "" for a Replicated deployment
+	Nodes []string // URLs of the servers of a Replicated deployment: redishold.Conn.Server tells which one is the master
 
 	Deployment Deployment
 	Addrs      []string // as "host:port", an IPv6 host in brackets; of a unix socket its path
@@ -43,11 +41,7 @@ type Settings struct {
 	ClientName string
 
 	DialTimeout time.Duration // for a new connection
-
-	// Timeout is how long a client waits for an answer: ReadTimeout and
-	// WriteTimeout of go-redis. rueidisconn has nothing like it; a call there
-	// ends with its context.
-	Timeout time.Duration
+	Timeout     time.Duration // for an answer: ReadTimeout and WriteTimeout of go-redis; a call of rueidisconn ends with its context
 
 	Pool         Pool
 	MaxRedirects int // of a cluster, for go-redis
@@ -67,6 +61,16 @@ type Pool struct {
 	Wait    time.Duration // for a free connection
 }
 
+// TLS is how connections are encrypted.
+type TLS struct {
+	Enabled    bool
+	CACert     string // PEM file of the authorities to trust; "" for those of the system
+	Cert, Key  string // PEM files of our own certificate; both or none
+	AnyName    bool   // only who signed the certificate of a server is verified: CA_ONLY of Redisson
+	Insecure   bool   // nothing is: whoever is in between can read passwords and change locks
+	MinVersion uint16 // of crypto/tls
+}
+
 // Ignored is a key that was not used.
 type Ignored struct {
 	Key  string // as it stands in the file, with what it stands in
@@ -84,34 +88,31 @@ func (i Ignored) String() string { return fmt.Sprintf("line %d: %s: %s", i.Line,
 
 // String describes s without passwords.
 func (s Settings) String() string {
-	text := cmp.Or(s.URL, strings.Join(s.Nodes, " or "))
-	if s.Username != "" {
-		text += fmt.Sprintf(" as %q", s.Username)
-	}
-	if s.Password != "" {
-		text += " with a password"
-	}
-	if s.SentinelPassword != "" {
-		text += " and one for the Sentinels"
-	}
-	if s.TTL > 0 {
-		text += fmt.Sprintf(", TTL %v", s.TTL)
-	}
-	if n := len(s.Ignored); n > 0 {
-		text += fmt.Sprintf(", keys ignored: %d", n)
-	}
-	return text
+	return fmt.Sprintf("%s, user %q, TTL %v, keys ignored: %d", cmp.Or(s.URL, strings.Join(s.Nodes, " or ")), s.Username, s.TTL, len(s.Ignored))
 }
 
-// GoString returns the same as String, so that %#v shows no password either.
+// GoString and LogValue return the same as String, so that neither %#v nor a log
+// shows a password.
 func (s Settings) GoString() string { return s.String() }
 
-// LogValue returns what a log may show of s: no passwords.
-func (s Settings) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("url", cmp.Or(s.URL, strings.Join(s.Nodes, " or "))), slog.String("deployment", string(s.Deployment)),
-		slog.String("username", s.Username), slog.Bool("password", s.Password != ""),
-		slog.Bool("sentinel_password", s.SentinelPassword != ""),
-		slog.Duration("ttl", s.TTL), slog.Int("ignored", len(s.Ignored)),
-	)
+// LogValue is for log/slog.
+func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// TLSConfig returns the settings for rueidisconn.Options.TLS or a client of the
+// program's own, nil if the connections are not encrypted. The files are read
+// with read, which may be os.ReadFile. An error names the file.
+func (s *Settings) TLSConfig(read func(name string) ([]byte, error)) (*tls.Config, error) {
+	t := s.TLS
+	if !t.Enabled {
+		return nil, nil
+	}
+	config, err := tlsfile.Config(read, t.CACert, t.Cert, t.Key)
+	if err != nil {
+		return nil, err
+	}
+	config.MinVersion, config.InsecureSkipVerify = max(config.MinVersion, t.MinVersion), t.Insecure
+	if t.AnyName {
+		tlsfile.AnyName(config)
+	}
+	return config, nil
 }

@@ -33,12 +33,12 @@ func TestNoPasswordIsPrinted(t *testing.T) {
 			t.Errorf("%s shows a password", text)
 		}
 	}
-	const want = `redis+sentinel://h:1/m as "app" with a password and one for the Sentinels, TTL 10s, keys ignored: 1`
+	const want = `redis+sentinel://h:1/m, user "app", TTL 10s, keys ignored: 1`
 	if s.String() != want {
 		t.Errorf("got %s, want %s", s, want)
 	}
-	if !strings.Contains(logged.String(), `"username":"app","password":true`) {
-		t.Errorf("got %s, want what is known of the user", &logged)
+	if got := logged.String(); strings.Count(got, `/m, user \"app\", TTL 10s`) != 2 {
+		t.Errorf("got %s, want what is known of the user, twice", got)
 	}
 }
 
@@ -74,14 +74,11 @@ func TestSpringPlaceholders(t *testing.T) {
 		"${NOT:other}":                "other",
 		"${NOT:}":                     "",
 		"${NOT:a:b}":                  "a:b",
-		"${NOT:${SET}}":               "one",
-		"${NOT:${NOR:x}}y":            "xy",
 		"${redis.auth-token}":         "two",
 		"${my.prop}":                  "three",
 		"${app.secretWord}":           "four",
 		"${app.secret-word}":          "four",
-		"\\\\${SET}":                  "${SET}",
-		"$SET ${":                     "$SET ${",
+		"$SET":                        "$SET",
 		"\\u0068\\\n    unter\\=2\\:": "hunter=2:",
 	} {
 		file := "app.secret-word=four\nspring.data.redis.password=" + text + "\n"
@@ -114,13 +111,29 @@ func TestSpringTimes(t *testing.T) {
 	}
 }
 
-// TestPoolThatIsOff: what is said of its size does not count, and is listed.
+// TestPoolThatIsOff: what is said of its size counts, and that it is off is listed.
 func TestPoolThatIsOff(t *testing.T) {
-	const size = "spring.redis.jedis.pool.max-active=3\n"
-	for enabled, want := range map[string]int{"": 3, "spring.redis.jedis.pool.enabled=true\n": 3, "spring.redis.jedis.pool.enabled=false\n": 0, "spring.redis.lettuce.pool.enabled=false\n": 3} {
-		s, err := importconf.Spring([]byte(size+enabled), "a.properties", nil)
-		if err != nil || s.Pool.Size != want || len(s.Ignored) != (3-want)/3 {
-			t.Errorf("%s: got %+v and %v, want the size %d", enabled, s, err, want)
+	for enabled, serious := range map[string]bool{"true": false, "false": true} {
+		s, err := importconf.Spring([]byte("spring.redis.jedis.pool.max-active=3\nspring.redis.jedis.pool.enabled="+enabled+"\n"), "a.properties", nil)
+		if err != nil || s.Pool.Size != 3 || len(s.Ignored) != 1 || s.Ignored[0].Serious != serious {
+			t.Errorf("%s: got %+v and %v, want the size 3 and a key ignored, serious: %v", enabled, s, err, serious)
+		}
+	}
+}
+
+// TestFurtherDocuments: only the first one is read, and what others say of Redis is
+// listed.
+func TestFurtherDocuments(t *testing.T) {
+	for name, text := range map[string]string{
+		"a.properties": "spring.redis.host=h\n#---\nserver.port=1\nspring.redis.password=hunter2\n",
+		"a.yaml":       "spring.redis.host: h\n---\nspring.profiles: prod\nspring.redis.password: {hunter2}\n",
+	} {
+		s, err := importconf.Spring([]byte(text), name, nil)
+		if err != nil || s.URL != "redis://h:6379" || s.Password != "" || len(s.Ignored) != 1 {
+			t.Fatalf("%s: got %v and %v, want the host of the first document and one key ignored", name, s, err)
+		}
+		if got := s.Ignored[0]; got.Key != "spring.redis.password" || got.Line != 4 || !got.Serious {
+			t.Errorf("%s: got %v, want the password in line 4", name, got)
 		}
 	}
 }
@@ -144,14 +157,13 @@ func TestURLs(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                  "redis://localhost:6379",
-		"spring.redis.host=::1":             "redis://[::1]:6379",
-		"spring.redis.url=redis://h":        "redis://h:6379",
-		"spring.redis.url=rediss://x@[::1]": "rediss://[::1]:6379",
+		"":                                     "redis://localhost:6379",
+		"spring.redis.host=::1":                "redis://[::1]:6379",
+		"spring.redis.url=":                    "redis://localhost:6379",
+		"spring.redis.url=rediss://:x@[::1]:2": "rediss://[::1]:2",
 		"spring.redis.url=redis://h:1/2\nspring.redis.ssl=true\nspring.redis.database=2": "rediss://h:1/2",
 		"spring.redis.url=redis://h:1/\nspring.redis.database=0":                         "redis://h:1",
 		"spring.data.redis.host=new\nspring.redis.host=old":                              "redis://new:6379",
-		"spring.data.redis.host=a\n#---\nspring.data.redis.host=b":                       "redis://b:6379",
 		"spring.redis.cluster.nodes=[::1]:1,h:2":                                         "redis+cluster://[::1]:1,h:2",
 		"spring.data.redis.host=h\nspring.data.redis.ssl.bundle=":                        "rediss://h:6379",
 		"spring.redis.cluster.nodes=g:1,h:2\nspring.redis.ssl=true":                      "rediss+cluster://g:1,h:2",

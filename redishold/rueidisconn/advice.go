@@ -23,7 +23,7 @@ const (
 // than five seconds after the loss of a machine. It knows those of a client for
 // Sentinels or for a cluster.
 func (c *Conn) Advice() []redishold.Advice {
-	if o, ok := settingsOf(c.client); ok && !c.own {
+	if o, ok := settingsOf(c.library.client); ok && c.end == nil {
 		return o.advice()
 	}
 	return nil
@@ -68,14 +68,8 @@ func (o settings) advice() []redishold.Advice {
 // settingsOf reads the settings of a client, which rueidis does not tell, from its
 // fields. It only looks; of a client that it does not know it says so.
 func settingsOf(client rueidis.Client) (settings, bool) {
-	mode, name := rueidis.ClientModeSentinel, "mOpt"
-	switch client.Mode() {
-	case rueidis.ClientModeSentinel:
-	case rueidis.ClientModeCluster:
-		mode, name = rueidis.ClientModeCluster, "opt"
-	default:
-		return settings{}, false
-	}
+	mode := client.Mode()
+	name := map[rueidis.ClientMode]string{rueidis.ClientModeSentinel: "mOpt", rueidis.ClientModeCluster: "opt"}[mode]
 	option, ok := field(reflect.ValueOf(client), name)
 	known := func(path ...string) time.Duration {
 		v, found := field(option, path...)

@@ -68,7 +68,7 @@ func TestNoAdviceOnOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if o, ok := settingsOf(conn.client); !ok || o.advice() != nil {
+	if o, ok := settingsOf(conn.library.client); !ok || o.advice() != nil {
 		t.Errorf("got %v, %v", o.advice(), ok)
 	}
 }

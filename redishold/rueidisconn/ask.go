@@ -9,75 +9,58 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// Servers returns how to ask each server that the client knows, by its address:
-// one, the master with Sentinels, every node of a cluster. Whether they answer,
-// it does not say. Package doctor looks at them with it.
-//
-// A question is sent at most once, and returns when its context ends. Its answer
-// is as the server gave it, and may be a map; the error of a Result is as in Do.
-func (c *Conn) Servers(ctx context.Context) (map[string]func(ctx context.Context, command ...string) redishold.Result, error) {
-	if err := c.refuse(ctx); err != nil {
-		return nil, err
-	}
-	servers := map[string]func(context.Context, ...string) redishold.Result{}
-	for addr, node := range c.client.Nodes() {
-		servers[addr] = func(ctx context.Context, command ...string) redishold.Result {
-			if err := c.refuse(ctx); err != nil {
-				return redishold.Result{Err: err}
-			}
-			return ask(ctx, node, command)
-		}
+func (l *library) Ask(ctx context.Context, command ...string) redishold.Result {
+	return ask(ctx, l.client, command)
+}
+
+func (l *library) Servers(context.Context) (map[string]adapter.Question, error) {
+	servers := map[string]adapter.Question{}
+	for addr, node := range l.client.Nodes() {
+		servers[addr] = func(ctx context.Context, command ...string) redishold.Result { return ask(ctx, node, command) }
 	}
 	return servers, nil
 }
 
 // ask sends one command, arbitrary so that rueidis does not repeat it.
 func ask(ctx context.Context, client rueidis.Client, command []string) redishold.Result {
-	r, err := adapter.Guard(ctx, func() redishold.Result {
-		answer := client.Do(undated{ctx}, client.B().Arbitrary(command...).Build())
-		v, err := answer.ToAny()
-		if err != nil {
-			return result(ctx, answer)
-		}
-		if text, ok := v.(string); ok {
-			v = strings.TrimPrefix(text, "txt:") // how rueidis shows a text that RESP3 marks as verbatim
-		}
-		return redishold.Result{Value: v}
-	})
+	answer := client.Do(undated{ctx}, client.B().Arbitrary(command...).Build())
+	v, err := answer.ToAny()
 	if err != nil {
-		return redishold.Result{Err: err}
+		return result(ctx, answer)
 	}
-	return r
+	if text, ok := v.(string); ok {
+		v = strings.TrimPrefix(text, "txt:") // how rueidis shows a text that RESP3 marks as verbatim
+	}
+	return redishold.Result{Value: v}
 }
 
 // Sentinels are the Sentinels of a URL, to be asked. There is nothing to close:
 // each question makes a connection of its own.
-type Sentinels struct {
-	target target
-}
+type Sentinels struct{ target *target }
 
 // NewSentinels returns the Sentinels that url names, nil if it names none. It
 // does not connect to them. Errors are those of Open about the URL.
 func NewSentinels(url string, opts *Options) (*Sentinels, error) {
 	t, err := targetOf("ask redis Sentinels", url, opts)
-	if err != nil || t.deployment != sentinelsSet {
+	if err != nil || t.Deployment != redisurl.Sentinels {
 		return nil, err
 	}
 	return &Sentinels{target: t}, nil
 }
 
 // Master returns what the Sentinels call the master.
-func (s *Sentinels) Master() string { return s.target.option.Sentinel.MasterSet }
+func (s *Sentinels) Master() string { return s.target.Master }
 
 // Servers returns how to ask each Sentinel, by its address, as Conn.Servers does
 // for servers.
 func (s *Sentinels) Servers(context.Context) (map[string]func(ctx context.Context, command ...string) redishold.Result, error) {
 	servers := map[string]func(context.Context, ...string) redishold.Result{}
-	for _, addr := range s.target.option.InitAddress {
+	for _, addr := range s.target.Addrs {
 		servers[addr] = func(ctx context.Context, command ...string) redishold.Result {
 			return s.askOne(ctx, addr, command)
 		}
@@ -90,14 +73,14 @@ func (s *Sentinels) askOne(ctx context.Context, addr string, command []string) r
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	client, err := rueidis.NewClient(s.target.sentinelOption(ctx, addr))
-	if err == nil {
-		defer client.Close()
-		return ask(ctx, client, command)
-	}
 	if reply, refused := rueidis.IsRedisErr(err); refused {
 		return redishold.Result{Err: &redishold.ReplyError{Text: reply.Error()}}
 	}
-	return redishold.Result{Err: adapter.NotSent(fmt.Errorf("redis Sentinel at %s: %w", addr, err))}
+	if err != nil {
+		return redishold.Result{Err: adapter.NotSent(fmt.Errorf("redis Sentinel at %s: %w", addr, err))}
+	}
+	defer client.Close()
+	return adapter.Answer(ctx, func() redishold.Result { return ask(ctx, client, command) })
 }
 
 // sentinelOption is for a connection to one Sentinel that ends with ctx.

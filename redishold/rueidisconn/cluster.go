@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // nodes is rueidis' cluster client as package adapter uses it. rueidis does not
@@ -21,6 +22,7 @@ import (
 // said says which calls can travel together; where rueidis sends them is its own
 // business, except for calls that replicas must acknowledge.
 type nodes struct {
+	*adapter.Watch
 	library *library
 
 	gate  chan struct{} // one look at a time; a channel, for a mutex must not be held across I/O
@@ -28,21 +30,24 @@ type nodes struct {
 	doubt atomic.Bool
 	next  atomic.Int64 // no look before, in Unix nanoseconds
 
-	mu    sync.Mutex
-	asked map[string]bool // nodes that have yet to answer
+	asked sync.Map // addresses of nodes that have yet to answer
 
-	watch watch
+	seen   slotMap      // what the latest look of the Watch found
+	detour atomic.Int64 // till when calls go where that says, in Unix nanoseconds
 }
-
-var _ adapter.Cluster = (*nodes)(nil)
 
 func newNodes(l *library) *nodes {
-	return &nodes{library: l, gate: make(chan struct{}, 1), asked: make(map[string]bool)}
+	n := &nodes{library: l, gate: make(chan struct{}, 1)}
+	n.known.Store(&slotMap{})
+	n.Watch = adapter.NewWatch(watchEvery, watchFor, n.watch)
+	return n
 }
 
-// Homes looks up where calls belong.
 func (n *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
-	slots := n.latest(ctx)
+	slots := *n.known.Load()
+	if len(slots) == 0 || n.Changed() == nil { // while looks are taken anyway, it does not wait
+		slots = n.slots(ctx)
+	}
 	homes := make([]string, len(calls))
 	for i := range calls {
 		if len(calls[i].Keys) > 0 {
@@ -95,7 +100,7 @@ const (
 
 // slots returns where keys live, as far as anybody knows.
 func (n *nodes) slots(ctx context.Context) slotMap {
-	if n.known.Load() == nil || n.doubt.Load() {
+	if len(*n.known.Load()) == 0 || n.doubt.Load() {
 		select {
 		case n.gate <- struct{}{}:
 			n.look(ctx)
@@ -103,25 +108,14 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 		case <-ctx.Done():
 		}
 	}
-	if slots := n.known.Load(); slots != nil {
-		return *slots
-	}
-	return nil
-}
-
-// latest is slots, but does not wait for a look while others are taken anyway.
-func (n *nodes) latest(ctx context.Context) slotMap {
-	if slots := n.known.Load(); slots != nil && n.Changed() != nil {
-		return *slots
-	}
-	return n.slots(ctx)
+	return *n.known.Load()
 }
 
 // look asks some nodes, side by side as one of them may hang. Where none of them
 // says, what was known stays.
 func (n *nodes) look(ctx context.Context) {
 	now := time.Now().UnixNano()
-	if n.known.Load() != nil && !n.doubt.Load() || now < n.next.Load() {
+	if len(*n.known.Load()) > 0 && !n.doubt.Load() || now < n.next.Load() {
 		return // somebody else has just looked
 	}
 	n.next.Store(now + int64(lookEvery))
@@ -133,26 +127,27 @@ func (n *nodes) look(ctx context.Context) {
 
 // ask returns what the first of some nodes says, nil if none of them does.
 func (n *nodes) ask(ctx context.Context) slotMap {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
 	answers, asked := make(chan slotMap, askMost), 0
 	for addr, node := range n.library.client.Nodes() {
-		if asked < askMost && n.mark(addr, true) {
+		if asked == askMost {
+			break
+		}
+		if _, hangs := n.asked.LoadOrStore(addr, nil); !hangs {
 			asked++
 			go func() {
-				defer n.mark(addr, false)
+				defer n.asked.Delete(addr)
 				answers <- clusterSlots(ctx, node, addr)
 			}()
 		}
 	}
-	limit := time.NewTimer(lookLimit)
-	defer limit.Stop()
 	for range asked {
 		select {
 		case slots := <-answers:
 			if len(slots) > 0 {
 				return slots
 			}
-		case <-limit.C:
-			return nil
 		case <-ctx.Done():
 			return nil
 		}
@@ -160,30 +155,12 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 	return nil
 }
 
-// mark notes that addr was asked, or has answered, and reports whether that is
-// news: a node that hangs is not asked again.
-func (n *nodes) mark(addr string, asked bool) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.asked[addr] == asked {
-		return false
-	}
-	n.asked[addr] = asked
-	if !asked {
-		delete(n.asked, addr)
-	}
-	return true
-}
-
 // clusterSlots asks one node. The question is not taken back when ctx ends: it
 // may be the one for which rueidis makes the connection, and others who wait for
 // that would fail with it. It ends when rueidis finds the connection dead, and is
 // arbitrary so that rueidis does not repeat it.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {
-	reply, err := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToAny()
-	if err != nil {
-		return nil
-	}
+	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToAny() // nil of an error
 	return readSlots(reply, addr)
 }
 
@@ -211,33 +188,18 @@ func readSlots(reply any, asked string) slotMap {
 	var slots slotMap
 	ranges, _ := reply.([]any)
 	for _, r := range ranges {
-		fields, _ := r.([]any)
-		if len(fields) < 3 {
+		fields := wire.Read(r)
+		first, last, master := fields.Number(), fields.Number(), fields.Nested()
+		host, _ := master.Take().(string)
+		port := master.Number()
+		if host == "?" || !master.More() && !master.Done() { // something is not as it should be
 			continue
 		}
-		first, ok1 := fields[0].(int64)
-		last, ok2 := fields[1].(int64)
-		addr, ok3 := masterAddr(fields[2], asked)
-		if ok1 && ok2 && ok3 {
-			slots = append(slots, slotRange{int(first), int(last), addr})
+		if host == "" {
+			host, _, _ = net.SplitHostPort(asked)
 		}
+		slots = append(slots, slotRange{int(first), int(last), net.JoinHostPort(host, strconv.FormatInt(port, 10))})
 	}
 	slices.SortFunc(slots, func(a, b slotRange) int { return a.first - b.first })
 	return slots
-}
-
-func masterAddr(node any, asked string) (string, bool) {
-	fields, _ := node.([]any)
-	if len(fields) < 2 {
-		return "", false
-	}
-	host, _ := fields[0].(string)
-	port, ok := fields[1].(int64)
-	if host == "?" || !ok {
-		return "", false
-	}
-	if host == "" {
-		host, _, _ = net.SplitHostPort(asked)
-	}
-	return net.JoinHostPort(host, strconv.FormatInt(port, 10)), true
 }

@@ -1,7 +1,7 @@
 package rueidisconn
 
 import (
-	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -9,21 +9,22 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// Conn is a redishold.Conn over a rueidis client. It may be used by several
-// goroutines at once.
+// Conn is a redishold.Conn, redishold.Single and redishold.Beginner over a rueidis
+// client: what Do, DoOne, Begin, Subscribe and Server promise stands there. Package
+// doctor looks at the servers with Servers. A Conn may be used by several goroutines at
+// once.
+//
+// Where Call.Replicas is set, the calls for one node go over a connection from its
+// pool, so that WAIT delays nobody else. In a cluster MOVED and ASK are followed.
 type Conn struct {
-	client  rueidis.Client
+	*conn
 	library *library
-	runner  *adapter.Runner
-	own     bool // the client is ours to close
-
-	classic, home, sharded *adapter.Hub
+	end     func() // closes what rueidis leaves open; nil if the client is not ours to close
 }
 
-var (
-	_ redishold.Conn    = (*Conn)(nil)
-	_ redishold.Adviser = (*Conn)(nil)
-)
+type conn = adapter.Conn
+
+var _ redishold.Adviser = (*Conn)(nil)
 
 // New returns a Conn over a client that the caller owns and closes, after the
 // Conn's last use. A client for a single server, a sentinel set or a cluster
@@ -49,76 +50,25 @@ var (
 // twice, or be reported as not sent though it was executed. BlockingPoolSize must
 // leave room for two connections to each node beyond those that the program uses.
 func New(client rueidis.Client) *Conn {
-	c := &Conn{client: client, library: newLibrary(client)}
-	c.runner = adapter.NewRunner(c.library)
-	c.classic = adapter.NewHub(0, c.link(redishold.Channel{}))
-	c.home = adapter.NewHub(0, c.link(redishold.Channel{Home: true}))
-	c.sharded = adapter.NewHub(0, c.link(redishold.Channel{Sharded: true}))
-	return c
+	l := newLibrary(client)
+	if l.nodes != nil {
+		return &Conn{conn: adapter.NewCluster(l, 0, l.nodes), library: l}
+	}
+	return &Conn{conn: adapter.New(l, 0, dial(client)), library: l}
 }
+
+// closeGrace is how long calls under way may still take when their client is closed:
+// more than the second for which one may wait for replicas.
+const closeGrace = 1500 * time.Millisecond
 
 // Close ends all subscriptions and, if the Conn comes from Open, closes its
 // client. A client that was handed to New stays open. Calls that come later
 // fail with driver.ErrClosed.
 func (c *Conn) Close() {
-	c.library.closed.Store(true)
-	c.classic.Close()
-	c.home.Close()
-	c.sharded.Close()
-	if c.own {
-		c.client.Close()
+	c.library.Close()
+	adapter.Close(c.conn)
+	if c.end != nil {
+		c.library.client.Close()
+		time.AfterFunc(closeGrace, c.end)
 	}
-}
-
-// Server asks the server with one INFO. In a cluster it is any one of the nodes.
-func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
-	if err := c.refuse(ctx); err != nil {
-		return redishold.ServerInfo{}, err
-	}
-	r, err := adapter.Guard(ctx, func() redishold.Result {
-		return result(ctx, c.client.Do(undated{ctx}, c.client.B().Info().Build()))
-	})
-	if err != nil {
-		return redishold.ServerInfo{}, err
-	}
-	return adapter.Server(r)
-}
-
-// Do runs calls as redishold.Conn says. Where Call.Replicas is set, the calls
-// for one node go over a connection from its pool, so that WAIT delays nobody
-// else. In a cluster MOVED and ASK are followed.
-func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
-	if err := c.refuse(ctx); err != nil {
-		return adapter.Fail(len(calls), err)
-	}
-	return c.runner.Do(ctx, calls)
-}
-
-// DoOne runs a call as redishold.Single says. Unless the client is for a cluster
-// or the call asks for replicas, it travels in one pipeline with others that are
-// made at about the same time.
-func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
-	if err := c.refuse(ctx); err != nil {
-		return redishold.Result{Err: err}
-	}
-	return c.runner.DoOne(ctx, call)
-}
-
-// Begin queues a call as redishold.Beginner says.
-func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
-	if err := c.refuse(ctx); err != nil {
-		return adapter.Refused(err)
-	}
-	return c.runner.Begin(ctx, call)
-}
-
-// refuse returns the error of a call that need not be tried.
-func (c *Conn) refuse(ctx context.Context) error {
-	if c.library.closed.Load() {
-		return adapter.Closed(rueidis.ErrClosing)
-	}
-	if err := ctx.Err(); err != nil {
-		return adapter.NotSent(err)
-	}
-	return nil
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -18,33 +19,24 @@ import (
 
 // library is rueidis as package adapter uses it.
 type library struct {
+	adapter.End
 	client rueidis.Client
-	nodes  *nodes      // nil if the client is not for a cluster
-	closed atomic.Bool // the client is closed: nothing is sent any more
-	spare  sync.Pool   // of *[]rueidis.Completed
+	nodes  *nodes    // nil if the client is not for a cluster
+	spare  sync.Pool // of *[]rueidis.Completed
 
 	endless *endless
 }
 
-var (
-	_ adapter.Client   = (*library)(nil)
-	_ adapter.Switcher = (*library)(nil)
-)
+var _ adapter.Switcher = (*library)(nil)
 
 func newLibrary(client rueidis.Client) *library {
 	l := &library{client: client, endless: &endless{context.Background(), make(chan struct{})}}
+	l.spare.New = func() any { return new([]rueidis.Completed) }
+	l.End = adapter.End{Closed: rueidis.ErrClosing, Server: l.Ask}
 	if client.Mode() == rueidis.ClientModeCluster {
 		l.nodes = newNodes(l)
 	}
 	return l
-}
-
-// Cluster returns nil unless the client is for a cluster.
-func (l *library) Cluster() adapter.Cluster {
-	if l.nodes == nil {
-		return nil
-	}
-	return l.nodes
 }
 
 // Master returns the address of the master that the Sentinels have named, and "" for
@@ -54,26 +46,11 @@ func (l *library) Master() string {
 	if l.client.Mode() != rueidis.ClientModeSentinel {
 		return ""
 	}
-	nodes := l.client.Nodes()
-	if len(nodes) != 1 { // the client reads from replicas
+	addrs := slices.Collect(maps.Keys(l.client.Nodes()))
+	if len(addrs) != 1 { // the client reads from replicas
 		return ""
 	}
-	for addr := range nodes {
-		return addr
-	}
-	return ""
-}
-
-// One sends one command, which a cluster client routes by itself.
-func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Result {
-	if l.nodes != nil {
-		if results, ok := l.nodes.detour(ctx, []redishold.Call{*call}); ok {
-			return results[0]
-		}
-	}
-	r := result(ctx, l.client.Do(undated{ctx}, l.eval(call)))
-	l.notice(ctx, r.Err)
-	return r
+	return addrs[0]
 }
 
 // Send sends calls together. It has no use for the context: rueidis would take
@@ -82,10 +59,9 @@ func (l *library) One(ctx context.Context, call *redishold.Call) redishold.Resul
 func (l *library) Send(_ context.Context, calls []*redishold.Call, results []redishold.Result) {
 	if len(calls) == 1 {
 		results[0] = result(l.endless, l.client.Do(l.endless, l.eval(calls[0])))
-		l.notice(l.endless, results[0].Err)
 		return
 	}
-	commands := l.commands()
+	commands := l.spare.Get().(*[]rueidis.Completed)
 	for _, call := range calls {
 		*commands = append(*commands, l.eval(call))
 	}
@@ -94,7 +70,6 @@ func (l *library) Send(_ context.Context, calls []*redishold.Call, results []red
 		results[i] = result(l.endless, answer)
 		done = done && answer.NonRedisError() == nil
 	}
-	l.notice(l.endless, results[0].Err)
 	if done { // otherwise rueidis may still be about to write them
 		clear(*commands)
 		*commands = (*commands)[:0]
@@ -102,19 +77,15 @@ func (l *library) Send(_ context.Context, calls []*redishold.Call, results []red
 	}
 }
 
-func (l *library) commands() *[]rueidis.Completed {
-	if commands, ok := l.spare.Get().(*[]rueidis.Completed); ok {
-		return commands
-	}
-	return new([]rueidis.Completed)
-}
-
 // Pipeline sends calls together. A cluster client routes each command by itself,
 // and sends again those that were redirected, and only those.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	if l.nodes != nil {
-		if results, ok := l.nodes.detour(ctx, calls); ok {
+		if results, ok := l.nodes.divert(ctx, calls); ok {
 			return results
+		}
+		if len(calls) == 1 {
+			return []redishold.Result{result(ctx, l.client.Do(undated{ctx}, l.eval(&calls[0])))}
 		}
 	}
 	return l.run(ctx, l.client.DoMulti, calls, false)
@@ -146,11 +117,8 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 	results := make([]redishold.Result, len(calls))
 	for i := range calls {
 		results[i] = result(ctx, answers[scripts[i]])
-		if n := calls[i].Replicas; n > 0 {
-			results[i] = adapter.Acknowledged(results[i], result(ctx, answers[len(answers)-1]), n)
-		}
 	}
-	l.notice(ctx, results[0].Err)
+	adapter.Acknowledge(calls, results, func() redishold.Result { return result(ctx, answers[len(answers)-1]) })
 	return results
 }
 
@@ -169,9 +137,12 @@ func (l *library) eval(call *redishold.Call) rueidis.Completed {
 	return cmd.Args(call.Args...).Build()
 }
 
-// result translates an answer of rueidis.
 func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
-	v, err := value(answer)
+	var v any
+	msg, err := answer.ToMessage()
+	if err == nil {
+		v, err = decode(msg)
+	}
 	switch reply, isReply := rueidis.IsRedisErr(err); {
 	case err == nil:
 		return redishold.Result{Value: v}
@@ -184,16 +155,8 @@ func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
 	}
 }
 
-// value returns what a script answered. ToAny would do, but makes an error of what
+// decode returns what a script answered. ToAny would do, but makes an error of what
 // is nil, and of an array one more to be looked through.
-func value(answer rueidis.RedisResult) (any, error) {
-	msg, err := answer.ToMessage()
-	if err != nil {
-		return nil, err
-	}
-	return decode(msg)
-}
-
 func decode(msg rueidis.RedisMessage) (any, error) {
 	switch {
 	case msg.IsInt64():
@@ -203,27 +166,23 @@ func decode(msg rueidis.RedisMessage) (any, error) {
 	case msg.IsNil():
 		return nil, nil
 	case msg.IsArray():
-		return decodeArray(msg)
+		elements, err := msg.ToArray()
+		if err != nil {
+			return nil, err
+		}
+		values := make([]any, len(elements))
+		for i, element := range elements {
+			if values[i], err = decode(element); err != nil {
+				return nil, fmt.Errorf("script answered with an error inside an array: %w", err)
+			}
+		}
+		return values, nil
 	}
 	v, err := msg.ToAny()
 	if err != nil {
 		return nil, err
 	}
 	return adapter.Value(v)
-}
-
-func decodeArray(msg rueidis.RedisMessage) (any, error) {
-	elements, err := msg.ToArray()
-	if err != nil {
-		return nil, err
-	}
-	values := make([]any, len(elements))
-	for i, element := range elements {
-		if values[i], err = decode(element); err != nil {
-			return nil, fmt.Errorf("script answered with an error inside an array: %w", err)
-		}
-	}
-	return values, nil
 }
 
 // replyError returns what the server said. rueidis' own error leaves out the
@@ -242,25 +201,11 @@ func unsent(err error) bool {
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*dialError))
 }
 
-// notice finds out that the user has closed the client. ErrClosing alone does
-// not say so, nor that nothing was sent: it is also the answer to a call that was
-// under way, and to one whose node has left the cluster. But a client that
-// answers so again is closed, and later calls are certain not to be sent.
-func (l *library) notice(ctx context.Context, err error) {
-	if errors.Is(err, rueidis.ErrClosing) {
-		ping := l.client.Do(undated{ctx}, l.client.B().Ping().Build())
-		if errors.Is(ping.Error(), rueidis.ErrClosing) {
-			l.closed.Store(true)
-		}
-	}
-}
-
 // undated hides the deadline of a context, not its end. rueidis answers an early
 // end of a context that has a deadline only after that deadline, and gives up
 // the connection at a deadline, which would end the calls of others with it.
 type undated struct{ context.Context }
 
-// Deadline reports none.
 func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // endless is a context that could end, for all that rueidis knows, and never does.
@@ -272,5 +217,4 @@ type endless struct {
 	never chan struct{}
 }
 
-// Done returns a channel that is never closed.
 func (e *endless) Done() <-chan struct{} { return e.never }

@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 // Options are the settings of Open that a URL does not carry, or that shall not
@@ -114,114 +118,134 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	open, end := context.WithCancel(context.Background())
+	t.transport.open = open
+	t.option.DialCtxFn = t.transport.dial
 	client, err := t.open(ctx)
 	if err != nil {
+		end()
 		return nil, err
 	}
 	c := New(client)
-	c.own = true
+	c.end = end
 	return c, nil
 }
 
+// target is what a URL and Options say.
+type target struct {
+	redisurl.Target
+	option    rueidis.ClientOption
+	transport *transport
+}
+
 // targetOf returns what url and opts name, to do what is said with it.
-func targetOf(what, url string, opts *Options) (target, error) {
-	t, err := parseURL(url)
+func targetOf(what, url string, opts *Options) (*target, error) {
+	u, err := redisurl.ParseTarget(url)
 	if err != nil {
-		return target{}, err
+		return nil, err
 	}
-	var o Options
-	if opts != nil {
-		o = *opts
+	o := cmp.Or(opts, &Options{})
+	if o.TLS != nil && !u.TLS {
+		return nil, errors.New(what + ": there are settings for TLS, but the URL asks for no TLS: use rediss instead of redis")
 	}
-	if o.TLS != nil {
-		if !t.asksForTLS() {
-			return target{}, errors.New(what + ": there are settings for TLS, but the URL asks for no TLS: use rediss instead of redis")
-		}
-		t.useTLS(o.TLS)
+	t := &target{Target: u, transport: &transport{network: "tcp", connect: o.Dial}}
+	switch u.Deployment {
+	case redisurl.OneServer:
+		t.transport.named, _, _ = net.SplitHostPort(u.Addrs[0])
+	case redisurl.OneSocket:
+		t.transport.network = "unix"
+	case redisurl.Sentinels:
+		t.transport.silences = newSilences()
+	case redisurl.OnlyCluster:
 	}
-	o.apply(&t)
+	t.option = o.complete(u)
 	return t, nil
 }
 
-// apply completes what the URL says.
-func (o Options) apply(t *target) {
-	option := &t.option
-	option.Username = cmp.Or(o.Username, option.Username)
-	option.Password = cmp.Or(o.Password, option.Password)
-	option.ClientName = cmp.Or(o.ClientName, option.ClientName, "holdfast")
-	sentinelDial := cmp.Or(o.DialTimeout, option.Dialer.Timeout, sentinelDialTimeout)
-	usual := dialTimeout
-	if t.deployment == sentinelsSet {
-		usual = watchedDialTimeout
+// complete returns the settings of rueidis.
+func (o *Options) complete(u redisurl.Target) rueidis.ClientOption {
+	dial := dialTimeout
+	if u.Deployment == redisurl.Sentinels {
+		dial = watchedDialTimeout
 	}
-	option.Dialer.Timeout = cmp.Or(o.DialTimeout, option.Dialer.Timeout, usual)
-	option.Dialer.KeepAlive = pingAfter // also how long rueidis waits before it sends a PING
-	option.ConnWriteTimeout = cmp.Or(o.PingTimeout, option.ConnWriteTimeout, 1500*time.Millisecond)
-	option.RingScaleEachConn = ringScale
-	option.ReadBufferEachConn = bufferSize
-	option.WriteBufferEachConn = bufferSize
-	option.PipelineMultiplex = -1 // one connection
-	option.BlockingPoolCleanup = poolIdle
-	option.DisableCache = true
-	option.DisableRetry = true
-	option.AlwaysPipelining = true // otherwise the end of a connection before its first call goes unnoticed
-	option.ClusterOption.MaxMovedRedirections = maxRedirections
-	option.ClusterOption.ShardsRefreshInterval = askClusterEvery
-	t.transport.connect = o.Dial
-	if t.deployment == sentinelsSet {
-		s := &option.Sentinel
-		s.Username = cmp.Or(o.SentinelUsername, s.Username)
-		s.Password = cmp.Or(o.SentinelPassword, s.Password)
-		s.ClientName, s.Dialer, s.TLSConfig = option.ClientName, option.Dialer, option.TLSConfig
-		s.Dialer.Timeout = sentinelDial
-		s.TopologyRefreshInterval = askSentinelsEvery
-		t.transport.silences = newSilences()
+	option := rueidis.ClientOption{
+		InitAddress:      u.Addrs,
+		Username:         cmp.Or(o.Username, u.Username),
+		Password:         cmp.Or(o.Password, u.Password),
+		SelectDB:         u.DB,
+		ClientName:       cmp.Or(o.ClientName, u.ClientName, "holdfast"),
+		TLSConfig:        o.tls(u),
+		AlwaysRESP2:      u.RESP2,
+		ConnWriteTimeout: cmp.Or(o.PingTimeout, u.WriteTimeout, 1500*time.Millisecond),
+		Dialer: net.Dialer{
+			Timeout:   cmp.Or(o.DialTimeout, u.DialTimeout, dial),
+			KeepAlive: pingAfter, // also how long rueidis waits before it sends a PING
+		},
+		RingScaleEachConn:   ringScale,
+		ReadBufferEachConn:  bufferSize,
+		WriteBufferEachConn: bufferSize,
+		PipelineMultiplex:   -1, // one connection
+		BlockingPoolCleanup: poolIdle,
+		DisableCache:        true,
+		DisableRetry:        true,
+		AlwaysPipelining:    true, // otherwise the end of a connection before its first call goes unnoticed
+		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: maxRedirections, ShardsRefreshInterval: askClusterEvery},
 	}
-	option.DialCtxFn = t.transport.dial // a copy of the transport as it is now
+	if u.Deployment == redisurl.Sentinels {
+		option.Sentinel = rueidis.SentinelOption{
+			MasterSet:               u.Master,
+			Username:                cmp.Or(o.SentinelUsername, u.SentinelUsername),
+			Password:                cmp.Or(o.SentinelPassword, u.SentinelPassword),
+			ClientName:              option.ClientName,
+			TLSConfig:               option.TLSConfig,
+			Dialer:                  option.Dialer,
+			TopologyRefreshInterval: askSentinelsEvery,
+		}
+		option.Sentinel.Dialer.Timeout = cmp.Or(o.DialTimeout, u.DialTimeout, sentinelDialTimeout)
+	}
+	return option
 }
 
-type opened struct {
-	client rueidis.Client
-	err    error
+// tls returns the settings for TLS, nil where there shall be none. The transport knows
+// the names of the servers.
+func (o *Options) tls(u redisurl.Target) *tls.Config {
+	if !u.TLS {
+		return nil
+	}
+	config := cmp.Or(o.TLS, &tls.Config{MinVersion: tls.VersionTLS12}).Clone()
+	config.InsecureSkipVerify = config.InsecureSkipVerify || u.SkipVerify
+	return config
 }
 
 // open makes a client within ctx, which rueidis does not take, and looks whether
-// it can be of use. A client that comes too late is closed.
+// it can be of use. A client that comes too late ends with t.transport.open.
 func (t *target) open(ctx context.Context) (rueidis.Client, error) {
-	made := make(chan opened, 1)
-	go func() {
-		client, err := t.connect(ctx)
-		made <- opened{client, err}
-	}()
-	select {
-	case o := <-made:
-		return o.client, o.err
-	case <-ctx.Done():
-		go func() {
-			if o := <-made; o.err == nil {
-				o.client.Close()
-			}
-		}()
-		return nil, t.failed(ctx, t.where(), ctx.Err())
+	client, err := adapter.Try(ctx, func() (rueidis.Client, error) { return t.connect(ctx) })
+	if err != nil && err == ctx.Err() { //nolint:errorlint // those of connect are wrapped
+		return nil, t.failed(ctx, t.where(), err)
 	}
+	return client, err
 }
 
 func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 	option, where := t.option, t.where()
-	if t.deployment == sentinelsSet {
+	if t.Deployment == redisurl.Sentinels {
 		asked, err := t.askSentinels(ctx)
 		if err != nil {
 			return nil, err
 		}
-		where = fmt.Sprintf("redis master %q at %s (says the Sentinel at %s)", option.Sentinel.MasterSet, asked.master, asked.sentinel)
-		option.InitAddress = asked.first(option.InitAddress)
+		where = fmt.Sprintf("redis master %q at %s (says the Sentinel at %s)", t.Master, asked.master, asked.sentinel)
+		// The Sentinel that answered comes first: rueidis asks one after the other, and
+		// waits for each that is silent.
+		others := slices.DeleteFunc(slices.Clone(t.Addrs), func(addr string) bool { return addr == asked.sentinel })
+		option.InitAddress = append([]string{asked.sentinel}, others...)
 	}
 	client, err := rueidis.NewClient(option)
 	if err != nil {
 		return nil, t.failed(ctx, where, err)
 	}
+	context.AfterFunc(t.transport.open, client.Close)
 	if err := t.check(ctx, client); err != nil {
-		client.Close()
 		return nil, t.failed(ctx, where, err)
 	}
 	return client, nil

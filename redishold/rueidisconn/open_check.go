@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // check finds out at once what otherwise every lock would wait for in vain.
@@ -14,13 +16,12 @@ func (t *target) check(ctx context.Context, client rueidis.Client) error {
 	case rueidis.ClientModeCluster:
 		return t.checkCluster(ctx, client)
 	case rueidis.ClientModeStandalone:
-		if t.deployment == onlyCluster {
-			return errNoCluster()
+		if t.Deployment == redisurl.OnlyCluster {
+			return errNoCluster
 		}
 		return checkServer(ctx, client)
-	default:
-		return nil // rueidis asked the master for its role
 	}
+	return nil // rueidis asked the master for its role
 }
 
 // checkCluster sends something to three places of the cluster, far from each
@@ -70,15 +71,14 @@ func checkServer(ctx context.Context, client rueidis.Client) error {
 	mode := about["mode"]
 	switch text, _ := mode.ToString(); text {
 	case "sentinel":
-		return &misuse{"the server is a Sentinel: use redis+sentinel://host:26379/NAME, with the name of the master"}
+		return misuse("the server is a Sentinel: use redis+sentinel://host:26379/NAME, with the name of the master")
 	case "cluster":
 		// rueidis takes it for a lone server if it may not ask for the slots.
 		err := client.Do(ctx, client.B().ClusterSlots().Build()).Error()
 		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return err
 		}
-		return &misuse{"the server is a node of a cluster that does not tell its slots"}
-	default:
-		return nil
+		return misuse("the server is a node of a cluster that does not tell its slots")
 	}
+	return nil
 }

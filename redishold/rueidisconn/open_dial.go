@@ -15,31 +15,31 @@ type transport struct {
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the net.Dialer
 
 	silences *silences // nil unless the servers are Sentinels and what they name
+
+	// open ends when no connection may be open any more. A connection that is made
+	// while rueidis closes its client stays open.
+	open context.Context //nolint:containedctx // it is the client's, not a call's
 }
 
 // dialError marks an error as one of making a connection, TLS included.
-type dialError struct{ cause error }
+type dialError struct{ error }
 
-// Error returns the cause's text.
-func (e *dialError) Error() string { return e.cause.Error() }
-
-// Unwrap returns the cause.
-func (e *dialError) Unwrap() error { return e.cause }
+func (e *dialError) Unwrap() error { return e.error }
 
 // dial makes a connection for rueidis, which makes one for all who wait for it,
 // with the context of the first; the others must not fail with it.
-func (t transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if t.silences == nil {
-		return t.make(context.WithoutCancel(ctx), addr, d, config)
+		return t.makeUntilEnd(ctx, addr, d, config)
 	}
 	if err := t.silences.check(addr); err != nil {
 		return nil, &dialError{err}
 	}
-	conn, err := t.make(context.WithoutCancel(ctx), addr, d, config)
-	switch {
-	case err == nil:
-		return t.silences.listen(conn, addr), nil
-	case errors.Is(err, errSilent):
+	conn, err := t.makeUntilEnd(ctx, addr, d, config)
+	if err == nil {
+		return &listened{Conn: conn, silent: func() { t.silences.note(addr) }}, nil
+	}
+	if errors.Is(err, errSilent) {
 		t.silences.note(addr)
 	}
 	return nil, err
@@ -48,8 +48,31 @@ func (t transport) dial(ctx context.Context, addr string, d *net.Dialer, config 
 // errSilent says that a connection was not made in time.
 var errSilent = errors.New("no connection within")
 
+// makeUntilEnd makes a connection that closes with t.open, whatever becomes of ctx.
+func (t *transport) makeUntilEnd(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(t.open, cancel)()
+	conn, err := t.make(ctx, addr, d, config)
+	if err != nil {
+		return nil, err
+	}
+	return &ending{conn, context.AfterFunc(t.open, func() { _ = conn.Close() })}, nil
+}
+
+// ending is a connection that something else closes at the end.
+type ending struct {
+	net.Conn
+	forget func() bool
+}
+
+func (e *ending) Close() error {
+	e.forget()
+	return e.Conn.Close()
+}
+
 // make makes a connection, with TLS on top if config says so.
-func (t transport) make(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
 	connect := t.connect
@@ -58,7 +81,11 @@ func (t transport) make(ctx context.Context, addr string, d *net.Dialer, config 
 	}
 	conn, err := connect(ctx, t.network, addr)
 	if err == nil && config != nil {
-		conn, err = handshake(ctx, conn, t.forServer(config, addr))
+		secured := tls.Client(conn, t.forServer(config, addr))
+		if err = secured.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+		}
+		conn = secured
 	}
 	if errors.Is(err, context.DeadlineExceeded) || timedOut(err) {
 		err = fmt.Errorf("dial %s: %w %v", addr, errSilent, d.Timeout) // which is not the end of a caller's context
@@ -69,19 +96,10 @@ func (t transport) make(ctx context.Context, addr string, d *net.Dialer, config 
 	return conn, nil
 }
 
-func handshake(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, error) {
-	secured := tls.Client(conn, config)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return secured, nil
-}
-
 // forServer returns config for the server at addr; Options.TLS tells the rule. A
 // cluster that is known by one name often tells bare IP addresses of its nodes,
 // for which there are no certificates.
-func (t transport) forServer(config *tls.Config, addr string) *tls.Config {
+func (t *transport) forServer(config *tls.Config, addr string) *tls.Config {
 	if config.ServerName != "" {
 		return config
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -20,26 +19,18 @@ type asked struct {
 	err      error
 }
 
-// first returns addrs with the Sentinel that answered in front: rueidis asks one
-// after the other, and waits for each that is silent.
-func (a asked) first(addrs []string) []string {
-	others := slices.DeleteFunc(slices.Clone(addrs), func(addr string) bool { return addr == a.sentinel })
-	return append([]string{a.sentinel}, others...)
-}
-
 // askSentinels asks all Sentinels at the same time where the master is, and
 // returns the first good answer. rueidis finds out the same, but its errors do
 // not say who made them.
 func (t *target) askSentinels(ctx context.Context) (asked, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sentinels := t.option.InitAddress
-	answers := make(chan asked, len(sentinels))
-	for _, addr := range sentinels {
+	answers := make(chan asked, len(t.Addrs))
+	for _, addr := range t.Addrs {
 		go func() { answers <- t.ask(ctx, addr) }() // ends with ctx
 	}
 	var worst asked
-	for range sentinels {
+	for range t.Addrs {
 		a := <-answers
 		if a.err == nil {
 			return a, nil
@@ -54,7 +45,7 @@ func (t *target) askSentinels(ctx context.Context) (asked, error) {
 // weight orders errors by how much they tell.
 func weight(err error) int {
 	switch {
-	case errors.As(err, new(*misuse)):
+	case errors.As(err, new(misuse)):
 		return 2
 	case errors.As(err, new(*redishold.ReplyError)):
 		return 1
@@ -70,7 +61,7 @@ func (t *target) ask(ctx context.Context, addr string) asked {
 		return asked{err: t.askFailed(ctx, addr, err)}
 	}
 	defer client.Close()
-	get := client.B().SentinelGetMasterAddrByName().Master(t.option.Sentinel.MasterSet).Build()
+	get := client.B().SentinelGetMasterAddrByName().Master(t.Master).Build()
 	host, err := client.Do(ctx, get).AsStrSlice()
 	if err != nil || len(host) != 2 {
 		return asked{err: t.askFailed(ctx, addr, err)}
@@ -84,11 +75,11 @@ func (t *target) askFailed(ctx context.Context, addr string, err error) error {
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {
 	case err == nil || rueidis.IsRedisNil(err):
-		return t.failed(ctx, where, &misuse{fmt.Sprintf("it knows no master %q", t.option.Sentinel.MasterSet)})
+		return t.failed(ctx, where, misuse(fmt.Sprintf("it knows no master %q", t.Master)))
 	case !refused:
 		return t.failed(ctx, t.where(), err) // it can be said of the others, too
 	case strings.Contains(reply.Error(), "unknown command"):
-		return t.failed(ctx, where, &misuse{"the server is no Sentinel: name the Sentinels, port 26379, or use redis://"})
+		return t.failed(ctx, where, misuse("the server is no Sentinel: name the Sentinels, port 26379, or use redis://"))
 	default:
 		return fmt.Errorf("%w: check sentinel_username and sentinel_password; the user before the hosts is for the data nodes", t.failed(ctx, where, err))
 	}

@@ -27,11 +27,7 @@ func newSilences() *silences { return &silences{until: make(map[string]time.Time
 func (s *silences) check(addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until, ok := s.until[addr]
-	switch {
-	case !ok:
-		return nil
-	case time.Now().Before(until):
+	if time.Now().Before(s.until[addr]) {
 		return fmt.Errorf("dial %s: it gave no sign of life a moment ago", addr)
 	}
 	delete(s.until, addr)
@@ -44,12 +40,8 @@ func (s *silences) note(addr string) {
 	s.until[addr] = time.Now().Add(silentFor)
 }
 
-// listen returns conn, which notes that addr was silent when it is closed before
-// anything was received: the other side of a machine that hangs still accepts.
-func (s *silences) listen(conn net.Conn, addr string) net.Conn {
-	return &listened{Conn: conn, silent: func() { s.note(addr) }}
-}
-
+// listened is a connection that tells when it is closed before anything was received:
+// the other side of a machine that hangs still accepts.
 type listened struct {
 	net.Conn
 	heard  atomic.Bool
@@ -65,7 +57,6 @@ func (l *listened) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the connection.
 func (l *listened) Close() error {
 	if l.heard.CompareAndSwap(false, true) {
 		l.silent()

@@ -147,7 +147,7 @@ func TestCertificateNames(t *testing.T) {
 		{"rediss+cluster://a.example", "b.example:6379", "b.example"},
 		{"rediss+sentinel://s.example/m", "10.0.0.7:6379", "10.0.0.7"},
 	} {
-		got, err := parseURL(test.url)
+		got, err := targetOf("", test.url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

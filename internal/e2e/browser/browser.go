@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -160,6 +161,12 @@ func (p *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 func (p *Tab) Visit(address string) {
 	p.Helper()
 	p.Do(chromedp.Navigate(address))
+}
+
+// Before runs a script in each page that the tab opens from now on, before its own.
+func (p *Tab) Before(script string) {
+	p.Helper()
+	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 }
 
 // Eval returns what an expression is worth in the page.

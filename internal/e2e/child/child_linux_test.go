@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
@@ -67,12 +68,10 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	if err != nil || convErr != nil {
 		t.Fatalf("the parent said %q: %v", line, err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); runs(pid); {
-		if time.Now().After(deadline) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			t.Fatal("the child outlives its parent")
-		}
-		time.Sleep(time.Millisecond) // another process' child: nothing tells of its end
+	// Another process' child: nothing tells of its end.
+	if !await.Eventually(10*time.Second, func() bool { return !runs(pid) }) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Fatal("the child outlives its parent")
 	}
 }
 

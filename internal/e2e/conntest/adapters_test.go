@@ -1,7 +1,6 @@
 package conntest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -27,13 +27,12 @@ type subject struct {
 	open func(login) (redishold.Conn, func(), error)
 }
 
+// subjects are all of them, or with -short one of each adapter.
 func subjects() []subject {
-	return []subject{
+	all := []subject{
 		{"rueidis/Open", openRueidis},
 		{"rueidis/New", newRueidis},
-		{"goredis/defaults", func(l login) (redishold.Conn, func(), error) {
-			return newGoRedis(l, func(*redis.Options) {})
-		}},
+		{"goredis/defaults", openGoRedis},
 		{"goredis/ContextTimeoutEnabled", func(l login) (redishold.Conn, func(), error) {
 			return newGoRedis(l, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
 		}},
@@ -41,14 +40,22 @@ func subjects() []subject {
 			return newGoRedis(l, func(o *redis.Options) { o.Protocol = 2 })
 		}},
 	}
+	if testing.Short() {
+		return []subject{all[0], all[2]}
+	}
+	return all
+}
+
+// sized is how much a test does: less with -short.
+func sized(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
 }
 
 func openRueidis(l login) (redishold.Conn, func(), error) {
-	c, err := rueidisconn.Open(context.Background(), "redis://"+l.addr, &rueidisconn.Options{Username: l.user, Password: l.password})
-	if err != nil {
-		return nil, nil, err
-	}
-	return c, c.Close, nil
+	return dial.Server("rueidis", l.addr, l.user, l.password)
 }
 
 func newRueidis(l login) (redishold.Conn, func(), error) {
@@ -57,6 +64,10 @@ func newRueidis(l login) (redishold.Conn, func(), error) {
 		return nil, nil, err
 	}
 	return rueidisconn.New(client), client.Close, nil
+}
+
+func openGoRedis(l login) (redishold.Conn, func(), error) {
+	return dial.Server("goredis", l.addr, l.user, l.password)
 }
 
 func newGoRedis(l login, change func(*redis.Options)) (redishold.Conn, func(), error) {
@@ -90,7 +101,7 @@ func each(t *testing.T, test func(e *env)) {
 			}
 			t.Cleanup(e.close)
 			// Load what the client does once, such as its handshake.
-			if r := e.conn.Do(within(t, 5*time.Second), call("return 1")); r[0].Err != nil {
+			if r := e.conn.Do(await.Context(t, 5*time.Second), call("return 1")); r[0].Err != nil {
 				t.Fatalf("first call: %v", r[0].Err)
 			}
 			test(e)
@@ -102,10 +113,4 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
 func call(source string, args ...string) redishold.Call {
 	return redishold.Call{Script: redishold.NewScript("test", source), Keys: []string{"k"}, Args: args}
-}
-
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
 }

@@ -66,7 +66,7 @@ func runners(b *testing.B, addr string, script *redishold.Script) []runner {
 			return goLua.Run(ctx, pool, []string{key}, "owner", "1000").Err()
 		}},
 	}
-	for _, s := range []subject{{"rueidis/Open", openRueidis}, {"rueidis/New", newRueidis}, subjects()[2]} {
+	for _, s := range []subject{{"rueidis/Open", openRueidis}, {"rueidis/New", newRueidis}, {"goredis/defaults", openGoRedis}} {
 		conn, done, err := s.open(login{addr: addr})
 		if err != nil {
 			b.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -34,7 +35,7 @@ func eachInCluster(t *testing.T, test func(e *clusterEnv), opts ...redistest.Opt
 			if err := d.Heal(); err != nil {
 				t.Fatal(err)
 			}
-			conn, closeConn, err := dial.Open(within(t, 10*time.Second), dial.To(adapter, d))
+			conn, closeConn, err := dial.Open(await.Context(t, 10*time.Second), dial.To(adapter, d))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +106,7 @@ func (e *clusterEnv) clients() (n int) {
 func TestClusterKeysOfManySlots(t *testing.T) {
 	eachInCluster(t, func(e *clusterEnv) {
 		keys := e.keys(300)
-		ctx := within(e, 10*time.Second)
+		ctx := await.Context(e, 10*time.Second)
 		e.all(e.conn.Do(ctx, counting(keys, 0)...), 1)
 		e.all(e.conn.Do(ctx, counting(keys, 1)...), 2)
 		for i := range 20 {
@@ -125,7 +126,7 @@ func TestClusterOfCallsWithAndWithoutKeys(t *testing.T) {
 		for range 5 {
 			calls = append(calls, redishold.Call{Script: redishold.NewScript("none", "return 1")})
 		}
-		e.all(e.conn.Do(within(e, 5*time.Second), calls...), 1)
+		e.all(e.conn.Do(await.Context(e, 5*time.Second), calls...), 1)
 	})
 }
 
@@ -135,7 +136,7 @@ func TestClusterErrorsAreEachCallsOwn(t *testing.T) {
 		calls := counting(keys, 0)
 		calls[7].Script = redishold.NewScript("bad", "return redis.error_reply('CUSTOM words')")
 		calls[9].Keys = []string{e.key(1), e.key(2), e.key(3), e.key(4)} // surely of different slots
-		r := e.conn.Do(within(e, 5*time.Second), calls...)
+		r := e.conn.Do(await.Context(e, 5*time.Second), calls...)
 		if replyText(r[7].Err) != "CUSTOM words" || replyText(r[9].Err) == "" {
 			e.Errorf("got errors %v and %v, want CUSTOM and CROSSSLOT", r[7].Err, r[9].Err)
 		}
@@ -144,20 +145,21 @@ func TestClusterErrorsAreEachCallsOwn(t *testing.T) {
 }
 
 func TestClusterFrozenNodeCostsOnlyItsOwnCalls(t *testing.T) {
+	await.NotShort(t, "takes long")
 	const limit = 300 * time.Millisecond
 	eachInCluster(t, func(e *clusterEnv) {
 		frozen := e.Master(e.key(0))
 		cold, warm := e.keysOf(frozen, 50, false), e.keysOf(frozen, 101, true)
 		warm, lone := warm[:100], warm[100:]
-		e.all(e.conn.Do(within(e, 10*time.Second), counting(append(cold, warm...), 0)...), 1)
-		e.all(e.conn.Do(within(e, 10*time.Second), counting(warm, 1)...), 2)
+		e.all(e.conn.Do(await.Context(e, 10*time.Second), counting(append(cold, warm...), 0)...), 1)
+		e.all(e.conn.Do(await.Context(e, 10*time.Second), counting(warm, 1)...), 2)
 		e.Cleanup(frozen.Resume)
 		frozen.Pause()
 		for replicas := range 2 {
-			start := time.Now()
+			start := await.NewWatch(e)
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			r := e.conn.Do(ctx, counting(append(cold[:50:50], warm...), replicas)...)
-			took := time.Since(start)
+			took, late := time.Since(start.Began), start.Late()
 			cancel()
 			for _, r := range r[:50] {
 				if !errors.Is(r.Err, context.DeadlineExceeded) {
@@ -165,14 +167,14 @@ func TestClusterFrozenNodeCostsOnlyItsOwnCalls(t *testing.T) {
 				}
 			}
 			e.all(r[50:], int64(replicas)*2+3)
-			if took < limit || took > limit+time.Second {
-				e.Errorf("took %v, want %v", took, limit)
+			if took < limit || took > limit+time.Second+late {
+				e.Errorf("took %v, want %v; the machine stood still for %v", took, limit, late)
 			}
-			start = time.Now()
-			e.all(e.conn.Do(within(e, 5*time.Second), counting(warm, replicas)...), int64(replicas)*2+4)
-			e.all(e.conn.Do(within(e, 5*time.Second), counting(lone, replicas)...), int64(replicas)+1)
-			if took := time.Since(start); took > time.Second {
-				e.Errorf("keys of healthy nodes took %v", took)
+			start = await.NewWatch(e)
+			e.all(e.conn.Do(await.Context(e, 5*time.Second), counting(warm, replicas)...), int64(replicas)*2+4)
+			e.all(e.conn.Do(await.Context(e, 5*time.Second), counting(lone, replicas)...), int64(replicas)+1)
+			if took, late := time.Since(start.Began), start.Late(); took > time.Second+late {
+				e.Errorf("keys of healthy nodes took %v, of which the machine stood still for %v", took, late)
 			}
 		}
 	}, redistest.NodeTimeout(10*time.Second))
@@ -185,13 +187,13 @@ func TestClusterOpensBesideFrozenNode(t *testing.T) {
 		e.Cleanup(frozen.Resume)
 		frozen.Pause()
 		for range 5 { // what an adapter asks first, it may ask of any node
-			conn, closeConn, err := dial.Open(within(e, 10*time.Second), target)
+			conn, closeConn, err := dial.Open(await.Context(e, 10*time.Second), target)
 			if err != nil {
 				e.Fatal(err)
 			}
 			defer closeConn()
 			start := time.Now()
-			for conn.Do(within(e, 200*time.Millisecond), counting(warm, 0)...)[0].Err != nil {
+			for conn.Do(await.Context(e, 200*time.Millisecond), counting(warm, 0)...)[0].Err != nil {
 				if time.Since(start) > 3*time.Second {
 					e.Fatal("a fresh client does not serve the keys of healthy nodes")
 				}
@@ -201,10 +203,11 @@ func TestClusterOpensBesideFrozenNode(t *testing.T) {
 }
 
 func TestClusterFrozenMasterIsReplaced(t *testing.T) {
+	await.NotShort(t, "takes long")
 	eachInCluster(t, func(e *clusterEnv) {
 		frozen := e.Master(e.key(0))
 		cold := e.keysOf(frozen, 10, false)
-		e.all(e.conn.Do(within(e, 10*time.Second), counting(cold, 0)...), 1)
+		e.all(e.conn.Do(await.Context(e, 10*time.Second), counting(cold, 0)...), 1)
 		e.Cleanup(frozen.Resume)
 		frozen.Pause()
 		replaced := make(chan time.Time, 1)
@@ -216,7 +219,7 @@ func TestClusterFrozenMasterIsReplaced(t *testing.T) {
 			}
 			replaced <- time.Now()
 		}()
-		ctx := within(e, 30*time.Second)
+		ctx, began := await.Context(e, 30*time.Second), await.NewWatch(e)
 		for ok := false; !ok; {
 			attempt, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 			r := e.conn.Do(attempt, counting(cold, 0)...)
@@ -229,10 +232,10 @@ func TestClusterFrozenMasterIsReplaced(t *testing.T) {
 				e.Fatalf("still not served by the new master: %v", r[0].Err)
 			}
 		}
-		late := time.Since(<-replaced)
+		late, starved := time.Since(<-replaced), began.Late()
 		e.Logf("served %v after the fail-over", late)
-		if late > 2*time.Second {
-			e.Errorf("served %v after the fail-over, want 2s at most", late)
+		if late > 2*time.Second+starved {
+			e.Errorf("served %v after the fail-over, want 2s at most; the machine stood still for %v", late, starved)
 		}
 	})
 }
@@ -254,7 +257,7 @@ func TestClusterMovedSlot(t *testing.T) {
 		t.Run(fmt.Sprintf("replicas=%d", replicas), func(t *testing.T) {
 			eachInCluster(t, func(e *clusterEnv) {
 				keys := e.keys(60)
-				ctx := within(e, 20*time.Second)
+				ctx := await.Context(e, 20*time.Second)
 				e.all(e.conn.Do(ctx, counting(keys, replicas)...), 1)
 				for _, key := range keys[:3] {
 					m, err := e.MigrateSlot(redistest.Slot(key), e.other(key))
@@ -278,7 +281,7 @@ func TestClusterSlotOnTheMove(t *testing.T) {
 		t.Run(fmt.Sprintf("replicas=%d", replicas), func(t *testing.T) {
 			eachInCluster(t, func(e *clusterEnv) {
 				keys := e.keys(60)
-				ctx := within(e, 20*time.Second)
+				ctx := await.Context(e, 20*time.Second)
 				e.all(e.conn.Do(ctx, counting(keys, replicas)...), 1)
 				for i, key := range keys[:2] {
 					m, err := e.MigrateSlot(redistest.Slot(key), e.other(key))
@@ -326,7 +329,7 @@ func keepKilling(server redistest.Admin, stop <-chan struct{}) {
 func TestClusterExecutesNothingTwice(t *testing.T) {
 	eachInCluster(t, func(e *clusterEnv) {
 		keys := e.keys(60)
-		e.all(e.conn.Do(within(e, 10*time.Second), counting(keys, 0)...), 1)
+		e.all(e.conn.Do(await.Context(e, 10*time.Second), counting(keys, 0)...), 1)
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		for _, master := range e.Masters() {
@@ -335,14 +338,16 @@ func TestClusterExecutesNothingTwice(t *testing.T) {
 		}
 		sure, maybe := make([]int64, len(keys)), make([]int64, len(keys))
 		failures := 0
-		for i := range 500 {
-			for j, r := range e.conn.Do(within(e, 2*time.Second), counting(keys, i%3/2)...) {
+		for i := range sized(500, 100) {
+			for j, r := range e.conn.Do(await.Context(e, 2*time.Second), counting(keys, i%3/2)...) {
 				var reply *redishold.ReplyError
 				switch {
 				case r.Err == nil:
 					sure[j]++
 				case errors.Is(r.Err, driver.ErrNotExecuted):
 					failures++
+				case errors.As(r.Err, &reply) && strings.HasPrefix(reply.Text, "CLUSTERDOWN"):
+					failures++ // a node of a busy machine was silent; the script did not run
 				case errors.As(r.Err, &reply) && r.Value == nil:
 					e.Fatalf("got error %v", r.Err)
 				default:

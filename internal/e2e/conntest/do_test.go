@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -60,13 +61,13 @@ func TestValues(t *testing.T) {
 			"return ARGV[1]":                  "a\x00\xff",
 			"return #KEYS .. KEYS[1]":         "1k",
 		} {
-			r := e.conn.Do(within(e, 5*time.Second), call(source, "a\x00\xff"))
+			r := e.conn.Do(await.Context(e, 5*time.Second), call(source, "a\x00\xff"))
 			if r[0].Err != nil || !reflect.DeepEqual(r[0].Value, want) {
 				e.Errorf("%s: got %#v, error %v, want %#v", source, r[0].Value, r[0].Err, want)
 			}
 		}
 		none := redishold.Call{Script: redishold.NewScript("test", "return #KEYS + #ARGV")}
-		if r := e.conn.Do(within(e, 5*time.Second), none); r[0].Value != int64(0) {
+		if r := e.conn.Do(await.Context(e, 5*time.Second), none); r[0].Value != int64(0) {
 			e.Errorf("no keys: got %v, error %v, want 0", r[0].Value, r[0].Err)
 		}
 	})
@@ -79,14 +80,14 @@ func TestServerErrorIsReplyError(t *testing.T) {
 			"return redis.call('LPUSH', KEYS[1])":      "Wrong number of args",
 			"not lua":                                  "Error compiling script",
 		} {
-			r := e.conn.Do(within(e, 5*time.Second), call(source))
+			r := e.conn.Do(await.Context(e, 5*time.Second), call(source))
 			if got := replyText(r[0].Err); !strings.Contains(got, want) {
 				e.Errorf("%s: got error %v, want a ReplyError with %q", source, r[0].Err, want)
 			}
 		}
 		for _, raw := range []string{"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica."} {
 			e.proxy.On(faultproxy.Command("EVALSHA"), faultproxy.Reply("-"+raw+"\r\n"))
-			r := e.conn.Do(within(e, 5*time.Second), call(count))
+			r := e.conn.Do(await.Context(e, 5*time.Second), call(count))
 			if got := replyText(r[0].Err); got != raw {
 				e.Errorf("got error %v, want a ReplyError with %q", r[0].Err, raw)
 			}
@@ -98,7 +99,7 @@ func TestUnknownScriptIsSentOnceMore(t *testing.T) {
 	each(t, func(e *env) {
 		for range 3 {
 			e.server.FlushScripts()
-			r := e.conn.Do(within(e, 5*time.Second), call(count))
+			r := e.conn.Do(await.Context(e, 5*time.Second), call(count))
 			if r[0].Err != nil {
 				e.Fatalf("got error %v", r[0].Err)
 			}
@@ -111,12 +112,12 @@ func TestUnknownScriptIsSentOnceMore(t *testing.T) {
 
 func TestManyCallsAreOnePipeline(t *testing.T) {
 	each(t, func(e *env) {
-		e.conn.Do(within(e, 5*time.Second), call(count))
+		e.conn.Do(await.Context(e, 5*time.Second), call(count))
 		e.server.Do("DEL", "k")
 		hold := e.proxy.On(faultproxy.Script(redishold.NewScript("count", count).SHA()), faultproxy.HoldReply())
 		defer hold.Release()
 		done := make(chan []redishold.Result, 1)
-		ctx := within(e, 5*time.Second)
+		ctx := await.Context(e, 5*time.Second)
 		go func() {
 			done <- e.conn.Do(ctx, call(count), call("return redis.error_reply('NO good')"), call(count), call("return {1}"))
 		}()
@@ -148,7 +149,7 @@ func TestCallsOfManyGoroutines(t *testing.T) {
 	each(t, func(e *env) {
 		const goroutines, calls = 50, 40
 		script := redishold.NewScript("test", "redis.call('INCR', KEYS[1]) if ARGV[1] == 'odd' then return redis.error_reply('ODD ' .. ARGV[2]) end return ARGV[2]")
-		ctx := within(e.T, 20*time.Second)
+		ctx := await.Context(e.T, 20*time.Second)
 		conn := e.conn.(single)
 		var done sync.WaitGroup
 		for i := range goroutines {
@@ -187,14 +188,26 @@ func TestBegunCalls(t *testing.T) {
 	each(t, func(e *env) {
 		conn := e.conn.(single)
 		ctx, cancel := context.WithCancel(context.Background())
-		c := call("return ARGV[1]", "first")
-		first := conn.Begin(ctx, &c)
-		c = call("overwritten")
-		time.Sleep(500 * time.Millisecond) // for the answer, which nothing shows
-		cancel()
-		if r := first(); r.Value != "first" {
-			t.Errorf("got %v, error %v, want first", r.Value, r.Err)
+		var begun []func() redishold.Result // several: an end and an answer that are both there are a toss-up
+		for i := range 20 {
+			c := call("return ARGV[1]", strconv.Itoa(i))
+			begun = append(begun, conn.Begin(ctx, &c))
+			c = call("overwritten")
 		}
+		// Later calls are answered later, and whoever takes the answers to the first
+		// runs while this goroutine waits for theirs.
+		for range 50 {
+			if later := call("return 'later'"); conn.DoOne(await.Context(t, 5*time.Second), &later).Value != "later" {
+				t.Fatal("no answer to a later call")
+			}
+		}
+		cancel()
+		for i, finish := range begun {
+			if r := finish(); r.Value != strconv.Itoa(i) {
+				t.Errorf("got %v, error %v, want %d", r.Value, r.Err, i)
+			}
+		}
+		c := call("return 1")
 		if r := conn.Begin(ctx, &c)(); !errors.Is(r.Err, driver.ErrNotExecuted) || !errors.Is(r.Err, context.Canceled) {
 			t.Errorf("begun when the context was over: got %v, error %v, want not sent", r.Value, r.Err)
 		}
@@ -203,7 +216,7 @@ func TestBegunCalls(t *testing.T) {
 
 func TestNoCalls(t *testing.T) {
 	each(t, func(e *env) {
-		if r := e.conn.Do(within(e, time.Second)); len(r) != 0 {
+		if r := e.conn.Do(await.Context(e, time.Second)); len(r) != 0 {
 			e.Errorf("got %v, want none", r)
 		}
 	})
@@ -211,11 +224,11 @@ func TestNoCalls(t *testing.T) {
 
 func TestLostReplyIsUnknownAndNotRepeated(t *testing.T) {
 	each(t, func(e *env) {
-		e.conn.Do(within(e, 5*time.Second), call(count)) // so that EVALSHA knows it
+		e.conn.Do(await.Context(e, 5*time.Second), call(count)) // so that EVALSHA knows it
 		for n, calls := range [][]redishold.Call{{call(count)}, {call(count), call(count)}} {
 			e.server.Do("DEL", "k")
 			lose := e.proxy.On(faultproxy.Script(redishold.NewScript("count", count).SHA()), faultproxy.CutAfterExecution(), faultproxy.Always())
-			for _, r := range e.conn.Do(within(e, 5*time.Second), calls...) {
+			for _, r := range e.conn.Do(await.Context(e, 5*time.Second), calls...) {
 				unknown(e, r.Err)
 			}
 			lose.Release()
@@ -224,7 +237,7 @@ func TestLostReplyIsUnknownAndNotRepeated(t *testing.T) {
 				e.Errorf("%d calls: executed %s times", n+1, got)
 			}
 		}
-		if r := e.conn.Do(within(e, 5*time.Second), call("return 1")); r[0].Err != nil {
+		if r := e.conn.Do(await.Context(e, 5*time.Second), call("return 1")); r[0].Err != nil {
 			e.Errorf("afterwards: got error %v", r[0].Err)
 		}
 	})
@@ -233,9 +246,9 @@ func TestLostReplyIsUnknownAndNotRepeated(t *testing.T) {
 func TestResetMidCommandIsUnknown(t *testing.T) {
 	each(t, func(e *env) {
 		e.proxy.On(faultproxy.Command("EVALSHA"), faultproxy.ResetMidCommand())
-		r := e.conn.Do(within(e, 5*time.Second), call(count))
+		r := e.conn.Do(await.Context(e, 5*time.Second), call(count))
 		unknown(e, r[0].Err)
-		if r := e.conn.Do(within(e, 5*time.Second), call("return 1")); r[0].Err != nil {
+		if r := e.conn.Do(await.Context(e, 5*time.Second), call("return 1")); r[0].Err != nil {
 			e.Errorf("afterwards: got error %v", r[0].Err)
 		}
 	})
@@ -266,15 +279,19 @@ func endsPromptly(e *env, f func(context.Context) error) {
 	e.Helper()
 	for name, ending := range endings {
 		ctx, cancel := ending.make()
-		start := time.Now()
-		err := f(ctx)
-		late := time.Since(start) - 100*time.Millisecond
+		var err error
+		var took time.Duration
+		starved := await.Starved(func() {
+			start := time.Now()
+			err = f(ctx)
+			took = time.Since(start)
+		})
 		cancel()
 		if !errors.Is(err, ending.want) {
 			e.Errorf("%s: got error %v, want %v", name, err, ending.want)
 		}
-		if late > prompt {
-			e.Errorf("%s: returned %v after the end of its context", name, late)
+		if late := took - 100*time.Millisecond; late > prompt+starved {
+			e.Errorf("%s: returned %v after the end of its context; the machine stood still for %v", name, late, starved)
 		}
 	}
 }
@@ -289,7 +306,7 @@ func TestContextEndsCall(t *testing.T) {
 			e.proxy.Blackhole(true)
 			e.proxy.CutAll()
 			for range 8 { // which may hear of old connections
-				e.conn.Do(within(e, 50*time.Millisecond), call("return 1"))
+				e.conn.Do(await.Context(e, 50*time.Millisecond), call("return 1"))
 			}
 		},
 		"server stopped": func(e *env) { e.server.Pause() },
@@ -326,7 +343,7 @@ func TestContextEndsCallAmongManyOthers(t *testing.T) {
 		defer e.proxy.Blackhole(false)
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		defer cancel()
-		start := time.Now()
+		start := await.NewWatch(e)
 		var wg sync.WaitGroup
 		for range 3000 { // more than a ring or a pool has places
 			wg.Go(func() {
@@ -336,8 +353,8 @@ func TestContextEndsCallAmongManyOthers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took := time.Since(start); took > 1200*time.Millisecond { // 3000 goroutines share a machine
-			e.Errorf("took %v", took)
+		if took, late := time.Since(start.Began), start.Late(); took > 1200*time.Millisecond+late { // 3000 goroutines share a machine
+			e.Errorf("took %v, of which the machine stood still for %v", took, late)
 		}
 	})
 }
@@ -365,7 +382,7 @@ func TestRefusedConnectionIsNotSent(t *testing.T) {
 	each(t, func(e *env) {
 		e.proxy.RefuseNew()
 		e.proxy.CutAll()
-		ctx := within(e, 10*time.Second)
+		ctx := await.Context(e, 10*time.Second)
 		var err error
 		for range 20 { // the first ones may still learn that their connection is gone
 			if err = e.conn.Do(ctx, call(count))[0].Err; errors.Is(err, driver.ErrNotExecuted) {
@@ -397,19 +414,19 @@ func TestRefusedConnectionIsNotSent(t *testing.T) {
 func TestClosedClientIsNotSent(t *testing.T) {
 	each(t, func(e *env) {
 		e.close()
-		e.conn.Do(within(e, time.Second), call(count)) // by which the adapter may find out
+		e.conn.Do(await.Context(e, time.Second), call(count)) // by which the adapter may find out
 		one := call(count)
 		for what, r := range map[string]redishold.Result{
-			"Do":    e.conn.Do(within(e, time.Second), one)[0],
-			"batch": e.conn.Do(within(e, time.Second), one, one)[1],
-			"DoOne": e.conn.(redishold.Single).DoOne(within(e, time.Second), &one),
-			"Begin": e.conn.(redishold.Beginner).Begin(within(e, time.Second), &one)(),
+			"Do":    e.conn.Do(await.Context(e, time.Second), one)[0],
+			"batch": e.conn.Do(await.Context(e, time.Second), one, one)[1],
+			"DoOne": e.conn.(redishold.Single).DoOne(await.Context(e, time.Second), &one),
+			"Begin": e.conn.(redishold.Beginner).Begin(await.Context(e, time.Second), &one)(),
 		} {
 			if !errors.Is(r.Err, driver.ErrNotExecuted) || !errors.Is(r.Err, driver.ErrRefused) || !errors.Is(r.Err, driver.ErrClosed) {
 				e.Errorf("%s: got error %v, want ErrNotExecuted, ErrRefused and ErrClosed", what, r.Err)
 			}
 		}
-		if _, err := e.conn.Server(within(e, time.Second)); !errors.Is(err, driver.ErrClosed) {
+		if _, err := e.conn.Server(await.Context(e, time.Second)); !errors.Is(err, driver.ErrClosed) {
 			e.Errorf("Server: got error %v, want ErrClosed", err)
 		}
 	})
@@ -423,9 +440,9 @@ func TestBusyPoolIsNotSent(t *testing.T) {
 	conn := goredisconn.New(client)
 	hold := proxy.On(faultproxy.Command("EVALSHA", "EVAL"), faultproxy.HoldReply())
 	var wg sync.WaitGroup
-	wg.Go(func() { conn.Do(within(t, 5*time.Second), call(count)) })
+	wg.Go(func() { conn.Do(await.Context(t, 5*time.Second), call(count)) })
 	hold.Wait(t, 1)
-	r := conn.Do(within(t, 5*time.Second), call(count))
+	r := conn.Do(await.Context(t, 5*time.Second), call(count))
 	if !errors.Is(r[0].Err, driver.ErrNotExecuted) {
 		t.Errorf("got error %v, want ErrNotExecuted", r[0].Err)
 	}
@@ -441,11 +458,11 @@ func TestAuthentication(t *testing.T) {
 				conn, closeConn, err := s.open(login{addr: server.Addr(), password: password})
 				if err == nil {
 					defer closeConn()
-					err = conn.Do(within(t, 5*time.Second), call(count))[0].Err
+					err = conn.Do(await.Context(t, 5*time.Second), call(count))[0].Err
 					if text := replyText(err); !strings.HasPrefix(text, want) {
 						t.Errorf("got error %v, want a ReplyError that starts with %s", err, want)
 					}
-					_, err = conn.Subscribe(within(t, 5*time.Second), redishold.Channel{Name: "c"}, func(redishold.Notice) {})
+					_, err = conn.Subscribe(await.Context(t, 5*time.Second), redishold.Channel{Name: "c"}, func(redishold.Notice) {})
 				}
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("got error %v, want %s", err, want)
@@ -462,7 +479,7 @@ func TestReplicas(t *testing.T) {
 	each(t, func(e *env) {
 		must := call(count)
 		must.Replicas = 1
-		r := e.conn.Do(within(e, 5*time.Second), must, call(count))
+		r := e.conn.Do(await.Context(e, 5*time.Second), must, call(count))
 		if text := replyText(r[0].Err); !strings.HasPrefix(text, "NOREPLICAS ") || r[0].Value != int64(1) {
 			e.Errorf("without a replica: got %v, error %v, want 1 and NOREPLICAS", r[0].Value, r[0].Err)
 		}
@@ -471,10 +488,10 @@ func TestReplicas(t *testing.T) {
 		}
 		redistest.Start(e.T, redistest.Conf("replicaof "+strings.Replace(e.server.Addr(), ":", " ", 1)))
 		e.server.AwaitReplicas(1)
-		if r := e.conn.Do(within(e, 5*time.Second), must); r[0].Err != nil || r[0].Value != int64(3) {
+		if r := e.conn.Do(await.Context(e, 5*time.Second), must); r[0].Err != nil || r[0].Value != int64(3) {
 			e.Errorf("with a replica: got %v, error %v, want 3", r[0].Value, r[0].Err)
 		}
-		info, err := e.conn.Server(within(e, 5*time.Second))
+		info, err := e.conn.Server(await.Context(e, 5*time.Second))
 		if err != nil || info.Replicas != 1 || info.Role != "master" {
 			e.Errorf("got %+v, error %v, want a master with 1 replica", info, err)
 		}
@@ -487,9 +504,9 @@ func TestWaitDelaysNobody(t *testing.T) {
 		must.Replicas = 3
 		var wg sync.WaitGroup
 		wait := e.proxy.On(faultproxy.Command("WAIT"), faultproxy.HoldReply())
-		wg.Go(func() { e.conn.Do(within(e, 5*time.Second), must) })
+		wg.Go(func() { e.conn.Do(await.Context(e, 5*time.Second), must) })
 		wait.Wait(e, 1)
-		if r := e.conn.Do(within(e, 500*time.Millisecond), call("return 1")); r[0].Err != nil {
+		if r := e.conn.Do(await.Context(e, 3*time.Second), call("return 1")); r[0].Err != nil {
 			e.Errorf("beside a WAIT: got error %v", r[0].Err)
 		}
 		wait.Release()
@@ -499,7 +516,7 @@ func TestWaitDelaysNobody(t *testing.T) {
 
 func TestServerInfo(t *testing.T) {
 	each(t, func(e *env) {
-		info, err := e.conn.Server(within(e, 5*time.Second))
+		info, err := e.conn.Server(await.Context(e, 5*time.Second))
 		if err != nil {
 			e.Fatalf("got error %v", err)
 		}
@@ -524,7 +541,7 @@ func TestServerInfo(t *testing.T) {
 			"ERR unknown command 'info'",
 		} {
 			e.proxy.On(faultproxy.Command("INFO"), faultproxy.Reply("-"+raw+"\r\n"))
-			if info, err := e.conn.Server(within(e, 5*time.Second)); err != nil || info != (redishold.ServerInfo{}) {
+			if info, err := e.conn.Server(await.Context(e, 5*time.Second)); err != nil || info != (redishold.ServerInfo{}) {
 				e.Errorf("%s: got %+v, error %v, want nothing", raw, info, err)
 			}
 		}
@@ -535,14 +552,14 @@ func TestRingIsRefused(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}, HeartbeatFrequency: time.Hour})
 	defer ring.Close()
 	conn := goredisconn.New(ring)
-	err := conn.Do(within(t, time.Second), call(count))[0].Err
+	err := conn.Do(await.Context(t, time.Second), call(count))[0].Err
 	if !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "Ring") {
 		t.Errorf("got error %v, want ErrNotExecuted that names Ring", err)
 	}
-	if _, err := conn.Subscribe(within(t, time.Second), redishold.Channel{Name: "c"}, func(redishold.Notice) {}); err == nil {
+	if _, err := conn.Subscribe(await.Context(t, time.Second), redishold.Channel{Name: "c"}, func(redishold.Notice) {}); err == nil {
 		t.Error("Subscribe accepts a Ring")
 	}
-	if _, err := conn.Server(within(t, time.Second)); err == nil {
+	if _, err := conn.Server(await.Context(t, time.Second)); err == nil {
 		t.Error("Server accepts a Ring")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -26,12 +27,17 @@ type kindEnv struct {
 	spread  bool              // each node serves those of its slots
 }
 
-// eachKind runs test for every adapter and all kinds of channels, each with a
-// Conn of its own, on one cluster that is healed in between.
+// eachKind runs test for every adapter and all kinds of channels, or with -short for
+// those that the engine prefers, each with a Conn of its own, on one cluster that is
+// healed in between.
 func eachKind(t *testing.T, test func(e *kindEnv)) {
 	d := redistest.StartDeployment(t, redistest.Cluster)
+	preferred := redistest.Has(t, redistest.ShardedChannels)
 	for _, adapter := range dial.Adapters() {
 		for kind, ch := range map[string]redishold.Channel{"classic": {}, "classic at home": {Home: true}, "sharded": {Sharded: true}} {
+			if testing.Short() && ch.Sharded != preferred {
+				continue
+			}
 			t.Run(adapter+"/"+kind, func(t *testing.T) {
 				if ch.Sharded {
 					redistest.Needs(t, redistest.ShardedChannels)
@@ -40,7 +46,7 @@ func eachKind(t *testing.T, test func(e *kindEnv)) {
 				if err := d.Heal(); err != nil {
 					t.Fatal(err)
 				}
-				conn, closeConn, err := dial.Open(within(t, 10*time.Second), dial.To(adapter, d))
+				conn, closeConn, err := dial.Open(await.Context(t, 10*time.Second), dial.To(adapter, d))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +68,7 @@ func (e *kindEnv) channel(name string) redishold.Channel {
 func (e *kindEnv) listen(name string) (*ear, redishold.Subscription) {
 	e.Helper()
 	a := newEar(e)
-	sub, err := e.conn.Subscribe(within(e, 5*time.Second), e.channel(name), a.notify)
+	sub, err := e.conn.Subscribe(await.Context(e, 5*time.Second), e.channel(name), a.notify)
 	if err != nil {
 		e.Fatalf("subscribe to %s: %v", name, err)
 	}
@@ -76,7 +82,7 @@ func (e *kindEnv) listenAll(names []string) ([]*ear, []redishold.Subscription) {
 	e.Helper()
 	ears, subs := make([]*ear, len(names)), make([]redishold.Subscription, len(names))
 	var wg sync.WaitGroup
-	ctx := within(e, 10*time.Second)
+	ctx := await.Context(e, 10*time.Second)
 	for i, name := range names {
 		ears[i] = &ear{e, make(chan redishold.Notice, 100)}
 		ch := e.channel(name)
@@ -163,7 +169,7 @@ func (e *kindEnv) subscriber(name string) *redistest.Server {
 // left waits until no connection with subscriptions is left.
 func (e *kindEnv) left() {
 	e.Helper()
-	ctx := within(e, 10*time.Second)
+	ctx := await.Context(e, 10*time.Second)
 	for len(e.subscribers()) > 0 {
 		if ctx.Err() != nil {
 			e.Fatalf("connections with subscriptions are left: %v", e.subscribers())
@@ -180,7 +186,7 @@ func closeAll(subs []redishold.Subscription) {
 
 func TestClusterOneConnectionPerNode(t *testing.T) {
 	eachKind(t, func(e *kindEnv) {
-		names := e.keys(1000)
+		names := e.keys(sized(1000, 200))
 		ears, subs := e.listenAll(names)
 		want := 1
 		if e.spread {
@@ -252,7 +258,7 @@ func TestClusterLastCloseLeavesNothing(t *testing.T) {
 			closeAll(subs)
 		}
 		e.left()
-		ctx := within(e, 10*time.Second)
+		ctx := await.Context(e, 10*time.Second)
 		for clients() > idle && ctx.Err() == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -315,10 +321,12 @@ func (e *kindEnv) migrate(name string, a *ear) {
 }
 
 func TestClusterMasterDies(t *testing.T) {
+	await.NotShort(t, "takes long")
 	eachKind(t, func(e *kindEnv) { e.fault((*redistest.Server).Kill) })
 }
 
 func TestClusterNodeFreezes(t *testing.T) {
+	await.NotShort(t, "takes long")
 	eachKind(t, func(e *kindEnv) { e.fault((*redistest.Server).Pause) })
 }
 
@@ -400,7 +408,7 @@ func TestClusterForgottenNodeIsLeft(t *testing.T) {
 		t.Run(adapter, func(t *testing.T) {
 			t.Parallel()
 			d := redistest.StartDeployment(t, redistest.Cluster) // which will not be whole again
-			conn, closeConn, err := dial.Open(within(t, 10*time.Second), dial.To(adapter, d))
+			conn, closeConn, err := dial.Open(await.Context(t, 10*time.Second), dial.To(adapter, d))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,10 @@
 package dashtest
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -29,7 +32,47 @@ func TestMain(m *testing.M) {
 func desktop() browser.Screen { return browser.Screen{Width: 1280, Height: 900} }
 func phone() browser.Screen   { return browser.Screen{Width: 390, Height: 844} }
 
+// countUpdates counts what the server sends to a page.
+const countUpdates = `window.updates = 0;
+window.EventSource = class extends EventSource {
+	constructor(address) {
+		super(address);
+		this.addEventListener("message", () => { window.updates++; });
+	}
+};`
+
 func open(t *testing.T, s browser.Screen, harmless ...string) *browser.Tab {
 	t.Helper()
-	return shared.Open(t, s, harmless...)
+	p := shared.Open(t, s, harmless...)
+	p.Before(countUpdates)
+	return p
+}
+
+// updates returns how many updates the page has been sent, shown or not.
+func updates(p *browser.Tab) int {
+	p.Helper()
+	return browser.Eval[int](p, "window.updates")
+}
+
+// awaitUpdates waits until the page has been sent n more updates.
+func awaitUpdates(p *browser.Tab, n int) {
+	p.Helper()
+	p.Until(10*time.Second, strconv.Itoa(n)+" updates", fmt.Sprintf("window.updates >= %d", updates(p)+n))
+}
+
+// wantSoon changes something in the store right after an update. The next update has to
+// show it; where the change took so long that its look may have begun, the one after.
+func wantSoon(p *browser.Tab, what string, change func(), condition string) {
+	p.Helper()
+	awaitUpdates(p, 1)
+	began, most := time.Now(), 1
+	change()
+	before := updates(p)
+	if time.Since(began) > 400*time.Millisecond {
+		most = 2
+	}
+	p.Until(10*time.Second, what, fmt.Sprintf("(%s) && (window.shownAt = window.updates, true)", condition))
+	if n := browser.Eval[int](p, "window.shownAt") - before; n > most {
+		p.Errorf("%s: shown by update %d after it came true, want %d at most", what, n, most)
+	}
 }

@@ -3,6 +3,7 @@ package dashtest
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,14 +51,19 @@ func TestRowsAppearAndChange(t *testing.T) {
 				window.least = Math.min(window.least ?? now, now);
 				return now > window.least + 2000;
 			})()`, row("deploy/prod")))
-			s.promised("a lock that was released was shown", time.Second+asking, func() time.Duration {
-				if err := lock.Unlock(); err != nil {
-					t.Fatal(err)
-				}
-				took := p.Until(3*time.Second, "the row gone", "!"+row("deploy/prod"))
+			for range 5 {
+				wantSoon(p, "the row gone", func() {
+					if err := lock.Unlock(); err != nil {
+						t.Fatal(err)
+					}
+				}, "!"+row("deploy/prod"))
 				lock = s.lock("deploy/prod")
 				p.Until(3*time.Second, "the row again", row("deploy/prod"))
-				return took
+			}
+			s.promised("five updates came", 5*time.Second+asking, func() time.Duration {
+				began := time.Now()
+				awaitUpdates(p, 5)
+				return time.Since(began)
 			})
 		})
 	}
@@ -81,9 +87,12 @@ func TestLockPage(t *testing.T) {
 	if n := browser.Eval[int](p, "document.querySelectorAll('#state table')[1].tBodies[0].rows.length"); n != 2 {
 		t.Errorf("got %d waiters, want 2", n)
 	}
-	// What is unfolded stays so, although times on the page change all the time.
+	// What is unfolded stays so, although an update replaces what is around it.
 	click(p, "summary")
-	time.Sleep(2500 * time.Millisecond)
+	browser.Eval[bool](p, "document.querySelector('details.cli').old = true")
+	s.redis.Do("HINCRBY", "billing", s.redis.Strings("HKEYS", "billing")[0], "1")
+	p.Until(3*time.Second, "an update", "!document.querySelector('details.cli').old")
+	s.redis.Do("HINCRBY", "billing", s.redis.Strings("HKEYS", "billing")[0], "-1")
 	if !browser.Eval[bool](p, "document.querySelector('details.cli').open && document.querySelector('details.cli').innerText.includes('holdfast inspect -- billing')") {
 		t.Error("the command line was folded away")
 	}
@@ -166,7 +175,7 @@ func TestPause(t *testing.T) {
 	p.Do(chromedp.Click("#pause"))
 	frozen := browser.Eval[string](p, row("first")+".querySelector('.left').innerText")
 	s.lock("second")
-	time.Sleep(3 * time.Second)
+	awaitUpdates(p, 4)
 	if browser.Eval[bool](p, "Boolean("+row("second")+")") || browser.Eval[string](p, row("first")+".querySelector('.left').innerText") != frozen {
 		t.Error("the page changed while paused")
 	}
@@ -214,7 +223,7 @@ func TestRedisDiesAndComesBack(t *testing.T) {
 				fault.down(s)
 				took := p.Until(5*time.Second, "the failure", "!document.querySelector('#trouble').hidden && document.querySelector('#trouble').innerText.includes('no answer since')")
 				p.Shot("down-" + name)
-				time.Sleep(2 * time.Second)
+				awaitUpdates(p, 2)
 				fault.up(s)
 				s.javaLock("orders:7", java+":42", time.Hour)
 				s.javaLock("after", java+":1", time.Hour)
@@ -279,19 +288,30 @@ func TestForceUnlock(t *testing.T) {
 
 func TestScriptInNames(t *testing.T) {
 	s := start(t, nil)
-	for i, name := range []string{"<script>window.hit=1</script>", `"><img src=x onerror="window.hit=1">`, "<svg onload=window.hit=1>"} {
+	const script, image, drawing = "<script>window.hit=1</script>", `"><img src=x onerror="window.hit=1">`, "<svg onload=window.hit=1>"
+	all := []string{script, image, drawing}
+	p := open(t, desktop())
+	p.Visit(s.url("history"))
+	for n := int64(0); !strings.Contains(p.Text("#rows"), "probe:") && n < 30; n++ { // what is locked after that is in the history
+		s.javaLock("probe:"+itoa(n), java+":0", time.Hour)
+		awaitUpdates(p, 1)
+	}
+	for i, name := range all {
 		s.javaLock(name, java+":"+itoa(int64(i)), time.Hour)
 	}
-	p := open(t, desktop())
-	for _, path := range []string{"", "holders", "history", "lock?name=%3Cscript%3Ewindow.hit%3D1%3C%2Fscript%3E", "?q=%3Csvg%20onload%3Dwindow.hit%3D1%3E"} {
+	for path, names := range map[string][]string{
+		"": all, "?q=" + url.QueryEscape(drawing): {drawing}, "holders": all, "history": all,
+		"lock?name=" + url.QueryEscape(script): {script}, "lock?name=" + url.QueryEscape(image): {image},
+	} {
 		p.Visit(s.url(path))
-		time.Sleep(1500 * time.Millisecond)
+		for _, name := range names {
+			p.Until(10*time.Second, fmt.Sprintf("%s as text on %q", name, path), fmt.Sprintf("document.querySelector('main').innerText.includes(%q)", name))
+		}
+		awaitUpdates(p, 2)
 		if browser.Eval[bool](p, "'hit' in window || document.querySelector('main img, main script, main [onload]') !== null") {
 			t.Errorf("%s: something in a name came to life", path)
 		}
 	}
-	p.Visit(s.url(""))
-	p.Until(3*time.Second, "the name as text", row("<script>window.hit=1</script>"))
 }
 
 // Every page, on every screen, can be used by everybody.
@@ -307,7 +327,7 @@ func TestAccessible(t *testing.T) {
 				"holders": "holders", "history": "history", "health": "health", "unlock": "unlock?name=pool",
 			} {
 				p.Visit(s.url(path))
-				time.Sleep(1200 * time.Millisecond) // the first update
+				p.Until(5*time.Second, "the first update", "window.updates > 0 || !document.body.dataset.feed")
 				for _, problem := range p.Audit() {
 					t.Errorf("%s: %s", title, problem)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -72,7 +73,7 @@ func TestWhatCannotWork(t *testing.T) {
 		}, nil, "same server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, 10*time.Second)
+			ctx := await.Context(t, 10*time.Second)
 			start := time.Now()
 			err := c.do(ctx, t)
 			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -26,7 +27,7 @@ func TestEverySlot(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := open(t, w, p, redishold.Options{}), open(t, w, p, redishold.Options{})
-			ctx := within(t, time.Minute)
+			ctx := await.Context(t, time.Minute)
 			for rest := perSlot; len(rest) > 0; rest = rest[512:] {
 				lockThem(t, ctx, ours, theirs, rest[:512])
 			}
@@ -91,7 +92,7 @@ func TestSlotOnTheMove(t *testing.T) {
 // twice nor fail.
 func moveUnderWaiter(t *testing.T, d *redistest.Deployment, holder, waiter *holdfast.Locker) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := await.Context(t, 20*time.Second)
 	const name = "moving:waiter"
 	lock, err := holder.Lock(ctx, name)
 	if err != nil {
@@ -149,18 +150,15 @@ func said(d *redistest.Deployment, code string) int {
 // awaitSaid wants the nodes to give more answers of a kind than before.
 func awaitSaid(t *testing.T, d *redistest.Deployment, code string, before int) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if said(d, code) > before {
-			return
-		}
+	if !await.Eventually(5*time.Second, func() bool { return said(d, code) > before }) {
+		t.Errorf("no node answered %s while the slot moved", code)
 	}
-	t.Errorf("no node answered %s while the slot moved", code)
 }
 
 // moveWithHold moves a slot together with a lock that is held.
 func moveWithHold(t *testing.T, d *redistest.Deployment, holder, waiter *holdfast.Locker) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := await.Context(t, 20*time.Second)
 	const name = "moving:hold"
 	lock, err := holder.Lock(ctx, name)
 	if err != nil {
@@ -242,7 +240,7 @@ func TestNodeJoinsAndLeaves(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			l := open(t, w, at(d), redishold.Options{})
-			ctx := within(t, 2*time.Minute)
+			ctx := await.Context(t, 2*time.Minute)
 			lock, err := l.Lock(ctx, "joining:held")
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -43,7 +44,7 @@ func TestDatabaseOfACluster(t *testing.T) {
 	t.Parallel()
 	redistest.Needs(t, redistest.ClusterDatabases)
 	d := redistest.StartDeployment(t, redistest.Cluster, redistest.Conf("cluster-databases 4"))
-	byURL, err := rueidisconn.Open(within(t, 10*time.Second), d.URL()+"/"+strconv.Itoa(database), nil)
+	byURL, err := rueidisconn.Open(await.Context(t, 10*time.Second), d.URL()+"/"+strconv.Itoa(database), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,17 +52,22 @@ func TestDatabaseOfACluster(t *testing.T) {
 	byGoRedis, shut := databaseByGoRedis(d)
 	t.Cleanup(shut)
 	stores := map[string]*redishold.Backend{"rueidis": redishold.New(byURL, nil), "goredis": redishold.New(byGoRedis, nil)}
-	ours := holdfast.New(stores["rueidis"], &holdfast.Options{Note: "me"})
-	theirs := holdfast.New(stores["goredis"], &holdfast.Options{Note: "me"})
+	note := &holdfast.Options{Note: "me"}
+	clients := map[string]client{}
+	for adapter, store := range stores {
+		w := &watched{Backend: store}
+		clients[adapter] = client{holdfast.New(w, note), w}
+	}
+	ours, theirs := clients["rueidis"], clients["goredis"]
 	useMutexes(t, ours, theirs)
 	useOtherKinds(t, theirs, ours)
-	for adapter, l := range map[string]*holdfast.Locker{"rueidis": ours, "goredis": theirs} {
+	for adapter, l := range clients {
 		c := admin.New(stores[adapter])
-		listCluster(t, l, c, adapter)
-		noticesInCluster(t, d, l, c)
+		listCluster(t, l.Locker, c, adapter)
+		noticesInCluster(t, d, l.Locker, c)
 	}
 	for _, conn := range []redishold.Conn{byURL, byGoRedis} {
-		if r, err := doctor.Examine(within(t, 20*time.Second), conn, nil); err != nil || r.Worst == doctor.Unknown {
+		if r, err := doctor.Examine(await.Context(t, 20*time.Second), conn, nil); err != nil || r.Worst == doctor.Unknown {
 			t.Errorf("doctor: got %+v, error %v", r, err)
 		}
 	}
@@ -98,7 +104,7 @@ func redirected(t *testing.T, d *redistest.Deployment, conn redishold.Conn, key 
 		if keys := keysIn(to, database); slices.Contains(keys, key) != strings.Contains(source, "DEL") {
 			t.Errorf("before %s: database %d has %q", source, database, keys)
 		}
-		r := conn.Do(within(t, 10*time.Second), redishold.Call{Script: redishold.NewScript("test", source), Keys: []string{key}, Source: true})
+		r := conn.Do(await.Context(t, 10*time.Second), redishold.Call{Script: redishold.NewScript("test", source), Keys: []string{key}, Source: true})
 		if r[0].Err != nil {
 			t.Errorf("%s: %v", source, r[0].Err)
 		}

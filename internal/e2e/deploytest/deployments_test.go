@@ -120,7 +120,7 @@ func TestEveryDeployment(t *testing.T) {
 						"plain":     {Prefix: prefix + "plain:", Protocol: redishold.Plain},
 						"timestamp": {Prefix: prefix + "stamp:", Protocol: redishold.Timestamp},
 					} {
-						ours, theirs := open(t, w, p, o), open(t, w, p, o)
+						ours, theirs := openWatched(t, w, p, o), openWatched(t, w, p, o)
 						useMutexes(t, ours, theirs)
 						if protocol == "redisson" {
 							useOtherKinds(t, ours, theirs)

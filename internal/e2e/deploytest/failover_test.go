@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -114,12 +115,13 @@ func failOver(t *testing.T, d *redistest.Deployment, fault disaster) {
 	for client, l := range loads {
 		l.await(t, client, 20)
 	}
+	await.Until(t, 10*time.Second, "locks of all names", func() bool { return allGranted(loads, time.Time{}) })
 	before := d.Master(name).Addr()
 	struck := time.Now()
 	fault.strike(t, d, name)
 	writable := awaitNewMaster(t, d, name, before)
 	// An unlock that the fail-over forgot leaves its lock to the end of the lease.
-	time.Sleep(ttl + grace)
+	await.Eventually(time.Until(writable.Add(ttl+grace)), func() bool { return allGranted(loads, writable) })
 	var grants []granted
 	for client, l := range loads {
 		l.stop()
@@ -142,16 +144,35 @@ func failOver(t *testing.T, d *redistest.Deployment, fault disaster) {
 	}
 }
 
+// allGranted says whether each load has had a lock of its own since at, and somebody
+// each of those that all want.
+func allGranted(loads map[string]*load, at time.Time) bool {
+	granted := map[string]bool{} // clients, and names that all want
+	for client, l := range loads {
+		l.mu.Lock()
+		for _, g := range slices.Backward(l.grants) {
+			if !g.at.After(at) {
+				break
+			}
+			if g.own() {
+				granted[client] = true
+			} else {
+				granted[g.name] = true
+			}
+		}
+		l.mu.Unlock()
+	}
+	return len(granted) == len(loads)+sharedNames
+}
+
 // awaitNewMaster returns when another server than before takes writes.
 func awaitNewMaster(t *testing.T, d *redistest.Deployment, name, before string) time.Time {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if s, err := d.FindMaster(name); err == nil && s.Addr() != before {
-			return time.Now()
-		}
-	}
-	t.Fatal("no fail-over within 30s")
-	return time.Time{}
+	await.Until(t, 30*time.Second, "the fail-over", func() bool {
+		s, err := d.FindMaster(name)
+		return err == nil && s.Addr() != before
+	})
+	return time.Now()
 }
 
 // wantShared wants each lock that all want to have been granted before the
@@ -199,6 +220,9 @@ type granted struct {
 	token     uint64
 	asked, at time.Time
 }
+
+// own says whether no other load wants that lock.
+func (g granted) own() bool { return strings.Contains(g.name, ":0x") }
 
 // load takes locks over and over.
 type load struct {
@@ -267,21 +291,17 @@ func (o *load) stop() {
 // await returns after n grants.
 func (o *load) await(t *testing.T, client string, n int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	await.Until(t, 10*time.Second, fmt.Sprintf("%d locks of %s", n, client), func() bool {
 		o.mu.Lock()
-		got := len(o.grants)
-		o.mu.Unlock()
-		if got >= n {
-			return
-		}
-	}
-	t.Fatalf("%s: fewer than %d locks in 10s", client, n)
+		defer o.mu.Unlock()
+		return len(o.grants) >= n
+	})
 }
 
 // firstAfter returns the first grant after at of a lock that nobody had before.
 func (o *load) firstAfter(at time.Time) time.Time {
 	for _, g := range o.grants {
-		if g.at.After(at) && strings.Contains(g.name, ":0x") {
+		if g.at.After(at) && g.own() {
 			return g.at
 		}
 	}

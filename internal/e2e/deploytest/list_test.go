@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -130,11 +131,7 @@ func noticesInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker,
 	t.Helper()
 	long := mustTake(t, l.Mutex("held for long").Lock) // l listens from when it is some seconds old
 	listens := func(s *redistest.Server) bool { return len(s.Strings("PUBSUB", "CHANNELS", "*holdfast:client:*")) > 0 }
-	for deadline := time.Now().Add(10 * time.Second); !slices.ContainsFunc(d.Servers(), listens); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody listens")
-		}
-	}
+	await.Until(t, 10*time.Second, "the holder listens", func() bool { return slices.ContainsFunc(d.Servers(), listens) })
 	for i := range 6 {
 		name := fmt.Sprintf("broken:%d", i)
 		take := l.Mutex(name).Lock
@@ -146,13 +143,13 @@ func noticesInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker,
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := time.Now()
+		begun := await.NewWatch(t)
 		if err := c.ForceUnlock(t.Context(), lock.Name(), records[0].Holds[0].Holder, "test"); err != nil {
 			t.Fatal(err)
 		}
 		<-lock.Context(t.Context()).Done()
-		if took := time.Since(begun); took > time.Second {
-			t.Errorf("the holder heard after %v, want at once", took)
+		if took, late := time.Since(begun.Began), begun.Late(); took > time.Second+late {
+			t.Errorf("the holder heard after %v, want at once; the machine stood still for %v", took, late)
 		}
 		var lost *driver.GoneError
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced {

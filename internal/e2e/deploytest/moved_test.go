@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
@@ -82,7 +83,7 @@ func TestLostMachineBehindAName(t *testing.T) {
 			for i := range 40 {
 				all.Go(func() {
 					for j := range 20 {
-						if k, err := l.Lock(within(t, 10*time.Second), fmt.Sprintf("before:%d:%d", i, j)); err != nil {
+						if k, err := l.Lock(await.Context(t, 10*time.Second), fmt.Sprintf("before:%d:%d", i, j)); err != nil {
 							t.Errorf("before: %v", err)
 						} else {
 							_ = k.Unlock()
@@ -99,7 +100,7 @@ func TestLostMachineBehindAName(t *testing.T) {
 			if strings.Contains(client, "defaults") {
 				limit += 2 * time.Second // all connections of its pool may be in use for its ReadTimeout of 5 s
 			}
-			k, err := l.Lock(within(t, 40*time.Second), "after")
+			k, err := l.Lock(await.Context(t, 40*time.Second), "after")
 			if took := time.Since(lost); err != nil || took > limit {
 				t.Errorf("a lock after %v, %v, want one within %v", took, err, limit)
 			} else {

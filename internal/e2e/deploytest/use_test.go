@@ -11,12 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// wakeLimit bounds how long a waiter may sleep after its lock is free: well below
-// the second after which it would look by itself.
-const wakeLimit = 500 * time.Millisecond
+// wakeLimit bounds how long a waiter may sleep after its lock is free. A watched store
+// wakes nobody without a message before two thirds of the TTL have passed.
+const wakeLimit = 2 * time.Second
 
 // names are in many slots of a cluster.
 func names(kind string, n int) []string {
@@ -28,11 +29,11 @@ func names(kind string, n int) []string {
 }
 
 // useMutexes takes locks with two clients of one deployment.
-func useMutexes(t *testing.T, ours, theirs *holdfast.Locker) {
+func useMutexes(t *testing.T, ours, theirs client) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := await.Context(t, 20*time.Second)
 	for _, name := range names("mutex", 8) {
-		exchange(t, ctx, ours.Mutex(name), theirs.Mutex(name))
+		exchange(t, ctx, theirs.store, ours.Mutex(name), theirs.Mutex(name))
 	}
 	var all []*holdfast.Mutex
 	for _, name := range names("mutex", 50) {
@@ -50,22 +51,9 @@ func useMutexes(t *testing.T, ours, theirs *holdfast.Locker) {
 	}
 }
 
-// exchange lets a lock pass from one client to another: refused, awaited, woken,
-// with a larger token. A waiter that is woken late is given a second chance: without
-// a message all are late.
-func exchange(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) {
-	t.Helper()
-	took := passOn(t, ctx, ours, theirs)
-	if took <= wakeLimit {
-		return
-	}
-	if again := passOn(t, ctx, ours, theirs); again > wakeLimit {
-		t.Errorf("%q: woken %v after the unlock, and then %v, want at most %v", ours.Name(), took, again, wakeLimit)
-	}
-}
-
-// passOn returns how long after the unlock of the one client the other had the lock.
-func passOn(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) (took time.Duration) {
+// exchange lets a lock pass from one client to another, of which store is: refused,
+// awaited, woken, with a larger token.
+func exchange(t *testing.T, ctx context.Context, store *watched, ours, theirs *holdfast.Mutex) {
 	t.Helper()
 	first, err := ours.Lock(ctx)
 	if err != nil {
@@ -75,6 +63,7 @@ func passOn(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) (to
 	if _, err := theirs.TryLock(ctx); !errors.As(err, &busy) || busy.Holder == "" || busy.Remaining <= 0 {
 		t.Errorf("TryLock %q: got %v, want who holds it and for how long", ours.Name(), err)
 	}
+	asleep := store.asleep(t, "a waiter of "+ours.Name())
 	next := make(chan *holdfast.Lock, 1)
 	go func() {
 		second, err := theirs.Lock(ctx)
@@ -83,36 +72,43 @@ func passOn(t *testing.T, ctx context.Context, ours, theirs *holdfast.Mutex) (to
 		}
 		next <- second
 	}()
-	time.Sleep(30 * time.Millisecond) // there is no event for a waiter that sleeps
-	freed := time.Now()
+	asleep()
+	freed := await.NewWatch(t)
 	if err := first.Unlock(); err != nil {
 		t.Errorf("Unlock %q: %v", ours.Name(), err)
 	}
 	second := <-next
-	took = time.Since(freed)
 	if second == nil {
-		return took
+		return
 	}
+	wantWoken(t, ours.Name(), freed)
 	if second.Token() <= first.Token() {
 		t.Errorf("%q: token %d after %d", ours.Name(), second.Token(), first.Token())
 	}
 	if err := second.Unlock(); err != nil {
 		t.Errorf("Unlock %q: %v", ours.Name(), err)
 	}
-	return took
+}
+
+// wantWoken wants a waiter to have what was given back at freed by now.
+func wantWoken(t *testing.T, name string, freed *await.Watch) {
+	t.Helper()
+	if took, late := time.Since(freed.Began), freed.Late(); took > wakeLimit+late {
+		t.Errorf("%q: woken after %v, want at most %v; the machine stood still for %v", name, took, wakeLimit, late)
+	}
 }
 
 // useOtherKinds takes one lock of each other kind with two clients.
-func useOtherKinds(t *testing.T, ours, theirs *holdfast.Locker) {
+func useOtherKinds(t *testing.T, ours, theirs client) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := await.Context(t, 20*time.Second)
 	for _, name := range names("kind", 3) {
-		exchange(t, ctx, ours.FairMutex(name+":fair"), theirs.FairMutex(name+":fair"))
-		exchange(t, ctx, ours.RWMutex(name+":rw").Write, theirs.RWMutex(name+":rw").Write)
-		exchange(t, ctx, ours.RWMutex(name+":rw2").Read, theirs.RWMutex(name+":rw2").Write)
+		exchange(t, ctx, theirs.store, ours.FairMutex(name+":fair"), theirs.FairMutex(name+":fair"))
+		exchange(t, ctx, theirs.store, ours.RWMutex(name+":rw").Write, theirs.RWMutex(name+":rw").Write)
+		exchange(t, ctx, theirs.store, ours.RWMutex(name+":rw2").Read, theirs.RWMutex(name+":rw2").Write)
 		shareReads(t, ctx, ours.RWMutex(name+":rw3"), theirs.RWMutex(name+":rw3"))
 		usePermits(t, ctx, ours.Semaphore(name+":permits", 2), theirs.Semaphore(name+":permits", 2))
-		useLatch(t, ctx, ours.CountDownLatch(name+":latch"), theirs.CountDownLatch(name+":latch"))
+		useLatch(t, ctx, theirs.store, ours.CountDownLatch(name+":latch"), theirs.CountDownLatch(name+":latch"))
 	}
 }
 
@@ -149,36 +145,29 @@ func usePermits(t *testing.T, ctx context.Context, ours, theirs *holdfast.Semaph
 	}
 }
 
-func useLatch(t *testing.T, ctx context.Context, ours, theirs *holdfast.CountDownLatch) {
+func useLatch(t *testing.T, ctx context.Context, store *watched, ours, theirs *holdfast.CountDownLatch) {
 	t.Helper()
 	if set, err := ours.Set(ctx, 1); err != nil || !set {
 		t.Fatalf("Set: got %v, %v", set, err)
 	}
+	asleep := store.asleep(t, "a waiter of "+ours.Name())
 	open := make(chan error, 1)
 	go func() { open <- theirs.Wait(ctx) }()
-	time.Sleep(30 * time.Millisecond)
-	at := time.Now()
+	asleep()
+	freed := await.NewWatch(t)
 	if err := ours.Done(ctx); err != nil {
 		t.Fatalf("Done: %v", err)
 	}
 	if err := <-open; err != nil {
 		t.Errorf("Wait: %v", err)
 	}
-	if took := time.Since(at); took > wakeLimit {
-		t.Errorf("latch: woken %v after it opened, want at most %v", took, wakeLimit)
-	}
-}
-
-func within(t testing.TB, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
+	wantWoken(t, ours.Name(), freed)
 }
 
 // useLog lets one client read what the other did.
 func useLog(t *testing.T, ours, theirs *redishold.Backend) {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := await.Context(t, 20*time.Second)
 	log := audit.New(ours, nil)
 	l := holdfast.New(ours, &holdfast.Options{TTL: ttl, Observe: log.Observe})
 	lock, err := l.Lock(ctx, "of old")

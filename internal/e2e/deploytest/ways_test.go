@@ -12,7 +12,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
@@ -128,9 +130,13 @@ func openStore(t testing.TB, w way, p place, o redishold.Options) *redishold.Bac
 const ttl = 5 * time.Second
 
 // drained returns a Locker that ends its clean-up with t, as a program should.
-func drained(t testing.TB, b *redishold.Backend) *holdfast.Locker {
-	log := audit.New(b, nil)
-	l := holdfast.New(b, &holdfast.Options{TTL: ttl, Observe: log.Observe})
+func drained(t testing.TB, store interface {
+	driver.Backend
+	admin.Source
+},
+) *holdfast.Locker {
+	log := audit.New(store, nil)
+	l := holdfast.New(store, &holdfast.Options{TTL: ttl, Observe: log.Observe})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 		defer cancel()

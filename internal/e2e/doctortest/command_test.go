@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
@@ -17,10 +17,7 @@ import (
 // password, and tells by its status how bad it is.
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "holdfast")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/holdfast-go/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	binary := must.Build(t)
 	d := redistest.StartDeployment(t, redistest.Sentinel, redistest.AOF(), redistest.Password("datas3cret"), redistest.SentinelPassword("sentinels3cret"),
 		redistest.Conf("min-replicas-to-write 1", "min-replicas-max-lag 3"))
 	url := "redis+sentinel://:datas3cret@" + strings.Join(d.Seeds(), ",") + "/" + redistest.MasterName + "?sentinel_password=sentinels3cret"

@@ -83,17 +83,6 @@ func (c *client) wantEnd() error {
 	return err
 }
 
-// eventually waits for what only the server can tell.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("did not happen within %v: %s", limit, what)
-}
-
 func wantLog(t *testing.T, p *faultproxy.Proxy, want ...faultproxy.Withheld) {
 	t.Helper()
 	got := p.Withheld()

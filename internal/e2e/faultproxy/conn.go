@@ -56,8 +56,13 @@ func newConn(p *Proxy, client, server *net.TCPConn) *conn {
 // read from it has been dealt with.
 func (c *conn) run() {
 	var wg sync.WaitGroup
-	wg.Go(c.up)
-	wg.Go(c.down)
+	if c.p.raw {
+		wg.Go(c.upRaw)
+		wg.Go(c.downRaw)
+	} else {
+		wg.Go(c.up)
+		wg.Go(c.down)
+	}
 	c.write()
 	c.kill()
 	wg.Wait()
@@ -138,7 +143,7 @@ func (c *conn) forward(req *request) bool {
 		req.rule.fire()
 		return false
 	}
-	if !c.wait(c.p.passing()) {
+	if !c.wait(c.p.passing(&c.p.up)) {
 		c.lost(req)
 		return false
 	}

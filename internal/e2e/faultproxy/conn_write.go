@@ -44,7 +44,9 @@ func (c *conn) write() {
 		c.withhold(&it)
 		if it.cut {
 			c.hangUp()
-			it.req.rule.fire()
+			if it.req != nil {
+				it.req.rule.fire()
+			}
 		}
 	}
 }
@@ -71,7 +73,7 @@ func (c *conn) mayWrite(it item) bool {
 			return false
 		}
 	}
-	return c.wait(c.p.passing())
+	return c.wait(c.p.passing(&c.p.down))
 }
 
 func (c *conn) next() (item, bool) {

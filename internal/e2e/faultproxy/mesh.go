@@ -29,10 +29,15 @@ func StartMesh(t testing.TB, addrs []string) *Mesh {
 
 // RunMesh runs a mesh outside of a test, with a proxy for each of addrs
 // ("host:port"). The caller must call Close.
-func RunMesh(addrs []string) (*Mesh, error) {
+func RunMesh(addrs []string) (*Mesh, error) { return runMesh(addrs, Run) }
+
+// RunRawMesh is RunMesh with proxies of RunRaw.
+func RunRawMesh(addrs []string) (*Mesh, error) { return runMesh(addrs, RunRaw) }
+
+func runMesh(addrs []string, run func(string) (*Proxy, error)) (*Mesh, error) {
 	m := &Mesh{proxies: make(map[string]*Proxy, len(addrs))}
 	for _, addr := range addrs {
-		p, err := Run(addr)
+		p, err := run(addr)
 		if err != nil {
 			m.Close()
 			return nil, err
@@ -71,6 +76,20 @@ func (m *Mesh) Blackhole(on bool) {
 	}
 }
 
+// BlackholeRequests is Blackhole of what the client sends; see Proxy.BlackholeRequests.
+func (m *Mesh) BlackholeRequests(on bool) {
+	for _, p := range m.proxies {
+		p.BlackholeRequests(on)
+	}
+}
+
+// BlackholeReplies is Blackhole of what the servers send; see Proxy.BlackholeReplies.
+func (m *Mesh) BlackholeReplies(on bool) {
+	for _, p := range m.proxies {
+		p.BlackholeReplies(on)
+	}
+}
+
 // CutAll closes all connections of the client; see Proxy.CutAll.
 func (m *Mesh) CutAll() {
 	for _, p := range m.proxies {
@@ -83,6 +102,13 @@ func (m *Mesh) CutAll() {
 func (m *Mesh) HangUpAll() {
 	for _, p := range m.proxies {
 		p.HangUpAll()
+	}
+}
+
+// LoseReplies loses what the servers send next; see Proxy.LoseReplies.
+func (m *Mesh) LoseReplies(on bool) {
+	for _, p := range m.proxies {
+		p.LoseReplies(on)
 	}
 }
 

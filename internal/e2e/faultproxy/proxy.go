@@ -7,6 +7,9 @@
 // everything behind it on that connection waits too, as it would on a real link.
 //
 // It does not understand MONITOR, CLIENT REPLY, inline commands and TLS.
+//
+// RunRaw makes a Proxy for any other protocol. It knows no requests: rules have no
+// effect there, and Withheld is empty.
 package faultproxy
 
 import (
@@ -32,14 +35,33 @@ type Proxy struct {
 	work   sync.WaitGroup
 
 	latency atomic.Int64
+	raw     bool        // the protocol is not Redis': bytes pass as they come
+	mute    atomic.Bool // raw: what the server sends next is lost, and the connection with it
 
 	mu    sync.Mutex
 	ln    net.Listener // nil while new connections are refused
 	rules []*Rule      // replaced, never changed
 	conns map[*conn]struct{}
 	log   []Withheld
-	flow  chan struct{} // closed while data passes; open in a black hole
-	hole  bool
+	up    way // of requests
+	down  way // of replies
+}
+
+// way is one direction of the links.
+type way struct {
+	flow chan struct{} // closed while data passes; open in a black hole
+	hole bool
+}
+
+// set begins a black hole, or ends it.
+func (w *way) set(on bool) {
+	switch {
+	case on && !w.hole:
+		w.flow = make(chan struct{})
+	case !on && w.hole:
+		close(w.flow)
+	}
+	w.hole = on
 }
 
 // Withheld is one request whose reply was withheld from its client or lost, or
@@ -63,16 +85,26 @@ func Start(t testing.TB, serverAddr string) *Proxy {
 }
 
 // Run runs a proxy outside of a test. The caller must call Close.
-func Run(serverAddr string) (*Proxy, error) {
+func Run(serverAddr string) (*Proxy, error) { return run(serverAddr, false) }
+
+// RunRaw is Run for a server whose protocol is any over TCP.
+func RunRaw(serverAddr string) (*Proxy, error) { return run(serverAddr, true) }
+
+func run(serverAddr string, raw bool) (*Proxy, error) {
 	ln, err := listen()
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{target: serverAddr, addr: ln.Addr().String(), conns: make(map[*conn]struct{}), flow: make(chan struct{})}
-	close(p.flow)
+	p := &Proxy{target: serverAddr, addr: ln.Addr().String(), raw: raw, conns: make(map[*conn]struct{}), up: passable(), down: passable()}
 	p.stop, p.cancel = context.WithCancel(context.Background())
 	p.serve(ln)
 	return p, nil
+}
+
+func passable() way {
+	w := way{flow: make(chan struct{}), hole: true}
+	w.set(false)
+	return w
 }
 
 // listen takes a port below those that systems use for outgoing connections, so
@@ -150,13 +182,24 @@ func (p *Proxy) Accept() error {
 func (p *Proxy) Blackhole(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case on && !p.hole:
-		p.flow = make(chan struct{})
-	case !on && p.hole:
-		close(p.flow)
-	}
-	p.hole = on
+	p.up.set(on)
+	p.down.set(on)
+}
+
+// BlackholeRequests is Blackhole of what clients send: replies and push messages
+// arrive.
+func (p *Proxy) BlackholeRequests(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up.set(on)
+}
+
+// BlackholeReplies is Blackhole of what the server sends: it does what it is asked, and
+// nobody is told.
+func (p *Proxy) BlackholeReplies(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down.set(on)
 }
 
 // CutAll closes the connections of all clients, and their counterparts at the
@@ -180,6 +223,11 @@ func (p *Proxy) HangUpAll() {
 // Latency makes every reply and push message arrive d later than it would; 0
 // ends it. It does not slow a pipeline down.
 func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
+
+// LoseReplies loses, on each connection, what the server sends next, and the
+// connection with it: the server has done what it was asked, and nobody is told. It
+// is for a Proxy of RunRaw, and on until it is turned off.
+func (p *Proxy) LoseReplies(on bool) { p.mute.Store(on) }
 
 // Withheld returns, in the order in which it happened, every request whose reply
 // was withheld or lost, or that never reached the server. A reply that was
@@ -207,11 +255,11 @@ func (p *Proxy) open() []*conn {
 	return cs
 }
 
-// passing returns a channel that is closed while data passes.
-func (p *Proxy) passing() <-chan struct{} {
+// passing returns a channel that is closed while data passes in a direction of p.
+func (p *Proxy) passing(w *way) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.flow
+	return w.flow
 }
 
 // claim returns the rule that fires on cmd, or nil.

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
@@ -71,14 +72,16 @@ func TestCutAllInABlackhole(t *testing.T) {
 	p.CutAll()
 	_ = c.wantEnd()
 	p.Blackhole(false)
-	eventually(t, "the lost request is logged", func() bool { return len(p.Withheld()) == 1 })
+	await.Until(t, limit, "the lost request is logged", func() bool { return len(p.Withheld()) == 1 })
 	wantLog(t, p, faultproxy.Withheld{Command: []string{"INCR", "k"}})
 	if got := s.Do("GET", "k"); got != any("1") {
 		t.Fatalf("got %v, want 1", got)
 	}
 }
 
-func TestCutAllLogsTheReplyThatArrivesAfterwards(t *testing.T) {
+// underWay returns a connection whose request has reached a server that stands still.
+func underWay(t *testing.T) (*redistest.Server, *faultproxy.Proxy, *client) {
+	t.Helper()
 	s, p := setUp(t)
 	c := dial(t, p)
 	c.send("GET", "k")
@@ -86,24 +89,23 @@ func TestCutAllLogsTheReplyThatArrivesAfterwards(t *testing.T) {
 	s.Pause()
 	c.send("INCR", "k")
 	c.wantSilence()
+	return s, p, c
+}
+
+func TestCutAllLogsTheReplyThatArrivesAfterwards(t *testing.T) {
+	s, p, c := underWay(t)
 	p.CutAll()
 	_ = c.wantEnd()
 	s.Resume()
-	eventually(t, "the reply is logged", func() bool { return len(p.Withheld()) == 1 })
+	await.Until(t, limit, "the reply is logged", func() bool { return len(p.Withheld()) == 1 })
 	wantLog(t, p, faultproxy.Withheld{Command: []string{"INCR", "k"}, Forwarded: true, Reply: ":1\r\n"})
 }
 
 func TestServerThatDies(t *testing.T) {
-	s, p := setUp(t)
-	c := dial(t, p)
-	c.send("GET", "k")
-	c.want("$-1\r\n")
-	s.Pause()
-	c.send("INCR", "k")
-	c.wantSilence()
+	s, p, c := underWay(t)
 	s.Kill()
 	_ = c.wantEnd()
-	eventually(t, "the unanswered request is logged", func() bool { return len(p.Withheld()) == 1 })
+	await.Until(t, limit, "the unanswered request is logged", func() bool { return len(p.Withheld()) == 1 })
 	wantLog(t, p, faultproxy.Withheld{Command: []string{"INCR", "k"}, Forwarded: true})
 	_ = dial(t, p).wantEnd() // accepted and closed
 	s.Restart()

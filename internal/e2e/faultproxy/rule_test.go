@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 )
 
@@ -61,8 +62,8 @@ func TestDelayedRequestOutlivesItsClient(t *testing.T) {
 		t.Fatalf("got %d answered, want none before the release", got)
 	}
 	r.Release()
-	eventually(t, "the zombie is executed", func() bool { return s.Do("GET", "k") == any("1") })
-	eventually(t, "its answer is counted", func() bool { return r.Answered() == 1 })
+	await.Until(t, limit, "the zombie is executed", func() bool { return s.Do("GET", "k") == any("1") })
+	await.Until(t, limit, "its answer is counted", func() bool { return r.Answered() == 1 })
 }
 
 func TestHangUpLosesNothingThatWasSent(t *testing.T) {
@@ -78,8 +79,8 @@ func TestHangUpLosesNothingThatWasSent(t *testing.T) {
 		t.Fatalf("got keys %q, want none before the release", got)
 	}
 	r.Release()
-	eventually(t, "both are executed", func() bool { return s.Do("GET", "behind") == any("x") })
-	eventually(t, "both are logged", func() bool { return len(p.Withheld()) == 2 })
+	await.Until(t, limit, "both are executed", func() bool { return s.Do("GET", "behind") == any("x") })
+	await.Until(t, limit, "both are logged", func() bool { return len(p.Withheld()) == 2 })
 	wantLog(t, p,
 		faultproxy.Withheld{Command: []string{"INCR", "k"}, Forwarded: true, Reply: ":1\r\n"},
 		faultproxy.Withheld{Command: []string{"SET", "behind", "x"}, Forwarded: true, Reply: "+OK\r\n"})
@@ -155,13 +156,13 @@ func TestCutAfterExecutionLeavesThePipeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.wantEnd()
-	eventually(t, "all replies are logged", func() bool { return len(p.Withheld()) == n })
+	await.Until(t, limit, "all replies are logged", func() bool { return len(p.Withheld()) == n })
 	for i, w := range p.Withheld() {
 		if want := ":" + strconv.Itoa(i+1) + "\r\n"; w.Reply != want || !w.Forwarded {
 			t.Fatalf("reply %d: got %+v, want %q", i, w, want)
 		}
 	}
-	eventually(t, "the server's side is closed", func() bool {
+	await.Until(t, limit, "the server's side is closed", func() bool {
 		return strings.Count(s.String("CLIENT", "LIST"), "\n") == 1
 	})
 }
@@ -178,7 +179,7 @@ func TestHoldReply(t *testing.T) {
 	}
 	other.send("INCR", "k")
 	other.want(":2\r\n")
-	eventually(t, "the reply behind is logged", func() bool { return len(p.Withheld()) == 2 })
+	await.Until(t, limit, "the reply behind is logged", func() bool { return len(p.Withheld()) == 2 })
 	c.wantSilence()
 	r.Release()
 	c.want(":1\r\n")
@@ -200,7 +201,7 @@ func TestTwoHeldRepliesKeepTheirOrder(t *testing.T) {
 	second.Wait(t, 1)
 	second.Release()
 	c.send("INCR", "k")
-	eventually(t, "what is behind the first is still withheld", func() bool { return len(p.Withheld()) == 3 })
+	await.Until(t, limit, "what is behind the first is still withheld", func() bool { return len(p.Withheld()) == 3 })
 	c.wantSilence()
 	first.Release()
 	for _, want := range []string{":1\r\n", ":2\r\n", ":3\r\n"} {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -104,7 +105,7 @@ type apart struct {
 }
 
 func workApart() error {
-	conn, shut, err := dial("rueidis", os.Getenv("ADDR"), "", "")
+	conn, shut, err := dial.Server("rueidis", os.Getenv("ADDR"), "", "")
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -91,7 +93,7 @@ func TestBadInput(t *testing.T) {
 
 // lockAs connects and locks, and returns the first error of either.
 func (s *subject) lockAs(user, password, name string, opts *holdfast.Options, opt []holdfast.Option) error {
-	conn, shut, err := dial(s.adapter, s.proxy.Addr(), user, password)
+	conn, shut, err := dial.Server(s.adapter, s.proxy.Addr(), user, password)
 	if err != nil {
 		if !errors.Is(err, driver.ErrRefused) && isReply(err) {
 			err = errors.Join(err, driver.ErrRefused) // Open says it before the engine can
@@ -145,7 +147,7 @@ func TestRefusedConnection(t *testing.T) {
 			}
 		})
 		start = time.Now()
-		mustUnlock(s, mustLock(s, l, "a"))
+		must.Unlock(s, must.Lock(s, l, "a"))
 		within(s, "Lock", time.Since(start), 2*time.Second)
 		gone(s, s.server.Admin, time.Second)
 	})

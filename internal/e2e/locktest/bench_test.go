@@ -6,24 +6,26 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // BenchmarkPair measures Lock and Unlock of a free name: each goroutine its own.
 // scripts/op is how often the server ran a script for it.
 func BenchmarkPair(b *testing.B) {
-	for _, adapter := range adapters() {
+	for _, adapter := range dial.Adapters() {
 		for _, goroutines := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("%s/goroutines-per-cpu=%d", adapter, goroutines), func(b *testing.B) {
 				server := redistest.Start(b)
-				conn, shut, err := dial(adapter, server.Addr(), "", "")
+				conn, shut, err := dial.Server(adapter, server.Addr(), "", "")
 				if err != nil {
 					b.Fatal(err)
 				}
 				defer shut()
 				l := holdfast.New(redishold.New(conn, nil), nil)
-				mustUnlock(b, mustLock(b, l, "warm"))
+				must.Unlock(b, must.Lock(b, l, "warm"))
 				before := server.CommandStats()["evalsha"]
 				var number atomic.Int64
 				b.SetParallelism(goroutines)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -15,7 +16,7 @@ import (
 // and is told what is wrong.
 func TestClosedClient(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
-		conn, shut, err := dial(s.adapter, s.server.Addr(), "", "")
+		conn, shut, err := dial.Server(s.adapter, s.server.Addr(), "", "")
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -27,7 +30,7 @@ type plan struct {
 
 // member is one run of a worker process.
 type member struct {
-	*history.Process
+	*judge.Process
 	s *subject
 }
 
@@ -37,8 +40,10 @@ type crew struct {
 	members []*member
 }
 
-// newCrew returns a crew whose processes end with the test, if not before.
+// newCrew returns a crew whose processes end with the test, if not before. Their
+// histories take minutes together.
 func newCrew(s *subject) *crew {
+	await.NotShort(s, "takes long")
 	c := &crew{s: s}
 	s.Cleanup(func() {
 		for _, m := range c.members {
@@ -49,17 +54,17 @@ func newCrew(s *subject) *crew {
 	return c
 }
 
-// hire starts a worker. It talks to the server directly.
+// hire starts a worker. It talks to the server directly, unless the plan says where.
 func (c *crew) hire(job string, p plan) *member {
 	c.s.Helper()
-	p.Adapter, p.Addr = c.s.adapter, c.s.server.Addr()
+	p.Adapter, p.Addr = c.s.adapter, cmp.Or(p.Addr, c.s.server.Addr())
 	text, err := json.Marshal(p)
 	if err != nil {
 		c.s.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVar+"="+job, "PLAN="+string(text))
-	process, err := history.Start(len(c.members), cmd, nil)
+	process, err := judge.Start(len(c.members), cmd, nil)
 	if err != nil {
 		c.s.Fatal(err)
 	}
@@ -70,12 +75,12 @@ func (c *crew) hire(job string, p plan) *member {
 
 // await returns the first event of that kind, and fails the test if there is none
 // within 10 s.
-func (m *member) await(what string) history.Event {
+func (m *member) await(what string) judge.Event {
 	m.s.Helper()
-	var found history.Event
-	ok := eventually(10*time.Second, func() bool {
+	var found judge.Event
+	ok := await.Eventually(10*time.Second, func() bool {
 		events := m.Events()
-		i := slices.IndexFunc(events, func(e history.Event) bool { return e.What == what })
+		i := slices.IndexFunc(events, func(e judge.Event) bool { return e.What == what })
 		if i >= 0 {
 			found = events[i]
 		}
@@ -99,10 +104,10 @@ func (c *crew) stop() {
 const workLimit = time.Minute
 
 // finish waits for all processes and returns their history.
-func (c *crew) finish() *history.History {
+func (c *crew) finish() *judge.History {
 	c.s.Helper()
 	over := time.After(workLimit)
-	var events []history.Event
+	var events []judge.Event
 	for _, m := range c.members {
 		select {
 		case <-m.Done():
@@ -114,10 +119,10 @@ func (c *crew) finish() *history.History {
 		}
 		events = append(events, m.Events()...)
 	}
-	return history.New(events)
+	return judge.New(events)
 }
 
-func tail(events []history.Event) string {
+func tail(events []judge.Event) string {
 	text := ""
 	for _, e := range events[max(0, len(events)-20):] {
 		text += fmt.Sprintf("\n\t%v", e)
@@ -130,16 +135,16 @@ type worker struct {
 	plan
 	ctx  context.Context // ends when the parent says so, or is gone
 	conn redishold.Conn
-	log  *history.Recorder
+	log  *judge.Recorder
 }
 
 // workInCrew does a job of jobs.
 func workInCrew(job func(*worker) error) error {
-	w := &worker{log: history.NewRecorder(os.Stdout)}
+	w := &worker{log: judge.NewRecorder(os.Stdout)}
 	if err := json.Unmarshal([]byte(os.Getenv("PLAN")), &w.plan); err != nil {
 		return err
 	}
-	conn, shut, err := dial(w.Adapter, w.Addr, "", "")
+	conn, shut, err := dial.Server(w.Adapter, w.Addr, "", "")
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -90,7 +91,7 @@ func runWorker(ctx context.Context, job string, env ...string) ([]byte, error) {
 
 func workInCrowd() error {
 	addr := os.Getenv("ADDR")
-	conn, shut, err := dial(os.Getenv("ADAPTER"), addr, "", "")
+	conn, shut, err := dial.Server(os.Getenv("ADAPTER"), addr, "", "")
 	if err != nil {
 		return err
 	}

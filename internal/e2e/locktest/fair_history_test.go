@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 const (
@@ -28,13 +30,13 @@ func TestFairHistory(t *testing.T) {
 			c.hire("fair", plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
-		swept := h.Check(history.Rules{})
+		swept := h.Check(judge.Rules{})
 		if swept.Err() != nil {
 			s.Errorf("violation: %v", swept.Err())
 		}
 		failed := 0
 		for _, o := range h.Operations {
-			if o.Failed != history.Never {
+			if o.Failed != judge.Never {
 				failed++
 			}
 		}
@@ -80,7 +82,7 @@ func useFair(w *worker) error {
 
 func (w *worker) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
 	ctx, cancel := context.WithCancel(w.ctx)
-	a := history.Request{Name: m.Name(), Side: history.Exclusive, Lock: bare(m)}
+	a := judge.Request{Name: m.Name(), Side: judge.Exclusive, Lock: bare(m)}
 	switch n := random.IntN(10); {
 	case n < 2:
 		ctx, cancel = context.WithTimeout(w.ctx, time.Duration(random.IntN(60_000))*time.Microsecond)
@@ -99,7 +101,7 @@ func TestKilledHeadOfTheQueue(t *testing.T) {
 		head := newCrew(s).hire("hold", plan{Kind: "fair", Name: "queue"})
 		waiting := func(n int64) {
 			s.Helper()
-			if !eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{queue}") == n }) {
+			if !await.Eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{queue}") == n }) {
 				s.Fatalf("%d wait, want %d", s.server.Int("LLEN", "redisson_lock_queue:{queue}"), n)
 			}
 		}
@@ -115,13 +117,13 @@ func TestKilledHeadOfTheQueue(t *testing.T) {
 		}()
 		waiting(2)
 		head.Kill()
-		mustUnlock(s, holder)
+		must.Unlock(s, holder)
 		freed := time.Now()
 		k := <-next
 		delay := time.Since(freed)
 		within(s, "the next one waited", delay, 5*time.Second)
 		if k != nil {
-			mustUnlock(s, k)
+			must.Unlock(s, k)
 		}
 		gone(s, s.server.Admin, 0)
 		s.Logf("the next one waited %v", delay.Round(time.Millisecond))

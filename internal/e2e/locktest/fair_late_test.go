@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // A fair lock that Redis grants at a release has a short lease, and is renewed soon.
@@ -29,13 +31,13 @@ func TestFairGrantIsNotRenewedLate(t *testing.T) {
 			}
 			got <- lock
 		}()
-		if !eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{job}") == 1 }) {
+		if !await.Eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{job}") == 1 }) {
 			s.Fatal("the second one is not in the queue")
 		}
-		mustUnlock(s, lock)
+		must.Unlock(s, lock)
 		lock = <-got
 		time.Sleep(3 * time.Second) // longer than a third of that lease
-		mustUnlock(s, lock)
+		must.Unlock(s, lock)
 		if strings.Contains(log.String(), "late") {
 			s.Errorf("got the log\n%s", log.String())
 		}

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -65,11 +66,11 @@ func handoffRound(s *subject) {
 	c.stop()
 	h := c.finish()
 
-	swept := h.Check(history.Rules{})
+	swept := h.Check(judge.Rules{})
 	if swept.Err() != nil {
 		s.Errorf("violation: %v", swept.Err())
 	}
-	for _, v := range h.Overdue(2 * history.TellSlack) {
+	for _, v := range h.Overdue(2 * judge.TellSlack) {
 		s.Errorf("violation: %v", v)
 	}
 	judged := h.Linearizable(20*time.Second, nil)
@@ -104,20 +105,20 @@ type chains struct {
 
 // lookAtChains counts. A hold that has the token after that of another of its
 // process was handed on: a grant of the store begins with a new block.
-func lookAtChains(h *history.History) (c chains) {
-	byName := map[string][]history.Operation{}
+func lookAtChains(h *judge.History) (c chains) {
+	byName := map[string][]judge.Operation{}
 	for _, o := range h.Operations {
-		if o.Granted == history.Never {
+		if o.Granted == judge.Never {
 			continue
 		}
 		byName[o.Name] = append(byName[o.Name], o)
 		c.longest = max(c.longest, h.Ran(o.Process, o.Called, o.Granted))
-		if o.Unlock == history.Never && o.Killed != history.Never || o.Told < o.Unlock {
+		if o.Unlock == judge.Never && o.Killed != judge.Never || o.Told < o.Unlock {
 			c.broken++
 		}
 	}
 	for _, ops := range byName {
-		slices.SortFunc(ops, func(a, b history.Operation) int { return int(a.Granted - b.Granted) })
+		slices.SortFunc(ops, func(a, b judge.Operation) int { return int(a.Granted - b.Granted) })
 		for i := 1; i < len(ops); i++ {
 			switch {
 			case ops[i].Process != ops[i-1].Process:
@@ -137,8 +138,8 @@ func (c *crew) disturb(times int, every time.Duration, hire func() *member) (kil
 	for n := range times {
 		time.Sleep(every/2 + rand.N(every))
 		i := rand.IntN(len(alive))
-		if holder := slices.IndexFunc(alive, (*member).holds); n%4 < 2 && holder >= 0 {
-			i = holder
+		if n%4 < 2 {
+			i = c.stopHolder(alive)
 		}
 		if n%2 == 0 {
 			alive[i].Kill()
@@ -154,14 +155,35 @@ func (c *crew) disturb(times int, every time.Duration, hire func() *member) (kil
 	return kills, pauses
 }
 
+// stopHolder stops a member that holds a lock, and returns its index. A hold is
+// shorter than the way of its report, so that only a member that is stopped can be
+// asked.
+func (c *crew) stopHolder(members []*member) (i int) {
+	c.s.Helper()
+	ok := await.Eventually(10*time.Second, func() bool {
+		i = rand.IntN(len(members))
+		members[i].Pause()
+		time.Sleep(2 * time.Millisecond) // its last reports arrive
+		if members[i].holds() {
+			return true
+		}
+		members[i].Resume()
+		return false
+	})
+	if !ok {
+		c.s.Fatal("no member was stopped while it held a lock")
+	}
+	return i
+}
+
 // holds says that the last that was heard of a process was that it holds a lock.
 func (m *member) holds() bool {
 	held := 0
 	for _, e := range m.Events() {
 		switch e.What {
-		case history.Granted:
+		case judge.Granted:
 			held++
-		case history.Unlock:
+		case judge.Unlock:
 			held--
 		}
 	}
@@ -178,14 +200,14 @@ func TestHandoffHistoryShares(t *testing.T) {
 			c.hire("handoff", plan{Actors: 8, Name: "shared", Seed: rand.Uint64()})
 		}
 		for _, m := range c.members {
-			m.await(history.Granted)
+			m.await(judge.Granted)
 		}
 		from := time.Now().UnixNano()
 		time.Sleep(1500 * time.Millisecond)
 		to := time.Now().UnixNano()
 		c.stop()
 		h := c.finish()
-		if err := h.Check(history.Rules{}).Err(); err != nil {
+		if err := h.Check(judge.Rules{}).Err(); err != nil {
 			s.Errorf("violation: %v", err)
 		}
 		shares, all := make([]int, processes), 0
@@ -265,7 +287,7 @@ func (c *chained) renewed(_ context.Context, e holdfast.Event) {
 	}
 	now := time.Now().UnixNano()
 	if left := h.lock.Remaining(); left > 0 {
-		c.log.Write(history.Event{At: now, What: history.Renewed, Op: h.op, Left: int64(left)})
+		c.log.Write(judge.Event{At: now, What: judge.Renewed, Op: h.op, Left: int64(left)})
 	}
 }
 
@@ -284,7 +306,7 @@ func (c *chained) use(random *rand.Rand) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.IntN(10_000))*time.Microsecond)
 		defer cancel()
 	}
-	a := history.Request{Name: name, Side: history.Exclusive, Lease: c.TTL, Lock: func(ctx context.Context) (*holdfast.Lock, error) { return c.l.Lock(ctx, name) }}
+	a := judge.Request{Name: name, Side: judge.Exclusive, Lease: c.TTL, Lock: func(ctx context.Context) (*holdfast.Lock, error) { return c.l.Lock(ctx, name) }}
 	k, op, err := c.log.Take(ctx, a)
 	if err != nil {
 		if impatient || c.ctx.Err() != nil {
@@ -315,7 +337,7 @@ func (w *worker) watchTheClock() {
 		time.Sleep(tick)
 		now := time.Now()
 		if late := now.Sub(last) - tick; late > time.Millisecond {
-			w.log.Write(history.Event{At: now.UnixNano(), What: history.Stalled, Op: -1, Left: int64(late)})
+			w.log.Write(judge.Event{At: now.UnixNano(), What: judge.Stalled, Op: -1, Left: int64(late)})
 		}
 		last = now
 	}

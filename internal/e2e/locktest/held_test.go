@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // What Redis shows of a lock is what Redisson shows of its own.
@@ -42,12 +43,12 @@ func TestLockInRedis(t *testing.T) {
 			s.Fatalf("re-entry: got %v, %v", again, err)
 		}
 		s.wantHolds(t, "2")
-		mustUnlock(s, again)
+		must.Unlock(s, again)
 		s.wantHolds(t, "1")
 		if got := heard.Messages(); len(got) != 0 {
 			s.Errorf("messages while held: %v", got)
 		}
-		mustUnlock(s, lock)
+		must.Unlock(s, lock)
 		if got := s.server.Int("EXISTS", "stock:42"); got != 0 {
 			s.Error("the key is still there after the last Unlock")
 		}

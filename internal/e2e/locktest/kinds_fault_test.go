@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // kindCase is a kind of lock, the scripts that keep it, and a kind that it keeps
@@ -49,16 +51,16 @@ func ofKind(l *holdfast.Locker, kind, name string) lockFunc {
 	}
 }
 
-func sideOf(kind string) history.Side {
+func sideOf(kind string) judge.Side {
 	switch kind {
 	case "read":
-		return history.Reader
+		return judge.Reader
 	case "write":
-		return history.Writer
+		return judge.Writer
 	case "semaphore":
-		return history.Permit
+		return judge.Permit
 	default:
-		return history.Exclusive
+		return judge.Exclusive
 	}
 }
 
@@ -82,7 +84,7 @@ func eachKind(t *testing.T, test func(s *subject, k kindCase)) {
 func (s *subject) warmKind(l *holdfast.Locker, k kindCase) {
 	s.Helper()
 	for _, kind := range []string{k.kind, k.rival} {
-		mustUnlock(s, s.get(ofKind(l, kind, "warm")))
+		must.Unlock(s, s.get(ofKind(l, kind, "warm")))
 		if kind == "semaphore" {
 			s.forget("warm", 1)
 		}
@@ -144,9 +146,9 @@ func TestKindsLoseAnAnswer(t *testing.T) {
 		s.wantOneHold(k)
 
 		rule = s.proxy.On(anyScript(s, k.release, k.abandon), faultproxy.CutAfterExecution())
-		mustUnlock(s, lock)
+		must.Unlock(s, lock)
 		rule.Wait(s, 1)
-		mustUnlock(s, s.get(ofKind(l, k.rival, "stock")))
+		must.Unlock(s, s.get(ofKind(l, k.rival, "stock")))
 	})
 }
 
@@ -166,7 +168,7 @@ func TestKindsGivenUpWithoutAnAnswer(t *testing.T) {
 		rule.Wait(s, 1)
 		rule.Release()
 		freed := time.Now()
-		mustUnlock(s, s.get(ofKind(s.other(nil), k.rival, "stock")))
+		must.Unlock(s, s.get(ofKind(s.other(nil), k.rival, "stock")))
 		within(s, "the next one waited", time.Since(freed), time.Second)
 	})
 }
@@ -187,7 +189,7 @@ func TestKindsCancelledWait(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			s.Errorf("got %v, want the context's error", err)
 		}
-		if !eventually(time.Second, func() bool { return slices.Equal(s.ofStock(), before) }) {
+		if !await.Eventually(time.Second, func() bool { return slices.Equal(s.ofStock(), before) }) {
 			s.Errorf("keys after the wait: %q, before: %q", s.ofStock(), before)
 		}
 
@@ -200,11 +202,11 @@ func TestKindsCancelledWait(t *testing.T) {
 			got <- next
 		}()
 		time.Sleep(100 * time.Millisecond) // it waits
-		mustUnlock(s, holder)
+		must.Unlock(s, holder)
 		freed := time.Now()
 		if next := <-got; next != nil {
 			within(s, "the next one waited", time.Since(freed), time.Second)
-			mustUnlock(s, next)
+			must.Unlock(s, next)
 		}
 	})
 }
@@ -212,35 +214,37 @@ func TestKindsCancelledWait(t *testing.T) {
 // ofStock returns the keys of locks.
 func (s *subject) ofStock() []string { return lockKeys(s.server.Admin) }
 
-// A holder that was stopped past its lease learns of it at once, while another
-// has the lock, and disturbs nobody.
+// A holder that was stopped past its lease learns of it by itself, without a word from
+// the server, while another has the lock, and disturbs nobody.
 func TestKindsPausedHolder(t *testing.T) {
 	const ttl = 600 * time.Millisecond
 	eachKind(t, func(s *subject, k kindCase) {
 		c := newCrew(s)
-		holder := c.hire("hold", plan{Kind: k.kind, Name: "stock", TTL: ttl})
-		holder.await(history.Granted)
+		holder := c.hire("hold", plan{Kind: k.kind, Name: "stock", TTL: ttl, Addr: s.proxy.Addr()})
+		holder.await(judge.Granted)
 		time.Sleep(ttl / 2) // it was renewed
 		paused := time.Now()
 		holder.Pause()
 		rival := c.hire("hold", plan{Kind: k.rival, Name: "stock"})
-		rival.await(history.Granted)
+		rival.await(judge.Granted)
+		s.proxy.Blackhole(true)
 		before := holder.Queued()
 		resumed := holder.Resume()
-		told := time.Unix(0, holder.await(history.Lost).At)
-		waited := max(0, holder.Queued()-before) // for a processor
-		within(s, "told after the pause", told.Sub(resumed)-waited, 10*time.Millisecond)
+		told := time.Unix(0, holder.await(judge.Lost).At)
+		waited := max(0, holder.Queued()-before)                           // for a processor
+		within(s, "told after the pause", told.Sub(resumed)-waited, ttl/3) // the next look at the clock comes no sooner
+		s.proxy.Blackhole(false)
 		holder.Stall(paused, told)
-		if e := holder.await(history.Unlocked); e.Err != "lost" {
+		if e := holder.await(judge.Unlocked); e.Err != "lost" {
 			s.Errorf("Unlock of the one that was stopped: got %q, want ErrLost", e.Err)
 		}
 		s.wantOneHold(kindCase{kind: k.rival})
 		rival.Stop()
-		if e := rival.await(history.Unlocked); e.Err != "" {
+		if e := rival.await(judge.Unlocked); e.Err != "" {
 			s.Errorf("Unlock of the other: %s", e.Err)
 		}
 		h := c.finish()
-		if swept := h.Check(history.Rules{Permits: 1}); swept.Err() != nil || swept.Holds < 2 {
+		if swept := h.Check(judge.Rules{Permits: 1}); swept.Err() != nil || swept.Holds < 2 {
 			s.Errorf("%d holds, violation: %v", swept.Holds, swept.Err())
 		}
 		s.Logf("told %v after the pause", told.Sub(resumed))
@@ -250,7 +254,7 @@ func TestKindsPausedHolder(t *testing.T) {
 // holdOne holds one lock until it is told to stop or loses it.
 func holdOne(w *worker) error {
 	lock := ofKind(w.locker(), w.Kind, w.Name)
-	k, op, err := w.log.Take(w.ctx, history.Request{
+	k, op, err := w.log.Take(w.ctx, judge.Request{
 		Name: w.Name, Side: sideOf(w.Kind), Lease: w.TTL,
 		Lock: func(ctx context.Context) (*holdfast.Lock, error) { return lock(ctx) },
 	})

@@ -11,8 +11,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 const (
@@ -29,18 +30,18 @@ func TestLockAllHistory(t *testing.T) {
 			c.hire("lockall", plan{Actors: lockAllActors, Ops: lockAllOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
-		swept := h.Check(history.Rules{})
+		swept := h.Check(judge.Rules{})
 		if swept.Err() != nil {
 			s.Errorf("violation: %v", swept.Err())
 		}
 		failed := 0
 		for _, o := range h.Operations {
-			if o.Failed != history.Never {
+			if o.Failed != judge.Never {
 				failed++
 			}
 		}
-		if swept.Holds < 1000 || failed < 50 || swept.Most[history.Reader] < 2 {
-			s.Errorf("%d holds, %d not granted, %d readers together: too little to judge", swept.Holds, failed, swept.Most[history.Reader])
+		if swept.Holds < 1000 || failed < 50 || swept.Most[judge.Reader] < 2 {
+			s.Errorf("%d holds, %d not granted, %d readers together: too little to judge", swept.Holds, failed, swept.Most[judge.Reader])
 		}
 		gone(s, s.server.Admin, 0)
 		s.Logf("%d holds, %d were given up", swept.Holds, failed)
@@ -68,7 +69,7 @@ func useLockAll(w *worker) error {
 // lockAll takes four locks of twelve, and sometimes has little patience.
 func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 	var ms []*holdfast.Mutex
-	wanted := map[string]history.Request{}
+	wanted := map[string]judge.Request{}
 	for _, n := range random.Perm(12)[:4] {
 		m, a := anyMutex(l, n, random)
 		ms = append(ms, m)
@@ -108,29 +109,29 @@ func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 		return err
 	}
 	for _, op := range ops {
-		w.log.Write(history.Event{What: history.Unlock, Op: op})
+		w.log.Write(judge.Event{What: judge.Unlock, Op: op})
 	}
 	err = locks.Unlock()
 	for _, op := range ops {
-		w.log.Write(history.Event{What: history.Unlocked, Op: op, Err: history.ErrorWord(err)})
+		w.log.Write(judge.Event{What: judge.Unlocked, Op: op, Err: judge.ErrorWord(err)})
 	}
 	return err
 }
 
 // anyMutex returns the n-th mutex: a third of them are plain, fair, read-write.
-func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, history.Request) {
+func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, judge.Request) {
 	name := fmt.Sprintf("all:%02d", n)
 	switch n % 3 {
 	case 0:
-		return l.Mutex(name), history.Request{Name: name, Side: history.Exclusive}
+		return l.Mutex(name), judge.Request{Name: name, Side: judge.Exclusive}
 	case 1:
-		return l.FairMutex(name), history.Request{Name: name, Side: history.Exclusive}
+		return l.FairMutex(name), judge.Request{Name: name, Side: judge.Exclusive}
 	}
 	rw := l.RWMutex(name)
 	if random.IntN(3) == 0 {
-		return rw.Write, history.Request{Name: name, Side: history.Writer}
+		return rw.Write, judge.Request{Name: name, Side: judge.Writer}
 	}
-	return rw.Read, history.Request{Name: name, Side: history.Reader}
+	return rw.Read, judge.Request{Name: name, Side: judge.Reader}
 }
 
 // However many locks are free, taking them takes no longer than two round trips.
@@ -139,7 +140,7 @@ func TestLockAllOfManyNames(t *testing.T) {
 		const latency = 150 * time.Millisecond
 		l := s.locker(nil)
 		s.warm(l)
-		mustUnlock(s, take(s, l.RWMutex("warm").Write))
+		must.Unlock(s, take(s, l.RWMutex("warm").Write))
 		for name, describe := range map[string]func(name string) *holdfast.Mutex{
 			"plain": l.Mutex,
 			"write": func(name string) *holdfast.Mutex { return l.RWMutex(name).Write },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,21 +15,28 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // A holder that is cut off learns that its lock is lost before the server's lease
-// ends: 100 times of 100, whenever the cut comes.
+// ends: 100 times of 100, whenever the cut comes, if the machine lets it run.
 func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
 	const (
-		runs, atOnce = 100, 20
-		ttl          = 1500 * time.Millisecond
-		margin       = 450 * time.Millisecond // for this process to stand still, and to ask the server
+		atOnce = 20
+		ttl    = 1500 * time.Millisecond
+		margin = 450 * time.Millisecond // for this process to stand still, and to ask the server
 	)
+	runs := 5 * atOnce
+	if testing.Short() {
+		runs = 2 * atOnce
+	}
 	eachAdapter(t, func(s *subject) {
-		var early atomic.Int64
+		var early, excused atomic.Int64
 		var mu sync.Mutex
 		var all []time.Duration
 		for range runs / atOnce {
@@ -38,16 +46,20 @@ func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
 				conn := s.conn(proxy.Addr())
 				l := holdfast.New(redishold.New(conn, nil), &holdfast.Options{TTL: ttl, Margin: margin})
 				name := fmt.Sprintf("cut:%d", i)
-				lock := mustLock(s, l, name)
+				lock := must.Lock(s, l, name)
 				wg.Go(func() {
 					time.Sleep(rand.N(ttl))
+					queued := judge.Queued(os.Getpid())
 					proxy.Blackhole(true)
 					<-lock.Context(s.Context()).Done()
 					left := time.Duration(s.server.Int("PTTL", name)) * time.Millisecond
-					if left <= 0 {
-						s.Errorf("the lease had ended when the holder was told: %v", context.Cause(lock.Context(s.Context())))
-					} else {
+					switch {
+					case left > 0:
 						early.Add(1)
+					case judge.Queued(os.Getpid())-queued >= margin: // waited for a processor
+						excused.Add(1)
+					default:
+						s.Errorf("the lease had ended when the holder was told: %v", context.Cause(lock.Context(s.Context())))
 					}
 					mu.Lock()
 					all = append(all, left)
@@ -62,44 +74,51 @@ func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
 		}
 		slices.Sort(all)
 		s.Logf("told in time in %d of %d runs, at least %v before the lease ended, half of them %v", early.Load(), runs, all[0], all[runs/2])
+		if excused.Load() > int64(runs)/10 {
+			s.Errorf("%d runs had no processor in time: the machine is too busy to tell", excused.Load())
+		}
 		if all[runs/2] < margin-150*time.Millisecond {
 			s.Errorf("half of the holders were told %v before the lease ended or later, want about %v", all[runs/2], margin)
 		}
 	})
 }
 
-// Redis away for less than the lease costs no lock.
+// Redis away for less than the lease costs no lock, although a renewal is due
+// meanwhile.
 func TestShortOutageIsNoLoss(t *testing.T) {
-	outages := map[string]func(s *subject){
-		"stopped":   func(s *subject) { s.server.Pause(); time.Sleep(800 * time.Millisecond); s.server.Resume() },
-		"restarted": func(s *subject) { s.server.Kill(); time.Sleep(500 * time.Millisecond); s.server.Restart() },
-		"cut off": func(s *subject) {
-			s.proxy.RefuseNew()
-			s.proxy.CutAll()
-			time.Sleep(800 * time.Millisecond)
+	await.NotShort(t, "takes long")
+	const ttl = 3 * time.Second // renewed each second
+	outages := map[string]struct{ begin, end func(s *subject) }{
+		"stopped":   {func(s *subject) { s.server.Pause() }, func(s *subject) { s.server.Resume() }},
+		"restarted": {func(s *subject) { s.server.Kill() }, func(s *subject) { s.server.Restart() }},
+		"cut off": {func(s *subject) { s.proxy.RefuseNew(); s.proxy.CutAll() }, func(s *subject) {
 			if err := s.proxy.Accept(); err != nil {
 				s.Error(err)
 			}
-		},
-		"black hole": func(s *subject) {
-			s.proxy.Blackhole(true)
-			time.Sleep(800 * time.Millisecond)
-			s.proxy.Blackhole(false)
-		},
+		}},
+		"black hole": {func(s *subject) { s.proxy.Blackhole(true) }, func(s *subject) { s.proxy.Blackhole(false) }},
 	}
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
-				l := s.locker(&holdfast.Options{TTL: 3 * time.Second})
-				lock := mustLock(s, l, "stock:42")
+				var seen renewals
+				l := s.locker(&holdfast.Options{TTL: ttl, Observe: seen.observe})
+				lock := must.Lock(s, l, "stock:42")
 				for range 2 {
-					outage(s)
-					time.Sleep(1200 * time.Millisecond)
+					began := time.Now()
+					outage.begin(s)
+					time.Sleep(ttl/2 + 100*time.Millisecond - time.Since(began)) // a renewal is due after a third
+					ended := time.Now()
+					outage.end(s)
+					await.Until(s, ttl, "a renewal after the outage", func() bool { return lock.Err() != nil || seen.after(ended) })
 					if err := lock.Err(); err != nil {
 						s.Fatalf("lost: %v", err)
 					}
+					if !seen.met(began, ended) {
+						s.Error("no renewal met the outage")
+					}
 				}
-				mustUnlock(s, lock)
+				must.Unlock(s, lock)
 				gone(s, s.server.Admin, 0)
 			}, redistest.AOF())
 		})
@@ -156,7 +175,7 @@ func TestLostMessagesCostASecond(t *testing.T) {
 		holder, waiter := s.other(nil), s.locker(nil)
 		s.warm(waiter)
 		for range 3 {
-			lock := mustLock(s, holder, "job")
+			lock := must.Lock(s, holder, "job")
 			got := make(chan time.Time, 1)
 			go func() {
 				next, err := waiter.Lock(s.Context(), "job")
@@ -166,7 +185,7 @@ func TestLostMessagesCostASecond(t *testing.T) {
 				}
 				got <- at
 			}()
-			if !eventually(5*time.Second, func() bool {
+			if !await.Eventually(5*time.Second, func() bool {
 				return s.server.Int("PUBSUB", "NUMPAT") >= 0 && len(s.server.Strings("PUBSUB", "CHANNELS")) > 0
 			}) {
 				s.Fatal("nobody subscribed")
@@ -198,16 +217,16 @@ func TestLossAndItsReason(t *testing.T) {
 			}
 		}, driver.Forced, "stuck since noon"},
 		{"taken over", func(s *subject) {
-			s.server.Do("DEL", "job")
-			s.server.Do("HSET", "job", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:57", "1")
-			s.server.Do("PEXPIRE", "job", "5000")
+			// At once: a renewal in between would find no lock at all.
+			s.server.Do("EVAL", `redis.call('DEL', 'job') redis.call('HSET', 'job', ARGV[1], '1') redis.call('PEXPIRE', 'job', '5000')`,
+				"0", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:57")
 		}, driver.NotOwner, "Redisson client 71b96ce8"},
 		{"overwritten", func(s *subject) { s.server.Do("SET", "job", "x", "PX", "5000") }, driver.Deleted, "overwritten"},
 		{"evicted", func(s *subject) {
 			s.server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			s.server.Do("CONFIG", "SET", "maxmemory", "1")
 			s.server.Do("SET", "more", "x", "PX", "5000") // makes the server look for room
-			eventually(time.Second, func() bool { return s.server.Int("EXISTS", "job") == 0 })
+			await.Eventually(time.Second, func() bool { return s.server.Int("EXISTS", "job") == 0 })
 			s.server.Do("CONFIG", "SET", "maxmemory", "0")
 		}, driver.Evicted, "evicted"},
 	}
@@ -215,7 +234,7 @@ func TestLossAndItsReason(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				l := s.locker(&holdfast.Options{TTL: ttl})
-				lock := mustLock(s, l, "job")
+				lock := must.Lock(s, l, "job")
 				ctx := lock.Context(s.Context())
 				tt.lose(s)
 				start := time.Now()

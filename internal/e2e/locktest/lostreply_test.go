@@ -9,8 +9,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // lostReplies are the ways in which a reply does not reach the client although
@@ -28,6 +30,7 @@ func lostReplies() map[string]func() faultproxy.Action {
 // Whatever becomes of one request or reply, the caller sees none of it: the hold
 // count is 1, then 0, and no key stays.
 func TestOneLostReply(t *testing.T) {
+	await.NotShort(t, "takes long")
 	for fault, action := range lostReplies() {
 		t.Run(fault, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
@@ -35,7 +38,7 @@ func TestOneLostReply(t *testing.T) {
 				s.warm(l)
 
 				rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "acquire")), action())
-				lock := mustLock(s, l, "stock:42")
+				lock := must.Lock(s, l, "stock:42")
 				rule.Wait(s, 1)
 				rule.Release()
 				s.wantHolds(t, "1")
@@ -99,7 +102,7 @@ func TestLostReplyOfReentry(t *testing.T) {
 			rule.Wait(s, 1)
 			s.wantHolds(t, step.want)
 		}
-		mustUnlock(s, lock)
+		must.Unlock(s, lock)
 		gone(s, s.server.Admin, 0)
 	})
 }
@@ -129,7 +132,7 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 			late.Wait(s, 1)
 			// The clean-up goes over another connection and is first.
 			s.proxy.HangUpAll()
-			marked := eventually(3*time.Second, func() bool {
+			marked := await.Eventually(3*time.Second, func() bool {
 				return slices.ContainsFunc(marks(s.server.Admin), func(key string) bool { return !known[key] })
 			})
 			if !marked {
@@ -137,7 +140,7 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 			}
 			wrote, answered := s.server.CommandStats()["hset"], s.unheard("acquire")
 			late.Release()
-			if !eventually(3*time.Second, func() bool { return s.unheard("acquire") > answered }) {
+			if !await.Eventually(3*time.Second, func() bool { return s.unheard("acquire") > answered }) {
 				s.Fatal("the late acquire did not arrive")
 			}
 			if got := lockKeys(s.server.Admin); len(got) != 0 || s.server.CommandStats()["hset"] != wrote {
@@ -153,7 +156,7 @@ func TestLateAcquireCreatesNothing(t *testing.T) {
 				known[key] = true
 			}
 		}
-		mustUnlock(s, mustLock(s, l, "stock:42"))
+		must.Unlock(s, must.Lock(s, l, "stock:42"))
 	})
 }
 
@@ -185,7 +188,7 @@ func TestFullServer(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		l := s.locker(&holdfast.Options{TTL: time.Second})
 		s.warm(l)
-		lock := mustLock(s, l, "held")
+		lock := must.Lock(s, l, "held")
 		ctx := holdfast.WithOwner(s.Context())
 		twice, err := l.Lock(ctx, "twice")
 		if err != nil {
@@ -205,9 +208,9 @@ func TestFullServer(t *testing.T) {
 		if err := lock.Err(); err != nil {
 			s.Errorf("renewals on a full server: %v", err)
 		}
-		mustUnlock(s, lock)
-		mustUnlock(s, twice)
-		mustUnlock(s, twice)
+		must.Unlock(s, lock)
+		must.Unlock(s, twice)
+		must.Unlock(s, twice)
 		gone(s, s.server.Admin, 0)
 	})
 }
@@ -231,7 +234,7 @@ func TestRightsRevoked(t *testing.T) {
 			within(s, "time to the error without "+command, time.Since(start), 500*time.Millisecond)
 			s.server.Do("ACL", "SETUSER", "default", "+"+command)
 			if lock != nil {
-				mustUnlock(s, lock)
+				must.Unlock(s, lock)
 			}
 			gone(s, s.server.Admin, time.Second)
 			if keys := s.server.KeysWithoutTTL(isCounter); len(keys) != 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // Processes that take mutexes in every way, some of which are killed while they
@@ -29,7 +29,7 @@ func TestMutexHistory(t *testing.T) {
 		c.stop()
 		h := c.finish()
 
-		swept := h.Check(history.Rules{})
+		swept := h.Check(judge.Rules{})
 		if swept.Err() != nil {
 			s.Errorf("violation: %v", swept.Err())
 		}
@@ -88,7 +88,7 @@ func useMutexes(w *worker) error {
 }
 
 func (w *worker) useMutex(l *holdfast.Locker, name string, random *rand.Rand) error {
-	a := history.Request{Name: name, Side: history.Exclusive, Lease: w.TTL, Lock: func(ctx context.Context) (*holdfast.Lock, error) { return l.Lock(ctx, name) }}
+	a := judge.Request{Name: name, Side: judge.Exclusive, Lease: w.TTL, Lock: func(ctx context.Context) (*holdfast.Lock, error) { return l.Lock(ctx, name) }}
 	keep := time.Duration(random.IntN(2000)) * time.Microsecond
 	var err error
 	switch n := random.IntN(1000); {

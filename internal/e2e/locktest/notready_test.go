@@ -9,13 +9,16 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // A server that says "not now" is asked again: by TryLock a few times, by Lock
 // until it is ready, by renewals and Unlock for as long as the lease lasts.
 func TestServerThatIsNotReady(t *testing.T) {
+	await.NotShort(t, "takes long")
 	for code, words := range map[string]string{
 		"LOADING":     "Redis is loading the dataset in memory",
 		"READONLY":    "You can't write against a read only replica.",
@@ -26,7 +29,8 @@ func TestServerThatIsNotReady(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
-				l := s.locker(&holdfast.Options{TTL: 3 * time.Second})
+				var seen renewals
+				l := s.locker(&holdfast.Options{TTL: 3 * time.Second, Observe: seen.observe})
 				s.warm(l)
 				notNow := faultproxy.Reply("-" + code + " " + words + "\r\n")
 
@@ -52,18 +56,19 @@ func TestServerThatIsNotReady(t *testing.T) {
 				}
 				time.AfterFunc(200*time.Millisecond, rule.Release)
 				start = time.Now()
-				lock := mustLock(s, l, "job")
+				lock := must.Lock(s, l, "job")
 				within(s, "Lock of a server that is ready again", time.Since(start), time.Second)
 
 				rule = s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "renew")), notNow, faultproxy.Always())
 				rule.Wait(s, 3)
+				ready := time.Now()
 				rule.Release()
-				time.Sleep(300 * time.Millisecond)
+				await.Until(s, 3*time.Second, "a renewal of a server that is ready again", func() bool { return lock.Err() != nil || seen.after(ready) })
 				if err := lock.Err(); err != nil {
 					s.Errorf("after renewals that were put off: %v", err)
 				}
 				rule = s.proxy.On(anyScript(s, "release", "abandon"), notNow, faultproxy.Times(3)) // the latter after a slow acquire
-				mustUnlock(s, lock)
+				must.Unlock(s, lock)
 				rule.Wait(s, 3)
 				gone(s, s.server.Admin, 0)
 			})

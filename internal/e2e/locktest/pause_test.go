@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -26,7 +28,7 @@ type pauseReport struct {
 	FirstAt time.Time     // the first look at Lock.Err after the pause
 	FirstOK bool          // it said "held"
 	Unlock  string        // the error of Unlock, "" if it is no ErrLost
-	Queued  time.Duration // see history.Queued
+	Queued  time.Duration // see judge.Queued
 }
 
 // ledger is a resource that checks fencing tokens.
@@ -63,12 +65,12 @@ func TestPausedHolder(t *testing.T) {
 		}
 
 		_ = cmd.Process.Signal(syscall.SIGSTOP)
-		next := mustLock(s, s.other(nil), "paused") // as soon as the lease is over
+		next := must.Lock(s, s.other(nil), "paused") // as soon as the lease is over
 		if !write(next.Token()) {
 			s.Error("the ledger refused the second holder")
 		}
 		before := s.server.Map("HGETALL", "paused")
-		queued := history.Queued(cmd.Process.Pid)
+		queued := judge.Queued(cmd.Process.Pid)
 		resumed := time.Now()
 		_ = cmd.Process.Signal(syscall.SIGCONT)
 		if err := lines.Decode(&last); err != nil {
@@ -95,13 +97,13 @@ func TestPausedHolder(t *testing.T) {
 		if write(first.Token) {
 			s.Error("the ledger accepted the old token")
 		}
-		mustUnlock(s, next)
+		must.Unlock(s, next)
 		s.Logf("told %v after the pause: %s", last.EndedAt.Sub(resumed), last.Cause)
 	})
 }
 
 func workUntilPaused() error {
-	conn, shut, err := dial(os.Getenv("ADAPTER"), os.Getenv("ADDR"), "", "")
+	conn, shut, err := dial.Server(os.Getenv("ADAPTER"), os.Getenv("ADDR"), "", "")
 	if err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func workUntilPaused() error {
 		time.Sleep(time.Millisecond)
 	}
 	r.EndedAt = <-ended
-	r.Queued = history.Queued(os.Getpid())
+	r.Queued = judge.Queued(os.Getpid())
 	if cause := context.Cause(ctx); errors.Is(cause, holdfast.ErrLost) {
 		r.Cause = cause.Error()
 	}

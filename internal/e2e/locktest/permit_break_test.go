@@ -10,14 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // listens has l hold a lock until the server has its subscription to notices, which
 // it keeps until the function that is returned releases the lock.
 func (s *subject) listens(l *holdfast.Locker) (release func()) {
 	s.Helper()
-	long := mustLock(s, l, "held for long")
-	if !eventually(10*time.Second, func() bool {
+	long := must.Lock(s, l, "held for long")
+	if !await.Eventually(10*time.Second, func() bool {
 		return len(s.server.Strings("PUBSUB", "CHANNELS", "holdfast:client:*")) > 0
 	}) {
 		s.Fatal("nobody listens")
@@ -81,7 +83,7 @@ func TestBreakPermit(t *testing.T) {
 				got <- at
 			}
 		}()
-		if !eventually(5*time.Second, func() bool { return lookAt(s, c, "pool").Listeners > 0 }) {
+		if !await.Eventually(5*time.Second, func() bool { return lookAt(s, c, "pool").Listeners > 0 }) {
 			s.Fatal("nobody waits")
 		}
 		begun := time.Now()
@@ -108,7 +110,7 @@ func TestBreakPermit(t *testing.T) {
 		if r := lookAt(s, c, "pool"); r.Holders != 1 || r.Free != 2 || r.Holds[0].Owner != record.Holds[1].Owner {
 			s.Errorf("got %+v, want one permit left, the one that nobody broke", r)
 		}
-		mustUnlock(s, kept)
+		must.Unlock(s, kept)
 	})
 }
 

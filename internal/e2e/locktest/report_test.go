@@ -13,6 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -50,7 +53,7 @@ func (s *subject) seeSince(o redishold.Options) {
 		return s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &o), &holdfast.Options{Note: note}))
 	}
 	l, waiter, eye := client("ci-7"), client("ci-8"), s.console(&o)
-	lock := mustLock(s, l, "deploy")
+	lock := must.Lock(s, l, "deploy")
 	if o.Protocol == redishold.Redisson {
 		permit, err := l.Semaphore("pool", 2).Acquire(s.Context())
 		if err != nil {
@@ -60,7 +63,7 @@ func (s *subject) seeSince(o redishold.Options) {
 			if h := lookAt(s, eye, "pool").Holds; len(h) != 1 || h[0].HeldFor < 2*time.Second || h[0].Token != permit.Token() {
 				s.Errorf("permit: got %+v, want token %d", h, permit.Token())
 			}
-			mustUnlock(s, permit)
+			must.Unlock(s, permit)
 		}()
 	}
 	ctx, cancel := context.WithCancel(s.Context())
@@ -74,7 +77,7 @@ func (s *subject) seeSince(o redishold.Options) {
 		})
 	}
 	var d admin.Detail
-	seen := eventually(reportSoon, func() bool {
+	seen := await.Eventually(reportSoon, func() bool {
 		d = s.detail(eye, "deploy")
 		return len(d.Holds) == 1 && d.Holds[0].HeldFor > 0 && len(d.Waits) == 1 && d.Waits[0].Count == 3
 	})
@@ -97,8 +100,8 @@ func (s *subject) seeSince(o redishold.Options) {
 	}
 	cancel()
 	wg.Wait()
-	mustUnlock(s, lock)
-	if !eventually(reportSoon, func() bool { return len(s.detail(eye, "deploy").Waits) == 0 }) {
+	must.Unlock(s, lock)
+	if !await.Eventually(reportSoon, func() bool { return len(s.detail(eye, "deploy").Waits) == 0 }) {
 		s.Error("those who have given up are still shown")
 	}
 	if keys := s.server.Strings("KEYS", o.Prefix+"*waiting*"); len(keys) != 0 {
@@ -166,14 +169,14 @@ func TestReportWithoutRights(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		s.server.Do("ACL", "SETUSER", "app", "reset", "on", ">app", "+@all", "&*",
 			"~app:job*", "~app:holdfast:token:*", "~app:holdfast:gone:*", "~app:holdfast:client:*", "~app:holdfast:fair:*", "~redisson_lock*", "~{app:*")
-		conn, shut, err := dial(s.adapter, s.server.Addr(), "app", "app")
+		conn, shut, err := dial.Server(s.adapter, s.server.Addr(), "app", "app")
 		if err != nil {
 			s.Fatal(err)
 		}
 		defer shut()
 		b := redishold.New(conn, &redishold.Options{Prefix: "app:"})
 		l := holdfast.New(b, nil)
-		lock := mustLock(s, l, "job")
+		lock := must.Lock(s, l, "job")
 		h := s.detail(admin.New(b), "job").Holds[0]
 		r := waits(h.Client.ID, "job")
 		r.Holds = []driver.ReportedHold{{Name: "job", Owner: h.Owner, Token: lock.Token(), HeldFor: time.Minute}}
@@ -185,7 +188,7 @@ func TestReportWithoutRights(t *testing.T) {
 		if got := d.Holds[0]; got.Token != lock.Token() || got.HeldFor < time.Minute || len(d.Waits) != 0 {
 			s.Errorf("got %+v, want the hold all the same", d)
 		}
-		mustUnlock(s, lock)
+		must.Unlock(s, lock)
 		s.server.Do("FLUSHALL") // the counter of tokens
 	})
 }

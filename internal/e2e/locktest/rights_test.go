@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -87,7 +88,7 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 				if err, ok := s.server.Do(rule...).(error); ok {
 					s.Fatal(err)
 				}
-				conn, shut, err := dial(s.adapter, s.server.Addr(), "app", "app")
+				conn, shut, err := dial.Server(s.adapter, s.server.Addr(), "app", "app")
 				if err != nil {
 					s.Fatal(err)
 				}
@@ -120,7 +121,7 @@ func TestProposedRightsAreThoseOfTheDocuments(t *testing.T) {
 					}
 				}
 				grant("reset", "on", ">app", "+info", "+hello", "+ping", "+client|setname", "resetchannels")
-				conn, shut, err := dial(s.adapter, s.server.Addr(), "app", "app")
+				conn, shut, err := dial.Server(s.adapter, s.server.Addr(), "app", "app")
 				if err != nil {
 					s.Fatal(err)
 				}

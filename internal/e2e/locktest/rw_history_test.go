@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // Each of the processes has four readers and one writer.
@@ -32,18 +33,18 @@ func TestReadWriteHistory(t *testing.T) {
 			c.hire("readwrite", plan{Actors: rwReaders + 1, Ops: rwOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
-		swept := h.Check(history.Rules{})
+		swept := h.Check(judge.Rules{})
 		if swept.Err() != nil {
 			s.Errorf("violation: %v", swept.Err())
 		}
 		if want := rwProcesses * (rwReaders + 1) * rwOps; swept.Holds != want {
 			s.Errorf("%d holds, want %d", swept.Holds, want)
 		}
-		if swept.Most[history.Reader] < 2 {
+		if swept.Most[judge.Reader] < 2 {
 			s.Errorf("no two readers have ever read together")
 		}
 		gone(s, s.server.Admin, 0)
-		s.Logf("%d holds in %v, up to %d readers at a time", swept.Holds, time.Since(began).Round(time.Millisecond), swept.Most[history.Reader])
+		s.Logf("%d holds in %v, up to %d readers at a time", swept.Holds, time.Since(began).Round(time.Millisecond), swept.Most[judge.Reader])
 	})
 }
 
@@ -58,9 +59,9 @@ func useReadWrite(w *worker) error {
 			random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
 			for range w.Ops {
 				rw := l.RWMutex(fmt.Sprintf("page:%d", random.IntN(rwNames)))
-				a := history.Request{Name: rw.Read.Name(), Side: history.Reader, Lock: bare(rw.Read)}
+				a := judge.Request{Name: rw.Read.Name(), Side: judge.Reader, Lock: bare(rw.Read)}
 				if i == 0 {
-					a.Side, a.Lock = history.Writer, bare(rw.Write)
+					a.Side, a.Lock = judge.Writer, bare(rw.Write)
 				}
 				if errs[i] = w.log.Hold(w.ctx, a, time.Duration(random.IntN(500))*time.Microsecond); errs[i] != nil {
 					return
@@ -87,7 +88,7 @@ func TestKilledReader(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				opts := &holdfast.Options{TTL: ttl}
 				victim := newCrew(s).hire("hold", plan{Kind: "read", Name: "page", TTL: ttl})
-				victim.await(history.Granted)
+				victim.await(judge.Granted)
 				var others []*holdfast.Lock
 				for i := range 9 {
 					if i%3 == 0 {
@@ -119,7 +120,7 @@ func TestKilledReader(t *testing.T) {
 						s.Errorf("reader %d was disturbed: %v", i, err)
 					}
 					leaving = time.Now()
-					mustUnlock(s, k)
+					must.Unlock(s, k)
 				}
 				left := time.Now()
 				w := <-writer
@@ -137,7 +138,7 @@ func TestKilledReader(t *testing.T) {
 					limit = left.Add(time.Second)
 				}
 				within(s, "the writer waited, beyond what it must,", w.at.Sub(limit), 0)
-				mustUnlock(s, w.lock)
+				must.Unlock(s, w.lock)
 				gone(s, s.server.Admin, 0)
 				s.Logf("in %v after the kill, %v after the last reader", w.at.Sub(killed), w.at.Sub(left))
 			})

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 const (
@@ -35,17 +37,17 @@ func TestSemaphoreHistory(t *testing.T) {
 		}
 		stopped := time.Now()
 		h := c.finish()
-		swept := h.Check(history.Rules{Permits: semaphorePermits})
+		swept := h.Check(judge.Rules{Permits: semaphorePermits})
 		if swept.Err() != nil {
 			s.Errorf("violation: %v", swept.Err())
 		}
-		if swept.Most[history.Permit] < semaphorePermits || swept.Holds < 200 || kills < 15 {
-			s.Errorf("%d holds, at most %d at a time, %d kills: too little to judge", swept.Holds, swept.Most[history.Permit], kills)
+		if swept.Most[judge.Permit] < semaphorePermits || swept.Holds < 200 || kills < 15 {
+			s.Errorf("%d holds, at most %d at a time, %d kills: too little to judge", swept.Holds, swept.Most[judge.Permit], kills)
 		}
 
 		sem := s.other(nil).Semaphore("seats", semaphorePermits)
 		var total, free int
-		back := eventually(semaphoreTTL+500*time.Millisecond, func() bool {
+		back := await.Eventually(semaphoreTTL+500*time.Millisecond, func() bool {
 			var err error
 			if total, free, err = sem.Permits(s.Context()); err != nil {
 				s.Fatal(err)
@@ -68,11 +70,11 @@ func TestSemaphoreHistory(t *testing.T) {
 			s.Errorf("one more: got %v, want ErrBusy", err)
 		}
 		for _, k := range all {
-			mustUnlock(s, k)
+			must.Unlock(s, k)
 		}
 		s.forget("seats", semaphorePermits)
 		gone(s, s.server.Admin, 0)
-		s.Logf("%d holds, up to %d at a time, %d kills; all permits back after %v", swept.Holds, swept.Most[history.Permit], kills, took)
+		s.Logf("%d holds, up to %d at a time, %d kills; all permits back after %v", swept.Holds, swept.Most[judge.Permit], kills, took)
 	})
 }
 
@@ -80,7 +82,7 @@ func TestSemaphoreHistory(t *testing.T) {
 // and deletes it: Redisson keeps it for ever.
 func (s *subject) forget(name string, permits int) {
 	s.Helper()
-	if !eventually(time.Second, func() bool { return s.server.String("GET", name) == fmt.Sprint(permits) }) {
+	if !await.Eventually(time.Second, func() bool { return s.server.String("GET", name) == fmt.Sprint(permits) }) {
 		s.Errorf("the counter of %q says %s, want %d", name, s.server.String("GET", name), permits)
 	}
 	s.server.Do("DEL", name)
@@ -99,7 +101,7 @@ func useSemaphore(w *worker) error {
 				if random.IntN(50) == 0 {
 					keep = w.TTL * 3 / 2 // renewed meanwhile
 				}
-				errs[i] = w.log.Hold(w.ctx, history.Request{Name: "seats", Side: history.Permit, Lock: func(ctx context.Context) (*holdfast.Lock, error) {
+				errs[i] = w.log.Hold(w.ctx, judge.Request{Name: "seats", Side: judge.Permit, Lock: func(ctx context.Context) (*holdfast.Lock, error) {
 					return sem.Acquire(ctx)
 				}}, keep)
 			}

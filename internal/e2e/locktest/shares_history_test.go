@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	anywhere "github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -94,6 +95,7 @@ func shareCells(all bool) (cells []shareCell) {
 // HOLDFAST_SHARES=all plays every cell, for ten seconds each; any other text those
 // whose name contains it.
 func TestSharesHistory(t *testing.T) {
+	await.NotShort(t, "takes long")
 	want, long := os.Getenv("HOLDFAST_SHARES"), 10*time.Second
 	cells := shareCells(want != "")
 	switch want {

@@ -2,45 +2,22 @@ package locktest
 
 import (
 	"context"
-	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/goredisconn"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
-
-// adapters are the two ways to Redis that every test runs on.
-func adapters() []string { return []string{"rueidis", "goredis"} }
-
-// dial opens a Conn of one adapter to addr, and says how to close it. go-redis
-// has its default options: what most programs have.
-func dial(adapter, addr, user, password string) (redishold.Conn, func(), error) {
-	switch adapter {
-	case "rueidis":
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		conn, err := rueidisconn.Open(ctx, "redis://"+addr, &rueidisconn.Options{Username: user, Password: password})
-		if err != nil {
-			return nil, nil, err
-		}
-		return conn, conn.Close, nil
-	case "goredis":
-		client := redis.NewClient(&redis.Options{Addr: addr, Username: user, Password: password})
-		return goredisconn.New(client), func() { _ = client.Close() }, nil
-	default:
-		return nil, nil, fmt.Errorf("unknown adapter %q", adapter)
-	}
-}
 
 // subject is a Locker on one adapter, with a fault proxy between it and a server
 // of its own.
@@ -49,17 +26,23 @@ type subject struct {
 	adapter string
 	server  *redistest.Server
 	proxy   *faultproxy.Proxy
+	shut    func() // closes the connection of the latest Locker; the test's end does so too
 }
 
-// eachAdapter runs test once for each adapter, and checks that no goroutine and
-// no key without a TTL is left at the end.
+// eachAdapter runs test once for each adapter, or with -short for one that its name
+// picks, and checks that no goroutine and no key without a TTL is left at the end.
 func eachAdapter(t *testing.T, test func(s *subject), opts ...redistest.Option) {
 	t.Helper()
-	for _, adapter := range adapters() {
+	those := dial.Adapters()
+	if testing.Short() {
+		pick := len(t.Name()) % len(those)
+		those = those[pick : pick+1]
+	}
+	for _, adapter := range those {
 		t.Run(adapter, func(t *testing.T) {
 			ignore := goleak.IgnoreCurrent()
 			t.Cleanup(func() { // clean-up goes on for as long as one TTL
-				if !eventually(5*time.Second, func() bool { return goleak.Find(ignore) == nil }) {
+				if !await.Eventually(5*time.Second, func() bool { return goleak.Find(ignore) == nil }) {
 					goleak.VerifyNone(t, ignore)
 				}
 			})
@@ -107,11 +90,12 @@ func (s *subject) drained(l *holdfast.Locker) *holdfast.Locker {
 
 func (s *subject) conn(addr string) redishold.Conn {
 	s.Helper()
-	conn, shut, err := dial(s.adapter, addr, "", "")
+	conn, shut, err := dial.Server(s.adapter, addr, "", "")
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(shut)
+	s.shut = sync.OnceFunc(shut)
+	s.Cleanup(s.shut)
 	return conn
 }
 
@@ -119,25 +103,7 @@ func (s *subject) conn(addr string) redishold.Conn {
 // are done before a fault is set up.
 func (s *subject) warm(l *holdfast.Locker) {
 	s.Helper()
-	mustUnlock(s, mustLock(s, l, "warm"))
-}
-
-func mustLock(t testing.TB, l *holdfast.Locker, name string, opts ...holdfast.Option) *holdfast.Lock {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	lock, err := l.Lock(ctx, name, opts...)
-	if err != nil {
-		t.Fatalf("Lock(%q): %v", name, err)
-	}
-	return lock
-}
-
-func mustUnlock(t testing.TB, k *holdfast.Lock) {
-	t.Helper()
-	if err := k.Unlock(); err != nil {
-		t.Fatalf("Unlock: %v", err)
-	}
+	must.Unlock(s, must.Lock(s, l, "warm"))
 }
 
 // isCounter accepts the keys that may live for ever: fencing token counters.
@@ -158,22 +124,8 @@ func lockKeys(a redistest.Admin) []string {
 // gone fails unless all of the locks' keys have vanished within d.
 func gone(t testing.TB, a redistest.Admin, d time.Duration) {
 	t.Helper()
-	if !eventually(d, func() bool { return len(lockKeys(a)) == 0 }) {
+	if !await.Eventually(d, func() bool { return len(lockKeys(a)) == 0 }) {
 		t.Errorf("after %v there is still %q", d, lockKeys(a))
-	}
-}
-
-// eventually polls until cond holds or d has passed.
-func eventually(d time.Duration, cond func() bool) bool {
-	deadline := time.Now().Add(d)
-	for {
-		if cond() {
-			return true
-		}
-		if time.Now().After(deadline) {
-			return false
-		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 

@@ -1,6 +1,6 @@
 package matrix
 
-// deployment is a way of running Redis.
+// deployment is a way of running Redis, or another store; see stores.
 type deployment string
 
 const (
@@ -80,10 +80,8 @@ type cell struct {
 	want  outcome
 	check func(*scene)
 
-	by    string // the test that checks it, where that is not check
+	by    string // the test that checks it, where that is not check: "Test", or "folder.Test"
 	told  string // U: when the older holder is told
-	gap   string // what is wrong with the product: the check fails, and has to
-	gapOn string // with this adapter
 	party string // cells of a deployment with the same word share one fault
 	proxy bool   // the server's answer, or one of them, is given by a proxy in its place
 }
@@ -97,11 +95,11 @@ type entry struct {
 	on    []deployment
 	kinds []kind // nil: the mutex
 
-	want                 outcome
-	check                func(*scene)
-	by, told, gap, gapOn string
-	party                string
-	proxy                bool
+	want     outcome
+	check    func(*scene)
+	by, told string
+	party    string
+	proxy    bool
 }
 
 func (e entry) cells() []cell {
@@ -114,7 +112,7 @@ func (e entry) cells() []cell {
 		for _, k := range kinds {
 			all = append(all, cell{
 				fault: e.fault, on: on, kind: k, want: e.want, check: e.check,
-				by: e.by, told: e.told, gap: e.gap, gapOn: e.gapOn, party: e.party, proxy: e.proxy,
+				by: e.by, told: e.told, party: e.party, proxy: e.proxy,
 			})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // holderVar tells the test binary to hold a lock in a process of its own.
@@ -33,7 +33,7 @@ type report struct {
 	At     time.Time
 	Lost   bool
 	Unlock string        // the error of Unlock
-	Queued time.Duration // see history.Queued
+	Queued time.Duration // see judge.Queued
 }
 
 // holdInChild takes a lock and holds it until it is lost or stdin ends.
@@ -44,7 +44,7 @@ func holdInChild(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	st, err := j.Route.open(ctx, nil)
+	st, err := j.Route.open(ctx, j.TTL, nil)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func holdInChild(text string) error {
 		return err
 	}
 	<-k.ctx.Done()
-	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: history.Queued(os.Getpid())}
+	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: judge.Queued(os.Getpid())}
 	if err := k.give(); err != nil {
 		r.Unlock = err.Error()
 	}
@@ -158,7 +158,7 @@ func (p *process) signal(sig syscall.Signal) {
 // of the time in which it waited for a processor.
 func (p *process) resume() time.Duration {
 	p.Helper()
-	before := history.Queued(p.cmd.Process.Pid)
+	before := judge.Queued(p.cmd.Process.Pid)
 	resumed := time.Now()
 	p.signal(syscall.SIGCONT)
 	last := p.read()

@@ -69,17 +69,24 @@ func lostMachine(s *scene) {
 // machineBack: the machine of the only server is gone, and comes back as it was.
 func machineBack(s *scene) {
 	c, o := s.nearby(), s.nearby()
+	server := s.keepers(s.name)[0]
+	s.silent(server.Silence, server.Resume, c, o, afterMachine)
+}
+
+// silent has the only server not answer for longer than the lease that c has taken. o,
+// which waits, gets it within limit of its first answer.
+func (s *scene) silent(silence, resume func(), c, o *client, limit time.Duration) {
+	s.Helper()
 	k := c.take()
 	w := o.queue(s.kind)
-	server := s.keepers(s.name)[0]
-	server.Silence()
+	silence()
 	lost := time.Now()
 	k.lost(lost, s.ttl)
 	time.Sleep(time.Until(lost.Add(s.ttl + s.ttl/3)))
-	server.Resume()
+	resume()
 	back := time.Now()
 	next := w.served()
-	s.within("the waiter got the lock", time.Since(back), afterMachine)
+	s.within("the waiter got the lock", time.Since(back), limit)
 	s.waited(time.Since(lost), s.ttl)
 	next.mustUnlock()
 }

@@ -3,11 +3,15 @@ package matrix
 import (
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
@@ -43,6 +47,22 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// TestMatrixOfStores plays the cells of the stores that are no Redis, one after the
+// other: each store has one server for all of its cells.
+func TestMatrixOfStores(t *testing.T) {
+	await.NotShort(t, "half a minute to a minute for each store")
+	anystore.Quiet()
+	for _, on := range stores() {
+		t.Run(string(on), func(t *testing.T) {
+			var replayed atomic.Int32
+			playAll(t, on, &replayed)
+			if n := replayed.Load(); n > replays {
+				t.Errorf("%d cells were played again, want at most %d: the machine is too busy to tell", n, replays)
+			}
+		})
+	}
+}
+
 func playAll(t *testing.T, on deployment, replayed *atomic.Int32) {
 	var shared *world
 	if on.lanes() == 1 {
@@ -71,7 +91,7 @@ func playAll(t *testing.T, on deployment, replayed *atomic.Int32) {
 func partiesOf(on deployment) [][]cell {
 	var parties [][]cell
 	at := map[string]int{}
-	for _, c := range cells() {
+	for _, c := range slices.Concat(cells(), storeCells()) {
 		if c.on != on || c.check == nil {
 			continue
 		}
@@ -88,6 +108,9 @@ func partiesOf(on deployment) [][]cell {
 // adapters returns those that cells are played on: both where they have servers
 // of their own, else one and the other in turn.
 func adapters(c cell) []string {
+	if slices.Contains(stores(), c.on) {
+		return []string{""} // there is one client
+	}
 	both := dial.Adapters()
 	if c.on.lanes() > 1 {
 		return both
@@ -106,16 +129,10 @@ func (c cell) name() string {
 // playParty plays cells that belong together.
 func playParty(t *testing.T, replayed *atomic.Int32, shared *world, cells []cell, adapter string) {
 	if len(cells) == 1 {
-		t.Run(cells[0].name()+"/"+adapter, func(t *testing.T) {
+		t.Run(path.Join(cells[0].name(), adapter), func(t *testing.T) {
 			v := conclusive(t, replayed, func(n int, clk *clock) verdict {
 				return playCell(t, clk, shared, cells[0], adapter, n, newParty(1))
 			})
-			if c := cells[0]; c.gap != "" && c.gapOn == adapter {
-				if len(v.failures) == 0 {
-					t.Fatalf("the gap is closed; remove its entry: %s", c.gap)
-				}
-				t.Skipf("known gap: %s: %q", c.gap, v.failures)
-			}
 			v.pronounce(t)
 		})
 		return

@@ -165,7 +165,7 @@ func shortOutage(s *scene) {
 	k := c.take()
 	c.renewed(k, 1)
 	c.mesh.Blackhole(true)
-	time.Sleep(s.ttl / 2)
+	time.Sleep(s.on.outage(s.ttl))
 	c.mesh.Blackhole(false)
 	k.stays(s.ttl)
 	k.mustUnlock()

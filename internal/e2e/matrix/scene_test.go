@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -45,7 +46,9 @@ type scene struct {
 // ttl is long enough for renewals on a busy machine, and for WAIT.
 func (d deployment) ttl() time.Duration {
 	switch d {
-	case strict:
+	case zookeeper:
+		return 3 * time.Second
+	case strict, etcd, postgresql, mariadb:
 		return 2 * time.Second
 	case sentinel, cluster:
 		return 1500 * time.Millisecond
@@ -107,6 +110,19 @@ type client struct {
 	mesh   *faultproxy.Mesh // nil: nothing in between
 	store  *store
 	locker *holdfast.Locker
+
+	waiting   atomic.Int32 // calls that have begun to wait
+	unrenewed atomic.Int32 // renewals without an answer
+}
+
+// observe counts what a cell waits for.
+func (c *client) observe(_ context.Context, e holdfast.Event) {
+	switch {
+	case e.Kind == holdfast.EventWait:
+		c.waiting.Add(1)
+	case e.Kind == holdfast.EventRenew && e.Err != nil:
+		c.unrenewed.Add(1)
+	}
 }
 
 // client starts a program that faults can be put in front of. It has taken and
@@ -119,7 +135,7 @@ func (s *scene) client() *client {
 // clientAs is client for a user whose password is its name.
 func (s *scene) clientAs(user string) *client {
 	s.Helper()
-	c := s.dial(faultproxy.StartMesh(s, s.addrs()), user)
+	c := s.dial(s.startMesh(), user)
 	c.warm()
 	return c
 }
@@ -155,12 +171,13 @@ func (s *scene) connect(way route, mesh *faultproxy.Mesh) *client {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	st, err := way.open(ctx, s.distrust)
+	st, err := way.open(ctx, s.ttl, s.distrust)
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(st.shut)
-	c := &client{scene: s, mesh: mesh, store: st, locker: holdfast.New(st.Backend, &holdfast.Options{TTL: s.ttl})}
+	c := &client{scene: s, mesh: mesh, store: st}
+	c.locker = holdfast.New(st.Backend, &holdfast.Options{TTL: s.ttl, Observe: c.observe})
 	s.clients = append(s.clients, c)
 	return c
 }
@@ -290,14 +307,7 @@ func (c *client) answered(k *grip, n int) {
 
 // until polls until cond holds or d has passed.
 func (s *scene) until(d time.Duration, cond func() bool) bool {
-	deadline := time.Now().Add(d)
-	for !cond() {
-		if time.Now().After(deadline) {
-			return false
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return true
+	return await.Eventually(d, cond)
 }
 
 // script matches runs of the engine's scripts, each also for several locks.
@@ -470,8 +480,15 @@ func (w *waiting) served() *grip {
 }
 
 // keys returns the keys of the lock on the servers that decide about it, but not
-// those that pass by themselves.
+// those that pass by themselves. Of another store they are the claims.
 func (s *scene) keys() []string {
+	if s.server != nil {
+		names, err := s.server.Left(s.name)
+		if err != nil {
+			return []string{err.Error()} // nobody knows that it is gone
+		}
+		return names
+	}
 	var all []string
 	for _, server := range s.masters() {
 		for _, key := range server.Keys() {

@@ -23,19 +23,8 @@ import (
 // hungServer: nothing is answered for longer than a lease.
 func hungServer(s *scene) {
 	c, o := s.client(), s.client()
-	k := c.take()
-	w := o.queue(s.kind)
 	server := s.keepers(s.name)[0]
-	server.Pause()
-	hung := time.Now()
-	k.lost(hung, s.ttl)
-	time.Sleep(time.Until(hung.Add(s.ttl + s.ttl/3)))
-	server.Resume()
-	resumed := time.Now()
-	next := w.served()
-	s.within("the waiter got the lock", time.Since(resumed), 2*time.Second)
-	s.waited(time.Since(hung), s.ttl)
-	next.mustUnlock()
+	s.silent(server.Pause, server.Resume, c, o, 2*time.Second)
 }
 
 // hungMinority: two servers of five.
@@ -99,7 +88,7 @@ func killedHolder(s *scene) {
 	p.kill()
 	killed := time.Now()
 	next := o.takeRival()
-	s.within("free again", time.Since(killed), s.ttl+s.ttl/10)
+	s.within("free again", time.Since(killed), s.on.freeAfter(s.ttl))
 	s.waited(time.Since(killed), s.ttl/2) // it was renewed a third of its TTL ago at most
 	next.mustUnlock()
 }
@@ -218,16 +207,20 @@ func removedLock(s *scene) {
 			server.Do("FLUSHALL")
 		}
 	})
-	s.goneLock(func(c *client) {
-		source := c.store.Backend.(admin.Source)
-		records, err := source.Get(s.bounded(), s.name)
-		if err != nil || records[0].Holders != 1 {
-			s.Fatalf("Get: %v, %v", records, err)
-		}
-		if err := source.ForceUnlock(s.bounded(), s.name, records[0].Holds[0].Holder, "stuck"); err != nil {
-			s.Fatal(err)
-		}
-	})
+	s.goneLock((*client).force)
+}
+
+// force ends the hold of the only holder.
+func (c *client) force() {
+	c.Helper()
+	source := c.store.Backend.(admin.Source)
+	records, err := source.Get(c.bounded(), c.name)
+	if err != nil || records[0].Holders != 1 {
+		c.Fatalf("Get: %v, %v", records, err)
+	}
+	if err := source.ForceUnlock(c.bounded(), c.name, records[0].Holds[0].Holder, "stuck"); err != nil {
+		c.Fatal(err)
+	}
 }
 
 func evictedLock(s *scene) {

@@ -18,9 +18,11 @@ import (
 var update = flag.Bool("update", false, "write the table into the page")
 
 const (
-	page  = "../../../docs/guarantees.md"
-	begin = "<!-- fault matrix: begin -->\n"
-	end   = "<!-- fault matrix: end -->"
+	page        = "../../../docs/guarantees.md"
+	begin       = "<!-- fault matrix: begin -->\n"
+	end         = "<!-- fault matrix: end -->"
+	beginStores = "<!-- fault matrix of stores: begin -->\n"
+	endStores   = "<!-- fault matrix of stores: end -->"
 )
 
 // TestTable compares the page with the cells.
@@ -29,12 +31,8 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s does not have the markers of the table", page)
-	}
-	want := before + begin + table() + end + after
+	want := between(t, string(text), begin, end, table())
+	want = between(t, want, beginStores, endStores, storeTable())
 	if want == string(text) {
 		return
 	}
@@ -46,7 +44,18 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// table returns what stands between the markers.
+// between returns text with what stands between two markers replaced.
+func between(t *testing.T, text, begin, end, by string) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(text, begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s does not have the markers %q and %q of a table", page, begin, end)
+	}
+	return before + begin + by + end + after
+}
+
+// table returns what stands between the markers of the matrix of Redis.
 func table() string {
 	var b strings.Builder
 	b.WriteString("\nA: nothing to be seen, locks are taken, kept and given back. E: an acquire fails and leaves nothing. " +
@@ -84,7 +93,7 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\n" + twoHolders() + elsewhere() + missing() + gaps())
+	b.WriteString("\n" + twoHolders() + elsewhere() + missing())
 	return b.String()
 }
 
@@ -98,11 +107,14 @@ func shown(fault string, on deployment, k kind) string {
 	if !ok {
 		return "–"
 	}
+	return c.text()
+}
+
+// text is what the table says of a cell.
+func (c cell) text() string {
 	text := strings.Join(strings.Split(string(c.want), ""), ", ")
 	text = strings.Replace(text, "U", "**U**", 1)
 	switch {
-	case c.gap != "":
-		text += ", but see below"
 	case c.proxy:
 		text += " *"
 	case c.by != "":
@@ -199,20 +211,6 @@ func missing() string {
 	return b.String()
 }
 
-// gaps lists what is wrong with the product.
-func gaps() string {
-	var b strings.Builder
-	for _, c := range cells() {
-		if c.gap != "" {
-			fmt.Fprintf(&b, "- Known gap: %s %s, %s, with %s: %s\n", c.fault, c.on, c.kind, c.gapOn, c.gap)
-		}
-	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "\n" + b.String()
-}
-
 // none says why a place of the mutex has no cell; "" if it must have one.
 func none(fault string, on deployment) string {
 	alone := on == single || on == quorum5
@@ -266,7 +264,10 @@ func TestCells(t *testing.T) {
 		known[f.id] = true
 	}
 	tests := testsOfRepository(t)
-	for _, c := range cells() {
+	for _, f := range storeFaults() {
+		known[f.id] = true
+	}
+	for _, c := range slices.Concat(cells(), storeCells()) {
 		at := place{c.fault, c.on, c.kind}
 		count[at]++
 		if count[at] > 1 {
@@ -287,14 +288,26 @@ func TestCells(t *testing.T) {
 	}
 	for _, f := range faults() {
 		for _, on := range deployments() {
-			if has, why := count[place{f.id, on, mutex}] == 1, none(f.id, on); has != (why == "") {
-				t.Errorf("%s %s: has a cell: %v, and the reason to have none is %q", f.id, on, has, why)
-			}
+			wantCell(t, f.id, on, count, none)
+		}
+	}
+	for _, f := range storeFaults() {
+		for _, on := range stores() {
+			wantCell(t, f.id, on, count, noStoreCell)
 		}
 	}
 }
 
-// testsOfRepository returns the names of all test functions.
+// wantCell fails t unless a place of the mutex has a cell, or a reason to have none.
+func wantCell(t *testing.T, fault string, on deployment, count map[place]int, none func(string, deployment) string) {
+	t.Helper()
+	if has, why := count[place{fault, on, mutex}] == 1, none(fault, on); has != (why == "") {
+		t.Errorf("%s %s: has a cell: %v, and the reason to have none is %q", fault, on, has, why)
+	}
+}
+
+// testsOfRepository returns the names of all test functions, alone and with their folder:
+// "Test" and "folder.Test".
 func testsOfRepository(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -307,6 +320,7 @@ func testsOfRepository(t *testing.T) map[string]bool {
 		source, err := fs.ReadFile(root, path)
 		for _, m := range declared.FindAllSubmatch(source, -1) {
 			names[string(m[1])] = true
+			names[filepath.Base(filepath.Dir(path))+"."+string(m[1])] = true
 		}
 		return err
 	})

@@ -1,12 +1,18 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -17,6 +23,7 @@ import (
 // world is the servers of a cell.
 type world struct {
 	way      deployment
+	server   *anystore.Store       // of a store that is no Redis
 	alone    []*redistest.Server   // single, quorum
 	deployed *redistest.Deployment // the others
 }
@@ -26,6 +33,10 @@ type world struct {
 func newWorld(t testing.TB, on deployment, opts ...redistest.Option) *world {
 	t.Helper()
 	w := &world{way: on}
+	if slices.Contains(stores(), on) {
+		w.server = startStore(t, on)
+		return w
+	}
 	if on.lanes() == 1 && compiles() {
 		opts = append(opts, redistest.ShiftableClock())
 	}
@@ -45,6 +56,20 @@ func newWorld(t testing.TB, on deployment, opts ...redistest.Option) *world {
 		w.deployed = redistest.StartDeployment(t, redistest.Cluster, opts...)
 	}
 	return w
+}
+
+// startStore starts the server of a store that is no Redis, with a folder of its own.
+func startStore(t testing.TB, on deployment) *anystore.Store {
+	t.Helper()
+	server, err := anystore.Run(string(on), t.TempDir())
+	if errors.Is(err, anystore.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
 }
 
 // bind returns the world for use in t.
@@ -100,6 +125,9 @@ func (w *world) addrs() []string {
 	if w.deployed != nil {
 		return w.deployed.Addrs()
 	}
+	if w.server != nil {
+		return []string{w.server.Addr}
+	}
 	var addrs []string
 	for _, s := range w.alone {
 		addrs = append(addrs, s.Addr())
@@ -107,10 +135,25 @@ func (w *world) addrs() []string {
 	return addrs
 }
 
+// startMesh starts a client's proxies. Of Redis alone they know what passes.
+func (s *scene) startMesh() *faultproxy.Mesh {
+	s.Helper()
+	if s.server == nil {
+		return faultproxy.StartMesh(s, s.addrs())
+	}
+	m, err := faultproxy.RunRawMesh(s.addrs())
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(m.Close)
+	return m
+}
+
 // route is how a client gets to its store. It can be encoded, for a child.
 type route struct {
 	On      deployment
 	Targets []dial.Target // five for a quorum
+	Addr    string        // of a store that is no Redis
 }
 
 func (w *world) route(adapter string, mesh *faultproxy.Mesh) route {
@@ -119,6 +162,10 @@ func (w *world) route(adapter string, mesh *faultproxy.Mesh) route {
 		routes = mesh.Routes()
 	}
 	r := route{On: w.way}
+	if w.server != nil {
+		r.Addr = cmp.Or(routes[w.server.Addr], w.server.Addr)
+		return r
+	}
 	if w.deployed != nil {
 		t := dial.To(adapter, w.deployed)
 		t.Routes = routes
@@ -136,12 +183,17 @@ func (w *world) route(adapter string, mesh *faultproxy.Mesh) route {
 // store is an open way to the store, and how to close it.
 type store struct {
 	driver.Backend
-	redis *redishold.Backend // nil for a quorum
+	redis *redishold.Backend // nil for a quorum and for other stores
 	shut  func()
 }
 
-// open connects. A quorum trusts restarts unless told otherwise.
-func (r route) open(ctx context.Context, distrust *quorum.Options) (*store, error) {
+// open connects. Of a store with sessions ttl is theirs. A quorum trusts restarts unless
+// told otherwise.
+func (r route) open(ctx context.Context, ttl time.Duration, distrust *quorum.Options) (*store, error) {
+	if r.Addr != "" {
+		b, shut, err := anystore.Dial(string(r.On), r.Addr, ttl)
+		return &store{Backend: b, shut: shut}, err
+	}
 	var members []driver.Backend
 	var shuts []func()
 	shut := func() {

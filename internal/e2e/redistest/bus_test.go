@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -20,12 +21,10 @@ func TestIsolate(t *testing.T) {
 		t.Fatalf("got %q from a master that was just isolated, want OK", got)
 	}
 	master := d.Master(key)
-	for end := time.Now().Add(20 * time.Second); master.Addr() == old.Addr() && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	await.Until(t, 20*time.Second, "another is master", func() bool {
 		master = d.Master(key)
-	}
-	if master.Addr() == old.Addr() {
-		t.Fatal("nobody replaced the isolated master")
-	}
+		return master.Addr() != old.Addr()
+	})
 	if err, ok := old.Do("SET", key, "late").(error); !ok || !strings.HasPrefix(err.Error(), "CLUSTERDOWN") {
 		t.Errorf("got %v from a master that is alone, want CLUSTERDOWN", err)
 	}

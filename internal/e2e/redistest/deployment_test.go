@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -172,7 +173,11 @@ func testReplicationHeals(t *testing.T, d *redistest.Deployment) {
 	m := d.Master("k")
 	d.CutReplication(m)
 	write(t, d, "k", "late")
-	time.Sleep(1500 * time.Millisecond) // replicas try to come back once a second
+	m.Do("ACL", "LOG", "RESET")
+	await.Until(t, 10*time.Second, "a replica is refused", func() bool {
+		refused, _ := m.Do("ACL", "LOG").([]any)
+		return len(refused) > 0
+	})
 	for _, r := range d.ReplicasOf(m) {
 		if !strings.Contains(r.String("INFO", "replication"), "master_link_status:down") {
 			t.Fatalf("%s came back", r.Addr())

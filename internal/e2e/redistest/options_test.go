@@ -6,10 +6,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -27,10 +30,10 @@ func TestShiftClock(t *testing.T) {
 		{shift: 10 * time.Second, short: 20 * time.Second, long: 80 * time.Second, again: true},
 		{shift: time.Minute, shortGone: true, long: 30 * time.Second},
 	} {
-		start := time.Now()
+		start := await.NewWatch(t)
 		s.ShiftClock(tc.shift)
-		if took := time.Since(start); took > 900*time.Millisecond {
-			t.Errorf("shifted by %v: returned after %v: it did not see the server's new time", tc.shift, took)
+		if took, late := time.Since(start.Began), start.Late(); took > 900*time.Millisecond+late {
+			t.Errorf("shifted by %v: returned after %v, of which the machine stood still for %v: it did not see the server's new time", tc.shift, took, late)
 		}
 		if tc.again { // the shift outlasts the process
 			s.Restart()
@@ -181,12 +184,36 @@ func TestReplicasThatWereCutOffForLong(t *testing.T) {
 	d := deploy(t, redistest.Sentinel, redistest.NodeTimeout(100*time.Millisecond))
 	old := d.Master("k")
 	d.CutReplication(old)
-	time.Sleep(2500 * time.Millisecond) // more than ten times as long, in whole seconds
+	for _, r := range d.ReplicasOf(old) {
+		for _, s := range d.Sentinels() { // they promote nobody that they saw cut off for ten times as long
+			await.Until(t, 30*time.Second, "a sentinel knows that "+r.Addr()+" was cut off", func() bool { return cutOff(s, r) > 2000 })
+		}
+	}
 	old.Kill()
-	heal(t, d) // the sentinels alone would never promote anybody
+	begin := time.Now()
+	heal(t, d)
+	if took := time.Since(begin); took < 10*time.Second {
+		t.Errorf("healed after %v: a sentinel promoted one by itself, so this shows nothing", took)
+	}
 	if d.Master("k") == old {
 		t.Fatal("the killed server is master again")
 	}
+}
+
+// cutOff returns for how many milliseconds a replica was cut off from its master, as a
+// sentinel knows.
+func cutOff(sentinel, replica *redistest.Server) (ms int) {
+	list, _ := sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName).([]any)
+	for _, fields := range list {
+		var about []string
+		for _, field := range fields.([]any) {
+			about = append(about, field.(string))
+		}
+		if at := slices.Index(about, "master-link-down-time"); about[1] == replica.Addr() && at >= 0 {
+			ms, _ = strconv.Atoi(about[at+1])
+		}
+	}
+	return ms
 }
 
 func TestClusterWithPasswordMigrates(t *testing.T) {

@@ -50,7 +50,7 @@ func ScriptSHA(t testing.TB, name string) string {
 // above that of the test.
 func scriptFile(t testing.TB, name string) string {
 	t.Helper()
-	file := filepath.Join("redishold", "scripts", filepath.FromSlash(name)+".lua")
+	file := filepath.Join("redishold", "internal", "scripts", filepath.FromSlash(name)+".lua")
 	for above := "."; len(above) < 30; above = filepath.Join(above, "..") {
 		text, err := os.ReadFile(filepath.Join(above, file))
 		if err == nil {

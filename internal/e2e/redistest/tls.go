@@ -66,6 +66,17 @@ type authority struct {
 	client        *tls.Config
 }
 
+// Certificates writes into dir what a server of another kind needs for TLS on 127.0.0.1: the
+// certificate of a new authority, ca-cert.pem, and one for the server with its key,
+// cert.pem and key.pem.
+func Certificates(dir string) error {
+	a, err := newAuthority()
+	if err != nil {
+		return err
+	}
+	return a.write(dir)
+}
+
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

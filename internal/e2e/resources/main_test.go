@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -65,18 +66,6 @@ func (p *program) drain(t *testing.T) {
 	}
 }
 
-// eventually polls until cond holds or d has passed.
-func eventually(d time.Duration, cond func() bool) bool {
-	for deadline := time.Now().Add(d); ; time.Sleep(5 * time.Millisecond) {
-		if cond() {
-			return true
-		}
-		if time.Now().After(deadline) {
-			return false
-		}
-	}
-}
-
 // listening returns how many connections of a server listen on classic channels,
 // and how many on sharded ones.
 func listening(s *redistest.Server) (classic, sharded int) {
@@ -112,7 +101,7 @@ func mustBeQuiet(t *testing.T, servers []*redistest.Server) {
 			classic, sharded := listening(s)
 			return classic+sharded+len(channels(s)) == 0
 		}
-		if !eventually(5*time.Second, quiet) {
+		if !await.Eventually(5*time.Second, quiet) {
 			classic, sharded := listening(s)
 			t.Errorf("%s: %d and %d connections still listen, on %d channels", s.Addr(), classic, sharded, len(channels(s)))
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
@@ -30,9 +31,7 @@ const (
 // them waited for and some given up half-way, leave nothing: no key, goroutine,
 // subscription, timer or memory.
 func TestManyAcquisitions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	await.NotShort(t, "takes half a minute")
 	for _, adapter := range dial.Adapters() {
 		t.Run(adapter, func(t *testing.T) {
 			d := redistest.StartDeployment(t, redistest.Standalone)
@@ -46,7 +45,7 @@ func TestManyAcquisitions(t *testing.T) {
 			l.run(t, acquisitions)
 			took := time.Since(began)
 			l.settle(t, server)
-			if !eventually(5*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
+			if !await.Eventually(5*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
 				t.Errorf("%d goroutines, %d after the warm-up", runtime.NumGoroutine(), goroutines)
 			}
 			grown, now := heap()-memory, countClients(server)
@@ -59,7 +58,7 @@ func TestManyAcquisitions(t *testing.T) {
 			for _, p := range l.programs {
 				p.close()
 			}
-			if !eventually(5*time.Second, func() bool { return countClients(server) == 1 }) { // that which asks
+			if !await.Eventually(5*time.Second, func() bool { return countClients(server) == 1 }) { // that which asks
 				t.Errorf("connections left: %s", server.String("CLIENT", "LIST"))
 			}
 			waits := server.CommandStats()["subscribe"]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
@@ -95,7 +96,7 @@ func (c *crowd) gather() {
 			got <- grant{lock, err, time.Now()}
 		})
 	}
-	if !eventually(20*time.Second, func() bool { return c.channels() >= waiters }) {
+	if !await.Eventually(20*time.Second, func() bool { return c.channels() >= waiters }) {
 		c.Fatalf("%d channels are listened on, want %d", c.channels(), waiters)
 	}
 	if most := before + goroutinesEach*waiters; runtime.NumGoroutine() > most {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -32,6 +34,7 @@ type arena struct {
 	name  string
 	dir   string
 	parts []*redistest.Deployment // one, or the members of a quorum
+	store *anystore.Store         // in place of them, if it is no Redis
 	clock bool                    // it can be shifted
 	ahead time.Duration           // how far it is; of the lane of server faults alone
 }
@@ -43,6 +46,12 @@ func openArena(name string) (*arena, error) {
 		return nil, err
 	}
 	a := &arena{name: name, dir: dir}
+	if slices.Contains(anystore.Names(), name) {
+		if a.store, err = anystore.Run(name, dir); err != nil {
+			return nil, errors.Join(err, a.close())
+		}
+		return a, nil
+	}
 	top, n := redistest.Topology(name), 1
 	if name == quorumOfFive {
 		top, n = redistest.Standalone, 5
@@ -74,6 +83,9 @@ func (a *arena) start(dir string, top redistest.Topology) (*redistest.Deployment
 }
 
 func (a *arena) close() error {
+	if a.store != nil {
+		a.store.Close()
+	}
 	for _, d := range a.parts {
 		d.Close()
 	}
@@ -90,6 +102,10 @@ func (a *arena) failsOver() bool {
 
 // meshes returns the proxies of one client: one mesh for each part.
 func (a *arena) meshes() (mesh, error) {
+	if a.store != nil {
+		one, err := faultproxy.RunRawMesh([]string{a.store.Addr})
+		return mesh{one}, err
+	}
 	var m mesh
 	for _, d := range a.parts {
 		one, err := faultproxy.RunMesh(d.Addrs())
@@ -111,6 +127,22 @@ func (a *arena) targets(adapter string, m mesh) []dial.Target {
 		all = append(all, t)
 	}
 	return all
+}
+
+// queues says that whoever waits for a lock of any kind has a place, and keeps the others
+// behind it waiting until its lease has ended.
+func (a *arena) queues() bool { return a.store != nil && a.store.Queues }
+
+// ttls are the leases of the workers, by place.
+func (a *arena) ttls() []time.Duration {
+	switch {
+	case a.queues(): // leases of sessions, of which a server grants none that are shorter
+		return []time.Duration{2 * time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
+	case a.store != nil:
+		return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}
+	default:
+		return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, longestTTL}
+	}
 }
 
 // heal ends all faults of servers and returns when all is as in the beginning.

@@ -12,22 +12,22 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // member is a worker process and the proxies between it and the servers.
 type member struct {
-	*history.Process
+	*judge.Process
 	slot  int // which of the crew's places it has
 	again int // how many had the place before, in the round in which it was hired
 	mesh  mesh
 	fault sync.Mutex // held by whoever does something to it
 
 	mu      sync.Mutex
-	figures history.Event // its last report
+	figures judge.Event // its last report
 	ready   bool
 	resting bool
-	ended   *history.Event
+	ended   *judge.Event
 	broken  []string
 }
 
@@ -98,11 +98,6 @@ func (c *crew) await(limit time.Duration) error {
 	return nil
 }
 
-// ttls are the leases of the workers, by place.
-func ttls() []time.Duration {
-	return []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, longestTTL}
-}
-
 // longestTTL is that of all workers. Whoever misses its message waits long enough
 // to be seen.
 const longestTTL = 10 * time.Second
@@ -125,13 +120,17 @@ func (c *crew) hire(place int) error {
 		m.again = c.again[place]
 	}
 	c.mu.Unlock()
-	ttl := ttls()[place%len(ttls())]
-	if c.mutant != "" {
+	ttls := c.arena.ttls()
+	ttl := ttls[place%len(ttls)]
+	if c.mutant != "" && c.arena.store == nil {
 		ttl = min(ttl, time.Second) // a long lease hides who was in the way
 	}
 	p := plan{
 		TTL: ttl, Only: c.only, Long: 25,
 		Targets: c.arena.targets(dial.Adapters()[place%2], m.mesh),
+	}
+	if c.arena.store != nil {
+		p.Store, p.Addr = c.arena.name, m.mesh.proxies()[0].Addr()
 	}
 	if c.mutant == lazy {
 		p.Long = 4
@@ -148,7 +147,7 @@ func (c *crew) hire(place int) error {
 	if c.mutant != "" {
 		cmd.Env = append(cmd.Env, mutantVar+"="+c.mutant)
 	}
-	if m.Process, err = history.Start(id, cmd, func(e history.Event) { c.hear(m, e) }); err != nil {
+	if m.Process, err = judge.Start(id, cmd, func(e judge.Event) { c.hear(m, e) }); err != nil {
 		m.mesh.close()
 		return err
 	}
@@ -169,7 +168,7 @@ func (o order) forMember(m *member) order {
 }
 
 // hear follows who holds what.
-func (c *crew) hear(m *member, e history.Event) {
+func (c *crew) hear(m *member, e judge.Event) {
 	switch e.What {
 	case ready, rested, ended, broken:
 		m.mu.Lock()
@@ -190,15 +189,15 @@ func (c *crew) hear(m *member, e history.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch e.What {
-	case history.Called:
+	case judge.Called:
 		c.holding[key] = holder{operation: key, name: e.Name}
-	case history.Granted:
+	case judge.Granted:
 		h := c.holding[key]
 		h.held = true
 		c.holding[key] = h
-	case history.Failed, history.Unlock, history.Lost:
+	case judge.Failed, judge.Unlock, judge.Lost:
 		delete(c.holding, key)
-	case history.Killed:
+	case judge.Killed:
 		for k := range c.holding {
 			if k.process == e.Process {
 				delete(c.holding, k)
@@ -303,7 +302,7 @@ func (c *crew) rest(limit time.Duration) (took time.Duration, late []int) {
 
 // take returns what all have reported since the last time, and what is wrong
 // with the processes themselves.
-func (c *crew) take() (events []history.Event, wrong []string) {
+func (c *crew) take() (events []judge.Event, wrong []string) {
 	c.mu.Lock()
 	all := append(slices.Clone(c.places), c.former...)
 	c.former = nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // What a judge lets pass.
@@ -35,18 +35,21 @@ const (
 
 // round is what is known of one round.
 type round struct {
-	history *history.History
+	history *judge.History
 	windows []window
 	fencing bool
+	places  bool // the store knows who waits, and keeps a free name for the first of them
+	queues  bool // whoever waits has a place, also for locks that are not fair
+	passes  bool // a TryLock that is refused has a place too, for a moment
 }
 
 // verdict is what judging a round brought.
 type verdict struct {
-	violations []*history.Violation
+	violations []*judge.Violation
 	explained  int // overlaps that a fault which loses writes explains
-	swept      history.Sweep
-	judged     history.Judgement
-	losses     []history.Loss
+	swept      judge.Sweep
+	judged     judge.Judgement
+	losses     []judge.Loss
 	early      []time.Duration // how long before the next grant they were told
 	late       int             // told after it, and not explained
 	notices    []string        // of these
@@ -83,20 +86,22 @@ type verdict struct {
 //     known before the lock was asked for, a lost update at the fenced
 //     register, or a belief past its deadline.
 //   - The model judges exclusive locks that no such fault has touched, of stores
-//     with tokens: a quorum may say busy when votes are split.
+//     with tokens: a quorum may say busy when votes are split. Where the store keeps a
+//     free name for one who waits, TryLock may say busy although nobody holds it; where
+//     a TryLock has a place before it is refused, also for the sake of another TryLock.
 //   - Waiting is judged where nothing was broken for the one who waited and for
 //     all others who might have had to do with that name, and always from
 //     afterFault after the last fault of the round on. A release that the store
 //     may have forgotten leaves the lock held for one more lease.
 func (r *round) judge() verdict {
 	var v verdict
-	v.swept = r.history.Check(history.Rules{Permits: permits, Tokenless: !r.fencing})
+	v.swept = r.history.Check(judge.Rules{Permits: permits, Tokenless: !r.fencing})
 	for _, found := range v.swept.Violations {
 		switch {
-		case found.Kind == history.Overlap && (r.explains(found) || found.B.Side == history.Permit && r.explainsPermits(found)):
+		case found.Kind == judge.Overlap && (r.explains(found) || found.B.Side == judge.Permit && r.explainsPermits(found)):
 			v.explained++
 			continue
-		case found.Kind == history.Order && r.explainsOrder(found):
+		case found.Kind == judge.Order && r.explainsOrder(found):
 			continue
 		}
 		v.violations = append(v.violations, found)
@@ -106,6 +111,10 @@ func (r *round) judge() verdict {
 	r.judgeUpdates(&v)
 	r.judgeWaits(&v)
 	spans := r.spans()
+	r.reserve()
+	for i := range r.history.Operations { // a store that queues has sessions, and no lease of one lock
+		r.history.Operations[i].Released = r.queues && r.history.Operations[i].Fixed
+	}
 	v.judged = r.history.Linearizable(modelLimit, func(name string) bool {
 		if !r.fencing || !strings.HasPrefix(name, mutexes+":") {
 			return false
@@ -120,10 +129,32 @@ func (r *round) judge() verdict {
 	return v
 }
 
+// reserve marks what was busy while somebody waited, or after one who waited was gone
+// without a word: its place remains for a while.
+func (r *round) reserve() {
+	if !r.places {
+		return
+	}
+	for i := range r.history.Operations {
+		o := &r.history.Operations[i]
+		o.Reserved = o.Try && slices.ContainsFunc(r.history.Operations, func(w judge.Operation) bool {
+			until := w.Granted
+			switch {
+			case until != judge.Never:
+			case w.Try && w.Failure == "busy":
+				until = w.Failed
+			default:
+				until = min(w.Answered(), judge.Never-int64(fairPlace)) + int64(fairPlace)
+			}
+			return w.Name == o.Name && (w.Process != o.Process || w.Op != o.Op) && (!w.Try || r.passes) && w.Called < o.Failed && until > o.Called
+		})
+	}
+}
+
 // explains says whether a fault that loses writes explains two holders.
-func (r *round) explains(found *history.Violation) bool {
+func (r *round) explains(found *judge.Violation) bool {
 	first, second := inOrder(found.A, found.B)
-	lease := first.Lease + int64(history.TellSlack)
+	lease := first.Lease + int64(judge.TellSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {
 		return w.covers(found.Name) && first.Called <= w.lost && second.Granted >= w.from && found.To <= max(w.lost, w.switched)+lease
 	})
@@ -131,7 +162,7 @@ func (r *round) explains(found *history.Violation) bool {
 
 // inOrder returns two operations in the order in which the store granted them, by
 // their tokens if there are any: the answers may have come in another.
-func inOrder(a, b *history.Operation) (first, second *history.Operation) {
+func inOrder(a, b *judge.Operation) (first, second *judge.Operation) {
 	switch {
 	case a.Token > b.Token, a.Token == b.Token && a.Granted > b.Granted:
 		return b, a
@@ -145,8 +176,8 @@ func inOrder(a, b *history.Operation) (first, second *history.Operation) {
 // before the last write that could be lost, the first was granted after the fault
 // had begun, and the second, if it was not told in time, one lease after that
 // write, or after another server took over, at the latest.
-func (r *round) explainsOrder(found *history.Violation) bool {
-	lease := found.B.Lease + int64(history.TellSlack)
+func (r *round) explainsOrder(found *judge.Violation) bool {
+	lease := found.B.Lease + int64(judge.TellSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {
 		return w.covers(found.Name) && found.A.Granted >= w.from && found.B.Called <= w.lost && found.B.Granted <= max(w.lost, w.switched)+lease
 	})
@@ -154,20 +185,20 @@ func (r *round) explainsOrder(found *history.Violation) bool {
 
 // explainsPermits says the same of the later of two permits that overlap: the
 // sweep names any two of those that are out.
-func (r *round) explainsPermits(found *history.Violation) bool {
+func (r *round) explainsPermits(found *judge.Violation) bool {
 	_, second := inOrder(found.A, found.B)
 	return r.explainsPermit(second)
 }
 
 // explainsPermit says whether a fault that loses writes had taken the permit of
 // somebody who held one when next was granted another.
-func (r *round) explainsPermit(next *history.Operation) bool {
+func (r *round) explainsPermit(next *judge.Operation) bool {
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		if o == next || o.Name != next.Name || o.Granted == history.Never || o.Granted > next.Granted || o.Ended() <= next.Granted {
+		if o == next || o.Name != next.Name || o.Granted == judge.Never || o.Granted > next.Granted || o.Ended() <= next.Granted {
 			continue
 		}
-		if r.explains(&history.Violation{Name: o.Name, A: o, B: next, At: next.Granted, To: next.Granted}) {
+		if r.explains(&judge.Violation{Name: o.Name, A: o, B: next, At: next.Granted, To: next.Granted}) {
 			return true
 		}
 	}
@@ -186,18 +217,18 @@ func (r *round) judgeLosses(v *verdict) {
 		case l.Early > -ownTime && r.history.Idle(l.Process, min(l.Due, l.Next.Granted), l.Told): // it was told when it ran again
 			continue
 		}
-		found := &history.Violation{
+		found := &judge.Violation{
 			// Lock.Err told it at Ended. The context's lateness is Overdue's business.
-			Kind: history.Untold, At: l.Next.Granted, To: l.Ended(), Name: l.Name, A: l.Operation, B: l.Next,
+			Kind: judge.Untold, At: l.Next.Granted, To: l.Ended(), Name: l.Name, A: l.Operation, B: l.Next,
 			Text: fmt.Sprintf("process %d op %d was told of the loss of %q %v after process %d op %d was granted it", l.Process, l.Op, l.Name, -l.Early, l.Next.Process, l.Next.Op),
 		}
-		if r.explains(found) || l.Side == history.Permit && r.explainsPermit(l.Next) {
+		if r.explains(found) || l.Side == judge.Permit && r.explainsPermit(l.Next) {
 			v.tooLate++
 			continue
 		}
 		v.late++
 		v.notices = append(v.notices, found.Text)
-		if l.Early < -history.TellSlack || l.Ended() > l.Next.Granted+int64(history.TellSlack) {
+		if l.Early < -judge.TellSlack || l.Ended() > l.Next.Granted+int64(judge.TellSlack) {
 			v.violations = append(v.violations, found)
 		}
 	}
@@ -225,15 +256,15 @@ func (r *round) judgeUpdates(v *verdict) {
 func waited(name string) bool { return !strings.HasPrefix(name, lockAlls+":") }
 
 func (r *round) judgeWaits(v *verdict) {
-	byName := map[string][]*history.Operation{}
+	byName := map[string][]*judge.Operation{}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		o.Forgotten = o.Unlocked != history.Never && r.covered(o.Name, span{o.Unlock, o.Unlocked})
+		o.Forgotten = o.Unlocked != judge.Never && r.covered(o.Name, span{o.Unlock, o.Unlocked})
 		byName[o.Name] = append(byName[o.Name], o)
 	}
 	calm, fairCalm := r.calm()
-	fair := func(name string) bool { return strings.HasPrefix(name, fairs+":") }
-	seen := map[*history.Operation]bool{}
+	fair := func(name string) bool { return r.queues || strings.HasPrefix(name, fairs+":") }
+	seen := map[*judge.Operation]bool{}
 	for _, w := range slices.Concat(
 		r.history.Waits(calm, func(name string) bool { return waited(name) && !fair(name) }),
 		r.history.Waits(fairCalm, fair),
@@ -254,7 +285,7 @@ func (r *round) judgeWaits(v *verdict) {
 
 // measure judges how long w was, without the time in which the process did not
 // run.
-func (r *round) measure(v *verdict, w history.Wait) {
+func (r *round) measure(v *verdict, w judge.Wait) {
 	v.quiet++
 	ran := r.history.Ran(w.Process, w.From, w.To)
 	if ran > v.longest {
@@ -265,8 +296,8 @@ func (r *round) measure(v *verdict, w history.Wait) {
 		limit += splitLimit
 	}
 	if ran > limit {
-		v.violations = append(v.violations, &history.Violation{
-			Kind: history.Sleeping, At: w.To, To: w.To, Name: w.Name, A: w.Operation,
+		v.violations = append(v.violations, &judge.Violation{
+			Kind: judge.Sleeping, At: w.To, To: w.To, Name: w.Name, A: w.Operation,
 			Text: fmt.Sprintf("%q was free for %v while process %d op %d waited for it and nothing was broken", w.Name, ran, w.Process, w.Op),
 		})
 	}
@@ -278,7 +309,7 @@ func (r *round) calm() (at, fair int64) {
 	for _, w := range r.windows {
 		at = max(at, w.to+int64(afterFault))
 		fair = max(fair, at)
-		if w.process >= 0 {
+		if w.process >= 0 || r.queues { // a server that comes back counts all leases anew
 			fair = max(fair, w.to+int64(fairPlace))
 		}
 	}
@@ -286,12 +317,16 @@ func (r *round) calm() (at, fair int64) {
 }
 
 // disturbed says that something was broken which may have kept w waiting.
-func (r *round) disturbed(w history.Wait, ops []*history.Operation) bool {
+func (r *round) disturbed(w judge.Wait, ops []*judge.Operation) bool {
+	felt := int64(afterFault)
+	if r.queues {
+		felt = int64(fairPlace)
+	}
 	for _, f := range r.windows {
-		if f.to+int64(afterFault) < w.From-int64(longestTTL) || f.from > w.To {
+		if f.to+felt < w.From-int64(longestTTL) || f.from > w.To {
 			continue
 		}
-		if f.process < 0 && f.to+int64(afterFault) >= w.From {
+		if f.process < 0 && f.to+felt >= w.From {
 			return true
 		}
 		for _, o := range ops {
@@ -316,7 +351,7 @@ func (r *round) spans() map[string]span {
 		}
 		s.from = min(s.from, o.Called)
 		for _, t := range []int64{o.Called, o.Granted, o.Failed, o.Unlocked, o.Told} {
-			if t != history.Never {
+			if t != judge.Never {
 				s.to = max(s.to, t)
 			}
 		}

@@ -28,6 +28,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 )
 
 func main() {
@@ -48,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	duration := flags.Duration("duration", 2*time.Minute, "how long in all")
-	deployment := flags.String("deployment", "all", "all, or some of "+strings.Join(deployments(), ", "))
+	deployment := flags.String("deployment", "all", "all of Redis, stores for the others, or some of "+strings.Join(slices.Concat(deployments(), anystore.Names()), ", "))
 	seed := flags.Uint64("seed", 0, "what the faults are drawn from; 0 for a new one")
 	first := flags.Int("from", 1, "the round to begin with, to replay one")
 	round := flags.Duration("round", 20*time.Second, "how long between two judgements")
@@ -58,8 +60,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	names := deployments()
-	if *deployment != "all" && *deployment != "" {
+	names, known := deployments(), slices.Concat(deployments(), anystore.Names())
+	switch *deployment {
+	case "all", "":
+	case "stores":
+		names = anystore.Names()
+	default:
 		names = strings.Split(*deployment, ",")
 	}
 	if *seed == 0 {
@@ -68,8 +74,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var all []*totals
 	status := 0
 	for _, name := range names {
-		if !slices.Contains(deployments(), name) {
-			fmt.Fprintf(stderr, "soak: no deployment %q: there are %s\n", name, strings.Join(deployments(), ", "))
+		if !slices.Contains(known, name) {
+			fmt.Fprintf(stderr, "soak: no deployment %q: there are %s\n", name, strings.Join(known, ", "))
 			return 2
 		}
 		s := soak{

@@ -103,6 +103,9 @@ func (n *nemesis) run(ctx context.Context, seed uint64) {
 // lanes are the faults that happen at the same time: of servers one after the
 // other, of workers three at once.
 func (n *nemesis) lanes() [][]fault {
+	if n.arena.store != nil {
+		return [][]fault{storeFaults(), linkFaults(), linkFaults(), linkFaults()}
+	}
 	return [][]fault{n.serverFaults(), clientFaults(), clientFaults(), clientFaults()}
 }
 
@@ -195,7 +198,8 @@ func (s *strike) aim() {
 
 // duration is how long the fault lasts.
 func (s *strike) duration() time.Duration {
-	return time.Duration(s.length) * min(ttls()[s.victim.slot%len(ttls())], 2*time.Second) / 6
+	ttls := s.arena.ttls()
+	return time.Duration(s.length) * min(ttls[s.victim.slot%len(ttls)], 2*time.Second) / 6
 }
 
 // strike makes the fault and writes down when it was at work.

@@ -18,6 +18,13 @@ import (
 // store may have forgotten that it left, it is let pass.
 func (s *soak) residue(n int, windows []window) (wrong []string) {
 	mark := fmt.Sprintf(":r%d:", n-1)
+	if s.arena.store != nil {
+		left, err := s.arena.store.Left(mark)
+		if err != nil || len(left) > 0 {
+			wrong = append(wrong, fmt.Sprintf("%d claims left, error %v: %.500q", len(left), err, left))
+		}
+		return wrong
+	}
 	err := guarded(func() error {
 		masters, err := s.arena.masters()
 		if err != nil {

@@ -87,6 +87,41 @@ func (s *strike) each(do func(*redistest.Server) error) error {
 	return nil
 }
 
+// during breaks several servers, lets d pass, and mends them.
+func (s *strike) during(ctx context.Context, d func() time.Duration, harm, mend func(*redistest.Server)) error {
+	targets, err := s.several()
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		harm(t)
+	}
+	pause(ctx, d())
+	for _, t := range targets {
+		mend(t)
+	}
+	return nil
+}
+
+// losing breaks one server, which forgets what it acknowledged from now on.
+func (s *strike) losing(harm func(*redistest.Server) error) error {
+	t, err := s.target()
+	if err != nil {
+		return err
+	}
+	s.loses(t)
+	return harm(t)
+}
+
+// takenOver waits until another server is master in place of t, and heals.
+func (s *strike) takenOver(t *redistest.Server) error {
+	if err := s.await(t); err != nil {
+		return err
+	}
+	s.overOnce()
+	return s.arena.heal()
+}
+
 func (s *strike) flushScripts(context.Context) error {
 	return s.each(func(t *redistest.Server) error { return asError(t.Do("SCRIPT", "FLUSH", "SYNC")) })
 }
@@ -118,60 +153,31 @@ func (s *strike) bearable() time.Duration {
 }
 
 func (s *strike) pauseServer(ctx context.Context) error {
-	targets, err := s.several()
-	if err != nil {
-		return err
-	}
-	for _, t := range targets {
-		t.Pause()
-	}
-	pause(ctx, s.bearable())
-	for _, t := range targets {
-		t.Resume()
-	}
-	return nil
+	return s.during(ctx, s.bearable, (*redistest.Server).Pause, (*redistest.Server).Resume)
 }
 
 // fillMemory has servers refuse whatever needs memory, for so short a time that
 // the model gets few calls without an answer.
 func (s *strike) fillMemory(ctx context.Context) error {
-	targets, err := s.several()
-	if err != nil {
-		return err
-	}
-	for _, t := range targets {
-		t.FillMemory()
-		defer t.FreeMemory()
-	}
-	pause(ctx, min(s.duration(), 500*time.Millisecond))
-	return nil
+	short := func() time.Duration { return min(s.duration(), 500*time.Millisecond) }
+	return s.during(ctx, short, (*redistest.Server).FillMemory, (*redistest.Server).FreeMemory)
 }
 
 // restart kills servers and starts them again with all that they acknowledged.
 func (s *strike) restart(ctx context.Context) error {
-	targets, err := s.several()
-	if err != nil {
+	down := func() time.Duration { return time.Duration(s.random.Int64N(int64(s.duration()))) }
+	if err := s.during(ctx, down, (*redistest.Server).Kill, (*redistest.Server).Restart); err != nil {
 		return err
-	}
-	for _, t := range targets {
-		t.Kill()
-	}
-	pause(ctx, time.Duration(s.random.Int64N(int64(s.duration()))))
-	for _, t := range targets {
-		t.Restart()
 	}
 	return s.arena.heal()
 }
 
 // flush deletes everything: locks, marks and the counters of tokens.
 func (s *strike) flush(context.Context) error {
-	t, err := s.target()
-	if err != nil {
-		return err
-	}
-	s.loses(t)
-	defer s.lost()
-	return asError(t.Do("FLUSHALL"))
+	return s.losing(func(t *redistest.Server) error {
+		defer s.lost()
+		return asError(t.Do("FLUSHALL"))
+	})
 }
 
 // deleteLock deletes the victim's lock, as a person might.
@@ -191,51 +197,34 @@ func (s *strike) deleteLock(context.Context) error {
 // killMaster kills a master. Another server takes over, without what was not
 // replicated yet.
 func (s *strike) killMaster(context.Context) error {
-	t, err := s.target()
-	if err != nil {
-		return err
-	}
-	s.loses(t)
-	t.Kill()
-	s.lost()
-	if err := s.await(t); err != nil {
-		return err
-	}
-	s.overOnce()
-	return s.arena.heal()
+	return s.losing(func(t *redistest.Server) error {
+		t.Kill()
+		s.lost()
+		return s.takenOver(t)
+	})
 }
 
 // loseMaster kills a master that has been cut off from its replicas: what was
 // written meanwhile is lost for certain.
 func (s *strike) loseMaster(ctx context.Context) error {
-	t, err := s.target()
-	if err != nil {
-		return err
-	}
-	s.loses(t)
-	s.arena.parts[0].CutReplication(t)
-	pause(ctx, 200*time.Millisecond)
-	t.Kill()
-	s.lost()
-	if err := s.await(t); err != nil {
-		return err
-	}
-	s.overOnce()
-	return s.arena.heal()
+	return s.losing(func(t *redistest.Server) error {
+		s.arena.parts[0].CutReplication(t)
+		pause(ctx, 200*time.Millisecond)
+		t.Kill()
+		s.lost()
+		return s.takenOver(t)
+	})
 }
 
 // restartEmpty kills a server and starts it again without its memory.
 func (s *strike) restartEmpty(context.Context) error {
-	t, err := s.target()
-	if err != nil {
+	return s.losing(func(t *redistest.Server) error {
+		t.Kill()
+		s.lost()
+		err := os.RemoveAll(filepath.Join(t.Dir(), "appendonlydir"))
+		t.Restart()
 		return err
-	}
-	s.loses(t)
-	t.Kill()
-	s.lost()
-	err = os.RemoveAll(filepath.Join(t.Dir(), "appendonlydir"))
-	t.Restart()
-	return err
+	})
 }
 
 // jump sets the clock of a server forward, for good: back again, what was locked
@@ -244,15 +233,12 @@ func (s *strike) jump(context.Context) error {
 	if !s.arena.clock {
 		return errNothing
 	}
-	t, err := s.target()
-	if err != nil {
-		return err
-	}
-	s.loses(t)
-	s.arena.ahead += time.Duration(1+s.random.IntN(60)) * time.Second
-	t.ShiftClock(s.arena.ahead)
-	s.lost()
-	return nil
+	return s.losing(func(t *redistest.Server) error {
+		s.arena.ahead += time.Duration(1+s.random.IntN(60)) * time.Second
+		t.ShiftClock(s.arena.ahead)
+		s.lost()
+		return nil
+	})
 }
 
 // await waits until t is no master any more.
@@ -287,18 +273,15 @@ func (s *strike) failOver(context.Context) error {
 // hangMaster stops a master until another server has taken over. When it goes on,
 // it takes writes until it has heard of that.
 func (s *strike) hangMaster(context.Context) error {
-	t, err := s.target()
-	if err != nil {
-		return err
-	}
-	s.loses(t)
-	t.Pause()
-	if err := s.await(t); err != nil {
-		return err
-	}
-	s.overOnce()
-	defer s.lost()
-	return s.arena.heal()
+	return s.losing(func(t *redistest.Server) error {
+		t.Pause()
+		if err := s.await(t); err != nil {
+			return err
+		}
+		s.overOnce()
+		defer s.lost()
+		return s.arena.heal()
+	})
 }
 
 // lost says that what is acknowledged from now on is not lost.

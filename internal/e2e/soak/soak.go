@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // workers is how many processes use the locks.
@@ -105,7 +106,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	took, late := s.crew.rest(limit)
 	s.totals.LongestRest = max(s.totals.LongestRest, took)
 	events, wrong := s.crew.take()
-	r := &round{history: history.New(events), windows: windows, fencing: s.arena.fencing()}
+	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), passes: s.deployment == anystore.ZooKeeper}
 	v := r.judge()
 	s.totals.add(r, v)
 	if len(late) > 0 {
@@ -153,7 +154,7 @@ func (s *soak) grown(id int, now [3]int64) (wrong []string) {
 	}
 	g.rounds++
 	// go-redis keeps pools of 20 and of 10, once many calls hung: for each member of a quorum.
-	pools := 40 * int64(len(s.arena.parts))
+	pools := 40 * int64(max(1, len(s.arena.parts)))
 	for i, f := range []struct {
 		name  string
 		grace int64

@@ -13,7 +13,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -32,9 +34,7 @@ func TestMain(m *testing.M) {
 // What explains a violation goes to the folder that SOAK_OUT names, or to a
 // temporary one that the test names.
 func TestSoak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a soak takes 20 s for each deployment; run without -short")
-	}
+	await.NotShort(t, "a soak takes 20 s for each deployment")
 	for _, name := range deployments() {
 		t.Run(name, func(t *testing.T) {
 			if runtime.NumCPU() >= 8 {
@@ -72,21 +72,84 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// The same on each store that is no Redis, which `make stores` and `make stores-sql` run.
+func TestSoakOfStores(t *testing.T) {
+	await.NotShort(t, "a soak takes 20 s for each store")
+	for _, name := range anystore.Names() {
+		t.Run(name, func(t *testing.T) {
+			total := soakStore(t, &soak{deployment: name, seed: 4, duration: 22 * time.Second, round: 11 * time.Second, out: os.Getenv("SOAK_OUT")})
+			faults := 0
+			for _, n := range total.Faults {
+				faults += n
+			}
+			if faults < 15 || total.Grants < 500 || total.Modelled < 100 || total.Waits < 50 || total.ServerFaults < 2 {
+				t.Errorf("%d faults, %d of servers, %d grants, %d operations for the model, %d waits: too little to judge", faults, total.ServerFaults, total.Grants, total.Modelled, total.Waits)
+			}
+			var log bytes.Buffer
+			if report(&log, []*totals{total}, false, json.NewEncoder(&log)); total.bad() > 0 {
+				t.Errorf("%d violations, see %q, leaks %q", total.bad(), total.Folders, total.Leaks)
+			}
+			t.Log(log.String())
+		})
+	}
+}
+
+// soakStore runs s, and skips t where there is no such store, unless CI is set.
+func soakStore(t *testing.T, s *soak) *totals {
+	t.Helper()
+	var log bytes.Buffer
+	s.log = &log
+	total, err := s.run(t.Context())
+	if errors.Is(err, anystore.ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if total == nil || err != nil && s.mutant == "" {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	return total
+}
+
+// The judge also finds out what is wrong with those who use a store that queues, and one
+// that does not.
+func TestJudgeFindsMutantsOfStores(t *testing.T) {
+	await.NotShort(t, "a minute")
+	for _, name := range []string{anystore.Etcd, anystore.PostgreSQL} {
+		for mistake, kind := range map[string]judge.Kind{lazy: judge.Overlap, generous: judge.Overlap, stuck: judge.Token} {
+			if name == anystore.Etcd && mistake == lazy {
+				continue // the session, which other claims of the client keep, is what counts
+			}
+			t.Run(name+"/"+mistake, func(t *testing.T) {
+				total := soakStore(t, &soak{
+					deployment: name, seed: 3, duration: 12 * time.Second, round: 12 * time.Second,
+					out: t.TempDir(), only: mutexes, mutant: mistake, quiet: true,
+				})
+				if total.Violations[kind] == 0 {
+					t.Errorf("no violation of kind %v, but %v and %v", kind, total.Violations, total.Other)
+				}
+				t.Logf("%v, of %d operations", total.Violations, total.Operations)
+			})
+		}
+	}
+}
+
 // The judge finds out what is wrong with workers, although there are faults.
 func TestJudgeFindsMutants(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a minute; run without -short")
-	}
+	await.NotShort(t, "a minute")
 	for mistake, test := range map[string]struct {
-		kinds []history.Kind // one of which has to be found
+		kinds []judge.Kind // one of which has to be found
 		only  string
 		peace bool // a stuck place in a queue is excused after faults
 	}{
-		deaf:     {[]history.Kind{history.Sleeping}, mutexes, false},
-		lazy:     {[]history.Kind{history.Overlap}, mutexes, false},
-		generous: {[]history.Kind{history.Overlap}, mutexes, false},
-		untidy:   {[]history.Kind{history.Sleeping}, fairs, true},
-		stuck:    {[]history.Kind{history.Token, history.Order}, mutexes, false},
+		deaf:     {[]judge.Kind{judge.Sleeping}, mutexes, false},
+		lazy:     {[]judge.Kind{judge.Overlap}, mutexes, false},
+		generous: {[]judge.Kind{judge.Overlap}, mutexes, false},
+		untidy:   {[]judge.Kind{judge.Sleeping}, fairs, true},
+		stuck:    {[]judge.Kind{judge.Token, judge.Order}, mutexes, false},
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
@@ -140,8 +203,8 @@ func TestSameSeedSameFaults(t *testing.T) {
 // but a waiter that did not run.
 func TestWaitsInTheCalm(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	event := func(at int64, what string, process int) history.Event {
-		return history.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: history.Exclusive, Lease: 500 * ms, Token: uint64(process), Process: process, Try: process == 1}
+	event := func(at int64, what string, process int) judge.Event {
+		return judge.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 500 * ms, Token: uint64(process), Process: process, Try: process == 1}
 	}
 	for name, test := range map[string]struct {
 		freed, granted int64
@@ -160,10 +223,10 @@ func TestWaitsInTheCalm(t *testing.T) {
 		"a fault of one who was through": {500, 2900, window{from: 2000 * ms, to: 2100 * ms, process: 1}, 0, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := round{fencing: true, windows: []window{test.fault}, history: history.New([]history.Event{
-				event(100, history.Called, 1), event(110, history.Granted, 1), event(test.freed-10, history.Unlock, 1), event(test.freed, history.Unlocked, 1),
-				event(200, history.Called, 2), event(test.granted, history.Granted, 2), event(test.granted+10, history.Unlock, 2), event(test.granted+11, history.Unlocked, 2),
-				{At: (test.granted - 10) * ms, What: history.Stalled, Op: -1, Process: 2, Left: test.stalled * ms},
+			r := round{fencing: true, windows: []window{test.fault}, history: judge.New([]judge.Event{
+				event(100, judge.Called, 1), event(110, judge.Granted, 1), event(test.freed-10, judge.Unlock, 1), event(test.freed, judge.Unlocked, 1),
+				event(200, judge.Called, 2), event(test.granted, judge.Granted, 2), event(test.granted+10, judge.Unlock, 2), event(test.granted+11, judge.Unlocked, 2),
+				{At: (test.granted - 10) * ms, What: judge.Stalled, Op: -1, Process: 2, Left: test.stalled * ms},
 			})}
 			var v verdict
 			r.judgeWaits(&v)
@@ -174,16 +237,72 @@ func TestWaitsInTheCalm(t *testing.T) {
 	}
 }
 
+// Where a store keeps a free name for one who waits, busy needs no holder; else it does.
+func TestBusyWhileAnotherIsAwaited(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	event := func(at int64, what string, process int, failure string) judge.Event {
+		return judge.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 500 * ms, Token: uint64(at), Process: process, Try: process == 3, Err: failure}
+	}
+	again := func(at int64, what, failure string) judge.Event {
+		e := event(at, what, 3, failure)
+		e.Op = 2
+		return e
+	}
+	for name, test := range map[string]struct {
+		places bool
+		passes bool
+		waits  int64 // from when on somebody waits
+		want   int   // violations
+	}{
+		"kept for one who waits": {true, false, 150, 0},
+		"nobody waits":           {true, false, 380, 1},
+		"nothing is kept":        {false, false, 150, 1},
+		"another is refused":     {true, true, 380, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := round{fencing: true, places: test.places, passes: test.passes, history: judge.New([]judge.Event{
+				event(100, judge.Called, 1, ""), event(110, judge.Granted, 1, ""), event(190, judge.Unlock, 1, ""), event(200, judge.Unlocked, 1, ""),
+				event(test.waits, judge.Called, 2, ""), event(400, judge.Granted, 2, ""), event(410, judge.Unlock, 2, ""), event(411, judge.Unlocked, 2, ""),
+				event(320, judge.Called, 4, ""), event(330, judge.Granted, 4, ""), event(340, judge.Unlock, 4, ""), event(350, judge.Unlocked, 4, ""),
+				event(300, judge.Called, 3, ""), event(310, judge.Failed, 3, "busy"),
+				again(195, judge.Called, ""), again(305, judge.Failed, "busy"), // it met the first
+			})}
+			if v := r.judge(); len(v.judged.Violations) != test.want {
+				t.Errorf("got violations %v, want %d", v.judged.Violations, test.want)
+			}
+		})
+	}
+}
+
+// Where a lease ends by a release, the next grant may come sooner than the store would
+// have ended it; where the store counts it, that is a violation.
+func TestLeaseThatEndsByARelease(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	event := func(at int64, what string, process int) judge.Event {
+		return judge.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 150 * ms, Left: 90 * ms, Token: uint64(process), Process: process, Fixed: process == 2}
+	}
+	for queues, want := range map[bool]int{true: 0, false: 1} {
+		r := round{fencing: true, queues: queues, history: judge.New([]judge.Event{
+			event(100, judge.Called, 1), event(110, judge.Granted, 1), event(170, judge.Unlock, 1), event(180, judge.Unlocked, 1),
+			event(120, judge.Called, 2), event(190, judge.Granted, 2), event(280, judge.Lost, 2), // asked at 120, granted at 170 or later
+			event(200, judge.Called, 3), event(290, judge.Granted, 3), event(295, judge.Unlock, 3), event(296, judge.Unlocked, 3),
+		})}
+		if v := r.judge(); len(v.judged.Violations) != want {
+			t.Errorf("queues %v: got violations %v, want %d", queues, v.judged.Violations, want)
+		}
+	}
+}
+
 // Two holders are explained by a fault that loses writes, and only around it.
 func TestWhatExplainsTwoHolders(t *testing.T) {
 	const ms, lease = int64(time.Millisecond), int64(time.Second)
-	first := history.Operation{Name: "mutex:a", Lease: lease}
-	found := func(called, from, to int64) *history.Violation {
+	first := judge.Operation{Name: "mutex:a", Lease: lease}
+	found := func(called, from, to int64) *judge.Violation {
 		o := first
 		o.Called = called * ms
 		o.Token = 1
-		next := history.Operation{Name: o.Name, Called: from * ms, Granted: from * ms, Token: 2}
-		return &history.Violation{Kind: history.Overlap, Name: o.Name, A: &o, B: &next, At: from * ms, To: to * ms}
+		next := judge.Operation{Name: o.Name, Called: from * ms, Granted: from * ms, Token: 2}
+		return &judge.Violation{Kind: judge.Overlap, Name: o.Name, A: &o, B: &next, At: from * ms, To: to * ms}
 	}
 	swapped := found(1000, 1600, 1700) // the answer to the first came after that to the second
 	swapped.A, swapped.B = swapped.B, swapped.A
@@ -198,7 +317,7 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 	otherSlot[0].slots = func(slot int) bool { return slot != redistest.Slot("mutex:a") }
 	for name, test := range map[string]struct {
 		windows []window
-		found   *history.Violation
+		found   *judge.Violation
 		want    bool
 	}{
 		"during the fault":                  {windows(1500, 2000, true), found(1000, 1600, 1700), true},
@@ -229,8 +348,8 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 // however long the second one held it then.
 func TestWhatExplainsALostUpdate(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	event := func(at int64, what string, op int64) history.Event {
-		return history.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: history.Exclusive, Lease: 500 * ms, Left: 480 * ms, Token: uint64(op), Watched: true}
+	event := func(at int64, what string, op int64) judge.Event {
+		return judge.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: judge.Exclusive, Lease: 500 * ms, Left: 480 * ms, Token: uint64(op), Watched: true}
 	}
 	for name, test := range map[string]struct {
 		windows         []window
@@ -241,10 +360,10 @@ func TestWhatExplainsALostUpdate(t *testing.T) {
 		"nothing was broken":                {nil, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := round{windows: test.windows, history: history.New([]history.Event{
-				event(95, history.Called, 1), event(100, history.Granted, 1), event(102, history.Called, 2), event(112, history.Granted, 2),
-				event(113, history.Read, 2), event(114, history.Read, 1), event(115, history.Wrote, 1), event(116, history.Unlock, 1), event(120, history.Unlocked, 1),
-				event(400, history.Renewed, 2), event(800, history.Renewed, 2), event(1000, history.Wrote, 2), event(1001, history.Unlock, 2), event(1002, history.Unlocked, 2),
+			r := round{windows: test.windows, history: judge.New([]judge.Event{
+				event(95, judge.Called, 1), event(100, judge.Granted, 1), event(102, judge.Called, 2), event(112, judge.Granted, 2),
+				event(113, judge.Read, 2), event(114, judge.Read, 1), event(115, judge.Wrote, 1), event(116, judge.Unlock, 1), event(120, judge.Unlocked, 1),
+				event(400, judge.Renewed, 2), event(800, judge.Renewed, 2), event(1000, judge.Wrote, 2), event(1001, judge.Unlock, 2), event(1002, judge.Unlocked, 2),
 			})}
 			var v verdict
 			r.judgeUpdates(&v)
@@ -259,8 +378,8 @@ func TestWhatExplainsALostUpdate(t *testing.T) {
 // its process had no processor when its own clock said so.
 func TestWhatExplainsALateNotice(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	event := func(at int64, what string, op, left int64) history.Event {
-		return history.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: history.Exclusive, Lease: 150 * ms, Left: left * ms, Watched: true}
+	event := func(at int64, what string, op, left int64) judge.Event {
+		return judge.Event{At: at * ms, What: what, Op: op, Process: int(op), Name: "mutex:a", Side: judge.Exclusive, Lease: 150 * ms, Left: left * ms, Watched: true}
 	}
 	flushed := window{from: 110 * ms, to: 115 * ms, lost: 115 * ms, process: -1, loses: true}
 	earlier := window{from: 10 * ms, to: 20 * ms, lost: 20 * ms, process: -1, loses: true}
@@ -279,11 +398,11 @@ func TestWhatExplainsALateNotice(t *testing.T) {
 		"told at once when the process went on":     {nil, 15, 240, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := round{windows: test.windows, history: history.New([]history.Event{
-				event(95, history.Called, 1, 0), event(100, history.Granted, 1, test.left),
-				event(101, history.Called, 2, 0), event(120, history.Granted, 2, 130), event(121, history.Unlock, 2, 0), event(122, history.Unlocked, 2, 0),
-				{At: 350 * ms, What: history.Stalled, Op: -1, Process: 1, Left: test.idle * ms},
-				event(352, history.Lost, 1, 0),
+			r := round{windows: test.windows, history: judge.New([]judge.Event{
+				event(95, judge.Called, 1, 0), event(100, judge.Granted, 1, test.left),
+				event(101, judge.Called, 2, 0), event(120, judge.Granted, 2, 130), event(121, judge.Unlock, 2, 0), event(122, judge.Unlocked, 2, 0),
+				{At: 350 * ms, What: judge.Stalled, Op: -1, Process: 1, Left: test.idle * ms},
+				event(352, judge.Lost, 1, 0),
 			})}
 			var v verdict
 			r.judgeLosses(&v)
@@ -299,17 +418,17 @@ func TestWhatExplainsALateNotice(t *testing.T) {
 // from somebody who held it then.
 func TestWhatExplainsPermits(t *testing.T) {
 	const ms, lease = int64(time.Millisecond), int64(time.Second)
-	holder := func(called, told int64) history.Operation {
-		return history.Operation{
-			Name: "semaphore:a", Side: history.Permit, Called: called * ms, Granted: called*ms + 1, Token: uint64(called),
-			Lease: lease, Due: history.Never, Lost: told * ms, Told: told * ms, Unlock: history.Never, Killed: history.Never,
+	holder := func(called, told int64) judge.Operation {
+		return judge.Operation{
+			Name: "semaphore:a", Side: judge.Permit, Called: called * ms, Granted: called*ms + 1, Token: uint64(called),
+			Lease: lease, Due: judge.Never, Lost: told * ms, Told: told * ms, Unlock: judge.Never, Killed: judge.Never,
 		}
 	}
 	next, beside := holder(2200, 9000), holder(2150, 9000)
 	late := holder(1000, 2500)
 	late.Granted = 2300 * ms
 	for name, test := range map[string]struct {
-		other history.Operation
+		other judge.Operation
 		want  bool
 	}{
 		"somebody's permit was taken":              {holder(1000, 2500), true},
@@ -320,13 +439,13 @@ func TestWhatExplainsPermits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := round{
 				windows: []window{{from: 1500 * ms, to: 2000 * ms, lost: 2000 * ms, process: -1, loses: true}},
-				history: &history.History{Operations: []history.Operation{test.other, beside, next}},
+				history: &judge.History{Operations: []judge.Operation{test.other, beside, next}},
 			}
 			ops := r.history.Operations
 			if got := r.explainsPermit(&ops[2]); got != test.want {
 				t.Errorf("explained: got %v, want %v", got, test.want)
 			}
-			found := &history.Violation{Kind: history.Overlap, Name: next.Name, A: &ops[2], B: &ops[1]} // of those who are too many any two are named
+			found := &judge.Violation{Kind: judge.Overlap, Name: next.Name, A: &ops[2], B: &ops[1]} // of those who are too many any two are named
 			if got := r.explainsPermits(found); got != test.want {
 				t.Errorf("explained, of two others: got %v, want %v", got, test.want)
 			}

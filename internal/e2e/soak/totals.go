@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // totals is what a soak of one deployment brought.
@@ -31,11 +31,11 @@ type totals struct {
 
 	ServerFaults int `json:"server_faults"`
 
-	Violations map[history.Kind]int `json:"violations"`
-	Other      []string             `json:"other"`            // violations that are not about one lock: leaks, leftovers
-	Explained  int                  `json:"explained_double"` // two holders after a fault that loses writes
-	Stale      int                  `json:"stale_writes"`     // explained writes of a holder who did not hold any more
-	Refused    int                  `json:"fenced_off"`       // accesses that the fenced register refused
+	Violations map[judge.Kind]int `json:"violations"`
+	Other      []string           `json:"other"`            // violations that are not about one lock: leaks, leftovers
+	Explained  int                `json:"explained_double"` // two holders after a fault that loses writes
+	Stale      int                `json:"stale_writes"`     // explained writes of a holder who did not hold any more
+	Refused    int                `json:"fenced_off"`       // accesses that the fenced register refused
 
 	LongestWait time.Duration `json:"longest_wait_ns"` // of a free lock, nothing being broken
 	Waits       int           `json:"waits"`           // so many were measured
@@ -58,7 +58,7 @@ type totals struct {
 }
 
 func newTotals(deployment string, seed uint64) *totals {
-	return &totals{Deployment: deployment, Seed: seed, Faults: map[string]int{}, Violations: map[history.Kind]int{}}
+	return &totals{Deployment: deployment, Seed: seed, Faults: map[string]int{}, Violations: map[judge.Kind]int{}}
 }
 
 // add counts what a round brought.
@@ -66,7 +66,7 @@ func (t *totals) add(r *round, v verdict) {
 	t.Rounds++
 	t.Operations += len(r.history.Operations)
 	for _, o := range r.history.Operations {
-		if o.Granted != history.Never {
+		if o.Granted != judge.Never {
 			t.Grants++
 		}
 	}

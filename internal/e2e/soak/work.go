@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -64,8 +64,9 @@ func (w *worker) actors() []actor {
 		{lockAlls, (*turn).lockAll},
 	}
 	var chosen []actor
+	has := kinds(w.backend.Info().Caps)
 	for _, a := range all {
-		if w.Only == "" || w.Only == a.kind {
+		if (w.Only == "" || w.Only == a.kind) && (w.Store == "" || has[a.kind]) {
 			chosen = append(chosen, a.do)
 			w.locker()
 		}
@@ -99,12 +100,12 @@ func (t *turn) keep() time.Duration {
 }
 
 // request returns what a history shows of an acquisition by lock.
-func (t *turn) request(name string, side history.Side, lock func(context.Context) (*holdfast.Lock, error)) history.Request {
-	return history.Request{Name: name, Side: side, Lease: t.TTL, Lock: lock}
+func (t *turn) request(name string, side judge.Side, lock func(context.Context) (*holdfast.Lock, error)) judge.Request {
+	return judge.Request{Name: name, Side: side, Lease: t.TTL, Lock: lock}
 }
 
 // hold takes a lock, uses what it protects, and gives it back.
-func (t *turn) hold(ctx context.Context, r history.Request, keep time.Duration) {
+func (t *turn) hold(ctx context.Context, r judge.Request, keep time.Duration) {
 	k, op, err := t.log.Take(ctx, r)
 	if err != nil {
 		t.judge(ctx, r, err)
@@ -116,7 +117,7 @@ func (t *turn) hold(ctx context.Context, r history.Request, keep time.Duration) 
 
 // judge reports errors that no fault explains: Lock without a limit of time has
 // to wait until the store is back.
-func (t *turn) judge(ctx context.Context, r history.Request, err error) {
+func (t *turn) judge(ctx context.Context, r judge.Request, err error) {
 	for _, wrong := range []error{holdfast.ErrMismatch, holdfast.ErrDeadlock, holdfast.ErrUnlocked, errors.ErrUnsupported} {
 		if errors.Is(err, wrong) {
 			t.broken(err)
@@ -135,10 +136,10 @@ func (t *turn) judge(ctx context.Context, r history.Request, err error) {
 
 // use reads and writes what a lock protects, in between for as long as keep, or
 // until the lock is lost.
-func (t *turn) use(k *holdfast.Lock, op int64, side history.Side, keep time.Duration) {
+func (t *turn) use(k *holdfast.Lock, op int64, side judge.Side, keep time.Duration) {
 	t.held.add(k, op)
 	if side.Alone() && k.Err() == nil {
-		t.log.Write(history.Event{What: history.Read, Op: op})
+		t.log.Write(judge.Event{What: judge.Read, Op: op})
 	}
 	select {
 	case <-time.After(time.Duration(t.random.Int64N(int64(keep) + 1))):
@@ -146,7 +147,7 @@ func (t *turn) use(k *holdfast.Lock, op int64, side history.Side, keep time.Dura
 	case <-t.ctx.Done():
 	}
 	if side.Alone() && k.Err() == nil {
-		t.log.Write(history.Event{What: history.Wrote, Op: op})
+		t.log.Write(judge.Event{What: judge.Wrote, Op: op})
 	}
 }
 
@@ -173,7 +174,7 @@ var errUnknown = errors.New("outcome unknown")
 
 func (t *turn) mutex() {
 	name, background := t.name(mutexes, 6), context.Background()
-	r := t.request(name, history.Exclusive, bare(t.mine.Mutex(name)))
+	r := t.request(name, judge.Exclusive, bare(t.mine.Mutex(name)))
 	switch n := t.random.IntN(100); {
 	case n < 40:
 		r.Try = true
@@ -200,7 +201,7 @@ func (t *turn) mutex() {
 // leased takes a lock that ends by itself, and lets it.
 func (t *turn) leased(name string) {
 	lease := 150 * time.Millisecond
-	r := t.request(name, history.Exclusive, func(ctx context.Context) (*holdfast.Lock, error) {
+	r := t.request(name, judge.Exclusive, func(ctx context.Context) (*holdfast.Lock, error) {
 		return t.mine.TryLock(ctx, name, holdfast.Lease(lease))
 	})
 	r.Lease, r.Fixed, r.Try = lease, true, true
@@ -217,7 +218,7 @@ func (t *turn) leased(name string) {
 // reentrant holds a lock twice. The history shows it as one hold.
 func (t *turn) reentrant(name string) {
 	ctx := holdfast.WithOwner(context.Background())
-	r := t.request(name, history.Exclusive, bare(t.mine.Mutex(name)))
+	r := t.request(name, judge.Exclusive, bare(t.mine.Mutex(name)))
 	k, op, err := t.log.Take(ctx, r)
 	if err != nil {
 		t.judge(ctx, r, err)
@@ -231,7 +232,7 @@ func (t *turn) reentrant(name string) {
 	case errors.Is(err, holdfast.ErrDeadlock), errors.Is(err, errors.ErrUnsupported):
 		t.broken(err)
 	}
-	t.use(k, op, history.Exclusive, t.keep())
+	t.use(k, op, judge.Exclusive, t.keep())
 	if err == nil {
 		if err := again.Unlock(); err == nil && k.Err() != nil && !errors.Is(k.Err(), holdfast.ErrLost) {
 			t.broken(fmt.Errorf("the first Unlock of two has ended the lock: %w", k.Err()))
@@ -243,7 +244,7 @@ func (t *turn) reentrant(name string) {
 func (t *turn) fair() {
 	name := t.name(fairs, 1)
 	m := t.shared.FairMutex(name)
-	r := t.request(name, history.Exclusive, bare(m))
+	r := t.request(name, judge.Exclusive, bare(m))
 	ctx, cancel := context.WithCancel(context.Background())
 	if t.random.IntN(5) == 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
@@ -256,17 +257,17 @@ func (t *turn) readOrWrite() {
 	name := t.name(readWrites, 2)
 	rw := t.shared.RWMutex(name)
 	if t.random.IntN(4) == 0 {
-		t.hold(context.Background(), t.request(name, history.Writer, bare(rw.Write)), t.keep())
+		t.hold(context.Background(), t.request(name, judge.Writer, bare(rw.Write)), t.keep())
 		return
 	}
-	t.hold(context.Background(), t.request(name, history.Reader, bare(rw.Read)), t.keep())
+	t.hold(context.Background(), t.request(name, judge.Reader, bare(rw.Read)), t.keep())
 	t.nap(20 * time.Millisecond) // a writer does not get in where reading never pauses
 }
 
 func (t *turn) semaphore() {
 	name := t.name(semaphores, 1)
 	s := t.shared.Semaphore(name, permits)
-	t.hold(context.Background(), t.request(name, history.Permit, func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) }), t.keep())
+	t.hold(context.Background(), t.request(name, judge.Permit, func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) }), t.keep())
 }
 
 // lockAll takes three mutexes of five at once.
@@ -277,9 +278,9 @@ func (t *turn) lockAll() {
 		ms = append(ms, t.shared.Mutex(fmt.Sprintf("%s:r%d:%d:%d", lockAlls, t.round, at, n)))
 	}
 	ops := map[string]int64{}
-	var r history.Request
+	var r judge.Request
 	for _, m := range ms {
-		r = t.request(m.Name(), history.Exclusive, nil)
+		r = t.request(m.Name(), judge.Exclusive, nil)
 		r.Try = true // some of them are held by whoever waits for the others
 		ops[m.Name()] = t.log.Called(r)
 	}
@@ -313,14 +314,14 @@ func (t *turn) together(locks holdfast.Locks, ops map[string]int64) {
 		if i == len(locks)-1 {
 			most = t.keep()
 		}
-		t.use(k, ops[k.Name()], history.Exclusive, most)
+		t.use(k, ops[k.Name()], judge.Exclusive, most)
 	}
 	for _, k := range slices.Backward(locks) {
-		t.log.Write(history.Event{What: history.Unlock, Op: ops[k.Name()]})
+		t.log.Write(judge.Event{What: judge.Unlock, Op: ops[k.Name()]})
 	}
 	err := locks.Unlock()
 	for _, k := range locks {
-		t.log.Write(history.Event{What: history.Unlocked, Op: ops[k.Name()], Err: history.ErrorWord(err)})
+		t.log.Write(judge.Event{What: judge.Unlocked, Op: ops[k.Name()], Err: judge.ErrorWord(err)})
 		t.held.remove(k, ops[k.Name()])
 	}
 }

@@ -16,8 +16,9 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
-	"github.com/holdfast-go/holdfast/internal/e2e/history"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -37,6 +38,8 @@ const (
 // plan is what a worker is told when it starts.
 type plan struct {
 	Targets []dial.Target // several for a quorum
+	Store   string        // if it is no Redis; then Addr is where
+	Addr    string
 	TTL     time.Duration
 	Margin  time.Duration // 0 for the default
 	Only    string        // the only workload; "" for all
@@ -54,7 +57,7 @@ type order struct {
 type worker struct {
 	plan
 	backend driver.Backend
-	log     *history.Recorder
+	log     *judge.Recorder
 	held    holds
 	shared  *holdfast.Locker   // of most actors
 	lockers []*holdfast.Locker // all
@@ -62,7 +65,7 @@ type worker struct {
 
 // work is the worker process: it carries out orders until there are no more.
 func work(in io.Reader, out io.Writer) error {
-	w := &worker{log: history.NewRecorder(out)}
+	w := &worker{log: judge.NewRecorder(out)}
 	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &w.plan); err != nil {
 		return err
 	}
@@ -78,7 +81,7 @@ func work(in io.Reader, out io.Writer) error {
 	for _, tick := range ticks() {
 		watch.Go(func() { w.watch(watching, tick) })
 	}
-	w.log.Write(history.Event{What: ready, Op: -1})
+	w.log.Write(judge.Event{What: ready, Op: -1})
 	w.obey(in)
 	cancel()
 	watch.Wait()
@@ -90,6 +93,15 @@ func work(in io.Reader, out io.Writer) error {
 func (w *worker) connect() (shut func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	if w.Store != "" {
+		anystore.Quiet()
+		if w.backend, shut, err = anystore.Dial(w.Store, w.Addr, w.TTL); err != nil {
+			return nil, err
+		}
+		w.backend = mutated(w.backend, os.Getenv(mutantVar))
+		w.shared = w.locker()
+		return shut, nil
+	}
 	var backends []driver.Backend
 	var closers []func()
 	shut = func() {
@@ -195,7 +207,7 @@ func (w *worker) drain() {
 }
 
 func (w *worker) broken(err error) {
-	w.log.Write(history.Event{What: broken, Op: -1, Err: err.Error()})
+	w.log.Write(judge.Event{What: broken, Op: -1, Err: err.Error()})
 }
 
 // report says that the worker is at rest, and what it uses then.
@@ -204,7 +216,7 @@ func (w *worker) report() {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	w.log.Write(history.Event{What: rested, Op: -1, Figures: map[string]int64{
+	w.log.Write(judge.Event{What: rested, Op: -1, Figures: map[string]int64{
 		"goroutines": int64(runtime.NumGoroutine()), "heap": int64(m.HeapAlloc), "sockets": int64(openSockets()), "held": int64(w.held.count()),
 	}})
 }
@@ -222,7 +234,7 @@ func (w *worker) leftOver(idle goleak.Option, sockets int) error {
 	if err != nil {
 		err = errors.Join(errors.New("goroutines left"), err)
 	}
-	e := history.Event{What: ended, Op: -1, Figures: map[string]int64{"sockets": int64(openSockets() - sockets)}}
+	e := judge.Event{What: ended, Op: -1, Figures: map[string]int64{"sockets": int64(openSockets() - sockets)}}
 	if err != nil {
 		e.Err = err.Error()
 	}
@@ -266,7 +278,7 @@ func (w *worker) watch(ctx context.Context, tick time.Duration) {
 		}
 		now := time.Now()
 		if late := now.Sub(last) - tick; late > time.Millisecond {
-			w.log.Write(history.Event{At: now.UnixNano(), What: history.Stalled, Op: -1, Left: int64(late)})
+			w.log.Write(judge.Event{At: now.UnixNano(), What: judge.Stalled, Op: -1, Left: int64(late)})
 		}
 		last = now
 	}
@@ -314,7 +326,7 @@ func (h *holds) count() int {
 }
 
 // renewed writes down that the store has confirmed a hold.
-func (h *holds) renewed(log *history.Recorder, e holdfast.Event) {
+func (h *holds) renewed(log *judge.Recorder, e holdfast.Event) {
 	h.mu.Lock()
 	k, ok := h.all[holdKey{e.Name, e.Token}]
 	h.mu.Unlock()
@@ -323,6 +335,6 @@ func (h *holds) renewed(log *history.Recorder, e holdfast.Event) {
 	}
 	now := time.Now().UnixNano()
 	if left := k.lock.Remaining(); left > 0 {
-		log.Write(history.Event{At: now, What: history.Renewed, Op: k.op, Left: int64(left)})
+		log.Write(judge.Event{At: now, What: judge.Renewed, Op: k.op, Left: int64(left)})
 	}
 }

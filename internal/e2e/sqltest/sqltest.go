@@ -8,24 +8,21 @@
 package sqltest
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
-	"github.com/holdfast-go/holdfast/internal/e2e/child"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -33,43 +30,113 @@ import (
 // to its empty database.
 func PostgreSQL(t testing.TB) *sql.DB {
 	t.Helper()
-	initdb := program("/usr/lib/postgresql/*/bin/initdb", "initdb")
-	if initdb == "" {
-		missing(t, "PostgreSQL (initdb and postgres)", "postgresql")
+	_, db := StartPostgreSQL(t)
+	return db
+}
+
+// StartPostgreSQL is PostgreSQL, and returns the URL of the database too. settings are
+// "name=value".
+func StartPostgreSQL(t testing.TB, settings ...string) (at string, db *sql.DB) {
+	t.Helper()
+	s := Start(t, RunPostgreSQL, settings...)
+	return s.Name, connect(t, s.Driver, s.Name)
+}
+
+// PgBouncer starts a pooler in transaction mode before the server at url, which
+// StartPostgreSQL returned, and returns the URL of the same database behind it.
+func PgBouncer(t testing.TB, at string) string {
+	t.Helper()
+	_, pooled := StartPgBouncer(t, at)
+	return pooled
+}
+
+// StartPgBouncer is PgBouncer, and returns the pooler too, which a test may kill.
+func StartPgBouncer(t testing.TB, at string) (s *Server, pooled string) {
+	t.Helper()
+	daemon := program("/usr/sbin/pgbouncer", "pgbouncer")
+	if daemon == "" {
+		missing(t, fmt.Errorf("PgBouncer (Debian: apt-get install pgbouncer): %w", ErrMissing))
 	}
-	s := newServer(t, "postgres")
-	data := filepath.Join(s.dir, "data")
-	s.run(initdb, "-D", data, "-U", "test", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
 	port, err := redistest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.start(syscall.SIGINT, filepath.Join(filepath.Dir(initdb), "postgres"),
-		"-D", data, "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-c", "fsync=off",
-		"-c", "unix_socket_directories=", "-c", "max_connections=150")
-	return s.connect("pgx", fmt.Sprintf("postgres://test@127.0.0.1:%d/postgres?sslmode=disable", port))
+	s = newServer(t, "postgres")
+	users, config := filepath.Join(s.dir, "users"), filepath.Join(s.dir, "ini")
+	for name, text := range map[string]string{users: `"test" ""`, config: fmt.Sprintf(`
+[databases]
+* = host=%s port=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+pool_mode = transaction
+default_pool_size = 5
+`, u.Hostname(), u.Port(), port, users)} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	s.program, s.args, s.polite = daemon, []string{"-q", config}, syscall.SIGINT
+	s.Driver, s.Name = "pgx", u.String()+"&default_query_exec_mode=exec"
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	return s, u.String()
 }
 
 // MariaDB starts a MariaDB server for t and returns a pool of connections to its
 // empty database.
 func MariaDB(t testing.TB) *sql.DB {
 	t.Helper()
-	daemon, install := program("/usr/sbin/mariadbd", "mariadbd"), program("/usr/bin/mariadb-install-db", "mariadb-install-db")
-	if daemon == "" || install == "" {
-		missing(t, "MariaDB (mariadbd and mariadb-install-db)", "mariadb-server")
+	_, db := StartMariaDB(t)
+	return db
+}
+
+// StartMariaDB is MariaDB, and returns the name of the database for the driver too.
+// options are those of the server.
+func StartMariaDB(t testing.TB, options ...string) (dsn string, db *sql.DB) {
+	t.Helper()
+	await.NotShort(t, "needs a database")
+	s := bind(t)(makeMariaDB())
+	return startMySQL(t, s, program("/usr/sbin/mariadbd", "mariadbd"), options)
+}
+
+// MySQLEnv names the environment variable with the path of a mysqld of MySQL.
+const MySQLEnv = "HOLDFAST_MYSQL"
+
+// StartMySQL is StartMariaDB with the server that MySQLEnv names; without it MariaDB
+// starts, and oracle is false.
+func StartMySQL(t testing.TB, options ...string) (dsn string, db *sql.DB, oracle bool) {
+	t.Helper()
+	daemon := os.Getenv(MySQLEnv)
+	if daemon == "" {
+		dsn, db = StartMariaDB(t, options...)
+		return dsn, db, false
 	}
-	s := newServer(t, "mysql")
-	data, socket := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "s")
-	s.run(install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal",
-		"--skip-test-db", "--user="+s.user)
-	s.start(syscall.SIGTERM, daemon, "--no-defaults", "--datadir="+data, "--socket="+socket, "--skip-networking",
-		"--user="+s.user, "--max-connections=150", "--back-log=400", "--innodb-flush-log-at-trx-commit=0",
-		"--pid-file="+filepath.Join(s.dir, "pid"))
-	setup := s.connect("mysql", "root@unix("+socket+")/")
-	if _, err := setup.Exec("CREATE DATABASE test"); err != nil {
+	await.NotShort(t, "needs a database")
+	s := newServer(t, "root") // it may be in a folder that nobody else may read
+	if err := s.run(daemon, "--no-defaults", "--initialize-insecure", "--datadir="+s.data(), "--user="+s.user); err != nil {
 		t.Fatal(err)
 	}
-	return s.connect("mysql", "root@unix("+socket+")/test")
+	dsn, db = startMySQL(t, s, daemon, append(options, "--mysqlx=OFF", "--secure-file-priv=NULL"))
+	return dsn, db, true
+}
+
+// startMySQL starts a server that listens on its socket only, unless options say more.
+func startMySQL(t testing.TB, s *Server, daemon string, options []string) (dsn string, db *sql.DB) {
+	t.Helper()
+	if err := s.serveMySQL(daemon, append([]string{"--skip-networking"}, options...)); err != nil {
+		t.Fatal(err)
+	}
+	return s.Name, connect(t, s.Driver, s.Name)
 }
 
 // program returns the last file that matches pattern, or what PATH has, or "".
@@ -82,110 +149,59 @@ func program(pattern, name string) string {
 	return path
 }
 
-func missing(t testing.TB, what, debian string) {
+// missing skips t, or fails it where the environment variable CI is set.
+func missing(t testing.TB, err error) {
 	t.Helper()
-	line := fmt.Sprintf("%s is not installed; install it (Debian: apt-get install %s) to run this test", what, debian)
 	if os.Getenv("CI") != "" {
-		t.Fatal(line)
+		t.Fatal(err)
 	}
-	t.Skip(line)
+	t.Skip(err)
 }
 
-// server is one process with a folder of its own.
-type server struct {
-	testing.TB
-	dir  string
-	user string               // as whom it runs
-	as   *syscall.SysProcAttr // the same, or nil for the user of the test
-}
-
-// newServer makes the folder. Database servers refuse to run as root, so that
-// root runs them as the user of their package.
-func newServer(t testing.TB, packageUser string) *server {
+// Start starts a server for t by run, which is RunPostgreSQL or RunMariaDB. settings are
+// what run takes.
+func Start(t testing.TB, run func(settings ...string) (*Server, error), settings ...string) *Server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "holdfast-sql-") // not t.TempDir, into which another user cannot look
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &server{TB: t, dir: dir, as: &syscall.SysProcAttr{}}
-	self, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.user = self.Username
-	if self.Uid != "0" {
+	await.NotShort(t, "needs a database")
+	return bind(t)(run(settings...))
+}
+
+// newServer makes a server that t closes.
+func newServer(t testing.TB, packageUser string) *Server {
+	t.Helper()
+	return bind(t)(makeServer(packageUser))
+}
+
+// bind has t close a server, and show its log if t failed.
+func bind(t testing.TB) func(*Server, error) *Server {
+	return func(s *Server, err error) *Server {
+		t.Helper()
+		if errors.Is(err, ErrMissing) {
+			missing(t, err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			s.Close()
+			if t.Failed() {
+				t.Logf("%s:\n%s", filepath.Base(s.program), s.Log())
+			}
+		})
 		return s
 	}
-	other, err := user.Lookup(packageUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, _ := strconv.Atoi(other.Uid)
-	gid, _ := strconv.Atoi(other.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-	s.user = packageUser
-	s.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return s
 }
 
-func (s *server) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = s.dir
-	cmd.SysProcAttr = s.as
-	return cmd
-}
-
-// run runs a program to its end.
-func (s *server) run(name string, args ...string) {
-	s.Helper()
-	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
-		s.Fatalf("%s: %v\n%s", name, err, out)
-	}
-}
-
-// start starts the server, and stops it with t: by the signal polite, then by
-// force.
-func (s *server) start(polite os.Signal, name string, args ...string) {
-	s.Helper()
-	var log bytes.Buffer
-	cmd := s.command(name, args...)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	done, err := child.Start(cmd, func() { _ = cmd.Wait() }) // how it ended is in its log
-	if err != nil {
-		s.Fatalf("start %s: %v", name, err)
-	}
-	s.Cleanup(func() {
-		_ = cmd.Process.Signal(polite)
-		force := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
-		<-done
-		force.Stop()
-		if s.Failed() {
-			s.Logf("%s:\n%s", filepath.Base(name), log.String())
-		}
-	})
-}
-
-// connect returns a pool once the server answers.
-func (s *server) connect(driver, dsn string) *sql.DB {
-	s.Helper()
+// connect returns a pool, which t closes, once the server answers.
+func connect(t testing.TB, driver, dsn string) *sql.DB {
+	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
-	s.Cleanup(func() { _ = db.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	for {
-		err := db.PingContext(ctx)
-		if err == nil {
-			return db
-		}
-		if ctx.Err() != nil {
-			s.Fatalf("%s does not answer: %v", driver, err)
-		}
-		time.Sleep(20 * time.Millisecond) // a server that starts sends no event
+	t.Cleanup(func() { _ = db.Close() })
+	if err := ready(db); err != nil {
+		t.Fatalf("%s does not answer: %v", driver, err)
 	}
+	return db
 }

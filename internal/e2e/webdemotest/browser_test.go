@@ -3,14 +3,17 @@
 package webdemotest
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 func TestMain(m *testing.M) {
+	must.HearSignals(os.Interrupt)
 	goleak.VerifyTestMain(m)
 }
 

@@ -4,15 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,34 +17,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
-
-// program is the program, built once for all tests.
-type program struct {
-	once sync.Once
-	path string
-	err  error
-}
-
-func (b *program) build(t *testing.T) string {
-	t.Helper()
-	b.once.Do(func() {
-		dir, err := os.MkdirTemp("", "webdemotest")
-		if err != nil {
-			b.err = err
-			return
-		}
-		b.path = filepath.Join(dir, "holdfast")
-		out, err := exec.Command("go", "build", "-o", b.path, "github.com/holdfast-go/holdfast/cmd/holdfast").CombinedOutput()
-		if err != nil {
-			b.err = fmt.Errorf("build: %w\n%s", err, out)
-		}
-	})
-	if b.err != nil {
-		t.Fatal(b.err)
-	}
-	return b.path
-}
 
 // demo is a server of the demo that runs as a process of its own.
 type demo struct {
@@ -180,9 +150,7 @@ func (d *demo) post(path string, form ...string) <-chan result {
 
 // TestWebDemo plays the demo with all that people have: two ports, curl, a browser.
 func TestWebDemo(t *testing.T) {
-	var b program
-	binary := b.build(t)
-	defer os.RemoveAll(filepath.Dir(binary))
+	binary := must.Build(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"TwoPorts":      twoPorts,
 		"Race":          raceOverRealServers,

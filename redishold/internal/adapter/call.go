@@ -1,14 +1,17 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // maxWait bounds WAIT: a replica that lags by more does not count.
@@ -29,23 +32,44 @@ func Guard[T any](ctx context.Context, call func() T) (T, error) {
 	case v := <-answer:
 		return v, nil
 	case <-ctx.Done():
+		return last(ctx, answer)
 	}
+}
+
+// last returns the answer that has come while ctx ended, which is worth more than an
+// end, or ctx's error.
+func last[T any](ctx context.Context, answer <-chan T) (T, error) {
 	select {
-	case v := <-answer: // both were ready: an answer is worth more than an end
+	case v := <-answer:
 		return v, nil
 	default:
-		var none T
-		return none, ctx.Err()
+		return *new(T), ctx.Err()
 	}
+}
+
+// Try is Guard for a call that may fail.
+func Try[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	o, err := Guard(ctx, func() outcome {
+		value, err := call()
+		return outcome{value, err}
+	})
+	return o.value, cmp.Or(err, o.err)
+}
+
+// Answer is Guard for a Result, which carries ctx's error if that has ended.
+func Answer(ctx context.Context, call func() redishold.Result) redishold.Result {
+	r, err := Guard(ctx, call)
+	r.Err = cmp.Or(err, r.Err)
+	return r
 }
 
 // Fail returns one Result with err for each of n calls.
 func Fail(n int, err error) []redishold.Result {
-	results := make([]redishold.Result, n)
-	for i := range results {
-		results[i].Err = err
-	}
-	return results
+	return slices.Repeat([]redishold.Result{{Err: err}}, n)
 }
 
 // NotSent says that cause kept a call from being sent.
@@ -53,42 +77,23 @@ func NotSent(cause error) error {
 	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, cause)
 }
 
-// Closed is the error of a call to a client that its owner has closed, which gave
-// cause as its reason.
-func Closed(cause error) error { return &closedError{cause} }
-
-// closedError says what to do about it.
-type closedError struct{ cause error }
-
-// Error quotes the client library.
-func (e *closedError) Error() string {
-	return e.cause.Error() + ": locks need the client until the last of them is unlocked and Drain has returned"
-}
-
-// Unwrap returns the cause, and what it means for a lock.
-func (e *closedError) Unwrap() []error {
-	return []error{e.cause, driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted}
-}
-
 // Classify turns the error of a client library, which is no reply of the
 // server, into what package redishold promises. unsent says that the call
 // certainly was not sent.
 func Classify(ctx context.Context, err error, unsent bool) error {
 	ended := ended(ctx)
+	if ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err) // such as "i/o timeout" at ctx's deadline
+	}
 	switch {
-	case unsent && ended != nil:
-		return fmt.Errorf("%w: %w: %w", driver.ErrNotExecuted, ended, err)
 	case unsent:
 		return NotSent(err)
-	case ended != nil && !errors.Is(err, ended):
-		return fmt.Errorf("%w: %w", ended, err) // such as "i/o timeout" at ctx's deadline
-	case ended == nil && isContext(err):
+	case ended == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		// The context of another call that shared the connection, or a timeout of
 		// the library's own. It must not pass for the end of this call's context.
 		return fmt.Errorf("connection given up: %v", err) //nolint:errorlint // hidden on purpose
-	default:
-		return err
 	}
+	return err
 }
 
 // ended returns ctx's error once ctx is over. A socket deadline may fire a
@@ -103,18 +108,15 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-func isContext(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 // NoScript reports whether err is the server's answer that it does not know a
 // script, so that nothing was executed.
-func NoScript(err error) bool {
-	if err == nil {
-		return false
-	}
-	var reply *redishold.ReplyError
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Text, "NOSCRIPT")
+func NoScript(err error) bool { return code(err) == "NOSCRIPT" }
+
+// code returns the first word of what the server answered, "" for no error and for
+// others.
+func code(err error) string {
+	word, _, _ := strings.Cut(wire.ReplyText(err), " ")
+	return word
 }
 
 // Value checks that v, as a client library decoded it, consists of nil, int64,
@@ -122,17 +124,16 @@ func NoScript(err error) bool {
 func Value(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, int64, string:
-		return v, nil
 	case []any:
 		for _, e := range v {
 			if _, err := Value(e); err != nil {
 				return nil, err
 			}
 		}
-		return v, nil
 	default:
 		return nil, fmt.Errorf("script answered with a %T", v)
 	}
+	return v, nil
 }
 
 // WaitMillis is the timeout of a WAIT within ctx, in milliseconds: short enough
@@ -145,21 +146,24 @@ func WaitMillis(ctx context.Context) int64 {
 	return max(1, d.Milliseconds()) // 0 would wait for ever
 }
 
-// Acknowledged adds the answer to WAIT to the Result of a script: an error that
-// starts with NOREPLICAS if fewer than want replicas acknowledged. The script's
-// value stays, as the script did run.
-func Acknowledged(r redishold.Result, wait redishold.Result, want int) redishold.Result {
-	if r.Err != nil {
-		return r
+// Acknowledge adds the answer to the one WAIT behind calls to their results: an error
+// that starts with NOREPLICAS if fewer replicas than a call asks for acknowledged. The
+// script's value stays, as the script did run.
+func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func() redishold.Result) {
+	for i := range calls {
+		if want := calls[i].Replicas; want > 0 && results[i].Err == nil {
+			results[i].Err = unacknowledged(wait(), want)
+		}
 	}
-	var reply *redishold.ReplyError
+}
+
+// unacknowledged returns why an answer to WAIT is not what was wanted.
+func unacknowledged(wait redishold.Result, want int) error {
 	switch n, ok := wait.Value.(int64); {
-	case errors.As(wait.Err, &reply):
-		r.Err = &redishold.ReplyError{Text: "NOREPLICAS WAIT failed: " + reply.Text}
-	case wait.Err != nil:
-		r.Err = wait.Err
-	case !ok || n < int64(want):
-		r.Err = &redishold.ReplyError{Text: fmt.Sprintf("NOREPLICAS %d of %d replicas acknowledged the write", n, want)}
+	case wire.ReplyText(wait.Err) != "":
+		return &redishold.ReplyError{Text: "NOREPLICAS WAIT failed: " + wire.ReplyText(wait.Err)}
+	case wait.Err == nil && (!ok || n < int64(want)):
+		return &redishold.ReplyError{Text: fmt.Sprintf("NOREPLICAS %d of %d replicas acknowledged the write", n, want)}
 	}
-	return r
+	return wait.Err
 }

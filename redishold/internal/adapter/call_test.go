@@ -66,7 +66,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestAcknowledged(t *testing.T) {
-	ok := redishold.Result{Value: int64(1)}
+	calls := []redishold.Call{{}, {Replicas: 2}}
 	for _, c := range []struct {
 		wait redishold.Result
 		want string // what the error starts with; "" for none
@@ -78,14 +78,20 @@ func TestAcknowledged(t *testing.T) {
 		{redishold.Result{Err: io.EOF}, "EOF"},
 		{redishold.Result{Value: "odd"}, "NOREPLICAS"},
 	} {
-		got := Acknowledged(ok, c.wait, 2)
-		if (got.Err == nil) != (c.want == "") || got.Err != nil && !strings.HasPrefix(got.Err.Error(), c.want) {
-			t.Errorf("WAIT answers %v: got error %v, want %q", c.wait, got.Err, c.want)
+		results := []redishold.Result{{Value: int64(1)}, {Value: int64(1)}}
+		Acknowledge(calls, results, func() redishold.Result { return c.wait })
+		got := results[1]
+		if (got.Err == nil) != (c.want == "") || got.Err != nil && !strings.HasPrefix(got.Err.Error(), c.want) || got.Value != int64(1) {
+			t.Errorf("WAIT answers %v: got %v, error %v, want %q", c.wait, got.Value, got.Err, c.want)
+		}
+		if results[0].Err != nil {
+			t.Errorf("WAIT answers %v: got error %v of a call that asks for no replicas", c.wait, results[0].Err)
 		}
 	}
-	failed := redishold.Result{Err: io.EOF}
-	if got := Acknowledged(failed, redishold.Result{Value: int64(2)}, 2); !errors.Is(got.Err, io.EOF) {
-		t.Errorf("a failed script: got error %v, want its own", got.Err)
+	failed := []redishold.Result{{}, {Err: io.EOF}}
+	Acknowledge(calls, failed, func() redishold.Result { return redishold.Result{Value: int64(2)} })
+	if !errors.Is(failed[1].Err, io.EOF) {
+		t.Errorf("a failed script: got error %v, want its own", failed[1].Err)
 	}
 }
 

@@ -43,11 +43,11 @@ type Combiner struct {
 	parties sync.Pool // of *party
 
 	mu         sync.Mutex
-	queue      []*ride // no leader has taken them yet
-	collecting bool    // a leader is about to take from the queue
-	riding     int     // calls that were taken and have no answer yet
-	away       *party  // the first of their parties; a doubly linked list
-	departed   uint64  // how many parties there were
+	queue      []*ride  // no leader has taken them yet
+	collecting bool     // a leader is about to take from the queue
+	riding     int      // calls that were taken and have no answer yet
+	away       []*party // their parties
+	departed   uint64   // how many parties there were
 	alarm      alarm
 }
 
@@ -55,8 +55,12 @@ type Combiner struct {
 func NewCombiner(s Sender) *Combiner {
 	c := &Combiner{sender: s}
 	c.lead, c.wake = c.run, c.ring
-	c.rides.New = func() any { return newRide(c) }
-	c.parties.New = func() any { return &party{combiner: c} }
+	c.rides.New = func() any {
+		r := &ride{combiner: c, done: make(chan struct{}, 1)}
+		r.finish = r.wait
+		return r
+	}
+	c.parties.New = func() any { return &party{Context: context.Background(), combiner: c} }
 	return c
 }
 
@@ -97,7 +101,10 @@ func (c *Combiner) run() {
 	p := c.parties.Get().(*party)
 	defer c.dismiss(p)
 	for lead := true; lead; {
-		if c.crowded() {
+		c.mu.Lock()
+		crowded := len(c.queue)+c.riding > fewRiders
+		c.mu.Unlock()
+		if crowded {
 			// Whoever can run now may have a call to add: those to whom the latest
 			// pipeline brought their answers are ready all at once.
 			runtime.Gosched()
@@ -113,20 +120,14 @@ func (c *Combiner) run() {
 	}
 }
 
-// crowded reports whether it is worth while to wait for more calls: others are
-// under way, or the leader has just come back.
-func (c *Combiner) crowded() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.queue)+c.riding > fewRiders
-}
-
 // take moves calls from the front of the queue into p, and reports whether some
 // are left for another leader.
 func (c *Combiner) take(p *party) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.seats()
+	// A half of all travels together, so that the server is busy with some while the
+	// answers to the others are read and lead to new calls.
+	n := min(len(c.queue), (len(c.queue)+c.riding+1)/2, most)
 	for _, r := range c.queue[:n] {
 		if r.over {
 			r.alight()
@@ -147,13 +148,6 @@ func (c *Combiner) take(p *party) bool {
 	return c.collecting
 }
 
-// seats returns how many calls travel together now: a half of all, so that the
-// server is busy with some while the answers to the others are read and lead to
-// new calls. The mutex is held.
-func (c *Combiner) seats() int {
-	return min(len(c.queue), (len(c.queue)+c.riding+1)/2, most)
-}
-
 // arrive hands out what Send brought. Calls whose script the server does not know
 // stay in p, to be sent as source; nothing was executed of them. If none stays,
 // arrive reports whether p's leader is to gather the next ones.
@@ -170,7 +164,8 @@ func (c *Combiner) arrive(p *party) (lead bool) {
 			stay = append(stay, r)
 			continue
 		}
-		if r.conclude(p.results[i]) {
+		if !r.over {
+			r.over, r.result = true, p.results[i]
 			p.wake = append(p.wake, r)
 		}
 		r.alight()

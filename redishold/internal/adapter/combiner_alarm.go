@@ -40,14 +40,13 @@ func (c *Combiner) ring() {
 			case r.at.IsZero() || r.at.After(now):
 				c.alarm.set(r.at, c.wake)
 			default:
-				r.over, r.late = true, true
-				r.result.Err = r.abandon(context.DeadlineExceeded)
+				r.giveUp(context.DeadlineExceeded)
 				late = append(late, r)
 			}
 		}
 	}
 	look(c.queue)
-	for p := c.away; p != nil; p = p.next {
+	for _, p := range c.away {
 		look(p.rides)
 	}
 	c.mu.Unlock()
@@ -57,7 +56,6 @@ func (c *Combiner) ring() {
 	wake(late)
 }
 
-// departures returns how many parties have departed so far.
 func (c *Combiner) departures() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,11 +67,10 @@ func (c *Combiner) departures() uint64 {
 func (c *Combiner) giveUp(n uint64) {
 	var given []*ride
 	c.mu.Lock()
-	for p := c.away; p != nil; p = p.next {
+	for _, p := range c.away {
 		for _, r := range p.rides {
 			if p.number <= n && !r.over {
-				r.over, r.late = true, true
-				r.result.Err = r.abandon(errDeposed)
+				r.giveUp(errDeposed)
 				given = append(given, r)
 			}
 		}

@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -10,7 +9,8 @@ import (
 // party is what travels together. It is also the context of Send, which ends when
 // nobody waits for any of the calls.
 type party struct {
-	combiner *Combiner
+	context.Context // without deadline and values: each caller has its own
+	combiner        *Combiner
 
 	// Only for the leader; rides for the alarm too, under the Combiner's mutex.
 	rides   []*ride
@@ -19,14 +19,12 @@ type party struct {
 	wake    []*ride
 
 	// Guarded by the Combiner's mutex.
-	prev, next *party
-	number     uint64        // among all departures
-	waiting    int           // callers
-	ended      bool          // none is left
-	done       chan struct{} // nil until somebody asks for it
+	place   int           // among the Combiner's parties
+	number  uint64        // among all departures
+	waiting int           // callers
+	ended   bool          // none is left
+	done    chan struct{} // nil until somebody asks for it
 }
-
-var _ context.Context = (*party)(nil)
 
 // prepare readies what Send is given. The Combiner's mutex is held.
 func (p *party) prepare() {
@@ -39,28 +37,22 @@ func (p *party) prepare() {
 	}
 }
 
-// enter puts the party into the Combiner's list. The mutex is held.
+// enter puts the party among the Combiner's. The mutex is held.
 func (p *party) enter() {
-	p.combiner.departed++
-	p.number = p.combiner.departed
-	p.next = p.combiner.away
-	if p.next != nil {
-		p.next.prev = p
-	}
-	p.combiner.away = p
+	c := p.combiner
+	c.departed++
+	p.number, p.place = c.departed, len(c.away)
+	c.away = append(c.away, p)
 }
 
-// exit takes the party out of the list again. The mutex is held.
+// exit takes the party away again; the last one gets its place. The mutex is held.
 func (p *party) exit() {
-	if p.prev != nil {
-		p.prev.next = p.next
-	} else {
-		p.combiner.away = p.next
-	}
-	if p.next != nil {
-		p.next.prev = p.prev
-	}
-	p.prev, p.next = nil, nil
+	c := p.combiner
+	left := len(c.away) - 1
+	moved := c.away[left]
+	c.away[p.place], moved.place = moved, p.place
+	c.away[left] = nil
+	c.away = c.away[:left]
 	if p.ended {
 		p.ended, p.done = false, nil
 	}
@@ -76,12 +68,6 @@ func (p *party) abandon() {
 		close(p.done)
 	}
 }
-
-// Deadline reports none: each caller has its own.
-func (p *party) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Value returns nil: nobody speaks for all callers.
-func (p *party) Value(any) any { return nil }
 
 // Done returns a channel that is closed when nobody waits any more.
 func (p *party) Done() <-chan struct{} {

@@ -1,8 +1,8 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/deadline"
@@ -26,24 +26,14 @@ type ride struct {
 	// late without.
 	party    *party // nil while it is queued
 	over     bool   // the outcome is decided
-	late     bool   // by the deadline, so that the ride may still be under way
+	late     bool   // by giveUp, so that the ride may still be under way
 	left     bool   // the caller has let go of it
 	alighted bool   // the queue and the party have
 	result   redishold.Result
 }
 
-func newRide(c *Combiner) *ride {
-	r := &ride{combiner: c, done: make(chan struct{}, 1)}
-	r.finish = r.wait
-	return r
-}
-
 // wait returns the outcome, and lets go of the ride.
 func (r *ride) wait() redishold.Result {
-	if r.end == nil {
-		<-r.done
-		return r.outcome()
-	}
 	select {
 	case <-r.done:
 	case <-r.end:
@@ -59,22 +49,20 @@ func (r *ride) wait() redishold.Result {
 	return r.outcome()
 }
 
-// outcome returns the result when it is there.
 func (r *ride) outcome() redishold.Result {
 	result, ctx := r.result, r.ctx
 	if r.late {
 		r.combiner.mu.Lock()
+		defer r.combiner.mu.Unlock()
 		r.left = true
-		free := r.alighted
-		r.combiner.mu.Unlock()
-		if free {
+		if r.alighted {
 			r.free()
 		}
 		return result
 	}
 	r.free()
-	if result.Err != nil {
-		result.Err = withEnd(ctx, result.Err)
+	if result.Err != nil && code(result.Err) == "" {
+		result.Err = Classify(ctx, result.Err, false) // it leaves the outcome open, or says that nothing was sent
 	}
 	return result
 }
@@ -96,14 +84,11 @@ func (r *ride) leave() error {
 // outcome. The parent of a deadline.Context says so a moment before the Context
 // that was made of it does.
 func endOf(ctx context.Context) error {
-	err := ctx.Err()
-	if d, ok := ctx.(*deadline.Context); ok && err == nil {
-		err = d.Parent().Err()
+	var parent error
+	if d, ok := ctx.(*deadline.Context); ok {
+		parent = d.Parent().Err()
 	}
-	if err == nil {
-		err = context.Canceled
-	}
-	return err
+	return cmp.Or(ctx.Err(), parent, context.Canceled)
 }
 
 // abandon notes that nobody waits for the ride any more, and returns what to tell
@@ -116,14 +101,10 @@ func (r *ride) abandon(end error) error {
 	return end
 }
 
-// conclude decides the outcome, unless that has happened, and reports whether the
-// caller is to be woken. The Combiner's mutex is held.
-func (r *ride) conclude(result redishold.Result) bool {
-	if r.over {
-		return false
-	}
-	r.over, r.result = true, result
-	return true
+// giveUp ends the call before its answer. The Combiner's mutex is held.
+func (r *ride) giveUp(end error) {
+	r.over, r.late = true, true
+	r.result.Err = r.abandon(end)
 }
 
 // alight lets go of the ride for the queue or the party. The Combiner's mutex is
@@ -135,7 +116,6 @@ func (r *ride) alight() {
 	}
 }
 
-// free puts the ride back into the pool.
 func (r *ride) free() {
 	*r = ride{combiner: r.combiner, finish: r.finish, done: r.done}
 	r.combiner.rides.Put(r)
@@ -146,14 +126,4 @@ func wake(rides []*ride) {
 	for _, r := range rides {
 		r.done <- struct{}{}
 	}
-}
-
-// withEnd adds the error of ctx, if that has ended, to an error that leaves the
-// outcome open or says that nothing was sent.
-func withEnd(ctx context.Context, err error) error {
-	var reply *redishold.ReplyError
-	if errors.As(err, &reply) {
-		return err
-	}
-	return Classify(ctx, err, false)
 }

@@ -17,7 +17,10 @@ import (
 // fakeCluster is a client of a cluster in which a key lives on the node whose
 // name it begins with: "a1" on "a:1". Calls answer with what happened to them.
 type fakeCluster struct {
+	Topology // of channels, which no test here has
+
 	single  bool              // it is no cluster
+	refuse  error             // why it takes no calls
 	hang    string            // the node that answers after silence
 	silence time.Duration     // 0: a minute
 	fail    error             // what all nodes answer instead of a value
@@ -30,11 +33,29 @@ type fakeCluster struct {
 	heirs   map[string]string // home by the former home
 }
 
-func (f *fakeCluster) Cluster() Cluster {
-	if f.single {
-		return nil
+// newConnTo returns a Conn over a fakeCluster, or over what has one in it.
+func newConnTo(c interface {
+	Client
+	isSingle() bool
+	Cluster
+},
+) *Conn {
+	if c.isSingle() {
+		return New(c, 0, nil)
 	}
-	return f
+	return NewCluster(c, 0, c)
+}
+
+func (f *fakeCluster) isSingle() bool                             { return f.single }
+func (f *fakeCluster) Refuse() error                              { return f.refuse }
+func (f *fakeCluster) Notice(context.Context, []redishold.Result) {}
+
+func (f *fakeCluster) Ask(context.Context, ...string) redishold.Result {
+	return redishold.Result{Err: f.fail}
+}
+
+func (f *fakeCluster) Servers(context.Context) (map[string]Question, error) {
+	return map[string]Question{"a:1": f.Ask}, f.fail
 }
 
 func (f *fakeCluster) note(line string, calls []redishold.Call) {
@@ -61,11 +82,6 @@ func home(call *redishold.Call) string {
 		return ""
 	}
 	return call.Keys[0][:1] + ":1"
-}
-
-func (f *fakeCluster) One(ctx context.Context, call *redishold.Call) redishold.Result {
-	f.note("one", []redishold.Call{*call})
-	return f.answer(call)
 }
 
 func (f *fakeCluster) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
@@ -182,21 +198,21 @@ func (f *fakeCluster) expect(t *testing.T, doubts int, want ...string) {
 
 func TestDoOnOneServer(t *testing.T) {
 	f := &fakeCluster{single: true}
-	if r := Do(t.Context(), f, nil); len(r) != 0 {
+	if r := newConnTo(f).Do(t.Context(), nil...); len(r) != 0 {
 		t.Errorf("no calls: got %v", r)
 	}
-	Do(t.Context(), f, callsFor(0, "a1"))
-	Do(t.Context(), f, callsFor(1, "a2"))
-	Do(t.Context(), f, append(callsFor(0, "a3", "b4"), callsFor(2, "c5")...))
-	f.expect(t, 0, "one a1", "pipeline a2", "pipeline a3 b4 c5")
+	newConnTo(f).Do(t.Context(), callsFor(0, "a1")...)
+	newConnTo(f).Do(t.Context(), callsFor(1, "a2")...)
+	newConnTo(f).Do(t.Context(), append(callsFor(0, "a3", "b4"), callsFor(2, "c5")...)...)
+	f.expect(t, 0, "pipeline a2", "pipeline a3 b4 c5", "send a1")
 }
 
 func TestDoInACluster(t *testing.T) {
 	f := &fakeCluster{}
-	Do(t.Context(), f, callsFor(0, "a1"))
+	newConnTo(f).Do(t.Context(), callsFor(0, "a1")...)
 	calls := append(callsFor(0, "a2", "b3", "", "a4", "?5", ""), callsFor(1, "a6", "b7", "a8")...)
-	results := Do(t.Context(), f, calls)
-	f.expect(t, 0, "at a:1 a6 a8", "at b:1 b7", "one a1", "pipeline - -", "pipeline ?5", "pipeline a2 a4", "pipeline b3")
+	results := newConnTo(f).Do(t.Context(), calls...)
+	f.expect(t, 0, "at a:1 a6 a8", "at b:1 b7", "pipeline - -", "pipeline ?5", "pipeline a1", "pipeline a2 a4", "pipeline b3")
 	for i := range calls {
 		if want := home(&calls[i]); results[i].Err != nil || results[i].Value != want {
 			t.Errorf("call %d: got %v, error %v, want %v", i, results[i].Value, results[i].Err, want)
@@ -206,7 +222,7 @@ func TestDoInACluster(t *testing.T) {
 
 func TestUnknownScriptIsSentAsSource(t *testing.T) {
 	f := &fakeCluster{moved: map[string]string{"a1": "NOSCRIPT", "b2": "NOSCRIPT", "b4": "NOSCRIPT"}}
-	for _, r := range Do(t.Context(), f, append(callsFor(0, "a1", "b2", "b3"), callsFor(1, "b4")...)) {
+	for _, r := range newConnTo(f).Do(t.Context(), append(callsFor(0, "a1", "b2", "b3"), callsFor(1, "b4")...)...) {
 		if r.Err != nil {
 			t.Errorf("got error %v", r.Err)
 		}
@@ -220,7 +236,7 @@ func TestHangingNodeCostsOnlyItsOwnCalls(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		r := Do(ctx, f, append(callsFor(0, "a1", "b2", "c3"), callsFor(1, "a4", "b5")...))
+		r := newConnTo(f).Do(ctx, append(callsFor(0, "a1", "b2", "c3"), callsFor(1, "a4", "b5")...)...)
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("took %v, want 1s", took)
 		}
@@ -233,8 +249,8 @@ func TestHangingNodeCostsOnlyItsOwnCalls(t *testing.T) {
 			t.Errorf("got %d doubts, want 1", doubts)
 		}
 		start = time.Now()
-		if r := Do(ctx, f, callsFor(0, "a1", "c3")); r[0].Err == nil && time.Since(start) != 0 {
-			t.Errorf("took %v without the node that hangs", time.Since(start))
+		if r := newConnTo(f).Do(t.Context(), callsFor(0, "a1", "c3")...); r[0].Err != nil || time.Since(start) != 0 {
+			t.Errorf("got error %v after %v without the node that hangs", r[0].Err, time.Since(start))
 		}
 		time.Sleep(time.Minute) // what hangs ends by itself
 	})
@@ -244,7 +260,7 @@ func TestWithoutAnEndEveryAnswerIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeCluster{hang: "b:1"}
 		start := time.Now()
-		r := Do(context.Background(), f, callsFor(0, "a1", "b2"))
+		r := newConnTo(f).Do(context.Background(), callsFor(0, "a1", "b2")...)
 		if r[1].Value != "b:1" || time.Since(start) != time.Minute {
 			t.Errorf("without an end: got %v after %v", r[1], time.Since(start))
 		}
@@ -254,13 +270,13 @@ func TestWithoutAnEndEveryAnswerIsAwaited(t *testing.T) {
 func TestAnswerIsWorthMoreThanAnEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 50 { // a select picks at random
-		answers := make(chan answer, 2)
-		answers <- answer{[]int{1}, []redishold.Result{{Value: "b"}}}
-		answers <- answer{[]int{0}, []redishold.Result{{Value: "a"}}}
-		if r := gather(ctx, 2, answers); r[0].Value != "a" || r[1].Value != "b" {
-			t.Fatalf("got %v, want a and b", r)
-		}
+	answer := make(chan string, 1)
+	answer <- "a"
+	if v, err := last(ctx, answer); v != "a" || err != nil {
+		t.Errorf("got %q, error %v, want a", v, err)
+	}
+	if _, err := last(ctx, answer); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v without an answer, want Canceled", err)
 	}
 }
 
@@ -268,7 +284,7 @@ func TestCallsThatNeedReplicasAreRedirected(t *testing.T) {
 	f := &fakeCluster{moved: map[string]string{
 		"a1": "MOVED 5 b:1", "a2": "ASK 6 c:1", "a4": "MOVED 7 :2", "a5": "MOVED 8 ::1:3", "a6": "TRYAGAIN x", "a7": "MOVED 9 ?",
 	}}
-	r := Do(t.Context(), f, callsFor(1, "a1", "a2", "a3", "a4", "a5", "a6", "a7"))
+	r := newConnTo(f).Do(t.Context(), callsFor(1, "a1", "a2", "a3", "a4", "a5", "a6", "a7")...)
 	f.expect(t, 2, "at [::1]:3 a5", "at a:1 a1 a2 a3 a4 a5 a6 a7", "at a:2 a4", "at b:1 a1", "at c:1 asking a2")
 	for i, want := range []any{"b:1", "c:1", "a:1", "a:2", "[::1]:3", nil, nil} {
 		if r[i].Value != want || (r[i].Err != nil) != (want == nil) {
@@ -288,11 +304,9 @@ func (p *pingPong) At(context.Context, Destination, []redishold.Call) []redishol
 	return []redishold.Result{{Err: &redishold.ReplyError{Text: "MOVED 1 b:1"}}}
 }
 
-func (p *pingPong) Cluster() Cluster { return p }
-
 func TestRedirectionsEnd(t *testing.T) {
 	p := &pingPong{}
-	r := Do(t.Context(), p, callsFor(1, "a1"))
+	r := newConnTo(p).Do(t.Context(), callsFor(1, "a1")...)
 	var reply *redishold.ReplyError
 	if !errors.As(r[0].Err, &reply) || p.asked != 1+maxRedirects {
 		t.Errorf("got error %v after %d nodes, want MOVED after %d", r[0].Err, p.asked, 1+maxRedirects)
@@ -314,7 +328,7 @@ func TestDoubt(t *testing.T) {
 	} {
 		for n, keys := range [][]string{{"a1"}, {"a1", "b2", "b3"}} {
 			f := &fakeCluster{fail: c.err}
-			Do(t.Context(), f, callsFor(0, keys...))
+			newConnTo(f).Do(t.Context(), callsFor(0, keys...)...)
 			if _, got := f.said(); got != c.want {
 				t.Errorf("%v, case %d: got %d doubts, want %d", c.err, n, got, c.want)
 			}

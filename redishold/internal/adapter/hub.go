@@ -14,7 +14,7 @@ import (
 // Link is one connection that carries subscriptions. The Hub calls its methods
 // from one goroutine, which may block for as long as the link itself lives.
 type Link interface {
-	// Subscribe asks for more channels; the answers come through Events.
+	// Subscribe asks for more channels; the answers come through the Session.
 	Subscribe(names []string)
 
 	// Unsubscribe gives channels up.
@@ -35,9 +35,10 @@ type Link interface {
 // node. A connection is opened for the first listener on a channel of its node,
 // restored while there are any, and closed after the last.
 type Hub struct {
-	router Router
-	check  time.Duration
-	review time.Duration // 0 for never
+	router  Router
+	sharded bool // the channels are
+	check   time.Duration
+	review  time.Duration // 0 for never
 
 	mu     sync.Mutex
 	topics map[string]*topic
@@ -62,6 +63,13 @@ func (t *topic) confirmed() []*listener {
 	return slices.DeleteFunc(slices.Clone(t.listeners), waiting)
 }
 
+// unconfirm has the server confirm the listeners anew. The Hub's lock is held.
+func (t *topic) unconfirm() {
+	for _, l := range t.listeners {
+		l.confirmed = false
+	}
+}
+
 type listener struct {
 	hub    *Hub
 	name   string
@@ -81,7 +89,7 @@ var errClosed = errors.New("connection was closed")
 // once per check, or not at all if check is 0.
 func NewHub(check time.Duration, router Router) *Hub {
 	h := &Hub{router: router, check: check, topics: make(map[string]*topic), lanes: make(map[string]*lane)}
-	if _, fixed := router.(Fixed); !fixed {
+	if _, fixed := router.(Dial); !fixed {
 		h.review = reviewEvery
 	}
 	return h
@@ -95,10 +103,10 @@ func (h *Hub) Subscribe(ctx context.Context, name string, notify func(redishold.
 	}
 	l := &listener{hub: h, name: name, notify: notify, first: make(chan error, 1)}
 	node, err := h.router.Route(ctx, name)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = h.add(l, node)
 	}
-	if err := h.add(l, node); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	select {
@@ -130,7 +138,6 @@ func (h *Hub) Close() {
 	}
 }
 
-// Close stops listening.
 func (l *listener) Close() {
 	l.hub.remove(l)
 	l.mu.Lock()
@@ -207,7 +214,6 @@ func (h *Hub) drop(name string, t *topic, err error) bool {
 	t.listeners = rest
 	if len(rest) == 0 {
 		h.forget(name, t)
-		return false
 	}
-	return true
+	return len(rest) > 0
 }

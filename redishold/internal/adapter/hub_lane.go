@@ -12,27 +12,19 @@ type lane struct {
 	addr string
 	wake chan struct{} // something changed
 
-	dial    func(ctx context.Context, ev Events) (Link, error)
-	topics  int                 // how many are routed here
+	dial    Dial
+	topics  map[string]*topic   // those that are routed here
 	changed map[string]struct{} // channels that the link has to be told of
 	astray  map[string]struct{} // channels that were routed here and that the node does not serve
-	cancel  context.CancelFunc  // ends the current session; nil if there is none
-	session *session            // the one whose events count; a closed link may still have some to tell
+	session *Session            // the one that counts, nil between two; a closed link may still have something to tell
 	stopped chan struct{}       // closed when the running goroutine has ended
-}
-
-// session is the life of one link.
-type session struct {
-	ctx   context.Context     // ends when nobody needs the link any more
-	asked map[string]struct{} // what the link subscribes; only for the running goroutine
-	heard bool                // the server confirmed something; under Hub.mu
 }
 
 // stir wakes the running goroutine, and ends its session if nobody listens any
 // more. The Hub's lock is held.
 func (ln *lane) stir() {
-	if ln.topics == 0 && ln.cancel != nil {
-		ln.cancel()
+	if len(ln.topics) == 0 && ln.session != nil {
+		ln.session.cancel()
 	}
 	select {
 	case ln.wake <- struct{}{}:
@@ -47,6 +39,7 @@ func (h *Hub) place(name string, t *topic, node Node) {
 		ln = &lane{
 			addr:    node.Addr,
 			wake:    make(chan struct{}, 1),
+			topics:  make(map[string]*topic),
 			changed: make(map[string]struct{}),
 			astray:  make(map[string]struct{}),
 			stopped: make(chan struct{}),
@@ -55,7 +48,7 @@ func (h *Hub) place(name string, t *topic, node Node) {
 		go h.run(ln)
 	}
 	ln.dial = node.Dial
-	ln.topics++
+	ln.topics[name] = t
 	t.lane = ln
 	h.ask(name, t)
 }
@@ -69,23 +62,21 @@ func (h *Hub) ask(name string, t *topic) {
 
 // displace takes a topic from its lane. The Hub's lock is held.
 func (h *Hub) displace(name string, t *topic) {
-	t.lane.topics--
+	delete(t.lane.topics, name)
 	delete(t.lane.astray, name)
 	h.ask(name, t)
 }
 
 // lose notes that a topic's node does not serve it. The Hub's lock is held.
 func (h *Hub) lose(name string, t *topic) {
-	for _, l := range t.listeners {
-		l.confirmed = false
-	}
+	t.unconfirm()
 	t.lane.astray[name] = struct{}{}
 	t.lane.stir()
 }
 
 // lost takes the channels of a lane that have to be sought elsewhere, and has
 // the lane ask again for those that stay.
-func (h *Hub) lost(ln *lane, s *session) []string {
+func (h *Hub) lost(ln *lane, s *Session) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	names := slices.Collect(maps.Keys(ln.astray))
@@ -97,24 +88,10 @@ func (h *Hub) lost(ln *lane, s *session) []string {
 	return names
 }
 
-// strayed reports whether a lane has channels to be sought elsewhere.
-func (h *Hub) strayed(ln *lane) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(ln.astray) > 0
-}
-
-// names returns the channels of a lane.
 func (h *Hub) names(ln *lane) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	names := make([]string, 0, ln.topics)
-	for name, t := range h.topics {
-		if t.lane == ln {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.Collect(maps.Keys(ln.topics))
 }
 
 // reroute asks the Router for channels of a lane once more and moves those that
@@ -125,23 +102,16 @@ func (h *Hub) reroute(ctx context.Context, ln *lane, names []string) {
 		if err != nil {
 			return
 		}
-		h.move(ln, name, node)
-	}
-}
-
-func (h *Hub) move(from *lane, name string, to Node) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	t := h.topics[name]
-	switch {
-	case t == nil || t.lane != from:
-	case to.Addr == from.addr:
-		from.dial = to.Dial
-	default:
-		for _, l := range t.listeners {
-			l.confirmed = false
+		h.mu.Lock()
+		switch t := ln.topics[name]; {
+		case t == nil:
+		case node.Addr == ln.addr:
+			ln.dial = node.Dial
+		default:
+			t.unconfirm()
+			h.displace(name, t)
+			h.place(name, t, node)
 		}
-		h.displace(name, t)
-		h.place(name, t, to)
+		h.mu.Unlock()
 	}
 }

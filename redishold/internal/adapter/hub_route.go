@@ -2,10 +2,7 @@ package adapter
 
 import (
 	"context"
-	"errors"
-	"strings"
-
-	"github.com/holdfast-go/holdfast/redishold"
+	"sync"
 )
 
 // Router knows which node serves a channel.
@@ -13,36 +10,79 @@ type Router interface {
 	// Route returns the node that serves a channel, as far as is known.
 	Route(ctx context.Context, channel string) (Node, error)
 
-	// Doubt says that what Route answered has proved wrong, or that the node at
-	// addr ("" for none) has failed: the next answer has to come from the servers.
-	// It does not wait for them.
-	Doubt(addr string)
+	// Review says that what Route answered has proved wrong, or that the node at failed
+	// ("" for none) has failed: the next answer has to come from the servers. It does
+	// not wait for them.
+	Review(failed string)
 }
 
 // Node is where channels are served.
 type Node struct {
 	Addr string // tells nodes apart
-	Dial func(ctx context.Context, ev Events) (Link, error)
+	Key  string // one that the node serves, where the library finds nodes by a key
+	Dial Dial
 }
 
-// Fixed is the Router of a client that finds the node by itself when it dials.
-type Fixed func(ctx context.Context, ev Events) (Link, error)
+// Dial makes a link to a node. It is also the Router of a client that finds the node
+// by itself.
+type Dial func(ctx context.Context, s *Session) (Link, error)
 
 // Route returns the one node there is.
-func (dial Fixed) Route(context.Context, string) (Node, error) { return Node{Dial: dial}, nil }
+func (dial Dial) Route(context.Context, string) (Node, error) { return Node{Dial: dial}, nil }
 
-// Doubt does nothing.
-func (Fixed) Doubt(string) {}
+// Review does nothing.
+func (Dial) Review(string) {}
 
-// isElsewhere reports whether a refusal says that the channel's slot is served by
-// another node.
-func isElsewhere(err error) bool { return hasCode(err, "MOVED ") }
+// Topology is the Router of a cluster to the nodes of slots.
+type Topology interface {
+	Router
 
-// isNowhere reports whether a refusal says that the channel's slot is served by
-// nobody at the moment.
-func isNowhere(err error) bool { return hasCode(err, "CLUSTERDOWN ") }
+	// Any returns the node at stay.Addr, if that still has slots, and otherwise a node
+	// that has, another one than that at failed if there is one.
+	Any(ctx context.Context, stay Node, failed string) (Node, error)
+}
 
-func hasCode(err error, code string) bool {
-	var reply *redishold.ReplyError
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Text, code)
+// anywhere is the Router of channels that each node has: it stays with one node until
+// that fails or leaves the cluster. No library would notice the latter: the connection
+// stays open, and silent.
+type anywhere struct {
+	nodes Topology
+
+	mu     sync.Mutex
+	chosen Node   // no Addr for none
+	failed string // the latest that did; any other is better
+}
+
+func (a *anywhere) Route(ctx context.Context, _ string) (Node, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		before, failed := a.chosen, a.failed
+		a.mu.Unlock()
+		node, err := a.nodes.Any(ctx, before, failed)
+		a.mu.Lock()
+		switch {
+		case err != nil:
+			return Node{}, err
+		case node.Addr == a.failed && failed != a.failed: // it failed meanwhile
+			continue
+		case a.chosen.Addr == "" || a.chosen.Addr == before.Addr: // nobody was faster
+			a.chosen = node
+		}
+		return a.chosen, nil
+	}
+}
+
+// Review has the cluster looked at again, and the next Route leave the node at failed.
+func (a *anywhere) Review(failed string) {
+	a.nodes.Review(failed)
+	if failed == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = failed
+	if a.chosen.Addr == failed {
+		a.chosen = Node{}
+	}
 }

@@ -49,7 +49,7 @@ func (c *fakeShards) Route(_ context.Context, channel string) (Node, error) {
 	return Node{Addr: addr, Dial: c.nodes[addr].dial}, nil
 }
 
-func (c *fakeShards) Doubt(addr string) {
+func (c *fakeShards) Review(addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.doubted = append(c.doubted, addr)
@@ -69,7 +69,7 @@ func (c *fakeShards) owns(addr, channel string) bool {
 	return c.owner[channel] == addr
 }
 
-func (n *fakeNode) dial(ctx context.Context, ev Events) (Link, error) {
+func (n *fakeNode) dial(ctx context.Context, ev *Session) (Link, error) {
 	link, err := n.server.dial(ctx, ev)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func TestClusterDown(t *testing.T) {
 		sub := mustSubscribe(t, h, "a", a.notify)
 		n1 := &c.nodes["n1"].server
 		n1.set(behaviour{deny: &redishold.ReplyError{Text: "CLUSTERDOWN Hash slot not served"}})
-		if _, err := h.Subscribe(t.Context(), "a", ignore); !isNowhere(err) {
+		if _, err := h.Subscribe(t.Context(), "a", ignore); code(err) != "CLUSTERDOWN" {
 			t.Errorf("got error %v, want CLUSTERDOWN", err)
 		}
 		n1.set(behaviour{})

@@ -14,6 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
+// shortestPause is the first pause at the longest, see retry.Delay.
+const shortestPause = 10 * time.Millisecond
+
 // fakeServer is the other end of fakeLinks. Tests change its behaviour through
 // set, and read it through get.
 type fakeServer struct {
@@ -58,7 +61,7 @@ func (s *fakeServer) note(line string) behaviour {
 	return s.behaviour
 }
 
-func (s *fakeServer) dial(ctx context.Context, ev Events) (Link, error) {
+func (s *fakeServer) dial(ctx context.Context, ev *Session) (Link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dialled++
@@ -72,7 +75,7 @@ func (s *fakeServer) dial(ctx context.Context, ev Events) (Link, error) {
 type fakeLink struct {
 	ctx    context.Context
 	server *fakeServer
-	ev     Events
+	ev     *Session
 	down   chan error
 }
 
@@ -131,7 +134,7 @@ func inBubble(t *testing.T, f func(t *testing.T, s *fakeServer, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		f(t, s, NewHub(time.Second, Fixed(s.dial)))
+		f(t, s, NewHub(time.Second, Dial(s.dial)))
 	})
 }
 
@@ -297,7 +300,7 @@ func TestEndOfDialIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		slow := true
-		h := NewHub(time.Second, Fixed(func(ctx context.Context, ev Events) (Link, error) {
+		h := NewHub(time.Second, Dial(func(ctx context.Context, ev *Session) (Link, error) {
 			if slow {
 				<-ctx.Done()
 				time.Sleep(time.Second)

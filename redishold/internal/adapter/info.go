@@ -1,60 +1,42 @@
 package adapter
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // Server reads the answer to INFO. A server that refuses INFO or does not know
 // it says nothing of itself, which is no error.
 func Server(info redishold.Result) (redishold.ServerInfo, error) {
-	var reply *redishold.ReplyError
-	if errors.As(info.Err, &reply) && (strings.HasPrefix(reply.Text, "NOPERM") || strings.HasPrefix(reply.Text, "ERR unknown command")) {
-		return redishold.ServerInfo{}, nil
-	}
-	if info.Err != nil {
+	refusal := wire.ReplyText(info.Err)
+	if info.Err != nil && !strings.HasPrefix(refusal, "NOPERM") && !strings.HasPrefix(refusal, "ERR unknown command") {
 		return redishold.ServerInfo{}, info.Err
 	}
-	text, _ := info.Value.(string)
+	text, _ := info.Value.(string) // "" of a refusal
 	return parseInfo(text), nil
 }
 
 func parseInfo(text string) redishold.ServerInfo {
-	var s redishold.ServerInfo
-	for line := range strings.SplitSeq(text, "\n") {
-		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\r"), ":")
-		switch field {
-		case "redis_version":
-			s.Version = value
-			s.ShardedPS = major(value) >= 7
-		case "run_id":
-			s.RunID = value
-		case "uptime_in_seconds":
-			seconds, _ := strconv.ParseInt(value, 10, 64)
-			s.Uptime = time.Duration(seconds) * time.Second
-		case "redis_mode", "server_mode": // the latter is Valkey's
-			s.Cluster = s.Cluster || value == "cluster"
-		case "cluster_enabled":
-			s.Cluster = s.Cluster || value == "1"
-		case "role":
-			s.Role = value
-		case "connected_slaves":
-			s.Replicas, _ = strconv.Atoi(value)
-		case "maxmemory_policy":
-			s.EvictionPolicy = value
-		case "evicted_keys":
-			s.EvictedKeys, _ = strconv.ParseInt(value, 10, 64)
-		}
+	fields := wire.Fields(text, "\n", ":")
+	number := func(field string) int64 {
+		n, _ := strconv.ParseInt(fields[field], 10, 64)
+		return n
 	}
-	return s
-}
-
-func major(version string) int {
-	first, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(first)
-	return n
+	major, _, _ := strings.Cut(fields["redis_version"], ".")
+	version, _ := strconv.Atoi(major)
+	return redishold.ServerInfo{
+		Version:        fields["redis_version"],
+		RunID:          fields["run_id"],
+		Uptime:         time.Duration(number("uptime_in_seconds")) * time.Second,
+		Cluster:        fields["cluster_enabled"] == "1" || fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster", // the latter is Valkey's
+		ShardedPS:      version >= 7,
+		Role:           fields["role"],
+		Replicas:       int(number("connected_slaves")),
+		EvictionPolicy: fields["maxmemory_policy"],
+		EvictedKeys:    number("evicted_keys"),
+	}
 }

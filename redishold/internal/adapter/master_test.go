@@ -27,7 +27,7 @@ func TestCallEndsWithItsMaster(t *testing.T) {
 					time.Sleep(time.Second)
 					f.elect(replaced, "c:1")
 				}()
-				results := Do(t.Context(), f, callsFor(0, c.keys...))
+				results := newConnTo(f).Do(t.Context(), callsFor(0, c.keys...)...)
 				took := time.Since(began)
 				switch {
 				case replaced == "a:1" && (took != time.Second+redirectGrace || !errors.Is(results[0].Err, errDeposed) || errors.Is(results[0].Err, driver.ErrNotExecuted)):
@@ -51,7 +51,7 @@ func TestCallThatIsRedirectedIsAnswered(t *testing.T) {
 			time.Sleep(redirectGrace / 4)
 			f.elect("a:1", "d:1")
 		}()
-		if r := Do(t.Context(), f, callsFor(0, "a1"))[0]; r.Err != nil {
+		if r := newConnTo(f).Do(t.Context(), callsFor(0, "a1")...)[0]; r.Err != nil {
 			t.Errorf("got error %v from a node that answers", r.Err)
 		}
 	})
@@ -62,7 +62,7 @@ func TestCallOfUnknownMasterGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeCluster{hang: "", changed: make(chan struct{})}
 		f.elect("a:1", "b:1")
-		if r := Do(t.Context(), f, callsFor(0, "?1"))[0]; r.Err != nil {
+		if r := newConnTo(f).Do(t.Context(), callsFor(0, "?1")...)[0]; r.Err != nil {
 			t.Errorf("got error %v", r.Err)
 		}
 	})

@@ -2,115 +2,46 @@ package adapter
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// group is what of a batch can travel together.
-type group struct {
-	kind
-	at []int // the places of its calls in the batch
-}
-
+// kind is what calls that travel together have in common.
 type kind struct {
 	home    string
 	keyless bool // rueidis panics if calls with and without a key meet
 	waits   bool // replicas must acknowledge: over one connection, WAIT behind it
 }
 
-// groups splits a batch by home. There are few: two or three per node.
-func groups(calls []redishold.Call, homes []string) []group {
-	var gs []group
-	index := make(map[kind]int)
-	for i := range calls {
-		k := kind{home: homes[i], keyless: len(calls[i].Keys) == 0, waits: calls[i].Replicas > 0}
-		j, ok := index[k]
-		if !ok {
-			j = len(gs)
-			index[k] = j
-			gs = append(gs, group{kind: k})
-		}
-		gs[j].at = append(gs[j].at, i)
-	}
-	return gs
-}
-
-// answer is what came back for a group.
-type answer struct {
-	at      []int
-	results []redishold.Result
-}
-
-// spread runs calls on the nodes of a cluster, side by side.
-func spread(ctx context.Context, c Client, cluster Cluster, calls []redishold.Call) []redishold.Result {
-	answers := make(chan answer, len(calls)) // so that nobody waits for a caller who has gone
-	go func() {
-		for _, g := range groups(calls, cluster.Homes(ctx, calls)) {
-			go func() { answers <- answer{g.at, g.runAtMaster(ctx, c, cluster, pick(calls, g.at))} }()
-		}
-	}()
-	results := gather(ctx, len(calls), answers)
-	for i := range results {
-		if doubtful(results[i].Err) {
-			cluster.Doubt()
-			break
-		}
-	}
-	return results
-}
-
-// gather collects answers until there is one for each of n calls, or ctx ends.
-// Those that are missing then carry ctx's error.
-func gather(ctx context.Context, n int, answers <-chan answer) []redishold.Result {
-	results, known := make([]redishold.Result, n), make([]bool, n)
-	take := func(a answer) {
-		scatter(results, a.at, a.results)
-		for _, i := range a.at {
-			known[i] = true
-		}
-		n -= len(a.at)
-	}
-	for n > 0 {
-		select {
-		case a := <-answers:
-			take(a)
-		case <-ctx.Done():
-			for len(answers) > 0 { // both were ready: an answer is worth more than an end
-				take(<-answers)
-			}
-			for i := range results {
-				if !known[i] {
-					results[i].Err = ctx.Err()
-				}
-			}
-			return results
-		}
-	}
-	return results
-}
-
-// runAtMaster is run, until another node is found to be the master of the group.
-func (g group) runAtMaster(ctx context.Context, c Client, cluster Cluster, calls []redishold.Call) []redishold.Result {
-	if cluster.Changed() == nil {
-		return g.run(ctx, c, cluster, calls)
-	}
-	results, err := atMaster(ctx, cluster, calls, func() []redishold.Result { return g.run(ctx, c, cluster, calls) })
+// spread runs calls on the nodes of a cluster, side by side. Homes may wait for a
+// library that does not honour ctx.
+func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	homes, err := Guard(ctx, func() []string { return c.cluster.Homes(ctx, calls) })
 	if err != nil {
 		return Fail(len(calls), err)
 	}
-	return results
-}
-
-func (g group) run(ctx context.Context, c Client, cluster Cluster, calls []redishold.Call) []redishold.Result {
-	return Complete(calls, func(calls []redishold.Call) []redishold.Result {
-		if g.waits {
-			return Follow(ctx, cluster, Destination{Addr: g.home}, calls)
+	groups := make(map[kind][]int) // the places of calls; two or three groups for a node
+	for i := range calls {
+		k := kind{home: homes[i], keyless: len(calls[i].Keys) == 0, waits: calls[i].Replicas > 0}
+		groups[k] = append(groups[k], i)
+	}
+	results := make([]redishold.Result, len(calls))
+	var all sync.WaitGroup
+	for k, at := range groups {
+		send := c.pipeline
+		if k.waits {
+			send = func(ctx context.Context, calls []redishold.Call) []redishold.Result {
+				return Follow(ctx, c.cluster, Destination{Addr: k.home}, calls)
+			}
 		}
-		return c.Pipeline(ctx, calls)
-	})
+		all.Go(func() { wire.Scatter(results, at, c.atHome(ctx, wire.Pick(calls, at), send)) })
+	}
+	all.Wait()
+	return results
 }
 
 // maxRedirects bounds how often a call is sent on. More than two in a row means
@@ -134,7 +65,7 @@ func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redi
 		}
 		cluster.Doubt()
 		for to, at := range elsewhere {
-			scatter(results, at, cluster.At(ctx, to, pick(calls, at)))
+			wire.Scatter(results, at, cluster.At(ctx, to, wire.Pick(calls, at)))
 		}
 	}
 	return results
@@ -144,33 +75,26 @@ func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redi
 // server that does not know its own name leaves the host out; it is that of
 // asked, which gave the answer.
 func redirection(err error, asked string) (to Destination, ok bool) {
-	var reply *redishold.ReplyError
-	if !errors.As(err, &reply) {
-		return Destination{}, false
-	}
-	words := strings.Fields(reply.Text)
+	words := strings.Fields(wire.ReplyText(err))
 	if len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
 		return Destination{}, false
 	}
-	addr := words[2]
-	host, port, err := splitAddr(addr)
-	if err != nil {
-		return Destination{}, false
-	}
+	host, port := splitAddr(words[2])
 	if host == "" {
-		host, _, _ = splitAddr(asked)
+		host, _ = splitAddr(asked)
 	}
-	if host == "" {
+	if host == "" || port == "" {
 		return Destination{}, false
 	}
 	return Destination{Addr: net.JoinHostPort(host, port), Told: true, Asking: words[0] == "ASK"}, true
 }
 
-// splitAddr splits host:port. Redis writes IPv6 addresses without brackets.
-func splitAddr(addr string) (host, port string, err error) {
+// splitAddr splits host:port; without a port there is no host either. Redis writes IPv6
+// addresses without brackets.
+func splitAddr(addr string) (host, port string) {
 	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {
-		return "", "", errors.New("address without a port")
+		return "", ""
 	}
-	return strings.Trim(addr[:i], "[]"), addr[i+1:], nil
+	return strings.Trim(addr[:i], "[]"), addr[i+1:]
 }

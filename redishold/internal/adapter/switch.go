@@ -3,7 +3,6 @@ package adapter
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
@@ -27,68 +26,39 @@ const (
 // servers looks at a Switcher while there is doubt, and ends the calls to a server
 // that was replaced.
 type servers struct {
+	*Watch
 	switcher Switcher
 	combiner *Combiner
-
-	mu      sync.Mutex
-	until   time.Time     // looks go on till then
-	master  string        // of the latest look
-	changed chan struct{} // closed when a look finds another; nil while nobody looks
+	master   string // of the latest look
 }
 
-// newServers returns nil where c is no Switcher.
-func newServers(c Client, combiner *Combiner) *servers {
-	s, ok := c.(Switcher)
-	if !ok {
-		return nil
-	}
+// watchServers has s looked at after calls of c without an answer. It returns nil
+// where no other server can replace that of s.
+func watchServers(s Switcher, c *Combiner) Masters {
 	master := s.Master()
 	if master == "" {
 		return nil
 	}
-	return &servers{switcher: s, combiner: combiner, master: master}
+	w := &servers{switcher: s, combiner: c, master: master}
+	w.Watch = NewWatch(switchLook, switchLooks, w.look)
+	c.doubt = w.Doubt
+	return w
 }
 
-// Homes returns the one server for all calls.
 func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
 	return slices.Repeat([]string{s.switcher.Master()}, len(calls))
 }
 
-// Changed is that of Cluster.
-func (s *servers) Changed() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed
-}
-
-// Doubt starts looks, or prolongs them.
-func (s *servers) Doubt() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.until = time.Now().Add(switchLooks)
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-		time.AfterFunc(0, s.look)
-	}
-}
-
 // look ends the calls of a Combiner that are under way while the server changes. A
 // call that was made a moment later is among them now and then; it has redirectGrace
-// for its answer. Between two looks there is a timer only.
-func (s *servers) look() {
+// for its answer.
+func (s *servers) look() (changed, last bool) {
 	master := s.switcher.Master()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if master != s.master {
-		s.master = master
-		close(s.changed)
-		s.changed = make(chan struct{})
-		left := s.combiner.departures()
-		time.AfterFunc(redirectGrace, func() { s.combiner.giveUp(left) })
+	if master == s.master {
+		return false, false
 	}
-	if time.Now().Before(s.until) {
-		time.AfterFunc(switchLook, s.look)
-		return
-	}
-	s.changed = nil
+	s.master = master
+	left := s.combiner.departures()
+	time.AfterFunc(redirectGrace, func() { s.combiner.giveUp(left) })
+	return true, false
 }

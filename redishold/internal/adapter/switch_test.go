@@ -39,7 +39,7 @@ func TestCallEndsWithItsServer(t *testing.T) {
 		for _, replicas := range []int{0, 1} {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeSentinels{fakeCluster: &fakeCluster{single: true, hang: "a:1"}, master: "a:1"}
-				r := NewRunner(f)
+				r := newConnTo(f)
 				call := func(limit time.Duration) redishold.Result {
 					ctx, cancel := context.WithTimeout(t.Context(), limit)
 					defer cancel()
@@ -65,7 +65,7 @@ func TestCallEndsWithItsServer(t *testing.T) {
 func TestCallToTheNewServerGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeSentinels{fakeCluster: &fakeCluster{single: true, hang: "a:1", silence: 10 * time.Second}, master: "a:1"}
-		r := NewRunner(f)
+		r := newConnTo(f)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		r.DoOne(ctx, callFor("a1"))
@@ -82,19 +82,19 @@ func TestLooksEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, master := range []string{"", "a:1"} {
 			f := &fakeSentinels{fakeCluster: &fakeCluster{single: true, fail: errors.New("broken")}, master: master}
-			r := NewRunner(f)
+			r := newConnTo(f)
 			r.DoOne(t.Context(), callFor("a1"))
-			if r.servers == nil {
+			if r.masters == nil {
 				if master != "" {
 					t.Error("nobody looks")
 				}
 				continue
 			}
-			if r.servers.Changed() == nil {
+			if r.masters.Changed() == nil {
 				t.Error("nobody looks after a call without an answer")
 			}
 			time.Sleep(switchLooks + 2*switchLook)
-			if r.servers.Changed() != nil {
+			if r.masters.Changed() != nil {
 				t.Error("somebody still looks")
 			}
 		}

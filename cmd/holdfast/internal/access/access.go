@@ -7,15 +7,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/tlsfile"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -77,48 +75,19 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 // TLS returns the settings that the files and the rest make, nil if there are
 // none. An error names the file.
 func (a Access) TLS() (*tls.Config, error) {
-	if a.Imported != nil && a.Imported.TLS.Enabled && a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure {
-		return a.Imported.TLSConfig(os.ReadFile)
-	}
-	if a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure {
+	switch {
+	case a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure:
+		if a.Imported != nil {
+			return a.Imported.TLSConfig(os.ReadFile)
+		}
 		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName, InsecureSkipVerify: a.Insecure} //nolint:gosec // with a warning
-	if a.CACert != "" {
-		text, err := os.ReadFile(a.CACert)
-		if err != nil {
-			return nil, fmt.Errorf("--cacert: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--cacert: there is no certificate in %s", a.CACert)
-		}
-	}
-	if a.Cert == "" && a.Key == "" {
-		return config, nil
-	}
-	if a.Cert == "" || a.Key == "" {
+	case (a.Cert == "") != (a.Key == ""):
 		return nil, errors.New("--cert and --key belong together")
 	}
-	pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+	config, err := tlsfile.Config(os.ReadFile, a.CACert, a.Cert, a.Key)
 	if err != nil {
-		return nil, fmt.Errorf("--cert %s, --key %s: %w", a.Cert, a.Key, err)
+		return nil, fmt.Errorf("--cacert, --cert and --key: %w", err)
 	}
-	config.Certificates = []tls.Certificate{pair}
+	config.ServerName, config.InsecureSkipVerify = a.ServerName, a.Insecure // the latter with a warning
 	return config, nil
-}
-
-// Passwords reports whether a URL has a password for the store, and whether it
-// has any at all: Sentinels have one of their own. A URL that cannot be taken
-// apart has none for the store.
-func Passwords(raw string) (store, any bool) {
-	_, authority, _ := strings.Cut(raw, "://")
-	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
-		authority = authority[:end]
-	}
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		_, password, _ := strings.Cut(authority[:at], ":")
-		store = password != ""
-	}
-	return store, store || slices.ContainsFunc(secretParameters(raw), func(s Span) bool { return s.To > s.From })
 }

@@ -1,29 +1,39 @@
 package access
 
 import (
+	"crypto/tls"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestPasswords(t *testing.T) {
-	for raw, want := range map[string][2]bool{
-		"redis://h":                                   {false, false},
-		"redis://app@h":                               {false, false},
-		"redis://app:@h":                              {false, false},
-		"redis://app:pw@h":                            {true, true},
-		"redis+cluster://:p@w@h1,[::1]:7,h2":          {true, true},
-		"redis+sentinel://h1,h2/m":                    {false, false},
-		"redis+sentinel://h/m?sentinel_password=pw":   {false, true},
-		"redis+sentinel://:p@h/m?sentinel_password=x": {true, true},
-		"unix:///run/a:b@c.sock":                      {false, false},
-		"nothing":                                     {false, false},
+func TestTLS(t *testing.T) {
+	for _, a := range []Access{{}, {Imported: &importconf.Settings{}}} {
+		if config, err := a.TLS(); config != nil || err != nil {
+			t.Errorf("got %v, %v of what asks for no TLS", config, err)
+		}
+	}
+	imported := &importconf.Settings{TLS: importconf.TLS{Enabled: true, MinVersion: tls.VersionTLS13}}
+	config, err := Access{Imported: imported}.TLS()
+	if err != nil || config.MinVersion != tls.VersionTLS13 || config.InsecureSkipVerify {
+		t.Errorf("got %v, %v, want what was imported", config, err)
+	}
+	config, err = Access{Imported: imported, ServerName: "n", Insecure: true}.TLS()
+	if err != nil || config.ServerName != "n" || !config.InsecureSkipVerify {
+		t.Errorf("got %v, %v, want what the flags say", config, err)
+	}
+	for want, a := range map[string]Access{
+		"belong together": {Cert: "c.pem"},
+		"absent.pem":      {CACert: "absent.pem"},
+		"k.pem":           {Cert: "access_test.go", Key: "k.pem"},
 	} {
-		store, any := Passwords(raw)
-		if got := [2]bool{store, any}; got != want {
-			t.Errorf("%s: got %v, want %v", raw, got, want)
+		if config, err := a.TLS(); err == nil || config != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want an error with %q", config, err, want)
 		}
 	}
 }

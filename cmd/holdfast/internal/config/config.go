@@ -26,15 +26,13 @@ const (
 
 // keys are those that a file may have, with what their values have to be.
 func keys() map[string]sort {
-	return map[string]sort{
+	all := map[string]sort{
 		"url": text, "redlock": list, "prefix": text, "redisson": path, "spring": path,
 
 		"lock.ttl": duration, "lock.margin": duration, "lock.wait": duration, "lock.max_hold": duration,
 		"lock.kill_after": duration, "lock.fair": yes,
 
-		"redis.user": text, "redis.password": text, "redis.password_file": path,
-		"redis.protocol": text, "redis.replicas": text, "redis.dial_timeout": duration, "redis.shared_tokens": yes,
-		"redis.tls.ca": path, "redis.tls.cert": path, "redis.tls.key": path, "redis.tls.server_name": text,
+		"redis.protocol": text, "redis.replicas": text, "redis.shared_tokens": yes,
 
 		"history.enabled": yes, "history.stream_maxlen": number,
 
@@ -45,6 +43,15 @@ func keys() map[string]sort {
 		"serve.allow_unlock": yes, "serve.operators": some,
 		"serve.names": text, "serve.counters": yes, "serve.only_while_viewed": yes,
 	}
+	for _, store := range []string{"redis", "etcd", "zookeeper", "postgres", "mysql"} {
+		for name, is := range map[string]sort{
+			"user": text, "password": text, "password_file": path, "dial_timeout": duration,
+			"tls.ca": path, "tls.cert": path, "tls.key": path, "tls.server_name": text,
+		} {
+			all[store+"."+name] = is
+		}
+	}
+	return all
 }
 
 // Keys returns the keys that a file may have, such as "lock.ttl", sorted.

@@ -108,6 +108,7 @@ func TestUserinfo(t *testing.T) {
 		"redis://h/x@y":               "",
 		"redis://u:${A:-x/y}@h/1":     "u:${A:-x/y}",
 		"${STORE}":                    "",
+		"unix://":                     "",
 		"redis://a@b@h?addr=x@y":      "a@b",
 		"redis+sentinel://u:p@a,b/m":  "u:p",
 		"unix:///run/s?db=${DB}@":     "",

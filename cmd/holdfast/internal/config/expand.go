@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // expand replaces ${NAME} and ${NAME:-default} by what the environment has; a
@@ -68,20 +70,9 @@ func (r *reader) variable(text string, at []int) (string, error) {
 
 // userinfo returns where the user and the password of a URL are.
 func userinfo(text string) (from, to int) {
-	scheme := strings.Index(text, "://")
-	if scheme < 0 {
-		return 0, 0
-	}
-	from = scheme + len("://")
-	end := len(text)
-	if i := strings.IndexAny(mask(text[from:]), "/?#"); i >= 0 {
-		end = from + i
-	}
-	at := strings.LastIndexByte(text[from:end], '@')
-	if at < 0 {
-		return 0, 0
-	}
-	return from, from + at
+	p, _ := redisurl.Cut(mask(text))
+	from = len(p.Scheme) + len("://")
+	return from, from + max(0, len(p.Login)-len("@"))
 }
 
 // inParameter reports whether text at that place belongs to the value of one of a

@@ -26,7 +26,7 @@ func (w *worker) buyAll(ctx context.Context) error {
 func (w *worker) buy(ctx context.Context) (err error) {
 	var token uint64
 	if w.Locked {
-		lock, lockErr := w.locker.Lock(ctx, lockName)
+		lock, lockErr := w.locker.Lock(ctx, w.lock)
 		if lockErr != nil {
 			return lockErr
 		}

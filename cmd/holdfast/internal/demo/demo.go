@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // FailedError is the error of a demo that ran to its end, but in which
@@ -35,12 +36,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	if o.lease == 0 {
 		o.lease = defaultLease
+		if o.Locks.URL != "" {
+			o.lease = leaseElsewhere
+		}
 	}
 	whole := o.Timeout + o.Look
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s", whole))
 	defer cancel()
 
-	store, shown := o.Access, access.Redacted(o.Access.URL)
+	store, shown := o.Access, redisurl.Redacted(o.Access.URL)
 	if store.URL == "" {
 		server, err := standin.Start()
 		if err != nil {
@@ -158,6 +162,10 @@ func (d *demo) introduce(redis string) {
 	lock := d.shop.keys.lock()
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
 	d.say("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
+	if d.Locks.URL != "" {
+		d.introduceLocks()
+		return
+	}
 	d.say("Redis: %s", redis)
 	d.say("")
 	cli := redisCLI(d.access)

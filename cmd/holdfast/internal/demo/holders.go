@@ -10,7 +10,7 @@ import (
 // stall takes the lock and is then paused from outside. When it continues it
 // makes the mistake that fencing is for: it writes nevertheless.
 func (w *worker) stall(ctx context.Context) error {
-	lock, err := w.locker.Lock(ctx, lockName)
+	lock, err := w.locker.Lock(ctx, w.lock)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (w *worker) stall(ctx context.Context) error {
 // inherit waits for the lock, writes, and keeps the lock until it is told to
 // finish.
 func (w *worker) inherit(ctx context.Context) (err error) {
-	lock, err := w.locker.Lock(ctx, lockName)
+	lock, err := w.locker.Lock(ctx, w.lock)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ const samples = 6
 
 // look shows alice's lock as it stands in Redis, and how its lease is renewed.
 func (t *takeover) look(ctx context.Context) error {
+	if t.Locks.URL != "" {
+		return t.lookElsewhere(ctx)
+	}
 	fields, left, err := t.shop.lockRecord(ctx)
 	if err != nil {
 		return err
@@ -43,6 +46,11 @@ func (t *takeover) look(ctx context.Context) error {
 	return nil
 }
 
+// lostEarly is what it means that alice speaks, or ends, while she is to hold the lock.
+func (t *takeover) lostEarly(m message, ok bool) error {
+	return errors.Join(t.alice.verify(m, ok), errors.New("alice lost her lock although she was not paused"))
+}
+
 // watchLease reads the lease again and again for as long as a lock is to be
 // shown, and returns what it read. On a terminal, where all of it can be seen
 // passing by, that is only the renewals.
@@ -64,7 +72,7 @@ func (t *takeover) watchLease(ctx context.Context) ([]string, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case m, ok := <-t.alice.messages:
-			return nil, errors.Join(t.alice.verify(m, ok), errors.New("alice lost her lock although she was not paused"))
+			return nil, t.lostEarly(m, ok)
 		}
 		left, err := t.shop.leaseLeft(ctx)
 		if err != nil {

@@ -19,6 +19,7 @@ const (
 type job struct {
 	Role   role
 	Access access.Access
+	Locks  access.Access // without a URL: as Access
 	Keys   keys
 	Name   string        // of the holder: "alice"
 	Buyers int           // how many buyers to play

@@ -12,6 +12,7 @@ import (
 // Options say how to play the demo. Out, Worker and the numbers must be set.
 type Options struct {
 	Access access.Access // the Redis to use, one server; without a URL a stand-in is started inside this process
+	Locks  access.Access // where the locks are kept instead, if it has a URL: a store that is no Redis; the shop is in a stand-in then
 
 	Buyers    int // how many want to buy, more than Items
 	Items     int // how many there are

@@ -27,7 +27,7 @@ type process struct {
 // start starts a process and hands it its job. The process ends with ctx, and
 // end must be called.
 func (d *demo) start(ctx context.Context, j job) (*process, error) {
-	j.Access, j.Keys = d.access, d.shop.keys
+	j.Access, j.Locks, j.Keys = d.access, d.Locks, d.shop.keys
 	ctx, cancel := context.WithCancel(ctx)
 	p := &process{name: j.Name, cancel: cancel, note: d.used.add, messages: make(chan message)}
 	p.cmd = exec.CommandContext(ctx, d.Worker[0], d.Worker[1:]...)

@@ -3,22 +3,20 @@ package demo
 import (
 	"cmp"
 	"errors"
-	"net/url"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
-
-var errBadURL = errors.New("the Redis URL cannot be taken apart")
 
 // CheckURL says what is wrong with the URL of a Redis for the demo: it must be
 // one server, as the demo has keys of its own that a cluster would spread.
 func CheckURL(raw string) error {
-	u, err := url.Parse(raw)
+	u, hosts, err := redisurl.Parse(raw)
 	if err != nil {
-		return errBadURL // url's own error repeats the URL, and with it the password
+		return err
 	}
-	if strings.ContainsAny(u.Scheme, "+-") || strings.Contains(u.Host, ",") || u.Query().Has("addr") {
+	if strings.ContainsAny(u.Scheme, "+-") || strings.Contains(hosts, ",") || u.Query().Has("addr") {
 		return errors.New("the demo wants one server: use redis://host:6379")
 	}
 	return nil
@@ -27,7 +25,7 @@ func CheckURL(raw string) error {
 // redisCLI returns the redis-cli command line for a Redis, without the password:
 // --askpass asks for it.
 func redisCLI(a access.Access) string {
-	u, err := url.Parse(a.URL)
+	u, _, err := redisurl.Parse(a.URL)
 	if err != nil {
 		return "redis-cli"
 	}

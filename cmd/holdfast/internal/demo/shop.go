@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 //go:embed ledger.lua
@@ -51,7 +52,7 @@ func openShop(a access.Access, k keys) (*shop, error) {
 	}
 	opt, err := rueidis.ParseURL(a.URL)
 	if err != nil {
-		return nil, errBadURL // rueidis' own may repeat the URL, and with it the password
+		return nil, redisurl.ErrBad // rueidis' own may repeat the URL, and with it the password
 	}
 	opt.Username = cmp.Or(a.Username, opt.Username)
 	opt.Password = cmp.Or(a.Password, opt.Password)

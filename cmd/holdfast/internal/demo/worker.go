@@ -55,6 +55,7 @@ type worker struct {
 	words  chan string
 	out    io.Writer
 	shop   *shop
+	lock   string // its name
 	locker *holdfast.Locker
 
 	touched sync.Map // keys that the library used
@@ -66,15 +67,12 @@ func (w *worker) work(ctx context.Context) error {
 		return err
 	}
 	defer shop.close()
-	conn, err := w.Access.Open(ctx)
+	w.shop = shop
+	shut, err := w.openLocks(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	w.shop = shop
-	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.tell(message{Kind: touched, Text: key}) }}, &redishold.Options{Prefix: w.Keys.Prefix})
-	w.locker = holdfast.New(backend, &holdfast.Options{TTL: w.Lease, Note: w.Name})
-
+	defer shut()
 	w.tell(message{Kind: ready})
 	if err := w.await(ctx, wordGo); err != nil {
 		return err

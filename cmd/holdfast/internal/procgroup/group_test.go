@@ -191,10 +191,18 @@ func TestNothingIsLeftOfTheGuard(t *testing.T) {
 }
 
 func TestOrdersAfterTheEndAreHarmless(t *testing.T) {
-	g := start(t, sh("exit 0"))
+	g := start(t, sh("exit 3"))
 	g.Wait()
 	g.Signal(syscall.SIGTERM)
 	g.Stop(syscall.SIGTERM, time.Now())
 	g.KillBy(time.Now())
 	<-g.Done()
+	if got := g.Wait(); got != 3 {
+		t.Errorf("got status %d after orders that came too late, want 3", got)
+	}
+	select {
+	case o := <-g.orders:
+		t.Errorf("%+v waits for a guard that is gone", o)
+	default:
+	}
 }

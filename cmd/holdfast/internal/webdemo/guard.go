@@ -6,24 +6,15 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-)
 
-// contentPolicy lets the page use what the demo itself serves, from files, and
-// keeps it out of frames.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"github.com/holdfast-go/holdfast/internal/webpage"
+)
 
 // guarded keeps other sites from using somebody's browser against the demo.
 func (s *site) guarded(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", contentPolicy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
+		webpage.Protect(w.Header())
 		if s.loopback && !local(r.Host) {
 			fail(w, r, http.StatusMisdirectedRequest, errors.New("this name is not that of the demo; use the address that it printed"))
 			return

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 var (
@@ -62,7 +64,7 @@ func (i *instance) live(ctx context.Context) {
 		if time.Since(began) > restartAtMost {
 			delay = restartAfter
 		}
-		_ = sleep(ctx, delay)
+		retry.Sleep(ctx, delay)
 		delay = min(2*delay, restartAtMost)
 	}
 }

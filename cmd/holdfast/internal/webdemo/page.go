@@ -2,16 +2,14 @@ package webdemo
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"html/template"
-	"mime"
 	"net/http"
-	"path"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
 //go:embed templates
@@ -23,31 +21,13 @@ var staticFiles embed.FS
 // front is the look of the page.
 type front struct {
 	pages  *template.Template
-	assets map[string]asset
-}
-
-// asset is a file that the page refers to, by its digest.
-type asset struct {
-	kind, digest string
-	body         []byte
+	assets webpage.Files
 }
 
 func newFront() front {
-	f := front{assets: map[string]asset{}}
-	entries, err := staticFiles.ReadDir("static")
-	if err != nil {
-		panic(err) // they are embedded
-	}
-	for _, e := range entries {
-		body, err := staticFiles.ReadFile("static/" + e.Name())
-		if err != nil {
-			panic(err)
-		}
-		sum := sha256.Sum256(body)
-		f.assets[e.Name()] = asset{kind: mime.TypeByExtension(path.Ext(e.Name())), digest: hex.EncodeToString(sum[:8]), body: body}
-	}
+	f := front{assets: webpage.Load(staticFiles, "static")}
 	f.pages = template.Must(template.New("").Funcs(template.FuncMap{
-		"static": func(name string) string { return "static/" + name + "?v=" + f.assets[name].digest },
+		"static": f.assets.Address,
 		"clock":  func(ms int64) string { return time.UnixMilli(ms).Format("15:04:05.000") },
 		"ms":     func(ms int64) string { return short(time.Duration(ms) * time.Millisecond) },
 		"until":  func(ms int64) string { return short(max(0, time.Until(time.UnixMilli(ms)))) },
@@ -65,11 +45,7 @@ func (f front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", a.kind)
-	if r.URL.Query().Get("v") == a.digest {
-		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	}
-	_, _ = w.Write(a.body) // a browser that is gone needs no answer
+	a.ServeHTTP(w, r)
 }
 
 // view is what the page is made from.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -114,29 +115,43 @@ func newArena(nodes []*store, known []bool, b *board) (*arena, error) {
 // ballot is a node that remembers how it voted last.
 type ballot struct {
 	driver.Backend
-	mu   sync.Mutex
-	vote string
+	mu      sync.Mutex
+	attempt int // the last one
+	vote    string
 }
 
 // Try asks the node.
 func (b *ballot) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-	b.set(voteNone)
+	attempt := b.begin()
 	out, err := b.Backend.Try(ctx, c)
 	switch {
 	case err != nil:
-		b.set(voteFailed)
+		b.set(attempt, voteFailed)
 	case out.Granted:
-		b.set(voteGranted)
+		b.set(attempt, voteGranted)
 	default:
-		b.set(voteRefused)
+		b.set(attempt, voteRefused)
 	}
 	return out, err
 }
 
-func (b *ballot) set(vote string) {
+// begin forgets the vote of the last attempt, and returns the number of the next.
+func (b *ballot) begin() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.vote = vote
+	b.vote = voteNone
+	b.attempt++
+	return b.attempt
+}
+
+// set notes the vote of an attempt, unless a later one has begun: the answer to one that
+// lost may come after it.
+func (b *ballot) set(attempt int, vote string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if attempt == b.attempt {
+		b.vote = vote
+	}
 }
 
 func (b *ballot) get() string {
@@ -222,7 +237,7 @@ func (a *arena) compete(ctx context.Context, r *racer) {
 		place++
 		s.Workers = slices.Insert(s.Workers, place-1, racerState{Name: r.name, Place: place, Waited: waited, Votes: r.votes()})
 	})
-	_ = sleep(lock.Context(ctx), raceWork)
+	retry.Sleep(lock.Context(ctx), raceWork)
 	err = lock.Err()
 	a.note(func(s *raceState) { // by now all nodes have voted
 		a.inside--

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // shops is how many clients the buyers are spread over. Each has its own identity,
@@ -170,8 +171,8 @@ func (s *sale) buy(ctx context.Context, locker *holdfast.Locker) (err error) {
 		s.note(func(now *saleState) { now.SoldOut++ })
 		return nil
 	}
-	if err := sleep(ctx, 3*time.Millisecond+mathrand.N(5*time.Millisecond)); err != nil { //nolint:gosec // plays a distant payment provider, protects nothing
-		return err
+	if !retry.Sleep(ctx, 3*time.Millisecond+mathrand.N(5*time.Millisecond)) { //nolint:gosec // plays a distant payment provider, protects nothing
+		return context.Cause(ctx)
 	}
 	_, err = s.store.run(ctx, s.scripts.sell, []string{s.stock, s.sales}, strconv.Itoa(stock-1), strconv.FormatUint(token, 10), milliseconds(keep))
 	if err == nil {

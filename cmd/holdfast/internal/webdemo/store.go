@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -57,7 +58,7 @@ type places struct {
 // find starts the stand-ins that are needed.
 func find(given []access.Access) (p places, err error) {
 	for _, a := range given {
-		p.race = append(p.race, place{access: a, Name: access.Redacted(a.URL)})
+		p.race = append(p.race, place{access: a, Name: redisurl.Redacted(a.URL)})
 	}
 	if len(given) == 1 {
 		p.lock, p.race = p.race[0], nil

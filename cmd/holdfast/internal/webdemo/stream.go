@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -65,7 +67,7 @@ func (s *site) follow(r *http.Request, send func(string) error) {
 				return
 			}
 		}
-		if sleep(r.Context(), frameEvery) != nil {
+		if !retry.Sleep(r.Context(), frameEvery) {
 			return
 		}
 		due = false

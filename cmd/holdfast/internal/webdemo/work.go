@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -128,8 +129,8 @@ func (w *worker) locked(ctx context.Context, o order) error {
 	w.tell(message{Kind: held, Job: o.Job, Token: lock.Token()})
 	working := lock.Context(ctx)
 	// The first write shows the ledger our token: from now on it refuses older ones.
-	if _, err = w.write(working, lock.Token()); err == nil {
-		err = sleep(working, o.Work)
+	if _, err = w.write(working, lock.Token()); err == nil && !retry.Sleep(working, o.Work) {
+		err = context.Cause(working)
 	}
 	if gone := lock.Err(); gone != nil { // also where the work was over at the same moment: a paused process wakes to both
 		err = gone
@@ -164,8 +165,8 @@ func (w *worker) write(ctx context.Context, token uint64) (seen uint64, err erro
 		if err == nil || errors.Is(err, fence.ErrStale) {
 			return seen, err
 		}
-		if cause := sleep(ctx, 200*time.Millisecond); cause != nil {
-			return 0, cause
+		if !retry.Sleep(ctx, 200*time.Millisecond) {
+			return 0, context.Cause(ctx)
 		}
 	}
 }
@@ -180,18 +181,6 @@ func (w *worker) tell(m message) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	_, _ = w.out.Write(append(line, '\n'))
-}
-
-// sleep waits for d. It returns early, with the cause, if ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // ledger is the resource that the lock protects: it refuses stale tokens.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -186,12 +187,9 @@ func (s *scene) waiting(l *holdfast.Locker) <-chan *holdfast.Lock {
 		}
 	})
 	channel := "holdfast:free:{" + s.name + "}"
-	for deadline := time.Now().Add(10 * time.Second); s.server.Strings("PUBSUB", "NUMSUB", channel)[1] == "0"; {
-		if time.Now().After(deadline) {
-			s.Fatal("nobody listens on " + channel)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await.Until(s, 10*time.Second, "somebody listens on "+channel, func() bool {
+		return s.server.Strings("PUBSUB", "NUMSUB", channel)[1] != "0"
+	})
 	return got
 }
 

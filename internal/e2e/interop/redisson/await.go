@@ -2,9 +2,11 @@ package redisson
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -14,11 +16,7 @@ const patience = 30 * time.Second
 // Await returns when state holds, of which only the server or a JVM knows.
 func Await(t testing.TB, what string, state func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !state(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	await.Until(t, patience, what, state)
 }
 
 // Listeners returns how many clients listen on a channel of one server.
@@ -40,13 +38,17 @@ func heard(reply any) int64 {
 	return n
 }
 
-// AwaitGo returns when goroutines sleep in what they wait for: they listen, of
-// which listens tells, and the attempt that follows has been refused, which nothing
-// shows from outside. For a thread of Java see Thread.AwaitSleep.
-func AwaitGo(t testing.TB, what string, listens func() bool) {
+// AwaitGo returns when goroutines sleep in what they wait for: they listen, of which
+// listens tells, and have asked for what is kept at key since, with a script of
+// Holdfast's. They ask each second by themselves, and so not again within WakeLimit.
+// For a thread of Java see Thread.AwaitSleep.
+func AwaitGo(t testing.TB, server redistest.Admin, script, key, what string, listens func() bool) {
 	t.Helper()
 	Await(t, what, listens)
-	time.Sleep(100 * time.Millisecond)
+	sha := redistest.ScriptSHA(t, script)
+	server.Bind(t).AwaitCommand(what+" and asks once more", func(args []string) bool {
+		return len(args) > 2 && args[1] == sha && slices.Contains(args, key)
+	})
 }
 
 // Pending is a call that may wait, in a goroutine of its own.
@@ -98,14 +100,22 @@ func (p *Pending[T]) Waits() bool {
 	}
 }
 
-// Woken tells of a wake-up, which has to come within WakeLimit of since: from
-// before the call that gave back what was waited for.
-func Woken(t *testing.T, who string, since, at time.Time) {
+// Woken tells of a wake-up, which has to come within WakeLimit of the beginning of
+// since, the machine's own delays apart: from before the call that gave back what was
+// waited for.
+func Woken(t *testing.T, who string, since *await.Watch, at time.Time) {
 	t.Helper()
-	took := at.Sub(since)
+	took := at.Sub(since.Began)
 	t.Logf("%s: %v", who, took)
 	t.Attr("wake-up", took.Round(100*time.Microsecond).String())
-	if took > WakeLimit {
-		t.Errorf("%s: woke up after %v, want %v at most", who, took, WakeLimit)
+	WantSoon(t, who, took, since.Late())
+}
+
+// WantSoon wants a wake-up to take no more than WakeLimit, and what it had to wait for
+// a processor.
+func WantSoon(t *testing.T, who string, took, late time.Duration) {
+	t.Helper()
+	if took > WakeLimit+late {
+		t.Errorf("%s: woke up after %v, want %v at most; the machine stood still for %v", who, took, WakeLimit, late)
 	}
 }

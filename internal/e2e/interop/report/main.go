@@ -56,7 +56,7 @@ func (r *report) into(path string, update bool) error {
 	}
 	if !update {
 		if results != r.results() {
-			return fmt.Errorf("the table of results in %s is not that of this run; -update writes it", path)
+			return fmt.Errorf("the table of results in %s is not that of this run; -update writes it. The first line that it lacks: %s", path, difference(results, r.results()))
 		}
 		return nil
 	}
@@ -64,6 +64,17 @@ func (r *report) into(path string, update bool) error {
 		return err
 	}
 	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// difference shows the first line of the run's table that the document has not there.
+func difference(document, run string) string {
+	lines := strings.Split(document, "\n")
+	for i, line := range strings.Split(run, "\n") {
+		if i == len(lines) || lines[i] != line {
+			return line
+		}
+	}
+	return "it is shorter"
 }
 
 // replaced replaces what stands between the marks of a table, and returns also

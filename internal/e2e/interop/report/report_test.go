@@ -66,7 +66,7 @@ func TestReport(t *testing.T) {
 	if code, out, _ := reported(t, aRun, document(itsResults, "of another run")); code != 0 {
 		t.Errorf("the table of the run: exit %d, %s", code, out)
 	}
-	if code, out, _ := reported(t, aRun, document("old", "old")); code != 1 || !strings.Contains(out, "is not that of this run") {
+	if code, out, _ := reported(t, aRun, document("old", "old")); code != 1 || !strings.Contains(out, "is not that of this run") || !strings.Contains(out, "lacks: | ") {
 		t.Errorf("another table: exit %d, %s", code, out)
 	}
 	if code, _, _ := reported(t, aRun, "no marks"); code != 1 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -117,7 +118,7 @@ func (m *move) again(name string) {
 		return
 	}
 	j.AwaitSleep()
-	began := time.Now()
+	began := await.NewWatch(m.t)
 	must(m.t, lock.Unlock())
 	redisson.Woken(m.t, "Java, which waits again", began, waits.Wait().Received)
 	tried(m.t, j, lockOf("unlock", name, 0))
@@ -126,7 +127,7 @@ func (m *move) again(name string) {
 // goSleeps returns when Go sleeps until it is told, and so many listen in all.
 func (m *move) goSleeps(name string, all int64) {
 	m.t.Helper()
-	redisson.AwaitGo(m.t, "Go listens", func() bool { return m.listeners(name) == all })
+	redisson.AwaitGo(m.t, m.b.Deployment.Master(name).Admin, "acquire", name, "Go listens", func() bool { return m.listeners(name) == all })
 }
 
 // sharded reports that this version listens on sharded channels.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
@@ -185,17 +186,15 @@ func (p *party) handAfter(ready func(), next ...*party) {
 	quiet.Lock()
 	defer quiet.Unlock()
 	ready()
-	began := time.Now()
+	began := await.NewWatch(p.t)
 	p.unlock()
 	var slowest time.Duration
 	for _, n := range next {
-		took := n.granted().Sub(began)
+		took := n.granted().Sub(began.Began)
 		if p.sleep != nil && n.sleep != nil {
 			continue
 		}
-		if took > redisson.WakeLimit {
-			p.t.Errorf("%s after %s: after %v, want a wake-up within %v", n.who, p.who, took, redisson.WakeLimit)
-		}
+		redisson.WantSoon(p.t, n.who+" after "+p.who, took, began.Late())
 		slowest = max(slowest, took)
 	}
 	if slowest > 0 {

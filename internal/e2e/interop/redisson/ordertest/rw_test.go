@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
@@ -253,11 +254,11 @@ func upgrade(t *testing.T, b *redisson.Bench) {
 	ctx := holdfast.WithOwner(t.Context())
 	rw := b.Locker(longTTL).RWMutex(b.Name)
 	reader := inGoAs(ctx, t, b, rw.Read).has()
-	began := time.Now()
+	began := await.NewWatch(t)
 	if lock, err := rw.Write.Lock(ctx); !errors.Is(err, holdfast.ErrDeadlock) {
 		t.Fatalf("a reader's Write.Lock: got %v, %v, want ErrDeadlock", lock, err)
 	}
-	between(t, "the answer took", time.Since(began), 0, redisson.WakeLimit)
+	between(t, "the answer took", time.Since(began.Began), 0, redisson.WakeLimit+began.Late())
 	if err := reader.lock.Err(); err != nil {
 		t.Errorf("the read hold: %v", err)
 	}
@@ -265,11 +266,11 @@ func upgrade(t *testing.T, b *redisson.Bench) {
 
 	java := readLock(t, b, "c45-a").has()
 	const wait = time.Second
-	began = time.Now()
+	began = await.NewWatch(t)
 	if redisson.ThreadOf(t, b.Java, "c45-a").Do(peer.Command{Op: "tryLock", Kind: "write", Name: b.Name, Wait: wait.Milliseconds()}).Bool() {
 		t.Fatal("a Java reader got the write side")
 	}
-	between(t, "Java's tryLock took", time.Since(began), wait-50*time.Millisecond, wait+time.Second)
+	between(t, "Java's tryLock took", time.Since(began.Began), wait-50*time.Millisecond, wait+time.Second+began.Late())
 	t.Attr("observed", "a Java thread that reads and asks to write waits for itself until its limit, without one for ever")
 	java.unlock()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -43,7 +44,7 @@ func latchOpens(t *testing.T, b *redisson.Bench) {
 		must(t, c.Done(t.Context()))
 		other.do("countDown", 0)
 		wantCount(t, c, other, 1)
-		began := time.Now()
+		began := await.NewWatch(t)
 		must(t, c.Done(t.Context()))
 		reply := waits.Wait()
 		if !reply.Bool() {
@@ -59,13 +60,13 @@ func latchOpens(t *testing.T, b *redisson.Bench) {
 		wantYes(t, "Set of a latch that counts", set, err, false)
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 0 })
 		opens := redisson.Later(t, "Wait", func(ctx context.Context) (struct{}, error) { return struct{}{}, c.Wait(ctx) })
-		redisson.AwaitGo(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 1 })
+		redisson.AwaitGo(t, b.Admin(), "latch_count", b.Name, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 1 })
 		j.do("countDown", 0)
 		wantCount(t, c, j, 1)
 		if !opens.Waits() {
 			t.Fatal("Go went on at 1")
 		}
-		began = time.Now()
+		began = await.NewWatch(t)
 		j.do("countDown", 0)
 		_, at := opens.Wait()
 		woken(t, i, adapter+", by Java", began, at)
@@ -114,7 +115,7 @@ func bracedLatch(t *testing.T, b *redisson.Bench) {
 	set, err := c.Set(t.Context(), 1)
 	wantYes(t, "Set", set, err, true)
 	waits := j.begin(t, peer.Command{Op: "await", Kind: "latch", Name: b.Name, Wait: 20000})
-	began := time.Now()
+	began := await.NewWatch(t)
 	must(t, c.Done(t.Context()))
 	redisson.Woken(t, "Java in a cluster", began, waits.Wait().Received)
 }

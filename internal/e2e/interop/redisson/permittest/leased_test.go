@@ -8,12 +8,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
@@ -40,15 +40,15 @@ func leasedWakes(t *testing.T, b *redisson.Bench) {
 		j := java(t, b, "permits", fmt.Sprintf("c46b-%d", i))
 		lock := acquire(t, s)
 		waits := j.begin(t, peer.Command{Op: "acquire", Kind: "permits", Name: b.Name, Lease: 60000})
-		began := time.Now()
+		began := await.NewWatch(t)
 		must(t, lock.Unlock())
 		reply := waits.Wait()
 		woken(t, i, "Java, released by "+adapter, began, reply.Received)
 
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 0 })
 		next := redisson.Later(t, "Acquire", func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) })
-		redisson.AwaitGo(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
-		began = time.Now()
+		redisson.AwaitGo(t, b.Admin(), "semaphore_acquire", b.Name, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
+		began = await.NewWatch(t)
 		j.Do(j.permit("release", reply.Text(), 0))
 		lock, at := next.Wait()
 		woken(t, i, adapter+", released by Java", began, at)
@@ -86,7 +86,7 @@ func leasedCounts(t *testing.T, b *redisson.Bench) {
 	wantNone(t, s, j)
 
 	waits := j.begin(t, peer.Command{Op: "acquire", Kind: "permits", Name: b.Name, Lease: 60000})
-	began := time.Now()
+	began := await.NewWatch(t)
 	must(t, s.Resize(t.Context(), 3))
 	reply := waits.Wait()
 	redisson.Woken(t, "Java, by a Resize", began, reply.Received)
@@ -110,7 +110,7 @@ func permitEnds(t *testing.T, b *redisson.Bench) {
 	l := b.Locker(10 * time.Second)
 	s, j := l.Semaphore(b.Name, 1), java(t, b, "permits", "c49a")
 	j.do("trySetPermits", 1)
-	before := time.Now()
+	before := await.NewWatch(t)
 	id := j.Do(j.permit("acquire", "", lease)).Text()
 	after := time.Now()
 	lock := acquire(t, s)
@@ -118,7 +118,7 @@ func permitEnds(t *testing.T, b *redisson.Bench) {
 	j.want(t, j.permit("tryRelease", id, 0), false)
 	must(t, lock.Unlock())
 
-	before = time.Now()
+	before = await.NewWatch(t)
 	lock, err := s.Acquire(t.Context(), holdfast.Lease(lease))
 	must(t, err)
 	after = time.Now()
@@ -133,13 +133,13 @@ func permitEnds(t *testing.T, b *redisson.Bench) {
 }
 
 // ended wants a waiter to have the permit when the lease ended, not before.
-func ended(t *testing.T, who string, lease time.Duration, before, after, at time.Time) {
+func ended(t *testing.T, who string, lease time.Duration, before *await.Watch, after, at time.Time) {
 	t.Helper()
 	const grain = 2 * time.Millisecond // ends are kept in whole ones
 	t.Logf("%s: %v after the lease began", who, at.Sub(after))
-	if at.Sub(before) < lease-grain || at.Sub(after) > lease+redisson.WakeLimit {
-		t.Errorf("%s: had it between %v and %v after the lease began, want %v, and %v more at most",
-			who, at.Sub(after), at.Sub(before), lease, redisson.WakeLimit)
+	if at.Sub(before.Began) < lease-grain || at.Sub(after) > lease+redisson.WakeLimit+before.Late() {
+		t.Errorf("%s: had it between %v and %v after the lease began, want %v, and %v more at most; the machine stood still for %v",
+			who, at.Sub(after), at.Sub(before.Began), lease, redisson.WakeLimit, before.Late())
 	}
 }
 
@@ -168,12 +168,12 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 	number, err := strconv.ParseUint(goes[20:], 16, 64)
 	must(t, err)
 	wantHolder(t, b, store, goes, fmt.Sprintf("%s:%d", b.Admin().String("GET", "holdfast:client:"+goes[:20]), number))
-	began := time.Now()
+	began := await.NewWatch(t)
 	j.Do(j.permit("release", goes, 0))
 	select {
 	case <-lock.Context(t.Context()).Done():
-		if took := time.Since(began); took > ttl/3+redisson.WakeLimit {
-			t.Errorf("Go was told of the loss after %v, want %v and a call at most", took, ttl/3)
+		if took, late := time.Since(began.Began), began.Late(); took > ttl/3+redisson.WakeLimit+late {
+			t.Errorf("Go was told of the loss after %v, want %v and a call at most; the machine stood still for %v", took, ttl/3, late)
 		}
 	case <-time.After(ttl):
 		t.Error("Go was not told that Java had given its permit back")
@@ -200,9 +200,9 @@ func wantHolder(t *testing.T, b *redisson.Bench, store *redishold.Backend, id, o
 }
 
 func neverEnds(t *testing.T, b *redisson.Bench) {
-	const never, watched = "922337203685477", 3 * time.Second
-	calls := &counting{}
-	l := b.Over(redishold.New(calls.over(t, b), nil), 1500*time.Millisecond) // renewed while it is watched
+	const never = "922337203685477"
+	calls := &counting{asked: make(chan time.Time, 100)}
+	l := b.Over(redishold.New(calls.over(t, b), nil), 4500*time.Millisecond) // renewed while it is watched
 	s, j := l.Semaphore(b.Name, 1), java(t, b, "permits", "c50")
 	j.do("trySetPermits", 2)
 	id := j.do("acquire", 1).Text()
@@ -216,16 +216,13 @@ func neverEnds(t *testing.T, b *redisson.Bench) {
 	}
 	wantScore("beside one of Go")
 	next := redisson.Later(t, "Acquire", func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx, holdfast.Lease(time.Minute)) })
-	redisson.AwaitGo(t, "Go listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
-	before := calls.acquires.Load()
-	time.Sleep(watched)
-	asked := calls.acquires.Load() - before
-	t.Logf("Go asked %d times within %v", asked, watched)
-	if asked < 1 || asked > 6 || !next.Waits() {
-		t.Errorf("Go asked %d times within %v, want about once a second", asked, watched)
+	redisson.Await(t, "Go listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
+	calls.wantOneEachSecond(t)
+	if !next.Waits() {
+		t.Error("Go got a permit beside the one without an end")
 	}
 	wantScore("after renewals")
-	began := time.Now()
+	began := await.NewWatch(t)
 	j.Do(j.permit("release", id, 0))
 	second, at := next.Wait()
 	redisson.Woken(t, "Go, by Java's permit without an end", began, at)
@@ -235,10 +232,27 @@ func neverEnds(t *testing.T, b *redisson.Bench) {
 	drop(t, b)
 }
 
-// counting counts the attempts to acquire a permit.
+// counting tells of the attempts to acquire a permit.
 type counting struct {
 	redishold.Conn
-	acquires atomic.Int64
+	asked chan time.Time
+}
+
+// wantOneEachSecond wants the next three attempts of a waiter to come about a second
+// after each other: it sleeps for that long at most, and not for less without a message.
+func (c *counting) wantOneEachSecond(t *testing.T) {
+	t.Helper()
+	for len(c.asked) > 0 {
+		<-c.asked
+	}
+	last := <-c.asked
+	for range 3 {
+		at := <-c.asked
+		if pause := at.Sub(last); pause < 600*time.Millisecond || pause > 1500*time.Millisecond {
+			t.Errorf("Go asked again after %v, want about a second", pause)
+		}
+		last = at
+	}
 }
 
 // over returns c over a connection of the case's own.
@@ -253,11 +267,11 @@ func (c *counting) over(t *testing.T, b *redisson.Bench) redishold.Conn {
 	return c
 }
 
-// Do counts.
+// Do tells.
 func (c *counting) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	for _, call := range calls {
 		if call.Script.Name() == "semaphore_acquire" {
-			c.acquires.Add(1)
+			c.asked <- time.Now()
 		}
 	}
 	return c.Conn.Do(ctx, calls...)

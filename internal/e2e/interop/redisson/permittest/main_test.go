@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 func rounds() []string { return []string{"rueidis", "rueidis", "goredis"} }
 
 // woken wants a wake-up of one of the rounds to come in time.
-func woken(t *testing.T, round int, who string, since, at time.Time) {
+func woken(t *testing.T, round int, who string, since *await.Watch, at time.Time) {
 	t.Helper()
 	if round > 0 {
 		redisson.Woken(t, who, since, at)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/unleased"
 )
 
 // RSemaphore, and PlainSemaphore.
@@ -28,14 +29,14 @@ func plainWakes(t *testing.T, b *redisson.Bench) {
 			t.Fatalf("TrySet: got %v and %v", set, err)
 		}
 		waits := j.begin(t, j.command("acquire", 2))
-		began := time.Now()
+		began := await.NewWatch(t)
 		must(t, s.Release(t.Context(), 2))
 		woken(t, i, "Java, released by "+adapter, began, waits.Wait().Received)
 
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 0 })
 		gone := redisson.Later(t, "Acquire", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.Acquire(ctx, 2) })
-		redisson.AwaitGo(t, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
-		began = time.Now()
+		redisson.AwaitGo(t, b.Admin(), "permits_take", b.Name, adapter+" listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
+		began = await.NewWatch(t)
 		j.do("release", 2)
 		_, at := gone.Wait()
 		woken(t, i, adapter+", released by Java", began, at)
@@ -100,7 +101,7 @@ func plainCounts(t *testing.T, b *redisson.Bench) {
 }
 
 // ttlOfSemaphore shows who keeps a TTL, which trySetPermits can give it.
-func ttlOfSemaphore(t *testing.T, b *redisson.Bench, s *redishold.PlainSemaphore, j object) {
+func ttlOfSemaphore(t *testing.T, b *redisson.Bench, s *unleased.Semaphore, j object) {
 	t.Helper()
 	admin := b.Admin()
 	admin.Int("PEXPIRE", b.Name, "60000")
@@ -124,7 +125,7 @@ func ttlOfSemaphore(t *testing.T, b *redisson.Bench, s *redishold.PlainSemaphore
 	t.Attr("observed", "addPermits and drainPermits of RSemaphore drop the TTL that trySetPermits gave it (W28); Holdfast's Add, Release and Drain keep it")
 }
 
-func wantAvailable(t *testing.T, s *redishold.PlainSemaphore, j object, want int) {
+func wantAvailable(t *testing.T, s *unleased.Semaphore, j object, want int) {
 	t.Helper()
 	got, err := s.Available(t.Context())
 	if err != nil || got != want {

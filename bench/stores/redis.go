@@ -1,0 +1,75 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+type redis struct{ *redistest.Server }
+
+func startRedis(dir string) (Server, error) {
+	s, err := redistest.Run(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &redis{s}, nil
+}
+
+func (r *redis) Reach(t *peer.Target) { t.Redis = r.Addr() }
+
+func (r *redis) Empty(context.Context) error {
+	if err, ok := r.Do("FLUSHALL").(error); ok {
+		return fmt.Errorf("empty Redis: %w", err)
+	}
+	return nil
+}
+
+// Done asks the server with one command.
+func (r *redis) Done(context.Context) (Work, error) {
+	switch reply := r.Do("INFO", "all").(type) {
+	case string:
+		return parseInfo(reply)
+	case error:
+		return Work{}, reply
+	default:
+		return Work{}, fmt.Errorf("INFO answered %T", reply)
+	}
+}
+
+// parseInfo reads the server's INFO, without the commands of Empty and Done.
+func parseInfo(info string) (w Work, err error) {
+	for line := range strings.Lines(info) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch {
+		case key == "used_cpu_sys", key == "used_cpu_user":
+			var seconds float64
+			seconds, err = strconv.ParseFloat(value, 64)
+			w.CPU += time.Duration(seconds * float64(time.Second))
+		case strings.HasPrefix(key, "cmdstat_"):
+			err = w.command(strings.TrimPrefix(key, "cmdstat_"), value)
+		}
+		if err != nil {
+			return w, fmt.Errorf("INFO says %q: %w", line, err)
+		}
+	}
+	return w, nil
+}
+
+func (w *Work) command(name, stats string) error {
+	if name == "info" || name == "flushall" {
+		return nil
+	}
+	text, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+	calls, err := strconv.ParseInt(text, 10, 64)
+	w.Requests += calls
+	if name == "eval" || name == "evalsha" {
+		w.Calls += calls
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+// Package stores starts the stores that locks are measured in. They have the settings
+// that they have by default: what is written is on the disk before it is answered, but
+// for Redis, whose default is another.
+package stores
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/peer"
+)
+
+// Server is a store that was started. It must be closed.
+type Server interface {
+	// Reach says in t how clients reach the server.
+	Reach(t *peer.Target)
+	// Empty removes what the sample before has left.
+	Empty(ctx context.Context) error
+	// Done returns what the server has done since it was started. What Empty and Done
+	// themselves ask for does not count, or a constant of it.
+	Done(ctx context.Context) (Work, error)
+	// PID returns the process, whose children belong to the server too.
+	PID() int
+	// Close ends the server, and waits until it is gone.
+	Close()
+}
+
+// Work is what a server has done so far.
+type Work struct {
+	Requests int64         // of clients; in Redis commands, those of scripts included
+	Calls    int64         // of scripts; 0 but in Redis
+	CPU      time.Duration // 0 where there is no /proc
+}
+
+// Programs are the paths of programs that no package of a system has.
+type Programs struct {
+	Etcd string // the program
+	Jars string // the folder with the jars of ZooKeeper
+}
+
+// Start starts a store with its data below dir, which is the caller's to remove. For
+// Redis the error is redistest.ErrMissing where there is no redis-server.
+func Start(store peer.Store, programs Programs, dir string) (Server, error) {
+	dir = filepath.Join(dir, string(store))
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // databases run as another user, who looks into it
+		return nil, err
+	}
+	switch store {
+	case peer.Redis:
+		return startRedis(dir)
+	case peer.Etcd:
+		return startEtcd(programs.Etcd, dir)
+	case peer.ZooKeeper:
+		return startZooKeeper(programs.Jars, dir)
+	case peer.PostgreSQL:
+		return startPostgreSQL(dir)
+	case peer.MySQL:
+		return startMariaDB(dir)
+	default:
+		return nil, fmt.Errorf("there is no store %q", store)
+	}
+}

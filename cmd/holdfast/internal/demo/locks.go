@@ -1,0 +1,116 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// leaseElsewhere is the lease of the lock whose holder is paused, in a store that is no
+// Redis: such keep leases of whole seconds, and of two at least.
+const leaseElsewhere = 2 * time.Second
+
+// sharedName is a name for the lock that is the same for all demos.
+const sharedName = "holdfast-demo:" + lockName
+
+// locksName is what the lock is called in a store that is no Redis. A database keeps a
+// row for each name that was ever locked: it is one for all demos.
+func locksName(a access.Access, k keys) string {
+	if kind, _ := open.KindOf(a.URL); kind == open.Etcd {
+		return k.lock()
+	}
+	return sharedName
+}
+
+// Try takes the lock of the demo in a store that is no Redis and gives it back: an error
+// says why the demo cannot be played there. It is that of Target.Open or of a TryLock.
+// That another demo has the lock is none.
+func Try(ctx context.Context, t *open.Target) error {
+	s, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	locker := holdfast.New(s.Backend, nil)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	defer func() { _ = locker.Drain(ctx) }() // the lease ends what is left
+	lock, err := locker.TryLock(ctx, sharedName)
+	switch {
+	case errors.Is(err, holdfast.ErrBusy):
+		return nil
+	case err != nil:
+		return err
+	}
+	return lock.Unlock()
+}
+
+// openLocks opens the store of the locks; shut closes it.
+func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
+	o := &holdfast.Options{TTL: w.Lease, Note: w.Name}
+	if w.Locks.URL != "" {
+		target, err := open.Parse(open.Request{Access: w.Locks, TTL: w.Lease})
+		if err != nil {
+			return nil, err
+		}
+		s, err := target.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.lock, w.locker = locksName(w.Locks, w.Keys), holdfast.New(s.Backend, o)
+		return s.Close, nil
+	}
+	conn, err := w.Access.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.tell(message{Kind: touched, Text: key}) }}, &redishold.Options{Prefix: w.Keys.Prefix})
+	w.lock, w.locker = lockName, holdfast.New(backend, o)
+	return conn.Close, nil
+}
+
+// introduceLocks says where the locks are, and how to watch them, in a store that is no
+// Redis.
+func (d *demo) introduceLocks() {
+	name := locksName(d.Locks, d.shop.keys)
+	d.say("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
+	d.say("")
+	d.say("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
+	kind, _ := open.KindOf(d.Locks.URL)
+	if kind == open.Etcd {
+		p, _ := redisurl.Cut(d.Locks.URL)
+		d.say("  etcdctl --endpoints=%s watch --prefix %s/", p.Hosts, name)
+		return
+	}
+	u, err := url.Parse(d.Locks.URL)
+	table := "holdfast_locks"
+	if err == nil {
+		table = cmp.Or(u.Query().Get("table"), table)
+	}
+	d.say("  SELECT * FROM %s WHERE name = '%s';", table, name)
+	d.say("That row stays, as %s counts its tokens in it.", kind.Title())
+}
+
+// lookElsewhere keeps alice's lock for as long as it is to be shown, in a store whose
+// record of it the demo does not read.
+func (t *takeover) lookElsewhere(ctx context.Context) error {
+	timer := time.NewTimer(t.Look)
+	defer timer.Stop()
+	t.say("She keeps it for %s, and renews it meanwhile.", t.Look)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case m, ok := <-t.alice.messages:
+		return t.lostEarly(m, ok)
+	}
+}

@@ -1,0 +1,110 @@
+// Package examine asks a store that is no Redis what endangers the locks in it.
+//
+// Each store has a file: it asks the servers for what they tell of themselves, and judges
+// that. What is asked changes nothing. What a server does not tell is a finding of
+// doctor.Unknown, and never guessed. tryout.go does what programs do with locks.
+package examine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+// Facts are what the servers of a store told of themselves.
+type Facts struct {
+	Deployment string // "standalone", "ensemble" and the like
+	Servers    []doctor.Server
+	Findings   []doctor.Finding
+}
+
+// Ask asks the servers of a store. The error says that none could be asked.
+type Ask func(ctx context.Context, o Options) (Facts, error)
+
+// Options say how the locks are used.
+type Options struct {
+	TTL    time.Duration // the lease that the programs use
+	Margin time.Duration // how long before the end of its lease a lock counts as lost
+	Name   string        // what the names of locks begin with, if the user has no rights to others
+}
+
+// Store asks the servers, tries out a lock in b, and returns what was found, the worst
+// first. The error says that nothing could be learnt.
+func Store(ctx context.Context, b driver.Backend, ask Ask, o Options) (*doctor.Report, error) {
+	facts, err := ask(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	findings := append(facts.Findings, fencing(b.Info().Caps.Fencing))
+	findings = append(findings, tryOut(ctx, b, o)...)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // else what was learnt counts
+		return nil, err
+	}
+	return doctor.NewReport(facts.Deployment, o.TTL, facts.Servers, findings), nil
+}
+
+// fencing judges whether locks come with tokens.
+func fencing(tokens bool) doctor.Finding {
+	const id = "fencing"
+	if tokens {
+		return saw(id, doctor.OK, "locks come with fencing tokens")
+	}
+	return because(saw(id, doctor.Note, "the table has no room for fencing tokens"),
+		"a holder that stood still may write after its lock was granted to another", "layout=lease, where no Java program shares the locks; else a check of your own at each write, such as a version column")
+}
+
+// saw is a finding that is in order, or that the rest of its fields are added to.
+func saw(id string, s doctor.Severity, format string, args ...any) doctor.Finding {
+	return doctor.Finding{ID: id, Severity: s, Saw: fmt.Sprintf(format, args...)}
+}
+
+// because adds why a finding matters and what to do, unless all is in order.
+func because(f doctor.Finding, why, remedy string) doctor.Finding {
+	if f.Severity > doctor.OK {
+		f.Why, f.Remedy = why, remedy
+	}
+	return f
+}
+
+// at says which server a finding is about.
+func at(server string, findings ...doctor.Finding) []doctor.Finding {
+	for i := range findings {
+		findings[i].Servers = []string{server}
+	}
+	return findings
+}
+
+// above is the severity of a value with two limits.
+func above(value, warning, danger float64) doctor.Severity {
+	switch {
+	case value >= danger:
+		return doctor.Danger
+	case value >= warning:
+		return doctor.Warning
+	}
+	return doctor.OK
+}
+
+// worse is s if bad, else doctor.OK.
+func worse(bad bool, s doctor.Severity) doctor.Severity {
+	if bad {
+		return s
+	}
+	return doctor.OK
+}
+
+// connections judges how many of the connections that a database allows are in use.
+func connections(now, most int, remedy string) doctor.Finding {
+	return because(saw("connections", above(float64(now)/float64(max(most, 1)), 0.8, 0.95), "%d of %d connections are in use", now, most),
+		"who has to reconnect cannot renew", remedy)
+}
+
+// noAnswer is the finding of a server that does not answer.
+func noAnswer(err error) doctor.Finding {
+	return because(saw("answers", doctor.Warning, "it does not answer: %v", err),
+		"the others may not be enough if one more fails", "start it, open the way to it, or take it out of the URL")
+}

@@ -1,0 +1,197 @@
+package examine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/pghold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+// want fails unless findings say exactly these, as "id severity", in any order; what is
+// in order is left out. Whatever is not in order has a reason and a remedy, or is unknown.
+func want(t *testing.T, findings []doctor.Finding, wanted ...string) {
+	t.Helper()
+	var got []string
+	for _, f := range findings {
+		if f.Saw == "" || f.Severity > doctor.Unknown && (f.Why == "" || f.Remedy == "") {
+			t.Errorf("got %+v, want what was seen, why it matters and what to do", f)
+		}
+		if f.Severity > doctor.OK {
+			got = append(got, f.ID+" "+f.Severity.String())
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(wanted)
+	if !slices.Equal(got, wanted) {
+		t.Errorf("got %q\nwant %q", got, wanted)
+	}
+}
+
+func TestEtcd(t *testing.T) {
+	for _, test := range []struct {
+		change func(*clientv3.StatusResponse)
+		want   []string
+	}{
+		{func(*clientv3.StatusResponse) {}, nil},
+		{func(r *clientv3.StatusResponse) { r.Leader = 0 }, []string{"quorum danger"}},
+		{func(r *clientv3.StatusResponse) { r.Errors = []string{"memberID:1 alarm:NOSPACE"} }, []string{"alarm danger"}},
+		{func(r *clientv3.StatusResponse) { r.IsLearner = true }, []string{"learner warning"}},
+		{func(r *clientv3.StatusResponse) { r.DbSize = etcdQuota * 85 / 100 }, []string{"space warning"}},
+		{func(r *clientv3.StatusResponse) { r.DbSize, r.DbSizeQuota = 31<<20, 32<<20 }, []string{"space danger"}},
+		{func(r *clientv3.StatusResponse) { r.DbSize, r.DbSizeQuota = 3<<30, 8<<30 }, nil},
+	} {
+		r := &clientv3.StatusResponse{Leader: 1, DbSize: 1 << 20}
+		test.change(r)
+		want(t, etcdServer(r), test.want...)
+	}
+	of := func(voters, learners int) *clientv3.MemberListResponse {
+		r := &clientv3.MemberListResponse{}
+		for n := range voters + learners {
+			r.Members = append(r.Members, &etcdserverpb.Member{IsLearner: n >= voters})
+		}
+		return r
+	}
+	want(t, []doctor.Finding{etcdMembers(of(3, 1), nil)})
+	want(t, []doctor.Finding{etcdMembers(of(1, 0), nil)}, "members note")
+	want(t, []doctor.Finding{etcdMembers(of(4, 0), nil)}, "members note")
+	want(t, []doctor.Finding{etcdMembers(nil, errors.New("no"))}, "members unknown")
+}
+
+func TestZooKeeper(t *testing.T) {
+	const version = "Zookeeper version: 3.9.4-7246445ec281f3dbf53dc54e970c914f39713903, built on 2025-08-19 19:53 UTC\nOutstanding: %d\nMode: %s\n"
+	const conf = "clientPort=2181\nminSessionTimeout=4000\nmaxSessionTimeout=40000\n"
+	for _, test := range []struct {
+		said, conf string
+		want       []string
+	}{
+		{fmt.Sprintf(version, 0, "leader"), conf, nil},
+		{fmt.Sprintf(version, 2000, "follower"), conf, []string{"state warning"}},
+		{fmt.Sprintf(version, 0, "standalone"), conf, []string{"state note"}},
+		{fmt.Sprintf(version, 0, "read-only"), conf, []string{"state danger"}},
+		{"srvr is not executed because it is not in the whitelist.\n", "conf is not executed because it is not in the whitelist.\n", []string{"session unknown", "state unknown"}},
+		{"This ZooKeeper instance is not currently serving requests\n", conf, []string{"state danger"}},
+		{fmt.Sprintf(version, 0, "leader"), "minSessionTimeout=20000\nmaxSessionTimeout=40000\n", []string{"session warning"}},
+		{fmt.Sprintf(version, 0, "leader"), "minSessionTimeout=100\nmaxSessionTimeout=4000\n", []string{"session warning"}},
+	} {
+		var f Facts
+		f.Deployment = "ensemble"
+		f.addZooKeeper("a:2181", test.said, test.conf, 10*time.Second)
+		want(t, f.Findings, test.want...)
+		if strings.HasPrefix(test.said, "Zoo") && f.Servers[0].Version != "ZooKeeper 3.9.4" {
+			t.Errorf("got version %q", f.Servers[0].Version)
+		}
+	}
+}
+
+func TestPostgres(t *testing.T) {
+	listening := &pghold.Options{Listen: &pgx.ConnConfig{}}
+	good := postgresSettings{Commit: "on", Fsync: true, Autovacuum: true, Most: 100, Now: 10}
+	for _, test := range []struct {
+		change func(*postgresSettings)
+		want   []string
+	}{
+		{func(*postgresSettings) {}, nil},
+		{func(s *postgresSettings) { s.Standby = true }, []string{"writes danger"}},
+		{func(s *postgresSettings) { s.ReadOnly = true }, []string{"writes danger"}},
+		{func(s *postgresSettings) { s.Replicas = 1 }, []string{"replication warning"}},
+		{func(s *postgresSettings) { s.Replicas, s.Synchronous = 1, "ANY 1 (*)" }, nil},
+		{func(s *postgresSettings) { s.Replicas, s.Synchronous, s.Commit = 1, "ANY 1 (*)", "local" }, []string{"replication warning"}},
+		{func(s *postgresSettings) { s.Commit = "off" }, []string{"durability warning"}},
+		{func(s *postgresSettings) { s.Fsync = false }, []string{"durability danger"}},
+		{func(s *postgresSettings) { s.Autovacuum = false }, []string{"autovacuum warning"}},
+		{func(s *postgresSettings) { s.Now = 81 }, []string{"connections warning"}},
+		{func(s *postgresSettings) { s.Now = 96 }, []string{"connections danger"}},
+	} {
+		s := good
+		test.change(&s)
+		want(t, s.findings(listening), test.want...)
+	}
+	want(t, good.findings(&pghold.Options{}), "notifications note")
+	shed := good.findings(&pghold.Options{Layout: pghold.ShedLock})
+	want(t, shed)
+	if slices.ContainsFunc(shed, func(f doctor.Finding) bool { return f.ID == "notifications" }) {
+		t.Error("got a finding about notifications, which nobody sends in the table of ShedLock")
+	}
+}
+
+func TestMySQL(t *testing.T) {
+	for change, wanted := range map[string][]string{
+		"":                                 nil,
+		"read_only=ON":                     {"writes danger"},
+		"innodb_flush_log_at_trx_commit=2": {"durability warning"},
+		"Threads_connected=140":            {"connections warning"},
+		"sync_binlog=0":                    nil,
+		"log_bin=ON sync_binlog=0":         {"durability warning", "replication note"},
+		"log_bin=ON":                       {"replication note"},
+		"log_bin=ON Rpl_semi_sync_source_status=ON":                          nil,
+		"wsrep_on=ON wsrep_cluster_size=3 wsrep_cluster_status=Primary":      {"galera warning"},
+		"wsrep_on=ON wsrep_cluster_size=1 wsrep_cluster_status=Disconnected": {"galera danger"},
+	} {
+		said := map[string]string{"read_only": "OFF", "innodb_flush_log_at_trx_commit": "1", "Threads_connected": "3", "max_connections": "151", "log_bin": "OFF", "sync_binlog": "1"}
+		for pair := range strings.FieldsSeq(change) {
+			name, value, _ := strings.Cut(pair, "=")
+			said[name] = value
+		}
+		t.Run(cmp.Or(change, "good"), func(t *testing.T) { want(t, mysqlFindings(said), wanted...) })
+	}
+}
+
+func TestFencing(t *testing.T) {
+	want(t, []doctor.Finding{fencing(true)})
+	want(t, []doctor.Finding{fencing(false)}, "fencing note")
+}
+
+func TestLatency(t *testing.T) {
+	o := Options{TTL: 30 * time.Second, Margin: 3 * time.Second}
+	want(t, []doctor.Finding{latency(10*time.Millisecond, o)})
+	want(t, []doctor.Finding{latency(time.Second, o)}, "latency note")
+	want(t, []doctor.Finding{latency(3*time.Second, o)}, "latency warning")
+}
+
+// docs/doctor.md has a row for each finding, and for no other.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Other stores")
+	section, _, _ = strings.Cut(section, "## Findings")
+	var documented, made []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(section, -1) {
+		documented = append(documented, row[1])
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, id := range regexp.MustCompile(`(?:saw\(|members\(|const id = )"([a-z]+)"`).FindAllStringSubmatch(string(source), -1) {
+			made = append(made, id[1])
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(made)
+	if made = slices.Compact(made); !slices.Equal(documented, made) || len(made) < 15 {
+		t.Errorf("got rows for %q\nwant rows for %q", documented, made)
+	}
+}

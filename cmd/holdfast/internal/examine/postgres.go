@@ -1,0 +1,132 @@
+package examine
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/pghold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+// postgresSettings is what a PostgreSQL tells of itself to every user.
+type postgresSettings struct {
+	Version     string
+	Standby     bool
+	ReadOnly    bool
+	Commit      string // synchronous_commit
+	Synchronous string // synchronous_standby_names
+	Fsync       bool
+	Autovacuum  bool
+	Most, Now   int // connections
+	Replicas    int // standbys that stream from it
+}
+
+const askPostgres = `SELECT current_setting('server_version') AS version,
+ pg_is_in_recovery() AS standby,
+ current_setting('transaction_read_only')::bool AS read_only,
+ current_setting('synchronous_commit') AS commit,
+ current_setting('synchronous_standby_names') AS synchronous,
+ current_setting('fsync')::bool AS fsync,
+ current_setting('autovacuum')::bool AS autovacuum,
+ current_setting('max_connections')::int AS most,
+ (SELECT sum(numbackends) FROM pg_stat_database)::int AS now,
+ (SELECT count(*) FROM pg_stat_replication AS r WHERE coalesce(application_name, '') <> 'pg_basebackup' AND NOT EXISTS
+  (SELECT 1 FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))::int AS replicas`
+
+// Postgres asks the server that pool leads to. layout is how it keeps the locks.
+func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
+	return func(ctx context.Context, _ Options) (Facts, error) {
+		ctx, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		var s postgresSettings
+		// A pooler in transaction mode knows no prepared statements.
+		row := pool.QueryRow(ctx, askPostgres, pgx.QueryExecModeExec)
+		err := row.Scan(&s.Version, &s.Standby, &s.ReadOnly, &s.Commit, &s.Synchronous, &s.Fsync, &s.Autovacuum, &s.Most, &s.Now, &s.Replicas)
+		if err != nil {
+			return Facts{}, fmt.Errorf("ask PostgreSQL for its settings: %w", err)
+		}
+		config := pool.Config().ConnConfig
+		server := doctor.Server{Address: net.JoinHostPort(config.Host, fmt.Sprint(config.Port)), Version: "PostgreSQL " + s.Version, Role: "primary"}
+		facts := Facts{Deployment: "standalone", Findings: s.findings(layout)}
+		if s.Replicas > 0 {
+			facts.Deployment = "replicated"
+		}
+		if s.Standby {
+			facts.Deployment, server.Role = "replicated", "standby"
+		}
+		facts.Servers = []doctor.Server{server}
+		return facts, nil
+	}
+}
+
+func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
+	found := []doctor.Finding{
+		s.writes(), s.replication(), s.durability(),
+		connections(s.Now, s.Most, "raise max_connections, or put a pooler before the server"),
+		because(saw("autovacuum", worse(!s.Autovacuum, doctor.Warning), "autovacuum is %s", onOff(s.Autovacuum)),
+			"every renewal leaves a dead row, and the table of locks grows", "ALTER SYSTEM SET autovacuum = on"),
+	}
+	if layout.Layout == pghold.ShedLock { // nobody notifies there, and no setting changes that
+		return found
+	}
+	return append(found, notifications(layout.Listen != nil))
+}
+
+// notifications judges whether those who wait are woken, and need not ask again and again.
+func notifications(received bool) doctor.Finding {
+	const id = "notifications"
+	if received {
+		return saw(id, doctor.OK, "notifications are received")
+	}
+	return because(saw(id, doctor.Note, "notifications are off in the URL (listen=off)"),
+		"those who wait ask again and again, and learn of a release later", "listen=HOST:PORT of the server itself, where the URL leads to a pooler")
+}
+
+func (s *postgresSettings) writes() doctor.Finding {
+	switch {
+	case s.Standby:
+		return because(saw("writes", doctor.Danger, "the server is a standby"), "a standby grants no lock", "name the primary, or several hosts and target_session_attrs=read-write")
+	case s.ReadOnly:
+		return because(saw("writes", doctor.Danger, "transactions are read-only"), "no lock can be granted", "default_transaction_read_only = off for this user and database")
+	}
+	return saw("writes", doctor.OK, "the server takes writes")
+}
+
+// replication judges whether a standby that takes over knows every lock.
+func (s *postgresSettings) replication() doctor.Finding {
+	const id = "replication"
+	waits := s.Synchronous != "" && (s.Commit == "on" || s.Commit == "remote_apply")
+	switch {
+	case s.Replicas == 0 && s.Synchronous == "":
+		return saw(id, doctor.OK, "no standby follows it")
+	case waits:
+		return saw(id, doctor.OK, "a commit waits for %s", s.Synchronous)
+	}
+	return because(saw(id, doctor.Warning, "standbys: %d; synchronous_standby_names is %q, synchronous_commit is %s", s.Replicas, s.Synchronous, s.Commit),
+		"a standby that takes over may lack the newest locks: they are granted twice",
+		"synchronous_standby_names = 'ANY 1 (*)' and synchronous_commit = on for the user of the locks")
+}
+
+// durability judges what a crash of the server forgets.
+func (s *postgresSettings) durability() doctor.Finding {
+	severity := doctor.OK
+	switch {
+	case !s.Fsync:
+		severity = doctor.Danger
+	case s.Commit == "off":
+		severity = doctor.Warning
+	}
+	return because(saw("durability", severity, "fsync is %s, synchronous_commit is %s", onOff(s.Fsync), s.Commit),
+		"a server that crashes forgets the newest locks, which are granted again", "fsync = on, and ALTER ROLE <user> SET synchronous_commit = on")
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

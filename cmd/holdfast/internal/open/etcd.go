@@ -1,0 +1,214 @@
+package open
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/etcdhold"
+)
+
+const (
+	// A member that stands still is left for another one after these two. Servers refuse
+	// to be asked more often.
+	etcdKeepAlive        = 10 * time.Second
+	etcdKeepAliveTimeout = 3 * time.Second
+)
+
+// etcdTarget is an etcd: etcd://[user:password@]host[:port],host[:port],..., with TLS as
+// etcds. Its parameter is dial_timeout.
+func etcdTarget(r Request) (*Target, error) {
+	config, where, err := etcdConfig(r)
+	if err != nil {
+		return nil, err
+	}
+	options := &etcdhold.Options{TTL: r.TTL}
+	shape := func() driver.Backend { return etcdhold.New(nil, options) }
+	return &Target{shape: shape, open: func(ctx context.Context) (*Store, error) {
+		client, err := dialEtcd(ctx, config)
+		if err != nil {
+			return nil, etcdError(where, err)
+		}
+		return &Store{
+			Kind: Etcd, Backend: etcdhold.New(client, options), Ask: examine.Etcd(client), close: func() { _ = client.Close() }, // nothing is lost with it
+			ping: func(ctx context.Context) (string, error) {
+				version, err := anyVersion(ctx, client.Endpoints(), func(ctx context.Context, server string) (string, error) {
+					r, err := client.Status(ctx, server)
+					if err != nil {
+						return "", err
+					}
+					return r.Version, nil
+				})
+				if err != nil {
+					err = etcdError(where, err)
+				}
+				return version, err
+			},
+		}, nil
+	}}, nil
+}
+
+// etcdConfig returns the settings of the client, and where the servers are.
+func etcdConfig(r Request) (config clientv3.Config, where string, err error) {
+	a, err := cut(Etcd, r.Access.URL, "dial_timeout")
+	if err != nil {
+		return config, "", err
+	}
+	if a.path != "" && a.path != "/" {
+		return config, "", errors.New("etcd URL has a path: the name of a lock is the beginning of its keys as it stands, so put it there")
+	}
+	addrs, err := a.addrs("2379")
+	if err != nil {
+		return config, "", err
+	}
+	inURL, err := a.duration("dial_timeout")
+	if err != nil {
+		return config, "", err
+	}
+	config = clientv3.Config{
+		Username: cmp.Or(r.Access.Username, a.username), Password: cmp.Or(r.Access.Password, a.password),
+		DialTimeout:       dialLimit(r.Access, inURL),
+		DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAliveTimeout,
+		Logger: zap.NewNop(), // what cannot be done is returned
+	}
+	if (config.Username == "") != (config.Password == "") {
+		return config, "", errors.New("etcd wants a user and a password, or neither: certificates say who somebody is without them")
+	}
+	if config.TLS, err = a.tls(r); err != nil {
+		return config, "", err
+	}
+	scheme := "http://"
+	if config.TLS != nil {
+		scheme = "https://"
+		if name := config.TLS.ServerName; name != "" {
+			config.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(named{credentials.NewTLS(config.TLS), name})}
+		}
+	}
+	for _, addr := range addrs {
+		config.Endpoints = append(config.Endpoints, scheme+addr)
+	}
+	return config, strings.Join(addrs, ", "), nil
+}
+
+// named has all servers show a certificate for one name: the client of etcd asks each for
+// one of its own host, whatever the configuration of TLS says.
+type named struct {
+	credentials.TransportCredentials
+	name string
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (n named) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (n named) Clone() credentials.TransportCredentials {
+	return named{n.TransportCredentials.Clone(), n.name}
+}
+
+// dialEtcd connects, and returns when a server has answered.
+func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, error) {
+	limited, done := context.WithTimeout(ctx, config.DialTimeout)
+	defer done()
+	if err := probeEtcd(limited, config); err != nil {
+		return nil, err
+	}
+	// The client logs in when it is made, for as long as its own context allows.
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(limited, cancel)
+	config.Context = own
+	client, err := clientv3.New(config)
+	if !detach() && err == nil {
+		_ = client.Close() // its context has ended
+		err = limited.Err()
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return client, nil
+}
+
+// probeEtcd returns when a server has answered. It has a client of its own, which does
+// not try again: the one for locks does, until time is up, and then does not say why.
+func probeEtcd(ctx context.Context, config clientv3.Config) error {
+	config.Username, config.Password, config.MaxUnaryRetries = "", "", 1
+	client, err := clientv3.New(config)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = anyVersion(ctx, client.Endpoints(), func(ctx context.Context, server string) (string, error) {
+		conn, err := client.Dial(server)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		// Unlike the client's own Status this one does not wait for a server that is down.
+		r, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+		return r.GetVersion(), err
+	})
+	return err
+}
+
+// anyVersion returns the version of the first of servers that ask is answered by, else
+// why none answers.
+func anyVersion(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (string, error)) (string, error) {
+	type answer struct {
+		version string
+		err     error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer, len(servers))
+	for _, server := range servers {
+		go func() {
+			version, err := ask(ctx, server)
+			answers <- answer{version, err}
+		}()
+	}
+	var version string
+	var failed []error
+	for range servers { // all of them are waited for: the others end with the context
+		switch a := <-answers; {
+		case a.err != nil:
+			failed = append(failed, a.err)
+		case version == "":
+			version = a.version
+			cancel()
+		}
+	}
+	if version != "" {
+		return version, nil
+	}
+	return "", errors.Join(failed...)
+}
+
+// etcdError says what an error means that came before a lock was asked for.
+func etcdError(where string, err error) error {
+	for _, no := range []error{
+		rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
+	} {
+		if errors.Is(err, no) {
+			return denied(Etcd, where, err)
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer in time: %w", err)
+	}
+	return unreachable(Etcd, where, err)
+}

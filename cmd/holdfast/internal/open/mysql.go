@@ -1,0 +1,149 @@
+package open
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/mysqlhold"
+)
+
+// mysqlTarget is a MySQL or a MariaDB: mysql://[user[:password]@]host[:port]/database.
+// The parameters are tls (true, false, preferred or skip-verify), socket (a file, in
+// place of the host), layout (lease or shedlock), table, create and dial_timeout.
+func mysqlTarget(r Request) (*Target, error) {
+	m, err := parseMySQL(r)
+	if err != nil {
+		return nil, err
+	}
+	shape := func() driver.Backend { return mysqlhold.New(nil, m.options) }
+	return &Target{shape: shape, open: m.open}, nil
+}
+
+// database is one before it is connected to.
+type database struct {
+	config  *mysql.Config
+	options *mysqlhold.Options
+	create  bool
+}
+
+func parseMySQL(r Request) (*database, error) {
+	a, err := cut(MySQL, r.Access.URL, "create", "dial_timeout", "layout", "socket", "table", "tls")
+	if err != nil {
+		return nil, err
+	}
+	config := mysql.NewConfig()
+	config.User, config.Passwd = cmp.Or(r.Access.Username, a.username), cmp.Or(r.Access.Password, a.password)
+	config.InterpolateParams = true // one round trip for a call, in place of two
+	config.Logger = &mysql.NopLogger{}
+	if config.Net, config.Addr, err = mysqlAddr(a); err != nil {
+		return nil, err
+	}
+	if config.DBName = strings.Trim(a.path, "/"); config.DBName == "" || strings.Contains(config.DBName, "/") {
+		return nil, errors.New("mysql URL names no database: write mysql://user@host:3306/database")
+	}
+	inURL, err := a.duration("dial_timeout")
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = dialLimit(r.Access, inURL)
+	if err := mysqlTLS(config, a, r.Access); err != nil {
+		return nil, err
+	}
+	d := &database{config: config, options: &mysqlhold.Options{Table: a.query.Get("table")}}
+	if d.create, err = a.yes("create"); err != nil {
+		return nil, err
+	}
+	shed, err := a.shedLock()
+	if shed {
+		d.options.Layout = mysqlhold.ShedLock
+	}
+	return d, err
+}
+
+func mysqlAddr(a address) (network, addr string, err error) {
+	if socket := a.query.Get("socket"); a.query.Has("socket") {
+		if a.hosts != "" || !strings.HasPrefix(socket, "/") {
+			return "", "", errors.New("mysql URL has a \"socket\", which is the whole path of a file and stands in place of a host: write mysql://user@/database?socket=/run/mysqld/mysqld.sock")
+		}
+		return "unix", socket, nil
+	}
+	addrs, err := a.addrs("3306")
+	if err != nil {
+		return "", "", err
+	}
+	if len(addrs) > 1 {
+		return "", "", errors.New("mysql URL names several hosts; name one")
+	}
+	return "tcp", addrs[0], nil
+}
+
+func mysqlTLS(config *mysql.Config, a address, reach access.Access) error {
+	mode := a.query.Get("tls")
+	if a.query.Has("tls") && !slices.Contains([]string{"true", "false", "preferred", "skip-verify"}, mode) {
+		return errors.New("mysql URL has a \"tls\" that is none of true, false, preferred and skip-verify")
+	}
+	own, err := reach.TLS()
+	switch {
+	case err != nil:
+		return err
+	case own == nil:
+		config.TLSConfig = mode
+	case config.Net == "unix":
+		return errors.New("there are settings for TLS, but the URL leads to a socket of this machine")
+	case mode == "false" || mode == "preferred" || mode == "skip-verify":
+		return fmt.Errorf("there are settings for TLS, but the URL has tls=%s, which contradicts them: use tls=true", mode)
+	default:
+		config.TLS = own
+	}
+	return nil
+}
+
+func (d *database) open(ctx context.Context) (*Store, error) {
+	connector, err := mysql.NewConnector(d.config)
+	if err != nil {
+		return nil, fmt.Errorf("mysql URL: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	backend := mysqlhold.New(db, d.options)
+	s := &Store{Kind: MySQL, Backend: backend, Layout: layoutName(d.options.Layout == mysqlhold.ShedLock), Ask: examine.MySQL(db, d.config.Addr), close: func() { _ = db.Close() }, ping: func(ctx context.Context) (string, error) {
+		var version string
+		if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+			return "", mysqlError(d.config.Addr, err)
+		}
+		return version, nil
+	}}
+	limited, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	defer cancel()
+	if err = db.PingContext(limited); err != nil {
+		err = mysqlError(d.config.Addr, err)
+	} else if d.create {
+		err = backend.CreateTable(limited)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// mysqlError says what an error means that came before a lock was asked for.
+func mysqlError(where string, err error) error {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		switch e.Number {
+		case 1044, 1045, 1049, 1130, 1251, 1698, 2061: // database, login, no such database, host, the way of logging in
+			return denied(MySQL, where, err)
+		}
+	}
+	return unreachable(MySQL, where, err)
+}

@@ -1,0 +1,213 @@
+// Package open turns the URL of a store into a backend of locks.
+//
+// This is the one place of the command line that knows which stores there are. A further
+// one is an entry in schemes, and a file beside this one.
+package open
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// Kind is a kind of store. Its text is also that of its section in the configuration.
+type Kind string
+
+// Kinds of stores.
+const (
+	// Redis is a Redis or a Valkey.
+	Redis Kind = "redis"
+	// Etcd is an etcd.
+	Etcd Kind = "etcd"
+	// ZooKeeper is a ZooKeeper.
+	ZooKeeper Kind = "zookeeper"
+	// Postgres is a PostgreSQL.
+	Postgres Kind = "postgres"
+	// MySQL is a MySQL or a MariaDB.
+	MySQL Kind = "mysql"
+)
+
+// Title is the name of the product, for people.
+func (k Kind) Title() string {
+	switch k {
+	case Etcd:
+		return "etcd"
+	case ZooKeeper:
+		return "ZooKeeper"
+	case Postgres:
+		return "PostgreSQL"
+	case MySQL:
+		return "MySQL"
+	default:
+		return "Redis"
+	}
+}
+
+// scheme is what stands before the :// of URLs.
+type scheme struct {
+	names  []string
+	kind   Kind
+	target func(Request) (*Target, error)
+}
+
+// schemes are those that are accepted. Redis comes first: it is the default of messages.
+func schemes() []scheme {
+	var redis []string
+	for _, base := range []string{"redis", "rediss", "valkey", "valkeys"} {
+		redis = append(redis, base, base+"+cluster", base+"+sentinel", base+"-sentinel")
+	}
+	return []scheme{
+		{append(redis, "unix"), Redis, redisTarget},
+		{[]string{"etcd", "etcds"}, Etcd, etcdTarget},
+		{[]string{"zk", "zks"}, ZooKeeper, zooKeeperTarget},
+		{[]string{"postgres", "postgresql"}, Postgres, postgresTarget},
+		{[]string{"mysql"}, MySQL, mysqlTarget},
+	}
+}
+
+// Kinds returns all kinds of stores.
+func Kinds() []Kind {
+	var all []Kind
+	for _, s := range schemes() {
+		all = append(all, s.kind)
+	}
+	return all
+}
+
+// Schemes returns what may stand before the :// of a URL.
+func Schemes() []string {
+	var all []string
+	for _, s := range schemes() {
+		all = append(all, s.names...)
+	}
+	return all
+}
+
+// KindOf returns which store a URL names. The error says what is accepted, and shows
+// nothing of what may be a password.
+func KindOf(address string) (Kind, error) {
+	s, err := schemeOf(address)
+	return s.kind, err
+}
+
+func schemeOf(address string) (scheme, error) {
+	const accepted = "use redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey), " +
+		"etcd:// or etcds:// for etcd, zk:// or zks:// for ZooKeeper, postgres:// for PostgreSQL, mysql:// for MySQL and MariaDB"
+	name, _, ok := strings.Cut(address, "://")
+	if !ok {
+		return scheme{}, errors.New("is no URL; " + accepted)
+	}
+	for _, s := range schemes() {
+		if slices.Contains(s.names, strings.ToLower(name)) {
+			return s, nil
+		}
+	}
+	if strings.ContainsAny(name, ":/?#@%") || len(name) > len("valkeys+sentinel") {
+		return scheme{}, errors.New("is a URL without a scheme; " + accepted) // who knows what this is
+	}
+	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, accepted)
+}
+
+// Request is what is wanted of a store.
+type Request struct {
+	Access access.Access
+	TTL    time.Duration      // of the locks; a store that keeps all of a client together has to know it
+	Redis  *redishold.Options // for a Redis; nil means the defaults
+	Logger *slog.Logger       // nil is silent
+}
+
+// Target is a store that a Request names, before anything was sent to it.
+type Target struct {
+	Kind Kind
+
+	shape func() driver.Backend // over no client: only to be asked what it can do
+	open  func(ctx context.Context) (*Store, error)
+}
+
+// Info describes the store, and does no I/O.
+func (t *Target) Info() driver.Info { return t.shape().Info() }
+
+// Resizes reports that the permits of a semaphore can be changed, and does no I/O.
+func (t *Target) Resizes() bool {
+	_, ok := t.shape().(driver.Resizer)
+	return ok
+}
+
+// Parse finds out which store r names, and what is wrong with its URL or its
+// certificates. It does no I/O but to read files. No error has a password in it.
+func Parse(r Request) (*Target, error) {
+	if r.Access.URL == "" && r.Access.Imported != nil {
+		return redisTarget(r)
+	}
+	s, err := schemeOf(r.Access.URL)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.target(r)
+	if err != nil {
+		return nil, err
+	}
+	t.Kind = s.kind
+	return t, nil
+}
+
+// Open connects, and returns when the store has answered. An error is
+// driver.ErrNotExecuted if that could not be reached, and driver.ErrRefused as well if it
+// refused the user; for a Redis it is that of rueidisconn.Open. It has no password in it.
+func (t *Target) Open(ctx context.Context) (*Store, error) { return t.open(ctx) }
+
+// Store is an open store.
+type Store struct {
+	Kind    Kind
+	Backend driver.Backend
+	Redis   *rueidisconn.Conn // nil for any other store
+	Layout  string            // of the table of a database, as in its URL; "" for any other store
+
+	// Ask asks the servers what endangers locks; nil for a Redis, which doctor examines.
+	Ask examine.Ask
+
+	ping  func(ctx context.Context) (version string, err error)
+	close func()
+}
+
+// Ping asks the store for its version, which is one round trip.
+func (s *Store) Ping(ctx context.Context) (version string, err error) { return s.ping(ctx) }
+
+// closeLimit is how long Close waits for a store that does not take leave.
+const closeLimit = time.Second
+
+// Close closes the connections. It waits for a second at most: what is left then ends
+// with the program, or a little later by itself.
+func (s *Store) Close() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.close()
+	}()
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
+}
+
+// dialTimeout is how long a server that is no Redis may take to answer the first time.
+const dialTimeout = 5 * time.Second
+
+// dialLimit is how long a server may take to answer the first time: what the flags and
+// the configuration say, else what the URL does.
+func dialLimit(a access.Access, inURL time.Duration) time.Duration {
+	return cmp.Or(a.DialTimeout, inURL, dialTimeout)
+}

@@ -1,0 +1,248 @@
+package open
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/pghold"
+)
+
+// postgresTarget is a PostgreSQL. Its URL is that of libpq, which pgx reads, with four
+// parameters more: layout, table and create as of MySQL, and listen, which is the host
+// and port of the server itself where the URL leads to a pooler, or off.
+func postgresTarget(r Request) (*Target, error) {
+	p, err := parsePostgres(r)
+	if err != nil {
+		return nil, err
+	}
+	shape := func() driver.Backend { return pghold.New(nil, p.options) }
+	return &Target{shape: shape, open: p.open}, nil
+}
+
+// postgres is a database before it is connected to.
+type postgres struct {
+	config  *pgxpool.Config
+	options *pghold.Options
+	create  bool
+	where   string
+}
+
+func parsePostgres(r Request) (*postgres, error) {
+	u, own, err := splitPostgres(r.Access)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(u)
+	if err != nil {
+		return nil, postgresURLError(err)
+	}
+	// Pools of database/sql and psql have names too, which show in pg_stat_activity.
+	params := config.ConnConfig.RuntimeParams
+	params["application_name"] = cmp.Or(params["application_name"], "holdfast")
+	if r.Access.DialTimeout > 0 || config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = dialLimit(r.Access, 0)
+	}
+	if err := postgresTLS(config.ConnConfig, r.Access, own.query.Get("sslmode")); err != nil {
+		return nil, err
+	}
+	p := &postgres{config: config, options: &pghold.Options{Table: own.query.Get("table"), Logger: r.Logger}, where: postgresHosts(config.ConnConfig)}
+	if p.create, err = own.yes("create"); err != nil {
+		return nil, err
+	}
+	shed, err := own.shedLock()
+	if shed {
+		p.options.Layout = pghold.ShedLock
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.options.Listen, err = postgresListen(config.ConnConfig, own, shed)
+	return p, err
+}
+
+// splitPostgres returns the URL for pgx: with the user and the password that the flags
+// name, so that a file of passwords is asked for that user, and without the parameters
+// that are not for pgx. own is what the URL says.
+func splitPostgres(a access.Access) (forPGX string, own address, err error) {
+	own, err = cut(Postgres, a.URL)
+	if err != nil {
+		return "", own, err
+	}
+	query := url.Values{}
+	for name, values := range own.query {
+		if !slices.Contains([]string{"layout", "table", "create", "listen"}, name) {
+			query[name] = values
+		}
+	}
+	if config, err := a.TLS(); err != nil {
+		return "", own, err
+	} else if config != nil && !query.Has("sslmode") {
+		query.Set("sslmode", "verify-full")
+	}
+	u := url.URL{Scheme: own.scheme, Host: own.hosts, Path: own.path, RawQuery: query.Encode()}
+	user, password := cmp.Or(a.Username, own.username), cmp.Or(a.Password, own.password)
+	switch {
+	case password != "":
+		u.User = url.UserPassword(user, password)
+	case user != "":
+		u.User = url.User(user)
+	}
+	return u.String(), own, nil
+}
+
+// postgresURLError is what pgx says of a URL, without the URL.
+func postgresURLError(err error) error {
+	var parse *pgconn.ParseConfigError
+	if !errors.As(err, &parse) {
+		return errors.New("postgres URL: a pool_ parameter has a value that cannot be used")
+	}
+	// Its text begins with the URL; what follows is the reason.
+	text := parse.Error()
+	if at := strings.LastIndex(text, "`: "); at >= 0 {
+		return fmt.Errorf("postgres URL: %s", text[at+len("`: "):])
+	}
+	return errors.New("postgres URL cannot be read")
+}
+
+// postgresTLS has the certificates of the flags used, on every connection.
+func postgresTLS(config *pgx.ConnConfig, a access.Access, mode string) error {
+	ours, err := a.TLS()
+	if err != nil || ours == nil {
+		return err
+	}
+	switch mode {
+	case "disable", "allow", "prefer":
+		return fmt.Errorf("there are settings for TLS, but the URL has sslmode=%s, with which it may be left out: use sslmode=verify-full", mode)
+	}
+	replace := func(host string, old *tls.Config) (*tls.Config, error) {
+		if old == nil {
+			return nil, errors.New("there are settings for TLS, but the URL leads to a socket of this machine")
+		}
+		own := ours.Clone()
+		own.ServerName = cmp.Or(own.ServerName, host)
+		return own, nil
+	}
+	if config.TLSConfig, err = replace(config.Host, config.TLSConfig); err != nil {
+		return err
+	}
+	for _, f := range config.Fallbacks {
+		if f.TLSConfig, err = replace(f.Host, f.TLSConfig); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postgresListen is how to reach the server that sends notifications. In the table of
+// ShedLock nobody notifies.
+func postgresListen(config *pgx.ConnConfig, own address, shed bool) (*pgx.ConnConfig, error) {
+	direct := own.query.Get("listen")
+	switch {
+	case direct == "off" || shed && !own.query.Has("listen"):
+		return nil, nil
+	case shed:
+		return nil, errors.New("postgres URL has a \"listen\", but nobody notifies with layout=shedlock: leave it out")
+	case !own.query.Has("listen"):
+		return config.Copy(), nil
+	}
+	addr, err := redisurl.HostPort(direct, "5432")
+	if err != nil {
+		return nil, fmt.Errorf("postgres URL has a \"listen\" that is neither off nor a host and port: %w", err)
+	}
+	return redirected(config, addr), nil
+}
+
+// redirected is config for another server. The other hosts of the URL are left out: what
+// remains of them are attempts with and without TLS.
+func redirected(config *pgx.ConnConfig, addr string) *pgx.ConnConfig {
+	host, number, _ := net.SplitHostPort(addr)
+	port, _ := strconv.ParseUint(number, 10, 16) // HostPort has checked it
+	to := config.Copy()
+	rename := func(t *tls.Config) {
+		if t != nil && t.ServerName == config.Host {
+			t.ServerName = host
+		}
+	}
+	rename(to.TLSConfig)
+	to.Fallbacks = slices.DeleteFunc(to.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != config.Host || f.Port != config.Port
+	})
+	to.Host, to.Port = host, uint16(port)
+	for _, f := range to.Fallbacks {
+		f.Host, f.Port = to.Host, to.Port
+		rename(f.TLSConfig)
+	}
+	return to
+}
+
+// postgresHosts returns where the servers are.
+func postgresHosts(config *pgx.ConnConfig) string {
+	all := []string{net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))}
+	for _, f := range config.Fallbacks {
+		all = append(all, net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))))
+	}
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", ")
+}
+
+func (p *postgres) open(ctx context.Context) (*Store, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, p.config)
+	if err != nil {
+		return nil, postgresError(p.where, err)
+	}
+	backend := pghold.New(pool, p.options)
+	limited, cancel := context.WithTimeout(ctx, p.patience())
+	defer cancel()
+	if err = pool.Ping(limited); err != nil {
+		err = postgresError(p.where, err)
+	} else if p.create {
+		err = backend.CreateTable(limited)
+	}
+	s := &Store{Kind: Postgres, Backend: backend, Layout: layoutName(p.options.Layout == pghold.ShedLock), Ask: examine.Postgres(pool, p.options), close: pool.Close, ping: func(ctx context.Context) (string, error) {
+		var version string
+		err := pool.QueryRow(ctx, "SHOW server_version", pgx.QueryExecModeExec).Scan(&version)
+		if err != nil {
+			return "", postgresError(p.where, err)
+		}
+		return version, nil
+	}}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// patience is how long all hosts together may take to answer.
+func (p *postgres) patience() time.Duration {
+	return time.Duration(1+len(p.config.ConnConfig.Fallbacks)) * p.config.ConnConfig.ConnectTimeout
+}
+
+// postgresError says what an error means that came before a lock was asked for. The
+// server refuses a login, a database that is not there, or a setting.
+func postgresError(where string, err error) error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		switch e.Code[:min(2, len(e.Code))] {
+		case "28", "3D", "42", "08": // login, database, right or setting, a pooler that does not know the protocol
+			return denied(Postgres, where, err)
+		}
+	}
+	return unreachable(Postgres, where, err)
+}

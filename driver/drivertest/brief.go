@@ -1,0 +1,49 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A brief claim is held for a short time. A process that had no processor for as long
+// finds it gone, and nothing is wrong with the store: what a check then finds does not
+// count.
+
+// brief returns a claim that soon ends, unless the check renews it.
+func (p *probe) brief() driver.Claim { return p.silent(p.claim()) }
+
+// lasting says that a brief claim which was proven at start, or later, has not ended yet.
+func (p *probe) lasting(start time.Time) bool { return time.Since(start) < p.rounded(p.short) }
+
+// mustRefuseBeside tries c, which must not be granted while the brief claim lasts that was
+// proven at start. It reports whether that was so.
+func (p *probe) mustRefuseBeside(c driver.Claim, start time.Time, when string) bool {
+	p.Helper()
+	o := p.try(c)
+	if !p.lasting(start) {
+		return false
+	}
+	if o.Granted {
+		p.Fatalf("Try %s: granted with token %d, want a refusal", when, o.Token)
+	}
+	return true
+}
+
+// mustRenewBrief renews the brief claim c, which was proven at *start and must be held
+// while that lasts. It reports whether it was, and moves *start.
+func (p *probe) mustRenewBrief(c driver.Claim, start *time.Time, when string) (r driver.Renewal, held bool) {
+	p.Helper()
+	began := time.Now()
+	if r = p.renew(c); r.Err == nil {
+		*start = began
+		if r.ValidFor <= 0 {
+			p.Errorf("Renew %s: got ValidFor %v, want more than 0", when, r.ValidFor)
+		}
+		return r, true
+	}
+	if p.lasting(*start) {
+		p.Fatalf("Renew %s: got error %v, want nil", when, r.Err)
+	}
+	return r, false
+}

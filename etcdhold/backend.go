@@ -1,0 +1,139 @@
+// Package etcdhold keeps locks in etcd, in the layout of its package concurrency.
+//
+// A program that uses this package, one that uses concurrency.Mutex, etcdctl lock and
+// jetcd exclude each other on one name, and are served in the order in which they came.
+//
+// # Keys
+//
+// A claim is a key below its name, and ends with the lease of its process:
+//
+//	<name>/<lease, hexadecimal>-<kind>-<claim, 16 hexadecimal digits>    the note, and a line with the owner
+//
+// The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one
+// of three permits. Keys of other programs end with their lease: they are exclusive, and
+// go with all kinds. The number of permits is that of the oldest claim.
+//
+// Who holds follows from the create revisions of the keys. They are the fencing tokens,
+// shifted by ten bits: tokens of other programs, which are revisions, do not compare with
+// those of this package.
+//
+// # Names
+//
+// A name with a slash is a name like any other among users of this package. Other
+// programs take every key below "job/" for a claim of "job", so for them "job" waits for
+// the holder of "job/1". Names that are shared with them should have no slash. Do not
+// use the name of an election: its leader is read from the first key. Names do not begin
+// with "holdfast.forced/", which is for the reasons of forced unlocks.
+//
+// # Leases
+//
+// A Backend has one lease of etcd for all of its locks, since to grant one is a write to
+// all members. It is extended by renewals and, after a while, by the next lock. The lease
+// is not revoked: it ends by itself when nobody extends it any more.
+//
+// The server has to be 3.5.23 or newer, of 3.6 at least 3.6.5: older ones say of a lease
+// that was revoked that it was extended.
+package etcdhold
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+const (
+	defaultTTL = 30 * time.Second
+	// maxName leaves room for the other keys of a request, and for other programs.
+	maxName = 4096
+)
+
+// Options are the settings of a Backend. The zero Options are the defaults.
+type Options struct {
+	// TTL is how long locks outlive a process that died, all of them: it is the TTL of
+	// the lease in etcd, rounded up to whole seconds. The server may grant a longer one.
+	// 0 means 30 s.
+	TTL time.Duration
+}
+
+// Backend is a store of locks in etcd. It implements driver.Backend, driver.Notifier,
+// driver.Drainer and admin.Source. Its methods may be called from several goroutines at once.
+type Backend struct {
+	engine *ordered.Engine
+	ttl    time.Duration
+}
+
+var (
+	_ driver.Backend  = (*Backend)(nil)
+	_ driver.Notifier = (*Backend)(nil)
+	_ driver.Drainer  = (*Backend)(nil)
+)
+
+// New returns a Backend over client, which stays the caller's to close. It does no I/O.
+// opts may be nil.
+func New(client *clientv3.Client, opts *Options) *Backend {
+	ttl := defaultTTL
+	if opts != nil && opts.TTL > 0 {
+		ttl = (opts.TTL + time.Second - 1).Truncate(time.Second)
+	}
+	return &Backend{engine: ordered.New(&store{client: client, ttl: ttl}), ttl: ttl}
+}
+
+// Info describes the store.
+func (b *Backend) Info() driver.Info {
+	return driver.Info{
+		Name: "etcd",
+		Caps: driver.Caps{
+			Shared:       true,
+			Permits:      true,
+			Fair:         true,
+			Fencing:      true,
+			Wakes:        true,
+			ExpiresAlone: true,
+		},
+		SessionTTL:    b.ttl,
+		SessionOption: "etcdhold.Options.TTL",
+		MaxTTL:        b.ttl,
+		MaxName:       maxName,
+		Recheck:       b.ttl,
+		MaxTokens:     ordered.MaxTokens,
+	}
+}
+
+// Try makes a key for c, unless it has one, and grants c if no older key keeps it out. A
+// claim that is not granted keeps its key, unless it has NoQueue set. The first Try asks
+// all servers for their versions, and refuses to use an old one.
+//
+// A name below which there is a key without a lease is answered with driver.ErrMismatch:
+// other programs would wait for that for ever.
+func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	return b.engine.Try(ctx, c)
+}
+
+// Renew extends the lease, with two calls for all of cs, and answers with a
+// *driver.GoneError for each whose key is not there.
+func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	return b.engine.Renew(ctx, cs)
+}
+
+// Release removes the key of c. It returns a *driver.GoneError if there was none.
+func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
+	return b.engine.Release(ctx, c)
+}
+
+// Waiter prepares to watch the key that keeps c waiting, and its own. All watches of a
+// client share one stream, which ends with the last.
+func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(c) }
+
+// Notify calls hint with 0 when a renewal or a try has found that the lease has ended, and
+// with claims of client that ForceUnlock has ended, of any program, by one watch. A user
+// who may not read the keys below "holdfast.forced/" hears of the lease only.
+func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
+	return b.engine.Notify(ctx, client, hint)
+}
+
+// Drain waits for watches that end, those of Waiters that were closed.
+func (b *Backend) Drain(ctx context.Context) error { return b.engine.Drain(ctx) }

@@ -1,0 +1,181 @@
+package etcdhold
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/budget"
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+const (
+	scanPage     = 200 // keys that one request of a list looks at
+	leasesAtOnce = 100 // keys whose leases one request asks for: a server takes 128
+)
+
+var (
+	_ ordered.Viewer = (*store)(nil)
+	_ admin.Source   = (*Backend)(nil)
+)
+
+// List yields what is locked, by this package and other programs. It reads the keys of
+// the store that begin with f.Prefix, without their values but for what looks like a
+// lock. f.Counters has no meaning.
+func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+	return b.engine.List(ctx, f)
+}
+
+// Get returns what is kept of names: one request for each, and one for each lease. The
+// keys of other programs are shown as holders and waiters with an owner that has the
+// lease and the create revision. What is left of a lease is rounded up to seconds. Since
+// when a lock is held is not known. Readers beside the writer of the same caller are not
+// shown until the writer has left; then they are one hold, with ".readers" behind the
+// owner of the writer. Record.Listeners is -1.
+func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
+	return b.engine.Get(ctx, names...)
+}
+
+// Describe returns what Get does, and the keys of the lock. There is no token but those
+// of the holds.
+func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
+	return b.engine.Describe(ctx, name)
+}
+
+// ForceUnlock deletes the key of the hold h if it is the one that was made for it, and
+// keeps the reason for a minute, or for the TTL of the holder's lease if that is longer:
+// in a key below "holdfast.forced/", which users have to be able to write. The holder
+// hears of it if it listens, see Notify, else with its next renewal; a program that does
+// not use this package, as it does of a deletion.
+func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
+	return b.engine.ForceUnlock(ctx, name, h, reason)
+}
+
+// ForceReasons returns with which reasons ForceUnlock ended holds, as long as it keeps
+// them.
+func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
+	return b.engine.ForceReasons(ctx, ended)
+}
+
+// AppendLog is not supported: there is no event log.
+func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
+	return b.engine.AppendLog(ctx, by, entries)
+}
+
+// ReadLog is not supported, as AppendLog.
+func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
+	return b.engine.ReadLog(ctx, f)
+}
+
+// Names reads the keys in their order, without their values, which may be large. Keys of
+// a name stand together, but for those of names that continue it: so a name was seen
+// before only if the key before was below it as well.
+func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+		if prefix == "" {
+			from = "\x00"
+		}
+		var open []string // names, each the beginning of the next
+		for more := true; more; {
+			page, err := s.page(ctx, from, end, b)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			var found []candidate
+			for _, kv := range page.Kvs {
+				key := string(kv.Key)
+				from = key + "\x00"
+				for len(open) > 0 && !strings.HasPrefix(key, below(open[len(open)-1])) {
+					open = open[:len(open)-1]
+				}
+				name, _, ok := parseKey(key)
+				if !ok || name == "" || !strings.HasPrefix(name, prefix) || len(open) > 0 && open[len(open)-1] == name {
+					continue
+				}
+				open, found = append(open, name), append(found, candidate{name, key})
+			}
+			names, err := s.leased(ctx, found, b)
+			if len(names) > 0 && !yield(names, nil) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			more = page.More
+		}
+	}
+}
+
+// page reads the keys from from on.
+func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*clientv3.GetResponse, error) {
+	size, err := b.Page(ctx, scanPage)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(int64(size)), clientv3.WithKeysOnly())
+	return page, s.errorOf(err)
+}
+
+// candidate is a name that may be in use, with one of its keys.
+type candidate struct{ name, key string }
+
+// leased returns the names but for those whose key has no lease: data that only looks
+// like a lock, of which there may be much below the name. From 3.7 on etcd does not tell
+// the lease where it leaves out the value.
+func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
+	for chunk := range slices.Chunk(found, leasesAtOnce) {
+		gets := make([]clientv3.Op, len(chunk))
+		for i, c := range chunk {
+			gets[i] = clientv3.OpGet(c.key)
+		}
+		b.Spent(len(gets))
+		r, err := s.client.Txn(ctx).Then(gets...).Commit()
+		if err != nil {
+			return names, s.errorOf(err)
+		}
+		for i, c := range chunk {
+			kvs := r.Responses[i].GetResponseRange().Kvs
+			if len(kvs) == 0 || kvs[0].Lease != 0 { // of one that is gone there may be others
+				names = append(names, c.name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// Look reads all that is to be known.
+func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) {
+	return s.Queue(ctx, name)
+}
+
+// Complete has nothing to add.
+func (s *store) Complete(context.Context, *ordered.Entry) (bool, error) { return true, nil }
+
+// Rest asks for what is left of a lease. etcd tells whole seconds, rounded down.
+func (s *store) Rest(ctx context.Context, session int64) (time.Duration, error) {
+	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session))
+	switch {
+	case err != nil:
+		return 0, s.errorOf(err)
+	case r.TTL < 0:
+		return 0, errLeaseEnded
+	}
+	return time.Duration(min(r.TTL+1, r.GrantedTTL)) * time.Second, nil
+}
+
+// Show returns the key of an entry.
+func (s *store) Show(e ordered.Entry) admin.Key {
+	return admin.Key{
+		Name: strings.TrimSuffix(e.Key, shared), Type: "key",
+		Value: fmt.Sprintf("lease → %x\ncreate revision → %d\nvalue → %q", e.Session, e.Order, e.Note),
+	}
+}

@@ -1,0 +1,128 @@
+package etcdhold
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+// store is an ordered.Store: a session is a lease, the order that of create revisions.
+type store struct {
+	client *clientv3.Client
+	ttl    time.Duration
+	fit    bool // the servers are new enough; used by Open alone, of which one runs at a time
+}
+
+// Open grants a lease.
+func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err error) {
+	if !s.fit {
+		if err := s.checkVersions(ctx); err != nil {
+			return 0, 0, s.errorOf(err)
+		}
+		s.fit = true
+	}
+	r, err := s.client.Grant(ctx, int64(s.ttl/time.Second))
+	if err != nil {
+		return 0, 0, s.errorOf(err)
+	}
+	return int64(r.ID), time.Duration(r.TTL) * time.Second, nil
+}
+
+// Extend renews the lease once: the client's own loop counts from the receipt of the
+// answers, and so learns of an end too late.
+func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
+	r, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(session))
+	if err != nil {
+		return 0, s.errorOf(err)
+	}
+	return time.Duration(r.TTL) * time.Second, nil
+}
+
+// Own returns the keys of the lease.
+func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error) {
+	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session), clientv3.WithAttachedKeys())
+	if err != nil {
+		return nil, s.errorOf(err)
+	}
+	if r.TTL < 0 {
+		return nil, errLeaseEnded
+	}
+	entries := make([]ordered.Entry, 0, len(r.Keys))
+	for _, key := range r.Keys {
+		if name, m, ok := parseKey(string(key)); ok {
+			entries = append(entries, ordered.Entry{Name: name, Key: string(key), Mark: m})
+		}
+	}
+	return entries, nil
+}
+
+// Enqueue puts the key, unless there is one, and reads the queue in the same transaction.
+func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
+	key := keyOf(session, name, m)
+	none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	if alone {
+		none = clientv3.Compare(clientv3.CreateRevision(below(name)), "=", 0).WithPrefix()
+	}
+	read := clientv3.OpGet(below(name), clientv3.WithPrefix())
+	r, err := s.client.Txn(ctx).If(none).
+		Then(clientv3.OpPut(key, note, clientv3.WithLease(clientv3.LeaseID(session))), read).
+		Else(read).Commit()
+	if err != nil {
+		return nil, s.errorOf(err)
+	}
+	return queue(r.Responses[len(r.Responses)-1].GetResponseRange().Kvs, name)
+}
+
+// Queue reads the queue.
+func (s *store) Queue(ctx context.Context, name string) ([]ordered.Entry, error) {
+	r, err := s.client.Get(ctx, below(name), clientv3.WithPrefix())
+	if err != nil {
+		return nil, s.errorOf(err)
+	}
+	return queue(r.Kvs, name)
+}
+
+// queue makes entries of the keys of a name, in their order. Keys of names that continue
+// it are not among them.
+func queue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
+	entries := make([]ordered.Entry, 0, len(kvs))
+	for _, kv := range kvs {
+		e, ok, err := entry(kv, name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b ordered.Entry) int { return cmp.Compare(a.Order, b.Order) })
+	return entries, nil
+}
+
+// Remove deletes the key. It needs no comparison: the key is this claim's alone.
+func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+	r, err := s.client.Delete(ctx, keyOf(session, name, m))
+	if err != nil {
+		return false, s.errorOf(err)
+	}
+	return r.Deleted > 0, nil
+}
+
+// Share puts the key a second time, with the value and the lease that it has: its
+// version says that it is shared. Other programs wait for it as before.
+func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+	key := keyOf(session, name, m)
+	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 1)).
+		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).
+		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
+	if err != nil {
+		return false, s.errorOf(err)
+	}
+	return r.Succeeded || r.Responses[0].GetResponseRange().Count > 0, nil
+}

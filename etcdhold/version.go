@@ -1,0 +1,91 @@
+package etcdhold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// grace is for how long other servers may take to say their version when one has.
+const grace = 100 * time.Millisecond
+
+// checkVersions asks all servers for their versions, and returns an error if one is too
+// old, or if none answers.
+func (s *store) checkVersions(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	type answer struct {
+		server, version string
+		err             error
+	}
+	servers := s.client.Endpoints()
+	answers := make(chan answer, len(servers))
+	var wg sync.WaitGroup
+	defer wg.Wait() // the others end with the context
+	defer cancel()
+	for _, server := range servers {
+		wg.Go(func() {
+			r, err := s.client.Status(ctx, server)
+			a := answer{server: server, err: err}
+			if err == nil {
+				a.version = r.Version
+			}
+			answers <- a
+		})
+	}
+	var failed error
+	var late <-chan time.Time
+	known := 0
+	for range servers {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err != nil:
+				failed = errors.Join(failed, a.err)
+			case !newEnough(a.version):
+				return refused("server "+a.server, fmt.Errorf("etcd %s is too old for locks: it may say of a lease that has ended that it was extended; 3.5.23, 3.6.5 or newer is needed", a.version))
+			default:
+				if known++; known == 1 {
+					late = time.After(grace)
+				}
+			}
+		case <-late:
+			return nil
+		}
+	}
+	if known == 0 {
+		return fmt.Errorf("ask etcd for its version: %w", failed)
+	}
+	return nil
+}
+
+// newEnough says that a server of this version does not lie about leases.
+func newEnough(version string) bool {
+	core, _, early := strings.Cut(version, "-") // 3.6.5-rc.1 comes before 3.6.5
+	var n [3]int
+	parts := strings.Split(core, ".")
+	if len(parts) != len(n) {
+		return false
+	}
+	for i, part := range parts {
+		var err error
+		if n[i], err = strconv.Atoi(part); err != nil {
+			return false
+		}
+	}
+	if early {
+		n[2]--
+	}
+	switch {
+	case n[0] != 3:
+		return n[0] > 3
+	case n[1] == 5:
+		return n[2] >= 23
+	case n[1] == 6:
+		return n[2] >= 5
+	}
+	return n[1] > 6
+}

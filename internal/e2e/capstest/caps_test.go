@@ -1,0 +1,123 @@
+// Package capstest looks at what the stores declare of themselves. It needs no server.
+package capstest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/memhold"
+	"github.com/holdfast-go/holdfast/mysqlhold"
+	"github.com/holdfast-go/holdfast/pghold"
+	"github.com/holdfast-go/holdfast/quorum"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/zkhold"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// store is a kind of store, and a Backend of it that has no client: it fails as soon as it
+// asks its store.
+type store struct {
+	name    string
+	backend driver.Backend
+}
+
+func stores(t *testing.T) []store {
+	t.Helper()
+	redlock, err := quorum.Of(redishold.New(nil, nil), redishold.New(nil, nil), redishold.New(nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []store{
+		{"Redis, as Redisson", redishold.New(nil, nil)},
+		{"Redis, `Plain`", redishold.New(nil, &redishold.Options{Protocol: redishold.Plain})},
+		{"Redis, `Timestamp`", redishold.New(nil, &redishold.Options{Protocol: redishold.Timestamp})},
+		{"etcd", etcdhold.New(nil, nil)},
+		{"ZooKeeper", zkhold.New([]string{"127.0.0.1:1"}, nil)},
+		{"PostgreSQL", pghold.New(nil, nil)},
+		{"MariaDB, MySQL", mysqlhold.New(nil, nil)},
+		{"table of ShedLock", pghold.New(nil, &pghold.Options{Layout: pghold.ShedLock})},
+		{"`quorum` (Redlock)", redlock},
+		{"memory", memhold.New()},
+	}
+}
+
+// The README's table of kinds and stores is what the stores declare.
+func TestReadmeTable(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := table(t); !strings.Contains(string(readme), want) {
+		t.Errorf("README.md does not have the table of what the stores declare:\n%s", want)
+	}
+}
+
+func table(t *testing.T) string {
+	t.Helper()
+	stores := stores(t)
+	rows := []struct {
+		name string
+		has  func(b driver.Backend) bool
+	}{
+		{"`Mutex`: one holder; reentrant under `WithOwner`; `LockAll`", func(driver.Backend) bool { return true }},
+		{"`FairMutex`: first come, first served over all processes", func(b driver.Backend) bool { return b.Info().Caps.Fair }},
+		{"`RWMutex`: many readers or one writer", func(b driver.Backend) bool { return b.Info().Caps.Shared }},
+		{"`Semaphore`: n leased permits", func(b driver.Backend) bool { return b.Info().Caps.Permits }},
+		{"`CountDownLatch`", func(b driver.Backend) bool { return b.Info().Caps.Latches }},
+		{"fencing tokens", func(b driver.Backend) bool { return b.Info().Caps.Fencing }},
+	}
+	var out strings.Builder
+	out.WriteString("| |")
+	for _, s := range stores {
+		fmt.Fprintf(&out, " %s |", s.name)
+	}
+	out.WriteString("\n|---|" + strings.Repeat("---|", len(stores)) + "\n")
+	for _, r := range rows {
+		fmt.Fprintf(&out, "| %s |", r.name)
+		for _, s := range stores {
+			mark := "–"
+			if r.has(s.backend) {
+				mark = "yes"
+			}
+			fmt.Fprintf(&out, " %s |", mark)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// What a store lacks is said before it is asked.
+func TestWhatAStoreLacks(t *testing.T) {
+	for _, s := range append(stores(t), store{"table of ShedLock in MySQL", mysqlhold.New(nil, &mysqlhold.Options{Layout: mysqlhold.ShedLock})}) {
+		t.Run(s.name, func(t *testing.T) {
+			b := s.backend
+			l, caps, ctx := holdfast.New(b, nil), b.Info().Caps, t.Context()
+			for what, kind := range map[string]struct {
+				has bool
+				use func() error
+			}{
+				"FairMutex":      {caps.Fair, func() error { _, err := l.FairMutex("job").TryLock(ctx); return err }},
+				"RWMutex.Read":   {caps.Shared, func() error { _, err := l.RWMutex("job").Read.TryLock(ctx); return err }},
+				"RWMutex.Write":  {caps.Shared, func() error { _, err := l.RWMutex("job").Write.TryLock(ctx); return err }},
+				"Semaphore":      {caps.Permits, func() error { _, err := l.Semaphore("job", 2).TryAcquire(ctx); return err }},
+				"CountDownLatch": {caps.Latches, func() error { return l.CountDownLatch("job").Done(ctx) }},
+			} {
+				if kind.has {
+					continue
+				}
+				if err := kind.use(); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), b.Info().Name) {
+					t.Errorf("%s: got error %v, want ErrUnsupported that names the store", what, err)
+				}
+			}
+		})
+	}
+}

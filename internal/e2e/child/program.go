@@ -1,0 +1,63 @@
+package child
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+)
+
+// Program is one that runs in the background, and may be started again after it has
+// ended. The zero Program was not started. Its methods may be called from several
+// goroutines at once.
+type Program struct {
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done <-chan struct{}
+}
+
+// Run starts cmd, which writes what it prints to the file log, anew. The channel is
+// closed when it has ended.
+func (p *Program) Run(cmd *exec.Cmd, log string) (done <-chan struct{}, err error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	done, err = Start(cmd, func() {
+		_ = cmd.Wait() // how it ended is in its log
+		_ = out.Close()
+	})
+	if err != nil {
+		_ = out.Close()
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd, p.done = cmd, done
+	return done, nil
+}
+
+// Kill kills the program, and waits until it is gone. It may be called again.
+func (p *Program) Kill() {
+	p.mu.Lock()
+	cmd, done := p.cmd, p.done
+	p.mu.Unlock()
+	if cmd == nil { // it could not be started
+		return
+	}
+	_ = cmd.Process.Kill() // fails only where it has ended already
+	<-done
+}
+
+// Pause stops the process of the program, until Resume.
+func (p *Program) Pause() error { return Pause(p.process()) }
+
+// Resume lets the process go on.
+func (p *Program) Resume() error { return Resume(p.process()) }
+
+func (p *Program) process() *os.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process
+}

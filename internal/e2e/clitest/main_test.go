@@ -1,0 +1,16 @@
+package clitest
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/must"
+)
+
+func TestMain(m *testing.M) {
+	must.HearSignals(os.Interrupt)
+	goleak.VerifyTestMain(m, dial.Sleepers()...)
+}

@@ -1,0 +1,100 @@
+// Package etcdholdtest tests locks in a real etcd.
+package etcdholdtest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
+)
+
+// server is what all tests use that do not kill it, and observer a client that looks at it.
+var (
+	server   *etcdtest.Server
+	observer *clientv3.Client
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(sessiontest.Beside{
+		Start: func(dir string) (string, func(), error) {
+			var err error
+			if server, err = etcdtest.Run(dir); err != nil {
+				return "", nil, err
+			}
+			if observer, err = server.Dial(); err != nil {
+				server.Kill()
+				return "", nil, err
+			}
+			return server.Addr(), func() { _ = observer.Close(); server.Kill() }, nil
+		},
+		Open: func(addr string) (driver.Backend, error) {
+			client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+			return etcdhold.New(client, &etcdhold.Options{TTL: 2 * shortest}), err
+		},
+	}.Tests(m))
+}
+
+// shortest is the shortest TTL that the servers grant.
+const shortest = time.Second
+
+func TestConformance(t *testing.T) {
+	drivertest.Suite{Open: func(t *testing.T) driver.Backend {
+		return etcdhold.New(server.Client(t), &etcdhold.Options{TTL: 2 * shortest})
+	}}.Run(t)
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	sessiontest.Store{
+		TTL:  2 * shortest,
+		Open: func(t *testing.T, ttl time.Duration) driver.Backend { return openOn(t, server, ttl) },
+		OpenLinked: func(t *testing.T, ttl time.Duration) (driver.Backend, sessiontest.Link) {
+			link := &etcdtest.Link{}
+			return openOn(t, server, ttl, link.Option()), link
+		},
+		OpenLossy: openLossy,
+		Start:     func(t *testing.T) sessiontest.Server { return own{etcdtest.Start(t)} },
+		Left:      left,
+	}.Run(t)
+}
+
+func openOn(t *testing.T, s *etcdtest.Server, ttl time.Duration, opts ...grpc.DialOption) *etcdhold.Backend {
+	t.Helper()
+	return etcdhold.New(s.Client(t, opts...), &etcdhold.Options{TTL: ttl})
+}
+
+// openLossy returns a client that loses a fifth of the answers to writes.
+func openLossy(t *testing.T, ttl time.Duration) (driver.Backend, func() int) {
+	var lost atomic.Int32
+	return openOn(t, server, ttl, unary(func(method string, _ any, call func() error) error {
+		err := call()
+		if (strings.HasSuffix(method, "/Txn") || strings.HasSuffix(method, "/DeleteRange")) && rand.IntN(5) == 0 {
+			lost.Add(1)
+			return status.Error(codes.Unavailable, "the test lost the answer")
+		}
+		return err
+	})), func() int { return int(lost.Load()) }
+}
+
+// own is the server of a single test.
+type own struct{ *etcdtest.Server }
+
+// Open returns a client of it.
+func (o own) Open(t *testing.T, ttl time.Duration) driver.Backend { return openOn(t, o.Server, ttl) }
+
+// Left returns how many keys there are below a name.
+func (o own) Left(t *testing.T, name string) int { return leftIn(t, o.Client(t), name) }

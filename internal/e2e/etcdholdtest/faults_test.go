@@ -1,0 +1,168 @@
+package etcdholdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/must"
+)
+
+// unary is an interceptor of calls.
+func unary(do func(method string, reply any, call func() error) error) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return do(method, reply, func() error { return invoke(ctx, method, req, reply, cc, opts...) })
+	})
+}
+
+// A lease that somebody revokes is a loss of all that its process holds, by the next
+// renewal. Who waits takes a new place.
+func TestLeaseRevoked(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t)
+	client := server.Client(t)
+	l := lockerOf(t, server.Client(t))
+	first, second := must.Lock(t, l, "first"), must.Lock(t, l, "second")
+	leases, err := client.Leases(within(t))
+	if err != nil || len(leases.Leases) != 1 {
+		t.Fatalf("got leases %v and error %v, want one for all locks", leases, err)
+	}
+	if _, err := client.Revoke(within(t), leases.Leases[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, lock := range []*holdfast.Lock{first, second} {
+		<-lock.Context(within(t)).Done()
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got error %v, want ErrLost", err)
+		}
+	}
+	must.Unlock(t, must.Lock(t, l, "first"))
+}
+
+// The waiter whose key is removed takes a new one, and is granted.
+func TestWaitersKeyIsRemoved(t *testing.T) {
+	t.Parallel()
+	l := locker(t)
+	lock := must.Lock(t, l, name(t))
+	got := make(chan *holdfast.Lock)
+	go func() { got <- must.Lock(t, locker(t), name(t)) }()
+	waitsIn(t, name(t), 2)
+	client := server.Client(t)
+	r, err := client.Get(within(t), name(t)+"/", clientv3.WithLastCreate()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Delete(within(t), string(r.Kvs[0].Key)); err != nil {
+		t.Fatal(err)
+	}
+	waitsIn(t, name(t), 2)
+	must.Unlock(t, lock)
+	must.Unlock(t, <-got)
+}
+
+// The keys of a thousand locks are renewed by few calls.
+func TestManyLocksAreRenewedTogether(t *testing.T) {
+	t.Parallel()
+	const n, ttl = 1000, 6 * time.Second
+	var calls atomic.Int32
+	client := server.Client(t, unary(func(method string, _ any, call func() error) error {
+		if strings.HasSuffix(method, "/LeaseTimeToLive") { // one for each renewal
+			calls.Add(1)
+		}
+		return call()
+	}))
+	l := lockerOf(t, client, func(o *etcdhold.Options) { o.TTL = ttl })
+	locks := make([]*holdfast.Lock, n)
+	var wg sync.WaitGroup
+	for w := range 10 {
+		wg.Go(func() {
+			for i := w; i < n; i += 10 {
+				locks[i] = must.Lock(t, l, fmt.Sprintf("%s-%d", name(t), i))
+			}
+		})
+	}
+	wg.Wait()
+	const period = ttl / 3 // each lock is renewed once in it
+	time.Sleep(period)     // the first time, when what was left of the lease differs
+	before := calls.Load()
+	time.Sleep(2 * period)
+	got := calls.Load() - before
+	t.Logf("%d renewals of %d locks in %v", got, n, 2*period)
+	if got < 2 || got > 80 {
+		t.Errorf("%d renewals of %d locks in %v, want 80 at most", got, n, 2*period)
+	}
+	for _, lock := range locks {
+		wg.Go(func() { must.Unlock(t, lock) })
+	}
+	wg.Wait()
+}
+
+// A server that is too old is refused, with what to do.
+func TestOldServerIsRefused(t *testing.T) {
+	t.Parallel()
+	old := unary(func(_ string, reply any, call func() error) error {
+		err := call()
+		if r, ok := reply.(*etcdserverpb.StatusResponse); ok {
+			r.Version = "3.5.22"
+		}
+		return err
+	})
+	l := lockerOf(t, server.Client(t, old))
+	_, err := l.TryLock(within(t), name(t))
+	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "etcd 3.5.22 is too old for locks") || !strings.Contains(err.Error(), "3.5.23") {
+		t.Errorf("got error %v, want ErrRefused and the versions", err)
+	}
+}
+
+// Data that is no lock is said to be none.
+func TestKeyWithoutLease(t *testing.T) {
+	t.Parallel()
+	if _, err := server.Client(t).Put(within(t), name(t)+"/abcdef", "data"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locker(t).TryLock(within(t), name(t)); !errors.Is(err, driver.ErrMismatch) || !strings.Contains(err.Error(), "has no lease") {
+		t.Errorf("got error %v, want ErrMismatch that says why", err)
+	}
+}
+
+// What etcd refuses is not tried again, and a client that was closed is not asked.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	claim := driver.Claim{Name: name(t), Client: "refused", Seq: 1, Owner: "refused:1", TTL: 2 * shortest, Holds: 1, Tokens: 1}
+	for want, refusal := range map[error]error{
+		driver.ErrRefused:     rpctypes.ErrGRPCPermissionDenied,
+		driver.ErrNotExecuted: rpctypes.ErrGRPCRequestTooManyRequests,
+	} {
+		b := etcdhold.New(server.Client(t, unary(func(method string, _ any, call func() error) error {
+			if strings.HasSuffix(method, "/Txn") {
+				return refusal
+			}
+			return call()
+		})), nil)
+		if _, err := b.Try(within(t), claim); !errors.Is(err, want) {
+			t.Errorf("%v: got error %v, want %v", refusal, err, want)
+		}
+	}
+	client, err := server.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Close()
+	if _, err := etcdhold.New(client, nil).Try(within(t), claim); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("got error %v of a closed client, want ErrClosed", err)
+	}
+}

@@ -1,0 +1,3 @@
+// Package fencetest has no code of its own, only tests: fencing tokens that databases
+// check.
+package fencetest

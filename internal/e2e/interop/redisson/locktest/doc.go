@@ -1,3 +1,0 @@
-// Package locktest is Redisson's RLock, and the locks that share its layout
-// (fenced, spin and non-reentrant), beside Holdfast's mutex, on one server.
-package locktest

@@ -1,0 +1,106 @@
+// Package zkpeertest shares locks in ZooKeeper with Curator and kazoo.
+package zkpeertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/zkhold"
+)
+
+// server is what all tests use, and observer a client that looks at it.
+var (
+	server   *zktest.Server
+	observer *zk.Conn
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{m}) }
+
+// suite runs the tests of the package beside one server.
+type suite struct{ tests *testing.M }
+
+func (s suite) Run() int {
+	dir, err := os.MkdirTemp("", "zkpeer")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		server, err = zktest.Run(dir)
+	}
+	if err == nil {
+		observer, err = server.Dial()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer server.Kill()
+	defer observer.Close()
+	return s.tests.Run()
+}
+
+const (
+	ttl      = 3 * time.Second // of all sessions
+	patience = 30 * time.Second
+)
+
+// session is ttl as the programs take it.
+var session = strconv.FormatInt(ttl.Milliseconds(), 10)
+
+// library is another library for locks in ZooKeeper.
+type library struct {
+	name  string
+	start func(t *testing.T) *exec.Cmd
+}
+
+func libraries() []library {
+	return []library{
+		{"Curator", func(t *testing.T) *exec.Cmd {
+			jar := installed(t, "curator", "peer.jar")
+			classes := jar + string(os.PathListSeparator) + filepath.Join(filepath.Dir(jar), "lib", "*")
+			return exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-cp", classes, "holdfast.peer.Main", server.Addr(), session)
+		}},
+		{"kazoo", func(t *testing.T) *exec.Cmd {
+			return exec.Command(installed(t, "kazoo", "bin", "python"), "../kazoo/peer.py", server.Addr(), session)
+		}},
+	}
+}
+
+// installed returns the path of what .ci/interop-zookeeper has made ready. Where it is
+// missing the test skips, or fails if the environment variable CI is set.
+func installed(t *testing.T, elem ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{peer.Folder(t)}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v; .ci/interop-zookeeper prepares it", err)
+		}
+		t.Skipf("%v; .ci/interop-zookeeper prepares it", err)
+	}
+	return path
+}
+
+// locker returns a Locker with a session of its own.
+func locker(t *testing.T, opts zkhold.Options) *holdfast.Locker {
+	t.Helper()
+	opts.TTL = ttl
+	b := zkhold.New([]string{server.Addr()}, &opts)
+	t.Cleanup(b.Close)
+	l := holdfast.New(b, nil)
+	t.Cleanup(func() { must.Drain(t, l) })
+	return l
+}
+
+// name returns the name of a lock for t alone, without a slash.
+func name(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }

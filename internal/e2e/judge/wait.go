@@ -1,0 +1,94 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Wait is a time in which a lock was certainly free while somebody waited for
+// it.
+type Wait struct {
+	*Operation // who waited
+	From, To   int64
+}
+
+// Duration returns how long it was.
+func (w Wait) Duration() time.Duration { return time.Duration(w.To - w.From) }
+
+// Waits returns the longest such time after since of each one who waited, on the
+// names that accept accepts. It looks only at locks that nobody holds or may hold
+// by anything that is known.
+func (h *History) Waits(since int64, accept func(name string) bool) (waits []Wait) {
+	byName := map[string][]*Operation{}
+	for i := range h.Operations {
+		if o := &h.Operations[i]; accept(o.Name) {
+			byName[o.Name] = append(byName[o.Name], o)
+		}
+	}
+	for _, list := range byName {
+		waits = append(waits, waitsFor(list, since)...)
+	}
+	return waits
+}
+
+// waitsFor walks over the grants of one name.
+func waitsFor(list []*Operation, since int64) []Wait {
+	slices.SortFunc(list, func(a, b *Operation) int { return cmp.Compare(a.Called, b.Called) })
+	longest := map[*Operation]Wait{}
+	grants := slices.DeleteFunc(slices.Clone(list), func(o *Operation) bool { return !o.held() })
+	slices.SortFunc(grants, func(a, b *Operation) int { return cmp.Compare(a.Granted, b.Granted) })
+	for _, g := range grants {
+		free := int64(0)
+		for _, o := range list {
+			if o != g && o.Answered() <= g.Granted {
+				free = max(free, o.Gone())
+			}
+		}
+		for _, v := range list {
+			if v.Try || v.Called >= g.Granted || v.Answered() < g.Granted {
+				continue
+			}
+			w := Wait{v, max(free, v.Called, since), g.Granted}
+			if w.Duration() > longest[v].Duration() || longest[v].Operation == nil && w.To > w.From {
+				longest[v] = w
+			}
+		}
+	}
+	waits := make([]Wait, 0, len(longest))
+	for _, o := range list {
+		if w, ok := longest[o]; ok {
+			waits = append(waits, w)
+		}
+	}
+	return waits
+}
+
+// Answered returns when the call returned, or the process was killed.
+func (o *Operation) Answered() int64 { return min(o.Granted, o.Failed, o.Killed) }
+
+// Gone returns from when on the store certainly keeps nothing of the operation:
+// what was not confirmed ends with its lease.
+func (o *Operation) Gone() int64 {
+	switch {
+	case o.held() && o.Unlocked != Never && o.UnlockErr == "" && !o.Forgotten:
+		return o.Unlocked
+	case o.held():
+		end := min(o.Unlock, o.Told, o.Killed)
+		if o.Forgotten {
+			end = o.Unlocked // it may have been renewed meanwhile
+		}
+		if end != Never {
+			return end + o.Lease
+		}
+		return Never
+	case o.Failed != Never && o.Failure == "busy" && o.Try:
+		return o.Failed
+	case o.Failed != Never:
+		return o.Failed + o.Lease
+	case o.Killed != Never:
+		return o.Killed + o.Lease
+	default: // still waiting: it has nothing
+		return 0
+	}
+}

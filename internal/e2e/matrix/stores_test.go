@@ -1,0 +1,415 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+)
+
+// The stores that are no Redis: one server each, and one kind of lock.
+const (
+	etcd       deployment = anystore.Etcd
+	zookeeper  deployment = anystore.ZooKeeper
+	postgresql deployment = anystore.PostgreSQL
+	mariadb    deployment = anystore.MariaDB
+)
+
+func stores() []deployment { return []deployment{etcd, zookeeper, postgresql, mariadb} }
+
+const (
+	// storeBack is how long a waiter may take to be served once its store answers again.
+	storeBack = 4 * time.Second
+	// restartTTL is longer than a server takes to start.
+	restartTTL = 12 * time.Second
+)
+
+// freeAfter is how soon after its holder's death a lock is free.
+func (d deployment) freeAfter(ttl time.Duration) time.Duration {
+	switch d {
+	case zookeeper:
+		return ttl + time.Second + zktest.Tick
+	case etcd, postgresql, mariadb:
+		return ttl + time.Second
+	default:
+		return ttl + ttl/10
+	}
+}
+
+// outage is what a holder survives that is cut off for so long after a renewal.
+func (d deployment) outage(ttl time.Duration) time.Duration {
+	if d == zookeeper {
+		return ttl / 3 // a lock counts as held for two thirds of the session
+	}
+	return ttl / 2
+}
+
+// storeFault is one row, and what it means for those who have the lock, and who wait.
+type storeFault struct{ id, what, holder, waiter string }
+
+// storeFaults returns the rows of the table of stores. Ids that are those of faults()
+// stand for the same fault.
+func storeFaults() []storeFault {
+	return []storeFault{
+		{"F1", "answer to an acquire lost, and the connection with it", "has the lock, by the same claim", "waits"},
+		{"F3", "acquire delayed until its caller has given up", "gets the error of its context, and leaves nothing", "is served"},
+		{"F5", "answer to an unlock lost, and the connection with it", "has released", "is served"},
+		{"F6", "answer to a renewal lost, and the connection with it", "holds on", "waits"},
+		{"F7", "context cancelled in an acquire", "gets the error of its context, and leaves nothing", "is served"},
+		{"F8", "connections cut", "holds on", "waits"},
+		{"F9", "holder cut off for less than the rest of its lease", "holds on", "waits"},
+		{"F10", "holder cut off for longer than its TTL", "is told before another has the lock", "is served when the lease ends"},
+		{"F10a", "holder's requests arrive, answers do not", "is told before another has the lock", "is served when the lease ends, or the holder releases"},
+		{"F10b", "answers arrive, holder's requests do not", "is told before another has the lock", "is served when the lease ends"},
+		{"F11", "server hung for longer than a TTL", "is told before the lease ends", "is served when the server is back"},
+		{"F12", "waiter cut off for longer than its TTL, while the lock is released", "has released", "is served when it is back"},
+		{"F13", "holder's process stopped for longer than its TTL", "is told when it runs again", "is served when the lease ends"},
+		{"F14", "holder's process killed", "is gone", "is served when the lease ends"},
+		{"F18", "server killed and started with its data", "holds on", "keeps waiting, and is served after the unlock"},
+		{"F34", "lock forced, by a console", "is told at its next renewal", "is served at once"},
+		{"F39", "each answer late by a twentieth of the TTL", "holds on", "waits"},
+		{"F40", "leader of three servers killed", "holds on", "keeps its place"},
+		{"F41", "leader of three servers hung for longer than a lease, and back", "holds on; in etcd it may be told of a loss when the leader is back", "keeps its place"},
+		{"F42", "holder cut off, and the leader killed", "is told before another has the lock", "is served when the lease ends, which the next leader counts anew"},
+		{"F43", "one of three servers hung, that of the holder", "holds on, at another server", "waits"},
+		{"F44", "synchronous standby promoted", "is told before the lease ends", "is served when the lease ends"},
+		{"F45", "asynchronous standby promoted, which has the lock", "is told before the lease ends", "is served when the lease ends"},
+		{"F46", "asynchronous standby promoted, which lacks the last commits", "is told before its lease ends", "is served at once"},
+		{"F47", "server closes idle connections", "holds on", "waits"},
+		{"F48", "pooler or proxy that drops all connections, ten times a second", "holds on", "waits"},
+		{"F49", "pooler killed and started again", "holds on", "waits"},
+		{"F50", "store frozen, under `holdfast run`", "has stopped its command before another has the lock, and ends with status 79", "is served when the lease ends"},
+		{"F51", "random faults, judged by a history", "no two hold", "each is served"},
+	}
+}
+
+// storeEntries returns the cells of the other stores. Those of by are tests of other
+// folders, "folder.Test".
+func storeEntries() []entry {
+	all, sessions, databases := stores(), []deployment{etcd, zookeeper}, []deployment{postgresql, mariadb}
+	one := func(d deployment) []deployment { return []deployment{d} }
+	const renewal, lease = "TTL/3, and the time of a call", "the lease ends"
+	return []entry{
+		{fault: "F1", on: all, want: "A", check: lostAnswerOfAcquire},
+		{fault: "F3", on: all, want: "E", check: delayedAcquire},
+		{fault: "F5", on: all, want: "A", check: lostAnswerOfUnlock},
+		{fault: "F6", on: all, want: "A", check: lostAnswerOfRenewal},
+		{fault: "F7", on: all, want: "E", check: cancelledInAnAcquire},
+		{fault: "F8", on: all, want: "A", check: cutConnections},
+		{fault: "F9", on: all, want: "A", check: shortOutage},
+		{fault: "F10", on: all, want: "L", check: longOutage},
+		{fault: "F10a", on: all, want: "L", check: noAnswers},
+		{fault: "F10b", on: all, want: "L", check: noRequests},
+		{fault: "F11", on: all, want: "LW", check: hungStore},
+		{fault: "F12", on: all, want: "W", check: waiterCutOff},
+		{fault: "F13", on: all, want: "LU", check: stoppedHolder, told: "5 ms of its own after it runs again"},
+		{fault: "F14", on: all, want: "W", check: killedHolder},
+		{fault: "F18", on: all, want: "A", check: restartedStore},
+		{fault: "F34", on: all, want: "LU", check: forcedUnnoticed, told: renewal},
+		{fault: "F39", on: all, want: "A", check: lateAnswers},
+		{fault: "F40", on: one(etcd), want: "A", by: "etcdholdtest.TestLeaderIsGone"},
+		{fault: "F40", on: one(zookeeper), want: "A", by: "zkholdtest.TestLeaderDies"},
+		{fault: "F41", on: one(etcd), want: "LU", by: "etcdholdtest.TestLeaderIsGone", told: renewal},
+		{fault: "F41", on: one(zookeeper), want: "A", by: "zkholdtest.TestLeaderStandsStill"},
+		{fault: "F42", on: one(etcd), want: "L", by: "etcdholdtest.TestHolderAndLeaderAreGone"},
+		{fault: "F43", on: one(zookeeper), want: "A", by: "zkholdtest.TestFollowerStandsStill"},
+		{fault: "F44", on: one(postgresql), want: "LW", by: "pgtest.TestPromotionOfASynchronousStandby"},
+		{fault: "F45", on: one(postgresql), want: "LW", by: "pgtest.TestPromotionOfAnAsynchronousStandby"},
+		{fault: "F46", on: one(postgresql), want: "LU", by: "pgtest.TestPromotionOfAnAsynchronousStandby", told: lease},
+		{fault: "F47", on: one(postgresql), want: "A", by: "pgtest.TestServerClosesIdleConnections"},
+		{fault: "F47", on: one(mariadb), want: "A", by: "mysqltest.TestServerClosesIdleConnections"},
+		{fault: "F48", on: one(postgresql), want: "A", by: "pgtest.TestProxyDropsConnections"},
+		{fault: "F48", on: one(mariadb), want: "A", by: "mysqltest.TestProxyDropsConnections"},
+		{fault: "F49", on: one(postgresql), want: "A", by: "pgtest.TestPoolerRestarts"},
+		{fault: "F50", on: one(etcd), want: "LW", by: "etcdholdtest.TestCLI"},
+		{fault: "F50", on: one(zookeeper), want: "LW", by: "zkholdtest.TestCLI"},
+		{fault: "F50", on: one(postgresql), want: "LW", by: "pgtest.TestCLI"},
+		{fault: "F50", on: one(mariadb), want: "LW", by: "mysqltest.TestCLI"},
+		{fault: "F51", on: append(sessions, databases...), want: "A", by: "soak.TestSoakOfStores"},
+	}
+}
+
+// storeCells returns the matrix of the other stores.
+func storeCells() []cell {
+	var all []cell
+	for _, e := range storeEntries() {
+		all = append(all, e.cells()...)
+	}
+	return all
+}
+
+// noStoreCell says why a place of the other stores has no cell; "" if it must have one.
+func noStoreCell(fault string, on deployment) string {
+	session := on == etcd || on == zookeeper
+	switch fault {
+	case "F40", "F41":
+		if !session {
+			return "no leader"
+		}
+	case "F42", "F43":
+		switch {
+		case !session:
+			return "no leader"
+		case (fault == "F42") == (on == zookeeper):
+			return notPlayed
+		}
+	case "F44", "F45", "F46":
+		switch {
+		case session:
+			return "no standby"
+		case on == mariadb:
+			return notPlayed
+		}
+	case "F47", "F48":
+		if session {
+			return "the client keeps its connection busy, and F8"
+		}
+	case "F49":
+		switch {
+		case session:
+			return "no pooler"
+		case on == mariadb:
+			return notPlayed
+		}
+	}
+	return ""
+}
+
+// claimed waits until the server has n claims of the lock: its holder's and, where the
+// store queues, those of waiters.
+func (s *scene) claimed(n int) {
+	s.Helper()
+	var names []string
+	var err error
+	if !s.until(patience, func() bool {
+		names, err = s.server.Left(s.name)
+		return err == nil && len(names) == n
+	}) {
+		s.Fatalf("the server has claims %q, %v, want %d", names, err, n)
+	}
+}
+
+// waits waits until a waiter of the client waits.
+func (c *client) waits() {
+	c.Helper()
+	if !c.until(patience, func() bool { return c.waiting.Load() > 0 }) {
+		c.Fatal("it does not wait")
+	}
+}
+
+// unanswered calls do, and loses the answer with its connection when the server has n
+// claims: it has done what it was asked.
+func (c *client) unanswered(n int, do func() error) {
+	c.Helper()
+	c.mesh.BlackholeReplies(true)
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	c.claimed(n)
+	select {
+	case err := <-done:
+		c.Errorf("the call ended without an answer: %v", err)
+		return
+	default:
+	}
+	c.mesh.CutAll()
+	c.mesh.BlackholeReplies(false)
+	if err := <-done; err != nil {
+		c.Fatalf("after the answer was lost: %v", err)
+	}
+}
+
+// lostAnswerOfAcquire: the server has granted the lock, and nobody heard of it.
+func lostAnswerOfAcquire(s *scene) {
+	c, o := s.client(), s.other()
+	var k *grip
+	c.unanswered(1, func() (err error) {
+		k, err = c.try(c.bounded())
+		return err
+	})
+	s.wantHeld()
+	o.wantBusy()
+	k.mustUnlock()
+}
+
+// delayedAcquire: the request arrives when its caller has given up.
+func delayedAcquire(s *scene) {
+	c, o := s.client(), s.other()
+	s.forgotten = s.ttl + time.Second
+	c.mesh.BlackholeRequests(true)
+	if _, err := c.try(s.lasting(100 * time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	c.mesh.BlackholeRequests(false)
+	sent := time.Now()
+	next := o.take()
+	s.within("free for another", time.Since(sent), s.forgotten)
+	next.mustUnlock()
+	c.drain()
+	c.take().mustUnlock()
+}
+
+// lostAnswerOfUnlock: the lock is free, and its holder does not know.
+func lostAnswerOfUnlock(s *scene) {
+	c := s.client()
+	k := c.take()
+	c.unanswered(0, k.unlock)
+	s.other().take().mustUnlock()
+}
+
+// lostAnswerOfRenewal: the next one is answered.
+func lostAnswerOfRenewal(s *scene) {
+	c := s.client()
+	k := c.take()
+	c.renewed(k, 1)
+	c.mesh.BlackholeReplies(true)
+	before := c.unrenewed.Load()
+	if !s.until(patience, func() bool { return c.unrenewed.Load() > before }) {
+		s.Fatal("no renewal was left without an answer")
+	}
+	c.mesh.CutAll()
+	c.mesh.BlackholeReplies(false)
+	c.renewed(k, 1)
+	s.wantHeld()
+	k.mustUnlock()
+}
+
+// cancelledInAnAcquire: the caller gives up when the server has granted the lock.
+func cancelledInAnAcquire(s *scene) {
+	c := s.client()
+	s.forgotten = s.ttl + time.Second
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	c.mesh.BlackholeReplies(true)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.try(ctx)
+		done <- err
+	}()
+	s.claimed(1)
+	cancelled := time.Now()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		s.Errorf("got %v, want the context's error", err)
+	}
+	s.within("Lock returned after its context", time.Since(cancelled), 50*time.Millisecond)
+	c.mesh.BlackholeReplies(false)
+	s.wantGone(s.forgotten)
+}
+
+// cutConnections: three times, while the lock is held.
+func cutConnections(s *scene) {
+	c, o := s.client(), s.other()
+	k := c.take()
+	for range 3 {
+		c.mesh.CutAll()
+		k.stays(s.ttl / 3)
+	}
+	s.wantHeld()
+	o.wantBusy()
+	k.mustUnlock()
+}
+
+// noAnswers: what the holder sends arrives, and it hears of nothing.
+func noAnswers(s *scene) { s.oneWay((*client).blackholeReplies) }
+
+// noRequests: what the holder sends does not arrive.
+func noRequests(s *scene) { s.oneWay((*client).blackholeRequests) }
+
+func (c *client) blackholeReplies(on bool)  { c.mesh.BlackholeReplies(on) }
+func (c *client) blackholeRequests(on bool) { c.mesh.BlackholeRequests(on) }
+
+// oneWay is longOutage of one direction.
+func (s *scene) oneWay(hole func(c *client, on bool)) {
+	s.Helper()
+	c, o := s.client(), s.other()
+	k := c.take()
+	w := o.queue(s.kind)
+	hole(c, true)
+	cut := time.Now()
+	k.lost(cut, s.ttl) // before the other has it: see the judge
+	next := w.served()
+	hole(c, false)
+	next.stays(s.ttl / 2) // what the first one sent late does no harm
+	next.mustUnlock()
+}
+
+// hungStore: nothing is answered for longer than a lease.
+func hungStore(s *scene) {
+	s.Cleanup(func() { _ = s.server.Resume() }) // also where it fails in between
+	does := func(do func() error) func() {
+		return func() {
+			if err := do(); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	s.silent(does(s.server.Pause), does(s.server.Resume), s.client(), s.client(), storeBack)
+}
+
+// waiterCutOff: the lock is released while its waiter cannot hear of it, and has lost
+// its place in a queue.
+func waiterCutOff(s *scene) {
+	c, o := s.client(), s.client()
+	k := c.take()
+	w := o.queue(s.kind)
+	o.waits()
+	if s.server.Queues {
+		s.claimed(2)
+	}
+	o.mesh.Blackhole(true)
+	k.mustUnlock()
+	freed := time.Now()
+	time.Sleep(s.on.freeAfter(s.ttl)) // how long the fault lasts
+	o.mesh.Blackhole(false)
+	back := time.Now()
+	next := w.served()
+	s.within("the waiter got the lock", time.Since(back), storeBack)
+	s.waited(time.Since(freed), s.ttl)
+	next.stays(s.ttl / 2)
+	next.mustUnlock()
+}
+
+// restartedStore: the server comes back with its data, before the lease ends.
+func restartedStore(s *scene) {
+	s.ttl = restartTTL
+	c, o, third := s.client(), s.client(), s.other()
+	k := c.take()
+	w := o.queue(s.kind)
+	o.waits()
+	s.server.Kill()
+	if err := s.server.Restart(); err != nil {
+		s.Fatal(err)
+	}
+	c.renewed(k, 1)
+	third.wantBusy()
+	k.mustUnlock()
+	w.served().mustUnlock()
+}
+
+// forcedUnnoticed: the lock is ended on purpose, and what the server says of that does
+// not reach the holder.
+func forcedUnnoticed(s *scene) {
+	c, o := s.client(), s.other()
+	k := c.take()
+	c.renewed(k, 1) // there is time until the next
+	c.mesh.BlackholeReplies(true)
+	o.force()
+	forced := time.Now()
+	next := o.take()
+	c.mesh.BlackholeReplies(false)
+	k.lost(forced, s.ttl/3+call)
+	next.stays(s.ttl / 3)
+	next.mustUnlock()
+}
+
+// lateAnswers: the server, or the way to it, is slow.
+func lateAnswers(s *scene) {
+	c, o := s.client(), s.other()
+	c.mesh.Latency(s.ttl / 20)
+	k := c.take()
+	c.renewed(k, 2)
+	o.wantBusy()
+	k.mustUnlock()
+}

@@ -1,0 +1,3 @@
+// Package pgtest has no code of its own, only tests: locks in PostgreSQL, over a real
+// server.
+package pgtest

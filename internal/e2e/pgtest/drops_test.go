@@ -1,0 +1,74 @@
+package pgtest
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/pghold"
+)
+
+// TestProxyDropsConnections has something between client and server that breaks all
+// connections ten times a second, or loses answers with them.
+func TestProxyDropsConnections(t *testing.T) {
+	server := sqltest.Start(t, sqltest.RunPostgreSQL)
+	const ttl = 3 * time.Second
+	b := sqltest.Prepared(t, pghold.New(newPool(t, server.Name), nil))
+	server.KeepsItsLockThroughDrops(t, 3*ttl, func(t *testing.T, addr string) *holdfast.Locker {
+		u, err := url.Parse(server.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Host = addr
+		return holdfast.New(sqltest.Prepared(t, pghold.New(newPool(t, u.String()), nil)), &holdfast.Options{TTL: ttl})
+	}, holdfast.New(b, nil))
+}
+
+// TestPoolerRestarts has a pooler that is killed and started again, once a second.
+func TestPoolerRestarts(t *testing.T) {
+	server, admin := start(t)
+	at := database(t, server, admin)
+	pooler, pooled := sqltest.StartPgBouncer(t, at)
+	const ttl = 3 * time.Second
+	store := listening(t, at) // those who wait are woken by the server itself
+	holder := holdfast.New(sqltest.Prepared(t, pghold.New(newPool(t, pooled), store)), &holdfast.Options{TTL: ttl})
+	other := holdfast.New(pghold.New(newPool(t, at), store), &holdfast.Options{TTL: ttl})
+	calls, restarts := 0, 0
+	sqltest.KeepsItsLock(t, holder, other, 2*ttl, func() {
+		if calls++; calls%10 != 5 {
+			return
+		}
+		pooler.Kill()
+		if err := pooler.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		restarts++
+	}, func() {})
+	t.Logf("the pooler was started again %d times", restarts)
+	if restarts < 3 {
+		t.Error("that is too seldom: nothing is tested")
+	}
+}
+
+// TestServerClosesIdleConnections has the server close connections after half a second,
+// which is less than between two renewals.
+func TestServerClosesIdleConnections(t *testing.T) {
+	server, admin := sqltest.StartPostgreSQL(t, "log_min_messages=panic")
+	at := database(t, server, admin)
+	if _, err := admin.Exec("ALTER DATABASE " + quoted(at) + " SET idle_session_timeout = '500ms'"); err != nil {
+		t.Fatal(err)
+	}
+	const ttl = 3 * time.Second
+	pool := newPool(t, at)
+	holder := holdfast.New(sqltest.Prepared(t, pghold.New(pool, nil)), &holdfast.Options{TTL: ttl})
+	other := holdfast.New(pghold.New(newPool(t, at), nil), &holdfast.Options{TTL: ttl})
+	before := pool.Stat().NewConnsCount()
+	sqltest.KeepsItsLock(t, holder, other, 2*ttl, func() {}, func() {})
+	n := pool.Stat().NewConnsCount() - before
+	t.Logf("%d connections were made in place of those that the server closed", n)
+	if n < 3 {
+		t.Errorf("%d connections were made: nothing is tested", n)
+	}
+}

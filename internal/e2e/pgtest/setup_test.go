@@ -1,0 +1,270 @@
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/pghold"
+)
+
+// mustRefuse requires that a Lock fails at once, for good, and says what to do.
+func mustRefuse(t *testing.T, b *pghold.Backend, says ...string) {
+	t.Helper()
+	began := time.Now()
+	_, err := holdfast.New(b, nil).Lock(await.Context(t, 10*time.Second), "job")
+	if !errors.Is(err, driver.ErrRefused) || time.Since(began) > 5*time.Second {
+		t.Errorf("Lock: got %v after %v, want ErrRefused at once", err, time.Since(began))
+		return
+	}
+	for _, word := range says {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("Lock: got %v, want that it says %q", err, word)
+		}
+	}
+}
+
+// TestSetup is about tables that are not there or not as they must be, and about rights.
+func TestSetup(t *testing.T) {
+	server, admin := start(t)
+	url := database(t, server, admin)
+	pool, db := newPool(t, url), newDB(t, url)
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := pghold.New(pool, &pghold.Options{Table: "ops.Locks"})
+	exec("CREATE SCHEMA ops")
+	mustRefuse(t, b, `CREATE TABLE IF NOT EXISTS "ops"."Locks"`, "CreateTable")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.LockTx(t.Context(), tx, "job"); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "CREATE TABLE") {
+		t.Errorf("LockTx without a table: got %v, want what to do", err)
+	}
+	_ = tx.Rollback(t.Context())
+
+	exec(strings.ReplaceAll(b.Schema(), "expires timestamptz", "expires timestamp"))
+	mustRefuse(t, b, "expires", "timestamptz")
+	exec(`ALTER TABLE ops."Locks" DROP COLUMN expires`)
+	mustRefuse(t, b, "expires")
+	exec(`DROP TABLE ops."Locks"`)
+	failures := make(chan error, 8)
+	for range cap(failures) {
+		go func() { failures <- b.CreateTable(t.Context()) }()
+	}
+	for range cap(failures) {
+		if err := <-failures; err != nil {
+			t.Errorf("CreateTable at the same time as others: %v", err)
+		}
+	}
+	lock, err := holdfast.New(b, nil).Lock(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	exec(`DROP TABLE ops."Locks"`) // while it is in use
+	mustRefuse(t, b, "CREATE TABLE")
+	if err := b.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	exec(`CREATE ROLE poor LOGIN; GRANT USAGE ON SCHEMA ops TO poor; GRANT SELECT ON ops."Locks" TO poor`)
+	poor := pghold.New(newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.User = "poor" }), &pghold.Options{Table: "ops.Locks"})
+	mustRefuse(t, poor, "permission denied")
+	exec(`GRANT INSERT, UPDATE ON ops."Locks" TO poor`)
+	lock, err = holdfast.New(poor, nil).Lock(t.Context(), "job")
+	if err != nil {
+		t.Fatalf("Lock with the rights that are said to be enough: %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	long := sqltest.Prepared(t, pghold.New(pool, &pghold.Options{Table: "ops." + strings.Repeat("long", 20)}))
+	if _, err := long.Try(t.Context(), claim("job", 1)); err != nil {
+		t.Errorf("Try in a table with a long name: %v", err)
+	}
+	exec(`UPDATE ops."` + strings.Repeat("long", 20)[:63] + `" SET wanted = true`)
+	if err := long.Release(t.Context(), claim("job", 1)); err != nil {
+		t.Errorf("Release, with a notification, in a table with a long name: %v", err)
+	}
+	stranger := pghold.New(newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.User = "nobody" }), nil)
+	mustRefuse(t, stranger, "nobody")
+}
+
+// TestClosedPool is about pools that the program itself closed.
+func TestClosedPool(t *testing.T) {
+	server, _ := start(t)
+	pool, db := newPool(t, server), newDB(t, server)
+	pool.Close()
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, b := range map[string]*pghold.Backend{"pgx": pghold.New(pool, nil), "database/sql": pghold.NewDB(db, nil)} {
+		if _, err := b.Try(t.Context(), driver.Claim{Name: "job", Owner: "a:1", TTL: time.Second, Tokens: 1}); !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("Try over a closed pool of %s: got %v, want ErrClosed", what, err)
+		}
+	}
+}
+
+// TestKinds is about what rows do not have: that is said before any I/O.
+func TestKinds(t *testing.T) {
+	server, _ := start(t)
+	pool := newPool(t, server)
+	pool.Close() // a call would fail otherwise
+	l := holdfast.New(pghold.New(pool, nil), nil)
+	ctx := context.Background()
+	_, permit := l.Semaphore("job", 2).Acquire(ctx)
+	_, fair := l.FairMutex("job").Lock(ctx)
+	_, read := l.RWMutex("job").Read.Lock(ctx)
+	_, count := l.CountDownLatch("job").Count(ctx)
+	for what, err := range map[string]error{"Semaphore": permit, "FairMutex": fair, "RWMutex": read, "CountDownLatch": count} {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: got %v, want errors.ErrUnsupported", what, err)
+		}
+	}
+}
+
+// TestNotifiedNotPolled shows that a client that listens does not look at rows, and that a
+// lock for which nobody waits sends no notification.
+func TestNotifiedNotPolled(t *testing.T) {
+	server, admin := start(t)
+	url := database(t, server, admin)
+	var looks tracer
+	pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &looks })
+	b := sqltest.Prepared(t, pghold.New(pool, listening(t, url)))
+	holder, waiter := holdfast.New(b, nil), holdfast.New(b, nil)
+	ear, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ear.Close(context.Background())
+	if _, err := ear.Exec(t.Context(), "LISTEN holdfast_locks"); err != nil {
+		t.Fatal(err)
+	}
+	heard := func() (names []string) {
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			n, err := ear.WaitForNotification(ctx)
+			cancel()
+			if err != nil {
+				return names
+			}
+			names = append(names, n.Payload)
+		}
+	}
+	alone, err := holder.Lock(t.Context(), "alone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if names := heard(); len(names) != 0 {
+		t.Errorf("a release for which nobody waits: got notifications %q, want none", names)
+	}
+	for range 3 {
+		lock, err := holder.Lock(t.Context(), `odd \ name`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			next, err := waiter.Lock(t.Context(), `odd \ name`)
+			if err == nil {
+				err = next.Unlock()
+			}
+			got <- err
+		}()
+		await.Until(t, 5*time.Second, "a client listens", func() bool {
+			var n int
+			_ = admin.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ear' AND query LIKE 'LISTEN%'").Scan(&n)
+			return n == 1
+		})
+		time.Sleep(300 * time.Millisecond) // it asks once more, and then sleeps
+		before := looks.n.Load()
+		time.Sleep(300 * time.Millisecond)
+		if n := looks.n.Load() - before; n > 0 {
+			t.Errorf("%d looks at rows in 300 ms, want none", n)
+		}
+		began := time.Now()
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 150*time.Millisecond {
+			t.Errorf("handed over in %v", took)
+		}
+		if names := heard(); len(names) == 0 || !strings.HasSuffix(names[0], "\n"+`odd \5c name`) {
+			t.Errorf("a release for which somebody waits: got notifications %q, want who is next and the name", names)
+		}
+	}
+	for range 2 { // the first may still tell those who wanted it
+		heard()
+		lock, err := holder.Lock(t.Context(), `odd \ name`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names := heard(); len(names) != 0 {
+		t.Errorf("a release for which nobody waits any more: got notifications %q, want none", names)
+	}
+}
+
+// TestListenThroughAPooler is about Options.Listen where it leads to a pooler: it hears
+// nothing, so rows are looked at, and the log says so once.
+func TestListenThroughAPooler(t *testing.T) {
+	server, admin := start(t)
+	url := database(t, server, admin)
+	pooled := sqltest.PgBouncer(t, url)
+	var log bytes.Buffer
+	opts := listening(t, pooled)
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	b := sqltest.Prepared(t, pghold.New(newPool(t, pooled), opts))
+	holder, waiter := holdfast.New(b, nil), holdfast.New(b, nil)
+	for range 3 {
+		lock, err := holder.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := passes(t, waiter)
+		time.Sleep(300 * time.Millisecond) // it has begun to wait
+		began := time.Now()
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 400*time.Millisecond {
+			t.Errorf("handed over in %v", took)
+		}
+	}
+	if err := b.Drain(await.Context(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "pooler"); n != 1 {
+		t.Errorf("the log says %d times that Listen leads to a pooler, want once:\n%s", n, log.String())
+	}
+}

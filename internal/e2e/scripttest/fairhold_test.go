@@ -1,0 +1,306 @@
+package scripttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Fair locks of package redishold on a real server.
+
+func fairClaim(number string) driver.Claim {
+	c := claim("stock:42", number)
+	c.Fair = true
+	return c
+}
+
+// awaitQueue returns when n claims wait for the lock.
+func awaitQueue(t *testing.T, server *redistest.Server, n int64) {
+	t.Helper()
+	if !await.Eventually(5*time.Second, func() bool { return server.Int("LLEN", queueKey) == n }) {
+		t.Fatalf("queue: got %q, want %d waiters", server.Strings("LRANGE", queueKey, "0", "-1"), n)
+	}
+}
+
+func TestFairLocksArriveInOrder(t *testing.T) {
+	server := redistest.Start(t)
+	locker := holdfast.New(redishold.New(connect(t, server.Addr(), "", ""), nil), nil)
+	t.Cleanup(func() { must.Drain(t, locker) })
+	mutex := locker.FairMutex("stock:42")
+	holder, err := mutex.Lock(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waiters = 5
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	order := make(chan int, waiters)
+	for i := range waiters {
+		wg.Go(func() {
+			err := mutex.Do(bounded(t), func(context.Context, *holdfast.Lock) error {
+				order <- i
+				return nil
+			})
+			if err != nil {
+				t.Errorf("waiter %d: %v", i, err)
+				order <- -1
+			}
+		})
+		awaitQueue(t, server, int64(i+1))
+	}
+	if err := holder.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range waiters {
+		if got := <-order; got != i {
+			t.Fatalf("place %d went to waiter %d", i, got)
+		}
+	}
+}
+
+// However many died in the queue, the next gets the lock within 5 seconds.
+func TestFairDeadWaitersDelayTheNextOnce(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	holder := fairClaim("1")
+	mustTry(t, b, holder)
+	for i := range 20 {
+		mustTry(t, b, fairClaim(fmt.Sprint("dead", i))) // and never again
+	}
+	start := time.Now()
+	locker := holdfast.New(b, nil)
+	t.Cleanup(func() { must.Drain(t, locker) })
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		awaitQueue(t, server, 21)
+		if err := b.Release(bounded(t), holder); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+	})
+	lock, err := locker.FairMutex("stock:42").Lock(bounded(t))
+	took := time.Since(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took > 5*time.Second || took < 3*time.Second {
+		t.Errorf("granted after %v, want about 4s", took)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFairGivingUpLeavesNoPlace(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	first, second, third := fairClaim("1"), fairClaim("2"), fairClaim("3")
+	mustTry(t, b, first)
+	mustTry(t, b, second)
+	last := mustTry(t, b, third)
+	if last.Granted || last.Holder != "ci@host:4121" || last.RetryAfter <= 0 || last.RetryAfter > first.TTL {
+		t.Fatalf("got %+v, want busy, held by ci@host:4121", last)
+	}
+	w := b.Waiter(third)
+	defer w.Close()
+	if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
+		t.Fatalf("Wait: %v", err)
+	}
+	mustTry(t, b, third)
+	if err := b.Release(bounded(t), first); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	last = mustTry(t, b, third)
+	if last.Granted || last.RetryAfter <= 0 || last.RetryAfter > 4*time.Second {
+		t.Fatalf("got %+v, want to come back within 4s: it is another's turn", last)
+	}
+	if err := b.Release(bounded(t), second); err != nil {
+		t.Fatalf("Release of a claim that was given the lock: %v", err)
+	}
+	if o, err := w.Wait(bounded(t), last); err != nil || !o.Granted || o.Token == 0 || o.ValidFor > 4*time.Second || o.ValidFor < 3*time.Second {
+		t.Fatalf("Wait: got %+v and error %v, want the grant", o, err)
+	}
+	if o := mustTry(t, b, third); !o.Granted {
+		t.Fatalf("got %+v, want a grant", o)
+	}
+	if r, err := b.Renew(bounded(t), []driver.Claim{third, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
+		t.Fatalf("Renew: got %+v and error %v", r, err)
+	}
+	third.Indeterminate = true
+	if err := b.Release(bounded(t), third); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if _, err := b.Try(bounded(t), third); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("a late Try: got %v, want ErrGone", err)
+	}
+	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("Release once more: got %v, want ErrGone", err)
+	}
+	if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
+		t.Fatalf("keys without TTL: %q", stay)
+	}
+}
+
+// A user that may only use plain locks may use those, and learns what is
+// missing for others before anything is written.
+func TestFairUserWithoutRights(t *testing.T) {
+	server := redistest.Start(t)
+	for _, c := range []struct {
+		name, rules string
+		want        []string
+	}{
+		{"no list", "~* &* +@all -rpush -lrem", []string{"lrem", "+lrem", `"stock:42"`}},
+		{"no sorted set", "~* &* +@all -zadd -zrem -zscore", []string{"+zscore", "+zrem"}},
+		{"no queue", "~stock:* ~holdfast:* &* +@all", []string{"SETUSER <user> ~redisson_lock_queue:* ~redisson_lock_timeout:*"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := limited(t, server, c.rules)
+			server.String("FLUSHALL")
+			for range 2 {
+				_, err := b.Try(bounded(t), fairClaim("1"))
+				wantRefused(t, err, c.want)
+			}
+			wantNothingLeft(t, server)
+			if o := mustTry(t, b, claim("stock:42", "1")); !o.Granted {
+				t.Errorf("a plain lock: got %+v, want a grant", o)
+			}
+		})
+	}
+}
+
+func TestFairLeastRightsAreEnough(t *testing.T) {
+	server := redistest.Start(t)
+	b := limited(t, server, "~stock:* ~holdfast:* ~redisson_lock_queue:* ~redisson_lock_timeout:* &redisson_lock__channel:* "+leastRights+
+		" +hmget +lindex +llen +lpop +lpos +lrange +lrem +rpush +zadd +zcount +zmscore +zrange +zrem +zremrangebyscore +zscore")
+	takeTurns(t, b, fairClaim("1"), fairClaim("2"))
+}
+
+func TestFairInACluster(t *testing.T) {
+	server := startCluster(t)
+	for _, prefix := range []string{"", "app:", "{app}:"} {
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
+			first, second := claim(name, "1"), claim(name, "2")
+			first.Fair, second.Fair = true, true
+			if one, two := mustTry(t, b, first), mustTry(t, b, second); !one.Granted || two.Granted {
+				t.Fatalf("prefix %q, name %q: got %+v and %+v", prefix, name, one, two)
+			}
+			second.Indeterminate = true
+			for _, c := range []driver.Claim{first, second} {
+				if err := b.Release(bounded(t), c); err != nil {
+					t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
+				}
+			}
+		}
+	}
+	queues := slices.DeleteFunc(server.Keys(), func(key string) bool { return !strings.Contains(key, "queue") && !strings.Contains(key, "fair") })
+	if len(queues) > 0 {
+		t.Fatalf("keys that stay: %q", queues)
+	}
+}
+
+// hear waits for c, whose last Try was refused with last, until it is granted
+// without another one.
+func hear(t *testing.T, w driver.Waiter, last driver.Outcome) driver.Outcome {
+	t.Helper()
+	ctx := bounded(t)
+	for {
+		o, err := w.Wait(ctx, last)
+		if err != nil {
+			t.Fatalf("Wait: %v, and no grant", err)
+		}
+		if o.Granted {
+			return o
+		}
+	}
+}
+
+// listening returns a Waiter of c that is subscribed, and the Outcome of a Try
+// since then.
+func listening(t *testing.T, b *redishold.Backend, c driver.Claim) (driver.Waiter, driver.Outcome) {
+	t.Helper()
+	w := b.Waiter(c)
+	t.Cleanup(w.Close)
+	if _, err := w.Wait(bounded(t), mustTry(t, b, c)); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	last := mustTry(t, b, c)
+	if last.Granted {
+		t.Fatalf("got %+v, want busy", last)
+	}
+	return w, last
+}
+
+// Tokens rise over grants that releases make, and those that a Try makes.
+func TestFairGrantsOnReleaseHaveRisingTokens(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	holder := fairClaim("0")
+	token := mustTry(t, b, holder).Token
+	for i := range 6 {
+		next := fairClaim(fmt.Sprint(i + 1))
+		w, last := listening(t, b, next)
+		if err := b.Release(bounded(t), holder); err != nil {
+			t.Fatal(err)
+		}
+		granted := hear(t, w, last)
+		if granted.Token <= token {
+			t.Fatalf("grant %d: got token %d after %d", i, granted.Token, token)
+		}
+		token = granted.Token
+		w.Close()
+		if i%2 == 0 { // asks all the same, as one that did not hear
+			again := mustTry(t, b, next)
+			if !again.Granted || again.Token <= token {
+				t.Fatalf("Try after the grant: got %+v, want a token above %d", again, token)
+			}
+			token = again.Token
+		}
+		holder = next
+	}
+}
+
+// One that was told of a grant only after it had come to its end, and queued up
+// anew, does not take it for one of now.
+func TestFairGrantThatComesLateIsNone(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	holder, next, third := fairClaim("1"), fairClaim("2"), fairClaim("3")
+	mustTry(t, b, holder)
+	w, last := listening(t, b, next)
+	heard := server.Bind(t).Listen("*")
+	if err := b.Release(bounded(t), holder); err != nil {
+		t.Fatal(err)
+	}
+	hear(t, w, last)
+	message := heard.Wait(1)[0]
+	server.Int("DEL", lockKey) // it comes to its end
+	for end := time.Now().Add(2 * time.Millisecond); time.Now().Before(end); {
+		server.String("PING") // that would take seconds: let the tries be in different milliseconds
+	}
+	mustTry(t, b, third)
+	last = mustTry(t, b, next)
+	if last.Granted {
+		t.Fatalf("got %+v, want busy", last)
+	}
+	server.Int("PUBLISH", message.Channel, message.Payload)
+	o, err := w.Wait(bounded(t), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Granted {
+		t.Fatalf("got the old grant %+v for a Try that was refused later", o)
+	}
+}

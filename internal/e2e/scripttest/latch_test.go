@@ -1,0 +1,181 @@
+package scripttest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// The scripts of latches, each by itself on a real server, and the engine over
+// them.
+
+const (
+	start        = "start"
+	startChannel = "redisson_countdownlatch__channel__{start}"
+)
+
+func latchKeys(call string) []string { return []string{start, "holdfast:call:{start}:" + call} }
+
+func TestLatchScripts(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	count := func(want int64) {
+		t.Helper()
+		b.want(list(n(1), n(want)), "latch_count", latchKeys("")[:1])
+	}
+	set := func(want, receivers int64, call string, to int) {
+		t.Helper()
+		b.want(list(n(want), n(receivers)), "latch_set", latchKeys(call), to, 60000, startChannel, "PUBLISH")
+	}
+	down := func(receivers int64, call string) {
+		t.Helper()
+		b.want(list(n(1), n(receivers)), "latch_down", latchKeys(call), 60000, startChannel, "PUBLISH")
+	}
+	count(0)
+	down(0, "early")
+	if b.Int("EXISTS", start) != 0 {
+		t.Fatal("counting an open latch down made a key")
+	}
+	set(1, 1, "set", 2)
+	set(1, 0, "set", 2) // a lost reply
+	set(0, 0, "set2", 9)
+	set(0, 0, "set2", 9)
+	count(2)
+	if got := b.Int("PTTL", start); got != -1 {
+		t.Fatalf("PTTL: got %d, want none, as Redisson's", got)
+	}
+	down(0, "a")
+	down(0, "a")
+	count(1)
+	down(1, "b")
+	down(0, "b")
+	if b.Int("EXISTS", start) != 0 {
+		t.Fatal("an open latch left its key")
+	}
+	set(0, 0, "set2", 9) // answers as it did
+	count(0)
+
+	b.String("SET", start, "0") // Redisson's trySetCount(0)
+	count(0)
+	set(1, 1, "set3", 1)
+	down(0, "b") // a late attempt of a call that opened the latch before
+	count(1)
+	if got, want := b.heardOn(heard, startChannel), []string{"1", "0", "1"}; !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v", got, want)
+	}
+	if stay := b.KeysWithoutTTL(func(key string) bool { return key == start }); len(stay) > 0 {
+		t.Fatalf("marks without TTL: %q", stay)
+	}
+
+	b.String("SET", start, "text")
+	b.want(list(n(-1), n(0)), "latch_count", latchKeys("")[:1])
+	b.want(list(n(-1), n(0)), "latch_set", latchKeys("c"), 1, 60000, startChannel, "PUBLISH")
+	b.want(list(n(-1), n(0)), "latch_down", latchKeys("c"), 60000, startChannel, "PUBLISH")
+	b.Int("DEL", start)
+	b.Int("HSET", start, "a:1", "1")
+	if _, err := eval(t, b.client, "latch_down", latchKeys("c"), 60000, startChannel, "PUBLISH"); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Fatalf("a lock as a latch: got error %v, want WRONGTYPE", err)
+	}
+}
+
+func TestLatchOnAFullServer(t *testing.T) {
+	b := newBench(t)
+	b.String("SET", start, "2")
+	b.fill()
+	b.want(list(n(0), n(0)), "latch_set", latchKeys("s"), 3, 60000, startChannel, "PUBLISH")
+	for _, call := range []string{"a", "b"} {
+		b.want(list(n(1), n(0)), "latch_down", latchKeys(call), 60000, startChannel, "PUBLISH")
+	}
+	b.want(list(n(1), n(0)), "latch_count", latchKeys("")[:1])
+	if got, err := eval(t, b.client, "latch_set", latchKeys("x"), 3, 60000, startChannel, "PUBLISH"); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Fatalf("latch_set: got %v and error %v, want OOM", got, err)
+	}
+	if b.Int("EXISTS", start) != 0 {
+		t.Fatal("a refused set made a key")
+	}
+}
+
+// TestLatchMissingRights: a call that failed for want of rights, repeated with
+// all of them, counts once.
+func TestLatchMissingRights(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct {
+		script string
+		args   []any
+		before string
+		after  any
+	}{
+		{"latch_set", []any{7, 60000, startChannel, "PUBLISH"}, "", "7"},
+		{"latch_down", []any{60000, startChannel, "PUBLISH"}, "5", "4"},
+		{"latch_down", []any{60000, startChannel, "PUBLISH"}, "1", nil},
+	} {
+		for _, command := range commandsOf(t, c.script) {
+			b.String("FLUSHALL")
+			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
+			if c.before != "" {
+				b.String("SET", start, c.before)
+			}
+			_, err := eval(t, b.login("limited", "secret"), c.script, latchKeys("a"), c.args...)
+			b.run(c.script, latchKeys("a"), c.args...)
+			if got := b.Do("GET", start); got != c.after {
+				t.Errorf("%s without %s (error %v), then repeated: got %v, want %v", c.script, command, err, got, c.after)
+			}
+		}
+	}
+}
+
+func TestRedisholdLatchInACluster(t *testing.T) {
+	server := startCluster(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	sharded := server.ListenSharded(startChannel)
+	if set, err := b.SetCount(bounded(t), start, "set", 1); err != nil || !set {
+		t.Fatalf("SetCount: got %v and error %v", set, err)
+	}
+	if err := b.CountDown(bounded(t), start, "down"); err != nil {
+		t.Fatalf("CountDown: %v", err)
+	}
+	if got := sharded.Wait(2); got[0].Payload != "1" || got[1].Payload != "0" {
+		t.Fatalf("sharded channel: got %v, want 1 and 0", got)
+	}
+	_, err := b.SetCount(bounded(t), "{t1}:start", "set", 1)
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "braces") {
+		t.Fatalf("a name with braces: got %v, want our own refusal", err)
+	}
+	for _, name := range []string{jobs, "{t1}:jobs"} {
+		c := claim(name, "1")
+		c.Mode, c.Permits = driver.Permit, 1
+		if o := mustTry(t, b, c); !o.Granted {
+			t.Fatalf("%q: got %+v, want a permit", name, o)
+		}
+		if _, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil {
+			t.Fatalf("%q: Renew: %v", name, err)
+		}
+		c.Indeterminate = true
+		if err := b.Release(bounded(t), c); err != nil {
+			t.Fatalf("%q: Release: %v", name, err)
+		}
+		s := b.PlainSemaphore(name)
+		if taken, err := s.TryAcquire(bounded(t), 1); err != nil || !taken {
+			t.Fatalf("%q: TryAcquire: got %v and error %v", name, taken, err)
+		}
+		if err := s.Release(bounded(t), 1); err != nil {
+			t.Fatalf("%q: Release: %v", name, err)
+		}
+	}
+}
+
+func TestRedisholdLatchRefusesNoCount(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	if _, err := b.SetCount(bounded(t), start, "set", 0); !errors.Is(err, driver.ErrRefused) {
+		t.Fatalf("a count of 0: got %v, want ErrRefused", err)
+	}
+	if set, err := b.SetCount(bounded(t), "{a}b", "set", 1); err != nil || !set {
+		t.Fatalf("braces on a single server: got %v and error %v", set, err)
+	}
+}

@@ -1,0 +1,367 @@
+package scripttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// Package redishold on a real server.
+
+// connect returns a Conn to addr that ends with t, after which no goroutine may
+// be left.
+func connect(t *testing.T, addr, user, password string) redishold.Conn {
+	t.Helper()
+	ignore := goleak.IgnoreCurrent()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, Username: user, Password: password,
+		DisableCache: true, DisableRetry: true, ForceSingleClient: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := rueidisconn.New(client)
+	t.Cleanup(func() {
+		conn.Close()
+		client.Close()
+		goleak.VerifyNone(t, ignore)
+	})
+	return conn
+}
+
+const clientID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
+
+func claim(name, number string) driver.Claim {
+	seq, _ := strconv.ParseUint(number, 10, 64)
+	return driver.Claim{
+		Name: name, Client: clientID, Seq: seq, Owner: clientID + ":" + number, TTL: 20 * time.Second, Holds: 1, Tokens: 1, Note: "ci@host:4121",
+	}
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func mustTry(t *testing.T, b driver.Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	o, err := b.Try(bounded(t), c)
+	if err != nil {
+		t.Fatalf("Try: %v", err)
+	}
+	return o
+}
+
+func TestRedisholdConformance(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
+}
+
+func TestRedisholdLayout(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: "app:"})
+	heard := server.Listen("*")
+	c := claim("stock:42", "1")
+	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
+		t.Fatalf("got %+v, want a grant with a token", o)
+	}
+	if got := server.Map("HGETALL", "app:stock:42"); len(got) != 1 || got[c.Owner] != "1" {
+		t.Fatalf("HGETALL: got %v, want %s alone with count 1", got, c.Owner)
+	}
+	for _, key := range server.Keys() {
+		if !strings.HasPrefix(key, "app:") {
+			t.Errorf("key %q lacks the prefix", key)
+		}
+	}
+	if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
+		t.Fatalf("keys without TTL: %q", stay)
+	}
+
+	other := claim("stock:42", "2")
+	other.Client = "00000000-2746-4f0e-9d4a-0f6f0b7f2c11"
+	other.Owner = other.Client + ":2"
+	if o := mustTry(t, b, other); o.Granted || o.Holder != "ci@host:4121" || o.RetryAfter <= 0 || o.RetryAfter > c.TTL {
+		t.Fatalf("got %+v, want busy, held by ci@host:4121", o)
+	}
+	holders, err := dial.Holders(bounded(t), b, "stock:42")
+	if err != nil || len(holders) != 1 || holders[0].Note != "ci@host:4121" || holders[0].Holds != 1 {
+		t.Fatalf("Get: got %+v and error %v", holders, err)
+	}
+	if err := b.Release(bounded(t), c); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	server.Int("PUBLISH", "end", "1")
+	var got []redistest.Message
+	for _, m := range heard.Wait(3) {
+		if !strings.Contains(m.Channel, "holdfast-probe") {
+			got = append(got, m)
+		}
+	}
+	if len(got) != 2 || got[0] != (redistest.Message{Channel: "redisson_lock__channel:{app:stock:42}", Payload: "0"}) {
+		t.Fatalf("messages: got %v, want one 0 on the lock's channel", got)
+	}
+}
+
+func isTokenCounter(key string) bool { return strings.Contains(key, "holdfast:token:") }
+
+func TestRedisholdNamesRedissonClients(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server.Int("HSET", "stock:42", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57", "1")
+	o := mustTry(t, b, claim("stock:42", "1"))
+	if o.Granted || o.Holder != "Redisson client 71b96ce8… thread 57" || o.RetryAfter != 0 {
+		t.Fatalf("got %+v, want busy for ever, held by a Redisson client", o)
+	}
+}
+
+func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
+	server := redistest.Start(t, redistest.MaxMemory("0", "allkeys-lru"))
+	var logged bytes.Buffer
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	c := claim("stock:42", "1")
+	for _, step := range []struct {
+		name   string
+		lose   func()
+		reason driver.Reason
+		detail string
+	}{
+		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.Deleted, "deleted or expired"},
+		{"taken", func() {
+			server.Int("DEL", "stock:42")
+			server.Int("HSET", "stock:42", "x:9", "1")
+			server.Int("PEXPIRE", "stock:42", "20000")
+		}, driver.NotOwner, "now held by x:9"},
+		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.Deleted, "overwritten"},
+		{"flushed", func() { server.String("FLUSHALL") }, driver.Deleted, "lost its data"},
+		{"forced", func() {
+			holders, err := dial.Holders(bounded(t), b, c.Name)
+			if err != nil || len(holders) != 1 {
+				t.Fatalf("Get: got %v and error %v", holders, err)
+			}
+			if err := b.ForceUnlock(bounded(t), c.Name, holders[0], "stuck deploy"); err != nil {
+				t.Fatalf("Break: %v", err)
+			}
+			wantForced(t, b, c.Name, holders[0].Owner, "stuck deploy")
+			wantForced(t, b, c.Name, holders[0].Owner+"0", "")
+		}, driver.Forced, "stuck deploy"},
+	} {
+		c.Owner = clientID + ":" + step.name
+		server.Do("DEL", "stock:42")
+		if o := mustTry(t, b, c); !o.Granted {
+			t.Fatalf("%s: got %+v, want a grant", step.name, o)
+		}
+		step.lose()
+		renewals, err := b.Renew(bounded(t), []driver.Claim{c})
+		if err != nil {
+			t.Fatalf("%s: Renew: %v", step.name, err)
+		}
+		var gone *driver.GoneError
+		if !errors.As(renewals[0].Err, &gone) || gone.Reason != step.reason || !strings.Contains(gone.Detail, step.detail) {
+			t.Errorf("%s: Renew: got %v (%+v), want %s: %s", step.name, renewals[0].Err, gone, step.reason, step.detail)
+		}
+		if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("%s: Release: got %v, want ErrGone", step.name, err)
+		}
+	}
+	if !strings.Contains(logged.String(), "allkeys-lru") {
+		t.Errorf("log: got %q, want a warning of the eviction policy", logged.String())
+	}
+}
+
+func TestRedisholdReportsEviction(t *testing.T) {
+	server := redistest.Start(t, redistest.MaxMemory("0", "allkeys-random"))
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	c := claim("stock:42", "1")
+	mustTry(t, b, c)
+	server.String("CONFIG", "SET", "maxmemory", "1")
+	server.Do("SET", "one", "more") // evicts everything
+	server.String("CONFIG", "SET", "maxmemory", "0")
+	renewals, err := b.Renew(bounded(t), []driver.Claim{c})
+	var gone *driver.GoneError
+	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.Evicted {
+		t.Fatalf("got %+v and error %v, want Evicted", renewals, err)
+	}
+}
+
+func TestRedisholdUserWithoutRights(t *testing.T) {
+	wantRefusals(t, claim("stock:42", "1"),
+		refusal{"no hset", "~* &* +@all -hset", []string{"hset", "+hset"}},
+		refusal{"no pexpire and del", "~* &* +@all -pexpire -del", []string{"+pexpire", "+del"}},
+		refusal{"no eval", "~* &* +@all -evalsha -eval", []string{"+evalsha"}},
+		refusal{"no channels", "~* resetchannels +@all", []string{"&redisson_lock__channel:*"}},
+		refusal{"no counter", "~stock:* ~holdfast:gone:* ~holdfast:client:* &* +@all", []string{"SETUSER <user> ~holdfast:*"}},
+		refusal{"no keys", "&* +@all", []string{"SETUSER <user> ~stock:42* ~holdfast:*"}},
+	)
+}
+
+func TestRedisholdLeastRightsAreEnough(t *testing.T) {
+	server := redistest.Start(t)
+	b := limited(t, server, "~stock:* ~holdfast:* &redisson_lock__channel:* "+leastRights)
+	takeTurns(t, b, claim("stock:42", "1"), claim("stock:42", "2"))
+}
+
+func TestRedisholdWaitsWithoutTheRightToListen(t *testing.T) {
+	server := redistest.Start(t)
+	server.String("ACL", "SETUSER", "deaf", "reset", "on", ">secret", "~*", "&*", "+@all", "-subscribe")
+	var logged bytes.Buffer
+	b := redishold.New(connect(t, server.Addr(), "deaf", "secret"), &redishold.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	c := claim("stock:42", "2")
+	mustTry(t, b, claim("stock:42", "1"))
+	last := mustTry(t, b, c)
+	w := b.Waiter(c)
+	defer w.Close()
+	for range 3 {
+		if _, err := w.Wait(bounded(t), last); err != nil {
+			t.Fatalf("Wait: got %v, want it to sleep instead of listening", err)
+		}
+	}
+	if got := strings.Count(logged.String(), "refuses to subscribe"); got != 1 {
+		t.Fatalf("got %d warnings, want 1: %s", got, logged.String())
+	}
+}
+
+func TestRedisholdFullServerAndReplica(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	mustTry(t, b, claim("other", "1"))
+	keys := server.Keys()
+
+	server.String("CONFIG", "SET", "maxmemory", "1")
+	_, err := b.Try(bounded(t), claim("stock:42", "1"))
+	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), "OOM") {
+		t.Fatalf("full server: got %v, want OOM as ErrRefused and ErrNotExecuted", err)
+	}
+	if got := server.Keys(); !slices.Equal(got, keys) {
+		t.Fatalf("full server: keys were %q, are %q", keys, got)
+	}
+	server.String("CONFIG", "SET", "maxmemory", "0")
+
+	server.String("REPLICAOF", "127.0.0.1", "1")
+	server.String("CONFIG", "SET", "replica-serve-stale-data", "yes")
+	_, err = b.Try(bounded(t), claim("stock:42", "1"))
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
+		t.Fatalf("replica: got %v, want READONLY as ErrNotExecuted", err)
+	}
+
+	fresh := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	_, err = fresh.Try(bounded(t), claim("stock:42", "1"))
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
+		t.Fatalf("probe of a replica: got %v, want READONLY as ErrNotExecuted", err)
+	}
+}
+
+// startCluster starts a cluster of one server. deploytest has clusters of any server
+// and of many.
+func startCluster(t *testing.T) *redistest.Server {
+	t.Helper()
+	redistest.Needs(t, redistest.ShardedChannels) // tests hear both kinds of channels
+	server := redistest.Start(t, redistest.Conf("cluster-enabled yes"))
+	server.String("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	await.Until(t, 10*time.Second, "the cluster is up", func() bool {
+		return strings.Contains(server.String("CLUSTER", "INFO"), "cluster_state:ok")
+	})
+	return server
+}
+
+func TestRedisholdInACluster(t *testing.T) {
+	server := startCluster(t)
+	heard := server.ListenSharded("redisson_lock__channel:{t1}:orders")
+	for _, prefix := range []string{"", "app:", "{app}:"} {
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
+			c := claim(name, "1")
+			if o := mustTry(t, b, c); !o.Granted {
+				t.Fatalf("prefix %q, name %q: got %+v, want a grant", prefix, name, o)
+			}
+			if err := b.Release(bounded(t), c); err != nil {
+				t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
+			}
+			c.Indeterminate = true
+			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
+				t.Fatalf("prefix %q, name %q: Release: got %v, want ErrGone", prefix, name, err)
+			}
+		}
+		for _, name := range []string{"a{b", "{}z", "a}b{c}"} {
+			_, err := b.Try(bounded(t), claim(name, "1"))
+			if prefix == "{app}:" && err == nil {
+				continue // the prefix's tag decides
+			}
+			if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || strings.Contains(err.Error(), "CROSSSLOT") {
+				t.Errorf("prefix %q, name %q: got %v, want our own refusal", prefix, name, err)
+			}
+		}
+	}
+	if got := heard.Wait(1); got[0].Payload != "0" {
+		t.Fatalf("sharded channel: got %v, want 0", got)
+	}
+}
+
+func TestRedisholdOnMiniredis(t *testing.T) {
+	server := miniredis.RunT(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	first, second := claim("stock:42", "1"), claim("stock:42", "2")
+	one := mustTry(t, b, first)
+	if again := mustTry(t, b, first); !one.Granted || !again.Granted || again.Token <= one.Token {
+		t.Fatalf("got %+v and %+v, want two grants with rising tokens", one, again)
+	}
+	last := mustTry(t, b, second)
+	if last.Granted || last.Holder != "ci@host:4121" {
+		t.Fatalf("got %+v, want busy, held by ci@host:4121", last)
+	}
+	w := b.Waiter(second)
+	defer w.Close()
+	if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
+		t.Fatalf("Wait: %v", err)
+	}
+	last = mustTry(t, b, second)
+	if r, err := b.Renew(bounded(t), []driver.Claim{first, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
+		t.Fatalf("Renew: got %+v and error %v", r, err)
+	}
+	if err := b.Release(bounded(t), first); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if _, err := w.Wait(bounded(t), last); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	if o := mustTry(t, b, second); !o.Granted {
+		t.Fatalf("got %+v, want a grant", o)
+	}
+	holders, err := dial.Holders(bounded(t), b, "stock:42")
+	if err != nil || len(holders) != 1 {
+		t.Fatalf("Get: got %v and error %v", holders, err)
+	}
+	if err := b.ForceUnlock(bounded(t), "stock:42", holders[0], "why"); err != nil {
+		t.Fatalf("Break: %v", err)
+	}
+	second.Indeterminate = true
+	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("Release: got %v, want ErrGone", err)
+	}
+	if err := server.Set("stock:43", "text"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Try(bounded(t), claim("stock:43", "1")); !errors.Is(err, driver.ErrMismatch) {
+		t.Fatalf("a string: got %v, want ErrMismatch", err)
+	}
+}

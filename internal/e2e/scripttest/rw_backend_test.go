@@ -1,0 +1,357 @@
+package scripttest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Read-write locks of package redishold on a real server.
+
+func writer(name, number string) driver.Claim {
+	c := claim(name, number)
+	c.ReadWrite = true
+	return c
+}
+
+func reader(name, number string) driver.Claim {
+	c := writer(name, number)
+	c.Mode = driver.Shared
+	return c
+}
+
+func mustGrant(t *testing.T, b driver.Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	o := mustTry(t, b, c)
+	if !o.Granted {
+		t.Fatalf("%s of %s: got %+v, want a grant", c.Mode, c.Owner, o)
+	}
+	return o
+}
+
+func mustRefuse(t *testing.T, b driver.Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	o := mustTry(t, b, c)
+	if o.Granted {
+		t.Fatalf("%s of %s: got a grant, want busy", c.Mode, c.Owner)
+	}
+	return o
+}
+
+func mustRelease(t *testing.T, b driver.Backend, c driver.Claim) {
+	t.Helper()
+	if err := b.Release(bounded(t), c); err != nil {
+		t.Fatalf("Release of %s: %v", c.Owner, err)
+	}
+}
+
+// wantForced checks what those who watch learn of a hold that is over.
+func wantForced(t *testing.T, b *redishold.Backend, name, owner, want string) {
+	t.Helper()
+	why, err := b.ForceReasons(bounded(t), []admin.Ended{{Name: name, Owner: owner}})
+	if err != nil || len(why) != 1 || why[0] != want {
+		t.Fatalf("Forced: got %q and error %v, want %q", why, err, want)
+	}
+}
+
+func mustLook(t *testing.T, b *redishold.Backend, name string) map[string]admin.Holder {
+	t.Helper()
+	holders, err := dial.Holders(bounded(t), b, name)
+	if err != nil {
+		t.Fatalf("Get: %v", err)
+	}
+	byOwner := map[string]admin.Holder{}
+	for _, h := range holders {
+		byOwner[h.Owner] = h
+	}
+	return byOwner
+}
+
+func TestReadWriteLayout(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: "app:"})
+	for name, prefix := range map[string]string{"stock:42": "{app:stock:42}", "{t1}:orders": "app:{t1}:orders"} {
+		w, r, other := writer(name, "1"), reader(name, "2"), reader(name, "3")
+		r.Beside = w.Owner
+		written := mustGrant(t, b, w)
+		if read := mustGrant(t, b, r); read.Token <= written.Token {
+			t.Errorf("%s: got token %d for a reader, want more than %d", name, read.Token, written.Token)
+		}
+		got := server.Map("HGETALL", "app:"+name)
+		if len(got) != 3 || got["mode"] != "write" || got[w.Owner+":write"] != "1" || got[r.Owner] != "1" {
+			t.Errorf("%s: got %v, want mode, the writer and the reader", name, got)
+		}
+		if key := prefix + ":" + r.Owner + ":rwlock_timeout:1"; server.Int("EXISTS", key) != 1 {
+			t.Errorf("%s: there is no %s among %q", name, key, server.Keys())
+		}
+		if o := mustRefuse(t, b, other); o.Holder != "ci@host:4121" || o.RetryAfter <= 0 || o.RetryAfter > w.TTL {
+			t.Errorf("%s: got %+v, want busy, held by ci@host:4121", name, o)
+		}
+		if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
+			t.Errorf("%s: keys without TTL: %q", name, stay)
+		}
+		mustRelease(t, b, w)
+		mustGrant(t, b, other)
+		mustRelease(t, b, r)
+		mustRelease(t, b, other)
+		if server.Int("EXISTS", "app:"+name) != 0 {
+			t.Errorf("%s: the lock is still there", name)
+		}
+	}
+}
+
+func TestReadWriteWakes(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	wakes := func(what string, waiting driver.Claim, change func()) {
+		t.Helper()
+		w := b.Waiter(waiting)
+		defer w.Close()
+		if _, err := w.Wait(bounded(t), mustRefuse(t, b, waiting)); err != nil { // subscribes
+			t.Fatalf("%s: Wait: %v", what, err)
+		}
+		last := mustRefuse(t, b, waiting)
+		change()
+		if _, err := w.Wait(bounded(t), last); err != nil {
+			t.Fatalf("%s: Wait: %v", what, err)
+		}
+		mustGrant(t, b, waiting)
+	}
+	w1, w2, r1, r2 := writer("stock:42", "1"), writer("stock:42", "2"), reader("stock:42", "3"), reader("stock:42", "4")
+	r1.Beside = w1.Owner
+	mustGrant(t, b, w1)
+	mustGrant(t, b, r1)
+	wakes("downgrade", r2, func() { mustRelease(t, b, w1) })
+	mustRelease(t, b, r2)
+	wakes("last reader", w2, func() { mustRelease(t, b, r1) })
+	wakes("broken writer", r2, func() {
+		if err := b.ForceUnlock(bounded(t), "stock:42", mustLook(t, b, "stock:42")[w2.Owner], "why"); err != nil {
+			t.Fatalf("Break: %v", err)
+		}
+	})
+	mustRelease(t, b, r2)
+}
+
+func TestWriterComesInWhenTheLastReaderDies(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	first, last, w := reader("stock:42", "1"), reader("stock:42", "2"), writer("stock:42", "3")
+	first.TTL, last.TTL = 50*time.Millisecond, 200*time.Millisecond
+	mustGrant(t, b, first)
+	mustGrant(t, b, last)
+	server.Int("PEXPIRE", "stock:42", "60000") // as if a third had renewed it meanwhile
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		o := mustTry(t, b, w)
+		if o.Granted {
+			break
+		}
+		if o.RetryAfter <= 0 || o.RetryAfter > last.TTL || time.Now().After(deadline) {
+			t.Fatalf("got %+v, want to be asked again when the last reader's lease ends", o)
+		}
+		time.Sleep(o.RetryAfter) // the wait under test
+	}
+	if r, err := b.Renew(bounded(t), []driver.Claim{last, w}); err != nil || !errors.Is(r[0].Err, driver.ErrGone) || r[1].Err != nil {
+		t.Fatalf("Renew: got %+v and error %v, want the reader gone and the writer renewed", r, err)
+	}
+}
+
+func TestReadWriteReportsWhyAHoldIsGone(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	r, w := reader("stock:42", "1"), writer("stock:42", "2")
+	for _, step := range []struct {
+		name   string
+		lose   func()
+		reason driver.Reason
+		detail string
+	}{
+		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.Deleted, "deleted or expired"},
+		{"taken", func() {
+			server.Int("DEL", "stock:42")
+			server.Int("HSET", "stock:42", "mode", "write", "x:9:write", "1")
+		}, driver.NotOwner, "now held by x:9"},
+		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.Deleted, "overwritten"},
+	} {
+		for _, c := range []driver.Claim{r, w} {
+			server.Do("DEL", "stock:42")
+			c.Owner = clientID + ":" + step.name + c.Mode.String()
+			mustGrant(t, b, c)
+			step.lose()
+			renewals, err := b.Renew(bounded(t), []driver.Claim{c})
+			var gone *driver.GoneError
+			if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != step.reason || !strings.HasPrefix(gone.Detail, step.detail) {
+				t.Errorf("%s, %s: got %+v and error %v, want %s: %s", step.name, c.Mode, renewals, err, step.reason, step.detail)
+			}
+			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
+				t.Errorf("%s, %s: Release: got %v, want ErrGone", step.name, c.Mode, err)
+			}
+		}
+	}
+}
+
+func TestReadWriteLookAndBreakOneHold(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	one, two := reader("stock:42", "1"), reader("stock:42", "2")
+	one.Holds, two.TTL = 3, 40*time.Second
+	mustGrant(t, b, one)
+	mustGrant(t, b, two)
+	holders := mustLook(t, b, "stock:42")
+	h := holders[one.Owner]
+	if len(holders) != 2 || h.Holds != 3 || h.Note != "ci@host:4121" || h.Remaining <= 0 || h.Remaining > one.TTL {
+		t.Fatalf("Get: got %+v, want two readers with leases of their own", holders)
+	}
+	if left := holders[two.Owner].Remaining; left <= one.TTL || left > two.TTL {
+		t.Fatalf("Get: got %v left of the second reader, want up to %v", left, two.TTL)
+	}
+	changed := h
+	changed.Holds = 2
+	if err := b.ForceUnlock(bounded(t), "stock:42", changed, "why"); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("Break of another count: got %v, want ErrGone", err)
+	}
+	if err := b.ForceUnlock(bounded(t), "stock:42", h, "stuck deploy"); err != nil {
+		t.Fatalf("Break: %v", err)
+	}
+	wantForced(t, b, "stock:42", h.Owner, "stuck deploy")
+	wantForced(t, b, "stock:42", two.Owner, "")
+	renewals, err := b.Renew(bounded(t), []driver.Claim{one, two})
+	var gone *driver.GoneError
+	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.Forced || renewals[1].Err != nil {
+		t.Fatalf("Renew: got %+v and error %v, want the first Forced, the second renewed", renewals, err)
+	}
+	mustRelease(t, b, two)
+
+	// A Redisson thread with both sides.
+	java := "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57"
+	server.Int("HSET", "stock:42", "mode", "write", java, "1", java+":write", "1")
+	server.Int("PEXPIRE", "stock:42", "20000")
+	server.String("SET", "{stock:42}:"+java+":rwlock_timeout:1", "1", "PX", "10000")
+	holders = mustLook(t, b, "stock:42")
+	h = holders[java+":write"]
+	if len(holders) != 2 || holders[java].Holds != 1 || h.Note != "Redisson client 71b96ce8… thread 57" {
+		t.Fatalf("Get: got %+v, want both sides of the thread", holders)
+	}
+	if err := b.ForceUnlock(bounded(t), "stock:42", h, "why"); err != nil {
+		t.Fatalf("Break: %v", err)
+	}
+	holders = mustLook(t, b, "stock:42")
+	if _, ok := holders[java]; !ok || len(holders) != 1 {
+		t.Fatalf("Get: got %+v, want the read side alone", holders)
+	}
+	mustGrant(t, b, two)
+}
+
+func TestReadWriteOfAnotherKind(t *testing.T) {
+	server := redistest.Start(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	plain := claim("stock:42", "1")
+	mustGrant(t, b, plain)
+	for _, c := range []driver.Claim{reader("stock:42", "2"), writer("stock:42", "3")} {
+		if _, err := b.Try(bounded(t), c); !errors.Is(err, driver.ErrMismatch) {
+			t.Errorf("%s on a plain lock: got %v, want ErrMismatch", c.Mode, err)
+		}
+	}
+	mustRelease(t, b, plain)
+	mustGrant(t, b, reader("stock:42", "2"))
+	if _, err := b.Try(bounded(t), plain); !errors.Is(err, driver.ErrMismatch) {
+		t.Errorf("plain on a read-write lock: got %v, want ErrMismatch", err)
+	}
+}
+
+func TestReadWriteUserWithoutRights(t *testing.T) {
+	wantRefusals(t, reader("stock:42", "1"),
+		refusal{"no hscan", "~* &* +@all -hscan", []string{"+hscan"}},
+		refusal{"no hset", "~* &* +@all -hset", []string{"+hset"}},
+		refusal{"no timeout keys", "~stock:* ~holdfast:* &* +@all", []string{"SETUSER <user> ~{stock:42*"}},
+		refusal{"no channel", "~* resetchannels &redisson_lock__channel:* +@all", []string{"&redisson_rwlock:*"}},
+	)
+}
+
+func TestReadWriteLeastRightsAreEnough(t *testing.T) {
+	server := redistest.Start(t)
+	b := limited(t, server, "~stock:* ~{stock:* ~holdfast:* &redisson_lock__channel:* &redisson_rwlock:* +hscan "+leastRights)
+	w, r, other := writer("stock:42", "1"), reader("stock:42", "2"), reader("stock:42", "3")
+	r.Beside = w.Owner
+	mustGrant(t, b, w)
+	mustGrant(t, b, r)
+	mustRefuse(t, b, other)
+	if renewals, err := b.Renew(bounded(t), []driver.Claim{w, r}); err != nil || renewals[0].Err != nil || renewals[1].Err != nil {
+		t.Fatalf("Renew: got %+v and error %v", renewals, err)
+	}
+	mustRelease(t, b, w)
+	mustGrant(t, b, other)
+	mustRefuse(t, b, writer("stock:42", "4"))
+	if err := b.ForceUnlock(bounded(t), "stock:42", admin.Holder{Owner: other.Owner, Holds: 1, Remaining: other.TTL}, "why"); err != nil {
+		t.Fatalf("Break: %v", err)
+	}
+	r.Indeterminate = true
+	mustRelease(t, b, r)
+	mustGrant(t, b, writer("stock:42", "4"))
+}
+
+func TestReadWriteInACluster(t *testing.T) {
+	server := startCluster(t)
+	sharded := server.ListenSharded("redisson_rwlock:{t1}:orders")
+	for _, prefix := range []string{"", "app:", "{app}:"} {
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		for _, name := range []string{"orders", "{t1}:orders", "日本"} {
+			one, two, w := reader(name, "1"), reader(name, "2"), writer(name, "3")
+			mustGrant(t, b, one)
+			mustGrant(t, b, two)
+			mustRefuse(t, b, w) // looks at timeout keys that are not among its KEYS
+			one.Indeterminate = true
+			mustRelease(t, b, one)
+			if holders := mustLook(t, b, name); len(holders) != 1 {
+				t.Fatalf("prefix %q, name %q: Get: got %+v, want one reader", prefix, name, holders)
+			}
+			mustRelease(t, b, two)
+			mustGrant(t, b, w)
+			mustRelease(t, b, w)
+		}
+	}
+	var got []string
+	for _, m := range sharded.Wait(3) {
+		got = append(got, m.Payload)
+	}
+	if want := []string{"0", "1", "0"}; !slices.Equal(got[:3], want) {
+		t.Fatalf("sharded channel: got %q, want %q", got, want)
+	}
+}
+
+func TestReadWriteOnMiniredis(t *testing.T) {
+	server := miniredis.RunT(t)
+	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	one, two, w := reader("stock:42", "1"), reader("stock:42", "2"), writer("stock:42", "3")
+	mustGrant(t, b, one)
+	mustGrant(t, b, two)
+	mustRefuse(t, b, w)
+	if holders := mustLook(t, b, "stock:42"); len(holders) != 2 {
+		t.Fatalf("Get: got %+v, want two readers", holders)
+	}
+	server.Del("{stock:42}:" + one.Owner + ":rwlock_timeout:1")
+	mustRefuse(t, b, w)
+	if err := b.Release(bounded(t), one); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("Release of a dead reader: got %v, want ErrGone", err)
+	}
+	mustRelease(t, b, two)
+	mustGrant(t, b, w)
+	mine := reader("stock:42", "4")
+	mine.Beside = w.Owner
+	mustGrant(t, b, mine)
+	mustRelease(t, b, w)
+	if r, err := b.Renew(bounded(t), []driver.Claim{mine, w}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
+		t.Fatalf("Renew: got %+v and error %v", r, err)
+	}
+	mustGrant(t, b, two)
+}

@@ -1,0 +1,727 @@
+package scripttest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// The scripts of read-write locks, each by itself on a real server. What a
+// Redisson client would have written is written by hand.
+
+const (
+	rwChannel = "redisson_rwlock:{stock:42}"
+	rwPrefix  = "{stock:42}"
+)
+
+func rwKeys(owner string) []string {
+	return []string{lockKey, "holdfast:gone:{stock:42}:" + owner, counterKey}
+}
+
+func timeoutKey(owner string, i int) string {
+	return rwPrefix + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(i)
+}
+
+type fields = map[string]string
+
+func (b *bench) tryRead(owner string, ttl, holds int, beside string) any {
+	b.t.Helper()
+	return b.run("rw_read_acquire", append(rwKeys(owner), timeoutKey(owner, 1)), owner, ttl, holds, 1, beside)
+}
+
+func (b *bench) tryWrite(owner string, ttl, holds int) any {
+	b.t.Helper()
+	return b.run("rw_write_acquire", rwKeys(owner), owner, ttl, holds, 1, rwPrefix)
+}
+
+// token returns the token of a reply that must be a grant.
+func (b *bench) token(reply any) int64 {
+	b.t.Helper()
+	token, ok := reply.(int64)
+	if !ok {
+		b.t.Fatalf("got %v, want a grant", reply)
+	}
+	return token
+}
+
+func (b *bench) read(owner string, ttl, holds int) int64 {
+	b.t.Helper()
+	return b.token(b.tryRead(owner, ttl, holds, ""))
+}
+
+func (b *bench) write(owner string, ttl, holds int) int64 {
+	b.t.Helper()
+	return b.token(b.tryWrite(owner, ttl, holds))
+}
+
+func (b *bench) renewRead(owner string, ttl, holds int) any {
+	b.t.Helper()
+	return b.run("rw_read_renew", []string{lockKey}, owner, ttl, holds, timeoutKey(owner, 1))
+}
+
+// leave runs rw_release as a release does.
+func (b *bench) leave(field string) any {
+	b.t.Helper()
+	return b.run("rw_release", []string{lockKey}, field, rwPrefix, rwChannel, "", "", "", "PUBLISH")
+}
+
+// abandonRW runs rw_release as the clean-up of an unknown outcome does.
+func (b *bench) abandonRW(owner, field string) any {
+	b.t.Helper()
+	return b.run("rw_release", rwKeys(owner)[:2], field, rwPrefix, rwChannel, "", "abandoned", 20000, "PUBLISH")
+}
+
+// breakRW runs rw_release as Break does.
+func (b *bench) breakRW(owner string, holds int) any {
+	b.t.Helper()
+	return b.run("rw_release", rwKeys(owner)[:2], owner, rwPrefix, rwChannel, holds, "forced: ops", 20000, "PUBLISH")
+}
+
+// javaRead makes the read hold of a Redisson client, one timeout key for each
+// lease; a lease of 0 has ended.
+func (b *bench) javaRead(owner string, leases ...int) {
+	b.t.Helper()
+	b.Int("HSET", lockKey, "mode", "read", owner, strconv.Itoa(len(leases)))
+	longest := b.Int("PTTL", lockKey)
+	for i, lease := range leases {
+		if lease > 0 {
+			b.String("SET", timeoutKey(owner, i+1), "1", "PX", strconv.Itoa(lease))
+		}
+		longest = max(longest, int64(lease), 30000) // a hash outlives its dead readers while others renew it
+	}
+	b.Int("PEXPIRE", lockKey, strconv.FormatInt(longest, 10))
+}
+
+// die lets a reader's lease end, and not its field.
+func (b *bench) die(owner string) {
+	b.t.Helper()
+	b.Int("DEL", timeoutKey(owner, 1))
+}
+
+func (b *bench) wantPayloads(heard *redistest.Listener, want ...string) {
+	b.t.Helper()
+	b.Int("PUBLISH", "end", "1")
+	var got []string
+	messages := heard.Wait(1)
+	for i := 1; messages[len(messages)-1].Channel != "end"; i++ {
+		messages = heard.Wait(len(messages) + 1)
+	}
+	for _, m := range messages[:len(messages)-1] {
+		if m.Channel != rwChannel {
+			b.t.Fatalf("a message on %q, want %q", m.Channel, rwChannel)
+		}
+		got = append(got, m.Payload)
+	}
+	if !slices.Equal(got, want) {
+		b.t.Fatalf("messages: got %q, want %q", got, want)
+	}
+}
+
+func TestReadersShare(t *testing.T) {
+	b := newBench(t)
+	first := b.read("a:1", 20000, 1)
+	b.wantHash(fields{"mode": "read", "a:1": "1"})
+	b.wantTTL(lockKey, 20000)
+	b.wantTTL(timeoutKey("a:1", 1), 20000)
+	if got := b.String("GET", timeoutKey("a:1", 1)); got != "1" {
+		t.Fatalf("timeout key: got %q, want 1", got)
+	}
+	second := b.read("b:1", 60000, 2)
+	b.wantHash(fields{"mode": "read", "a:1": "1", "b:1": "2"})
+	b.wantTTL(lockKey, 60000)
+	b.wantTTL(timeoutKey("a:1", 1), 20000)
+	b.wantTTL(timeoutKey("b:1", 1), 60000)
+	third := b.read("c:1", 10000, 1)
+	b.wantTTL(lockKey, 60000) // not shortened
+	if second <= first || third <= second {
+		t.Fatalf("tokens: got %d, %d, %d, want them to rise", first, second, third)
+	}
+	want := []string{counterKey, lockKey, timeoutKey("a:1", 1), timeoutKey("b:1", 1), timeoutKey("c:1", 1)}
+	if got := b.Keys(); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+		t.Fatalf("keys: got %q, want %q", got, want)
+	}
+	b.wantNothingStays()
+}
+
+func TestWriterExcludes(t *testing.T) {
+	b := newBench(t)
+	first := b.write("a:1", 20000, 1)
+	b.wantHash(fields{"mode": "write", "a:1:write": "1"})
+	b.wantTTL(lockKey, 20000)
+	want := list(n(0), "ttl", "a:1:write", "1")
+	for side, reply := range map[string]any{
+		"write":                              b.tryWrite("b:1", 90000, 1),
+		"read":                               b.tryRead("b:1", 90000, 1, ""),
+		"beside somebody who does not write": b.tryRead("b:1", 90000, 1, "c:1:write"),
+	} {
+		if got := blurTTL(reply); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: got %v, want %v", side, got, want)
+		}
+	}
+	b.wantTTL(lockKey, 20000)
+	b.leave("a:1:write")
+	if got := b.read("b:1", 20000, 1); got <= first {
+		t.Fatalf("a reader's token: got %d, want more than the writer's, %d", got, first)
+	}
+	b.wantNothingStays()
+}
+
+func TestReadWriteTryAgainIsTheSameGrant(t *testing.T) {
+	b := newBench(t)
+	first := b.read("a:1", 20000, 1)
+	if second := b.read("a:1", 10000, 2); second <= first {
+		t.Fatalf("second token: got %d, want more than %d", second, first)
+	}
+	b.wantHash(fields{"mode": "read", "a:1": "2"})
+	b.wantTTL(lockKey, 20000)
+	b.wantTTL(timeoutKey("a:1", 1), 20000)
+	b.die("a:1")
+	b.read("a:1", 60000, 1)
+	b.wantHash(fields{"mode": "read", "a:1": "1"})
+	b.wantTTL(lockKey, 60000)
+	b.wantTTL(timeoutKey("a:1", 1), 60000)
+	b.leave("a:1")
+
+	first = b.write("b:1", 20000, 1)
+	if second := b.write("b:1", 10000, 3); second <= first {
+		t.Fatalf("second token: got %d, want more than %d", second, first)
+	}
+	b.wantHash(fields{"mode": "write", "b:1:write": "3"})
+	b.wantTTL(lockKey, 20000) // neither shortened nor added up
+	b.write("b:1", 60000, 1)
+	b.wantTTL(lockKey, 60000)
+	b.Int("PERSIST", lockKey)
+	b.write("b:1", 30000, 1)
+	b.wantTTL(lockKey, 30000) // mended
+}
+
+func TestReadWriteRefuses(t *testing.T) {
+	marked := [][]string{{"SET", rwKeys("a:1")[1], "forced: ops"}}
+	for _, c := range []struct {
+		name        string
+		setup       [][]string
+		read, write any // nil: WRONGTYPE
+	}{
+		{"a plain lock", [][]string{{"HSET", lockKey, "x:9", "1"}}, list(n(-1)), list(n(-1))},
+		{"a plain lock of its own", [][]string{{"HSET", lockKey, "a:1", "1", "a:1:write", "1"}}, list(n(-1)), list(n(-1))},
+		{"another mode", [][]string{{"HSET", lockKey, "mode", "odd"}}, list(n(-1)), list(n(-1))},
+		{"an owner broken", marked, list(n(-2), "forced: ops"), list(n(-2), "forced: ops")},
+		{"a writer without TTL", [][]string{{"HSET", lockKey, "mode", "write", "x:9:write", "2"}}, list(n(0), n(-1), "x:9:write", "2"), list(n(0), n(-1), "x:9:write", "2")},
+		{
+			"a writer in a transaction",
+			[][]string{{"HSET", lockKey, "mode", "write", "x:9", "1", "x:9:write:tx", "1"}},
+			list(n(0), n(-1), "x:9:write:tx", "1"), list(n(0), n(-1), "x:9:write:tx", "1"),
+		},
+		{"a string", [][]string{{"SET", lockKey, "1"}}, nil, nil},
+		{"a list", [][]string{{"RPUSH", lockKey, "1"}}, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			for _, command := range c.setup {
+				if err, failed := b.Do(command...).(error); failed {
+					t.Fatal(err)
+				}
+			}
+			before := b.Do("DUMP", lockKey)
+			check := func(side string, want, got any, err error) {
+				t.Helper()
+				if want == nil && (err == nil || !strings.Contains(err.Error(), "WRONGTYPE")) {
+					t.Fatalf("%s: got %v and error %v, want WRONGTYPE", side, got, err)
+				} else if want != nil && !reflect.DeepEqual(got, want) {
+					t.Fatalf("%s: got %#v and error %v, want %#v", side, got, err, want)
+				}
+			}
+			got, err := eval(t, b.client, "rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), "a:1", 20000, 1, 1, "")
+			check("read", c.read, got, err)
+			got, err = eval(t, b.client, "rw_write_acquire", rwKeys("a:1"), "a:1", 20000, 1, 1, rwPrefix)
+			check("write", c.write, got, err)
+			if after := b.Do("DUMP", lockKey); !reflect.DeepEqual(before, after) {
+				t.Fatalf("the key changed: got %q, want %q", after, before)
+			}
+			if keys := b.Keys(); slices.Contains(keys, counterKey) || slices.Contains(keys, timeoutKey("a:1", 1)) {
+				t.Fatalf("a refused acquire left something: keys %q", keys)
+			}
+		})
+	}
+}
+
+func TestWriterWaitsForLiveReadersOnly(t *testing.T) {
+	b := newBench(t)
+	b.javaRead("j:1", 0, 15000, 0)
+	b.javaRead("j:2", 0, 0)
+	b.read("a:1", 20000, 1)
+	b.read("a:2", 60000, 2)
+	b.die("a:2")
+	b.read("a:3", 10000, 1)
+	b.Int("HSET", lockKey, "j:3", "0", "j:4", "text")
+
+	got := blurTTL(b.tryWrite("w:1", 20000, 1))
+	if want := list(n(0), "ttl", "a:1", "1"); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	b.wantHash(fields{"mode": "read", "j:1": "3", "a:1": "1", "a:3": "1"}) // whoever had no live timeout key is gone
+	b.wantTTL(lockKey, 60000)
+	b.die("a:1")
+	if l := b.tryWrite("w:1", 20000, 1).([]any); l[0] != n(0) || l[1].(int64) > 15000 || l[2] != "j:1" || l[3] != "3" {
+		t.Fatalf("got %v, want j:1 in the way, for at most 15000 ms", l)
+	}
+	b.wantHash(fields{"mode": "read", "j:1": "3", "a:3": "1"})
+	b.die("a:3")
+	b.Int("DEL", timeoutKey("j:1", 2))
+	b.write("w:1", 20000, 1)
+	b.wantHash(fields{"mode": "write", "w:1:write": "1"})
+	b.wantTTL(lockKey, 20000)
+	b.want(n(0), "rw_read_renew", []string{lockKey}, "a:1", 60000, 1, timeoutKey("a:1", 1))
+	b.wantTTL(lockKey, 20000)
+	if got := b.Int("EXISTS", timeoutKey("a:1", 1)); got != 0 {
+		t.Fatal("a reader that lost its hold made its timeout key again")
+	}
+}
+
+// A reader whose timeout key never ends, which no client makes, is in doubt: it
+// keeps writers out until somebody breaks its hold.
+func TestWriterWaitsForReaderWithoutEnd(t *testing.T) {
+	b := newBench(t)
+	b.read("a:1", 20000, 1)
+	b.Int("HSET", lockKey, "w:1", "1")
+	b.String("SET", timeoutKey("w:1", 1), "1")
+	for range 2 {
+		if l := b.tryWrite("w:2", 20000, 1).([]any); l[0] != n(0) || l[2] != "w:1" {
+			t.Fatalf("got %v, want w:1 in the way", l)
+		}
+		b.die("a:1")
+	}
+	b.Int("DEL", timeoutKey("w:1", 1))
+	b.write("w:2", 20000, 1)
+}
+
+func TestWriterComesInBehindManyDeadReaders(t *testing.T) {
+	b := newBench(t)
+	const readers = 5000
+	for i := range readers / 100 {
+		command := []string{"HSET", lockKey, "mode", "read"}
+		for j := range 100 {
+			command = append(command, fmt.Sprintf("dead:%d", i*100+j), "1")
+		}
+		b.Int(command...)
+	}
+	b.Int("PEXPIRE", lockKey, "60000")
+	tries := 1
+	for before := int64(readers) + 1; ; tries++ {
+		reply := b.tryWrite("w:1", 20000, 1)
+		if granted(reply) {
+			break
+		}
+		l, left := reply.([]any), b.Int("HLEN", lockKey)
+		if l[0] != n(0) || l[1] != n(100) || left >= before || before-left > 2000 {
+			t.Fatalf("try %d: got %v and %d fields after %d, want some fewer, and to be asked again", tries, l, left, before)
+		}
+		before = left
+	}
+	b.wantHash(fields{"mode": "write", "w:1:write": "1"})
+	if tries < 3 {
+		t.Fatalf("got in after %d tries: the work of one is not bounded", tries)
+	}
+}
+
+func TestReadRenew(t *testing.T) {
+	b := newBench(t)
+	if got := b.renewRead("a:1", 20000, 1); got != n(0) {
+		t.Fatalf("got %v, want 0", got)
+	}
+	if keys := b.Keys(); len(keys) != 0 {
+		t.Fatalf("a renewal brought back %q", keys)
+	}
+	b.read("a:1", 20000, 1)
+	b.read("b:1", 20000, 1)
+	if got := b.renewRead("a:1", 60000, 3); got != n(1) {
+		t.Fatalf("got %v, want 1", got)
+	}
+	b.wantTTL(lockKey, 60000)
+	b.wantTTL(timeoutKey("a:1", 1), 60000)
+	b.wantTTL(timeoutKey("b:1", 1), 20000)
+	b.renewRead("b:1", 30000, 1)
+	b.wantTTL(lockKey, 60000) // not shortened
+	b.wantTTL(timeoutKey("b:1", 1), 30000)
+	b.renewRead("a:1", 30000, 3)
+	b.wantTTL(timeoutKey("a:1", 1), 60000) // neither
+
+	b.die("b:1") // paused beyond its lease
+	b.renewRead("b:1", 30000, 1)
+	b.wantTTL(timeoutKey("b:1", 1), 30000)
+	b.leave("a:1")
+	b.wantHash(fields{"mode": "read", "b:1": "1"})
+	if l := b.tryWrite("w:1", 20000, 1).([]any); l[0] != n(0) {
+		t.Fatalf("a writer came in beside a reader that renewed: %v", l)
+	}
+	b.wantNothingStays()
+}
+
+func TestReadRelease(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.want(n(0), "rw_release", []string{lockKey}, "a:1", rwPrefix, rwChannel, "", "", "", "PUBLISH")
+	b.read("a:1", 60000, 2)
+	b.read("b:1", 20000, 1)
+	b.javaRead("j:1", 0, 40000)
+	b.javaRead("j:2", 0)
+	if got, want := b.leave("c:1"), n(0); !reflect.DeepEqual(got, want) {
+		t.Fatalf("a stranger: got %v, want %v", got, want)
+	}
+	if got, want := b.leave("a:1"), n(1); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	b.wantHash(fields{"mode": "read", "b:1": "1", "j:1": "2"})
+	b.wantTTL(lockKey, 40000) // the longest of those who stay
+	b.leave("a:1")
+	b.leave("b:1")
+	b.wantTTL(lockKey, 40000)
+	b.read("c:1", 20000, 1)
+	b.Int("DEL", timeoutKey("j:1", 2))
+	b.wantPayloads(heard) // nobody can come in yet
+	b.leave("c:1")
+	b.wantHash(fields{})
+	if got := b.Keys(); !slices.Equal(got, []string{counterKey}) {
+		t.Fatalf("keys: got %q, want the counter alone", got)
+	}
+	heard.Stop()
+	heard = b.Listen("*")
+	b.read("a:1", 20000, 1)
+	if got, want := b.leave("a:1"), n(2); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	b.wantPayloads(heard, "0")
+}
+
+func TestWriteRelease(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.write("a:1", 20000, 3)
+	if got, want := b.leave("b:1:write"), n(0); !reflect.DeepEqual(got, want) {
+		t.Fatalf("a stranger: got %v, want %v", got, want)
+	}
+	if got, want := b.leave("a:1:write"), n(3); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	if got, want := b.leave("a:1:write"), n(0); !reflect.DeepEqual(got, want) {
+		t.Fatalf("again: got %v, want %v", got, want)
+	}
+	b.wantHash(fields{})
+	b.wantPayloads(heard, "1", "0")
+}
+
+func TestDowngrade(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	written := b.write("a:1", 60000, 1)
+	if got := b.token(b.tryRead("a:2", 20000, 1, "a:1:write")); got <= written {
+		t.Fatalf("token: got %d, want more than %d", got, written)
+	}
+	b.wantHash(fields{"mode": "write", "a:1:write": "1", "a:2": "1"})
+	b.wantTTL(lockKey, 60000)
+	b.wantTTL(timeoutKey("a:2", 1), 20000)
+	if l := b.tryRead("b:1", 20000, 1, "").([]any); l[0] != n(0) || l[2] != "a:1:write" {
+		t.Fatalf("another reader: got %v, want busy", l)
+	}
+	if got, want := b.leave("a:1:write"), n(2); !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	b.wantHash(fields{"mode": "read", "a:2": "1"})
+	b.wantTTL(lockKey, 20000)
+	b.read("b:1", 20000, 1)
+	b.wantPayloads(heard, "1")
+}
+
+func TestDowngradeToADeadReaderFreesTheLock(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.write("a:1", 60000, 1)
+	b.tryRead("a:2", 20000, 1, "a:1:write")
+	b.die("a:2")
+	b.leave("a:1:write")
+	b.wantHash(fields{})
+	b.wantPayloads(heard, "1", "0")
+}
+
+func TestDowngradeKeepsALongerReader(t *testing.T) {
+	b := newBench(t)
+	b.write("a:1", 20000, 1)
+	b.tryRead("a:2", 60000, 1, "a:1:write")
+	b.wantTTL(lockKey, 60000)
+	b.leave("a:1:write")
+	b.wantTTL(lockKey, 60000)
+}
+
+func TestReadReleaseBesideAWriterTouchesNothingElse(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.write("a:1", 60000, 1)
+	b.tryRead("a:2", 20000, 1, "a:1:write")
+	b.tryRead("a:3", 20000, 1, "a:1:write")
+	b.die("a:3") // nobody prunes beside a writer
+	b.leave("a:2")
+	b.wantHash(fields{"mode": "write", "a:1:write": "1", "a:3": "1"})
+	b.wantTTL(lockKey, 60000) // the writer's, not the other reader's
+	b.leave("a:3")
+	b.wantHash(fields{"mode": "write", "a:1:write": "1"})
+	b.wantTTL(lockKey, 60000)
+	b.wantPayloads(heard)
+}
+
+// A Redisson thread that holds both sides, each twice.
+func (b *bench) javaBoth() {
+	b.t.Helper()
+	b.Int("HSET", lockKey, "mode", "write", "j:9:write", "2", "j:9", "2")
+	b.Int("PEXPIRE", lockKey, "40000")
+	b.String("SET", timeoutKey("j:9", 1), "1", "PX", "20000")
+	b.String("SET", timeoutKey("j:9", 2), "1", "PX", "20000")
+}
+
+func TestReadWriteBreak(t *testing.T) {
+	ended, unchanged := n(1), n(0)
+	for _, c := range []struct {
+		name  string
+		setup func(*bench)
+		owner string
+		holds int
+		want  any
+		hash  fields
+		gone  []string // timeout keys
+	}{
+		{"a reader among others", func(b *bench) { b.read("a:1", 20000, 2); b.read("b:1", 20000, 1) }, "a:1", 2, ended, fields{"mode": "read", "b:1": "1"}, []string{timeoutKey("a:1", 1)}},
+		{"another count", func(b *bench) { b.read("a:1", 20000, 2); b.read("b:1", 20000, 1) }, "a:1", 1, unchanged, fields{"mode": "read", "a:1": "2", "b:1": "1"}, nil},
+		{"nobody", func(b *bench) { b.read("b:1", 20000, 1) }, "a:1", 1, unchanged, fields{"mode": "read", "b:1": "1"}, nil},
+		{"the last reader", func(b *bench) { b.read("a:1", 20000, 1) }, "a:1", 1, ended, fields{}, []string{timeoutKey("a:1", 1)}},
+		{"a Redisson reader", func(b *bench) { b.javaRead("j:1", 20000, 30000); b.read("b:1", 20000, 1) }, "j:1", 2, ended, fields{"mode": "read", "b:1": "1"}, []string{timeoutKey("j:1", 1), timeoutKey("j:1", 2)}},
+		{"a writer", func(b *bench) { b.write("a:1", 20000, 2) }, "a:1", 2, ended, fields{}, nil},
+		{"a writer's other count", func(b *bench) { b.write("a:1", 20000, 2) }, "a:1", 1, unchanged, fields{"mode": "write", "a:1:write": "2"}, nil},
+		{"a writer before its reader", func(b *bench) { b.write("a:1", 20000, 1); b.tryRead("a:2", 20000, 1, "a:1:write") }, "a:1", 1, ended, fields{"mode": "read", "a:2": "1"}, nil},
+		{"the read side of a thread", (*bench).javaBoth, "j:9", 2, ended, fields{"mode": "write", "j:9:write": "2"}, []string{timeoutKey("j:9", 1), timeoutKey("j:9", 2)}},
+		{"the write side of a thread", (*bench).javaBoth, "j:9:write", 2, ended, fields{"mode": "read", "j:9": "2"}, nil},
+		{"a plain lock", func(b *bench) { b.Int("HSET", lockKey, "a:1", "1"); b.Int("PEXPIRE", lockKey, "20000") }, "a:1", 1, unchanged, fields{"a:1": "1"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			c.setup(b)
+			if got := b.breakRW(c.owner, c.holds); !reflect.DeepEqual(got, c.want) {
+				t.Fatalf("got %v, want %v", got, c.want)
+			}
+			b.wantHash(c.hash)
+			for _, key := range c.gone {
+				if b.Int("EXISTS", key) != 0 {
+					t.Errorf("%s is still there", key)
+				}
+			}
+			if marked := b.Int("EXISTS", rwKeys(c.owner)[1]) == 1; marked != reflect.DeepEqual(c.want, ended) {
+				t.Errorf("is there a mark? got %v", marked)
+			}
+			b.wantNothingStays()
+		})
+	}
+}
+
+func TestBreakLeavesAReadWriteLockAlone(t *testing.T) {
+	b := newBench(t)
+	b.read("a:1", 20000, 1)
+	b.read("b:1", 20000, 1)
+	b.want(n(0), "break", rwKeys("a:1")[:2], "a:1", 1, "ops", 20000, channel, "PUBLISH")
+	b.wantHash(fields{"mode": "read", "a:1": "1", "b:1": "1"})
+}
+
+func TestReadWriteAbandon(t *testing.T) {
+	nothing, ended := n(0), n(1)
+	b := newBench(t)
+	if got := b.abandonRW("a:1", "a:1"); !reflect.DeepEqual(got, nothing) { // overtakes the acquire
+		t.Fatalf("got %v, want %v", got, nothing)
+	}
+	b.wantTTL(rwKeys("a:1")[1], 20000)
+	if got, want := b.tryRead("a:1", 20000, 1, ""), list(n(-2), "abandoned"); !reflect.DeepEqual(got, want) {
+		t.Fatalf("read: got %v, want %v", got, want)
+	}
+	if got, want := b.tryWrite("a:1", 20000, 1), list(n(-2), "abandoned"); !reflect.DeepEqual(got, want) {
+		t.Fatalf("write: got %v, want %v", got, want)
+	}
+	b.read("b:1", 20000, 1)
+	b.read("b:2", 20000, 1)
+	if got := b.abandonRW("b:1", "b:1"); !reflect.DeepEqual(got, ended) {
+		t.Fatalf("got %v, want %v", got, ended)
+	}
+	b.wantHash(fields{"mode": "read", "b:2": "1"})
+	b.wantTTL(rwKeys("b:1")[1], 20000)
+	b.leave("b:2")
+	b.write("c:1", 20000, 1)
+	if got := b.abandonRW("c:1", "c:1:write"); !reflect.DeepEqual(got, ended) {
+		t.Fatalf("got %v, want %v", got, ended)
+	}
+	b.wantHash(fields{})
+	b.wantTTL(rwKeys("c:1")[1], 20000)
+	b.wantNothingStays()
+}
+
+func TestReadWriteLook(t *testing.T) {
+	b := newBench(t)
+	look := func() []any {
+		t.Helper()
+		keys := []string{lockKey, "queue", "deadlines", "alive", "permits"}
+		return b.run("list_look", keys, 32, "", rwPrefix, "1", "2", "3", "4").([]any)[0].([]any)
+	}
+	holds := func() (holders []any) {
+		t.Helper()
+		l := look()
+		if len(l) != 6 || l[0] != "readers" {
+			t.Fatalf("got %v, want it to be held", l)
+		}
+		for i := 0; i < len(l[2].([]any)); i += 3 {
+			h := l[2].([]any)[i : i+3]
+			h[2] = (h[2].(int64) + 9999) / 10000 * 10 // seconds, rounded up to tens
+			holders = append(holders, h)
+		}
+		return holders
+	}
+	if got := look(); got[0] != "free" {
+		t.Fatalf("got %v, want it to be free", got)
+	}
+	b.read("a-1:1", 20000, 2)
+	b.javaRead("j-1:1", 0, 40000, 30000)
+	b.javaRead("j-1:2", 0)
+	want := []any{list("a-1:1", "2", n(20)), list("j-1:1", "3", n(40))}
+	if got := holds(); !reflect.DeepEqual(got, want) {
+		t.Fatalf("readers: got %v, want %v", got, want)
+	}
+	b.want(list(n(1), "a-1:1", "", n(1)), "explain", rwKeys("a-1:1"))
+	b.String("FLUSHALL")
+	b.Int("HSET", lockKey, "mode", "write", "j-1:9:write", "2", "j-1:9", "2")
+	b.Int("PEXPIRE", lockKey, "40000")
+	b.String("SET", timeoutKey("j-1:9", 1), "1", "PX", "20000")
+	want = []any{list("j-1:9:write", "2", n(40)), list("j-1:9", "2", n(20))}
+	if got := holds(); !reflect.DeepEqual(got, want) {
+		t.Fatalf("both sides: got %v, want %v", got, want)
+	}
+}
+
+func TestReadWriteOnAFullServer(t *testing.T) {
+	b := newBench(t)
+	wantOOM := func(script string, keys []string, args ...any) {
+		t.Helper()
+		before := b.Keys()
+		if got, err := eval(t, b.client, script, keys, args...); err == nil || !strings.Contains(err.Error(), "OOM") {
+			t.Fatalf("%s: got %v and error %v, want OOM", script, got, err)
+		}
+		if after := b.Keys(); !slices.Equal(before, after) {
+			t.Fatalf("%s was refused: keys were %q, are %q", script, before, after)
+		}
+	}
+	readKeys := func(owner string) []string { return append(rwKeys(owner), timeoutKey(owner, 1)) }
+	b.fill()
+	wantOOM("rw_read_acquire", readKeys("a:1"), "a:1", 20000, 1, 1, "")
+	wantOOM("rw_write_acquire", rwKeys("a:1"), "a:1", 20000, 1, 1, rwPrefix)
+	b.abandonRW("z:1", "z:1")
+	b.wantTTL(rwKeys("z:1")[1], 20000)
+	b.wantProbePasses(readKeys("probe"), "rw_read_acquire", "rw_release")
+
+	b.String("CONFIG", "SET", "maxmemory", "0")
+	b.write("a:1", 20000, 1)
+	b.tryRead("a:2", 20000, 1, "a:1:write")
+	b.fill()
+	wantOOM("rw_read_acquire", readKeys("a:3"), "a:3", 20000, 1, 1, "a:1:write")
+	b.wantTTL(lockKey, 20000)
+	b.write("a:1", 40000, 2)
+	b.tryRead("a:2", 40000, 2, "a:1:write")
+	b.want(n(1), "renew", []string{lockKey}, "a:1:write", 60000, 3)
+	b.die("a:2")
+	b.renewRead("a:2", 60000, 3)
+	b.wantHash(fields{"mode": "write", "a:1:write": "3", "a:2": "3"})
+	b.wantTTL(lockKey, 60000)
+	b.wantTTL(timeoutKey("a:2", 1), 60000)
+	b.leave("a:1:write")
+	b.wantHash(fields{"mode": "read", "a:2": "3"})
+	b.die("a:2")
+	wantOOM("rw_write_acquire", rwKeys("w:1"), "w:1", 20000, 1, 1, rwPrefix)
+	b.wantHash(fields{"mode": "read", "a:2": "3"})
+	b.leave("a:2")
+	b.wantHash(fields{})
+	b.wantNothingStays()
+}
+
+// TestReadWriteMissingRights takes every command from every script in turn.
+// Whatever the script does then, nothing without a TTL stays, nobody else loses
+// anything, and a hold is there as a whole or not at all.
+func TestReadWriteMissingRights(t *testing.T) {
+	b := newBench(t)
+	states := map[string]func(){
+		"free":              func() {},
+		"read by it":        func() { b.read("a:1", 20000, 1) },
+		"read by both":      func() { b.read("a:1", 20000, 1); b.read("b:1", 20000, 1) },
+		"read by another":   func() { b.read("b:1", 20000, 1) },
+		"read by the dead":  func() { b.read("d:1", 20000, 1); b.die("d:1") },
+		"written by it":     func() { b.write("a:1", 20000, 1) },
+		"downgraded by it":  func() { b.write("a:1", 20000, 1); b.tryRead("b:1", 20000, 1, "a:1:write") },
+		"written by others": func() { b.write("b:1", 20000, 1) },
+	}
+	cases := []struct {
+		script string
+		keys   []string
+		args   []any
+	}{
+		{"rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), []any{"a:1", 30000, 1, 1, ""}},
+		{"rw_write_acquire", rwKeys("a:1"), []any{"a:1", 30000, 1, 1, rwPrefix}},
+		{"rw_read_renew", rwKeys("a:1")[:1], []any{"a:1", 30000, 1, timeoutKey("a:1", 1)}},
+		{"rw_release", rwKeys("a:1")[:1], []any{"a:1", rwPrefix, rwChannel, "", "", "", "PUBLISH"}},
+		{"rw_release", rwKeys("a:1")[:1], []any{"a:1:write", rwPrefix, rwChannel, "", "", "", "PUBLISH"}},
+		{"rw_release", rwKeys("a:1")[:2], []any{"a:1", rwPrefix, rwChannel, "1", "forced: ops", "20000", "PUBLISH"}},
+	}
+	for _, c := range cases {
+		for _, command := range commandsOf(t, c.script) {
+			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
+			limited := b.login("limited", "secret")
+			for state, setup := range states {
+				b.String("FLUSHALL")
+				setup()
+				before := b.Map("HGETALL", lockKey)
+				reply, err := eval(t, limited, c.script, c.keys, c.args...)
+				where := fmt.Sprintf("%s %v without %s, %s: reply %v, error %v", c.script, c.args[0], command, state, reply, err)
+				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
+					t.Errorf("%s: keys without TTL %q", where, stay)
+				}
+				b.checkRW(where, before)
+			}
+		}
+	}
+}
+
+// checkRW checks that the lock is one that the rules allow, after before, with
+// a:1 as the only one who did something.
+func (b *bench) checkRW(where string, before fields) {
+	b.t.Helper()
+	after := b.Map("HGETALL", lockKey)
+	for _, other := range []string{"b:1", "b:1:write"} {
+		if before[other] != after[other] {
+			b.t.Errorf("%s: %s was %q, is %q", where, other, before[other], after[other])
+		}
+	}
+	if after["b:1"] != "" && b.Int("EXISTS", timeoutKey("b:1", 1)) != 1 {
+		b.t.Errorf("%s: another reader lost its timeout key", where)
+	}
+	writers := len(after["a:1:write"]) + len(after["b:1:write"])
+	switch after["mode"] {
+	case "":
+		if len(after) != 0 {
+			b.t.Errorf("%s: a lock without mode: %v", where, after)
+		}
+	case "write":
+		if writers != 1 {
+			b.t.Errorf("%s: %d writers: %v", where, writers, after)
+		}
+		if after["a:1"] != "" {
+			b.t.Errorf("%s: a reader beside a writer: %v", where, after)
+		}
+	}
+	if after["a:1"] != "" && before["a:1"] == "" && b.Int("EXISTS", timeoutKey("a:1", 1)) != 1 {
+		b.t.Errorf("%s: a read hold without a timeout key: %v", where, after)
+	}
+}

@@ -1,0 +1,536 @@
+package scripttest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+)
+
+// The scripts of package redishold, each by itself on a real server.
+
+const (
+	lockKey    = "stock:42"
+	markKey    = "holdfast:gone:{stock:42}:a:1"
+	counterKey = "holdfast:token:{7}"
+	channel    = "redisson_lock__channel:{stock:42}"
+)
+
+var threeKeys = []string{lockKey, markKey, counterKey}
+
+// bench is a server and a client that runs scripts on it.
+type bench struct {
+	*redistest.Server
+	t      *testing.T
+	client *redis.Client
+}
+
+func newBench(t *testing.T, opts ...redistest.Option) *bench {
+	t.Helper()
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	b := &bench{Server: redistest.Start(t, opts...), t: t}
+	b.client = b.login("", "")
+	return b
+}
+
+// login returns a client of another user.
+func (b *bench) login(user, password string) *redis.Client {
+	client := redis.NewClient(&redis.Options{
+		Addr: b.Addr(), Username: user, Password: password, Protocol: 2, MaxRetries: -1, DisableIdentity: true, PoolSize: 1,
+	})
+	b.t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func eval(t testing.TB, client *redis.Client, script string, keys []string, args ...any) (any, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return client.Eval(ctx, redistest.ScriptSource(t, script), keys, args...).Result()
+}
+
+// run runs a script that must succeed.
+func (b *bench) run(script string, keys []string, args ...any) any {
+	b.t.Helper()
+	got, err := eval(b.t, b.client, script, keys, args...)
+	if err != nil {
+		b.t.Fatalf("%s: got error %v", script, err)
+	}
+	return got
+}
+
+// want runs a script whose whole reply is known.
+func (b *bench) want(want any, script string, keys []string, args ...any) {
+	b.t.Helper()
+	if got := b.run(script, keys, args...); !reflect.DeepEqual(got, want) {
+		b.t.Fatalf("%s: got %#v, want %#v", script, got, want)
+	}
+}
+
+// grant runs acquire, which must grant, and returns the token.
+func (b *bench) grant(owner string, ttl, holds, tokens int) int64 {
+	b.t.Helper()
+	return b.token(b.run("acquire", threeKeys, owner, ttl, holds, tokens))
+}
+
+func (b *bench) wantHash(want map[string]string) {
+	b.t.Helper()
+	if got := b.Map("HGETALL", lockKey); !maps.Equal(got, want) {
+		b.t.Fatalf("HGETALL: got %v, want %v", got, want)
+	}
+}
+
+// wantTTL checks that key lives for at most limit, and hardly less.
+func (b *bench) wantTTL(key string, limit int64) {
+	b.t.Helper()
+	if got := b.Int("PTTL", key); got > limit || got < limit-5000 {
+		b.t.Fatalf("PTTL %s: got %d, want about %d", key, got, limit)
+	}
+}
+
+func (b *bench) wantNothingStays() {
+	b.t.Helper()
+	if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
+		b.t.Fatalf("keys without TTL: %q", stay)
+	}
+}
+
+func isCounter(key string) bool { return key == counterKey }
+
+func list(values ...any) any { return values }
+
+// publishing returns the commands that wake waiters on this server, as arguments of
+// scripts.
+func publishing(t testing.TB) []any {
+	if redistest.Has(t, redistest.ShardedChannels) {
+		return []any{"PUBLISH", "SPUBLISH"}
+	}
+	return []any{"PUBLISH"}
+}
+
+func n(i int64) any { return i }
+
+func TestAcquireGrants(t *testing.T) {
+	b := newBench(t)
+	first := b.grant("a:1", 20000, 1, 3)
+	b.wantHash(map[string]string{"a:1": "1"})
+	b.wantTTL(lockKey, 20000)
+	if now := time.Now().UnixMicro(); first > now || first < now-int64(time.Minute/time.Microsecond) {
+		t.Fatalf("first token: got %d, want the server's clock in µs, about %d", first, now)
+	}
+	if got := b.Int("INCRBY", counterKey, "0"); got != first+2 {
+		t.Fatalf("counter: got %d, want the last token of the block, %d", got, first+2)
+	}
+	b.wantNothingStays()
+}
+
+func TestAcquireAgainIsTheSameGrant(t *testing.T) {
+	b := newBench(t)
+	first := b.grant("a:1", 20000, 1, 5)
+	second := b.grant("a:1", 10000, 2, 1)
+	if second < first+5 {
+		t.Fatalf("second token: got %d, want beyond the block that began at %d", second, first)
+	}
+	b.wantHash(map[string]string{"a:1": "2"})
+	b.wantTTL(lockKey, 20000) // not shortened
+	b.grant("a:1", 60000, 2, 1)
+	b.wantTTL(lockKey, 60000)
+	b.Int("PERSIST", lockKey)
+	b.grant("a:1", 30000, 2, 1)
+	b.wantTTL(lockKey, 30000) // mended
+}
+
+func TestAcquireTokensSurviveALostOrHigherCounter(t *testing.T) {
+	b := newBench(t)
+	first := b.grant("a:1", 20000, 1, 1)
+	b.Int("DEL", lockKey, counterKey)
+	second := b.grant("b:1", 20000, 1, 1)
+	if second <= first {
+		t.Fatalf("token after a lost counter: got %d, want more than %d", second, first)
+	}
+	b.Int("DEL", lockKey)
+	b.String("SET", counterKey, "8000000000000000")
+	if got := b.grant("c:1", 20000, 1, 1); got != 8000000000000001 {
+		t.Fatalf("token after a higher counter: got %d, want 8000000000000001", got)
+	}
+	b.Int("DEL", lockKey)
+	b.String("SET", counterKey, "9007199254740991")
+	if got, err := eval(t, b.client, "acquire", threeKeys, "d:1", 20000, 1, 1); err == nil {
+		t.Fatalf("token beyond 2^53: got %v, want an error", got)
+	}
+	b.wantHash(map[string]string{})
+}
+
+// A counter that was overwritten may have been ahead of the clock.
+func TestAcquireLeavesABrokenCounter(t *testing.T) {
+	b := newBench(t)
+	for _, text := range []string{"x", "", "nan", "inf", "-nan", "9007199254740991", "1e300"} {
+		b.String("SET", counterKey, text)
+		got, err := eval(t, b.client, "acquire", threeKeys, "a:1", 20000, 1, 1)
+		if err == nil || !strings.Contains(err.Error(), "token counter "+counterKey) {
+			t.Errorf("counter %q: got %v and error %v, want an error that names it", text, got, err)
+		}
+		if stays := b.Do("GET", counterKey); stays != any(text) {
+			t.Errorf("counter %q: is now %v", text, stays)
+		}
+		b.wantHash(map[string]string{})
+	}
+	for _, text := range []string{"-5", "-inf", "007", "12.5", "0x10"} { // behind the clock, however written
+		b.String("SET", counterKey, text)
+		first := b.grant("a:1", 20000, 1, 3)
+		if got := b.Do("GET", counterKey); got != any(fmt.Sprint(first+2)) {
+			t.Errorf("counter %q: is now %v after token %d and two more", text, got, first)
+		}
+		b.Int("DEL", lockKey)
+	}
+	b.String("SET", counterKey, "4000000000000000.5") // ahead of the clock, with a fraction
+	if got := b.grant("a:1", 20000, 1, 3); got != 4000000000000001 || b.Do("GET", counterKey) != any("4000000000000003") {
+		t.Errorf("after a fraction: got token %d and counter %v, want 4000000000000001 and two more", got, b.Do("GET", counterKey))
+	}
+}
+
+// A block of tokens goes on from the one before it, also where that is ahead of
+// the clock, and is written in all its digits.
+func TestAcquireTokensInBlocks(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct{ before, first, tokens, after int64 }{
+		{2000000000000000, 2000000000000001, 1, 2000000000000001},
+		{3000000000000000, 3000000000000001, 1000000, 3000000001000000},
+		{2999999999999999, 3000000000000000, 1, 3000000000000000}, // no exponent
+		{9007199254740989, 9007199254740990, 1, 9007199254740990},
+	} {
+		b.String("SET", counterKey, fmt.Sprint(c.before))
+		if got := b.grant("a:1", 20000, 1, int(c.tokens)); got != c.first || b.Do("GET", counterKey) != any(fmt.Sprint(c.after)) {
+			t.Errorf("%d tokens after %d: got %d and counter %v, want %d and %d", c.tokens, c.before, got, b.Do("GET", counterKey), c.first, c.after)
+		}
+		b.Int("DEL", lockKey)
+	}
+}
+
+func TestAcquireRefuses(t *testing.T) {
+	huge := []string{"HSET", lockKey}
+	for i := range 5 {
+		huge = append(huge, fmt.Sprint("field", i), "1")
+	}
+	for _, c := range []struct {
+		name  string
+		setup [][]string
+		want  any // nil: an error that has words
+		words string
+	}{
+		{"another owner", [][]string{{"HSET", lockKey, "x:9", "2"}, {"PEXPIRE", lockKey, "20000"}}, list(n(0), "ttl", "x:9", "2"), ""},
+		{"another owner without TTL", [][]string{{"HSET", lockKey, "x:9", "1"}}, list(n(0), n(-1), "x:9", "1"), ""},
+		{"a count of 0", [][]string{{"HSET", lockKey, "x:9", "0"}}, list(n(0), n(-1), "x:9", "0"), ""},
+		{"a huge hash", [][]string{huge, {"PEXPIRE", lockKey, "20000"}}, list(n(0), "ttl", "", "0"), ""},
+		{"a huge hash without TTL", [][]string{huge}, list(n(-1)), ""},
+		{"data", [][]string{{"HSET", lockKey, "a", "b"}}, list(n(-1)), ""},
+		{"data that ends", [][]string{{"HSET", lockKey, "a", "b"}, {"PEXPIRE", lockKey, "20000"}}, list(n(0), "ttl", "a", "b"), ""},
+		{"a read-write lock", [][]string{{"HSET", lockKey, "mode", "read", "x:9", "1"}}, list(n(-1)), ""},
+		{"an owner given up", [][]string{{"SET", markKey, "abandoned"}}, list(n(-2), "abandoned"), ""},
+		{"an owner broken while it holds", [][]string{{"HSET", lockKey, "a:1", "1"}, {"SET", markKey, "forced: ops"}}, list(n(-2), "forced: ops"), ""},
+		{"a string", [][]string{{"SET", lockKey, "1"}}, nil, "WRONGTYPE"},
+		{"a list", [][]string{{"RPUSH", lockKey, "1"}}, nil, "WRONGTYPE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			for _, command := range c.setup {
+				if err, failed := b.Do(command...).(error); failed {
+					t.Fatal(err)
+				}
+			}
+			before := b.Do("DUMP", lockKey)
+			got, err := eval(t, b.client, "acquire", threeKeys, "a:1", 20000, 1, 1)
+			if c.want == nil {
+				if err == nil || !strings.Contains(err.Error(), c.words) {
+					t.Fatalf("got %v and error %v, want an error with %q", got, err, c.words)
+				}
+			} else if !reflect.DeepEqual(blurTTL(got), c.want) {
+				t.Fatalf("got %#v and error %v, want %#v", got, err, c.want)
+			}
+			if after := b.Do("DUMP", lockKey); !reflect.DeepEqual(before, after) {
+				t.Fatalf("the key changed: got %q, want %q", after, before)
+			}
+			if keys := b.Keys(); slices.Contains(keys, counterKey) {
+				t.Fatalf("a refused acquire drew tokens: keys %q", keys)
+			}
+		})
+	}
+}
+
+// blurTTL replaces the TTL of a busy reply, if there is one, by a word.
+func blurTTL(reply any) any {
+	if l, ok := reply.([]any); ok && len(l) == 4 {
+		if ttl, ok := l[1].(int64); ok && ttl > 15000 && ttl <= 20000 {
+			l[1] = "ttl"
+		}
+	}
+	return reply
+}
+
+func TestRenew(t *testing.T) {
+	b := newBench(t)
+	lock := []string{lockKey}
+	b.want(n(0), "renew", lock, "a:1", 20000, 1)
+	if keys := b.Keys(); len(keys) != 0 {
+		t.Fatalf("a renewal brought back %q", keys)
+	}
+	b.grant("a:1", 20000, 1, 1)
+	b.want(n(1), "renew", lock, "a:1", 60000, 1)
+	b.wantTTL(lockKey, 60000)
+	b.want(n(1), "renew", lock, "a:1", 20000, 3)
+	b.wantTTL(lockKey, 60000)
+	b.wantHash(map[string]string{"a:1": "3"})
+	b.want(n(0), "renew", lock, "b:1", 90000, 1)
+	b.wantTTL(lockKey, 60000)
+	b.wantHash(map[string]string{"a:1": "3"})
+}
+
+func TestRelease(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	lock := []string{lockKey}
+	b.want(n(0), "release", lock, "a:1", channel, "PUBLISH")
+	b.grant("a:1", 20000, 2, 1)
+	b.want(n(0), "release", lock, "b:1", channel, "PUBLISH")
+	b.wantHash(map[string]string{"a:1": "2"})
+	b.want(n(2), "release", lock, "a:1", channel, "PUBLISH")
+	b.want(n(0), "release", lock, "a:1", channel, "PUBLISH")
+	b.wantHash(map[string]string{})
+	b.Int("PUBLISH", "end", "1")
+	want := []redistest.Message{{Channel: channel, Payload: "0"}, {Channel: "end", Payload: "1"}}
+	if got := heard.Wait(2); !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v", got, want)
+	}
+}
+
+func TestReleasePublishesBothWays(t *testing.T) {
+	redistest.Needs(t, redistest.ShardedChannels)
+	b := newBench(t)
+	classic, sharded, another := b.Listen("*"), b.ListenSharded(channel), b.ListenSharded(channel)
+	b.grant("a:1", 20000, 1, 1)
+	b.want(n(3), "release", []string{lockKey}, "a:1", channel, "PUBLISH", "SPUBLISH")
+	if got, want := classic.Wait(1), []redistest.Message{{Channel: channel, Payload: "00"}}; !slices.Equal(got, want) {
+		t.Fatalf("classic: got %v, want %v", got, want)
+	}
+	for _, l := range []*redistest.Listener{sharded, another} {
+		if got, want := l.Wait(1), []redistest.Message{{Channel: channel, Payload: "0"}}; !slices.Equal(got, want) {
+			t.Fatalf("sharded: got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestAbandon(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	keys := []string{lockKey, markKey}
+	b.want(n(0), "abandon", keys, "a:1", 20000, channel, "PUBLISH") // overtakes the acquire
+	b.want(list(n(-2), "abandoned"), "acquire", threeKeys, "a:1", 20000, 1, 1)
+	b.wantHash(map[string]string{})
+	b.wantTTL(markKey, 20000)
+	b.want(n(0), "abandon", keys, "a:1", 40000, channel, "PUBLISH")
+	b.wantTTL(markKey, 40000)
+
+	b.Int("DEL", markKey)
+	b.grant("a:1", 20000, 1, 1)
+	b.want(n(2), "abandon", keys, "a:1", 20000, channel, "PUBLISH")
+	b.wantHash(map[string]string{})
+	if got, want := heard.Wait(1), []redistest.Message{{Channel: channel, Payload: "0"}}; !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v", got, want)
+	}
+
+	b.Int("HSET", lockKey, "b:1", "1")
+	b.Int("PEXPIRE", lockKey, "20000")
+	b.want(n(0), "abandon", keys, "a:1", 20000, channel, "PUBLISH")
+	b.wantHash(map[string]string{"b:1": "1"})
+	b.wantNothingStays()
+}
+
+func TestBreak(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	keys := []string{lockKey, markKey}
+	b.grant("a:1", 20000, 2, 1)
+	b.want(n(0), "break", keys, "a:1", 1, "ops", 20000, channel, "PUBLISH")
+	b.want(n(0), "break", keys, "b:1", 2, "ops", 20000, channel, "PUBLISH")
+	b.wantHash(map[string]string{"a:1": "2"})
+	b.want(n(2), "break", keys, "a:1", 2, "ops", 20000, channel, "PUBLISH")
+	b.wantHash(map[string]string{})
+	b.wantTTL(markKey, 20000)
+	b.want(list(n(0), "", "forced: ops", n(1)), "explain", threeKeys)
+	if got, want := heard.Wait(1), []redistest.Message{{Channel: channel, Payload: "0"}}; !slices.Equal(got, want) {
+		t.Fatalf("messages: got %v, want %v", got, want)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	b := newBench(t)
+	b.want(list(n(0), "", "", n(0)), "explain", threeKeys)
+	b.Int("HSET", lockKey, "x:9", "2")
+	b.want(list(n(1), "x:9", "", n(0)), "explain", threeKeys)
+	b.String("SET", lockKey, "text")
+	b.want(list(n(1), "", "", n(0)), "explain", threeKeys)
+}
+
+func TestRegistration(t *testing.T) {
+	b := newBench(t)
+	key := []string{"holdfast:client:a"}
+	said := func(want string) {
+		t.Helper()
+		reply, err := eval(t, b.client, "client", key)
+		if now, ok := reply.([]any); err != nil || !ok || len(now) != 2 || now[0] != want {
+			t.Fatalf("client: got %v and error %v, want %q and the server's time", reply, err, want)
+		}
+	}
+	said("")
+	b.want(n(1), "register", key, `{"note":"ci@host:1"}`, 90000)
+	said(`{"note":"ci@host:1"}`)
+	b.wantTTL(key[0], 90000)
+}
+
+// fill makes a server refuse every write that needs memory.
+func (b *bench) fill() {
+	b.t.Helper()
+	b.String("CONFIG", "SET", "maxmemory", "1")
+	if err, ok := b.Do("SET", "one", "more").(error); !ok || !strings.HasPrefix(err.Error(), "OOM") {
+		b.t.Fatalf("SET on a full server: got %v, want OOM", err)
+	}
+}
+
+func TestFullServer(t *testing.T) {
+	b := newBench(t)
+	b.fill()
+	if _, err := eval(t, b.client, "acquire", threeKeys, "a:1", 20000, 1, 1); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Fatalf("acquire: got error %v, want OOM", err)
+	}
+	if keys := b.Keys(); len(keys) != 0 {
+		t.Fatalf("a refused acquire left %q", keys)
+	}
+	b.want(n(0), "abandon", threeKeys[:2], "a:1", 20000, channel, "PUBLISH")
+	b.wantTTL(markKey, 20000)
+	b.wantProbePasses(threeKeys, "acquire", "abandon", "explain")
+
+	b.String("CONFIG", "SET", "maxmemory", "0")
+	b.Int("DEL", markKey)
+	b.grant("a:1", 20000, 1, 1)
+	b.fill()
+	b.grant("a:1", 40000, 1, 1)
+	b.wantTTL(lockKey, 40000)
+	b.want(n(1), "renew", []string{lockKey}, "a:1", 60000, 2)
+	b.wantTTL(lockKey, 60000)
+	b.wantHash(map[string]string{"a:1": "2"})
+	b.want(n(1), "release", []string{lockKey}, "a:1", channel, "PUBLISH")
+	b.wantHash(map[string]string{})
+}
+
+// commandsOf returns the Redis commands that a script can call.
+func commandsOf(t testing.TB, script string) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?:call|try)\('([A-Z]+)'`).FindAllStringSubmatch(redistest.ScriptSource(t, script), -1) {
+		found[m[1]] = true
+	}
+	if strings.Contains(redistest.ScriptSource(t, script), "ARGV[i], channel") {
+		found["PUBLISH"] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// TestMissingRights takes every command from every script in turn. Whatever the
+// script does then, nothing without a TTL stays, and a lock is there as a whole
+// or not at all.
+func TestMissingRights(t *testing.T) {
+	b := newBench(t)
+	states := map[string]func(){
+		"free":      func() {},
+		"own":       func() { b.grant("a:1", 20000, 1, 1) },
+		"another's": func() { b.grant("b:1", 20000, 1, 1) },
+	}
+	cases := []struct {
+		script string
+		keys   []string
+		args   []any
+	}{
+		{"acquire", threeKeys, []any{"a:1", 30000, 2, 1}},
+		{"renew", threeKeys[:1], []any{"a:1", 30000, 2}},
+		{"release", threeKeys[:1], []any{"a:1", channel, "PUBLISH"}},
+		{"abandon", threeKeys[:2], []any{"a:1", 30000, channel, "PUBLISH"}},
+		{"break", threeKeys[:2], []any{"a:1", 1, "ops", 30000, channel, "PUBLISH"}},
+		{"acquire_all", threeKeys, []any{"a:1", 30000, 2, 1}},
+		{"renew_all", threeKeys[:1], []any{"a:1", 30000, 2}},
+		{"release_all", threeKeys[:1], []any{"a:1", channel, "PUBLISH"}},
+	}
+	for _, c := range cases {
+		for _, command := range commandsOf(t, c.script) {
+			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
+			for state, setup := range states {
+				b.String("FLUSHALL")
+				setup()
+				before := b.Map("HGETALL", lockKey)
+				reply, err := eval(t, b.login("limited", "secret"), c.script, c.keys, c.args...)
+				where := fmt.Sprintf("%s without %s, lock %s: reply %v, error %v", c.script, command, state, reply, err)
+				script, all := strings.CutSuffix(c.script, "_all")
+				if all {
+					if err != nil {
+						t.Errorf("%s: what is refused of one lock must not be an error of all", where)
+						continue
+					}
+					reply = reply.([]any)[0]
+				}
+				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
+					t.Errorf("%s: keys without TTL %q", where, stay)
+				}
+				after := b.Map("HGETALL", lockKey)
+				switch {
+				case maps.Equal(before, after), len(after) == 0 && state == "own" && script != "acquire" && script != "renew":
+				case err == nil && state != "another's" && maps.Equal(after, map[string]string{"a:1": "2"}):
+				case state == "own" && maps.Equal(after, map[string]string{"a:1": "2"}): // its own, counted, no new tokens
+				default:
+					t.Errorf("%s: lock was %v, is %v", where, before, after)
+				}
+				if command == "PUBLISH" && script != "acquire" && state == "own" {
+					if want := n(-1); !reflect.DeepEqual(reply, want) {
+						t.Errorf("%s: want %v", where, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Where even what would take a lock away again is refused, none is left without
+// a TTL.
+func TestMissingRightsToExpireAndDelete(t *testing.T) {
+	b := newBench(t)
+	b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-pexpire", "-del", "-hdel", "-unlink", "-expire")
+	client := b.login("limited", "secret")
+	for _, c := range []struct {
+		script string
+		keys   []string
+		args   []any
+	}{
+		{"acquire", threeKeys, []any{"a:1", 30000, 1, 1}},
+		{"fair_acquire", fairKeys("a:1"), fairArgs("a:1")},
+		{"rw_write_acquire", rwKeys("a:1"), []any{"a:1", 30000, 1, 1, rwPrefix}},
+		{"rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), []any{"a:1", 30000, 1, 1, ""}},
+	} {
+		b.String("FLUSHALL")
+		reply, err := eval(t, client, c.script, c.keys, c.args...)
+		if err == nil || !strings.Contains(err.Error(), "permission") && !strings.Contains(err.Error(), "can't run this command") {
+			t.Errorf("%s: got %v and error %v, want the server's words", c.script, reply, err)
+		}
+		if got := b.Int("EXISTS", lockKey); got != 0 {
+			t.Errorf("%s: the lock stays", c.script)
+		}
+		b.wantNothingStays()
+	}
+}

@@ -1,0 +1,114 @@
+package sessiontest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
+)
+
+// The environment of a program that holds a lock until it is killed.
+const (
+	holderVar = "HOLDFAST_TEST_HOLDER" // the name
+	addrVar   = "HOLDFAST_TEST_ADDR"   // of the server
+)
+
+// Beside is the server that all tests of a package share.
+type Beside struct {
+	// Start starts it, with its data in dir. addr is what programs get that StartHolder
+	// starts.
+	Start func(dir string) (addr string, stop func(), err error)
+	// Open returns a client of a program that StartHolder started.
+	Open func(addr string) (driver.Backend, error)
+}
+
+// Tests returns the tests of a package, for goleak.VerifyTestMain, which run beside a
+// server. In a program that StartHolder started it does not return.
+func (b Beside) Tests(m *testing.M) Tests {
+	if name := os.Getenv(holderVar); name != "" {
+		fmt.Fprintln(os.Stderr, b.hold(name))
+		os.Exit(1)
+	}
+	return Tests{b, m}
+}
+
+// Tests are those of a package, which run beside a server.
+type Tests struct {
+	Beside
+	tests *testing.M
+}
+
+// Run runs them, and returns the status of the program.
+func (s Tests) Run() int {
+	dir, err := os.MkdirTemp("", "holdfast")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	addr, stop, err := s.Start(dir)
+	if err == nil {
+		defer stop()
+		err = os.Setenv(addrVar, addr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return s.tests.Run()
+}
+
+// hold is the program that holds a lock.
+func (b Beside) hold(name string) error {
+	backend, err := b.Open(os.Getenv(addrVar))
+	if err != nil {
+		return err
+	}
+	lock, err := holdfast.New(backend, nil).Lock(context.Background(), name)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	<-lock.Context(context.Background()).Done()
+	return lock.Err()
+}
+
+// StartHolder returns a process of a package that has Beside.Tests, which holds a lock of
+// the common server until it is killed, with t at the latest.
+func StartHolder(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holderVar+"="+name)
+	out := StartProgram(t, cmd)
+	if said, err := out.ReadString('\n'); err != nil || said != "held\n" {
+		t.Fatalf("got %q, %v, want that it holds", said, err)
+	}
+	return cmd
+}
+
+// StartProgram runs cmd, which is killed when t ends, and returns what it prints.
+func StartProgram(t *testing.T, cmd *exec.Cmd) *bufio.Reader {
+	t.Helper()
+	r, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	done, err := child.Start(cmd, func() {
+		_ = w.CloseWithError(fmt.Errorf("it ended: %w", errors.Join(io.EOF, cmd.Wait())))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = r.Close()
+		<-done
+	})
+	return bufio.NewReader(r)
+}

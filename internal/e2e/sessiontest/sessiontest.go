@@ -1,0 +1,321 @@
+// Package sessiontest is what locks of any store with sessions survive: answers that are
+// lost, a client that is cut off, servers that restart or stand still, waiters that give
+// up, programs that die. Each store runs it over real servers.
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/must"
+)
+
+// Patience is how long a test waits for what is sure to come.
+const Patience = 30 * time.Second
+
+// Store is a store with sessions, with a server that all tests share.
+type Store struct {
+	TTL  time.Duration // of the sessions
+	Late time.Duration // how much later the server may end one
+
+	// Open returns a client, with sessions of ttl, which is closed when t ends.
+	Open func(t *testing.T, ttl time.Duration) driver.Backend
+	// OpenLinked returns one whose connections can be cut.
+	OpenLinked func(t *testing.T, ttl time.Duration) (driver.Backend, Link)
+	// OpenLossy returns one that loses a fifth of the answers to writes, and says how many
+	// it has lost.
+	OpenLossy func(t *testing.T, ttl time.Duration) (b driver.Backend, lost func() int)
+	// Start starts a server for t alone.
+	Start func(t *testing.T) Server
+	// Left returns how many entries the common server keeps for a name.
+	Left func(t *testing.T, name string) int
+}
+
+// Link is what the connections of a client go through.
+type Link interface {
+	Cut()  // nothing arrives any more, and nobody is told
+	Heal() // what was on its way arrives
+}
+
+// Server is a server that a test may end.
+type Server interface {
+	// Open returns a client, with sessions of ttl, which is closed when t ends.
+	Open(t *testing.T, ttl time.Duration) driver.Backend
+	// Left returns how many entries the server keeps for a name; negative if it does not
+	// answer.
+	Left(t *testing.T, name string) int
+	Kill()          // ends it at once
+	Restart() error // starts it again, with its data
+	Pause() error   // stops its process, until Resume
+	Resume() error  // lets it go on
+}
+
+// Run runs the tests, all at the same time.
+func (s Store) Run(t *testing.T) {
+	for name, test := range map[string]func(Store, *testing.T){
+		"LostAnswers":       Store.lostAnswers,
+		"HolderCutOff":      Store.holderCutOff,
+		"ServerRestarts":    Store.serverRestarts,
+		"ServerStandsStill": Store.serverStandsStill,
+		"WaitersGiveUp":     Store.waitersGiveUp,
+		"ProgramDies":       Store.programDies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(s, t)
+		})
+	}
+}
+
+// LockerOf returns a Locker over b, which is drained when t ends.
+func LockerOf(t *testing.T, b driver.Backend) *holdfast.Locker {
+	t.Helper()
+	l := holdfast.New(b, nil)
+	t.Cleanup(func() { must.Drain(t, l) })
+	return l
+}
+
+// within returns a context that ends after Patience.
+func within(t *testing.T) context.Context { return await.Context(t, Patience) }
+
+// name returns the name of a lock for t alone, without a slash.
+func name(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }
+
+func (s Store) locker(t *testing.T) *holdfast.Locker {
+	t.Helper()
+	return LockerOf(t, s.Open(t, s.TTL))
+}
+
+// nothingLeft waits until the server keeps nothing for a name.
+func (s Store) nothingLeft(t *testing.T, name string) {
+	t.Helper()
+	await.Until(t, s.TTL+s.Late, "nothing is left", func() bool { return s.Left(t, name) == 0 })
+}
+
+// section is where only one may be, with rising tokens.
+type section struct {
+	inside atomic.Int32
+	token  atomic.Uint64
+}
+
+func (s *section) pass(t *testing.T, lock *holdfast.Lock) {
+	if n := s.inside.Add(1); n != 1 {
+		t.Errorf("%d inside at once", n)
+	}
+	if last := s.token.Swap(lock.Token()); lock.Token() <= last {
+		t.Errorf("token %d after %d", lock.Token(), last)
+	}
+	s.inside.Add(-1)
+}
+
+// A fifth of the answers to writes is lost. Nobody holds beside another, tokens rise, and
+// nothing is left.
+func (s Store) lostAnswers(t *testing.T) {
+	const rounds = 20
+	var in section
+	var wg sync.WaitGroup
+	var losses []func() int
+	for range 4 {
+		b, lost := s.OpenLossy(t, 4*s.TTL)
+		losses = append(losses, lost)
+		m := LockerOf(t, b).FairMutex(name(t)) // each goroutine asks by itself
+		for range 2 {
+			wg.Go(func() {
+				for range rounds {
+					lock, err := m.Lock(await.Context(t, 2*Patience))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					in.pass(t, lock)
+					if err := lock.Unlock(); err != nil && !errors.Is(err, holdfast.ErrLost) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	all := 0
+	for _, lost := range losses {
+		all += lost()
+	}
+	t.Logf("%d answers were lost", all)
+	if all < rounds {
+		t.Errorf("%d answers were lost, want more", all)
+	}
+	s.nothingLeft(t, name(t))
+}
+
+// A holder that is cut off learns of the loss before the lock is given to another: at
+// random moments between two renewals.
+func (s Store) holderCutOff(t *testing.T) {
+	const runs = 30
+	for i := range runs {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			s.cutOff(t)
+		})
+	}
+}
+
+func (s Store) cutOff(t *testing.T) {
+	b, link := s.OpenLinked(t, s.TTL)
+	defer link.Heal()
+	l := LockerOf(t, b)
+	lock := must.Lock(t, l, name(t))
+	time.Sleep(rand.N(s.TTL))
+	link.Cut()
+	cut := time.Now()
+	var granted time.Time
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		other := must.Lock(t, s.locker(t), name(t))
+		granted = time.Now()
+		must.Unlock(t, other)
+	})
+	<-lock.Context(within(t)).Done()
+	lost := time.Now()
+	wg.Wait()
+	t.Logf("told %v after the cut, %v before the other was granted", lost.Sub(cut), granted.Sub(lost))
+	if lost.After(granted) {
+		t.Errorf("the other was granted %v before the holder was told", lost.Sub(granted))
+	}
+	if !errors.Is(lock.Err(), holdfast.ErrLost) {
+		t.Errorf("got error %v, want ErrLost", lock.Err())
+	}
+	link.Heal()
+	_ = lock.Unlock()
+	must.Unlock(t, must.Lock(t, l, name(t))) // in a new session
+}
+
+// A server that is killed and comes back before the session has ended costs no lock, and
+// nobody who waits is forgotten.
+func (s Store) serverRestarts(t *testing.T) {
+	server, long := s.Start(t), 10*s.TTL
+	l, other := LockerOf(t, server.Open(t, long)), LockerOf(t, server.Open(t, long))
+	lock := must.Lock(t, l, name(t))
+	waited := make(chan *holdfast.Lock, 1)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		waiting, err := other.Lock(within(t), name(t))
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- waiting
+	})
+	await.Until(t, Patience, "one waits", func() bool { return server.Left(t, name(t)) == 2 })
+	server.Kill()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-waited:
+		t.Fatal("granted while the name is held")
+	case <-time.After(500 * time.Millisecond):
+	}
+	must.Unlock(t, lock)
+	must.Unlock(t, <-waited)
+}
+
+// A server that stands still does not answer renewals: the holder is told before its
+// lease can have ended.
+func (s Store) serverStandsStill(t *testing.T) {
+	server := s.Start(t)
+	lock := must.Lock(t, LockerOf(t, server.Open(t, s.TTL)), name(t))
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	paused := time.Now()
+	<-lock.Context(within(t)).Done()
+	if took := time.Since(paused); took > s.TTL {
+		t.Errorf("told after %v, want less than the lease of %v", took, s.TTL)
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	_ = lock.Unlock()
+}
+
+// Waiters give up at random moments, as early as on their way into the queue. Nobody
+// holds beside another, nobody who is gone is waited for, and nothing is left.
+func (s Store) waitersGiveUp(t *testing.T) {
+	const rounds = 40
+	var in section
+	var gaveUp atomic.Int32
+	var longest atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		m := s.locker(t).FairMutex(name(t))
+		for range 2 {
+			wg.Go(func() {
+				for range rounds {
+					began := time.Now()
+					lock, err := lockOrGiveUp(t, m)
+					if errors.Is(err, context.DeadlineExceeded) && time.Since(began) < Patience {
+						gaveUp.Add(1)
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					longest.Store(max(longest.Load(), int64(time.Since(began))))
+					in.pass(t, lock)
+					must.Unlock(t, lock)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	waited := time.Duration(longest.Load())
+	t.Logf("%d gave up, the longest wait was %v", gaveUp.Load(), waited)
+	if gaveUp.Load() == 0 {
+		t.Error("nobody gave up")
+	}
+	if waited > s.TTL+time.Second {
+		t.Errorf("somebody waited for %v, so for one who was gone", waited)
+	}
+	s.nothingLeft(t, name(t))
+}
+
+// lockOrGiveUp gives up soon in one of three times.
+func lockOrGiveUp(t *testing.T, m *holdfast.Mutex) (*holdfast.Lock, error) {
+	patience := Patience
+	if rand.IntN(3) == 0 {
+		patience = rand.N(12 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return m.Lock(ctx)
+}
+
+// A program that dies frees its name when its session ends.
+func (s Store) programDies(t *testing.T) {
+	process := StartHolder(t, name(t))
+	l := s.locker(t)
+	if _, err := l.TryLock(within(t), name(t)); !errors.Is(err, holdfast.ErrBusy) {
+		t.Fatalf("TryLock: got error %v, want ErrBusy", err)
+	}
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	died := time.Now()
+	must.Unlock(t, must.Lock(t, l, name(t)))
+	took := time.Since(died)
+	t.Logf("free after %v", took)
+	if most := s.TTL + s.Late + time.Second; took > most {
+		t.Errorf("free after %v, want %v at most", took, most)
+	}
+}

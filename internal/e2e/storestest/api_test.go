@@ -1,0 +1,381 @@
+package storestest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/must"
+)
+
+// pair is two clients of one store.
+type pair struct {
+	*testing.T
+	ours, theirs *holdfast.Locker
+	caps         driver.Caps
+	most         int         // the longest name; 0 if there is no limit
+	waits        chan string // the names for which theirs has begun to wait
+}
+
+// checks are what a program does with locks. Those that need a capability name it.
+func checks() map[string]struct {
+	needs func(driver.Caps) bool
+	check func(*pair)
+} {
+	type check = struct {
+		needs func(driver.Caps) bool
+		check func(*pair)
+	}
+	return map[string]check{
+		"one holder":      {nil, oneHolder},
+		"waiting":         {nil, waiting},
+		"giving up":       {nil, givingUp},
+		"Do":              {nil, doing},
+		"re-entry":        {nil, reentry},
+		"fixed lease":     {nil, fixedLease},
+		"LockAll":         {nil, lockAll},
+		"names":           {nil, names},
+		"rising tokens":   {func(c driver.Caps) bool { return c.Fencing }, risingTokens},
+		"fair":            {func(c driver.Caps) bool { return c.Fair }, fairOrder},
+		"read-write":      {func(c driver.Caps) bool { return c.Shared }, readWrite},
+		"semaphore":       {func(c driver.Caps) bool { return c.Permits }, semaphore},
+		"countdown latch": {func(c driver.Caps) bool { return c.Latches }, latch},
+	}
+}
+
+func TestSameProgramOnEveryStore(t *testing.T) {
+	for name, start := range stores() {
+		t.Run(name, func(t *testing.T) {
+			open := start(t)
+			p := pair{waits: make(chan string, 100)}
+			ours, theirs := open(t), open(t)
+			p.caps, p.most = ours.Info().Caps, ours.Info().MaxName
+			p.ours = holdfast.New(ours, nil)
+			p.theirs = holdfast.New(theirs, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+				if e.Kind == holdfast.EventWait {
+					p.waits <- e.Name
+				}
+			}})
+			for name, c := range checks() {
+				if c.needs == nil || c.needs(p.caps) {
+					p := p
+					t.Run(name, func(t *testing.T) {
+						p.T = t
+						c.check(&p)
+					})
+				}
+			}
+			must.Drain(t, p.ours)
+			must.Drain(t, p.theirs)
+		})
+	}
+}
+
+// busy wants a lock that is held to be refused.
+func (p *pair) busy(what string, _ *holdfast.Lock, err error) {
+	p.Helper()
+	if !errors.Is(err, holdfast.ErrBusy) {
+		p.Fatalf("%s: got error %v, want ErrBusy", what, err)
+	}
+}
+
+// got wants a lock, and releases it.
+func (p *pair) got(what string, k *holdfast.Lock, err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatalf("%s: got error %v, want the lock", what, err)
+	}
+	must.Unlock(p, k)
+}
+
+// begin calls lock in the background, and returns when it has begun to wait for name.
+// The function that it returns waits for what came of it.
+func (p *pair) begin(name string, lock func(context.Context) (*holdfast.Lock, error)) (end func() *holdfast.Lock) {
+	p.Helper()
+	type answer struct {
+		lock *holdfast.Lock
+		err  error
+	}
+	answers := make(chan answer, 1)
+	ctx := await.Context(p, 20*time.Second)
+	go func() {
+		k, err := lock(ctx)
+		answers <- answer{k, err}
+	}()
+	for waiting := ""; waiting != name; {
+		select {
+		case waiting = <-p.waits:
+		case a := <-answers:
+			p.Fatalf("got %v, error %v, want that it waits", a.lock, a.err)
+		}
+	}
+	return func() *holdfast.Lock {
+		p.Helper()
+		a := <-answers
+		if a.err != nil {
+			p.Fatalf("after it waited: got error %v, want the lock", a.err)
+		}
+		return a.lock
+	}
+}
+
+func oneHolder(p *pair) {
+	ctx := p.Context()
+	first := must.Lock(p, p.ours, "one")
+	if err := first.Err(); err != nil || first.Remaining() <= 0 || first.Context(ctx).Err() != nil {
+		p.Errorf("a held lock: got %v, %v left, %v", err, first.Remaining(), first.Context(ctx).Err())
+	}
+	_, err := p.theirs.TryLock(ctx, "one")
+	p.busy("TryLock of another client", nil, err)
+	var busy *holdfast.BusyError
+	if !errors.As(err, &busy) || busy.Holder == "" {
+		p.Errorf("got %v, want who holds it", err)
+	}
+	k, err := p.ours.TryLock(ctx, "one")
+	p.busy("TryLock of the same client", k, err)
+
+	held := first.Context(ctx)
+	must.Unlock(p, first)
+	if !errors.Is(context.Cause(held), holdfast.ErrUnlocked) || !errors.Is(first.Err(), holdfast.ErrUnlocked) {
+		p.Errorf("after Unlock: got %v and %v, want ErrUnlocked", context.Cause(held), first.Err())
+	}
+	if err := first.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
+		p.Errorf("a second Unlock: got %v, want ErrUnlocked", err)
+	}
+	k, err = p.theirs.TryLock(ctx, "one")
+	p.got("TryLock of a free lock", k, err)
+}
+
+func waiting(p *pair) {
+	first := must.Lock(p, p.ours, "wait")
+	end := p.begin("wait", func(ctx context.Context) (*holdfast.Lock, error) { return p.theirs.Lock(ctx, "wait") })
+	must.Unlock(p, first)
+	must.Unlock(p, end())
+}
+
+func givingUp(p *pair) {
+	first := must.Lock(p, p.ours, "give up")
+	k, err := p.theirs.Lock(p.Context(), "give up", holdfast.Wait(100*time.Millisecond))
+	p.busy("Lock with a limit", k, err)
+	ctx, cancel := context.WithTimeout(p.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := p.theirs.Lock(ctx, "give up"); !errors.Is(err, context.DeadlineExceeded) {
+		p.Errorf("Lock with a context that ends: got %v, want DeadlineExceeded", err)
+	}
+	must.Unlock(p, first)
+	k, err = p.ours.TryLock(p.Context(), "give up", holdfast.Wait(5*time.Second)) // what is left of them may be cleaned up yet
+	p.got("Lock after others gave up", k, err)
+}
+
+func doing(p *pair) {
+	failed := errors.New("failed")
+	got, err := holdfast.Do(p.Context(), p.ours, "do", func(ctx context.Context, _ *holdfast.Lock) (int, error) {
+		_, err := p.theirs.TryLock(ctx, "do")
+		p.busy("TryLock inside of Do", nil, err)
+		return 42, failed
+	})
+	if got != 42 || !errors.Is(err, failed) {
+		p.Errorf("got %v and %v, want what the function returned", got, err)
+	}
+	k, err := p.theirs.TryLock(p.Context(), "do")
+	p.got("TryLock after Do", k, err)
+}
+
+func reentry(p *pair) {
+	ctx := holdfast.WithOwner(p.Context())
+	var locks []*holdfast.Lock
+	for range 3 {
+		k, err := p.ours.TryLock(ctx, "again")
+		if err != nil {
+			p.Fatalf("TryLock of the same owner: got error %v", err)
+		}
+		locks = append(locks, k)
+	}
+	for range 2 {
+		must.Unlock(p, locks[0])
+		locks = locks[1:]
+		_, err := p.theirs.TryLock(p.Context(), "again")
+		p.busy("TryLock before the last Unlock", nil, err)
+	}
+	must.Unlock(p, locks[0])
+	k, err := p.theirs.TryLock(p.Context(), "again")
+	p.got("TryLock after the last Unlock", k, err)
+}
+
+func fixedLease(p *pair) {
+	const d = 2 * time.Second
+	began := time.Now()
+	first := must.Lock(p, p.ours, "lease", holdfast.Lease(d))
+	next := must.Lock(p, p.theirs, "lease") // it waits for the end
+	if took := time.Since(began); took < d*9/10 || first.Err() == nil {
+		p.Errorf("another had the lock after %v, and the first was %v; want that the lease of %v ends", took, first.Err(), d)
+	}
+	must.Unlock(p, next)
+	if err := first.Unlock(); err == nil {
+		p.Error("Unlock after the end: got no error")
+	}
+}
+
+func lockAll(p *pair) {
+	ctx := await.Context(p, 20*time.Second)
+	mutexes := func(l *holdfast.Locker) []*holdfast.Mutex {
+		return []*holdfast.Mutex{l.Mutex("all-1"), l.Mutex("all-2"), l.Mutex("all-3")}
+	}
+	second := must.Lock(p, p.ours, "all-2")
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := holdfast.LockAll(short, mutexes(p.theirs)...); !errors.Is(err, context.DeadlineExceeded) {
+		p.Fatalf("LockAll while one is held: got %v, want DeadlineExceeded", err)
+	}
+	for _, name := range []string{"all-1", "all-3"} {
+		k, err := p.ours.TryLock(ctx, name, holdfast.Wait(5*time.Second))
+		p.got("TryLock of one that was not to be had with the others", k, err)
+	}
+	must.Unlock(p, second)
+	locks, err := holdfast.LockAll(ctx, mutexes(p.theirs)...)
+	if err != nil {
+		p.Fatalf("LockAll: %v", err)
+	}
+	k, err := p.ours.TryLock(ctx, "all-3")
+	p.busy("TryLock of one of them", k, err)
+	if err := locks.Unlock(); err != nil {
+		p.Errorf("Unlock of all: %v", err)
+	}
+}
+
+// Names that look alike are different locks, and one that is too long is refused.
+func names(p *pair) {
+	var locks []*holdfast.Lock
+	for _, name := range []string{"job", "Job", "JOB", "job ", " job", "job/1", "job/", "/job", "j", "jöb", "jo\u0308b", "作业", "a\tb", "a%b", "a_b", "a'b", `a\b`, "job-1", "job:1"} {
+		k, err := p.ours.TryLock(p.Context(), name)
+		if err != nil {
+			p.Errorf("TryLock(%q) beside others: got error %v", name, err)
+			continue
+		}
+		locks = append(locks, k)
+	}
+	for _, k := range locks {
+		if _, err := p.theirs.TryLock(p.Context(), k.Name()); !errors.Is(err, holdfast.ErrBusy) {
+			p.Errorf("TryLock(%q) of another client: got error %v, want ErrBusy", k.Name(), err)
+		}
+	}
+	for _, k := range locks {
+		must.Unlock(p, k)
+	}
+	if p.most == 0 {
+		return
+	}
+	k, err := p.ours.TryLock(p.Context(), strings.Repeat("n", p.most))
+	p.got("TryLock of the longest name", k, err)
+	if _, err := p.ours.TryLock(p.Context(), strings.Repeat("n", p.most+1)); err == nil || errors.Is(err, holdfast.ErrBusy) {
+		p.Errorf("TryLock of a longer name: got error %v, want one that says so", err)
+	}
+}
+
+func risingTokens(p *pair) {
+	last := uint64(0)
+	for range 5 {
+		for _, l := range []*holdfast.Locker{p.ours, p.theirs} {
+			k := must.Lock(p, l, "token")
+			if k.Token() <= last {
+				p.Errorf("got token %d after %d", k.Token(), last)
+			}
+			last = k.Token()
+			must.Unlock(p, k)
+		}
+	}
+}
+
+func fairOrder(p *pair) {
+	first, err := p.ours.FairMutex("fair").TryLock(p.Context())
+	if err != nil {
+		p.Fatal(err)
+	}
+	const waiters = 3
+	order := make(chan int, waiters)
+	ends := make([]func() *holdfast.Lock, waiters)
+	for i := range waiters {
+		ends[i] = p.begin("fair", func(ctx context.Context) (*holdfast.Lock, error) {
+			k, err := p.theirs.FairMutex("fair").Lock(ctx)
+			order <- i
+			return k, err
+		})
+	}
+	must.Unlock(p, first)
+	for i := range waiters {
+		if got := <-order; got != i {
+			p.Errorf("got waiter %d, want %d", got, i)
+		}
+		must.Unlock(p, ends[i]())
+	}
+}
+
+func readWrite(p *pair) {
+	ctx := p.Context()
+	ours, theirs := p.ours.RWMutex("rw"), p.theirs.RWMutex("rw")
+	one, err := ours.Read.TryLock(ctx)
+	if err != nil {
+		p.Fatal(err)
+	}
+	two, err := theirs.Read.TryLock(ctx)
+	if err != nil {
+		p.Fatalf("a second reader: %v", err)
+	}
+	_, err = theirs.Write.TryLock(ctx)
+	p.busy("a writer beside readers", nil, err)
+	must.Unlock(p, one)
+	_, err = ours.Write.TryLock(ctx)
+	p.busy("a writer beside a reader", nil, err)
+	must.Unlock(p, two)
+	writer, err := ours.Write.TryLock(ctx)
+	if err != nil {
+		p.Fatalf("a writer after the readers: %v", err)
+	}
+	_, err = theirs.Read.TryLock(ctx)
+	p.busy("a reader beside a writer", nil, err)
+	must.Unlock(p, writer)
+	k, err := theirs.Read.TryLock(ctx)
+	p.got("a reader after the writer", k, err)
+}
+
+func semaphore(p *pair) {
+	ctx := p.Context()
+	ours, theirs := p.ours.Semaphore("permits", 2), p.theirs.Semaphore("permits", 2)
+	one, err := ours.TryAcquire(ctx)
+	if err != nil {
+		p.Fatal(err)
+	}
+	two, err := theirs.TryAcquire(ctx)
+	if err != nil {
+		p.Fatalf("the second permit: %v", err)
+	}
+	_, err = theirs.TryAcquire(ctx)
+	p.busy("a third of two permits", nil, err)
+	must.Unlock(p, one)
+	k, err := theirs.TryAcquire(ctx)
+	p.got("a permit that is free again", k, err)
+	must.Unlock(p, two)
+}
+
+func latch(p *pair) {
+	ctx := await.Context(p, 20*time.Second)
+	ours, theirs := p.ours.CountDownLatch("latch"), p.theirs.CountDownLatch("latch")
+	if set, err := ours.Set(ctx, 2); err != nil || !set {
+		p.Fatalf("Set: got %v, error %v", set, err)
+	}
+	opened := make(chan error, 1)
+	go func() { opened <- theirs.Wait(ctx) }()
+	for range 2 {
+		if err := ours.Done(ctx); err != nil {
+			p.Fatal(err)
+		}
+	}
+	if err := <-opened; err != nil {
+		p.Errorf("Wait: %v", err)
+	}
+}

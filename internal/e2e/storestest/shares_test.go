@@ -1,0 +1,64 @@
+package storestest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/must"
+)
+
+// Clients that want one lock all the time have it equally often, on stores where they take
+// turns.
+func TestShares(t *testing.T) {
+	const clients, turns, work = 4, 200, 5 * time.Millisecond
+	for name, start := range stores() {
+		switch name {
+		case "memory", "quorum", "mixed", "timestamp": // who gets it is luck
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			open := start(t)
+			var inside, left atomic.Int32
+			left.Store(turns)
+			got := make([]int, clients)
+			ctx := await.Context(t, time.Minute)
+			began := time.Now()
+			var wg sync.WaitGroup
+			for i := range clients {
+				l := holdfast.New(open(t), nil)
+				t.Cleanup(func() { must.Drain(t, l) })
+				wg.Go(func() {
+					for left.Load() > 0 {
+						k, err := l.Lock(ctx, "shared")
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if n := inside.Add(1); n != 1 {
+							t.Errorf("%d clients hold the lock", n)
+						}
+						time.Sleep(work)
+						inside.Add(-1)
+						got[i]++
+						left.Add(-1)
+						if err := k.Unlock(); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("%v holds of %v in %v", got, work, time.Since(began).Round(time.Millisecond))
+			for i, n := range got {
+				if n < turns/clients/2 {
+					t.Errorf("client %d had the lock %d times of %d, want at least half of its share", i, n, turns)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,142 @@
+// Package storestest runs one program on every store: what it does must not depend on
+// the store, but for what Info says that the store lacks.
+package storestest
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+	"github.com/holdfast-go/holdfast/memhold"
+	"github.com/holdfast-go/holdfast/mysqlhold"
+	"github.com/holdfast-go/holdfast/pghold"
+	"github.com/holdfast-go/holdfast/quorum"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/zkhold"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
+
+// stores returns what starts a store of each kind for a test. It returns what opens a
+// client of it.
+func stores() map[string]func(*testing.T) (open func(*testing.T) driver.Backend) {
+	return map[string]func(*testing.T) func(*testing.T) driver.Backend{
+		"memory":     startMemory,
+		"redisson":   func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Redisson) },
+		"plain":      func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Plain) },
+		"timestamp":  func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Timestamp) },
+		"quorum":     startQuorum,
+		"mixed":      startMixed,
+		"etcd":       startEtcd,
+		"zookeeper":  startZooKeeper,
+		"postgresql": startPostgreSQL,
+		"mariadb":    startMariaDB,
+	}
+}
+
+func startMemory(*testing.T) func(*testing.T) driver.Backend {
+	b := memhold.New()
+	return func(*testing.T) driver.Backend { return b }
+}
+
+func startRedis(t *testing.T, layout redishold.Protocol) func(*testing.T) driver.Backend {
+	server := redistest.Start(t)
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		conn, closeConn, err := dial.Server(dial.Adapters()[0], server.Addr(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(closeConn)
+		return redishold.New(conn, &redishold.Options{Protocol: layout})
+	}
+}
+
+func startQuorum(t *testing.T) func(*testing.T) driver.Backend {
+	var opens []func(*testing.T) driver.Backend
+	for range 3 {
+		opens = append(opens, startRedis(t, redishold.Redisson))
+	}
+	return majority(opens)
+}
+
+// startMixed starts a quorum of three stores that have nothing in common.
+func startMixed(t *testing.T) func(*testing.T) driver.Backend {
+	return majority([]func(*testing.T) driver.Backend{startRedis(t, redishold.Redisson), startPostgreSQL(t), startMariaDB(t)})
+}
+
+func majority(opens []func(*testing.T) driver.Backend) func(*testing.T) driver.Backend {
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		var members []driver.Backend
+		for _, open := range opens {
+			members = append(members, open(t))
+		}
+		return of(t, members...)
+	}
+}
+
+func of(t *testing.T, members ...driver.Backend) driver.Backend {
+	t.Helper()
+	b, err := quorum.New(members, &quorum.Options{TrustRestarts: true}) // else servers that were just started have no vote
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func startEtcd(t *testing.T) func(*testing.T) driver.Backend {
+	server := etcdtest.Start(t)
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		return etcdhold.New(server.Client(t), &etcdhold.Options{TTL: 5 * time.Second})
+	}
+}
+
+func startZooKeeper(t *testing.T) func(*testing.T) driver.Backend {
+	server := zktest.Start(t)
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		b := zkhold.New([]string{server.Addr()}, &zkhold.Options{TTL: 5 * time.Second})
+		t.Cleanup(b.Close)
+		return b
+	}
+}
+
+func startPostgreSQL(t *testing.T) func(*testing.T) driver.Backend {
+	url, _ := sqltest.StartPostgreSQL(t)
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		pool, err := pgxpool.New(context.Background(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		return sqltest.Prepared(t, pghold.New(pool, &pghold.Options{Listen: pool.Config().ConnConfig}))
+	}
+}
+
+func startMariaDB(t *testing.T) func(*testing.T) driver.Backend {
+	dsn, _ := sqltest.StartMariaDB(t)
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		db, err := sql.Open("mysql", dsn+"?interpolateParams=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return sqltest.Prepared(t, mysqlhold.New(db, nil))
+	}
+}

@@ -1,0 +1,104 @@
+// Package zkholdtest tests locks in a real ZooKeeper.
+package zkholdtest
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+	"github.com/holdfast-go/holdfast/zkhold"
+)
+
+// server is what all tests use that do not kill it, and observer a client that looks at it.
+var (
+	server   *zktest.Server
+	observer *zk.Conn
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(sessiontest.Beside{
+		Start: func(dir string) (string, func(), error) {
+			var err error
+			if server, err = zktest.Run(dir); err != nil {
+				return "", nil, err
+			}
+			if observer, err = server.Dial(); err != nil {
+				server.Kill()
+				return "", nil, err
+			}
+			return server.Addr(), func() { observer.Close(); server.Kill() }, nil
+		},
+		Open: func(addr string) (driver.Backend, error) {
+			return zkhold.New([]string{addr}, &zkhold.Options{TTL: ttl}), nil
+		},
+	}.Tests(m))
+}
+
+// ttl is that of most tests.
+const ttl = 2 * time.Second
+
+func TestConformance(t *testing.T) {
+	drivertest.Suite{Open: func(t *testing.T) driver.Backend { return open(t, nil) }}.Run(t)
+}
+
+// open returns a Backend on the common server, which is closed when t ends.
+func open(t *testing.T, opts *zkhold.Options) *zkhold.Backend {
+	t.Helper()
+	return openOn(t, server, opts)
+}
+
+func openOn(t *testing.T, s *zktest.Server, opts *zkhold.Options) *zkhold.Backend {
+	t.Helper()
+	o := zkhold.Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.TTL == 0 {
+		o.TTL = ttl
+	}
+	b := zkhold.New([]string{s.Addr()}, &o)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	sessiontest.Store{
+		TTL: ttl, Late: zktest.Tick,
+		Open: func(t *testing.T, ttl time.Duration) driver.Backend { return open(t, &zkhold.Options{TTL: ttl}) },
+		OpenLinked: func(t *testing.T, ttl time.Duration) (driver.Backend, sessiontest.Link) {
+			link := &zktest.Link{}
+			return open(t, &zkhold.Options{TTL: ttl, Dial: link.Dialer}), link
+		},
+		OpenLossy: func(t *testing.T, ttl time.Duration) (driver.Backend, func() int) {
+			loss := &zktest.Loss{Rate: 0.2}
+			return open(t, &zkhold.Options{TTL: ttl, Dial: loss.Dialer}), loss.Lost
+		},
+		Start: func(t *testing.T) sessiontest.Server { return own{zktest.Start(t)} },
+		Left:  func(t *testing.T, name string) int { return len(nodes(t, name)) },
+	}.Run(t)
+}
+
+// own is the server of a single test.
+type own struct{ *zktest.Server }
+
+// Open returns a client of it.
+func (o own) Open(t *testing.T, ttl time.Duration) driver.Backend {
+	return openOn(t, o.Server, &zkhold.Options{TTL: ttl})
+}
+
+// Left returns how many nodes there are below a name.
+func (o own) Left(t *testing.T, name string) int {
+	children, _, err := o.Client(t).Children("/" + name)
+	if err != nil {
+		return -1
+	}
+	return len(children)
+}

@@ -1,0 +1,213 @@
+package zkholdtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/zkhold"
+)
+
+// The nodes of a thousand locks are renewed by few requests.
+func TestManyLocksAreRenewedTogether(t *testing.T) {
+	t.Parallel()
+	const n, long = 1000, 9 * time.Second
+	var count zktest.Count
+	l := locker(t, &zkhold.Options{TTL: long, Dial: count.Dialer})
+	locks := make([]*holdfast.Lock, n)
+	var wg sync.WaitGroup
+	for w := range 10 {
+		wg.Go(func() {
+			for i := w; i < n; i += 10 {
+				locks[i] = must.Lock(t, l, fmt.Sprintf("%s-%d", name(t), i))
+			}
+		})
+	}
+	wg.Wait()
+	const period = long * 2 / 3 / 3 // each lock is renewed once in it
+	time.Sleep(period)              // the first time, when what was left of the lease differs
+	before := count.All()
+	time.Sleep(2 * period)
+	got := count.All() - before
+	t.Logf("%d requests for %d locks in %v", got, n, 2*period)
+	if got < 2 || got > 80 {
+		t.Errorf("%d requests for %d locks in %v, want 80 at most", got, n, 2*period)
+	}
+	for _, lock := range locks {
+		wg.Go(func() { must.Unlock(t, lock) })
+	}
+	wg.Wait()
+}
+
+// ourLock and zkLock take one lock after the other, by this package and by the recipe of
+// the client library, and return how it is released.
+func ourLock(t *testing.T, count *zktest.Count) func() (unlock func()) {
+	l := locker(t, &zkhold.Options{TTL: 20 * ttl, Dial: count.Dialer})
+	return func() func() {
+		lock := must.Lock(t, l, name(t))
+		return func() { must.Unlock(t, lock) }
+	}
+}
+
+func zkLock(t *testing.T, count *zktest.Count) func() (unlock func()) {
+	conn, _, err := zk.Connect([]string{server.Addr()}, 20*ttl, zk.WithDialer(count.Dialer), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return func() func() {
+		lock := zk.NewLock(conn, "/"+name(t), zk.WorldACL(zk.PermAll))
+		if err := lock.Lock(); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A lock and its unlock cost three requests once the container is there, as zk.Lock does:
+// the node, the queue, and the removal.
+func TestRequestsOfALock(t *testing.T) {
+	t.Parallel()
+	for by, lock := range map[string]func(*testing.T, *zktest.Count) func() func(){"zkhold": ourLock, "zk.Lock": zkLock} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			var count zktest.Count
+			lock := lock(t, &count)
+			lock()()
+			const n = 10
+			before := count.All()
+			for range n {
+				lock()()
+			}
+			if got := count.All() - before; got != 3*n {
+				t.Errorf("%d requests for %d locks, want %d", got, n, 3*n)
+			}
+		})
+	}
+}
+
+// A turn costs five, as one of zk.Lock does: the node, the queue, a watch of who is before
+// it, the queue again, and the removal. A longer wait costs two to learn who holds, and a
+// longer hold, or wait, one for a watch of the own node.
+func TestRequestsOfATurn(t *testing.T) {
+	t.Parallel()
+	for by, lock := range map[string]func(*testing.T, *zktest.Count) func() func(){"zkhold": ourLock, "zk.Lock": zkLock} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			var count zktest.Count
+			first, second := locker(t, &zkhold.Options{TTL: 20 * ttl}), lock(t, &count)
+			second()()
+			const short = 200 * time.Millisecond
+			for limit := time.Now().Add(patience); time.Now().Before(limit); {
+				held := must.Lock(t, first, name(t))
+				before, began := count.All(), time.Now()
+				unlocked := make(chan struct{})
+				go func() {
+					defer close(unlocked)
+					second()()
+				}()
+				await.Until(t, patience, "the second waits", func() bool { return count.All() >= before+3 })
+				must.Unlock(t, held)
+				<-unlocked
+				if time.Since(began) > short { // a longer wait: once more
+					continue
+				}
+				if got := count.All() - before; got != 5 {
+					t.Errorf("%d requests for a turn, want 5", got)
+				}
+				return
+			}
+			t.Error("no turn was short")
+		})
+	}
+}
+
+// The queue is asked for before the answer to the creation of the node is there: a lock
+// costs one round trip.
+func TestALockIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	var held ahead
+	l := locker(t, &zkhold.Options{TTL: 20 * ttl, Dial: held.dial})
+	must.Unlock(t, must.Lock(t, l, name(t)))
+	held.hold.Store(true)
+	must.Unlock(t, must.Lock(t, l, name(t)))
+	if n, late := held.answers.Load(), held.late.Load(); n != 1 || late != 0 {
+		t.Errorf("%d creations, of which %d were answered before the queue was asked for, want one and none", n, late)
+	}
+}
+
+// ahead holds answers to creations back until the client has asked for children.
+type ahead struct {
+	hold          atomic.Bool
+	answers, late atomic.Int32
+}
+
+func (a *ahead) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &aheadConn{Conn: conn, ahead: a, asked: make(chan struct{}, 10)}, nil
+}
+
+type aheadConn struct {
+	net.Conn
+	ahead    *ahead
+	creation atomic.Uint32 // its number
+	asked    chan struct{}
+}
+
+func (c *aheadConn) Write(b []byte) (int, error) {
+	const children, create2 = 12, 15
+	if len(b) >= 12 && c.ahead.hold.Load() {
+		switch binary.BigEndian.Uint32(b[8:]) {
+		case create2:
+			c.creation.Store(binary.BigEndian.Uint32(b[4:]))
+		case children:
+			c.asked <- struct{}{}
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// Read is called for the length of an answer, and then for the answer.
+func (c *aheadConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n >= 16 && c.creation.Load() != 0 && binary.BigEndian.Uint32(b) == c.creation.Load() {
+		c.ahead.answers.Add(1)
+		select {
+		case <-c.asked:
+		case <-time.After(ttl):
+			c.ahead.late.Add(1)
+		}
+	}
+	return n, err
+}
+
+// A token is the number of the transaction that made the node.
+func TestTokenIsCzxid(t *testing.T) {
+	t.Parallel()
+	lock := must.Lock(t, locker(t, nil), name(t))
+	defer must.Unlock(t, lock)
+	_, stat, err := observer.Get("/" + name(t) + "/" + nodes(t, name(t))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := lock.Token(), uint64(stat.Czxid)<<10; got != want {
+		t.Errorf("token %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,77 @@
+// Package faulty is a store in memory whose answers a test can spoil.
+package faulty
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// Store is a store whose answers a test can spoil. A nil function means that the call
+// goes through. While the store is in use, Change changes the functions.
+type Store struct {
+	*memhold.Backend
+	Tries, Renews atomic.Int64 // calls
+
+	mu        sync.Mutex
+	OnTry     func(ctx context.Context, c driver.Claim) (driver.Outcome, error)
+	OnRenew   func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error)
+	OnRelease func(ctx context.Context, c driver.Claim) error
+}
+
+// New returns a store without a fault.
+func New() *Store { return &Store{Backend: memhold.New()} }
+
+// Change lets fn change the functions.
+func (s *Store) Change(fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn()
+}
+
+// Try is that of a backend.
+func (s *Store) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	s.Tries.Add(1)
+	return chosen(s, &s.OnTry, s.Backend.Try)(ctx, c)
+}
+
+// Renew is that of a backend.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	s.Renews.Add(1)
+	return chosen(s, &s.OnRenew, s.Backend.Renew)(ctx, cs)
+}
+
+// Release is that of a backend.
+func (s *Store) Release(ctx context.Context, c driver.Claim) error {
+	s.mu.Lock()
+	release := s.OnRelease
+	s.mu.Unlock()
+	if release != nil {
+		return release(ctx, c)
+	}
+	return s.Backend.Release(ctx, c)
+}
+
+// StartRelease releases in finish.
+func (s *Store) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
+	return func() (int, error) { return -1, s.Release(ctx, c) }
+}
+
+// chosen returns what on points to, or sound where that is nil.
+func chosen[A, R any](s *Store, on *func(context.Context, A) (R, error), sound func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *on != nil {
+		return *on
+	}
+	return sound
+}
+
+// Hang answers nothing until ctx ends.
+func Hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -1,0 +1,34 @@
+package must
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"testing"
+)
+
+// Build builds the program holdfast, and returns its path. If HOLDFAST_BINARY is the
+// path of one that is built already, Build returns that: make test builds one for all.
+func Build(t testing.TB) string {
+	t.Helper()
+	if built := os.Getenv("HOLDFAST_BINARY"); built != "" {
+		return built
+	}
+	binary := filepath.Join(t.TempDir(), "holdfast")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/holdfast-go/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// HearSignals keeps the programs that tests start from inheriting that a signal is
+// ignored, as it is in the background of a script: what is caught is not inherited.
+func HearSignals(signals ...os.Signal) {
+	caught := make(chan os.Signal, 1)
+	for _, s := range signals {
+		if signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
+}

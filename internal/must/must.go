@@ -1,0 +1,44 @@
+// Package must takes and releases locks in tests, which fail where that does.
+package must
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// patience is how long a test waits for a lock that it is sure to get: longer than any
+// lease of a bubble.
+const patience = 2 * time.Minute
+
+// Lock takes a lock.
+func Lock(t testing.TB, l *holdfast.Locker, name string, opts ...holdfast.Option) *holdfast.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	lock, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		t.Fatalf("Lock(%q): %v", name, err)
+	}
+	return lock
+}
+
+// Unlock releases a lock.
+func Unlock(t testing.TB, k *holdfast.Lock) {
+	t.Helper()
+	if err := k.Unlock(); err != nil {
+		t.Fatalf("Unlock(%q): %v", k.Name(), err)
+	}
+}
+
+// Drain waits for what a Locker has still to clean up.
+func Drain(t testing.TB, l *holdfast.Locker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := l.Drain(ctx); err != nil {
+		t.Errorf("Drain: %v", err)
+	}
+}

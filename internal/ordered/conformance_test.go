@@ -1,0 +1,23 @@
+package ordered_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/driver/drivertest"
+)
+
+// TestConformance runs the specification on the fake clock. Each subtest has a store of
+// its own, which its clients share.
+func TestConformance(t *testing.T) {
+	var stores sync.Map
+	drivertest.Suite{
+		Open: func(t *testing.T) driver.Backend {
+			m, _ := stores.LoadOrStore(t.Name(), newMemory(2*time.Second))
+			return newBackend(m.(*memory))
+		},
+		Synctest: true,
+	}.Run(t)
+}

@@ -1,0 +1,237 @@
+package ordered_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+// Claims of one process are told apart, although they have one session.
+func TestClaimsOfOneProcessExclude(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		a, b := ps[0].claim(), ps[0].claim()
+		first := ps[0].granted(a, true)
+		ps[0].granted(b, false)
+		ps[0].release(a)
+		if next := ps[0].granted(b, true); next.Token <= first.Token {
+			t.Errorf("token %d after %d", next.Token, first.Token)
+		}
+		if n := m.count("open"); n != 1 {
+			t.Errorf("%d sessions, want 1", n)
+		}
+	})
+}
+
+// A Try whose answer is lost has made an entry. Repeated it makes no second one, and one
+// Release ends it.
+func TestLostAnswerOfTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		a := ps[0].claim()
+		m.spoil(nil, losing("enqueue"))
+		if _, err := ps[0].Try(t.Context(), a); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		ps[1].granted(ps[1].claim(), false)
+		ps[0].granted(a, true)
+		ps[0].release(a)
+	})
+}
+
+// A store may not know the order of an entry whose creation was not answered. The claim is
+// not granted without a token then.
+func TestEntryWithoutOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		held, queued := ps[0].claim(), ps[1].claim()
+		first := ps[0].granted(held, true)
+		ps[1].granted(queued, false)
+		ps[0].release(held)
+		m.neverNamed = true
+		if out := ps[1].granted(queued, true); out.Token <= first.Token {
+			t.Errorf("token %d after %d", out.Token, first.Token)
+		}
+	})
+}
+
+// A claim that can never be granted leaves nothing, also where that is found out later.
+func TestLateMismatchLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		ps[0].granted(ps[0].claim(), true)
+		before := m.keys("job")
+		queued := ps[1].claim()
+		ps[1].granted(queued, false)
+		m.spoil(func(_ context.Context, call string) error {
+			if call == "queue" {
+				return driver.ErrMismatch
+			}
+			return nil
+		}, nil)
+		if _, err := ps[1].Try(t.Context(), queued); !errors.Is(err, driver.ErrMismatch) {
+			t.Fatalf("got error %v, want ErrMismatch", err)
+		}
+		if after := m.keys("job"); after != before {
+			t.Errorf("in the queue: %s, want %s", after, before)
+		}
+	})
+}
+
+// A TryLock of a name that is held writes nothing, so those who try keep nobody out.
+func TestNoQueueWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		held, passing := ps[0].claim(), ps[1].claim()
+		passing.NoQueue = true
+		ps[0].granted(held, true)
+		before := m.keys("job")
+		if out := ps[1].granted(passing, false); out.Queued || out.Holder != "process0" {
+			t.Errorf("got %+v, want no place, and who holds", out)
+		}
+		if after := m.keys("job"); after != before {
+			t.Errorf("got entries %s, want %s", after, before)
+		}
+		if err := ps[1].Release(t.Context(), passing); !errors.Is(err, driver.ErrGone) || m.count("remove") != 0 {
+			t.Errorf("Release: got error %v after %d calls, want ErrGone after none", err, m.count("remove"))
+		}
+		// Readers are let in to others without a place in the queue.
+		reader := func() driver.Claim {
+			c := ps[1].claim()
+			c.Name, c.Mode, c.ReadWrite, c.NoQueue = "book", driver.Shared, true, true
+			return c
+		}
+		ps[1].granted(reader(), true)
+		ps[1].granted(reader(), true)
+	})
+}
+
+// Entries of other programs are exclusive, whatever is asked for, and no mismatch.
+func TestOtherProgramsAreExclusive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		for _, shape := range []func(*driver.Claim){
+			func(*driver.Claim) {},
+			func(c *driver.Claim) { c.ReadWrite, c.Mode = true, driver.Shared },
+			func(c *driver.Claim) { c.Mode, c.Permits = driver.Permit, 3 },
+		} {
+			m.mu.Lock()
+			m.add("job", ordered.Mark{Kind: ordered.Mutex}, "peer", 0)
+			m.mu.Unlock()
+			c := p.claim()
+			shape(&c)
+			if out := p.granted(c, false); out.Holder != "peer" {
+				t.Errorf("held by %q, want peer", out.Holder)
+			}
+			m.mu.Lock()
+			m.remove(func(e entry) bool { return e.Note == "peer" })
+			m.mu.Unlock()
+			p.granted(c, true)
+			p.release(c)
+		}
+	})
+}
+
+// 20 % of the answers get lost, before or after the call was executed. Nobody holds
+// beside another, tokens rise, and nothing is left.
+func TestLostAnswersUnderContention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 4)
+		faults := rand.New(rand.NewPCG(1, 2))
+		var mu sync.Mutex
+		lose := func(context.Context, string) error {
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			defer mu.Unlock()
+			if faults.IntN(5) == 0 {
+				return errLost
+			}
+			return nil
+		}
+		m.spoil(lose, lose)
+		var inside atomic.Int32
+		var token atomic.Uint64
+		var wg sync.WaitGroup
+		for _, p := range ps {
+			for range 3 {
+				wg.Go(func() {
+					for range 30 {
+						p.pass(func(out driver.Outcome) {
+							if inside.Add(1) != 1 || out.Token <= token.Swap(out.Token) {
+								t.Errorf("%d inside, with token %d", inside.Load(), out.Token)
+							}
+							time.Sleep(time.Millisecond)
+							inside.Add(-1)
+						})
+					}
+				})
+			}
+		}
+		wg.Wait()
+		m.spoil(nil, nil)
+		m.empty(t)
+		for _, p := range ps {
+			if err := p.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Who waits costs the store one write, and then reads.
+func TestWaitingWritesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		held, queued := ps[0].claim(), ps[1].claim()
+		ps[0].granted(held, true)
+		before := m.count("enqueue")
+		for range 5 {
+			ps[1].granted(queued, false)
+		}
+		ps[0].release(held)
+		ps[1].granted(queued, true)
+		if n := m.count("enqueue") - before; n != 1 {
+			t.Errorf("%d writes, want 1", n)
+		}
+	})
+}
+
+// A store that cannot watch says so each time that it is asked. A watch that has ended is
+// begun anew, and one that goes on is not.
+func TestWatchIsBegunAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		ps[0].granted(ps[0].claim(), true)
+		queued := ps[1].claim()
+		last := ps[1].granted(queued, false)
+		w := ps[1].Waiter(queued)
+		defer w.Close()
+		m.spoil(losing("watch"), nil)
+		for range 3 {
+			if _, err := w.Wait(t.Context(), last); !errors.Is(err, errLost) {
+				t.Errorf("got error %v, want that of the store", err)
+			}
+		}
+		m.spoil(nil, nil)
+		for range 3 {
+			nap, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got error %v, want that of the context", err)
+			}
+			cancel()
+		}
+		if n := m.count("watch"); n != 3+2 { // that of its own entry began while it waited
+			t.Errorf("%d watches, want 5", n)
+		}
+	})
+}

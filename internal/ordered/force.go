@@ -1,0 +1,117 @@
+package ordered
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// listenDelay bounds the pause before the Engine listens again.
+const listenDelay = 5 * time.Second
+
+func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
+
+// ForceUnlock removes the entry of h, whose removal wakes those who wait. The entry of a
+// writer that has left is that of all readers that came beside it.
+func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
+	v, err := e.viewer(ctx)
+	if err != nil {
+		return err
+	}
+	p, _, err := read(ctx, v, name, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	holders := p.holders
+	i := slices.IndexFunc(holders, func(e Entry) bool { return e.owner() == h.Owner })
+	if i < 0 {
+		return gone(driver.Deleted, "that hold is over, or has changed")
+	}
+	id := holders[i].Mark.ID
+	if id == "" {
+		id = idOf(h.Owner)
+	}
+	switch ended, err := v.Force(ctx, holders[i], id, reason); {
+	case err != nil:
+		return err
+	case !ended:
+		return gone(driver.Deleted, "that hold is over, or has changed")
+	}
+	return nil
+}
+
+// ForceReasons returns with which reasons ForceUnlock ended holds.
+func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
+	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
+	v, err := e.viewer(ctx)
+	if err != nil {
+		return reasons, err
+	}
+	each(len(ended), func(i int) {
+		id := idOf(strings.TrimSuffix(ended[i].Owner, besideOwner))
+		reasons[i], _, errs[i] = v.Reason(ctx, ended[i].Name, id)
+	})
+	return reasons, errors.Join(errs...)
+}
+
+// forced returns an error that says so if the entry of k was removed by force, else nil.
+// Where that cannot be learnt nothing is said.
+func (e *Engine) forced(ctx context.Context, k *claim) error {
+	v, err := e.viewer(ctx)
+	if err != nil {
+		return nil
+	}
+	at := k.entry()
+	reason, found, err := v.Reason(ctx, at.name, at.id)
+	if err != nil || !found {
+		return nil
+	}
+	return gone(driver.Forced, "ended by force: "+reason)
+}
+
+// listen calls hint with the claims of client whose entries were removed by force, until
+// ctx ends.
+func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64)) {
+	v, err := e.viewer(ctx)
+	for failures := 1; err == nil; failures++ {
+		began := time.Now()
+		err = v.Forced(ctx, func(name, id string) {
+			for _, seq := range e.seqsOf(place{name, id}, client) {
+				hint(seq)
+			}
+		})
+		if err == nil || !retry.Final(err) {
+			err = nil
+			if time.Since(began) > listenDelay {
+				failures = 1
+			}
+			if !retry.Sleep(ctx, retry.Delay(failures, listenDelay)) {
+				return
+			}
+		}
+	}
+	<-ctx.Done()
+}
+
+// seqsOf returns the claims of client that stand on an entry.
+func (e *Engine) seqsOf(at place, client string) (seqs []uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k := e.claims[at]
+	if k == nil {
+		return nil
+	}
+	for _, c := range append([]*claim{k}, k.readers...) {
+		if !c.over && c.client == client {
+			seqs = append(seqs, c.seq)
+		}
+	}
+	return seqs
+}

@@ -1,0 +1,123 @@
+package ordered_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const ttl = 10 * time.Second
+
+var errLost = errors.New("the answer was lost")
+
+// process is a client of a store in a test.
+type process struct {
+	*backend
+	t    *testing.T
+	name string
+	seq  atomic.Uint64
+}
+
+// processes returns clients of one store.
+func processes(t *testing.T, n int) (*memory, []*process) {
+	m := newMemory(ttl)
+	ps := make([]*process, n)
+	for i := range ps {
+		ps[i] = &process{backend: newBackend(m), t: t, name: fmt.Sprint("process", i)}
+	}
+	return m, ps
+}
+
+func (p *process) claim() driver.Claim {
+	n := p.seq.Add(1)
+	return driver.Claim{Name: "job", Client: p.name, Seq: n, Owner: fmt.Sprintf("%s:%d", p.name, n), TTL: ttl, Holds: 1, Tokens: 1, Note: p.name}
+}
+
+func (p *process) try(c driver.Claim) driver.Outcome {
+	p.t.Helper()
+	out, err := p.Try(p.t.Context(), c)
+	if err != nil {
+		p.t.Fatalf("Try: %v", err)
+	}
+	return out
+}
+
+func (p *process) granted(c driver.Claim, want bool) driver.Outcome {
+	p.t.Helper()
+	out := p.try(c)
+	if out.Granted != want {
+		p.t.Fatalf("Try of %s: granted %v, want %v; in the queue: %s", c.Owner, out.Granted, want, p.store.keys(c.Name))
+	}
+	return out
+}
+
+func (p *process) release(c driver.Claim) {
+	p.t.Helper()
+	if err := p.Release(p.t.Context(), c); err != nil {
+		p.t.Fatalf("Release of %s: %v", c.Owner, err)
+	}
+}
+
+func (p *process) renewed(c driver.Claim, want error) driver.Renewal {
+	p.t.Helper()
+	answers, err := p.Renew(p.t.Context(), []driver.Claim{c})
+	if err != nil || !errors.Is(answers[0].Err, want) {
+		p.t.Fatalf("Renew of %s: got %v, %v, want %v", c.Owner, answers, err, want)
+	}
+	return answers[0]
+}
+
+// empty requires that nothing is in the store.
+func (m *memory) empty(t *testing.T) {
+	t.Helper()
+	if left := m.keys("job"); left != "" {
+		t.Errorf("left in the queue: %s", left)
+	}
+}
+
+// losing has the store lose the answers of calls after it has executed them.
+func losing(calls ...string) func(context.Context, string) error {
+	return func(_ context.Context, call string) error {
+		for _, lost := range calls {
+			if call == lost {
+				return errLost
+			}
+		}
+		return nil
+	}
+}
+
+// release1 takes and releases a claim.
+func (p *process) release1(c driver.Claim) {
+	p.granted(c, true)
+	p.release(c)
+}
+
+// pass takes a claim as the core does, calls do, and releases it.
+func (p *process) pass(do func(driver.Outcome)) {
+	c := p.claim()
+	w := p.Waiter(c)
+	defer w.Close()
+	for {
+		out, err := p.Try(p.t.Context(), c)
+		if err == nil && out.Granted {
+			do(out)
+			break
+		}
+		if err == nil {
+			nap, cancel := context.WithTimeout(p.t.Context(), time.Second)
+			_, _ = w.Wait(nap, out)
+			cancel()
+		}
+	}
+	for {
+		if err := p.Release(p.t.Context(), c); err == nil || errors.Is(err, driver.ErrGone) {
+			return
+		}
+	}
+}

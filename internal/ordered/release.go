@@ -1,0 +1,169 @@
+package ordered
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Renew extends the session, with one call for all of cs, and looks whether their
+// entries are there. A claim whose session has ended, or whose entry was removed, is
+// answered with a *driver.GoneError.
+func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, notExecuted(err)
+	}
+	answers := make([]driver.Renewal, len(cs))
+	claims, some := e.known(cs)
+	if !some {
+		for i := range answers {
+			answers[i].Err = none()
+		}
+		return answers, nil
+	}
+	s, err := e.extend(ctx, e.current())
+	var found map[place]bool
+	if err == nil {
+		found, err = e.own(ctx, s)
+	}
+	if err != nil && !errors.Is(err, driver.ErrGone) {
+		return nil, err
+	}
+	for i, k := range claims {
+		switch {
+		case k == nil || err != nil:
+			answers[i].Err = none()
+		case found[k.entry()]:
+			answers[i].ValidFor = s.ttl
+		default:
+			if answers[i].Err = e.missing(ctx, k); answers[i].Err == nil {
+				answers[i].ValidFor = s.ttl
+			}
+		}
+	}
+	return answers, nil
+}
+
+// known returns what is known of cs, nil for each of which there is nothing, and whether
+// there is something of any.
+func (e *Engine) known(cs []driver.Claim) (claims []*claim, some bool) {
+	claims = make([]*claim, len(cs))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range cs {
+		k := e.claims[place{cs[i].Name, idOf(cs[i].Owner)}]
+		if k != nil && !k.over && k.session == e.session.id {
+			claims[i], some = k, true
+		}
+	}
+	return claims, some
+}
+
+// entry is where the claim stands in the store: on the entry of its writer, if it has
+// none of its own.
+func (k *claim) entry() place {
+	if k.writer != nil {
+		return k.writer.place
+	}
+	return k.place
+}
+
+// missing asks once more for the entry of k, which was not among those of the session.
+// It returns nil if the entry is there.
+func (e *Engine) missing(ctx context.Context, k *claim) error {
+	queue, err := e.store.Queue(ctx, k.name)
+	switch {
+	case err != nil:
+		return err
+	case find(queue, k.entry().id) >= 0:
+		return nil
+	}
+	e.mu.Lock()
+	if k.tries == 0 && e.claims[k.place] == k { // else it may get an entry now
+		delete(e.claims, k.place)
+	}
+	e.mu.Unlock()
+	if forced := e.forced(ctx, k); forced != nil {
+		return forced
+	}
+	if len(queue) > 0 && queue[0].Mark.Kind != Reader && queue[0].Mark.Kind != Permit {
+		return gone(driver.NotOwner, "the entry was removed, and another owner holds the name: "+queue[0].people())
+	}
+	return gone(driver.Deleted, "the entry was removed by somebody else")
+}
+
+// Release removes the entry of c, or leaves it to the readers that stand on it. Until
+// the store has answered, the entry is removed with the next renewal of another claim,
+// too.
+func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
+	if err := ctx.Err(); err != nil {
+		return notExecuted(err)
+	}
+	k, act := e.end(&c)
+	if act == nil {
+		if k == nil {
+			return none()
+		}
+		return nil
+	}
+	there, err := act(ctx, k.session, k.name, k.mark)
+	e.ended(k, err)
+	switch {
+	case err != nil && !errors.Is(err, driver.ErrGone):
+		return err
+	case err == nil && !there:
+		return cmp.Or(e.forced(ctx, k), none())
+	case err != nil:
+		return none()
+	}
+	return nil
+}
+
+// end begins to release a claim. It returns whose entry is concerned, and what is to be
+// done with it: nothing where there is no claim, or where others still need its entry.
+func (e *Engine) end(c *driver.Claim) (*claim, func(context.Context, int64, string, Mark) (bool, error)) {
+	m := markOf(c)
+	at := place{c.Name, m.ID}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k := e.claims[at]
+	switch {
+	case k == nil && c.Indeterminate && e.session.id != 0:
+		k = &claim{place: at, mark: m, session: e.session.id} // a try may have been cut off
+	case k == nil:
+		return nil, nil
+	case k.writer != nil && !k.leave():
+		delete(e.claims, at)
+		return k, nil
+	case k.writer != nil:
+		k = k.writer
+	case k.left:
+		return nil, nil
+	}
+	act := e.store.Remove
+	if k.over = true; k.readersLeft() > 0 {
+		act = e.store.Share
+	}
+	k.calls++
+	return k, act
+}
+
+// ended takes note of the answer to a release.
+func (e *Engine) ended(k *claim, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if k.calls--; err != nil && !errors.Is(err, driver.ErrGone) {
+		return
+	}
+	if k.readersLeft() > 0 {
+		k.left = true
+		return
+	}
+	for _, of := range append(k.readers, k) {
+		if e.claims[of.place] == of {
+			delete(e.claims, of.place)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package ordered_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+// A Release whose answer is lost, and that is repeated late, does not end what came after.
+func TestRepeatedReleaseSparesNewerHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		a, b := p.claim(), p.claim()
+		p.granted(a, true)
+		m.spoil(nil, losing("remove"))
+		if err := p.Release(t.Context(), a); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		p.granted(b, true)
+		for range 2 {
+			if err := p.Release(t.Context(), a); !errors.Is(err, driver.ErrGone) {
+				t.Errorf("Release repeated: got error %v, want ErrGone", err)
+			}
+		}
+		p.renewed(b, nil)
+	})
+}
+
+// An entry that nobody owns any more goes with the next renewal: of a Release that never
+// arrived and is not repeated, and of a Try that arrived after its Release.
+func TestOrphansAreSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		other := p.claim()
+		other.Name = "other"
+		p.granted(other, true)
+
+		a := p.claim()
+		p.granted(a, true)
+		m.spoil(losing("remove"), nil)
+		if err := p.Release(t.Context(), a); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		p.renewed(other, nil)
+		m.empty(t)
+
+		late := p.claim()
+		m.spoil(losing("enqueue"), nil)
+		if _, err := p.Try(t.Context(), late); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		late.Indeterminate = true
+		if err := p.Release(t.Context(), late); !errors.Is(err, driver.ErrGone) {
+			t.Fatalf("got error %v", err)
+		}
+		m.mu.Lock()
+		for session := range m.sessions { // now it arrives
+			m.add("job", ordered.Mark{Kind: ordered.Mutex, ID: "0123456789abcdef"}, "", session)
+		}
+		m.mu.Unlock()
+		p.renewed(other, nil)
+		m.empty(t)
+	})
+}
+
+// The entries of claims are not swept: held, in the queue, on their way.
+func TestSweepSparesClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		held, queued, unsure := p.claim(), p.claim(), p.claim()
+		p.granted(held, true)
+		p.granted(queued, false)
+		m.spoil(nil, losing("enqueue"))
+		_, _ = p.Try(t.Context(), unsure)
+		m.spoil(nil, nil)
+		for range 3 {
+			p.renewed(held, nil)
+		}
+		if n := m.count("remove"); n != 0 {
+			t.Errorf("%d entries were removed", n)
+		}
+		p.release(held)
+		p.granted(queued, true)
+		p.release(queued)
+		p.granted(unsure, true)
+	})
+}
+
+// A TryLock whose first answer is lost, and whose second says busy, may still arrive: its
+// Release removes the entry.
+func TestLateTryLockIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		held, passing := ps[0].claim(), ps[1].claim()
+		passing.NoQueue = true
+		ps[0].granted(held, true)
+		m.spoil(losing("enqueue"), nil)
+		if _, err := ps[1].Try(t.Context(), passing); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		passing.Indeterminate = true
+		ps[1].granted(passing, false)
+		m.mu.Lock()
+		for session := range m.sessions { // now it arrives
+			if session != m.entries[0].session {
+				m.add("job", ordered.Mark{Kind: ordered.Mutex, ID: ordered.IDOf(passing.Owner)}, "", session)
+			}
+		}
+		m.mu.Unlock()
+		ps[1].release(passing)
+		ps[0].release(held)
+		m.empty(t)
+	})
+}
+
+// A claim that is tried again after a Release without an answer is not swept.
+func TestTriedAgainAfterRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		w := p.writer()
+		p.granted(w, true)
+		r := p.reader(&w)
+		p.granted(r, true)
+		p.release(w)
+		m.spoil(losing("remove"), nil)
+		if err := p.Release(t.Context(), r); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		for range 2 {
+			p.granted(r, true)
+			p.renewed(r, nil)
+		}
+		p.release(r)
+		m.empty(t)
+
+		c := p.claim()
+		p.granted(c, true)
+		m.spoil(losing("remove"), nil)
+		if err := p.Release(t.Context(), c); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		p.granted(c, true)
+		p.renewed(c, nil)
+		p.renewed(c, nil)
+	})
+}
+
+// Where nothing is renewed a Try that extends the session sweeps.
+func TestTrySweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		c := p.claim()
+		p.granted(c, true)
+		m.spoil(losing("remove"), nil)
+		if err := p.Release(t.Context(), c); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		m.spoil(nil, nil)
+		time.Sleep(ttl * 2 / 3)
+		other := p.claim()
+		other.Name = "other"
+		p.granted(other, true)
+		m.empty(t)
+	})
+}
+
+// A claim that does not go with the name leaves no entry, and nothing is remembered of it.
+func TestMismatchLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		held, w := ps[0].claim(), ps[1].writer()
+		ps[0].granted(held, true)
+		before := m.keys("job")
+		for _, noQueue := range []bool{false, true} {
+			w.NoQueue = noQueue
+			if _, err := ps[1].Try(t.Context(), w); !errors.Is(err, driver.ErrMismatch) {
+				t.Fatalf("got error %v, want ErrMismatch", err)
+			}
+			if after := m.keys("job"); after != before {
+				t.Errorf("got entries %s, want %s", after, before)
+			}
+			removed := m.count("remove")
+			if err := ps[1].Release(t.Context(), w); !errors.Is(err, driver.ErrGone) || m.count("remove") != removed {
+				t.Errorf("Release: got error %v after %d calls, want ErrGone after none", err, m.count("remove")-removed)
+			}
+		}
+		m.spoil(losing("remove"), nil)
+		w.NoQueue = false
+		if _, err := ps[1].Try(t.Context(), w); !errors.Is(err, errLost) || errors.Is(err, driver.ErrMismatch) {
+			t.Errorf("got error %v, want one that does not say that nothing is left", err)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package ordered
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// settled is for how long a claim has to wait until its own entry is watched, and until
+// the store is asked who holds, where it has not said so. Most waits are over before, and
+// do not pay for either.
+const settled = 250 * time.Millisecond
+
+// met is what a Try found in its way: Outcome.Ahead.
+type met struct {
+	name    string
+	keys    []string // of the entries ahead
+	own     string   // that of the claim's own; "" if it has none
+	unnamed bool     // it is not known who holds
+}
+
+// watch is a call of Store.Watch under way.
+type watch struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when err is what the call returned
+	err    error
+}
+
+// waiter waits for one claim.
+type waiter struct {
+	engine *Engine
+
+	// What is watched, since when; watch is nil while nothing is.
+	keys  []string
+	since time.Time
+	watch *watch // of the entries ahead
+	own   *watch // of the claim's own; nil at first
+	asked bool   // another try was to learn who holds
+}
+
+// Waiter prepares to wait until an entry is removed that keeps a claim waiting, or that
+// of the claim itself.
+func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
+
+// Wait returns when what last met has changed, and once for another try where last does
+// not say who holds. The watches go on when ctx ends: the next Wait for the same entries
+// misses nothing.
+func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return driver.Outcome{}, err
+	}
+	m, ok := last.Ahead.(*met)
+	if !ok {
+		return driver.Outcome{}, nil // not an answer of ours: nothing is known, so another try is worth while
+	}
+	w.prepare(m)
+	later := time.NewTimer(w.later(ctx, m))
+	defer later.Stop()
+	for {
+		var own <-chan struct{}
+		if w.own != nil {
+			own = w.own.done
+		}
+		select {
+		case <-w.watch.done:
+			err := w.watch.err
+			w.Close()
+			return driver.Outcome{}, err
+		case <-own:
+			err := w.own.err
+			w.Close()
+			return driver.Outcome{}, err
+		case <-later.C:
+			if m.unnamed && !w.asked {
+				w.asked = true
+				return driver.Outcome{}, nil
+			}
+			if m.own != "" && w.own == nil {
+				w.own = w.engine.watch(m.name, []string{m.own})
+			}
+		case <-ctx.Done():
+			return driver.Outcome{}, ctx.Err()
+		}
+	}
+}
+
+// prepare watches what is ahead, unless that is watched already.
+func (w *waiter) prepare(m *met) {
+	keys := append(slices.Clone(m.keys), m.own)
+	if w.watch != nil && slices.Equal(w.keys, keys) {
+		return
+	}
+	w.Close()
+	w.keys, w.since, w.asked = keys, time.Now(), false
+	w.watch = w.engine.watch(m.name, m.keys)
+}
+
+// later is how long it takes until the wait is a long one: that of a caller who has not
+// much time is one when half of it has passed, if another try is to come.
+func (w *waiter) later(ctx context.Context, m *met) time.Duration {
+	left := settled - time.Since(w.since)
+	if end, ok := ctx.Deadline(); ok && m.unnamed && !w.asked {
+		left = min(left, time.Until(end)/2)
+	}
+	return left
+}
+
+// Close ends the watches, without waiting for their goroutines: Drain does.
+func (w *waiter) Close() {
+	for _, watch := range []*watch{w.watch, w.own} {
+		if watch != nil {
+			watch.cancel()
+		}
+	}
+	w.watch, w.own = nil, nil
+}
+
+// watch begins to watch entries.
+func (e *Engine) watch(name string, keys []string) *watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watch{cancel: cancel, done: make(chan struct{})}
+	e.watches.Go(func() {
+		defer close(w.done)
+		w.err = e.store.Watch(ctx, name, keys)
+	})
+	return w
+}
+
+// Drain waits until nothing runs in the background: watches of Waiters that were closed.
+func (e *Engine) Drain(ctx context.Context) error { return e.watches.Wait(ctx) }

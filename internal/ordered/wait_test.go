@@ -1,0 +1,142 @@
+package ordered_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Who has waited for a while learns who holds, from a store that did not say it at first:
+// one more question, however long the wait is.
+func TestHolderIsAskedForLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		m.unnamed = true
+		held, queued := ps[0].claim(), ps[1].claim()
+		ps[0].granted(held, true)
+		last := ps[1].granted(queued, false)
+		if last.Holder != "" {
+			t.Fatalf("held by %q, want that this is not known yet", last.Holder)
+		}
+		w := ps[1].Waiter(queued)
+		defer w.Close()
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), last); err != nil {
+			t.Errorf("Wait: %v", err)
+		}
+		if took := time.Since(began); took != 250*time.Millisecond {
+			t.Errorf("asked for after %v", took)
+		}
+		if last = ps[1].granted(queued, false); last.Holder != "process0" {
+			t.Errorf("held by %q", last.Holder)
+		}
+		nap, cancel := context.WithTimeout(t.Context(), ttl/2)
+		defer cancel()
+		if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want a wait until its end", err)
+		}
+		if n := m.count("enqueue", "queue"); n != 3 {
+			t.Errorf("%d calls, want one for the holder, one for the waiter, and one that names the holder", n)
+		}
+	})
+}
+
+// A store that never says who holds is asked once.
+func TestHolderIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, ps := processes(t, 2)
+		ps[0].granted(ps[0].claim(), true)
+		queued := ps[1].claim()
+		w := ps[1].Waiter(queued)
+		defer w.Close()
+		ps[1].store.unnamed, ps[1].store.neverNamed = true, true
+		last := ps[1].granted(queued, false)
+		for i, want := range []error{nil, context.DeadlineExceeded, context.DeadlineExceeded} {
+			nap, cancel := context.WithTimeout(t.Context(), ttl/5)
+			if _, err := w.Wait(nap, last); !errors.Is(err, want) {
+				t.Errorf("wait %d: got error %v, want %v", i, err, want)
+			}
+			cancel()
+			last = ps[1].granted(queued, false)
+		}
+	})
+}
+
+// However short a wait is, its error names the holder. Where nobody has learnt yet who
+// that is, a TryLock beside it does not say that it is this process.
+func TestErrorsNameTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		m.unnamed = true
+		ps[0].granted(ps[0].claim(), true)
+		l := holdfast.New(ps[1], nil)
+		for _, limit := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
+			_, err := l.Lock(t.Context(), "job", holdfast.Wait(limit))
+			if busy := new(holdfast.BusyError); !errors.As(err, &busy) || busy.Holder != "process0" {
+				t.Errorf("after %v: got error %v, want one that names the holder", limit, err)
+			}
+			drain(t, l)
+		}
+		if _, err := l.TryLock(t.Context(), "job"); err == nil || err.Error() != `lock "job" is held by process0` {
+			t.Errorf("TryLock: got error %v, want one that names the holder", err)
+		}
+		for after, want := range map[time.Duration]string{
+			100 * time.Millisecond: `lock "job" is held by another client`,
+			time.Second:            `lock "job" is held by process0`,
+		} {
+			waiting, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = l.Lock(waiting, "job")
+			}()
+			time.Sleep(after)
+			if _, err := l.TryLock(t.Context(), "job"); err == nil || err.Error() != want {
+				t.Errorf("TryLock beside a goroutine that has waited for %v: got error %v, want %s", after, err, want)
+			}
+			cancel()
+			<-ended
+			drain(t, l)
+		}
+	})
+}
+
+// drain waits until the Locker has removed the entries of those who gave up.
+func drain(t *testing.T, l *holdfast.Locker) {
+	t.Helper()
+	if err := l.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The entry of a claim that waits is watched when it has waited for a while: one that is
+// removed before wakes its waiter then.
+func TestOwnEntryIsWatchedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		ps[0].granted(ps[0].claim(), true)
+		queued := ps[1].claim()
+		last := ps[1].granted(queued, false)
+		w := ps[1].Waiter(queued)
+		defer w.Close()
+		for _, removed := range []time.Duration{100 * time.Millisecond, 400 * time.Millisecond} {
+			began := time.Now()
+			time.AfterFunc(removed, func() {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.remove(func(e entry) bool { return e.Mark.ID != "" && e.session != m.entries[0].session })
+			})
+			if _, err := w.Wait(t.Context(), last); err != nil {
+				t.Errorf("Wait: %v", err)
+			}
+			if took, want := time.Since(began), max(removed, 250*time.Millisecond); took != want {
+				t.Errorf("removed after %v: woken after %v, want %v", removed, took, want)
+			}
+			last = ps[1].granted(queued, false)
+		}
+	})
+}

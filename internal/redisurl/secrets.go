@@ -1,0 +1,121 @@
+package redisurl
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Span is the part of a text from the byte From to before the byte To.
+type Span struct{ From, To int }
+
+// Secrets returns where a text that is a URL, or has one in it, keeps passwords:
+// before the hosts, and in parameters. In doubt, as of a URL that cannot be taken
+// apart, it takes more for a password, not less. The spans are in order, and none
+// overlaps another.
+func Secrets(text string) []Span {
+	p, ok := Cut(text)
+	if !ok {
+		return nil
+	}
+	spans := secretParameters(text, p)
+	// A slash that somebody forgot to encode is part of the password: the last @ counts.
+	begin := len(p.Scheme) + len("://")
+	at := max(begin, strings.LastIndexByte(text, '@'))
+	if colon := strings.IndexByte(text[begin:at], ':'); colon >= 0 {
+		spans = append(spans, Span{begin + colon + 1, at})
+	}
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	var apart []Span
+	for _, s := range spans {
+		if last := len(apart) - 1; last >= 0 && s.From <= apart[last].To {
+			apart[last].To = max(apart[last].To, s.To)
+		} else {
+			apart = append(apart, s)
+		}
+	}
+	return apart
+}
+
+// secretParameters returns where the values of the parameters of a URL are that are
+// passwords. A value ends at the next &. A login may look like a parameter.
+func secretParameters(text string, p Parts) (spans []Span) {
+	from := len(text) - len(p.Hosts+p.Tail)
+	for _, name := range regexp.MustCompile(`[^?&;#/=]*=`).FindAllStringIndex(text[from:], -1) {
+		begin, to := from+name[1], len(text)
+		if !secretName(text[from+name[0] : begin]) {
+			continue
+		}
+		if next := strings.IndexByte(text[begin:], '&'); next >= 0 {
+			to = begin + next
+		}
+		spans = append(spans, Span{begin, to})
+	}
+	return spans
+}
+
+// secretName reports whether the value of a parameter is a password. What of the
+// name cannot be decoded stays as it is: the URL is refused then, but somebody has
+// typed it.
+func secretName(name string) bool {
+	plain := regexp.MustCompile(`%[0-9A-Fa-f]{2}`).ReplaceAllStringFunc(name, func(encoded string) string {
+		c, _ := url.PathUnescape(encoded)
+		return c
+	})
+	return strings.Contains(strings.ToLower(plain), "password")
+}
+
+// Passwords reports whether a URL has a password for the store, and whether it
+// has any at all: Sentinels have one of their own. A URL that cannot be taken
+// apart has none for the store.
+func Passwords(raw string) (store, any bool) {
+	p, _ := Cut(raw)
+	_, password, _ := p.User()
+	store = password != ""
+	return store, store || slices.ContainsFunc(secretParameters(raw, p), func(s Span) bool { return s.To > s.From })
+}
+
+// Redacted returns the URL of a store without what is secret in it: the password
+// before the hosts is left out, and those of Sentinels, which are parameters, are
+// masked. Of a URL that is not understood only the scheme is shown, as nobody knows
+// where its password is.
+func Redacted(raw string) string {
+	p, ok := Cut(raw)
+	if !ok || !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(p.Scheme) {
+		return "" // what stands before :// is more than a scheme
+	}
+	unknown := p.Scheme + "://…"
+	path, query, _ := strings.Cut(p.Tail, "?")
+	if _, _, err := Parse(raw); err != nil || strings.Contains(path, "@") || strings.Contains(p.Hosts, "%40") {
+		return unknown
+	}
+	shown := p.Scheme + "://"
+	if user, _, _ := p.User(); user != "" {
+		shown += user + "@"
+	}
+	shown += p.Hosts + path
+	if values, err := url.ParseQuery(query); err == nil && query != "" {
+		shown += "?" + masked(query, values)
+	}
+	for _, s := range Secrets(shown) {
+		if shown[s.From:s.To] != url.QueryEscape(mask) {
+			return unknown
+		}
+	}
+	return shown
+}
+
+const mask = "***"
+
+// masked returns the parameters of a URL with a mask for each password.
+func masked(query string, values url.Values) string {
+	for name := range values {
+		if secretName(name) {
+			values.Set(name, mask)
+			query = ""
+		}
+	}
+	return cmp.Or(query, values.Encode())
+}

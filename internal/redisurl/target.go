@@ -1,0 +1,156 @@
+package redisurl
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Deployment is what a URL says of the servers behind it.
+type Deployment int
+
+// Deployments.
+const (
+	OneServer   Deployment = iota // or a cluster, named by one of its nodes
+	OneSocket                     // of this machine
+	OnlyCluster                   // a cluster, or an error
+	Sentinels                     // the addresses are those of Sentinels
+)
+
+// Target is what a URL says. A zero field it leaves open.
+type Target struct {
+	Deployment Deployment
+	Addrs      []string // each a host and a port; or the path of the socket
+
+	Username, Password string
+	DB                 int
+	ClientName         string
+	RESP2              bool // and not the protocol that the server likes best
+
+	TLS        bool
+	SkipVerify bool // of TLS: take any certificate
+
+	DialTimeout, WriteTimeout time.Duration
+
+	Master                             string // what the Sentinels call it
+	SentinelUsername, SentinelPassword string
+}
+
+// ParseTarget reads a URL of Redis or Valkey. It refuses what it does not know, and no
+// error has a password in it.
+func ParseTarget(raw string) (Target, error) {
+	scheme, _, _ := strings.Cut(raw, "://")
+	var t Target
+	if err := t.readScheme(scheme); err != nil {
+		return Target{}, err
+	}
+	u, hosts, err := Parse(raw)
+	if err != nil {
+		return Target{}, err
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Target{}, ErrBad
+	}
+	t.Username = u.User.Username()
+	t.Password, _ = u.User.Password()
+	if err := t.readQuery(query); err != nil {
+		return Target{}, err
+	}
+	if err := t.readPath(u.Path, query["db"]); err != nil {
+		return Target{}, err
+	}
+	return t, t.readHosts(hosts, query["addr"])
+}
+
+func (t *Target) readScheme(scheme string) error {
+	base, form := scheme, ""
+	if i := strings.IndexAny(scheme, "+-"); i >= 0 {
+		base, form = scheme[:i], scheme[i:]
+	}
+	forms := map[string]Deployment{"": OneServer, "+cluster": OnlyCluster, "+sentinel": Sentinels, "-sentinel": Sentinels}
+	deployment, known := forms[form]
+	t.TLS = base == "rediss" || base == "valkeys"
+	switch {
+	case scheme == "unix":
+		t.Deployment = OneSocket
+		return nil
+	case known && (t.TLS || base == "redis" || base == "valkey"):
+		t.Deployment = deployment
+		return nil
+	}
+	const schemes = "known: redis, rediss, valkey, valkeys, each also with +cluster or +sentinel, and unix"
+	if strings.ContainsAny(scheme, ":/?#@%") || len(scheme) > len("valkeys+sentinel") {
+		return fmt.Errorf("redis URL has no scheme (%s)", schemes) // who knows what this is
+	}
+	return fmt.Errorf("redis URL has the unknown scheme %q (%s)", scheme, schemes)
+}
+
+// readPath reads the path of a socket, or the number of the database, before which may
+// stand the name of the master.
+func (t *Target) readPath(path string, numbers []string) error {
+	db := strings.TrimPrefix(path, "/")
+	switch t.Deployment {
+	case OneSocket:
+		db = ""
+		if t.Addrs = []string{strings.TrimSpace(path)}; t.Addrs[0] == "" {
+			return errors.New("redis URL names no socket: write unix:///path/to/socket")
+		}
+	case Sentinels:
+		if t.Master != "" {
+			break // it was a parameter
+		}
+		t.Master, db, _ = strings.Cut(db, "/")
+		if _, err := strconv.Atoi(t.Master); err == nil || t.Master == "" {
+			return errors.New("redis URL names Sentinels but no master: write redis+sentinel://host:26379/NAME/0")
+		}
+	case OneServer, OnlyCluster:
+	}
+	if strings.Contains(db, "/") {
+		return fmt.Errorf("redis: invalid URL path: %s", path)
+	}
+	if db != "" {
+		numbers = append([]string{db}, numbers...)
+	}
+	for _, number := range numbers {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return fmt.Errorf("redis URL has the invalid database number %q", number)
+		}
+		t.DB = n // whether there is such a database, also in a cluster, the servers know
+	}
+	return nil
+}
+
+// readHosts reads the list of hosts and the further ones.
+func (t *Target) readHosts(hosts string, more []string) error {
+	port := "6379"
+	switch t.Deployment {
+	case OneSocket:
+		return nil
+	case Sentinels:
+		port = "26379"
+	case OneServer:
+		if strings.Contains(hosts, ",") {
+			return errors.New("redis URL names several hosts: use redis+cluster:// for a cluster, and redis+sentinel:// for Sentinels")
+		}
+		if hosts == "" || hosts[0] == ':' {
+			hosts = "localhost" + hosts
+		}
+		if len(more) > 0 {
+			t.Deployment = OnlyCluster
+		}
+	case OnlyCluster:
+	}
+	for _, entry := range append(strings.Split(hosts, ","), more...) {
+		addr, err := HostPort(entry, port)
+		if err != nil {
+			return fmt.Errorf("redis URL: %w", err)
+		}
+		t.Addrs = append(t.Addrs, addr)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package rows
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+const (
+	// chunkMost bounds the claims of one transaction.
+	chunkMost = 500
+
+	// conflictsMost is how often a call is made again that was in conflict with
+	// another, conflictDelay how long the pause before that is at most.
+	conflictsMost = 50
+	conflictDelay = 20 * time.Millisecond
+
+	// sweepAfter is when a Release is repeated of a claim that may still arrive: a
+	// statement whose connection was cut is executed within that time, or never.
+	sweepAfter = time.Second
+	sweepLimit = 5 * time.Second
+)
+
+// Engine is a driver.Backend over a Table. It has no goroutine of its own but while
+// somebody waits, for two seconds after that, and for a second after the Release of an
+// indeterminate claim.
+type Engine struct {
+	info  driver.Info
+	table Table
+	batch int // how many claims a Try or a Release takes
+
+	checked atomic.Bool
+	group   background.Group
+	hub     hub
+}
+
+var (
+	_ driver.Backend = (*Engine)(nil)
+	_ driver.Batcher = (*Engine)(nil)
+	_ driver.Drainer = (*Engine)(nil)
+	_ admin.Source   = (*Engine)(nil)
+)
+
+// New returns an Engine over table. It does no I/O.
+func New(table Table, limits Limits) *Engine {
+	e := &Engine{info: limits.info(), table: table, batch: cmp.Or(limits.Batch, chunkMost)}
+	e.hub.table, e.hub.group, e.hub.listens = table, &e.group, limits.Listens
+	return e
+}
+
+// Info describes the store.
+func (e *Engine) Info() driver.Info { return e.info }
+
+// Drain waits until no claim is swept and nobody listens, or returns ctx's error.
+func (e *Engine) Drain(ctx context.Context) error { return e.hub.drain(ctx) }
+
+// Try makes one attempt. It is granted where the row is free or its owner holds; a
+// repeated grant never shortens the lease, and has the same tokens.
+func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	a := e.tryAll(ctx, []driver.Claim{c})[0]
+	return a.Outcome, a.Err
+}
+
+// TryAll makes one attempt for each of cs, as many in one transaction as the table takes:
+// those of one TTL and one number of tokens, as are the claims of a Locker. None of them
+// waits in a queue.
+func (e *Engine) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+	passing := slices.Clone(cs)
+	for i := range passing {
+		passing[i].NoQueue = true
+	}
+	return e.tryAll(ctx, passing)
+}
+
+func (e *Engine) tryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
+	type shape struct {
+		ttl    time.Duration
+		tokens int
+	}
+	answers, alike := make([]driver.Attempt, len(cs)), make(map[shape][]int, 1)
+	for i, c := range cs {
+		s := shape{c.TTL, c.Tokens}
+		alike[s] = append(alike[s], i)
+	}
+	for _, group := range alike {
+		for part := range slices.Chunk(group, e.batch) {
+			e.tryAlike(ctx, cs, part, answers)
+		}
+	}
+	return answers
+}
+
+// tryAlike fills in the answers to cs[i], i in pending. A row that came up while a
+// statement ran is tried again alone: what was granted before stands, whatever becomes
+// of that.
+func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int, answers []driver.Attempt) {
+	stamps := make([]uint64, len(cs)) // of before the call
+	for _, i := range pending {
+		stamps[i] = e.hub.stamp(cs[i].Name)
+	}
+	for tries := 0; len(pending) > 0; tries++ {
+		asked := make([]driver.Claim, len(pending))
+		for n, i := range pending {
+			asked[n] = cs[i]
+		}
+		rows, err := call(ctx, e, func() ([]Row, error) { return e.table.Try(ctx, asked) })
+		left := pending[:0]
+		for n, i := range pending {
+			switch {
+			case err != nil:
+				answers[i] = driver.Attempt{Err: fmt.Errorf("%s: try %q: %w", e.info.Name, cs[i].Name, err)}
+			case !rows[n].Known && tries < conflictsMost:
+				left = append(left, i)
+			default:
+				answers[i].Outcome = rows[n].answer(cs[i], stamps[i])
+			}
+		}
+		pending = left
+	}
+}
+
+// answer returns what a Try of c is answered with.
+func (r *Row) answer(c driver.Claim, stamp uint64) driver.Outcome {
+	if r.Granted {
+		return driver.Outcome{Granted: true, Token: r.First, ValidFor: c.TTL}
+	}
+	place := slices.Index(r.Waiters, c.Owner)
+	o := driver.Outcome{Queued: place >= 0, RetryAfter: max(r.FreeIn(c.Owner), 0)}
+	if !o.Queued {
+		place = Waiting
+	}
+	o.Ahead = ahead{stamp, place}
+	if r.Rest > 0 {
+		o.Holder, o.Held = r.Note, max(r.Held, 0)
+	}
+	return o
+}
+
+// Renew extends the leases that are held.
+func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	answers := make([]driver.Renewal, len(cs))
+	e.each(ctx, "renew", cs, chunkMost, e.table.Renew, func(i int, err error) { answers[i].Err = err })
+	for i, c := range cs {
+		if answers[i].Err == nil {
+			answers[i].ValidFor = c.TTL
+		}
+	}
+	return answers, nil
+}
+
+// Release ends the lease, and wakes those who wait. Of a claim that is Indeterminate it
+// is repeated a second later, in the background.
+func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
+	return e.ReleaseAll(ctx, []driver.Claim{c})[0]
+}
+
+// ReleaseAll releases each of cs, as many in one transaction as the table takes.
+func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	e.each(ctx, "release", cs, e.batch, e.table.Release, func(i int, err error) { errs[i] = err })
+	var late []driver.Claim
+	for _, c := range cs {
+		if c.Indeterminate {
+			late = append(late, c)
+		}
+	}
+	if len(late) > 0 {
+		e.group.Go(func() { e.sweep(late) })
+	}
+	return errs
+}
+
+// sweep ends what tries have left that were executed after their claims' release.
+func (e *Engine) sweep(cs []driver.Claim) {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepAfter+sweepLimit)
+	defer cancel()
+	retry.Sleep(ctx, sweepAfter)
+	for at := 0; at < len(cs); at += e.batch {
+		chunk := cs[at:min(at+e.batch, len(cs))]
+		_, _ = call(ctx, e, func() ([]bool, error) { return e.table.Release(ctx, chunk) }) // else the lease ends by itself
+	}
+}
+
+// each calls do with cs, most at a time, and answer with what became of each: a
+// claim that do did not find is gone.
+func (e *Engine) each(ctx context.Context, what string, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
+	var gone []int
+	for at := 0; at < len(cs); at += most {
+		chunk := cs[at:min(at+most, len(cs))]
+		found, err := call(ctx, e, func() ([]bool, error) { return do(ctx, chunk) })
+		for n, c := range chunk {
+			switch {
+			case err != nil:
+				answer(at+n, fmt.Errorf("%s: %s %q: %w", e.info.Name, what, c.Name, err))
+			case !found[n]:
+				gone = append(gone, at+n)
+			}
+		}
+	}
+	for part := range slices.Chunk(gone, chunkMost) {
+		for n, err := range e.reasons(ctx, cs, part) {
+			answer(part[n], err)
+		}
+	}
+}
+
+// reasons says why the claims cs[i], i in gone, are gone, as far as the rows tell.
+func (e *Engine) reasons(ctx context.Context, cs []driver.Claim, gone []int) []error {
+	names, errs := make([]string, len(gone)), make([]error, len(gone))
+	for n, i := range gone {
+		names[n] = cs[i].Name
+	}
+	rows, err := e.table.Look(ctx, names)
+	for n, i := range gone {
+		g := &driver.GoneError{Reason: driver.Expired, Detail: "nothing of the claim is left: it expired or was released"}
+		switch {
+		case err != nil: // that it is gone is certain all the same
+		case rows[n].Forced == cs[i].Owner:
+			g = &driver.GoneError{Reason: driver.Forced, Detail: "ended by force: " + rows[n].Reason}
+		case !rows[n].Known:
+			g = &driver.GoneError{Reason: driver.Deleted, Detail: "the row of the name is not there"}
+		case rows[n].Rest > 0 && rows[n].Owner != "" && rows[n].Owner != cs[i].Owner:
+			g = &driver.GoneError{Reason: driver.NotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", rows[n].Note)}
+		}
+		errs[n] = g
+	}
+	return errs
+}
+
+// call makes a call of the table, and makes it again where it was in conflict with
+// another transaction: it was undone, so nothing is repeated that has had an effect.
+func call[T any](ctx context.Context, e *Engine, do func() (T, error)) (answer T, err error) {
+	if err := ctx.Err(); err != nil {
+		return answer, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	}
+	if !e.checked.Load() {
+		if err := e.table.Check(ctx); err != nil {
+			return answer, notExecuted(err)
+		}
+		e.checked.Store(true)
+	}
+	for conflicts := 0; ; conflicts++ {
+		answer, err = do()
+		if !errors.Is(err, ErrConflict) || conflicts == conflictsMost ||
+			!retry.Sleep(ctx, retry.Delay(conflicts+1, conflictDelay)) {
+			return answer, err
+		}
+	}
+}
+
+// notExecuted says of an error that it came up before the call was made.
+func notExecuted(err error) error {
+	if errors.Is(err, driver.ErrNotExecuted) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+}

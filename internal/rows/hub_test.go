@@ -1,0 +1,499 @@
+package rows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// held returns a store in which claim 1 holds name.
+func held(t *testing.T, tab *table, listens bool, name string) (*rows.Engine, driver.Claim) {
+	t.Helper()
+	e, c := newEngine(tab, listens), claim(name, 1)
+	t.Cleanup(func() { _ = e.Drain(context.Background()) }) // the link outlasts its last waiter
+	if out, err := e.Try(t.Context(), c); !out.Granted {
+		t.Fatalf("Try of a free name: got %+v, %v", out, err)
+	}
+	return e, c
+}
+
+// refused tries name, which is held, and returns a waiter for it.
+func refused(t *testing.T, e *rows.Engine, name string, seq uint64) (driver.Waiter, driver.Outcome) {
+	t.Helper()
+	c := claim(name, seq)
+	out, err := e.Try(t.Context(), c)
+	if err != nil || out.Granted {
+		t.Fatalf("Try of a held name: got %+v, %v", out, err)
+	}
+	return e.Waiter(c), out
+}
+
+// All who wait share one link, which ends with the last of them.
+func TestWaitersShareALink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, c := held(t, tab, true, "job")
+		var wg sync.WaitGroup
+		for i := range 20 {
+			w, out := refused(t, e, "job", uint64(i+2))
+			wg.Go(func() {
+				defer w.Close()
+				for range 2 { // the first returns as listening begins
+					_, _ = w.Wait(t.Context(), out)
+					out, _ = e.Try(t.Context(), claim("job", uint64(i+2)))
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		before := tab.calls().looks
+		time.Sleep(time.Minute / 10)
+		if tab.calls().listens != 1 || tab.calls().links != 1 || tab.calls().looks != before {
+			t.Errorf("got %d links, %d live, and %d looks beside them, want one link and no look", tab.calls().listens, tab.calls().links, tab.calls().looks-before)
+		}
+		if err := e.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if err := e.Drain(t.Context()); err != nil || tab.calls().links != 0 {
+			t.Errorf("after the last waiter: %d links, error %v", tab.calls().links, err)
+		}
+	})
+}
+
+// A link outlasts its last waiter for a while: the next one needs no other.
+func TestNextWaiterFindsTheLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e := newEngine(tab, true)
+		wait := func(seq uint64) {
+			name := fmt.Sprint("job ", seq)
+			if out, err := e.Try(t.Context(), claim(name, 1)); !out.Granted {
+				t.Fatalf("Try of a free name: got %+v, %v", out, err)
+			}
+			w, out := refused(t, e, name, seq)
+			defer w.Close()
+			if _, err := w.Wait(t.Context(), out); err != nil { // it is listened
+				t.Fatal(err)
+			}
+		}
+		for seq := range uint64(10) {
+			wait(seq + 2)
+			time.Sleep(time.Second)
+		}
+		if got := tab.calls(); got.listens != 1 || got.links != 1 {
+			t.Errorf("got %d links, %d of them live, want one for all", got.listens, got.links)
+		}
+		time.Sleep(time.Minute)
+		if n := tab.calls().links; n != 0 {
+			t.Errorf("%d links a minute after the last waiter, want none", n)
+		}
+		wait(20)
+		began := time.Now()
+		if err := e.Drain(t.Context()); err != nil || time.Since(began) > time.Second || tab.calls().links != 0 {
+			t.Errorf("Drain: %v after %v, %d links, want none at once", err, time.Since(began), tab.calls().links)
+		}
+	})
+}
+
+// Who begins to wait where others listen already may have missed what happened since its
+// Try.
+func TestJoinOfALiveLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, _ := held(t, tab, true, "other")
+		first, out := refused(t, e, "other", 2)
+		defer first.Close()
+		if _, err := first.Wait(t.Context(), out); err != nil { // listening begins
+			t.Fatal(err)
+		}
+		c := claim("job", 3)
+		if _, err := e.Try(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		w, out := refused(t, e, "job", 4)
+		defer w.Close()
+		if err := e.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 0 {
+			t.Fatalf("Wait after the name was released: got %v after %v, want a return at once", err, time.Since(began))
+		}
+		if out, err := e.Try(t.Context(), claim("job", 4)); !out.Granted {
+			t.Fatalf("Try of a released name by the first of those who wait: got %+v, %v", out, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		out, _ = e.Try(t.Context(), claim("job", 5))
+		if _, err := w.Wait(ctx, out); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Wait while nothing changes: got %v, want the context's end", err)
+		}
+	})
+}
+
+// A notification may come between the Try that was refused and the first Wait, where
+// another waiter of this client is listened for already.
+func TestNotifiedBeforeTheFirstWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := held(t, newTable(), true, "job")
+		spare, out := refused(t, e, "job", 2)
+		defer spare.Close()
+		if _, err := spare.Wait(t.Context(), out); err != nil { // listening begins
+			t.Fatal(err)
+		}
+		w, out := refused(t, e, "job", 3)
+		defer w.Close()
+		for _, ended := range []driver.Claim{claim("job", 2), c} {
+			if err := e.Release(t.Context(), ended); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 0 {
+			t.Errorf("Wait after the turn has come: got %v after %v, want a return at once", err, time.Since(began))
+		}
+	})
+}
+
+// The first of those who wait is notified alone. If it is gone, the others do not sleep
+// for long.
+func TestTurnOfOneWhoIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := held(t, newTable(), true, "job")
+		refused(t, e, "job", 2) // never heard of again
+		w, out := refused(t, e, "job", 3)
+		defer w.Close()
+		if _, err := w.Wait(t.Context(), out); err != nil { // listening begins
+			t.Fatal(err)
+		}
+		out, _ = e.Try(t.Context(), claim("job", 3))
+		if err := e.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) != rows.Turn {
+			t.Errorf("Wait: got %v after %v, want a return after %v", err, time.Since(began), rows.Turn)
+		}
+		if out, err := e.Try(t.Context(), claim("job", 3)); !out.Granted {
+			t.Errorf("Try after that turn: got %+v, %v, want a grant", out, err)
+		}
+	})
+}
+
+// Two processes that take turns need three calls for each: a release, a try that is refused
+// and a try that is granted.
+func TestCallsOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		var wg sync.WaitGroup
+		for process := range uint64(2) {
+			e := newEngine(tab, true)
+			t.Cleanup(func() { _ = e.Drain(context.Background()) })
+			wg.Go(func() {
+				for n := range uint64(50) {
+					hold(t, e, claim("job", 10*n+process+1), 20*time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(210 * time.Millisecond) // both listen
+		before := tab.calls()
+		time.Sleep(40 * 20 * time.Millisecond)
+		after := tab.calls()
+		wg.Wait()
+		if tries, looks := after.tries-before.tries, after.looks-before.looks; tries < 80 || tries > 88 || looks > 0 {
+			t.Errorf("40 turns: got %d tries and %d looks, want 80 tries, a few more for turns that pass, and no look", tries, looks)
+		}
+	})
+}
+
+// hold takes the name of c, waits for it if need be, holds it for so long and releases it.
+func hold(t *testing.T, e *rows.Engine, c driver.Claim, long time.Duration) {
+	w := e.Waiter(c)
+	defer w.Close()
+	for {
+		out, err := e.Try(t.Context(), c)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if out.Granted {
+			w.Close()
+			time.Sleep(long)
+			if err := e.Release(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if _, err := w.Wait(t.Context(), out); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// Where nobody is told, the first of those who wait comes late by a part of the time that
+// the lock is held, and looks no more often for that.
+func TestFirstLooksOften(t *testing.T) {
+	for _, long := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second} {
+		t.Run(long.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tab := newTable()
+				e, c := held(t, tab, false, "job")
+				w, out := refused(t, e, "job", 2)
+				defer w.Close()
+				time.AfterFunc(long, func() {
+					if err := e.Release(t.Context(), c); err != nil {
+						t.Error(err)
+					}
+				})
+				began := time.Now()
+				_, err := w.Wait(t.Context(), out)
+				late, most := time.Since(began)-long, max(min(long/4, 100*time.Millisecond), time.Millisecond)
+				if err != nil || late > most {
+					t.Errorf("Wait: got %v, %v after the release, want %v at most", err, late, most)
+				}
+				if looks, most := tab.calls().looks, 30+int(long/(75*time.Millisecond)); looks > most {
+					t.Errorf("got %d looks, want %d at most", looks, most)
+				}
+			})
+		})
+	}
+}
+
+// Where nobody is told, four processes take turns at a lock that is held for no time, and
+// each looks in time that it is next.
+func TestPaceWhereRowsAreLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		var wg sync.WaitGroup
+		const each = 100
+		turns := make([]time.Duration, 0, 4*each)
+		began := time.Now()
+		for process := range uint64(4) {
+			e := newEngine(tab, false)
+			t.Cleanup(func() { _ = e.Drain(context.Background()) })
+			wg.Go(func() {
+				for n := range uint64(each) {
+					hold(t, e, claim("job", 10*n+process+1), time.Millisecond/2)
+					tab.change(func() { turns = append(turns, time.Since(began)) })
+				}
+			})
+		}
+		wg.Wait()
+		if took, looks := turns[3*each], tab.calls().looks; took > 400*time.Millisecond || looks > 5*each {
+			t.Errorf("%d turns took %v, with %d looks at rows in all, want 400 ms and %d looks at most", 3*each, took, looks, 5*each)
+		}
+	})
+}
+
+// However many begin to wait, and however often, rows are looked at.
+func TestLooksAreNotPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, c := held(t, tab, false, "job")
+		w, out := refused(t, e, "job", 2)
+		defer w.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				passing, end := context.WithTimeout(ctx, time.Millisecond/2)
+				_, _ = w.Wait(passing, out)
+				end()
+			}
+		})
+		time.Sleep(time.Second)
+		if n := tab.calls().looks; n < 9 {
+			t.Errorf("%d looks in a second, want ten or more", n)
+		}
+		cancel()
+		wg.Wait()
+		_ = e.Release(t.Context(), c)
+	})
+}
+
+// Who has no place in the queue is never notified, and looks.
+func TestWaitWithoutAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, c := held(t, newTable(), true, "job")
+		passing := claim("job", 2)
+		passing.NoQueue = true
+		out, err := e.Try(t.Context(), passing)
+		if err != nil || out.Granted || out.Queued {
+			t.Fatalf("Try with NoQueue: got %+v, %v", out, err)
+		}
+		w := e.Waiter(passing)
+		defer w.Close()
+		if err := e.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first may return as listening begins
+			began := time.Now()
+			if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 200*time.Millisecond {
+				t.Errorf("Wait: got %v after %v, want that it returns soon", err, time.Since(began))
+			}
+		}
+	})
+}
+
+// Where there is no link, for now or for ever, rows are looked at: those of all who
+// wait in one call, ten times a second and a little more often at first.
+func TestRowsAreLookedAt(t *testing.T) {
+	for what, down := range map[string]error{"for now": errors.New("connection refused"), "for ever": fmt.Errorf("a pooler: %w", errors.ErrUnsupported), "not tried": nil} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tab := newTable()
+				tab.down = down
+				e, c := held(t, tab, down != nil, "job")
+				other := claim("other", 2)
+				if _, err := e.Try(t.Context(), other); err != nil {
+					t.Fatal(err)
+				}
+				w, out := refused(t, e, "job", 3)
+				defer w.Close()
+				also, alsoOut := refused(t, e, "other", 4)
+				defer also.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := also.Wait(ctx, alsoOut); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("Wait for what is held: got %v, want the context's end", err)
+					}
+				})
+				wg.Go(func() {
+					time.Sleep(4 * time.Second)
+					if err := e.Release(t.Context(), c); err != nil {
+						t.Error(err)
+					}
+				})
+				began := time.Now()
+				if _, err := w.Wait(ctx, out); err != nil || time.Since(began) > 4*time.Second+150*time.Millisecond || time.Since(began) < 4*time.Second {
+					t.Errorf("Wait: got %v after %v, want a wake-up within 150 ms of the release, after 4 s", err, time.Since(began))
+				}
+				if tab.calls().looks < 50 || tab.calls().looks > 80 {
+					t.Errorf("%d looks in 4 s, want about 65", tab.calls().looks)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// Where a table has no queue nobody is the first in it: the pauses grow, also where the row
+// was written by a clock that is ahead.
+func TestLooksWithoutAQueue(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tab := newTable()
+				tab.chance = true
+				e, _ := held(t, tab, false, "job")
+				tab.rows["job"].since = time.Now().Add(ahead)
+				w, out := refused(t, e, "job", 2)
+				defer w.Close()
+				before := tab.calls().looks
+				for range 20 { // each returns after 100 ms
+					if _, err := w.Wait(t.Context(), out); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if looks := tab.calls().looks - before; looks > 90 {
+					t.Errorf("%d looks in 2 s, want 90 at most", looks)
+				}
+			})
+		})
+	}
+}
+
+// The first in a queue looks by a clock that is ahead no more often than others.
+func TestLooksAtARowOfTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, _ := held(t, tab, false, "job")
+		tab.rows["job"].since = time.Now().Add(time.Hour)
+		w, out := refused(t, e, "job", 2)
+		defer w.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := w.Wait(ctx, out); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait: got %v, want the context's end", err)
+		}
+		if looks := tab.calls().looks; looks > 30 {
+			t.Errorf("%d looks in 2 s, want 30 at most", looks)
+		}
+	})
+}
+
+// A link that is lost counts as a change, and comes back.
+func TestLostLinkWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, c := held(t, tab, true, "job")
+		w, out := refused(t, e, "job", 2)
+		defer w.Close()
+		for cuts := range 3 {
+			if _, err := w.Wait(t.Context(), out); err != nil { // listening began
+				t.Fatal(err)
+			}
+			out, _ = e.Try(t.Context(), claim("job", 2))
+			woken := make(chan error, 1)
+			go func() {
+				_, err := w.Wait(t.Context(), out)
+				woken <- err
+			}()
+			synctest.Wait()
+			if len(woken) != 0 {
+				t.Fatalf("Wait returned before the link was cut for the %d. time", cuts+1)
+			}
+			tab.cut()
+			synctest.Wait()
+			if len(woken) != 1 {
+				t.Fatalf("Wait did not return when the link was cut for the %d. time", cuts+1)
+			}
+			out, _ = e.Try(t.Context(), claim("job", 2))
+		}
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > time.Second || tab.calls().listens < 4 {
+			t.Errorf("Wait after the link was lost: %v after %v, %d links", err, time.Since(began), tab.calls().listens)
+		}
+		_ = e.Release(t.Context(), c)
+	})
+}
+
+// A server that refuses to be listened to is not asked all the time.
+func TestLinkIsTriedWithPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		tab.down = errors.New("connection refused")
+		e, _ := held(t, tab, true, "job")
+		w, out := refused(t, e, "job", 2)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _ = w.Wait(ctx, out) // the lease of the holder has ended
+		<-ctx.Done()
+		if tab.calls().listens < 10 || tab.calls().listens > 30 {
+			t.Errorf("%d attempts to listen in a minute, want 10 to 30", tab.calls().listens)
+		}
+		w.Close()
+	})
+}
+
+// An Outcome that is not of this store says nothing.
+func TestForeignOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEngine(newTable(), true).Waiter(claim("job", 1))
+		defer w.Close()
+		if out, err := w.Wait(t.Context(), driver.Outcome{}); err != nil || out.Granted {
+			t.Errorf("got %+v, %v, want a return at once", out, err)
+		}
+	})
+}

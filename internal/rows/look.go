@@ -1,0 +1,214 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/budget"
+)
+
+// pageMost is how many rows one statement of a List reads.
+const pageMost = 500
+
+// List yields the names that are taken, in the order of their bytes, a page of rows at a
+// time. Rows of free names are read as well, and count for f.Keys. f.Counters has no
+// meaning.
+func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+	return func(yield func(admin.Record, error) bool) {
+		b, from, after := budget.New(f), Escape(whole(f.Prefix)), ""
+		for {
+			page, more, err := e.page(ctx, b, from, after)
+			if err != nil {
+				yield(admin.Record{}, err)
+				return
+			}
+			for _, row := range page {
+				if after = row.Key; !strings.HasPrefix(row.Key, from) {
+					return // in their order, the others come after the prefix
+				}
+				name := Unescape(row.Key)
+				r := row.record(name)
+				if isTx(row.Key) || r.Kind == "" || !strings.HasPrefix(name, f.Prefix) {
+					continue
+				}
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// page reads the rows after after, and says whether there may be more.
+func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string) (page []KeyedRow, more bool, err error) {
+	most, err := b.Page(ctx, pageMost)
+	if err != nil {
+		return nil, false, err
+	}
+	page, err = call(ctx, e, func() ([]KeyedRow, error) { return e.table.Page(ctx, from, after, most) })
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: list locks: %w", e.info.Name, err)
+	}
+	return page, len(page) == most, nil
+}
+
+// whole returns prefix without a rune that it may have only the first bytes of, since
+// that is not escaped as the whole rune is.
+func whole(prefix string) string {
+	for i := max(0, len(prefix)-utf8.UTFMax+1); i < len(prefix); i++ {
+		if utf8.RuneStart(prefix[i]) && !utf8.FullRuneInString(prefix[i:]) {
+			return prefix[:i]
+		}
+	}
+	return prefix
+}
+
+// Get returns what is in the rows of names. A name that is taken for the rest of
+// Claim.AtLeast, after its release, has a record without holds. How many clients wait,
+// or listen, is not known: Record.Listeners is -1.
+func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
+	records := make([]admin.Record, 0, len(names))
+	var failed error
+	for chunk := range slices.Chunk(names, chunkMost) {
+		rows, err := e.look(ctx, chunk)
+		if err != nil {
+			failed = err
+		}
+		for i, name := range chunk {
+			if err != nil {
+				records = append(records, admin.Record{Name: name, Kind: admin.KindUnknown})
+				continue
+			}
+			records = append(records, rows[i].record(name))
+		}
+	}
+	return records, failed
+}
+
+// look reads the rows of names.
+func (e *Engine) look(ctx context.Context, names []string) ([]Row, error) {
+	rows, err := call(ctx, e, func() ([]Row, error) { return e.table.Look(ctx, names) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: look at %d names: %w", e.info.Name, len(names), err)
+	}
+	return rows, nil
+}
+
+// Describe returns what Get does, and the row.
+func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
+	rows, err := e.look(ctx, []string{name})
+	if err != nil {
+		return d, err
+	}
+	r := rows[0]
+	if d.Record = r.record(name); r.Known {
+		d.Token = r.Last
+		d.Keys = []admin.Key{{Name: Escape(name), Type: "row", Remaining: -1, Value: r.text()}}
+	}
+	return d, nil
+}
+
+// ForceUnlock ends the lease of h.Owner, if it is the one that the row has, and wakes
+// those who wait. The holder learns of it, and of the reason, at its next renewal. A name
+// that is taken for the rest of Claim.AtLeast stays so.
+func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
+	rows, err := e.look(ctx, []string{name})
+	if err != nil {
+		return err
+	}
+	ended := false
+	if r := rows[0]; r.Rest > 0 && r.Owner != "" && r.Owner == h.Owner {
+		ended, err = call(ctx, e, func() (bool, error) { return e.table.Force(ctx, name, r.Owner, r.Last, Text(reason)) })
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: force unlock %q: %w", e.info.Name, name, err)
+	case !ended:
+		return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is over, or has changed"}
+	}
+	return nil
+}
+
+// ForceReasons returns with which reasons ForceUnlock ended holds: the last of each name.
+func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
+	reasons := make([]string, 0, len(ended))
+	for chunk := range slices.Chunk(ended, chunkMost) {
+		names := make([]string, len(chunk))
+		for i, one := range chunk {
+			names[i] = one.Name
+		}
+		rows, err := e.look(ctx, names)
+		if err != nil {
+			return reasons, err
+		}
+		for i, one := range chunk {
+			reason := ""
+			if rows[i].Forced == one.Owner {
+				reason = rows[i].Reason
+			}
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons, nil
+}
+
+// AppendLog is not supported: there is no event log.
+func (e *Engine) AppendLog(context.Context, admin.Client, []admin.Entry) error { return e.noLog() }
+
+// ReadLog is not supported, as AppendLog.
+func (e *Engine) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error) {
+	return nil, e.noLog()
+}
+
+func (e *Engine) noLog() error {
+	return fmt.Errorf("%s: no event log: %w", e.info.Name, errors.ErrUnsupported)
+}
+
+// record describes a row.
+func (r *Row) record(name string) admin.Record {
+	record := admin.Record{Name: name, Listeners: -1}
+	if r.Rest <= 0 {
+		return record
+	}
+	record.Kind, record.Remaining = admin.KindMutex, r.Rest
+	if r.Owner == "" {
+		return record
+	}
+	client := admin.Client{ID: r.Owner[:max(strings.LastIndexByte(r.Owner, ':'), 0)], Library: "holdfast", Note: r.Note}
+	if r.Peer {
+		client = admin.Client{Note: r.Note}
+	}
+	record.Holders, record.Holds = 1, []admin.Hold{{
+		Holder:  admin.Holder{Owner: r.Owner, Note: r.Note, Holds: 1, Remaining: r.Rest},
+		Token:   r.First,
+		HeldFor: max(r.Held, 0),
+		Client:  client,
+	}}
+	return record
+}
+
+// text describes a row as it is.
+func (r *Row) text() string {
+	text := fmt.Sprintf("owner → %q\nnote → %q\ntoken → %d\nexpires in → %v", r.Owner, r.Note, r.Last, r.Rest.Round(time.Millisecond))
+	if r.Rest <= 0 {
+		text = fmt.Sprintf("free\nnote → %q\ntoken → %d", r.Note, r.Last)
+	}
+	if len(r.Waiters) > 0 {
+		text += fmt.Sprintf("\nwaiters → %q", r.Waiters)
+	}
+	if r.Forced != "" {
+		text += fmt.Sprintf("\nforced_owner → %q\nforced_reason → %q", r.Forced, r.Reason)
+	}
+	return text
+}

@@ -1,0 +1,57 @@
+package rows
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Escape returns name as it is in a table: as it stands, if it is text without a
+// backslash. A text of a database has neither a byte 0 nor bytes that are not UTF-8;
+// they, and a backslash, become \ and two hexadecimal digits.
+func Escape(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsAny(name, "\\\x00") {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range name {
+		_, size := utf8.DecodeRuneInString(name[i:])
+		if r == '\\' || r == 0 || r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\%02x`, name[i])
+			continue
+		}
+		b.WriteString(name[i : i+size])
+	}
+	return b.String()
+}
+
+// Unescape returns the name that Escape made key of.
+func Unescape(key string) string {
+	var b strings.Builder
+	for {
+		text, rest, found := strings.Cut(key, `\`)
+		b.WriteString(text)
+		if !found || len(rest) < 2 {
+			return b.String()
+		}
+		if n, err := strconv.ParseUint(rest[:2], 16, 8); err == nil {
+			b.WriteByte(byte(n))
+		}
+		key = rest[2:]
+	}
+}
+
+// TxName is the row for name of a lock for the length of a transaction. No name is
+// escaped to it.
+func TxName(name string) string { return txPrefix + Escape(name) }
+
+const txPrefix = `\tx `
+
+// isTx says that a key is one of TxName.
+func isTx(key string) bool { return strings.HasPrefix(key, txPrefix) }
+
+// Text returns s as text of a database; what is none is replaced.
+func Text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,55 @@
+// Package shedlock keeps locks in the table of ShedLock, a library for Java, so that a
+// program in Go and one in Java exclude each other on one name. A Table is a rows.Table
+// over a Database, which is what differs between PostgreSQL and MariaDB or MySQL.
+//
+// The table has four columns: name, lock_until, locked_at and locked_by. A name is taken
+// while lock_until is in the future. Rows stay; ShedLock remembers that it made them.
+//
+// ShedLock itself writes its host name to locked_by, and compares that when it releases or
+// extends. What is written here is unique to a claim, and says what became of it:
+//
+//	holdfast OWNER NOTE            it holds, or its lease has ended
+//	holdfast-released OWNER NOTE   it was released; the name may stay taken, see Claim.AtLeast
+//	holdfast-forced OWNER REASON   it was ended by force
+//
+// So a release of ShedLock that comes too late finds nothing of ours.
+//
+// The layout has no room for fencing tokens, nor for a queue of those who wait.
+package shedlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// DefaultTable is the name that ShedLock gives to its table by default.
+const DefaultTable = "shedlock"
+
+const (
+	// maxName is how many characters the column name has room for. Bytes are counted, so
+	// that it holds in every character set.
+	maxName = 64
+	// maxBy is how many characters the column locked_by has room for.
+	maxBy = 255
+)
+
+// Limits returns the limits of a Table, for a store of this name.
+func Limits(store string) rows.Limits {
+	const year = 366 * 24 * time.Hour // a TIMESTAMP of MySQL ends in 2038
+	return rows.Limits{Name: store, Batch: 1, NoTokens: true, MaxName: maxName, MaxTTL: year, TTLStep: time.Millisecond}
+}
+
+// Database runs the statements of a Table. Its errors are those that a rows.Table returns.
+type Database interface {
+	// Check returns an error if the table is not there, or not as it must be.
+	Check(ctx context.Context) error
+
+	// Exec runs a statement as a transaction of its own, and returns how many rows it
+	// changed. Those that it found and left as they were may count or not.
+	Exec(ctx context.Context, statement string, args []any) (changed int64, err error)
+
+	// Query runs a statement that reads, and calls scan for each row.
+	Query(ctx context.Context, statement string, args, into []any, scan func()) error
+}

@@ -1,0 +1,91 @@
+package shedlock
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Dialect is how a Database writes what is not the same everywhere. {…} stands for
+// an expression that is filled in.
+type Dialect struct {
+	Table   string // quoted
+	Now     string // the time of the server in UTC, without a zone
+	Later   string // ? microseconds after {from}
+	Micros  string // the microseconds from {from} to {to}
+	Bytes   string // a text {column}, compared and sorted by its bytes
+	Insert  string // INSERT {row}, which does nothing where the row is there
+	Ordinal bool   // parameters are $1, $2, … in place of ?
+}
+
+// The statements. A lease lasts for a millisecond more than asked for: columns may keep
+// milliseconds only. Assignments that read what another one changes come before it, as
+// MySQL makes them from left to right.
+const (
+	// try: by; by, us, us; by; name, name, by.
+	tryStatement = `UPDATE {table} SET
+	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
+	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
+	locked_by = ?
+WHERE name = ? AND {exact} AND (lock_until <= {now} OR {ours})`
+
+	// insert: name. Whoever tries next takes it.
+	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
+VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
+
+	// renew: us, name, by.
+	renewStatement = `UPDATE {table} SET lock_until = GREATEST(lock_until, {later}) WHERE name = ? AND {ours} AND lock_until > {now}`
+
+	// release: us, by, name, by.
+	releaseStatement = `UPDATE {table} SET lock_until = GREATEST({kept}, {now}), locked_by = ? WHERE name = ? AND {ours} AND lock_until > {now}`
+
+	// force: by, name, by, since.
+	forceStatement = `UPDATE {table} SET lock_until = {now}, locked_by = ? WHERE name = ? AND {ours} AND {since} = ? AND lock_until > {now}`
+
+	columns = `name, locked_by, {held}, {rest}, {since}`
+
+	lookStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
+
+	// page: from, after, most.
+	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE {key} >= ? AND {key} > ? ORDER BY {key} LIMIT ?`
+)
+
+// write fills in a statement, with n names where it has a list of them.
+func (d *Dialect) write(statement string, n int) string {
+	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
+	later := func(from string) string { return "(" + fill(d.Later, "{from}", from) + ")" }
+	micros := func(from, to string) string { return fill(fill(d.Micros, "{from}", from), "{to}", to) }
+	by, key := fill(d.Bytes, "{column}", "locked_by"), fill(d.Bytes, "{column}", "name")
+	statement = strings.NewReplacer(
+		"{ours}", by+" = ?", "{exact}", key+" = ?", "{key}", key,
+		"{later}", later("{now}"), "{kept}", later("locked_at"),
+		"{held}", micros("locked_at", "{now}"), "{rest}", micros("{now}", "lock_until"),
+		"{since}", micros("TIMESTAMP '1970-01-01 00:00:00'", "locked_at"),
+	).Replace(statement)
+	statement = strings.NewReplacer("{now}", d.Now, "{names}", strings.Repeat("?, ", n-1)+"?").Replace(statement)
+	if d.Ordinal {
+		statement = numbered(statement)
+	}
+	return fill(statement, "{table}", d.Table) // last: its name may have a question mark
+}
+
+// numbered writes $1, $2 and so on for the question marks.
+func numbered(statement string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(statement, "?") {
+		if i > 0 {
+			b.WriteString("$" + strconv.Itoa(i))
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// statements are those that have no list.
+type statements struct{ try, insert, renew, release, force, page string }
+
+func (d *Dialect) statements() statements {
+	return statements{
+		try: d.write(tryStatement, 1), insert: d.write(strings.ReplaceAll(d.Insert, "{row}", insertStatement), 1), renew: d.write(renewStatement, 1),
+		release: d.write(releaseStatement, 1), force: d.write(forceStatement, 1), page: d.write(pageStatement, 1),
+	}
+}

@@ -1,0 +1,167 @@
+package shedlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// Table is a rows.Table. Try and Release take one claim.
+type Table struct {
+	Database
+	dialect    Dialect
+	statements statements
+}
+
+var _ rows.Table = (*Table)(nil)
+
+// New returns a Table. It does no I/O.
+func New(db Database, d Dialect) *Table {
+	return &Table{Database: db, dialect: d, statements: d.statements()}
+}
+
+// keyOf returns what is in the column name for name.
+func keyOf(name string) (string, error) {
+	key := rows.Escape(name)
+	if n := utf8.RuneCountInString(key); n > maxName {
+		return "", fmt.Errorf("shedlock: the table has room for names of %d characters, not for %q: %w, %w", maxName, key, driver.ErrRefused, driver.ErrNotExecuted)
+	}
+	return key, nil
+}
+
+// Try makes one attempt for the only one of cs. A row that is not there is made, and then
+// tried again.
+func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
+	c := cs[0]
+	key, err := keyOf(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	us, by := us(c.TTL), by(holds, c.Owner, c.Note)
+	for range 2 {
+		changed, err := t.Exec(ctx, t.statements.try, []any{by, by, us, us, by, key, key, by})
+		if err != nil {
+			return nil, err
+		}
+		if changed > 0 {
+			return []rows.Row{{Known: true, Granted: true, Owner: c.Owner}}, nil
+		}
+		r, err := t.one(ctx, key)
+		if err != nil || r.Known {
+			r.Granted = r.Rest > 0 && r.Owner == c.Owner // there was nothing to change
+			r.Known = r.Rest > 0                         // else it is free by now: once more
+			return []rows.Row{r}, err
+		}
+		if _, err := t.Exec(ctx, t.statements.insert, []any{key}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("shedlock: the row of %q is not found after it was made: the column cannot keep that name: %w, %w", key, driver.ErrRefused, driver.ErrNotExecuted)
+}
+
+// one reads the row of a key. A column may take another name for the same: that is an
+// error, as two names would be one lock.
+func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
+	var found rows.Row
+	other := ""
+	err := t.scan(ctx, t.dialect.write(lookStatement, 1), []any{key}, func(s *stored) {
+		if s.name != key {
+			other = s.name
+			return
+		}
+		found = s.row()
+	})
+	if err == nil && !found.Known && other != "" {
+		err = fmt.Errorf("shedlock: the column name takes %q for the same as %q, of which there is a row: use that spelling, or a column that compares bytes: %w, %w",
+			key, other, driver.ErrRefused, driver.ErrNotExecuted)
+	}
+	return found, err
+}
+
+// Renew sends a statement for each of cs.
+func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	held := make([]bool, len(cs))
+	for i, c := range cs {
+		key, began := rows.Escape(c.Name), time.Now()
+		changed, err := t.Exec(ctx, t.statements.renew, []any{us(c.TTL), key, by(holds, c.Owner, c.Note)})
+		if err == nil && changed == 0 { // it may be as long already
+			var r []rows.Row
+			if r, err = t.Look(ctx, []string{c.Name}); err == nil {
+				held[i] = r[0].Owner == c.Owner && r[0].Rest >= c.TTL-time.Since(began)
+			}
+		}
+		if err != nil {
+			return held, err
+		}
+		held[i] = held[i] || changed > 0
+	}
+	return held, nil
+}
+
+// Release releases the only one of cs.
+func (t *Table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	c, keep := cs[0], int64(0)
+	if c.AtLeast > 0 {
+		keep = us(c.AtLeast)
+	}
+	changed, err := t.Exec(ctx, t.statements.release, []any{
+		keep, by(released, c.Owner, c.Note), rows.Escape(c.Name), by(holds, c.Owner, c.Note),
+	})
+	return []bool{changed > 0}, err
+}
+
+// Look reads rows.
+func (t *Table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+	answers, args := make([]rows.Row, len(names)), make([]any, len(names))
+	for i, name := range names {
+		args[i] = rows.Escape(name)
+	}
+	if len(names) == 0 {
+		return answers, nil
+	}
+	found := make(map[any]rows.Row, len(names))
+	err := t.scan(ctx, t.dialect.write(lookStatement, len(names)), args, func(s *stored) { found[s.name] = s.row() })
+	for i := range names {
+		answers[i] = found[args[i]]
+	}
+	return answers, err
+}
+
+// Page reads rows in the order of the bytes of their names.
+func (t *Table) Page(ctx context.Context, from, after string, most int) (page []rows.KeyedRow, err error) {
+	err = t.scan(ctx, t.statements.page, []any{from, after, int64(most)}, func(s *stored) {
+		page = append(page, rows.KeyedRow{Key: s.name, Row: s.row()})
+	})
+	return page, err
+}
+
+// Force reads the row, and ends the hold that it found if it is still the same.
+func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason string) (bool, error) {
+	key, found := rows.Escape(name), stored{}
+	err := t.scan(ctx, t.dialect.write(lookStatement, 1), []any{key}, func(s *stored) {
+		if s.name == key {
+			found = *s
+		}
+	})
+	if r := found.row(); err != nil || r.Owner != owner {
+		return false, err
+	}
+	changed, err := t.Exec(ctx, t.statements.force, []any{by(forced, owner, reason), key, found.by, found.since})
+	return changed > 0, err
+}
+
+// Listen is not supported: nobody notifies.
+func (t *Table) Listen(context.Context, func(), func(string, string)) error {
+	return errors.ErrUnsupported
+}
+
+// scan calls row for each row that a statement returns, in the order of columns.
+func (t *Table) scan(ctx context.Context, statement string, args []any, row func(*stored)) error {
+	var s stored
+	return t.Query(ctx, statement, args, []any{&s.name, &s.by, &s.held, &s.rest, &s.since}, func() { row(&s) })
+}

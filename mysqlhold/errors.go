@@ -1,0 +1,53 @@
+package mysqlhold
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// noSuchTable is the number of the error for a table that is not there.
+const noSuchTable = 1146
+
+// numberOf returns the number of an error of the server, else 0. Drivers have types of
+// their own for it, and the same text.
+func numberOf(err error) int {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			return n
+		}
+	}
+	return 0
+}
+
+// classify says what an error means for a statement that is a transaction of its own.
+func classify(err error) error {
+	if err == nil || errors.Is(err, driver.ErrNotExecuted) {
+		return err
+	}
+	switch numberOf(err) {
+	case 1213, 1020: // deadlock; a row that was changed since it was read
+		return fmt.Errorf("%w, %w: %w", driver.ErrNotExecuted, rows.ErrConflict, err)
+	case 1044, 1045, 1049, 1054, 1064, 1142, 1143, noSuchTable, 1193, 1227, 1231, 1370, 1665, 1698: // login, database, column, syntax, right, table, setting, binlog
+		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
+	case 1040, 1047, 1129, 1130, 1203, 1205, 1226, 1290, 1792, 1836, 1969, 3024: // too many, not ready, row locked for long, read-only, time limit
+		return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	}
+	return err
+}
+
+// noConnection says what an error means that came up before there was a connection.
+func noConnection(err error) error {
+	if err.Error() == "sql: database is closed" {
+		return fmt.Errorf("%w, %w, %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted, err)
+	}
+	if err = classify(err); errors.Is(err, driver.ErrNotExecuted) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+}

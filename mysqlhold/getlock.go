@@ -1,0 +1,210 @@
+package mysqlhold
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/advisory"
+)
+
+// AdvisoryLock is a lock of GET_LOCK that the program holds. It is for waiting for
+// programs that use such locks, and for keeping them out: migration tools above all. Its
+// methods may be called from several goroutines at once.
+//
+// It is a weaker lock than those of a Backend. It has no lease and no fencing token. The
+// server keeps it for as long as it believes in the connection: it is lost at once when
+// the server or somebody else ends that. Another server does not know of it: not after a
+// failover, and not in a cluster of several servers that take writes. The program learns
+// of a loss within a second, and within six where the connection is silent; until then
+// two programs may believe that they hold the lock. A server that hears nothing any more
+// of a program keeps its lock until TCP gives up, or for wait_timeout, eight hours by
+// default.
+type AdvisoryLock struct{ hold *advisory.Hold }
+
+// LockAdvisory waits for GET_LOCK of a name. The names that migration tools use are those
+// of MigrateName, FlywayName and RailsName. A name has 1 to 64 characters, and it is one for
+// all databases of a server. To MySQL upper and lower case are the same, to MariaDB not.
+//
+// It opens a connection of its own, and keeps it until Unlock, so it takes none out of a
+// pool that the holder needs. The function mysql.NewConnector of
+// github.com/go-sql-driver/mysql makes a connector of a mysql.Config.
+//
+// ctx bounds the wait. If it ends, LockAdvisory returns up to a second later, six if the
+// server is silent, and nothing stays held, unless the server cannot be reached: it may then
+// grant what is waited for, and keep it as it keeps that of a holder. Those who wait are in the queue of the server, and are woken by it; the
+// place in the queue is renewed once a second.
+func LockAdvisory(ctx context.Context, connector sqldriver.Connector, name string) (*AdvisoryLock, error) {
+	return takeAdvisory(ctx, connector, name, func(s *session) error {
+		for {
+			err := s.get(ctx, slice)
+			if !errors.Is(err, holdfast.ErrBusy) || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+}
+
+// TryAdvisory is LockAdvisory that does not wait: where the lock is held by another, the
+// error is holdfast.ErrBusy.
+func TryAdvisory(ctx context.Context, connector sqldriver.Connector, name string) (*AdvisoryLock, error) {
+	return takeAdvisory(ctx, connector, name, func(s *session) error { return s.get(ctx, 0) })
+}
+
+// Err returns nil while the lock is held as far as is known, then forever a
+// *holdfast.LostError, which is holdfast.ErrLost, or holdfast.ErrUnlocked. It asks no
+// server.
+func (l *AdvisoryLock) Err() error {
+	if l == nil {
+		return holdfast.ErrUnlocked
+	}
+	return l.hold.Err()
+}
+
+// Context returns a context that is ctx for as long as the lock is held. It ends with ctx,
+// when the loss of the lock is noticed, and when the lock is unlocked; context.Cause then
+// returns ctx's cause, or what Err returns.
+func (l *AdvisoryLock) Context(ctx context.Context) context.Context { return l.hold.Context(ctx) }
+
+// Unlock releases the lock and closes its connection. It returns holdfast.ErrLost if the
+// lock was lost before, or if the server does not confirm the release, and
+// holdfast.ErrUnlocked if it was unlocked before. It takes ten seconds at most. Calling it
+// is harmless in every case, also on a nil AdvisoryLock.
+func (l *AdvisoryLock) Unlock() error {
+	if l == nil {
+		return holdfast.ErrUnlocked
+	}
+	return l.hold.Unlock()
+}
+
+// MigrateName returns the name that golang-migrate uses. table is "schema_migrations",
+// unless it was told otherwise.
+func MigrateName(database, table string) string {
+	return strconv.FormatUint(uint64(advisory.Migrate(database+":"+table)), 10)
+}
+
+// FlywayName returns the name that Flyway uses. table is "flyway_schema_history", unless
+// it was told otherwise.
+func FlywayName(database, table string) string {
+	quoted := "`" + strings.ReplaceAll(database, "`", "``") + "`.`" + strings.ReplaceAll(table, "`", "``") + "`"
+	return "Flyway-" + strconv.FormatInt(int64(advisory.JavaHash(quoted)), 10)
+}
+
+// RailsName returns the name that the migrations of Ruby on Rails use.
+func RailsName(database string) string {
+	return strconv.FormatInt(advisory.Rails(database), 10)
+}
+
+const (
+	// slice is how long one call of GET_LOCK waits, in seconds, of which MySQL takes whole
+	// ones. A call that the client gives up would stay in the queue.
+	slice = 1
+
+	// advisoryCheck is how long after an answer the next question follows.
+	advisoryCheck = time.Second
+)
+
+// session is an advisory.Session. It is the connection of one lock, or of one who waits.
+type session struct {
+	db   *sql.DB // has no other connection
+	conn *sql.Conn
+	id   int64 // of the connection, at the server
+	name string
+}
+
+func takeAdvisory(ctx context.Context, connector sqldriver.Connector, name string, take func(*session) error) (*AdvisoryLock, error) {
+	s := &session{db: sql.OpenDB(connector), name: name}
+	var err error
+	if s.conn, err = s.db.Conn(ctx); err == nil {
+		err = take(s)
+	}
+	if err == nil && ctx.Err() == nil {
+		return &AdvisoryLock{advisory.Start(name, s)}, nil
+	}
+	if err == nil { // it was granted at the last moment
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), advisory.CheckLimit)
+		_ = s.Release(release) // the end of the connection releases it, too
+		cancel()
+	}
+	s.Close()
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = ctx.Err()
+	}
+	return nil, fmt.Errorf("mysqlhold: advisory lock %q: %w", name, err)
+}
+
+// get waits so many seconds for the lock. It does not end with ctx.
+func (s *session) get(ctx context.Context, seconds int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(seconds)*time.Second+advisory.CheckLimit)
+	defer cancel()
+	var granted sql.NullInt64
+	if err := s.conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?), CONNECTION_ID()", s.name, seconds).Scan(&granted, &s.id); err != nil {
+		return err
+	}
+	switch {
+	case !granted.Valid:
+		return errors.New("the server ended the wait")
+	case granted.Int64 != 1:
+		return &holdfast.BusyError{Name: s.name}
+	}
+	return nil
+}
+
+// Watch asks whether the session still holds the lock.
+func (s *session) Watch(ctx context.Context) error {
+	next := time.NewTimer(advisoryCheck)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next.C:
+		}
+		if err := s.check(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		next.Reset(advisoryCheck)
+	}
+}
+
+func (s *session) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, advisory.CheckLimit)
+	defer cancel()
+	var holder sql.NullInt64
+	if err := s.conn.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", s.name).Scan(&holder); err != nil {
+		return err
+	}
+	if holder.Int64 != s.id {
+		return gone()
+	}
+	return nil
+}
+
+// Release releases the lock.
+func (s *session) Release(ctx context.Context) error {
+	var released sql.NullInt64
+	err := s.conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", s.name).Scan(&released)
+	if err == nil && released.Int64 != 1 {
+		err = gone()
+	}
+	return err
+}
+
+func gone() error {
+	return &driver.GoneError{Reason: driver.NotOwner, Detail: "the session does not hold the lock"}
+}
+
+// Close ends the connection.
+func (s *session) Close() {
+	if s.conn != nil {
+		_ = s.conn.Close() // db closes what is left
+	}
+	_ = s.db.Close()
+}

@@ -1,0 +1,8 @@
+module github.com/holdfast-go/holdfast/mysqlhold
+
+go 1.26.0
+
+require (
+	github.com/holdfast-go/holdfast v0.0.0
+	go.uber.org/goleak v1.3.0
+)

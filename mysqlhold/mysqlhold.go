@@ -1,0 +1,141 @@
+// Package mysqlhold keeps locks in a table of MariaDB or MySQL: a lease row for each
+// name, with a fencing token that rises with every grant.
+//
+//	db, err := sql.Open("mysql", dsn) // github.com/go-sql-driver/mysql
+//	...
+//	locker := holdfast.New(mysqlhold.New(db, nil), nil)
+//
+// The package has no driver of its own. With interpolateParams=true in the DSN each call
+// is one round trip in place of two.
+//
+// The table is made by Backend.CreateTable, or by whoever may; until it is there, every
+// Lock fails with an error that prints the statement. Names are case-exact, of up to 512
+// bytes. A row per name stays after its release, and keeps the token; deleting those of
+// free names does no harm, as a new token is never below the server's clock in
+// microseconds.
+//
+// With Options.Layout set to ShedLock the table is that of ShedLock, and its users are
+// excluded, too; see there what that layout lacks.
+//
+// Locks are exclusive. There is no read-write lock, no semaphore, no fair lock and no
+// latch: those answer errors.ErrUnsupported. Nobody is woken: those who wait look at
+// their rows, 1 to 100 ms after each other.
+//
+// The statements work at any isolation level and in any SQL mode, and for sessions of
+// any time zone. A session that does not commit by itself (autocommit=0) is refused.
+//
+// The lease is as durable as the data: after the promotion of a replica that had not
+// received the last commits a lock may have two holders. Where the lock protects rows of
+// the same database, Backend.LockTx is safe even then.
+//
+// LockAdvisory is apart from all that: it waits for, and holds, the session locks that
+// migration tools use.
+package mysqlhold
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+	"github.com/holdfast-go/holdfast/internal/shedlock"
+)
+
+// DefaultTable is the table that is used if Options.Table is "".
+const DefaultTable = "holdfast_locks"
+
+// Options are the settings of New. The zero value is right for most programs.
+type Options struct {
+	// Layout is that of the table. Default: LeaseRows.
+	Layout Layout
+
+	// Table is the name of the table, with its database if that is not the one of the
+	// connections: "locks" or "ops.locks". Default: DefaultTable, or "shedlock" with the
+	// Layout ShedLock.
+	Table string
+}
+
+// engine is embedded for its methods.
+type engine = rows.Engine
+
+// Backend keeps locks in MariaDB or MySQL. It is a driver.Backend, a driver.Batcher, a
+// driver.Drainer and an admin.Source. Its methods may be called from several goroutines at once.
+type Backend struct {
+	*engine
+	table *table
+}
+
+var (
+	_ driver.Backend = (*Backend)(nil)
+	_ driver.Batcher = (*Backend)(nil)
+	_ driver.Drainer = (*Backend)(nil)
+)
+
+// New returns a Backend over db, which stays the caller's to close. It does no I/O. opts
+// may be nil.
+func New(db *sql.DB, opts *Options) *Backend {
+	if opts == nil {
+		opts = &Options{}
+	}
+	usual := DefaultTable
+	if opts.Layout == ShedLock {
+		usual = shedlock.DefaultTable
+	}
+	path := strings.Split(cmp.Or(opts.Table, usual), ".")
+	t := &table{db: db, layout: opts.Layout, path: path}
+	for i, part := range path {
+		path[i] = "`" + strings.ReplaceAll(part, "`", "``") + "`"
+	}
+	t.name = strings.Join(path, ".")
+	if opts.Layout == ShedLock {
+		return &Backend{engine: rows.New(newShedTable(t), shedlock.Limits("mysql")), table: t}
+	}
+	t.statements = t.write()
+	return &Backend{engine: rows.New(t, rows.Limits{Name: "mysql", Batch: 1}), table: t}
+}
+
+// Schema returns the statement that makes the table.
+func (b *Backend) Schema() string { return b.table.create() }
+
+// CreateTable makes the table if it is not there. For locks SELECT, INSERT and UPDATE on
+// the table are enough.
+func (b *Backend) CreateTable(ctx context.Context) error {
+	if _, err := b.table.db.ExecContext(ctx, b.table.create()); err != nil {
+		return fmt.Errorf("mysqlhold: create table %s: %w", b.table.name, classify(err))
+	}
+	if b.table.layout == ShedLock {
+		return shedTable{b.table}.Check(ctx)
+	}
+	return b.table.Check(ctx)
+}
+
+// LockTx takes the lock name for the rest of the transaction tx: until its commit or its
+// rollback no other LockTx of name succeeds, in any process. It waits for as long as ctx
+// and innodb_lock_wait_timeout, 50 s by default, allow. A context that ends while it
+// waits closes the connection, and so ends the transaction.
+//
+// It needs no lease and no token: if the connection is lost, so is the transaction. It
+// protects what is read and written in tx after it, so it has to come before the first
+// SELECT of tx, which may fix what tx sees.
+//
+// It does not exclude those who hold name by a lease: a name is locked in one way or in
+// the other.
+func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
+	if b.table.layout == ShedLock {
+		return noTx()
+	}
+	if most := b.Info().MaxName; name == "" || len(name) > most {
+		return fmt.Errorf("mysqlhold: a name has 1 to %d bytes, this one %d", most, len(name))
+	}
+	_, err := tx.ExecContext(ctx, b.table.statements.lockTx, []byte(rows.TxName(name)))
+	if numberOf(err) == noSuchTable {
+		return b.table.absent()
+	}
+	if err != nil {
+		return fmt.Errorf("mysqlhold: lock %q for a transaction: %w", name, err)
+	}
+	return nil
+}

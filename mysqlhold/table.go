@@ -1,0 +1,272 @@
+package mysqlhold
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+const (
+	// noteMost is the longest note in bytes.
+	noteMost = 1000
+	// hour in microseconds is as much as needs to be known of the time since a lease ended.
+	hour = int64(time.Hour / time.Microsecond)
+)
+
+// table is a rows.Table.
+type table struct {
+	db         *sql.DB
+	layout     Layout
+	path       []string // quoted
+	name       string   // quoted
+	statements statements
+}
+
+// with lends a connection: an error before it has one is certain.
+func (t *table) with(ctx context.Context, use func(*sql.Conn) error) error {
+	conn, err := t.db.Conn(ctx)
+	if err != nil {
+		return noConnection(err)
+	}
+	defer conn.Close()
+	err = use(conn)
+	if numberOf(err) == noSuchTable {
+		return t.absent()
+	}
+	return classify(err)
+}
+
+// absent is the error for a table that is not there.
+func (t *table) absent() error {
+	return fmt.Errorf("mysqlhold: %w %s: call CreateTable once, or have it made with:\n%s;\n%w, %w",
+		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
+}
+
+// Check compares the columns and the engine. With a TIMESTAMP a session in another time
+// zone would take what is held; what a session grants that does not commit is nothing.
+func (t *table) Check(ctx context.Context) error {
+	want := map[string]string{
+		"name": "varbinary(2060)", "owner": "varbinary(100)", "note": "varbinary(1000)", "token": "bigint", "tokens": "int",
+		"since": "datetime(6)", "expires": "datetime(6)", "waiters": "blob",
+		"forced_owner": "varbinary(100)", "forced_reason": "varbinary(1000)",
+	}
+	var wrong []string
+	seen, commits := 0, true
+	var column, is, engine string
+	err := t.query(ctx, columnsStatement, t.place(), []any{&column, &is, &engine, &commits}, func() {
+		seen++
+		if need, ours := want[column]; ours && is != need && !strings.HasPrefix(is, need+"(") {
+			wrong = append(wrong, column)
+		}
+		if engine != "InnoDB" && seen == 1 {
+			wrong = append(wrong, "ENGINE="+engine)
+		}
+		delete(want, column)
+	})
+	for column := range want {
+		wrong = append(wrong, column)
+	}
+	switch {
+	case err != nil:
+		return err
+	case seen == 0:
+		return t.absent()
+	case !commits:
+		return fmt.Errorf("mysqlhold: sessions do not commit by themselves: remove autocommit=0: %w, %w", driver.ErrRefused, driver.ErrNotExecuted)
+	case len(wrong) > 0:
+		return fmt.Errorf("mysqlhold: table %s is not as it must be, see %s; it is made with:\n%s;\n%w, %w",
+			t.name, strings.Join(wrong, ", "), t.create(), driver.ErrRefused, driver.ErrNotExecuted)
+	}
+	return nil
+}
+
+// place returns the database, nil for that of the connection, and the table, as they are
+// in information_schema.
+func (t *table) place() []any {
+	bare := func(quoted string) string { return strings.ReplaceAll(strings.Trim(quoted, "`"), "``", "`") }
+	var database any
+	if len(t.path) > 1 {
+		database = bare(t.path[0])
+	}
+	return []any{database, bare(t.path[len(t.path)-1])}
+}
+
+// query runs a statement and calls scan for each row.
+func (t *table) query(ctx context.Context, statement string, args, into []any, scan func()) error {
+	return t.with(ctx, func(conn *sql.Conn) error { return read(ctx, conn, statement, args, into, scan) })
+}
+
+func read(ctx context.Context, conn *sql.Conn, statement string, args, into []any, scan func()) error {
+	found, err := conn.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	for found.Next() {
+		if err := found.Scan(into...); err != nil {
+			return err
+		}
+		scan()
+	}
+	return found.Err()
+}
+
+// Try makes one attempt for the only one of cs. What the first statement did not change
+// is looked at: it may be its owner's, with nothing to change, or another's. A row that
+// is not there yet is made, and then tried again.
+func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row, err error) {
+	c, answer := cs[0], rows.Row{}
+	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
+	err = t.with(ctx, func(conn *sql.Conn) error {
+		done, err := conn.ExecContext(ctx, t.statements.try, c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, us(c.TTL), us(c.TTL),
+			owner, note[:min(len(note), noteMost)], name, owner, owner, owner)
+		if err != nil {
+			return err
+		}
+		changed, err := done.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if last, err := done.LastInsertId(); err != nil || changed > 0 {
+			answer = rows.Row{Known: true, Granted: true, First: uint64(last) - uint64(c.Tokens) + 1, Owner: c.Owner}
+			return err
+		}
+		seen, err := t.look(ctx, conn, [][]byte{name})
+		r, there := seen[string(name)]
+		switch {
+		case err != nil:
+		case !there:
+			_, err = conn.ExecContext(ctx, t.statements.insert, name)
+		default:
+			r.Granted = r.Rest > 0 && r.Owner == c.Owner
+			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now: once more
+			if answer = r; !r.Granted && r.Known && !c.NoQueue {
+				err = t.enqueue(ctx, conn, name, owner, &answer)
+			}
+		}
+		return err
+	})
+	return []rows.Row{answer}, err
+}
+
+// enqueue puts an owner at the end of the queue of a row that was seen, unless it waits.
+func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte, seen *rows.Row) error {
+	if slices.Contains(seen.Waiters, string(owner)) {
+		return nil
+	}
+	done, err := conn.ExecContext(ctx, t.statements.enqueue, owner, owner, name, owner)
+	if err != nil {
+		return err
+	}
+	changed, err := done.RowsAffected()
+	if changed > 0 {
+		seen.Waiters = append(seen.Waiters, string(owner))
+	}
+	return err
+}
+
+// look returns the rows of names, by name.
+func (t *table) look(ctx context.Context, conn *sql.Conn, names [][]byte) (map[string]rows.Row, error) {
+	found := make(map[string]rows.Row, len(names))
+	args := make([]any, len(names))
+	for i := range names {
+		args[i] = names[i]
+	}
+	err := scan(ctx, conn, list(t.statements.look, len(names)), args, func(key string, r rows.Row) { found[key] = r })
+	return found, err
+}
+
+// scan calls row for each row that a statement returns, in the order of columns.
+func scan(ctx context.Context, conn *sql.Conn, statement string, args []any, row func(key string, r rows.Row)) error {
+	var key, waiters string
+	var last, tokens, held, rest int64
+	r := rows.Row{Known: true}
+	into := []any{&key, &r.Owner, &r.Note, &last, &tokens, &held, &rest, &r.Forced, &r.Reason, &waiters}
+	return read(ctx, conn, statement, args, into, func() {
+		r.Waiters = rows.Waiters(waiters)
+		r.First, r.Last = uint64(last-tokens+1), uint64(last)
+		r.Held, r.Rest = time.Duration(held)*time.Microsecond, time.Duration(max(rest, -hour))*time.Microsecond
+		row(key, r)
+	})
+}
+
+// Look reads rows.
+func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+	keys, answers := make([][]byte, len(names)), make([]rows.Row, len(names))
+	for i, name := range names {
+		keys[i] = []byte(rows.Escape(name))
+	}
+	return answers, t.with(ctx, func(conn *sql.Conn) error {
+		found, err := t.look(ctx, conn, keys)
+		for i, key := range keys {
+			answers[i] = found[string(key)]
+		}
+		return err
+	})
+}
+
+// Renew sends a statement for each TTL, of which there is one in most programs, and asks
+// then who holds: a lease that had ended was not extended, and has still ended.
+func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	held := make([]bool, len(cs))
+	byTTL := map[time.Duration][]int{}
+	for i, c := range cs {
+		byTTL[c.TTL] = append(byTTL[c.TTL], i)
+	}
+	return held, t.with(ctx, func(conn *sql.Conn) error {
+		for ttl, group := range byTTL {
+			var names, owners []any
+			for _, i := range group {
+				names, owners = append(names, []byte(rows.Escape(cs[i].Name))), append(owners, []byte(cs[i].Owner))
+			}
+			both := slices.Concat(names, owners)
+			if _, err := conn.ExecContext(ctx, list(t.statements.renew, len(group)), append([]any{us(ttl)}, both...)...); err != nil {
+				return err
+			}
+			var name, owner string
+			found := map[[2]string]bool{}
+			if err := read(ctx, conn, list(t.statements.held, len(group)), both, []any{&name, &owner}, func() { found[[2]string{name, owner}] = true }); err != nil {
+				return err
+			}
+			for _, i := range group {
+				held[i] = found[[2]string{rows.Escape(cs[i].Name), cs[i].Owner}]
+			}
+		}
+		return nil
+	})
+}
+
+// Release releases the only one of cs.
+func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
+	c, changed := cs[0], int64(0)
+	err = t.with(ctx, func(conn *sql.Conn) error {
+		owner := []byte(c.Owner)
+		done, err := conn.ExecContext(ctx, t.statements.release, owner, us(c.AtLeast), us(c.AtLeast), owner, owner, []byte(rows.Escape(c.Name)), owner, owner)
+		if err != nil {
+			return err
+		}
+		changed, err = done.RowsAffected()
+		return err
+	})
+	return []bool{changed > 0}, err
+}
+
+// Listen is what no server of this kind can do.
+func (t *table) Listen(context.Context, func(), func(string, string)) error {
+	return errors.ErrUnsupported
+}
+
+// list fills in n parameters.
+func list(statement string, n int) string {
+	return strings.ReplaceAll(statement, "{names}", strings.Repeat("?, ", n-1)+"?")
+}
+
+// us returns d in microseconds, rounded up.
+func us(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }

@@ -1,0 +1,75 @@
+package pghold
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// undefinedTable is the SQLSTATE of a table that is not there.
+const undefinedTable = "42P01"
+
+// serverError returns what the server said, or nil.
+func serverError(err error) *pgconn.PgError {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// notPrepared says that a prepared statement is not there, is there already, or that its
+// table has changed: behind a pooler that looks like a server, or after somebody has
+// discarded what was prepared. Nothing was executed.
+func notPrepared(err error) bool {
+	code := codeOf(err)
+	return code == "26000" || code == "42P05" || code == "0A000"
+}
+
+// classify says what an error means for a statement that is a transaction of its own.
+//
+// An error of severity ERROR undoes the transaction, so nothing was executed. FATAL ends
+// the session, and may come after the commit: while it waits for a standby.
+func classify(err error) error {
+	e := serverError(err)
+	switch {
+	case err == nil || errors.Is(err, driver.ErrNotExecuted):
+		return err
+	case e == nil && pgconn.SafeToRetry(err):
+		return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	case e == nil || e.SeverityUnlocalized != "ERROR":
+		return err
+	}
+	switch {
+	case e.Code == "40001" || e.Code == "40P01": // serialization failure, deadlock
+		return fmt.Errorf("%w, %w: %w", driver.ErrNotExecuted, rows.ErrConflict, err)
+	case hopeless(e.Code):
+		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+}
+
+// hopeless says that the server will go on refusing until somebody changes something.
+func hopeless(code string) bool {
+	switch code[:min(2, len(code))] {
+	case "0A", "22", "23", "26", "28", "3D", "3F", "42": // unsupported, bad data, constraint, pooler, login, database, schema, syntax or right
+		return true
+	}
+	return code == "53100" || code == "08P01" // disk full; a pooler that does not know the protocol
+}
+
+// noConnection says what an error means that came up before there was a connection.
+func noConnection(err error) error {
+	if errors.Is(err, puddle.ErrClosedPool) || err.Error() == "sql: database is closed" {
+		return fmt.Errorf("%w, %w, %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted, err)
+	}
+	if e := serverError(err); e != nil && hopeless(e.Code) {
+		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
+	}
+	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+}

@@ -1,0 +1,84 @@
+package pghold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+const (
+	// listenIdle is after how long without a message the link is tried, listenLimit how
+	// long connecting, and that, may take.
+	listenIdle  = 5 * time.Second
+	listenLimit = 5 * time.Second
+)
+
+// Listen hears of released names on a connection of its own.
+func (t *table) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
+	if t.listen == nil {
+		return errors.ErrUnsupported
+	}
+	conn, err := t.subscribe(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp(ctx, conn)
+	live()
+	for {
+		wait, cancel := context.WithTimeout(ctx, listenIdle)
+		n, err := conn.WaitForNotification(wait)
+		cancel()
+		switch {
+		case err == nil:
+			next, name, _ := strings.Cut(n.Payload, "\n")
+			heard(rows.Unescape(name), next)
+			continue
+		case ctx.Err() != nil || wait.Err() == nil:
+			return err
+		}
+		try, cancel := context.WithTimeout(ctx, listenLimit)
+		err = conn.Ping(try)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// subscribe connects and listens. A pooler takes LISTEN, and delivers nothing.
+func (t *table) subscribe(ctx context.Context) (*pgx.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, listenLimit)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(limited, t.listen.Copy())
+	if err != nil {
+		return nil, err
+	}
+	direct, err := leadsToServer(limited, conn)
+	if err == nil && !direct {
+		err = fmt.Errorf("pghold: Options.Listen leads to a pooler, which does not deliver notifications: %w", errors.ErrUnsupported)
+		if !t.warned.Swap(true) {
+			t.log.Warn("those who wait for a lock look at its row", "err", err)
+		}
+	}
+	if err == nil {
+		_, err = conn.Exec(limited, "LISTEN "+pgx.Identifier{t.channel}.Sanitize(), pgx.QueryExecModeExec)
+	}
+	if err != nil {
+		hangUp(ctx, conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// hangUp closes conn, although ctx may have ended.
+func hangUp(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // nothing is lost with it
+}

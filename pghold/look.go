@@ -1,0 +1,39 @@
+package pghold
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+const (
+	// pageStatement: $1 and $2 where the page begins, $3 how many rows it has at most.
+	pageStatement = `SELECT ` + columns + `
+FROM {table} WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
+
+	// forceStatement: $1 name, $2 owner, $3 its last token, $4 reason, $5 the channel.
+	forceStatement = `WITH r AS (
+	UPDATE {table} SET owner = NULL, expires = CASE WHEN waiters = '{}' THEN 'epoch' ELSE clock_timestamp() END, forced_owner = $2, forced_reason = $4
+	WHERE name = $1 AND owner = $2 AND token = $3 AND expires > clock_timestamp()
+	RETURNING name, wanted, waiters[1] AS next
+)
+SELECT CASE WHEN wanted THEN pg_notify($5, next || chr(10) || name)::text END FROM r`
+)
+
+// Page reads rows in the order of their keys, which is that of the index.
+func (t *table) Page(ctx context.Context, from, after string, most int) (page []rows.KeyedRow, err error) {
+	err = t.scan(ctx, t.statements.page, []any{from, after, int64(most)}, func(key string, r rows.Row) {
+		page = append(page, rows.KeyedRow{Key: key, Row: r})
+	})
+	return page, err
+}
+
+// Force sends one statement, which notifies those who want to hear of releases.
+func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
+	args := []any{rows.Escape(name), owner, int64(token), reason, t.channel}
+	err = t.query(ctx, t.statements.force, args, []any{nil}, func() error {
+		ended = true
+		return nil
+	})
+	return ended, err
+}

@@ -1,0 +1,88 @@
+package pghold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// What an error means has to be certain: a statement that was executed must not be
+// called not executed.
+func TestErrors(t *testing.T) {
+	said := func(severity, code string) error {
+		return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: code})
+	}
+	all := []error{driver.ErrNotExecuted, driver.ErrRefused, driver.ErrClosed, rows.ErrConflict}
+	for _, c := range []struct {
+		err  error
+		want []error
+	}{
+		{said("ERROR", "40001"), []error{driver.ErrNotExecuted, rows.ErrConflict}},
+		{said("ERROR", "40P01"), []error{driver.ErrNotExecuted, rows.ErrConflict}},
+		{said("ERROR", "42501"), []error{driver.ErrNotExecuted, driver.ErrRefused}},
+		{said("ERROR", "42P05"), []error{driver.ErrNotExecuted, driver.ErrRefused}},
+		{said("ERROR", "53100"), []error{driver.ErrNotExecuted, driver.ErrRefused}},
+		{said("ERROR", "25006"), []error{driver.ErrNotExecuted}}, // a standby: a failover may be under way
+		{said("ERROR", "57014"), []error{driver.ErrNotExecuted}}, // statement_timeout
+		{said("FATAL", "57P01"), nil},                            // may come after the commit
+		{said("FATAL", "08P01"), nil},
+		{said("PANIC", "XX000"), nil},
+		{errors.New("connection reset"), nil},
+		{context.DeadlineExceeded, nil},
+	} {
+		got := classify(c.err)
+		if !errors.Is(got, c.err) {
+			t.Errorf("classify(%v): got %v, which does not wrap it", c.err, got)
+		}
+		for _, kind := range all {
+			if errors.Is(got, kind) != slices.Contains(c.want, kind) {
+				t.Errorf("classify(%v): is it %v: %v", c.err, kind, errors.Is(got, kind))
+			}
+		}
+	}
+	if classify(nil) != nil {
+		t.Error("classify(nil): got an error")
+	}
+}
+
+// A server that is out of reach is not a refusal, and nothing was executed.
+func TestNoServer(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	b := New(pool, nil)
+	_, err = b.Try(t.Context(), driver.Claim{Name: "job", Owner: "a:1", TTL: time.Second, Tokens: 1})
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) {
+		t.Errorf("Try: got %v, want ErrNotExecuted alone", err)
+	}
+	if err := b.LockTx(t.Context(), nil, strings.Repeat("n", 513)); err == nil {
+		t.Error("LockTx of a name of 513 bytes: got no error")
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Hour: 3_600_000_000} {
+		if got := us(d); got != want {
+			t.Errorf("us(%v): got %d, want %d", d, got, want)
+		}
+	}
+	const century = 100 * 365 * 24 * 3_600_000_000
+	if got := duration(-30 * century); got > -200*365*24*time.Hour {
+		t.Errorf("duration of what is long over: got %v", got)
+	}
+}

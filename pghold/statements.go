@@ -1,0 +1,172 @@
+package pghold
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// statements are those of one table. Each is a transaction of its own, so that none
+// locks more rows than those of its names, in the order of the names: two can wait for
+// each other, but not both for ever. Those for one name are planned in a third of the
+// time.
+//
+// The time is clock_timestamp(), as now() is that of the beginning, and a statement may
+// have waited for a row since.
+type statements struct {
+	try, tryAll, renew, renewAll, release, releaseAll, look, lockTx string
+	page, force                                                     string // for people
+}
+
+// write returns the statements for the table.
+func (t *table) write() statements {
+	fill := strings.NewReplacer("{table}", t.name, "{us}", "interval '1 microsecond'", "{turn}", fmt.Sprintf("interval '%d milliseconds'", rows.Turn.Milliseconds()),
+		"{turns}", strconv.Itoa(rows.Turns), "{waiting}", strconv.Itoa(rows.Waiting)).Replace
+	parts := strings.NewReplacer("{place}", tryPlace, "{taken}", tryTaken, "{held}", tryHeld, "{queues}", tryQueues)
+	fillTry := func(statement, changes string) string {
+		return fill(parts.Replace(strings.Replace(statement, "{changes}", changes, 1)))
+	}
+	return statements{
+		try: fillTry(tryBegin+tryOne+tryEnd+tryQuick, tryElse), tryAll: fillTry(tryBegin+tryAll+tryEnd, tryChanges),
+		renew: fill(renewOne), renewAll: fill(lockAll + renewAll),
+		release: fill(releaseOne + releaseEnd), releaseAll: fill(lockQueued + releaseAll + releaseEnd),
+		look: fill(lookStatement), lockTx: fill(lockTxStatement),
+		page: fill(pageStatement), force: fill(forceStatement),
+	}
+}
+
+// create returns the statement that makes the table. Half of each page is left free, so
+// that an update stays on its page and the index as it is.
+func (t *table) create() string {
+	if t.layout == ShedLock {
+		return t.createShedLock()
+	}
+	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
+	name text COLLATE "C" PRIMARY KEY,
+	owner text,
+	note text NOT NULL DEFAULT '',
+	token bigint NOT NULL,
+	tokens integer NOT NULL DEFAULT 1,
+	since timestamptz NOT NULL,
+	expires timestamptz NOT NULL,
+	waiters text[] NOT NULL DEFAULT '{}',
+	wanted boolean NOT NULL DEFAULT false,
+	forced_owner text,
+	forced_reason text
+) WITH (fillfactor = 50)`
+}
+
+const (
+	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
+	// whether a release is to notify, $7 whether to wait in the queue. It returns the rows
+	// that it changed. What it would insert has the time in it, of before it waited for a
+	// row: a lease that ended meanwhile has ended at the next try, and one that it gives is
+	// still longer than from the beginning of the call.
+	//
+	// The column token has the last token of a grant, so that a repeated one has the same,
+	// and tokens how many there are; it is not below the time. The column waiters has the
+	// owners that wait, in their order. A grant takes its owner out, and those before it,
+	// whose turns have passed. The column wanted says that one of them listens: without it
+	// a release does not notify, which would cost it more than all else.
+	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
+`
+	tryOne = `VALUES ($1, $2, $3, ` + tryTimes + `)`
+	tryAll = `SELECT name, owner, note, ` + tryTimes + `
+FROM unnest($1::text[], $2::text[], $3::text[]) AS c(name, owner, note) ORDER BY name COLLATE "C"`
+	tryTimes = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1, $5, clock_timestamp(), clock_timestamp() + $4 * {us}`
+	tryEnd   = `
+ON CONFLICT (name) DO UPDATE SET
+	owner = CASE WHEN {taken} OR {held} THEN excluded.owner WHEN l.expires > excluded.since THEN l.owner END,
+	note = CASE WHEN {taken} OR {held} THEN excluded.note ELSE l.note END,
+	token = CASE WHEN {taken} THEN greatest(l.token + $5, excluded.token) ELSE l.token END,
+	tokens = CASE WHEN {taken} THEN excluded.tokens ELSE l.tokens END,
+	since = CASE WHEN {taken} THEN clock_timestamp() ELSE l.since END,
+	expires = CASE WHEN {taken} THEN excluded.expires WHEN {held} THEN greatest(l.expires, excluded.expires) ELSE l.expires END,
+	waiters = CASE WHEN {taken} THEN l.waiters[{place} + 2:]
+		WHEN NOT {held} AND {queues} THEN l.waiters || excluded.owner ELSE l.waiters END,
+	wanted = CASE WHEN {taken} THEN l.wanted AND {place} + 1 < cardinality(l.waiters) ELSE l.wanted OR $6 AND NOT {held} END
+WHERE {changes}
+RETURNING ` + columns
+
+	// tryChanges says that the try changes the row.
+	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
+
+	// A try that was refused does not wait for the disk, or for a standby: all that it has
+	// changed is the queue, or nothing. Meanwhile it keeps the row from whoever is next: even
+	// a try that changes nothing has locked it. A crash may forget the place; who waits there
+	// tries again within a second. tryQuick is the end of a statement for one name, tryElse
+	// its condition. The case is evaluated only where nothing is granted.
+	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
+	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
+	noWait   = `set_config('synchronous_commit', 'off', true)`
+
+	// tryPlace is how many wait before the claim, tryTaken says that it takes a name that
+	// is free for it, and tryHeld that it has the name.
+	tryPlace = `coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters))`
+	tryTaken = `(l.expires + least(` + tryPlace + `, {turns}) * {turn} <= excluded.since)`
+	tryHeld  = `(l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since)`
+
+	// tryQueues says that the claim is to get a place in the queue.
+	tryQueues = `($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < {waiting})`
+
+	// columns are what is read of a row: at the end for how long it is held, and will be, and
+	// what was forced.
+	columns = `name, coalesce(owner, ''), note, token, tokens,
+	(extract(epoch FROM clock_timestamp() - since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint,
+	coalesce(forced_owner, ''), coalesce(forced_reason, ''), array_to_string(waiters, ',')`
+
+	// lockAll: $1 names, $2 owners, $3 a time for each.
+	lockAll = `WITH u AS (
+	SELECT l.name, l.owner, c.us
+	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name AND l.owner = c.owner
+	WHERE l.expires > clock_timestamp() ORDER BY l.name FOR UPDATE OF l
+)`
+
+	// A renewal: $3 TTLs in microseconds.
+	renewOne = `UPDATE {table} SET expires = greatest(expires, clock_timestamp() + $3 * {us})
+WHERE name = $1 AND owner = $2 AND expires > clock_timestamp() RETURNING name, owner`
+	renewAll = `
+UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + u.us * {us}) FROM u WHERE l.name = u.name
+RETURNING l.name, l.owner`
+
+	// lockQueued is lockAll with those who wait, too.
+	lockQueued = `WITH u AS (
+	SELECT l.name, c.owner, c.us, l.owner IS NOT DISTINCT FROM c.owner AND l.expires > clock_timestamp() AS held
+	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name
+	WHERE l.owner = c.owner AND l.expires > clock_timestamp() OR c.owner = ANY (l.waiters) ORDER BY l.name FOR UPDATE OF l
+)`
+
+	// A release: $3 for how long since the grant a name stays taken, in microseconds, $4
+	// the channel. A name for which others wait is free for them from now on, one after the
+	// other; with nobody it is free at once. It notifies with the first of them.
+	releaseOne = `WITH u AS (
+	SELECT name, $2::text AS owner, $3::bigint AS us, owner IS NOT DISTINCT FROM $2 AND expires > clock_timestamp() AS held FROM {table}
+	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE
+)` + releaseAll
+	releaseAll = `, r AS (
+	UPDATE {table} AS l SET owner = CASE WHEN held THEN NULL ELSE l.owner END,
+		expires = CASE WHEN NOT held THEN l.expires WHEN since + u.us * {us} > clock_timestamp() THEN since + u.us * {us}
+			WHEN l.waiters = '{}' THEN 'epoch' ELSE clock_timestamp() END,
+		waiters = array_remove(l.waiters, u.owner), wanted = wanted AND array_remove(l.waiters, u.owner) <> '{}'
+	FROM u WHERE l.name = u.name
+	RETURNING l.name, u.owner, wanted, l.waiters[1] AS next
+)`
+	releaseEnd = `
+SELECT name, owner, CASE WHEN wanted THEN pg_notify($4, next || chr(10) || name)::text END FROM r`
+
+	// lookStatement: $1 names.
+	lookStatement = `SELECT ` + columns + `
+FROM {table} WHERE name = ANY($1)`
+
+	// lockTxStatement: $1 name. It changes the row, so that whoever waited for it cannot
+	// go on with a snapshot of before.
+	lockTxStatement = `INSERT INTO {table} AS l (name, token, since, expires) VALUES ($1, 1, clock_timestamp(), 'epoch')
+ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`
+
+	// columnsStatement: $1 table.
+	columnsStatement = `SELECT a.attname, format_type(a.atttypid, NULL), coalesce(c.collisdeterministic, true)
+FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
+)

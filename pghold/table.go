@@ -1,0 +1,226 @@
+package pghold
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// source lends a connection of a pool.
+type source func(ctx context.Context, use func(*pgx.Conn) error) error
+
+// table is a rows.Table.
+type table struct {
+	lend       source
+	log        *slog.Logger
+	layout     Layout
+	name       string // quoted
+	channel    string
+	listen     *pgx.ConnConfig // nil: rows are looked at
+	statements statements
+	warned     atomic.Bool // that listen leads to a pooler
+}
+
+// query runs a statement as a transaction of its own and calls scan for each row.
+func (t *table) query(ctx context.Context, statement string, args []any, into []any, scan func() error) error {
+	err := t.lend(ctx, func(conn *pgx.Conn) error {
+		return send(ctx, conn, func(mode pgx.QueryExecMode) error {
+			found, err := conn.Query(ctx, statement, append([]any{mode}, args...)...)
+			if err == nil {
+				_, err = pgx.ForEachRow(found, into, scan)
+			}
+			return err
+		})
+	})
+	if codeOf(err) == undefinedTable {
+		return t.absent()
+	}
+	return err
+}
+
+// absent is the error for a table that is not there.
+func (t *table) absent() error {
+	return fmt.Errorf("pghold: %w %s: call CreateTable once, or have it made with:\n%s;\n%w, %w",
+		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
+}
+
+// Check compares the columns. With a timestamp without time zone, a session in another
+// zone would take what is held.
+func (t *table) Check(ctx context.Context) error {
+	want := map[string]string{
+		"name": "text", "owner": "text", "note": "text", "token": "bigint", "tokens": "integer", "waiters": "text[]", "wanted": "boolean",
+		"since": "timestamp with time zone", "expires": "timestamp with time zone",
+		"forced_owner": "text", "forced_reason": "text",
+	}
+	var column, is string
+	var sound bool
+	var wrong []string
+	seen := 0
+	err := t.query(ctx, columnsStatement, []any{t.name}, []any{&column, &is, &sound}, func() error {
+		seen++
+		if need, ours := want[column]; ours && (is != need || !sound) {
+			wrong = append(wrong, column)
+		}
+		delete(want, column)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case seen == 0:
+		return t.absent()
+	case len(wrong)+len(want) > 0:
+		for column := range want {
+			wrong = append(wrong, column)
+		}
+		return fmt.Errorf("pghold: table %s is not as it must be, see %s; it is made with:\n%s;\n%w, %w",
+			t.name, strings.Join(wrong, ", "), t.create(), driver.ErrRefused, driver.ErrNotExecuted)
+	}
+	return nil
+}
+
+// Try sends one statement, and a second one for who holds the names that it did not get.
+func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
+	a := newArguments(cs, func(driver.Claim) time.Duration { return 0 })
+	statement, args := t.statements.tryAll, []any{a.names, a.owners, a.notes}
+	if len(cs) == 1 {
+		statement, args = t.statements.try, []any{a.names[0], a.owners[0], a.notes[0]}
+	}
+	answers := make([]rows.Row, len(cs))
+	args = append(args, us(cs[0].TTL), int64(cs[0].Tokens), t.listen != nil && !cs[0].NoQueue, !cs[0].NoQueue)
+	err := t.read(ctx, statement, args, a.names, answers)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i := range answers {
+		answers[i].Granted = answers[i].Known && answers[i].Owner == cs[i].Owner
+		if !answers[i].Known {
+			missing = append(missing, a.names[i])
+		}
+	}
+	if len(missing) > 0 {
+		t.describe(ctx, missing, cs, a.names, answers)
+	}
+	return answers, nil
+}
+
+// describe fills in who holds the names that a Try did not get. That they were not
+// granted is certain, whatever becomes of this. One that is free by now stays unknown.
+func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
+	seen := make([]rows.Row, len(names))
+	err := t.read(ctx, t.statements.look, []any{missing}, names, seen)
+	for i := range answers {
+		switch {
+		case answers[i].Known:
+		case err != nil:
+			answers[i].Known = true
+		case seen[i].FreeIn(cs[i].Owner) > 0:
+			answers[i] = seen[i]
+		}
+	}
+}
+
+// Renew sends one statement.
+func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	a := newArguments(cs, func(c driver.Claim) time.Duration { return c.TTL })
+	return t.found(ctx, cs, a, t.statements.renew, t.statements.renewAll)
+}
+
+// Release sends one statement.
+func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	a := newArguments(cs, func(c driver.Claim) time.Duration { return c.AtLeast })
+	return t.found(ctx, cs, a, t.statements.release, t.statements.releaseAll, t.channel)
+}
+
+// found runs a statement, one or all, that answers with the names and owners of the
+// claims that it found.
+func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, all string, more ...any) ([]bool, error) {
+	statement, args := all, []any{a.names, a.owners, a.times}
+	if len(cs) == 1 {
+		statement, args = one, []any{a.names[0], a.owners[0], a.times[0]}
+	}
+	type row struct{ name, owner string }
+	var r row
+	into := []any{&r.name, &r.owner}
+	for range more {
+		into = append(into, nil)
+	}
+	found := make(map[row]bool, len(cs))
+	err := t.query(ctx, statement, append(args, more...), into, func() error {
+		found[r] = true
+		return nil
+	})
+	answers := make([]bool, len(cs))
+	for i, c := range cs {
+		answers[i] = found[row{a.names[i], c.Owner}]
+	}
+	return answers, err
+}
+
+// Look reads rows.
+func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+	keys, answers := make([]string, len(names)), make([]rows.Row, len(names))
+	for i, name := range names {
+		keys[i] = rows.Escape(name)
+	}
+	return answers, t.read(ctx, t.statements.look, []any{keys}, keys, answers)
+}
+
+// read fills in the rows that a statement returns, in the order of names.
+func (t *table) read(ctx context.Context, statement string, args []any, names []string, answers []rows.Row) error {
+	found := make(map[string]rows.Row, len(names))
+	err := t.scan(ctx, statement, args, func(key string, r rows.Row) { found[key] = r })
+	for i, name := range names {
+		answers[i] = found[name]
+	}
+	return err
+}
+
+// scan calls row for each row that a statement returns, in the order of columns.
+func (t *table) scan(ctx context.Context, statement string, args []any, row func(key string, r rows.Row)) error {
+	var key string
+	var last, tokens, held, rest int64
+	var waiters string
+	r := rows.Row{Known: true}
+	into := []any{&key, &r.Owner, &r.Note, &last, &tokens, &held, &rest, &r.Forced, &r.Reason, &waiters}
+	if statement == t.statements.try {
+		into = append(into, nil) // tryQuick
+	}
+	return t.query(ctx, statement, args, into, func() error {
+		r.Waiters = rows.Waiters(waiters)
+		r.First, r.Last, r.Held, r.Rest = uint64(last-tokens+1), uint64(last), duration(held), duration(rest)
+		row(key, r)
+		return nil
+	})
+}
+
+// arguments are the columns of claims.
+type arguments struct {
+	names, owners, notes []string
+	times                []int64
+}
+
+func newArguments(cs []driver.Claim, of func(driver.Claim) time.Duration) (a arguments) {
+	for _, c := range cs {
+		a.names, a.owners, a.notes = append(a.names, rows.Escape(c.Name)), append(a.owners, c.Owner), append(a.notes, rows.Text(c.Note))
+		a.times = append(a.times, us(of(c)))
+	}
+	return a
+}
+
+// us returns d in microseconds, rounded up.
+func us(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+
+func duration(us int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Microsecond)
+	return time.Duration(min(max(us, -most), most)) * time.Microsecond
+}

@@ -1,0 +1,49 @@
+package doctor
+
+import "time"
+
+func clusterChecks() []check[*server] {
+	return []check[*server]{
+		{"cluster-state", lookAtClusterState},
+		{"cluster-slots", func(_ *exam, s *server) Finding {
+			assigned := s.cluster["cluster_slots_assigned"]
+			if assigned == "" {
+				return Finding{}
+			}
+			return saw(judge(true, assigned != "16384", Danger), "only %s of 16384 slots have a node", assigned)
+		}},
+		{"cluster-migration", func(_ *exam, s *server) Finding {
+			return saw(judge(true, s.slots != slotMoves{}, Warning), "slots are on the move: %d leave it, %d arrive", s.slots.leaving, s.slots.arriving)
+		}},
+		{"cluster-coverage", func(_ *exam, s *server) Finding {
+			full, ok := s.config["cluster-require-full-coverage"]
+			return saw(judge(ok, full == "yes", Note), "cluster-require-full-coverage is yes")
+		}},
+		{"cluster-timeout", func(e *exam, s *server) Finding {
+			millis, ok := number(s.config, "cluster-node-timeout")
+			return failOverTime(e, "cluster-node-timeout", millis, ok, 2) // the others agree after up to twice that
+		}},
+	}
+}
+
+func lookAtClusterState(_ *exam, s *server) Finding {
+	state, failed, silent := s.cluster["cluster_state"], s.cluster["cluster_slots_fail"], s.cluster["cluster_slots_pfail"]
+	switch {
+	case state == "":
+		return unknown()
+	case state != "ok":
+		return saw(Danger, "the cluster is down: cluster_state is %s", state).as("down")
+	case failed != "0":
+		return saw(Danger, "%s slots are with nodes that have failed", failed)
+	default:
+		return saw(judge(true, silent != "0", Warning), "%s slots are with nodes that do not answer this one", silent).as("silent")
+	}
+}
+
+// failOverTime judges how long a fail-over may take, by a setting that counts so many
+// times.
+func failOverTime(e *exam, setting string, millis int64, known bool, times int64) Finding {
+	takes := time.Duration(times*millis)*time.Millisecond + time.Second // for the election
+	return saw(judge(known, takes > e.options.spare(), Note), "a fail-over may take %s (%s %d), a lease of %s lasts %s without renewal",
+		short(takes), setting, millis, short(e.options.TTL), short(e.options.spare()))
+}

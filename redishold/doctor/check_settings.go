@@ -1,0 +1,94 @@
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// outerChecks can do without INFO.
+func outerChecks() []check[*server] {
+	return []check[*server]{
+		{"clock", func(_ *exam, s *server) Finding {
+			if s.clock == nil {
+				return unknown()
+			}
+			direction, by := "ahead of ours", s.clock.ahead.Abs()
+			if s.clock.ahead < 0 {
+				direction = "behind ours"
+			}
+			return saw(judge(true, by-s.clock.bound >= time.Second, Warning), "its clock is %s %s (give or take %s)", short(by), direction, short(s.clock.bound))
+		}},
+		{"latency", lookAtLatency},
+		{"slow-commands", func(e *exam, s *server) Finding {
+			took, margin := s.slow.took, e.options.Margin
+			return saw(judge(s.slow.known, took >= margin/3, severe(took >= margin)),
+				"%s held it up for %s, %s ago", s.slow.command, short(took), s.slow.ago.Round(time.Minute))
+		}},
+		{"idle-timeout", func(e *exam, s *server) Finding {
+			seconds, ok := number(s.config, "timeout")
+			limit := time.Duration(seconds) * time.Second
+			return saw(judge(ok, seconds != 0 && limit <= e.options.TTL, Note), "connections that are idle for %v are closed (timeout %d)", limit, seconds)
+		}},
+		{"keepalive", func(_ *exam, s *server) Finding {
+			seconds, ok := number(s.config, "tcp-keepalive")
+			return saw(judge(ok, seconds <= 0, Note), "tcp-keepalive is 0")
+		}},
+		{"pubsub-buffer", func(_ *exam, s *server) Finding {
+			const enough = 1 << 20
+			hard, soft, ok := parseBufferLimit(s.config["client-output-buffer-limit"])
+			narrow := hard != 0 && hard < enough || soft != 0 && soft < enough/4
+			return saw(judge(ok, narrow, Warning), "subscribers are cut off at %s, or %s for a while", size(hard), size(soft))
+		}},
+		{"script-limit", lookAtScripts},
+		{"keyspace-events", func(_ *exam, s *server) Finding {
+			events, ok := s.config["notify-keyspace-events"]
+			return saw(judge(ok, events != "", Note), "events of keys are published (notify-keyspace-events %s)", events)
+		}},
+	}
+}
+
+func lookAtLatency(e *exam, s *server) Finding {
+	n, margin := len(s.trips), e.options.Margin
+	if n == 0 {
+		return unknown()
+	}
+	at := func(percent int) time.Duration { return s.trips[min(n-1, n*percent/100)] }
+	worst := s.trips[n-1]
+	return saw(judge(true, worst >= margin/3, severe(at(90) >= margin/3 || worst >= margin)),
+		"of %d round trips half took less than %s, 90 %% less than %s, the longest %s; the margin is %s of a lease of %s",
+		n, short(at(50)), short(at(90)), short(worst), short(margin), short(e.options.TTL))
+}
+
+func lookAtScripts(e *exam, s *server) Finding {
+	millis, ok := number(s.config, "busy-reply-threshold")
+	if !ok {
+		millis, ok = number(s.config, "lua-time-limit")
+	}
+	limit := time.Duration(millis) * time.Millisecond
+	if limit <= 0 {
+		return saw(judge(ok, true, Note), "a script may run for ever, and the server does not say so (busy-reply-threshold 0)")
+	}
+	return saw(judge(ok, limit > e.options.spare(), Note), "a script may run for %v before the server says so (busy-reply-threshold)", limit)
+}
+
+// checkClient passes on what the Conn thinks of its client. Not every Conn can
+// read the settings.
+func checkClient(e *exam) []Finding {
+	adviser, ok := e.conn.(redishold.Adviser)
+	if !ok {
+		return nil
+	}
+	var all []Finding
+	for _, a := range adviser.Advice() {
+		all = append(all, Finding{
+			ID: "client-settings", Severity: Warning, Saw: fmt.Sprintf("%s of the client is %s", a.Setting, a.Is),
+			Why: a.Why, Remedy: a.Setting + ": " + a.Better,
+		})
+	}
+	if all == nil {
+		return []Finding{{ID: "client-settings"}}
+	}
+	return all
+}

@@ -1,0 +1,70 @@
+package kinds
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+// latchMark is how long the mark of a call lasts. The core repeats one for as long as
+// its caller has patience.
+const latchMark = 5 * time.Minute
+
+func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, error) {
+	return c.store.Do(ctx, name, Counter{c.store.Layout, "latch", layout.LatchChannel}, step)
+}
+
+// SetCount sets the count of the latch name to n and reports whether it did: a
+// latch that is counting is not set again. A repeated call answers as it did the
+// first time, for five minutes. A count below 1 is driver.ErrRefused, and a name
+// that is no latch driver.ErrMismatch.
+func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool, error) {
+	if n < 1 {
+		return false, wire.Refused("a latch cannot be set to %d", n)
+	}
+	number := []string{strconv.FormatInt(n, 10)}
+	answer, err := c.latch(ctx, name, Step{Script: "latch_set", Number: number, ID: call, Lasts: latchMark, Publish: true, MayFail: true})
+	return answer.Yes, err
+}
+
+// CountDown lowers the count of the latch name by one and opens it at 0. An open
+// latch stays open. A repeated call counts once, for five minutes. A name that is
+// no latch is driver.ErrMismatch.
+func (c Counts) CountDown(ctx context.Context, name, call string) error {
+	_, err := c.latch(ctx, name, Step{Script: "latch_down", ID: call, Lasts: latchMark, Publish: true})
+	return err
+}
+
+// Count returns the count of the latch name; 0 means that it is open. A name
+// that is no latch is driver.ErrMismatch.
+func (c Counts) Count(ctx context.Context, name string) (int64, error) {
+	answer, err := c.latch(ctx, name, Step{Script: "latch_count"})
+	return answer.Number, err
+}
+
+// LatchWaiter returns a Waiter that wakes when the latch name may have opened.
+// Its first Wait returns as soon as it listens, and every later one when
+// something was heard since the one before: the caller counts after each.
+func (c Counts) LatchWaiter(name string) driver.Waiter {
+	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Place(name)))}
+}
+
+// latchWaiter is a waiter that knows itself what it has told.
+type latchWaiter struct {
+	*waiting.Waiter
+	told uint64
+}
+
+// Wait returns when something was heard since the Wait before.
+func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
+	if _, err := w.Waiter.Wait(ctx, driver.Outcome{Ahead: w.told}); err != nil {
+		return driver.Outcome{}, err
+	}
+	w.told = w.Version() // the caller counts after this: it sees at least as much
+	return driver.Outcome{}, nil
+}

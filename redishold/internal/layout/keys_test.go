@@ -1,0 +1,127 @@
+package layout
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestCRC16(t *testing.T) {
+	if got := crc16("123456789"); got != 0x31C3 {
+		t.Fatalf("got %#x, want 0x31c3", got)
+	}
+}
+
+func TestSlotOf(t *testing.T) {
+	// As CLUSTER KEYSLOT answers.
+	for key, want := range map[string]int{
+		"123456789": 12739, "foo": 12182, "foo{bar}": 5061, "bar": 5061, "{bar}:x{y}": 5061, "somekey": 11058, "foo{hash_tag}": 2515,
+	} {
+		if got := SlotOf(key); got != want {
+			t.Errorf("slotOf(%q): got %d, want %d", key, got, want)
+		}
+	}
+	// A tag that is empty or not closed is none.
+	for _, key := range []string{"foo{}{bar}", "foo{bar", "foo}bar{", "{}"} {
+		if got, want := SlotOf(key), int(crc16(key))%SlotCount; got != want {
+			t.Errorf("slotOf(%q): got %d, want that of the whole key, %d", key, got, want)
+		}
+	}
+}
+
+func TestSlotNumbersAreTheSmallest(t *testing.T) {
+	numbers := SlotNumbers()
+	for slot := range SlotCount {
+		if got := SlotOf(strconv.FormatUint(uint64(numbers[slot]), 10)); got != slot {
+			t.Fatalf("number %d of slot %d lies in slot %d", numbers[slot], slot, got)
+		}
+	}
+	for n := range uint32(20000) {
+		if slot := SlotOf(strconv.FormatUint(uint64(n), 10)); numbers[slot] > n {
+			t.Fatalf("slot %d: got %d, want at most %d", slot, numbers[slot], n)
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	const owner = "u:1"
+	for _, c := range []struct{ prefix, name, lock, channel, mark string }{
+		{"", "orders", "orders", "redisson_lock__channel:{orders}", "holdfast:gone:{orders}:u:1"},
+		{"", "{t1}:orders", "{t1}:orders", "redisson_lock__channel:{t1}:orders", "holdfast:gone:{t1}:orders:u:1"},
+		{"app:", "orders", "app:orders", "redisson_lock__channel:{app:orders}", "app:holdfast:gone:{app:orders}:u:1"},
+		{"app:", "a{t1}", "app:a{t1}", "redisson_lock__channel:app:a{t1}", "app:holdfast:gone:app:a{t1}:u:1"},
+		{"{app}:", "orders", "{app}:orders", "redisson_lock__channel:{app}:orders", "{app}:orders:holdfast:gone:u:1"},
+		{"a{", "b}c", "a{b}c", "redisson_lock__channel:a{b}c", "a{b}c:holdfast:gone:u:1"},
+	} {
+		l := New(c.prefix, "", false)
+		p := l.Place(c.name)
+		if p.Name != c.name || p.Lock != c.lock || p.Channel != c.channel || l.Mark(p, owner) != c.mark {
+			t.Errorf("prefix %q, name %q: got %+v and mark %q, want %+v", c.prefix, c.name, p, l.Mark(p, owner), c)
+		}
+	}
+	l := New("app:", "", false)
+	number := strconv.FormatUint(uint64(l.Slots()[SlotOf("app:orders")]), 10)
+	if got, want := l.Place("orders").Counter, "app:holdfast:token:{"+number+"}"; got != want {
+		t.Errorf("counter: got %q, want %q", got, want)
+	}
+	if got, want := New("{app}:", "", false).Place("orders").Counter, "{app}:holdfast:token"; got != want {
+		t.Errorf("counter: got %q, want %q", got, want)
+	}
+}
+
+func TestPlaceable(t *testing.T) {
+	for _, c := range []struct {
+		prefix, name string
+		want         string // part of the error
+	}{
+		{"", "orders", ""},
+		{"", "{t1}:orders", ""},
+		{"", "{a}b{c}", ""},
+		{"", "{a}b{c", ""},
+		{"", "a{b", "its braces must be balanced"},
+		{"", "a}b", "its braces must be balanced"},
+		{"", "{}z", "empty braces"},
+		{"", "{}{a}", "empty braces"},
+		{"", "a}b{c}", "before the first"},
+		{"{app}:", "a{b", ""}, // the prefix's tag comes first
+		{"{}", "orders", "empty braces"},
+		{"a{", "b", "its braces must be balanced"},
+		{"a{", "b}c", "braces of the key prefix"},
+		{"a}", "{b}", "before the first"},
+	} {
+		l := New(c.prefix, "", false)
+		if got := Placeable(l.Place(c.name)); (got == nil) != (c.want == "") || got != nil && !strings.Contains(got.Error(), c.want) {
+			t.Errorf("prefix %q, name %q: got %v, want one with %q", c.prefix, c.name, got, c.want)
+		}
+	}
+}
+
+// FuzzPlaceable shows that a lock that is not refused has all that belongs to it
+// in one slot, as the cluster sees it.
+func FuzzPlaceable(f *testing.F) {
+	for _, name := range []string{"orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", ""} {
+		f.Add("", name)
+		f.Add("app:", name)
+		f.Add("{app}:", name)
+		f.Add("a{", name)
+		f.Add("}", name)
+	}
+	slots := New("", "", false)
+	slots.Slots()
+	f.Fuzz(func(t *testing.T, prefix, name string) {
+		l := slots
+		if prefix != "" {
+			l = New(prefix, "", false)
+			l.Slots = slots.Slots
+		}
+		p := l.Place(name)
+		if Placeable(p) != nil || p.Lock == "" {
+			return
+		}
+		for _, key := range []string{p.Channel, p.Counter, l.Mark(p, "u:1")} {
+			if SlotOf(key) != SlotOf(p.Lock) {
+				t.Errorf("%q lies in slot %d, %q in slot %d", p.Lock, SlotOf(p.Lock), key, SlotOf(key))
+			}
+		}
+	})
+}

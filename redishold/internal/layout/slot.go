@@ -1,0 +1,60 @@
+package layout
+
+import (
+	"strconv"
+	"strings"
+)
+
+// SlotCount is how many hash slots a Redis Cluster has.
+const SlotCount = 16384
+
+// SlotOf returns the hash slot of key: that of its hash tag if it has one.
+func SlotOf(key string) int {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
+			key = key[open+1 : open+1+length]
+		}
+	}
+	return int(crc16(key)) % SlotCount
+}
+
+// crc16 is CRC-16/XMODEM, as the Redis Cluster specification asks for.
+func crc16(s string) uint16 {
+	var crc uint16
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+	}
+	return crc
+}
+
+// SlotNumbers finds, for every slot, the smallest number whose decimal digits
+// lie in that slot, which takes a few milliseconds. Such a number in braces makes a
+// key for the slot.
+func SlotNumbers() *[SlotCount]uint32 {
+	var numbers [SlotCount]uint32
+	var found [SlotCount]bool
+	var digits [10]byte
+	var steps [256]uint16 // the CRC of each byte: every command pays for this when it starts
+	for i := range steps {
+		steps[i] = crc16(string([]byte{byte(i)}))
+	}
+	for n, missing := uint32(0), SlotCount; missing > 0; n++ {
+		var crc uint16
+		for _, d := range strconv.AppendUint(digits[:0], uint64(n), 10) {
+			crc = crc<<8 ^ steps[byte(crc>>8)^d]
+		}
+		slot := crc % SlotCount
+		if !found[slot] {
+			found[slot], numbers[slot] = true, n
+			missing--
+		}
+	}
+	return &numbers
+}

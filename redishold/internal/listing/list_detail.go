@@ -1,0 +1,179 @@
+package listing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/clients"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+const (
+	detailMembers = 64  // of a hash, a list or a sorted set
+	detailBytes   = 512 // of a string, or of one member
+)
+
+// Describe returns what Get does of name, and its keys.
+func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Detail, err error) {
+	l, err := begin(ctx, c)
+	if err != nil {
+		return d, err
+	}
+	records, err := l.look(ctx, []string{name})
+	if err != nil {
+		return d, err
+	}
+	d.Record = records[0]
+	p := l.Layout.Locate(name)
+	keys := l.detailKeys(p, d.Record)
+	results := l.Do(ctx, wire.Call{
+		Script: l.Script("list_keys"),
+		Keys:   keys,
+		Args:   []string{strconv.Itoa(detailMembers), strconv.Itoa(detailBytes)},
+	}, l.WaitsCall(p))
+	d.Waits = l.ParseWaits(results[1])
+	if err := results[0].Err; err != nil {
+		return admin.Detail{}, l.Layout.Classify(p, err)
+	}
+	list := wire.Read(results[0].Value)
+	for _, name := range keys {
+		key, ok := parseKey(list.Take())
+		if !ok {
+			return admin.Detail{}, wire.BadReply("list_keys", results[0].Value)
+		}
+		if key.Name = name; key.Type != "none" {
+			d.Keys = append(d.Keys, key)
+		}
+		if name == layout.TokenKey(p) {
+			d.Token, _ = strconv.ParseUint(key.Value, 10, 64)
+		}
+	}
+	if !list.Done() {
+		return admin.Detail{}, wire.BadReply("list_keys", results[0].Value)
+	}
+	return d, nil
+}
+
+// detailKeys returns the keys that the lock r, which lives at p, may have.
+func (l *lister) detailKeys(p layout.Place, r admin.Record) []string {
+	switch l.Layout.Own {
+	case "plain":
+		return []string{p.Lock}
+	case "timestamp":
+		return []string{p.Lock, l.Layout.Record(p)}
+	default:
+		queue, deadlines, alive := l.Layout.Queue(p)
+		keys := []string{p.Lock, queue, deadlines, alive, l.Layout.Permits(p), layout.TokenKey(p)}
+		for _, h := range r.Holds {
+			for n := 1; h.Mode == driver.Shared && n <= h.Holds && len(keys) < 2*detailMembers; n++ {
+				keys = append(keys, layout.Tagged(p.Lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))
+			}
+		}
+		return keys
+	}
+}
+
+// parseKey reads one element of what list_keys.lua answers, but for the name.
+func parseKey(value any) (admin.Key, bool) {
+	r := wire.Read(value)
+	key := admin.Key{Type: r.Text(), Remaining: wire.Remaining(r.Number())}
+	size := int(r.Number())
+	switch value := r.Take().(type) {
+	case string:
+		key.Value = shown(value)
+		if len(value) < size {
+			key.Value += fmt.Sprintf("… (%d bytes)", size)
+		}
+	case []any:
+		members, ok := wire.Texts(value)
+		if !ok {
+			return key, false
+		}
+		key.Value = lines(key.Type, members, size)
+	default:
+		return key, false
+	}
+	return key, r.Done()
+}
+
+func lines(kind string, members []string, size int) string {
+	step := 2 // field and value, or member and score
+	if kind == "list" {
+		step = 1
+	}
+	var text []string
+	for member := range slices.Chunk(members, step) {
+		line := shown(member[0])
+		if len(member) == 2 {
+			line += " → " + shown(member[1])
+		}
+		text = append(text, line)
+	}
+	if len(text) < size {
+		text = append(text, fmt.Sprintf("… (%d in all)", size))
+	}
+	return strings.Join(text, "\n")
+}
+
+// shown returns s as text: what cannot be printed is escaped as in Go, and what
+// is long is cut.
+func shown(s string) string {
+	cut := ""
+	if len(s) > detailBytes {
+		s, cut = s[:detailBytes], "…"
+	}
+	quoted := strconv.QuoteToGraphic(s)
+	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(quoted[1:len(quoted)-1]) + cut
+}
+
+// ForceReasons looks for the tombstones that a force unlock leaves to the owners of ended.
+func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) ([]string, error) {
+	why := make([]string, len(ended))
+	l, err := begin(ctx, c)
+	if err != nil {
+		return why, err
+	}
+	var keys []string
+	var asked []int // of each key, whose mark it is
+	for i, e := range ended {
+		p := l.Layout.Locate(e.Name)
+		if l.info.Cluster && layout.Placeable(p) != nil {
+			continue // nobody can have held that
+		}
+		owner := e.Owner
+		if l.Layout.Own == "" {
+			owner = strings.TrimSuffix(owner, layout.WriteField) // one mark is for both sides
+		}
+		keys, asked = append(keys, l.Layout.Mark(p, owner)), append(asked, i)
+	}
+	if len(keys) == 0 {
+		return why, nil
+	}
+	calls := clients.Paged(l.Script("list_marks"), keys, l.info.Cluster)
+	var failed error
+	for i, result := range l.Do(ctx, calls...) {
+		page := asked[:len(calls[i].Keys)]
+		asked = asked[len(page):]
+		marks, ok := wire.Texts(result.Value)
+		if result.Err == nil && (!ok || len(marks) != len(page)) {
+			result.Err = wire.BadReply("list_marks", result.Value)
+		}
+		if result.Err != nil {
+			failed = cmp.Or(failed, l.Layout.Classify(l.Layout.Locate(ended[page[0]].Name), result.Err))
+			continue
+		}
+		for j, at := range page {
+			if reason, forced := strings.CutPrefix(marks[j], layout.ForcedMark); forced { // else of one that gave up
+				why[at] = reason
+			}
+		}
+	}
+	return why, failed
+}

@@ -1,0 +1,159 @@
+package listing
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+// parseLooked reads one element of what list_look.lua answers, but for the name
+// and who the owners are.
+func parseLooked(value any) (admin.Record, bool) {
+	r := wire.Read(value)
+	var record admin.Record
+	switch r.Text() {
+	case "free":
+		r.Take() // no time
+		r.Take() // no fields
+		r.Take()
+		readWaiters(r.Nested(), &record)
+	case "hash":
+		record.Remaining = wire.Remaining(r.Number())
+		readHash(&r, &record)
+	case "readers":
+		record.Kind = admin.KindReadWrite
+		record.Remaining = wire.Remaining(r.Number())
+		readReaders(&r, &record)
+	case "number":
+		record.Remaining = wire.Remaining(r.Number())
+		readCounter(&r, &record)
+	case "other":
+		record.Kind = admin.KindOther
+	default:
+		return record, false
+	}
+	listeners, latch := int(r.Number()), int(r.Number())
+	record.Listeners = max(listeners, latch)
+	if record.Kind == admin.KindCounter && latch > 0 && listeners == 0 {
+		record.Kind = admin.KindLatch
+	}
+	return record, r.Done()
+}
+
+// readHash reads the lock that a hash is, if it is one: a mutex, a fair lock, or
+// Redisson's lock on several values.
+func readHash(r *wire.Reply, record *admin.Record) {
+	fields := r.Nested()
+	record.Holders = int(r.Number())
+	waiters := r.Nested()
+	record.Kind = admin.KindMutex
+	for fields.More() {
+		owner, text := fields.Text(), fields.Text()
+		holds, err := strconv.Atoi(text)
+		switch {
+		case layout.ClientOf(text) != "" || strings.HasSuffix(owner, ":expire_time") || strings.HasSuffix(owner, ":lock_count"):
+			record.Kind, record.Holds, record.Holders = admin.KindMulti, nil, 0
+			return
+		case err != nil || layout.ClientOf(owner) == "":
+			*record = admin.Record{Kind: admin.KindOther}
+			return
+		}
+		holder := admin.Holder{Owner: owner, Holds: holds, Remaining: record.Remaining}
+		record.Holds = append(record.Holds, admin.Hold{Holder: holder})
+	}
+	readWaiters(waiters, record)
+}
+
+// readReaders reads the holds of a read-write lock. A Redisson
+// thread may have both sides under one owner. Then the write hold keeps its field's
+// name, so that ForceUnlock knows which one is meant.
+func readReaders(r *wire.Reply, record *admin.Record) {
+	fields := r.Nested()
+	record.Holders = int(r.Number())
+	both := map[string]bool{}
+	for fields.More() {
+		field, text, pttl := fields.Text(), fields.Text(), fields.Number()
+		holds, err := strconv.Atoi(text)
+		if err != nil || layout.ClientOf(field) == "" {
+			*record = admin.Record{Kind: admin.KindOther}
+			return
+		}
+		mode := driver.Exclusive
+		if !strings.Contains(field+":", ":write:") {
+			mode, both[field] = driver.Shared, true
+		}
+		holder := admin.Holder{Owner: field, Holds: holds, Remaining: wire.Remaining(pttl)}
+		record.Holds = append(record.Holds, admin.Hold{Holder: holder, Mode: mode})
+	}
+	for i, h := range record.Holds {
+		if owner := strings.TrimSuffix(h.Owner, layout.WriteField); !both[owner] {
+			record.Holds[i].Owner = owner
+		}
+	}
+	if record.Holders <= listShown {
+		record.Holders = len(record.Holds) // without readers that died
+	}
+}
+
+// readCounter reads a number, with the permits that are out beside it.
+func readCounter(r *wire.Reply, record *admin.Record) {
+	value, out, expired := r.Text(), int(r.Number()), int(r.Number())
+	permits := r.Nested()
+	count, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case value == "" && out > 0: // the counter was lost
+	case err != nil:
+		record.Kind = admin.KindOther
+		return
+	case out+expired == 0:
+		record.Kind, record.Count = admin.KindCounter, count
+		return
+	}
+	record.Kind, record.Holders = admin.KindSemaphore, out
+	record.Free = int(count) + expired
+	record.Permits = record.Free + out
+	if value == "" {
+		record.Free, record.Permits = -out, 0
+	}
+	for permits.More() {
+		owner := hex.EncodeToString([]byte(permits.Text()))
+		holder := admin.Holder{Owner: owner, Note: "a permit", Holds: 1, Remaining: wire.Remaining(permits.Number())}
+		record.Holds = append(record.Holds, admin.Hold{Holder: holder, Mode: driver.Permit})
+	}
+}
+
+// readWaiters reads a queue. A lock that has one is fair.
+func readWaiters(queue wire.Reply, record *admin.Record) {
+	record.Waiting = int(queue.Number())
+	for queue.More() {
+		owner, left := queue.Text(), queue.Number()
+		record.Waiters = append(record.Waiters, admin.Queued{Owner: owner, Remaining: wire.Remaining(left)})
+	}
+	if record.Waiting > 0 {
+		record.Kind = admin.KindFair
+	}
+}
+
+// parseString reads one element of what list_plain.lua or list_timestamp.lua answers.
+func (l *lister) parseString(value any) (admin.Record, bool) {
+	r := wire.Read(value)
+	state, pttl, owner := r.Text(), r.Number(), r.Text()
+	record := admin.Record{Remaining: wire.Remaining(pttl), Listeners: int(r.Number())}
+	kind, left := admin.KindPlain, record.Remaining
+	if l.Layout.Own == "timestamp" {
+		kind, left = admin.KindTimestamp, wire.Remaining(r.Number())
+	}
+	switch state {
+	case "other":
+		record.Kind = admin.KindOther
+	case "string":
+		record.Kind, record.Holders = kind, 1
+		record.Holds = []admin.Hold{{Holder: admin.Holder{Owner: owner, Holds: 1, Remaining: left}}}
+	}
+	return record, r.Done()
+}

@@ -1,0 +1,150 @@
+-- list_look: what is kept under some names. It writes nothing.
+--
+-- Of very many holders and waiters it shows some, and says how many there are.
+-- The timeout keys of readers are not among KEYS: nobody knows their names before.
+--
+-- KEYS   of each name five: 1 lock, 2 queue, 3 deadlines of the queue, 4 until when
+--        Holdfast's own waiters count as alive, 5 permits out
+-- ARGV   1 how many holders and waiters to show of each name, 2 the subcommand of
+--        PUBSUB that counts who listens, '' for none; then of each name five:
+--        3 what timeout keys begin with, and the channels of 4 locks, 5 read-write
+--        locks, 6 semaphores, 7 latches
+-- Reply  {{state, ..., listeners, listeners of a latch}, ...}, one for each name;
+--        -1 listeners: unknown. The state is one of
+--          'free'     nothing, or waiters only: pttl, {}, 0, waiters
+--          'hash'     {field, count, ...} of a lock: pttl, fields, holders, waiters
+--          'readers'  a read-write lock: pttl, {field, count, pttl, ...}, holders
+--          'number'   a counter: pttl, number, permits out, expired, {id, ms left, ...}
+--          'other'    no lock
+--        pttl and ms left are -1 if it never ends. Waiters are {how many, owner, ms
+--        until it counts as dead, ...}
+-- Uses   tick, looked, listeners
+
+local limit, counting = tonumber(ARGV[1]), ARGV[2]
+local last, never = tostring(limit - 1), 922337203685477
+local now = math.floor(tick() / 1000)
+local today = string.format('%.0f', now)
+
+local function ends(score)
+  score = tonumber(score)
+  if not score or score >= never then
+    return -1
+  end
+  return math.max(0, math.floor(score - now))
+end
+
+local function waiters(queue, deadlines, alive)
+  local owners = looked(redis.pcall('LRANGE', queue, '0', last))
+  if owners.err or #owners == 0 then
+    return {0}
+  end
+  local list = {#owners < limit and #owners or redis.call('LLEN', queue)}
+  for _, owner in ipairs(owners) do
+    list[#list + 1] = owner
+    list[#list + 1] = ends(redis.call('ZSCORE', alive, owner) or redis.call('ZSCORE', deadlines, owner))
+  end
+  return list
+end
+
+-- readers returns the live holds of a read-write lock.
+local function readers(lock, prefix, fields, pttl)
+  local holds, budget = {}, 4 * limit
+  for i = 1, #fields, 2 do
+    local field, count, left = fields[i], tonumber(fields[i + 1]) or 0, -2
+    if string.find(field .. ':', ':write:', 1, true) then
+      left = pttl
+    else
+      for n = 1, math.min(count, budget) do
+        local lease = redis.pcall('PTTL', prefix .. ':' .. field .. ':rwlock_timeout:' .. n)
+        left = math.max(left, type(lease) == 'number' and lease or pttl) -- its slot may be on the move
+        budget = budget - 1
+      end
+    end
+    if field ~= 'mode' and left ~= -2 then
+      holds[#holds + 1] = field
+      holds[#holds + 1] = fields[i + 1]
+      holds[#holds + 1] = left
+    end
+  end
+  return holds
+end
+
+local function number(lock, permits)
+  local value = looked(redis.pcall('GETRANGE', lock, '0', '31'))
+  if type(value) ~= 'string' or not (value == '' or string.match(value, '^-?%d+$')) then
+    return {'other'}
+  end
+  local out = looked(redis.pcall('ZCOUNT', permits, '(' .. today, '+inf'))
+  if type(out) ~= 'number' then
+    out = 0 -- something of another type
+  end
+  local expired, shown = 0, {}
+  if out > 0 or value ~= '' then
+    expired = redis.pcall('ZCOUNT', permits, '0', today)
+    expired = type(expired) == 'number' and expired or 0
+  end
+  if out > 0 then
+    shown = redis.call('ZRANGEBYSCORE', permits, '(' .. today, '+inf', 'WITHSCORES', 'LIMIT', '0', ARGV[1])
+    for i = 2, #shown, 2 do
+      shown[i] = ends(shown[i])
+    end
+  end
+  return {'number', redis.call('PTTL', lock), value, out, expired, shown}
+end
+
+-- hash looks at the first fields of a hash, which are all of them but in big ones.
+local function hash(at, prefix, page)
+  local lock, fields, all, mode = KEYS[at + 1], page[2], #page[2] / 2, nil
+  if page[1] ~= '0' then
+    all, mode = redis.call('HLEN', lock), redis.call('HGET', lock, 'mode')
+  end
+  for i = 1, #fields, 2 do
+    if fields[i] == 'mode' then
+      mode = fields[i + 1]
+    elseif not string.find(fields[i], '-', 1, true) and not string.find(fields[i + 1], '-', 1, true) then
+      return {'other'} -- neither says who
+    end
+  end
+  local pttl = redis.call('PTTL', lock)
+  if mode == 'read' or mode == 'write' then
+    return {'readers', pttl, readers(lock, prefix, fields, pttl), all - 1}, 5
+  end
+  local shown = {}
+  for i = 1, math.min(#fields, 2 * limit) do
+    shown[i] = fields[i]
+  end
+  return {'hash', pttl, shown, all, waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])}, 4
+end
+
+-- look returns what is kept of a name, and which of its channels tell of it.
+local function look(at, prefix)
+  local page = looked(redis.pcall('HSCAN', KEYS[at + 1], '0', 'COUNT', ARGV[1]))
+  if page.err then
+    return number(KEYS[at + 1], KEYS[at + 5]), 6, 7
+  end
+  if #page[2] > 0 then
+    return hash(at, prefix, page)
+  end
+  local queue = waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])
+  local permits = queue[1] == 0 and number(KEYS[at + 1], KEYS[at + 5]) or {'free'}
+  if permits[1] == 'number' and permits[4] > 0 then
+    return permits, 6
+  end
+  return {'free', -2, {}, 0, queue}, 4
+end
+
+local found, channels, asked = {}, {}, {}
+for name = 0, #KEYS / 5 - 1 do
+  local record, first, second = look(5 * name, ARGV[5 * name + 3])
+  record[#record + 1] = -1
+  record[#record + 1] = -1
+  found[name + 1] = record
+  for place, channel in pairs({first, second}) do
+    if record[1] ~= 'other' then
+      channels[#channels + 1] = ARGV[5 * name + channel]
+      asked[#asked + 1] = {record, #record - 2 + place}
+    end
+  end
+end
+listeners(counting, channels, function(i, count) asked[i][1][asked[i][2]] = count end)
+return found

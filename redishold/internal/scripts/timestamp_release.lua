@@ -1,0 +1,9 @@
+-- timestamp_release: end the owner's hold and wake the waiters.
+--
+-- KEYS   1 lock, 2 record
+-- ARGV   1 owner, 2 channel, 3... the commands to publish with
+-- Reply  1 + receivers   released; -1: the same, but the server refused to publish
+--        0               the owner holds nothing
+-- Uses   timestamp_release
+
+return timestamp_release(KEYS[1], KEYS[2], ARGV[1], ARGV[2], 3)

@@ -1,0 +1,11 @@
+package redishold
+
+import "time"
+
+// Times of internal/clients: for how long it believes what it read.
+const (
+	nameLife     = 10 * time.Second
+	strangerLife = time.Second
+	holdsLife    = 2 * time.Second
+	asideLimit   = 250 * time.Millisecond // of a call for people
+)

@@ -1,0 +1,60 @@
+package redishold
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+)
+
+// A renewal is made from the key alone.
+func TestRenewalsNeedTheKeyOnly(t *testing.T) {
+	for _, o := range []Options{{}, {Prefix: "app:"}, {Prefix: "{app}:"}, {Protocol: Plain}, {Protocol: Timestamp}} {
+		b := New(&fakeConn{}, &o)
+		for kind := range uint8(5) {
+			c := fuzzClaim(kind, "stock:42")
+			f := b.forms.of(c)
+			got, want := f.Renew(kinds.Room{}, b.layout.Key(c.Name), c), f.Renew(kinds.Room{}, b.layout.Place(c.Name), c)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, kind %d: got %+v, want %+v", o, kind, got, want)
+			}
+		}
+	}
+}
+
+// Every call of a pair fits into an errand.
+func TestErrandsHaveRoom(t *testing.T) {
+	both := []string{"PUBLISH", "SPUBLISH"}
+	for _, o := range []Options{{}, {Protocol: Plain}, {Protocol: Timestamp}} {
+		b := New(&fakeConn{}, &o)
+		for kind := range uint8(5) {
+			c := fuzzClaim(kind, "stock:42")
+			f, p := b.forms.of(c), b.layout.Place(c.Name)
+			for _, call := range []Call{f.Acquire(kinds.Room{}, p, c, "", both), f.Release(kinds.Room{}, p, c, both)} {
+				if len(call.Keys) > len(errand{}.keys) || len(call.Args) > len(errand{}.args) {
+					t.Errorf("%s: %d keys and %d arguments do not fit", call.Script.Name(), len(call.Keys), len(call.Args))
+				}
+			}
+		}
+	}
+}
+
+// Calls that lie in one room do not touch each other, and neither does one for which
+// there is not enough.
+func TestRoomsAreApart(t *testing.T) {
+	for _, most := range []int{0, 1, 2, 3} {
+		calls := callsFor(3, most, most, func(to kinds.Room, i int) Call {
+			return Call{
+				Keys: append(to.Keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
+				Args: append(to.Args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),
+			}
+		})
+		for i, call := range calls {
+			_, _ = append(call.Keys, "x"), append(call.Args, "x")
+			if got, want := fmt.Sprint(call.Keys, call.Args), fmt.Sprintf("[key %d more %d] [a %d b %d]", i, i, i, i); got != want {
+				t.Errorf("room for %d: got %s, want %s", most, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package redishold
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/fair"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+// Waiter returns a Waiter for c. All Waiters for one name share a subscription,
+// which ends with the last of them.
+func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
+	f, p := b.forms.of(c), b.layout.Place(c.Name)
+	if lock, ok := f.(*fair.Lock); ok && b.topics.Poll == 0 {
+		return lock.Waiter(&b.topics, p, c)
+	}
+	return b.topics.Waiter(f.Channel(p, c))
+}
+
+// subscribe listens on everything that stands for channel, and returns when the
+// server has confirmed it all.
+func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Notice)) ([]waiting.Subscription, error) {
+	info, err := b.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var subs []waiting.Subscription
+	for _, ch := range channels(info, channel) {
+		sub, err := b.conn.Subscribe(ctx, ch, heardAfterFirst(notify))
+		if wire.Means(err, wire.MeansNoRight) {
+			b.warnDeaf(err)
+		}
+		if ch.Sharded && (wire.Means(err, wire.MeansNoRight) || errors.Is(err, errors.ErrUnsupported)) {
+			continue // the classic channel hears all but some Redisson versions
+		}
+		if err != nil {
+			waiting.CloseAll(subs)
+			return nil, err
+		}
+		subs = append(subs, sub)
+	}
+	return subs, nil
+}
+
+// heardAfterFirst leaves out the first confirmation of a subscription, which
+// may come after Subscribe has returned: it says nothing new, and would cost
+// every waiter a vain Try.
+func heardAfterFirst(notify func(Notice)) func(Notice) {
+	var confirmed atomic.Bool
+	return func(n Notice) {
+		if n.Subscribed && confirmed.CompareAndSwap(false, true) {
+			return
+		}
+		notify(n)
+	}
+}

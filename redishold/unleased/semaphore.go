@@ -1,0 +1,238 @@
+// Package unleased shares Redisson's RSemaphore with Java programs that use one. Its
+// permits are not leased: those of a process that died never come back. Where all sides
+// can, use holdfast's Semaphore instead.
+package unleased
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/background"
+	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+// Semaphore is Redisson's RSemaphore, to share with Java programs that use
+// one. It is a bare counter: nobody knows who holds a permit, so permits of a
+// process that died never come back, and anyone can release what they never
+// took. Where all sides can, use holdfast's Semaphore, whose permits are leased.
+//
+// A call whose reply was lost is repeated without counting twice, until its
+// context ends or half a minute has passed without any answer. Its error then
+// says that the outcome is unknown, unless it is driver.ErrNotExecuted: nothing was
+// done. A request that the network delays by more than a minute can count twice.
+//
+// A Semaphore may be used by several goroutines at once.
+type Semaphore struct {
+	store  *kinds.Store
+	log    *slog.Logger
+	name   string
+	undoes background.Group
+}
+
+// New returns the semaphore called name in the store of a redishold.Backend; see its
+// method PlainSemaphore.
+func New(store *kinds.Store, log *slog.Logger, name string) *Semaphore {
+	return &Semaphore{store: store, log: log, name: name}
+}
+
+// TrySet sets the number of free permits to n if nobody has set it yet, and
+// reports whether it did.
+func (s *Semaphore) TrySet(ctx context.Context, n int) (bool, error) {
+	answer, err := s.insist(ctx, &call{what: "set", n: n, Step: kinds.Step{Script: "permits_set", Publish: true, MayFail: true}})
+	return answer.Yes, err
+}
+
+// Add changes the number of free permits by n, which may be negative. A
+// semaphore that nobody has set yet begins at 0.
+func (s *Semaphore) Add(ctx context.Context, n int) error {
+	_, err := s.insist(ctx, &call{what: "add to", n: n, signed: true, Step: kinds.Step{Script: "permits_give", Publish: true}})
+	return err
+}
+
+// Release gives n permits back and wakes waiters.
+func (s *Semaphore) Release(ctx context.Context, n int) error {
+	_, err := s.insist(ctx, &call{what: "release", n: n, Step: kinds.Step{Script: "permits_give", Publish: true}})
+	return err
+}
+
+// Drain takes all free permits and returns how many there were.
+func (s *Semaphore) Drain(ctx context.Context) (int, error) {
+	answer, err := s.insist(ctx, &call{what: "drain", Step: kinds.Step{Script: "permits_drain"}})
+	return int(answer.Number), err
+}
+
+// Available returns the number of free permits, 0 if nobody has set it yet. It
+// may be negative.
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	answer, err := s.insist(ctx, &call{what: "count", reads: true, Step: kinds.Step{Script: "permits_count"}})
+	return int(answer.Number), err
+}
+
+// Acquire waits until it has taken n permits at once, or until ctx ends: then it
+// returns ctx's error and has taken none. It asks again at least every second,
+// so a message that was lost costs no more. Waiters are not served in order.
+//
+// If ctx ends while an answer is outstanding, Acquire returns at once, and what
+// it may have taken is given back in the background, for up to a minute; Settle
+// waits for that. A process that ends before then, or with permits in its hands,
+// takes them with it for ever.
+func (s *Semaphore) Acquire(ctx context.Context, n int) error {
+	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Place(s.name)))
+	defer waiter.Close()
+	for {
+		ahead := waiter.Version() // before the try: what comes after it is a change
+		taken, err := s.take(ctx, n, 0)
+		if taken || err != nil {
+			return err
+		}
+		retry.Nap(ctx, waiter, driver.Outcome{Ahead: ahead}, retry.SleepLimit(0, 0))
+	}
+}
+
+// TryAcquire takes n permits if so many are free, and reports whether it did. It
+// does not wait for permits, and asks a store that cannot be reached three times.
+// When ctx ends without an answer it gives back what it may have taken, as
+// Acquire does.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
+	return s.take(ctx, n, retry.Patience)
+}
+
+// Settle waits until nothing is left to be given back in the background, or
+// returns ctx's error.
+func (s *Semaphore) Settle(ctx context.Context) error {
+	return s.explain("settle", s.undoes.Wait(ctx))
+}
+
+// take makes one attempt to take n permits, and sees to it that none is lost
+// where the outcome stays unknown. Each attempt is a call of its own.
+func (s *Semaphore) take(ctx context.Context, n, patience int) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, s.explain("acquire", err)
+	}
+	answer, err := s.insist(ctx, &call{what: "acquire", n: n, patience: patience, Step: kinds.Step{Script: "permits_take", MayFail: true, Late: []string{"0"}}})
+	return answer.Yes, err
+}
+
+// undo gives back in the background what c may have taken, before the mark that
+// tells about it ends.
+func (s *Semaphore) undo(c *call) {
+	s.undoes.Go(func() {
+		ctx, cancel := context.WithDeadline(context.Background(), c.since.Add(markTTL-markTTL/10))
+		defer cancel()
+		step := kinds.Step{Script: "permits_undo", ID: c.ID, Publish: true, MayFail: true}
+		if _, err := s.insist(ctx, &call{what: "undo", n: c.n, Step: step}); err != nil {
+			s.log.Warn("redis: permits that a cancelled acquire may have taken were not given back",
+				"semaphore", s.name, "permits", c.n, "error", err)
+		}
+	})
+}
+
+func (s *Semaphore) explain(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s semaphore %q: %w", what, s.name, err)
+}
+
+// call is repeated until its outcome is known.
+type call struct {
+	kinds.Step
+	what     string // it does, for errors
+	n        int
+	signed   bool // n may be negative
+	reads    bool // nothing is written
+	patience int  // how many failures are enough; 0 for no bound
+
+	since time.Time // when the first attempt began that has no answer; zero if all have one
+}
+
+// takes reports that c takes permits. Its script must know of attempts that may still
+// arrive.
+func (c *call) takes() bool { return c.Late != nil }
+
+// indeterminate reports that an attempt may still arrive, or has.
+func (c *call) indeterminate() bool { return !c.since.IsZero() }
+
+// markTTL is how long the mark of a call lasts.
+const markTTL = time.Minute
+
+// unknownLimit is how long a call is repeated after an attempt without an answer. The
+// mark must still be there for the last repetition.
+const unknownLimit = markTTL / 2
+
+// insist makes attempts with the same call id until one has an answer, or its
+// failure is final, or ctx ends.
+func (s *Semaphore) insist(ctx context.Context, c *call) (answer kinds.Answer, err error) {
+	switch {
+	case c.n < 0 && !c.signed:
+		return answer, s.explain(c.what, wire.Refused("%d is no number of permits", c.n))
+	case c.n == 0 && (c.takes() || c.Script == "permits_give"):
+		return kinds.Answer{Yes: true}, nil
+	}
+	if !c.reads {
+		c.ID, c.Lasts = cmp.Or(c.ID, rand.Text()), markTTL
+	}
+	if c.takes() || c.Publish {
+		c.Number = []string{strconv.Itoa(c.n)}
+	}
+	var loop retry.Loop
+	for loop.Next(ctx) {
+		began := time.Now()
+		if answer, err = s.attempt(ctx, c, retry.Timeout(markTTL, loop.Failures())); err == nil {
+			return answer, nil
+		}
+		if !c.reads && !retry.Certain(err) && !c.indeterminate() {
+			c.since = began
+			if c.takes() {
+				c.Late = []string{"1"}
+			}
+		}
+		loop.Failed(err)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || retry.Final(err) ||
+			c.patience > 0 && loop.Failures() >= c.patience ||
+			c.indeterminate() && time.Since(c.since) > unknownLimit {
+			return kinds.Answer{}, s.failed(c, err)
+		}
+	}
+	return kinds.Answer{}, s.failed(c, loop.Err(ctx))
+}
+
+func (s *Semaphore) attempt(ctx context.Context, c *call, limit time.Duration) (kinds.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return s.store.Do(ctx, s.name, kinds.Counter{Layout: s.store.Layout, Scripts: "permits", At: layout.SemaphoreChannel}, c.Step)
+}
+
+// failed returns err, which says nothing of attempts before the last: what those may have
+// taken is given back.
+func (s *Semaphore) failed(c *call, err error) error {
+	if c.indeterminate() {
+		err = fmt.Errorf("the store did not answer; it is not known whether it was done: %w", lastOnly{err})
+		if c.takes() {
+			s.undo(c)
+		}
+	}
+	return s.explain(c.what, err)
+}
+
+// lastOnly is the error of the last of several attempts. That this one was not
+// sent does not say it of the others.
+type lastOnly struct{ error }
+
+// Is reports what the error is, but for driver.ErrNotExecuted.
+func (e lastOnly) Is(target error) bool {
+	return target != driver.ErrNotExecuted && errors.Is(e.error, target)
+}
+
+// As finds the cause.
+func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }

@@ -1,0 +1,57 @@
+package zkhold
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var (
+	// errExpired says that ZooKeeper has ended the session, and removed all of its nodes.
+	errExpired = fmt.Errorf("the session in ZooKeeper has expired: %w", driver.ErrGone)
+	// errClosed says that Close was called.
+	errClosed = fmt.Errorf("%w: %w: %w", driver.ErrNotExecuted, driver.ErrRefused, driver.ErrClosed)
+	// errDisconnected says that a call was not sent.
+	errDisconnected = fmt.Errorf("not connected to ZooKeeper: %w", driver.ErrNotExecuted)
+)
+
+// errorOf sorts an error of the client by what it says of the call. After a broken
+// connection nobody knows whether it was executed.
+func errorOf(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrSessionExpired):
+		return errExpired
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+		return notExecuted(err)
+	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
+		return refused("ZooKeeper does not let this client use the nodes of the lock", err)
+	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
+		return fmt.Errorf("a part of the path is a node of another lock: %w: %w", driver.ErrMismatch, err)
+	case errors.Is(err, zk.ErrInvalidPath):
+		return refused("zkhold.Options.Root", err)
+	}
+	return err
+}
+
+// isCertain says that after this error of a call nothing of it is done, nor will be.
+func isCertain(err error) bool {
+	err = errorOf(err)
+	for _, certain := range []error{driver.ErrNotExecuted, driver.ErrGone, driver.ErrMismatch, zk.ErrNoNode, zk.ErrNodeExists} {
+		if errors.Is(err, certain) {
+			return true
+		}
+	}
+	return err == nil
+}
+
+func notExecuted(err error) error { return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err) }
+
+// refused says that nothing was executed, and will not be until somebody changes something.
+func refused(what string, err error) error {
+	return fmt.Errorf("%s: %w: %w: %w", what, driver.ErrRefused, driver.ErrNotExecuted, err)
+}

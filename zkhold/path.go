@@ -1,0 +1,183 @@
+package zkhold
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+// pathOf returns the path of a lock: different ones for different names.
+func pathOf(root, name string) string {
+	elements := strings.Split(name, "/")
+	for i, e := range elements {
+		elements[i] = escape(e)
+	}
+	if root == "" && elements[0] == "zookeeper" {
+		elements[0] = "%7Aookeeper"
+	}
+	return root + "/" + strings.Join(elements, "/")
+}
+
+// nameOf returns the name of the lock with a path, and whether one has it.
+func nameOf(root, path string) (name string, ok bool) {
+	elements := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
+	for i, e := range elements {
+		if e == "%" {
+			elements[i] = ""
+		} else if elements[i], ok = unescape(e); !ok {
+			return "", false
+		}
+	}
+	name = strings.Join(elements, "/")
+	return name, pathOf(root, name) == path
+}
+
+// unescape undoes what escape does, but for a lone percent sign.
+func unescape(element string) (part string, ok bool) {
+	var b strings.Builder
+	for {
+		plain, rest, escaped := strings.Cut(element, "%")
+		b.WriteString(plain)
+		if !escaped {
+			return b.String(), true
+		}
+		c, err := strconv.ParseUint(rest[:min(2, len(rest))], 16, 8)
+		if err != nil || len(rest) < 2 {
+			return "", false
+		}
+		b.WriteByte(byte(c))
+		element = rest[2:]
+	}
+}
+
+// escape makes an element of a path of part of a name, as the package comment says.
+func escape(part string) string {
+	if part == "" {
+		return "%"
+	}
+	if part == "." || part == ".." {
+		return strings.ReplaceAll(part, ".", "%2E")
+	}
+	_, _, claim := parse(part)
+	if !claim && plainText(part) {
+		return part
+	}
+	var b strings.Builder
+	for i := 0; i < len(part); {
+		r, n := utf8.DecodeRuneInString(part[i:])
+		if last := i == len(part)-1; !plain(r, n) || claim && last {
+			for _, c := range []byte(part[i : i+n]) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		} else {
+			b.WriteString(part[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// plainText says that all characters are plain.
+func plainText(part string) bool {
+	for i := 0; i < len(part); {
+		r, n := utf8.DecodeRuneInString(part[i:])
+		if !plain(r, n) {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// plain says that ZooKeeper, and its clients in Go and Java, take a character of n bytes
+// as it is. Characters beyond 16 bits are pairs of surrogates to the server.
+func plain(r rune, n int) bool {
+	switch {
+	case r == '%', r < ' ', r >= 0x7f && r <= 0x9f, r == utf8.RuneError && n == 1:
+		return false
+	}
+	return r < 0xd800 || r > 0xf8ff && r < 0xfff0
+}
+
+// marks are how the nodes of each kind end, before the sequence number: those of Curator,
+// which are ours, and those of kazoo.
+func marks() []mark {
+	return []mark{
+		{"lock-", ordered.Mutex},
+		{"__WRIT__", ordered.Writer},
+		{"__READ__", ordered.Reader},
+		{"__lock__", ordered.Mutex},
+		{"__rlock__", ordered.Reader},
+		{"lease-", ordered.Permit},
+	}
+}
+
+type mark struct {
+	text string
+	kind ordered.Kind
+}
+
+// parse takes the name of a node apart. ok says that it is that of a claim, of this
+// package or another program. Those of ours say how many permits there are.
+func parse(node string) (m ordered.Mark, seq int32, ok bool) {
+	if node == "" || node[len(node)-1] < '0' || node[len(node)-1] > '9' {
+		return m, 0, false
+	}
+	for _, k := range marks() {
+		i := strings.LastIndex(node, k.text)
+		if i < 0 {
+			continue
+		}
+		digits := node[i+len(k.text):]
+		if n, err := strconv.ParseInt(digits, 10, 32); err == nil && len(digits) >= 10 && digits[0] != '+' {
+			m.Kind = k.kind
+			if p, permits, found := strings.Cut(strings.TrimSuffix(node[:i], "-"), "-p"); found && m.Kind == ordered.Permit && p != "" {
+				m.Permits, _ = strconv.Atoi(permits)
+			}
+			return m, int32(n), true
+		}
+	}
+	return m, 0, false
+}
+
+// prefix returns what the names of a claim's nodes begin with: the session and the claim
+// in the form of the UUID that Curator has there.
+func prefix(session int64, id string) string {
+	s := fmt.Sprintf("%016x", uint64(session))
+	return "_c_" + s[:8] + "-" + s[8:12] + "-" + s[12:] + "-" + id[:4] + "-" + id[4:]
+}
+
+// idOf returns the claim of a node of this session. The ID of any other node is its name.
+func idOf(session int64, node string) string {
+	const length = len("_c_01234567-89ab-cdef-0123-456789abcdef-")
+	if len(node) < length || node[:3] != "_c_" {
+		return node
+	}
+	var raw [8]byte
+	var s [2 * len(raw)]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(session))
+	hex.Encode(s[:], raw[:])
+	switch {
+	case node[3:11] != string(s[:8]), node[12:16] != string(s[8:12]), node[17:21] != string(s[12:]):
+		return node
+	case node[11] != '-', node[16] != '-', node[21] != '-', node[26] != '-', node[39] != '-':
+		return node
+	}
+	return node[22:26] + node[27:39]
+}
+
+// nodeOf returns the name of a new node, without its sequence number.
+func nodeOf(session int64, m ordered.Mark) string {
+	name := prefix(session, m.ID) + "-"
+	if m.Kind == ordered.Permit {
+		name += "p" + strconv.Itoa(m.Permits) + "-"
+	}
+	all := marks()
+	return name + all[slices.IndexFunc(all, func(k mark) bool { return k.kind == m.Kind })].text
+}

@@ -1,0 +1,212 @@
+package zkhold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+// path returns the path of a lock.
+func (l *link) path(name string) string { return pathOf(l.opts.Root, name) }
+
+// acl returns what nodes are made with.
+func (l *link) acl() []zk.ACL {
+	if l.opts.ACL != nil {
+		return l.opts.ACL
+	}
+	return zk.WorldACL(zk.PermAll)
+}
+
+// list returns the queue of a name, with the note of the first.
+func (l *link) list(name string) ([]ordered.Entry, error) {
+	queue, err := l.children(name)
+	if err != nil {
+		return nil, err
+	}
+	return l.complete(name, queue)
+}
+
+// complete fills in the first of a queue, whose note says who holds.
+func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, error) {
+	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Mark.ID) { // ours
+		return queue, nil
+	}
+	data, stat, err := l.get(l.path(name) + "/" + queue[0].Key)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return queue, nil
+	case err != nil:
+		return nil, err
+	case stat.EphemeralOwner == 0:
+		return nil, fmt.Errorf("the node %s below %q is not ephemeral, and would keep the name taken for ever: %w", queue[0].Key, l.path(name), driver.ErrMismatch)
+	}
+	queue[0].Order, queue[0].Session, queue[0].Note = uint64(stat.Czxid), stat.EphemeralOwner, string(data)
+	if node := path.Base(queue[0].Key); idOf(stat.EphemeralOwner, node) != node {
+		queue[0].Mark.ID = idOf(stat.EphemeralOwner, node) + "@" // not the ID of a claim of this session
+	}
+	return queue, nil
+}
+
+// read is list with a context.
+func (l *link) read(ctx context.Context, name string) ([]ordered.Entry, error) {
+	return do(ctx, l.tasks, func() ([]ordered.Entry, error) {
+		queue, err := l.list(name)
+		return queue, errorOf(err)
+	})
+}
+
+// children returns the nodes of claims below a name, in the order of their sequence
+// numbers, which overflow: each is compared by its distance. Permits are in a folder of
+// their own.
+func (l *link) children(name string) ([]ordered.Entry, error) {
+	queue, folders, err := l.folder(name, "")
+	if err == nil && slices.Contains(folders, strings.TrimSuffix(leases, "/")) {
+		var permits []ordered.Entry
+		permits, _, err = l.folder(name, leases)
+		permits = slices.DeleteFunc(permits, func(e ordered.Entry) bool { return e.Mark.Kind != ordered.Permit })
+		queue = append(permits, queue...)
+	}
+	return queue, err
+}
+
+// folder returns the nodes of claims in a folder of a name, and the names of the others.
+func (l *link) folder(name, folder string) (queue []ordered.Entry, others []string, err error) {
+	var nodes []string
+	err = l.call(func() (err error) {
+		nodes, _, err = l.conn.Children(strings.TrimSuffix(l.path(name)+"/"+folder, "/"))
+		return err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	type claim struct {
+		node string
+		mark ordered.Mark
+		seq  int32
+	}
+	claims := make([]claim, 0, len(nodes))
+	for _, node := range nodes {
+		if m, seq, ok := parse(node); ok {
+			claims = append(claims, claim{node, m, seq})
+		} else {
+			others = append(others, node)
+		}
+	}
+	slices.SortStableFunc(claims, func(a, b claim) int { return int(a.seq - b.seq) })
+	queue = make([]ordered.Entry, 0, len(claims))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range claims {
+		e := ordered.Entry{Name: name, Key: folder + c.node, Mark: c.mark}
+		e.Mark.ID = idOf(l.session, c.node)
+		if n := l.nodes[place{name, folder, e.Mark.ID}]; n != nil {
+			e.Order, e.Note, e.Session = n.order, n.note, l.session
+		}
+		queue = append(queue, e)
+	}
+	return queue, others, nil
+}
+
+// find returns the index of a claim's node, -1 if there is none.
+func find(queue []ordered.Entry, id string) int {
+	return slices.IndexFunc(queue, func(e ordered.Entry) bool { return e.Mark.ID == id })
+}
+
+// own returns the nodes of this session that are there, and the claims of which that is
+// not known.
+func (l *link) own() (entries []ordered.Entry, doubtful []place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at, n := range l.nodes {
+		switch {
+		case n.doomed, n.swept, n.name != "" && !n.unsure && n.watch != nil && !n.watch.fired:
+			entries = append(entries, ordered.Entry{Name: at.name, Key: n.name, Mark: ordered.Mark{ID: at.id, Kind: at.kind()}})
+		case n.users == 0:
+			doubtful = append(doubtful, at)
+		}
+	}
+	return entries, doubtful
+}
+
+// watch is a watch of a node. The mutex of the link is held for what changes.
+type watch struct {
+	set  chan struct{} // closed when ZooKeeper has answered
+	stat *zk.Stat      // its answer
+	err  error
+	own  place // of whose claim the node is, if it is one of the session, until that is removed
+
+	fired bool
+	wakes []chan error // of those who wait
+}
+
+// observe returns the watch of a node, and has wake receive when the node is changed or
+// removed, or was before. wake may be nil.
+func (l *link) observe(path string, wake chan error) *watch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.watches[path]
+	if w == nil {
+		w = &watch{set: make(chan struct{})}
+		l.watches[path] = w
+		l.tasks.Go(func() { l.request(path, w) })
+	}
+	if wake != nil {
+		w.wakes = append(w.wakes, wake)
+	}
+	return w
+}
+
+// request asks ZooKeeper for a watch. To ask for the data leaves none where there is no
+// node.
+func (l *link) request(path string, w *watch) {
+	var stat *zk.Stat
+	err := l.call(func() (err error) {
+		_, stat, _, err = l.conn.GetW(path)
+		return err
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.stat, w.err = stat, err
+	close(w.set)
+	if err == nil || l.watches[path] != w {
+		return
+	}
+	if errors.Is(err, zk.ErrNoNode) || l.over != nil {
+		err = nil // it is removed
+	}
+	l.fire(path, errorOf(err))
+}
+
+// fire ends a watch. The mutex is held.
+func (l *link) fire(path string, err error) {
+	w := l.watches[path]
+	if w == nil {
+		return
+	}
+	delete(l.watches, path)
+	w.fired = true
+	for _, wake := range w.wakes {
+		select {
+		case wake <- err:
+		default: // another of its watches was first
+		}
+	}
+}
+
+// ignore ends an observe with wake.
+func (l *link) ignore(w *watch, wake chan error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.wakes = slices.DeleteFunc(w.wakes, func(other chan error) bool { return other == wake })
+}

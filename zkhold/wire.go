@@ -1,0 +1,205 @@
+package zkhold
+
+import (
+	"encoding/binary"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// wire is a connection to a server. It reads what the client keeps to itself: which
+// session the server has given, and for how long, and the czxid of a node that was made.
+// And it gives the connection up sooner.
+type wire struct {
+	net.Conn
+	link *link
+	head []byte // of the first packet from the server
+	held []byte // packets that are not yet sent
+
+	// What is read of the packet that arrives.
+	reply []byte // its length and what comes first in it
+	rest  int    // so much of it is still to come
+
+	mu     sync.Mutex
+	making map[uint32]*creation // that were sent, by the number of the request
+}
+
+// creation is a request for a node, from before it is sent until it is answered.
+type creation struct {
+	path  string
+	sent  chan bool // receives true when it is sent, false if it was not
+	czxid uint64    // 0 if it is not known
+}
+
+// The numbers of requests.
+const (
+	opCreate     = 1
+	opPing       = 11
+	opCreate2    = 15 // create, whose reply has the node's stat, too
+	opAuth       = 100
+	opSetWatches = 101
+)
+
+const (
+	// headLength is how long the first packet has to be known: its length, the version of
+	// the protocol, the timeout of the session in milliseconds and its number.
+	headLength = 4 + 4 + 4 + 8
+	// replyLength is how long a reply is before what was asked for: its length, the number
+	// of the request, the last transaction and an error.
+	replyLength = 4 + 4 + 8 + 4
+	// mostReply is how much of a reply is kept: enough for the longest path of a lock.
+	mostReply = 16 << 10
+)
+
+// Read reads, and takes note of the session and of nodes that were made.
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	w.scan(b[:max(n, 0)])
+	if len(w.head) < headLength && n > 0 {
+		w.head = append(w.head, b[:min(n, headLength-len(w.head))]...)
+		if len(w.head) == headLength {
+			ms := binary.BigEndian.Uint32(w.head[8:])
+			w.link.greeted(int64(binary.BigEndian.Uint64(w.head[12:])), time.Duration(ms)*time.Millisecond)
+		}
+	}
+	return n, err
+}
+
+// scan takes what was read apart into packets.
+func (w *wire) scan(b []byte) {
+	for len(b) > 0 {
+		if missing := 4 - len(w.reply); missing > 0 {
+			n := min(missing, len(b))
+			w.reply, b = append(w.reply, b[:n]...), b[n:]
+			if n == missing {
+				w.rest = int(binary.BigEndian.Uint32(w.reply))
+			}
+			continue
+		}
+		n := min(w.rest, len(b))
+		w.reply = append(w.reply, b[:min(n, mostReply-len(w.reply))]...)
+		w.rest, b = w.rest-n, b[n:]
+		if w.rest == 0 {
+			w.answered()
+			w.reply = w.reply[:0]
+		}
+	}
+}
+
+// answered takes note of the czxid if the reply is that to a creation: the path comes
+// before it.
+func (w *wire) answered() {
+	if len(w.reply) < replyLength {
+		return
+	}
+	xid := binary.BigEndian.Uint32(w.reply[4:])
+	w.mu.Lock()
+	c := w.making[xid]
+	delete(w.making, xid)
+	w.mu.Unlock()
+	stat := w.reply[replyLength:]
+	if c == nil || len(stat) < 4 { // a creation that failed has nothing here
+		return
+	}
+	path := int(binary.BigEndian.Uint32(stat))
+	if stat = stat[4:]; path >= 0 && path <= len(stat)-8 {
+		c.czxid = binary.BigEndian.Uint64(stat[path:])
+	}
+}
+
+// Write writes. On a connection that comes after another it holds back what was meant for
+// the one before, until the client has asked for its watches: the client reads without a
+// lock from which transaction on it asks, and any answer writes that. A client without
+// watches does not ask; it pings.
+func (w *wire) Write(b []byte) (int, error) {
+	var op uint32
+	if len(b) >= 12 { // its length, a number, and what it asks for
+		op = binary.BigEndian.Uint32(b[8:])
+	}
+	if op == opCreate && len(w.head) == headLength { // the first packet has no number of a request
+		b = w.create(b)
+	}
+	switch {
+	case op == opPing || op == opSetWatches:
+		if _, err := w.Conn.Write(append(slices.Clone(b), w.held...)); err != nil {
+			return 0, err
+		}
+		w.held = nil
+		w.link.restored()
+	case op != opAuth && len(w.head) == headLength && w.link.isBack():
+		w.held = append(w.held, b...)
+	default:
+		return w.Conn.Write(b)
+	}
+	return len(b), nil
+}
+
+// create returns the request for a node as one whose reply has the czxid, which the client
+// does not ask for: it takes what it knows of that reply. The request is about to be sent:
+// what is asked for from now on comes after it.
+func (w *wire) create(b []byte) []byte {
+	if len(b) < 16 {
+		return b
+	}
+	path := b[16:]
+	path = path[:min(len(path), int(binary.BigEndian.Uint32(b[12:])))]
+	c := w.link.created(string(path))
+	if c == nil { // not the node of a claim
+		return b
+	}
+	w.mu.Lock()
+	if w.making == nil {
+		w.making = make(map[uint32]*creation)
+	}
+	w.making[binary.BigEndian.Uint32(b[4:])] = c
+	w.mu.Unlock()
+	select {
+	case c.sent <- true:
+	default: // who asked has given up
+	}
+	b = slices.Clone(b)
+	binary.BigEndian.PutUint32(b[8:], opCreate2)
+	return b
+}
+
+// announce tells the connection of a creation.
+func (l *link) announce(path string) *creation {
+	c := &creation{path: path, sent: make(chan bool, 1)}
+	l.set(func() { l.making[path] = c })
+	return c
+}
+
+// created returns the creation of a path, nil if there is none.
+func (l *link) created(path string) *creation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.making[path]
+}
+
+// answered ends a creation.
+func (l *link) answered(c *creation) {
+	l.set(func() { delete(l.making, c.path) })
+	select {
+	case c.sent <- false:
+	default: // it was sent
+	}
+}
+
+// SetReadDeadline bounds what the client waits for. The first answer of a server it would
+// wait for nearly seven times the session's time, and without anything to read for two
+// thirds of it.
+func (w *wire) SetReadDeadline(t time.Time) error {
+	most := w.link.sessionTime() / 2
+	if len(w.head) < headLength {
+		most = patience(most * 2)
+	}
+	if bound := time.Now().Add(most); t.After(bound) {
+		t = bound
+	}
+	return w.Conn.SetReadDeadline(t)
+}
+
+// patience is how long a server may take to answer before another one is asked: so that
+// two can be tried after a renewal that was not answered, before the locks are lost.
+func patience(session time.Duration) time.Duration { return max(session/9, time.Second) }

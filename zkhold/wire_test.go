@@ -1,0 +1,116 @@
+package zkhold
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"testing"
+)
+
+// script is a connection on which certain bytes arrive, so many at once.
+type script struct {
+	net.Conn
+	arrives []byte
+	at      int // at once
+	sent    bytes.Buffer
+}
+
+func (s *script) Read(b []byte) (int, error) {
+	n := copy(b[:min(len(b), s.at)], s.arrives)
+	s.arrives = s.arrives[n:]
+	return n, nil
+}
+
+func (s *script) Write(b []byte) (int, error) { return s.sent.Write(b) }
+
+// packet is one with these numbers and texts, and its length before it.
+func packet(parts ...any) []byte {
+	body := []byte{0, 0, 0, 0}
+	for _, p := range parts {
+		if text, ok := p.(string); ok {
+			body = append(binary.BigEndian.AppendUint32(body, uint32(len(text))), text...)
+			continue
+		}
+		body, _ = binary.Append(body, binary.BigEndian, p)
+	}
+	binary.BigEndian.PutUint32(body, uint32(len(body)-4))
+	return body
+}
+
+// The czxid of a node is read off the answer to its creation, among others and in whatever
+// pieces they arrive.
+func TestCzxidOfACreation(t *testing.T) {
+	const path = "/deploy/_c_x-lock-"
+	greeting := packet(int32(0), int32(30_000), session, "password")
+	others := [][]byte{
+		packet(int32(-1), int64(-1), int32(0), int32(2), int32(3), "/deploy"), // a watch
+		packet(int32(-2), int64(7), int32(0)),                                 // a ping
+		packet(int32(6), int64(7), int32(0), bytes.Repeat([]byte{1}, 2*mostReply)),
+	}
+	for name, c := range map[string]struct {
+		answer []byte
+		want   uint64
+	}{
+		"made":             {packet(int32(5), int64(9), int32(0), path+"0000000012", int64(9), int64(9)), 9},
+		"not made":         {packet(int32(5), int64(9), int32(-101)), 0},
+		"without a stat":   {packet(int32(5), int64(9), int32(0), path+"0000000012"), 0},
+		"a path too long":  {packet(int32(5), int64(9), int32(0), string(make([]byte, mostReply)), int64(9)), 0},
+		"another's answer": {packet(int32(4), int64(9), int32(0), path+"0000000012", int64(9), int64(9)), 0},
+	} {
+		for _, at := range []int{1, 3, 4, 17, 1 << 20} {
+			l := &link{making: make(map[string]*creation), nodes: make(map[place]*node)}
+			s := &script{at: at}
+			w := &wire{Conn: s, link: l}
+			read := func(packets ...[]byte) {
+				s.arrives = bytes.Join(packets, nil)
+				for b := make([]byte, 1<<20); len(s.arrives) > 0; {
+					if _, err := w.Read(b); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			connect := packet(int32(0), int32(opCreate), int32(-1), int32(-1)) // the epoch of a transaction is no request
+			if _, err := w.Write(connect); err != nil || !bytes.Equal(s.sent.Bytes(), connect) {
+				t.Errorf("%s: the first packet: sent %q, want %q; error %v", name, s.sent.Bytes(), connect, err)
+			}
+			s.sent.Reset()
+			read(greeting)
+			creation := l.announce(path)
+			request := packet(int32(5), int32(opCreate), path, "note")
+			before := bytes.Clone(request)
+			if n, err := w.Write(request); n != len(request) || err != nil {
+				t.Fatalf("Write: got %d and error %v", n, err)
+			}
+			if want := packet(int32(5), int32(opCreate2), path, "note"); !bytes.Equal(s.sent.Bytes(), want) || !bytes.Equal(request, before) {
+				t.Errorf("%s: sent %q, want %q, and the client's own %q as it was", name, s.sent.Bytes(), want, request)
+			}
+			if !<-creation.sent {
+				t.Errorf("%s: it is said not to be sent", name)
+			}
+			read(others[0], others[1], others[2], c.answer, others[0], others[1])
+			if l.answered(creation); creation.czxid != c.want {
+				t.Errorf("%s, %d at once: got czxid %d, want %d", name, at, creation.czxid, c.want)
+			}
+			if l.session != session {
+				t.Errorf("%s, %d at once: got session %x", name, at, l.session)
+			}
+		}
+	}
+}
+
+// Requests for other nodes, and other requests, are sent as they are.
+func TestOtherRequestsAreSentAsTheyAre(t *testing.T) {
+	l := &link{making: make(map[string]*creation)}
+	l.announce("/deploy/node")
+	for _, request := range [][]byte{
+		packet(int32(5), int32(opCreate), "/deploy/other", "note"),
+		packet(int32(5), int32(opCreate)),
+		packet(int32(5), int32(2), "/deploy/node", int32(-1)),
+		packet(int32(5)),
+	} {
+		s := &script{}
+		if _, err := (&wire{Conn: s, link: l}).Write(request); err != nil || !bytes.Equal(s.sent.Bytes(), request) {
+			t.Errorf("sent %q and error %v, want %q", s.sent.Bytes(), err, request)
+		}
+	}
+}
