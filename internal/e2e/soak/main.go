@@ -49,7 +49,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	duration := flags.Duration("duration", 2*time.Minute, "how long in all")
+	duration := flags.Duration("duration", 2*time.Minute, "how long the work goes on; judging its rounds comes on top")
 	deployment := flags.String("deployment", "all", "all of Redis, stores for the others, or some of "+strings.Join(slices.Concat(deployments(), anystore.Names()), ", "))
 	seed := flags.Uint64("seed", 0, "what the faults are drawn from; 0 for a new one")
 	first := flags.Int("from", 1, "the round to begin with, to replay one")
