@@ -104,7 +104,7 @@ func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) erro
 // mayBeKept says that the store may still keep a lock that was lost for this reason:
 // nobody has asked it, or it has not answered.
 func mayBeKept(reason driver.Reason) bool {
-	return reason == driver.Unreachable || reason == driver.Expired
+	return reason == driver.ReasonUnreachable || reason == driver.ReasonExpired
 }
 
 // A store with Info.SessionTTL keeps all claims of a client for as long as it renews

@@ -23,7 +23,7 @@ func shut(f *faulty.Store) {
 		f.OnRenew = func(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			answers := make([]driver.Renewal, len(cs))
 			for i := range answers {
-				answers[i].Err = fmt.Errorf("%w: %w", &driver.GoneError{Reason: driver.Closed}, closed)
+				answers[i].Err = fmt.Errorf("%w: %w", &driver.GoneError{Reason: driver.ReasonClosed}, closed)
 			}
 			return answers, nil
 		}
@@ -66,7 +66,7 @@ func TestClosedStore(t *testing.T) {
 
 		<-lost.Context(t.Context()).Done()
 		var loss *holdfast.LostError
-		if !errors.As(lost.Err(), &loss) || loss.Reason != driver.Closed {
+		if !errors.As(lost.Err(), &loss) || loss.Reason != driver.ReasonClosed {
 			t.Errorf("who held: got %v, want a loss with the reason closed", lost.Err())
 		}
 		between(t, "who held", time.Since(start), 0, 10*time.Second) // the next renewal

@@ -37,7 +37,7 @@ type BusyError struct {
 	Name      string
 	Holder    string        // for people; "" if the store does not tell
 	Remaining time.Duration // what is left of the holder's lease if it is not renewed; 0 if unknown
-	Held      time.Duration // for how long the holder has held it; 0 if unknown
+	HeldFor   time.Duration // for how long the holder has held it; 0 if unknown
 }
 
 // Error names the lock, its holder, for how long it has been held and when the
@@ -47,8 +47,8 @@ func (e *BusyError) Error() string {
 	if holder == "" {
 		holder = "another client"
 	}
-	if e.Held >= time.Second { // most locks are over before: it would say nothing
-		holder += " for " + coarse(e.Held).String()
+	if e.HeldFor >= time.Second { // most locks are over before: it would say nothing
+		holder += " for " + coarse(e.HeldFor).String()
 	}
 	if e.Remaining <= 0 {
 		return fmt.Sprintf("lock %q is held by %s", e.Name, holder)
@@ -141,7 +141,7 @@ func (a *acquisition) busyHere() {
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
-		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), Held: holder.held()}
+		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
 	case heard != nil:
 		a.last = *heard // the holder is elsewhere, whether the store says who it is or not
 		return
@@ -150,7 +150,7 @@ func (a *acquisition) busyHere() {
 }
 
 func (a *acquisition) busy() error {
-	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, Held: a.last.Held}
+	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, HeldFor: a.last.HeldFor}
 }
 
 // outOfTime is the error when waiting came to its end: ctx's own if ctx is over,

@@ -84,12 +84,12 @@ func ExampleLocker_CountDownLatch() {
 	locker := holdfast.New(memhold.New(), nil)
 	started := locker.CountDownLatch("started")
 
-	if _, err := started.Set(ctx, 3); err != nil {
+	if _, err := started.TrySet(ctx, 3); err != nil {
 		fmt.Println(err)
 		return
 	}
 	for range 3 {
-		go func() { _ = started.Done(ctx) }()
+		go func() { _ = started.CountDown(ctx) }()
 	}
 	fmt.Println(started.Wait(ctx))
 	// Output: <nil>

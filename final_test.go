@@ -68,7 +68,7 @@ func TestRefusalThatArrivesLate(t *testing.T) {
 			"Set": func(ctx context.Context, l *holdfast.Locker) error {
 				ctx, cancel := short(ctx)
 				defer cancel()
-				_, err := l.CountDownLatch("job").Set(ctx, 1)
+				_, err := l.CountDownLatch("job").TrySet(ctx, 1)
 				return err
 			},
 			"Resize": func(ctx context.Context, l *holdfast.Locker) error {

@@ -151,9 +151,9 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 				var held atomic.Int32
 				c := newCrew(t, &Options{Observe: func(_ context.Context, e Event) {
 					switch {
-					case e.Kind == EventAcquire && e.Err == nil:
+					case e.Type == EventAcquire && e.Err == nil:
 						held.Add(1)
-					case e.Kind == EventRelease && !errors.Is(e.Err, ErrLost), e.Kind == EventLoss:
+					case e.Type == EventRelease && !errors.Is(e.Err, ErrLost), e.Type == EventLoss:
 						held.Add(-1)
 					}
 				}})
@@ -163,7 +163,7 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 				go c.unlock(former)
 				synctest.Wait()
 				if lost {
-					_ = former.hold.lease.lose(driver.Deleted, nil, func() {})
+					_ = former.hold.lease.lose(driver.ReasonDeleted, nil, func() {})
 				}
 				cancel()
 				synctest.Wait()
@@ -190,7 +190,7 @@ func TestLossDuringTheHandoff(t *testing.T) {
 		go c.unlock(former)
 		synctest.Wait()
 		c.store.Drop("job")
-		_ = former.hold.lease.lose(driver.Deleted, nil, func() {})
+		_ = former.hold.lease.lose(driver.ReasonDeleted, nil, func() {})
 		synctest.Wait()
 		release()
 		last := former.Token()

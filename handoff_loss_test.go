@@ -27,12 +27,12 @@ func TestLossInTheMiddleOfAChain(t *testing.T) {
 		unlock func(s *faulty.Store) // before the next one can be served
 		within time.Duration
 	}{
-		{"deleted", func(s *faulty.Store) { s.Drop("job") }, driver.Deleted, nil, 10 * time.Second},
+		{"deleted", func(s *faulty.Store) { s.Drop("job") }, driver.ReasonDeleted, nil, 10 * time.Second},
 		{"the store is out of reach", func(s *faulty.Store) {
 			s.Change(func() {
 				s.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 			})
-		}, driver.Unreachable, nil, 27 * time.Second},
+		}, driver.ReasonUnreachable, nil, 27 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

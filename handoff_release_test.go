@@ -328,7 +328,7 @@ func TestOthersGoFirst(t *testing.T) {
 // Whatever becomes of the answer, the next one gets its turn.
 func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 	errLost := errors.New("connection reset")
-	gone := &driver.GoneError{Reason: driver.Deleted}
+	gone := &driver.GoneError{Reason: driver.ReasonDeleted}
 	tests := []struct {
 		name   string
 		break_ func(s *twoSteps)

@@ -638,7 +638,7 @@ func TestHandoffBesideLockAll(t *testing.T) {
 		store := faulty.New()
 		var handed atomic.Int32
 		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventAcquire && e.Err == nil && e.Attempts == 0 {
+			if e.Type == holdfast.EventAcquire && e.Err == nil && e.Attempts == 0 {
 				handed.Add(1)
 			}
 		}})

@@ -46,7 +46,7 @@ func TestUnsupportedKinds(t *testing.T) {
 		"write":     func() error { _, err := l.RWMutex("a").Write.TryLock(t.Context()); return err },
 		"semaphore": func() error { _, err := l.Semaphore("a", 1).Acquire(t.Context()); return err },
 		"resize":    func() error { return l.Semaphore("a", 1).Resize(t.Context(), 2) },
-		"latch":     func() error { _, err := l.CountDownLatch("a").Set(t.Context(), 1); return err },
+		"latch":     func() error { _, err := l.CountDownLatch("a").TrySet(t.Context(), 1); return err },
 	} {
 		if err := lock(); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: got %v, want errors.ErrUnsupported", name, err)
@@ -309,7 +309,7 @@ func TestSemaphoreOfAnotherSize(t *testing.T) {
 		l := holdfast.New(memhold.New(), &holdfast.Options{
 			Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 			Observe: func(_ context.Context, e holdfast.Event) {
-				if e.Kind == holdfast.EventAcquire {
+				if e.Type == holdfast.EventAcquire {
 					said = append(said, e.Permits)
 				}
 			},
@@ -340,13 +340,13 @@ func TestCountDownLatch(t *testing.T) {
 		if err := a.Wait(t.Context()); err != nil {
 			t.Errorf("a latch that was never set is open: %v", err)
 		}
-		if set, err := a.Set(t.Context(), 3); err != nil || !set {
+		if set, err := a.TrySet(t.Context(), 3); err != nil || !set {
 			t.Fatalf("Set: %t, %v", set, err)
 		}
-		if set, err := b.Set(t.Context(), 5); err != nil || set {
+		if set, err := b.TrySet(t.Context(), 5); err != nil || set {
 			t.Errorf("Set of a counting latch: %t, %v; want false", set, err)
 		}
-		if _, err := a.Set(t.Context(), 0); err == nil {
+		if _, err := a.TrySet(t.Context(), 0); err == nil {
 			t.Error("Set to 0 was accepted")
 		}
 		opened := make(chan error)
@@ -356,7 +356,7 @@ func TestCountDownLatch(t *testing.T) {
 				t.Errorf("Count: got %d, %v; want %d", got, err, n)
 			}
 			time.Sleep(5 * time.Second)
-			if err := a.Done(t.Context()); err != nil {
+			if err := a.CountDown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -365,10 +365,10 @@ func TestCountDownLatch(t *testing.T) {
 			t.Error(err)
 		}
 		between(t, "the waiter went on", time.Since(start), 0, 0)
-		if err := a.Done(t.Context()); err != nil {
+		if err := a.CountDown(t.Context()); err != nil {
 			t.Errorf("Done of an open latch: %v", err)
 		}
-		if set, err := b.Set(t.Context(), 1); err != nil || !set {
+		if set, err := b.TrySet(t.Context(), 1); err != nil || !set {
 			t.Errorf("Set of an open latch: %t, %v; want true", set, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

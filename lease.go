@@ -62,7 +62,7 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	l := &lease{
 		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
 		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
-		state: leaseHeld, holds: int32(c.Holds), turnsLeft: int32(c.Tokens - 1),
+		state: leaseHeld, holds: int32(c.Count), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
 	l.mayEnd = max(l.ends, start.Mono+l.ttl)
@@ -85,7 +85,7 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	c := driver.Claim{
 		Name: l.name, Client: l.locker.id, Seq: l.seq, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
-		TTL: l.ttl, Holds: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
+		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
 	}
 	if l.fixed && l.last == 0 {
 		c.TTL = max(l.ends-now, time.Millisecond)

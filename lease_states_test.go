@@ -139,9 +139,9 @@ func (s *scripted) answer(call *scriptedCall, arrives bool) {
 	case call.op == "try":
 		call.out = driver.Outcome{RetryAfter: time.Until(s.ends), Holder: "another"}
 	case !mine:
-		call.err = &driver.GoneError{Reason: driver.Expired}
+		call.err = &driver.GoneError{Reason: driver.ReasonExpired}
 		if s.forced {
-			call.err = &driver.GoneError{Reason: driver.Forced}
+			call.err = &driver.GoneError{Reason: driver.ReasonForced}
 		}
 	case call.op == "renew":
 		call.out.ValidFor, s.ends = statesTTL, time.Now().Add(statesTTL)

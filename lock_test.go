@@ -346,13 +346,13 @@ func TestBadInput(t *testing.T) {
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var got []holdfast.EventKind
+		var got []holdfast.EventType
 		var last holdfast.Event
 		store := memhold.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			got = append(got, e.Kind)
+			got = append(got, e.Type)
 			last = e
 		}})
 		lock := must.Lock(t, l, "job")
@@ -363,7 +363,7 @@ func TestObserve(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		_ = lock.Unlock()
 		synctest.Wait()
-		want := []holdfast.EventKind{"call", "acquire", "call", "renew", "call", "release", "call", "acquire", "call", "renew", "loss"}
+		want := []holdfast.EventType{"call", "acquire", "call", "renew", "call", "release", "call", "acquire", "call", "renew", "loss"}
 		if len(got) != len(want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
@@ -372,7 +372,7 @@ func TestObserve(t *testing.T) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
 		}
-		if last.Reason != driver.Deleted || !errors.Is(last.Err, holdfast.ErrLost) || last.Token != lock.Token() {
+		if last.Reason != driver.ReasonDeleted || !errors.Is(last.Err, holdfast.ErrLost) || last.Token != lock.Token() {
 			t.Errorf("got %+v, want the loss of the second lock, deleted", last)
 		}
 	})

@@ -68,7 +68,7 @@ func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 		store.seqs <- 1
 		time.Sleep(time.Second)
 		var lost *holdfast.LostError
-		if err := k.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced {
+		if err := k.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced {
 			t.Errorf("after the notice: got %v, want it forced", err)
 		}
 		synctest.Wait()

@@ -31,10 +31,10 @@ func (r *recorder) observe(_ context.Context, e holdfast.Event) {
 }
 
 // of returns the events of one kind.
-func (r *recorder) of(kind holdfast.EventKind) []holdfast.Event {
+func (r *recorder) of(kind holdfast.EventType) []holdfast.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.events), func(e holdfast.Event) bool { return e.Kind != kind })
+	return slices.DeleteFunc(slices.Clone(r.events), func(e holdfast.Event) bool { return e.Type != kind })
 }
 
 func TestObserveWaiting(t *testing.T) {
@@ -108,7 +108,7 @@ func TestObserveDoubt(t *testing.T) {
 				must.Unlock(t, lock)
 			}
 			time.Sleep(10 * time.Second)
-			doubts := r.of(holdfast.EventDoubt)
+			doubts := r.of(holdfast.EventIndeterminate)
 			if len(doubts) != 1 || doubts[0].Op != c.op || doubts[0].Resolved != c.answers {
 				t.Errorf("%s, answered later: %t: got %+v", c.op, c.answers, doubts)
 			}
@@ -128,7 +128,7 @@ func TestObserveFixedEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		if losses := r.of(holdfast.EventLoss); len(losses) != 1 || !losses[0].Leased || losses[0].Reason != driver.Expired {
+		if losses := r.of(holdfast.EventLoss); len(losses) != 1 || !losses[0].Leased || losses[0].Reason != driver.ReasonExpired {
 			t.Errorf("got %+v, want the end of a fixed lease", losses)
 		}
 	})
@@ -163,7 +163,7 @@ func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var losses atomic.Int64
 		l := holdfast.New(memhold.New(), &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventLoss {
+			if e.Type == holdfast.EventLoss {
 				losses.Add(1)
 			}
 		}})

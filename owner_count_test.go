@@ -240,9 +240,9 @@ func TestReentryIsObserved(t *testing.T) {
 		store := faulty.New()
 		calls := make(map[string]int)
 		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventCall {
+			if e.Type == holdfast.EventCall {
 				calls[e.Op]++
-				if e.Name != "job" || e.Lock != "mutex" || e.Err != nil {
+				if e.Name != "job" || e.Kind != "mutex" || e.Err != nil {
 					t.Errorf("got %+v", e)
 				}
 			}

@@ -182,7 +182,7 @@ func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 
 // Gone ends the lease because the store says that it is gone, or panicked.
 func (l *lease) Gone(err error, report func()) {
-	reason := driver.Unreachable
+	reason := driver.ReasonUnreachable
 	if retry.Gone(err) {
 		reason = retry.ReasonOf(err)
 	}
@@ -218,12 +218,12 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 // expire ends a lease whose deadline has passed. cause is what went wrong since it was
 // renewed last, nil if nothing did.
 func (l *lease) expire(cause error) error {
-	reason := driver.Unreachable
+	reason := driver.ReasonUnreachable
 	l.mu.Lock()
 	last := !l.extended()
 	l.mu.Unlock()
 	if last || cause == nil {
-		reason = driver.Expired
+		reason = driver.ReasonExpired
 	}
 	return l.lose(reason, cause, func() {})
 }
@@ -236,7 +236,7 @@ func (h *hold) dropped() {
 		return
 	}
 	cancelAll(contexts, ErrUnlocked)
-	l.abandon(driver.Expired)
+	l.abandon(driver.ReasonExpired)
 	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
 		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
 			"lock", l.name, "token", h.token, "held", h.held())

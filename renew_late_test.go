@@ -28,7 +28,7 @@ func (r *lateness) options() *Options {
 	return &Options{
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
 		Observe: func(_ context.Context, e Event) {
-			if e.Kind == EventRenew {
+			if e.Type == EventRenew {
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				r.renewals = append(r.renewals, e)
@@ -51,7 +51,7 @@ func (r *lateness) late(t *testing.T, want int) (left time.Duration) {
 	for _, e := range r.renewals {
 		if e.Late {
 			events++
-			left = e.Left
+			left = e.Remaining
 		}
 	}
 	r.mu.Unlock()

@@ -112,7 +112,7 @@ func TestHungObserverIsBounded(t *testing.T) {
 		var under atomic.Int64
 		end := make(chan struct{})
 		l := holdfast.New(faulty.New(), &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventRenew || e.Kind == holdfast.EventCall && e.Op == holdfast.OpRenew {
+			if e.Type == holdfast.EventRenew || e.Type == holdfast.EventCall && e.Op == holdfast.OpRenew {
 				under.Add(1)
 				<-end
 			}
@@ -141,7 +141,7 @@ func TestSlowReportsCostNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventCall && e.Op == holdfast.OpTry || e.Kind == holdfast.EventAcquire {
+			if e.Type == holdfast.EventCall && e.Op == holdfast.OpTry || e.Type == holdfast.EventAcquire {
 				time.Sleep(time.Second)
 			}
 		}})
@@ -168,7 +168,7 @@ func TestSlowReportsDelayNoRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventRelease || e.Kind == holdfast.EventCall && e.Op == holdfast.OpRelease {
+			if e.Type == holdfast.EventRelease || e.Type == holdfast.EventCall && e.Op == holdfast.OpRelease {
 				time.Sleep(time.Second)
 			}
 		}})

@@ -58,7 +58,7 @@ func TestFixedLeaseEndsAndIsNotRenewed(t *testing.T) {
 		<-ctx.Done()
 		between(t, "the lock ended", time.Since(start), 59*time.Second, time.Minute)
 		var lost *holdfast.LostError
-		if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.Expired {
+		if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.ReasonExpired {
 			t.Errorf("got %v, want an expired lock", context.Cause(ctx))
 		}
 		if got := store.Renews.Load(); got != 0 {
@@ -103,7 +103,7 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 					t.Errorf("got %+v, want the lease with %v left", hs, margin)
 				}
 				var lost *holdfast.LostError
-				if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.Unreachable {
+				if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.ReasonUnreachable {
 					t.Errorf("got %v, want unreachable", context.Cause(ctx))
 				}
 				if err := lock.Err(); !errors.Is(err, holdfast.ErrLost) {
@@ -186,8 +186,8 @@ func TestLossHasAReason(t *testing.T) {
 		want driver.Reason
 		lose func(t *testing.T, store *faulty.Store)
 	}{
-		{driver.Deleted, func(_ *testing.T, store *faulty.Store) { store.Drop("job") }},
-		{driver.Forced, func(t *testing.T, store *faulty.Store) {
+		{driver.ReasonDeleted, func(_ *testing.T, store *faulty.Store) { store.Drop("job") }},
+		{driver.ReasonForced, func(t *testing.T, store *faulty.Store) {
 			hs := holders(t, store, "job")
 			if len(hs) != 1 {
 				t.Fatalf("got holders %v, want one", hs)
@@ -199,11 +199,11 @@ func TestLossHasAReason(t *testing.T) {
 				t.Errorf("second ForceUnlock: got %v, want ErrGone", err)
 			}
 		}},
-		{driver.NotOwner, func(t *testing.T, store *faulty.Store) {
-			c := driver.Claim{Name: "job", Owner: "me", TTL: time.Minute, Holds: 1, Tokens: 1}
+		{driver.ReasonNotOwner, func(t *testing.T, store *faulty.Store) {
+			c := driver.Claim{Name: "job", Owner: "me", TTL: time.Minute, Count: 1, Tokens: 1}
 			store.Change(func() {
 				store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
-					return []driver.Renewal{{Err: &driver.GoneError{Reason: driver.NotOwner}}}, nil
+					return []driver.Renewal{{Err: &driver.GoneError{Reason: driver.ReasonNotOwner}}}, nil
 				}
 			})
 			if _, err := store.Backend.Try(t.Context(), c); err != nil {
@@ -279,7 +279,7 @@ func TestPanickingRenewalCostsOneLock(t *testing.T) {
 			err := k.Err()
 			if i == 500 {
 				var lost *holdfast.LostError
-				if !errors.As(err, &lost) || lost.Reason != driver.Unreachable {
+				if !errors.As(err, &lost) || lost.Reason != driver.ReasonUnreachable {
 					t.Errorf("the one that panics: got %v, want a loss", err)
 				}
 				continue

@@ -305,7 +305,7 @@ func TestBusyErrorTellsHowLong(t *testing.T) {
 		time.Sleep(3*time.Minute + 12*time.Second)
 		_, err := l.TryLock(t.Context(), "deploy")
 		var busy *holdfast.BusyError
-		if !errors.As(err, &busy) || busy.Held != 3*time.Minute+12*time.Second {
+		if !errors.As(err, &busy) || busy.HeldFor != 3*time.Minute+12*time.Second {
 			t.Fatalf("got %v, want a BusyError", err)
 		}
 		if want := `lock "deploy" is held by ci-7 for 3m12s, lease ends in `; !strings.HasPrefix(err.Error(), want) {

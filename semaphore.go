@@ -122,12 +122,12 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 	}
 }
 
-// CountDownLatch describes a latch: it is set to a count once, then Done counts
+// CountDownLatch describes a latch: it is set to a count once, then CountDown counts
 // down, and whoever waits goes on when it reaches 0. A latch at 0 is open and
 // leaves nothing in the store; it can be set again.
 //
 // A latch has no holder and no lease: the share of a process that dies before
-// its Done is missing for ever. Bound Wait by its context.
+// its CountDown is missing for ever. Bound Wait by its context.
 type CountDownLatch struct {
 	locker *Locker
 	name   string
@@ -141,9 +141,9 @@ func (l *Locker) CountDownLatch(name string) *CountDownLatch {
 // Name returns the name that the latch was described with.
 func (c *CountDownLatch) Name() string { return c.name }
 
-// Set sets the count to n, at least 1, and reports whether it did: a latch that
+// TrySet sets the count to n, at least 1, and reports whether it did: a latch that
 // is counting is left as it is.
-func (c *CountDownLatch) Set(ctx context.Context, n int64) (set bool, err error) {
+func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err error) {
 	if n < 1 {
 		return false, fmt.Errorf("set latch %q: a count of %d would be open from the start", c.name, n)
 	}
@@ -155,9 +155,9 @@ func (c *CountDownLatch) Set(ctx context.Context, n int64) (set bool, err error)
 	return set && err == nil, err
 }
 
-// Done counts down by one. A lost reply is asked for again and counts once. On
+// CountDown counts down by one. A lost reply is asked for again and counts once. On
 // an open latch it changes nothing.
-func (c *CountDownLatch) Done(ctx context.Context) error {
+func (c *CountDownLatch) CountDown(ctx context.Context) error {
 	call, _ := c.locker.nextOwner()
 	return c.do(ctx, "count down", func(ctx context.Context, store driver.Latcher) error {
 		return store.CountDown(ctx, c.name, call)

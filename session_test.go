@@ -175,7 +175,7 @@ func (s queueing) Info() driver.Info {
 func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := queueing{faulty.New()}
-		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Holds: 1, Tokens: 1}
+		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Count: 1, Tokens: 1}
 		if out, err := store.Try(t.Context(), holder); err != nil || !out.Granted {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -236,7 +236,7 @@ func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := queueing{faulty.New()}
-		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Holds: 1, Tokens: 1}
+		holder := driver.Claim{Name: "job", Owner: "elsewhere:1", Fair: true, TTL: 24 * time.Hour, Count: 1, Tokens: 1}
 		if out, err := store.Try(t.Context(), holder); err != nil || !out.Granted {
 			t.Fatalf("%+v, %v", out, err)
 		}
@@ -294,7 +294,7 @@ func leaseOf(t *testing.T, d time.Duration) {
 	ended := make(chan holdfast.Event, 1)
 	l := holdfast.New(capped{store}, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 		switch {
-		case e.Kind == holdfast.EventLoss:
+		case e.Type == holdfast.EventLoss:
 			ended <- e
 		case e.Late:
 			t.Errorf("got a late renewal with %v left", e.Margin)
@@ -304,7 +304,7 @@ func leaseOf(t *testing.T, d time.Duration) {
 	began := time.Now()
 	<-lock.Context(t.Context()).Done()
 	between(t, "ended after", time.Since(began), d-min(d/10, 3*time.Second), d)
-	if e := <-ended; !e.Leased || e.Reason != driver.Expired {
+	if e := <-ended; !e.Leased || e.Reason != driver.ReasonExpired {
 		t.Errorf("got a loss for the reason %q, of a lease %v; want one that expired, of a lease", e.Reason, e.Leased)
 	}
 	drainNow(t, l)
@@ -348,8 +348,8 @@ func TestOutageDuringALease(t *testing.T) {
 		})
 		<-lock.Context(t.Context()).Done()
 		var lost *holdfast.LostError
-		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Unreachable {
-			t.Errorf("got %v, want a loss for the reason %s", err, driver.Unreachable)
+		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonUnreachable {
+			t.Errorf("got %v, want a loss for the reason %s", err, driver.ReasonUnreachable)
 		}
 		_ = lock.Unlock()
 		drainNow(t, l)

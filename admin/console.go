@@ -153,10 +153,10 @@ func (c *Console) readLog(ctx context.Context, f LogFilter, yield func(Entry, er
 	if err := c.check(); err != nil {
 		return err
 	}
-	for left := f.Most; f.Most <= 0 || left > 0; {
+	for left := f.Limit; f.Limit <= 0 || left > 0; {
 		page := f
-		if page.Most = logPage; f.Most > 0 {
-			page.Most = min(left, logPage)
+		if page.Limit = logPage; f.Limit > 0 {
+			page.Limit = min(left, logPage)
 		}
 		entries, err := c.source.ReadLog(ctx, page)
 		if err != nil {
@@ -168,7 +168,7 @@ func (c *Console) readLog(ctx context.Context, f LogFilter, yield func(Entry, er
 			}
 			f.After = e.ID
 		}
-		if left -= len(entries); len(entries) < page.Most {
+		if left -= len(entries); len(entries) < page.Limit {
 			return nil
 		}
 	}

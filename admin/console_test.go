@@ -82,7 +82,7 @@ type paged struct {
 }
 
 func (p *paged) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
-	p.asked = append(p.asked, f.Most)
+	p.asked = append(p.asked, f.Limit)
 	return p.Backend.ReadLog(ctx, f)
 }
 
@@ -106,14 +106,14 @@ func TestLogEndsWhereItIsAskedTo(t *testing.T) {
 		}
 		return names, last, failed
 	}
-	names, last, err := read(admin.LogFilter{Past: time.Hour, Most: 7}, 0)
+	names, last, err := read(admin.LogFilter{Last: time.Hour, Limit: 7}, 0)
 	if err != nil || !slices.Equal(names, []string{"0", "1", "2", "3", "4", "5", "6"}) || !slices.Equal(store.asked, []int{7}) {
 		t.Errorf("got %q, %v, asked for %v; want the first 7", names, err, store.asked)
 	}
-	if names, _, err = read(admin.LogFilter{After: last, Most: 2}, 0); err != nil || !slices.Equal(names, []string{"7", "8"}) {
+	if names, _, err = read(admin.LogFilter{After: last, Limit: 2}, 0); err != nil || !slices.Equal(names, []string{"7", "8"}) {
 		t.Errorf("after the seventh: got %q and %v, want 7 and 8", names, err)
 	}
-	if names, _, err = read(admin.LogFilter{Past: time.Hour}, 3); err != nil || len(names) != 3 {
+	if names, _, err = read(admin.LogFilter{Last: time.Hour}, 3); err != nil || len(names) != 3 {
 		t.Errorf("got %d entries and %v, want the 3 that were asked for", len(names), err)
 	}
 }
@@ -122,7 +122,7 @@ func TestLogReadsPages(t *testing.T) {
 	store := &twoPages{Backend: memhold.New()}
 	var got []string
 	var failed error
-	for e, err := range admin.From(store).Log(t.Context(), admin.LogFilter{Past: time.Hour}) {
+	for e, err := range admin.From(store).Log(t.Context(), admin.LogFilter{Last: time.Hour}) {
 		if err != nil {
 			failed = err
 			break
@@ -147,7 +147,7 @@ func (p *twoPages) ReadLog(_ context.Context, f admin.LogFilter) ([]admin.Entry,
 	if p.after = append(p.after, f.After); f.After != "" {
 		return nil, errors.New("down")
 	}
-	page := make([]admin.Entry, f.Most)
+	page := make([]admin.Entry, f.Limit)
 	for i := range page {
 		page[i].ID = fmt.Sprint(i)
 	}

@@ -10,9 +10,9 @@ import (
 // whose ID is After, or where that is empty, those of the time Past. Most is how many
 // are wanted at most; of a Source, 0 means 1000.
 type LogFilter struct {
-	Past  time.Duration
+	Last  time.Duration
 	After string
-	Most  int
+	Limit int
 }
 
 // EntryType says what an Entry reports.

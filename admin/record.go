@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// NotTold stands where a duration is that ends, and of which the store does not tell how
+// RemainingUnknown stands where a duration is that ends, and of which the store does not tell how
 // much is left.
-const NotTold = time.Duration(math.MinInt64)
+const RemainingUnknown = time.Duration(math.MinInt64)
 
 // Record is what a store keeps under one name.
 type Record struct {
@@ -24,7 +24,7 @@ type Record struct {
 
 	// Waiters are those in the queue of a fair lock, in their order, up to some
 	// dozens: Waiting is how many there are.
-	Waiters []Queued
+	Waiters []Waiter
 	Waiting int
 
 	// Listeners is how many clients listen for a release: about as many processes
@@ -36,7 +36,7 @@ type Record struct {
 	Free    int   // KindSemaphore: how many are free; negative if more are out than there are
 	Count   int64 // KindLatch: what is left to count; KindCounter: the number
 
-	// Remaining is how long the store keeps the record; negative if for ever, or NotTold. The
+	// Remaining is how long the store keeps the record; negative if for ever, or RemainingUnknown. The
 	// end of a single hold is Hold.Remaining.
 	Remaining time.Duration
 }
@@ -46,7 +46,7 @@ type Holder struct {
 	Owner     string        // driver.Claim.Owner, or what another client wrote in its place
 	Note      string        // who that is, for people
 	Holds     int           // its hold count
-	Remaining time.Duration // what is left of its lease; negative if it has none, or NotTold
+	Remaining time.Duration // what is left of its lease; negative if it has none, or RemainingUnknown
 }
 
 // Hold is a Holder with all that a list shows of it.
@@ -62,12 +62,12 @@ type Hold struct {
 	Client  Client
 }
 
-// Queued is one waiter in the queue of a fair lock.
-type Queued struct {
+// Waiter is one waiter in the queue of a fair lock.
+type Waiter struct {
 	Owner     string
 	Note      string        // who that is, for people
 	Mode      driver.Mode   // how it wants to hold the name
-	Remaining time.Duration // after which it loses its place if it is not heard of again, or NotTold
+	Remaining time.Duration // after which it loses its place if it is not heard of again, or RemainingUnknown
 	Client    Client
 }
 
@@ -107,6 +107,6 @@ type ClientWait struct {
 type Key struct {
 	Name      string
 	Type      string        // in the store's words: "hash", "string", "zset", "list"
-	Remaining time.Duration // until it ends; negative if it does not, or NotTold
+	Remaining time.Duration // until it ends; negative if it does not, or RemainingUnknown
 	Value     string        // as text on one or more lines, cut where it is long; what cannot be printed is escaped
 }

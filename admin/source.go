@@ -78,7 +78,7 @@ var ErrIncomplete = errors.New("not everything was looked at")
 // Filter limits a List. How long it may take is said by its context. The zero value
 // lists everything, as fast as the store answers.
 type Filter struct {
-	Prefix string // only names that begin with it
+	NamePrefix string // only names that begin with it
 
 	// Keys is how many keys of the store may be looked at, locks or not: in a
 	// store that is shared with other data, most are not. 0 means no bound.

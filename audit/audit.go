@@ -112,24 +112,24 @@ func (w *Writer) Flush(ctx context.Context) error {
 func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
 	entry = admin.Entry{Name: e.Name, Token: e.Token, Owner: e.Owner}
 	switch {
-	case e.Kind == holdfast.EventWait:
+	case e.Type == holdfast.EventWait:
 		entry.Type = admin.EntryWaiting
-	case e.Kind == holdfast.EventAcquire && e.Err == nil:
+	case e.Type == holdfast.EventAcquire && e.Err == nil:
 		entry.Type, entry.Waited = admin.EntryAcquired, e.Waited
-	case e.Kind == holdfast.EventAcquire && e.Blocked:
+	case e.Type == holdfast.EventAcquire && e.Blocked:
 		entry.Type, entry.Waited = admin.EntryGaveUp, e.Waited
-	case e.Kind == holdfast.EventRenew && e.Late:
-		entry.Type, entry.Left = admin.EntryRenewedLate, e.Left
-	case e.Kind == holdfast.EventRelease && e.Err == nil:
-		entry.Type, entry.HeldFor = admin.EntryReleased, e.Held
-	case e.Kind == holdfast.EventRelease && !errors.Is(e.Err, holdfast.ErrLost): // which EventLoss reports
-		entry.Type, entry.HeldFor, entry.Reason = admin.EntryReleased, e.Held, "not confirmed"
-	case e.Kind == holdfast.EventLoss:
-		entry.Type, entry.HeldFor, entry.Reason = admin.EntryLost, e.Held, string(e.Reason)
+	case e.Type == holdfast.EventRenew && e.Late:
+		entry.Type, entry.Left = admin.EntryRenewedLate, e.Remaining
+	case e.Type == holdfast.EventRelease && e.Err == nil:
+		entry.Type, entry.HeldFor = admin.EntryReleased, e.HeldFor
+	case e.Type == holdfast.EventRelease && !errors.Is(e.Err, holdfast.ErrLost): // which EventLoss reports
+		entry.Type, entry.HeldFor, entry.Reason = admin.EntryReleased, e.HeldFor, "not confirmed"
+	case e.Type == holdfast.EventLoss:
+		entry.Type, entry.HeldFor, entry.Reason = admin.EntryLost, e.HeldFor, string(e.Reason)
 	default:
 		return entry, false
 	}
-	switch e.Lock {
+	switch e.Kind {
 	case "mutex":
 		entry.Kind = admin.KindMutex
 	case "fair":

@@ -54,7 +54,7 @@ type store interface {
 func written(t *testing.T, s admin.Source) []string {
 	t.Helper()
 	var all []string
-	for h, err := range admin.From(s).Log(t.Context(), admin.LogFilter{Past: time.Hour}) {
+	for h, err := range admin.From(s).Log(t.Context(), admin.LogFilter{Last: time.Hour}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestWritesWhatHappens(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		list, err := store.ReadLog(t.Context(), admin.LogFilter{Past: time.Hour})
+		list, err := store.ReadLog(t.Context(), admin.LogFilter{Last: time.Hour})
 		i := slices.IndexFunc(list, func(h admin.Entry) bool { return h.Type == admin.EntryAcquired && h.Note == "a" })
 		if err != nil || i < 0 || list[i].Kind != admin.KindMutex || list[i].Token == 0 || !list[i].At.Equal(began) {
 			t.Errorf("got %+v and error %v, want the acquire of a at %v", list, err, began)
@@ -232,7 +232,7 @@ func TestObservesSeveralLockers(t *testing.T) {
 		if err := w.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		list, err := store.ReadLog(t.Context(), admin.LogFilter{Past: time.Hour})
+		list, err := store.ReadLog(t.Context(), admin.LogFilter{Last: time.Hour})
 		if err != nil || len(list) != 4 || len(store.calls) != 2 {
 			t.Fatalf("got %+v with %d calls and error %v, want two entries of each, with one call", list, len(store.calls), err)
 		}

@@ -25,7 +25,7 @@ func ExampleWriter() {
 	_ = lock.Unlock()
 	_ = log.Flush(ctx) // while the program runs, it writes once a second
 
-	for e, err := range admin.New(store).Log(ctx, admin.LogFilter{Past: time.Hour}) {
+	for e, err := range admin.New(store).Log(ctx, admin.LogFilter{Last: time.Hour}) {
 		fmt.Println(e.Type, e.Name, "by", e.Note, e.Token == lock.Token(), err)
 	}
 

@@ -77,7 +77,7 @@ func holdTimes(now time.Time, list []happening) chart {
 		}
 	}
 	for _, s := range list {
-		lost := s.Kind == happenedLose && s.Why == string(driver.Forced) && forced[hold{s.Name, s.owner}]
+		lost := s.Kind == happenedLose && s.Why == string(driver.ReasonForced) && forced[hold{s.Name, s.owner}]
 		if !s.ends() || s.Kind == happenedForce && s.Held == 0 || lost { // those who force do not know
 			continue
 		}

@@ -46,14 +46,14 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chronicleEvery)
 	defer cancel()
 	read, common := 0, 0
-	for h, failed := range d.console.Log(ctx, admin.LogFilter{After: d.read, Past: chroniclePast, Most: chroniclePage}) {
+	for h, failed := range d.console.Log(ctx, admin.LogFilter{After: d.read, Last: chroniclePast, Limit: chroniclePage}) {
 		if err = failed; err != nil {
 			break
 		}
 		read++
 		d.read = h.ID
 		s, ok := toldHappening(h)
-		if !ok || !strings.HasPrefix(s.Name, d.options.Prefix) {
+		if !ok || !strings.HasPrefix(s.Name, d.options.NamePrefix) {
 			continue
 		}
 		if common++; h.Type.Rare() || common <= chronicleMost || !d.caughtUp {

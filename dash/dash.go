@@ -46,9 +46,9 @@ type Options struct {
 	// has one of its own.
 	History *History
 
-	// Prefix limits what is shown, and what can be forced, to names that begin
+	// NamePrefix limits what is shown, and what can be forced, to names that begin
 	// with it.
-	Prefix string
+	NamePrefix string
 
 	// Counters shows bare numbers as well, where the store cannot tell a latch
 	// from any other number.

@@ -384,7 +384,7 @@ func TestKindsOfLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer permit.Unlock()
-		if _, err := s.locker.CountDownLatch("gate").Set(ctx, 3); err != nil {
+		if _, err := s.locker.CountDownLatch("gate").TrySet(ctx, 3); err != nil {
 			t.Fatal(err)
 		}
 		fair, err := s.locker.FairMutex("line").Lock(ctx)
@@ -457,7 +457,7 @@ func TestBasePath(t *testing.T) {
 }
 
 func TestPrefixLimits(t *testing.T) {
-	options := &dash.Options{Prefix: "mine:", AllowUnlock: true, Authorize: func(*http.Request) dash.Role { return dash.Operator }}
+	options := &dash.Options{NamePrefix: "mine:", AllowUnlock: true, Authorize: func(*http.Request) dash.Role { return dash.Operator }}
 	inBubble(t, options, func(t *testing.T, s *site) {
 		s.lock("mine:a")
 		s.lock("other:b")

@@ -87,17 +87,17 @@ func NewHistory() *History { return &History{last: map[string]uint64{}, renewals
 // Observe notes what a Locker reports. It is made for holdfast.Options.Observe,
 // and does not block.
 func (h *History) Observe(_ context.Context, e holdfast.Event) {
-	s := happening{At: time.Now(), Name: e.Name, Who: "this process", told: true, Token: e.Token, Held: e.Held}
+	s := happening{At: time.Now(), Name: e.Name, Who: "this process", told: true, Token: e.Token, Held: e.HeldFor}
 	switch {
-	case e.Kind == holdfast.EventAcquire && e.Err == nil:
+	case e.Type == holdfast.EventAcquire && e.Err == nil:
 		s.Kind = happenedAcquire
-	case e.Kind == holdfast.EventAcquire && errors.Is(e.Err, holdfast.ErrBusy):
+	case e.Type == holdfast.EventAcquire && errors.Is(e.Err, holdfast.ErrBusy):
 		s.Kind = happenedBusy
-	case e.Kind == holdfast.EventRenew && e.Err == nil:
+	case e.Type == holdfast.EventRenew && e.Err == nil:
 		s.Kind, s.Left = happenedRenew, e.Margin
-	case e.Kind == holdfast.EventRelease && e.Err == nil:
+	case e.Type == holdfast.EventRelease && e.Err == nil:
 		s.Kind = happenedRelease
-	case e.Kind == holdfast.EventLoss:
+	case e.Type == holdfast.EventLoss:
 		s.Kind, s.Why = happenedLose, printable(string(e.Reason))
 	default:
 		return

@@ -192,9 +192,9 @@ func TestHistoryJoinsWhatBelongsTogether(t *testing.T) {
 	for i := range 10 {
 		h.add(happening{At: at.Add(time.Duration(i) * 10 * time.Second), Kind: happenedRenew, Name: "a", Who: "me"})
 	}
-	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "a", Held: time.Minute})
+	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "a", HeldFor: time.Minute})
 	h.saw(happening{At: time.Now(), Kind: happenedRelease, Name: "a", Held: time.Minute})
-	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "b", Reason: driver.Forced})
+	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "b", Reason: driver.ReasonForced})
 	h.saw(happening{At: time.Now().Add(time.Second), Kind: happenedRelease, Name: "b", Held: 10 * time.Second})
 	h.saw(happening{At: time.Now().Add(time.Minute), Kind: happenedRelease, Name: "b", Held: 10 * time.Second})
 	var got []string
@@ -399,7 +399,7 @@ func TestHistoryKeepsTellersApart(t *testing.T) {
 	}
 	h.learned(happening{At: at, Kind: happenedAcquire, Name: "nightly", client: "d", Token: 1, told: true})
 	h.learned(happening{At: at.Add(time.Second), Kind: happenedAcquire, Name: "nightly", client: "d", Token: 2, told: true})
-	h.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "nightly", Token: 2})
+	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "nightly", Token: 2})
 	h.learned(happening{At: time.Now(), Kind: happenedRelease, Name: "nightly", client: "d", Token: 2, told: true})
 	if got := len(h.of("nightly", time.Time{}, 100, nil)); got != 6 {
 		t.Errorf("got %d rows, want three that gave up, two acquires and a release", got)

@@ -150,7 +150,7 @@ func clients(e entry, told detail, live bool) (list []clientData) {
 func keys(told detail, live bool) (data keysData) {
 	for _, k := range told.Keys {
 		row := keyData{
-			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0 && k.Remaining != admin.NotTold, Untold: k.Remaining == admin.NotTold,
+			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0 && k.Remaining != admin.RemainingUnknown, Untold: k.Remaining == admin.RemainingUnknown,
 		}
 		if !row.Forever && !row.Untold {
 			ends := told.seen.Add(k.Remaining).Round(time.Second)

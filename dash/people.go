@@ -33,7 +33,7 @@ const longPurpose = 200 // characters of a reason, or of labels, that are shown
 func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }
 
 // queued describes who waits.
-func queued(q admin.Queued) person { return describe(q.Client, q.Owner, q.Note) }
+func queued(q admin.Waiter) person { return describe(q.Client, q.Owner, q.Note) }
 
 func describe(c admin.Client, owner, note string) person {
 	p := person{Owner: printable(owner), Note: printable(note)}

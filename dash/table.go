@@ -151,7 +151,7 @@ func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) h
 		n.since, n.exact = told, true
 	}
 	if h.Remaining < 0 {
-		n.ends, n.span, n.untold = time.Time{}, 0, h.Remaining == admin.NotTold
+		n.ends, n.span, n.untold = time.Time{}, 0, h.Remaining == admin.RemainingUnknown
 		return n
 	}
 	ends := now.Add(h.Remaining)

@@ -124,7 +124,7 @@ func (d *Dashboard) round(ctx context.Context) {
 	names, details := d.views.wanted(time.Now())
 	granted := d.budget.take(time.Now(), max(1, len(names)))
 	if names = turn(names, granted, &d.turn); len(names) == 0 {
-		names = []string{d.options.Prefix + probeName}
+		names = []string{d.options.NamePrefix + probeName}
 	}
 	d.look(ctx, names)
 	for _, v := range details {
@@ -170,7 +170,7 @@ func (d *Dashboard) walk(ctx context.Context) {
 // pass walks over all names once.
 func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
 	d.table.begin(time.Now())
-	options := admin.Filter{Prefix: d.options.Prefix, Pace: walkPace, Counters: d.options.Counters}
+	options := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: walkPace, Counters: d.options.Counters}
 	for record, failed := range d.console.List(ctx, options) {
 		if failed != nil {
 			err = failed
@@ -224,7 +224,7 @@ func (d *Dashboard) freshen(ctx context.Context, names []string) {
 
 // shown reports that a page may tell of name.
 func (d *Dashboard) shown(name string) bool {
-	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.Prefix)
+	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.NamePrefix)
 }
 
 // freshenNow looks at a name that was just changed.

@@ -64,7 +64,7 @@ func (m Mode) String() string {
 }
 
 // Claim is one attempt to hold a name. The core makes it once and reuses it for
-// every try, renewal and release, changing only TTL, Holds, AtLeast and Indeterminate.
+// every try, renewal and release, changing only TTL, Count, AtLeast and Indeterminate.
 type Claim struct {
 	Name string
 
@@ -91,7 +91,7 @@ type Claim struct {
 	AtLeast time.Duration
 
 	TTL     time.Duration // how long the store keeps the grant without a renewal
-	Holds   int           // the hold count to record, for stores that show one; at least 1
+	Count   int           // the hold count to record, for stores that show one; at least 1
 	Tokens  int           // how many consecutive fencing tokens to reserve; at least 1
 	Permits int           // Mode Permit: how many holders the name admits, if the store does not know yet
 
@@ -124,7 +124,7 @@ type Outcome struct {
 
 	RetryAfter time.Duration // not granted: the latest moment to try again without being woken; 0 if unknown
 	Holder     string        // not granted: who holds the name, for people; "" if unknown
-	Held       time.Duration // not granted: for how long that holder has held it; 0 if unknown
+	HeldFor    time.Duration // not granted: for how long that holder has held it; 0 if unknown
 	Ahead      any           // not granted: what the store saw; given back to Waiter.Wait
 }
 
@@ -225,7 +225,7 @@ type Caps struct {
 	Fencing      bool // Outcome.Token rises with every grant
 	Wakes        bool // Wait is woken by the store, not by polling
 	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
-	Counts       bool // Claim.Holds is recorded
+	Counts       bool // Claim.Count is recorded
 
 	// Tombstones says that a Try which arrives after a Release of its claim, with
 	// Indeterminate set, is not granted: an error that is ErrGone says so, or a refusal.

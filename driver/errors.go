@@ -56,20 +56,20 @@ type Reason string
 // Reasons for which a hold ends before it is unlocked. Their text is what logs
 // and metrics show.
 const (
-	// Expired: the lease ended before it was renewed.
-	Expired Reason = "expired"
-	// NotOwner: another owner holds the name.
-	NotOwner Reason = "not_owner"
-	// Deleted: the record was removed by hand or with all the others.
-	Deleted Reason = "deleted"
-	// Forced: somebody broke the lock on purpose.
-	Forced Reason = "forced"
-	// Evicted: the server dropped the record to free memory.
-	Evicted Reason = "evicted"
-	// Unreachable: the store did not confirm the lease before its deadline.
-	Unreachable Reason = "unreachable"
-	// Closed: the connection that the hold depended on was closed.
-	Closed Reason = "closed"
+	// ReasonExpired: the lease ended before it was renewed.
+	ReasonExpired Reason = "expired"
+	// ReasonNotOwner: another owner holds the name.
+	ReasonNotOwner Reason = "not_owner"
+	// ReasonDeleted: the record was removed by hand or with all the others.
+	ReasonDeleted Reason = "deleted"
+	// ReasonForced: somebody broke the lock on purpose.
+	ReasonForced Reason = "forced"
+	// ReasonEvicted: the server dropped the record to free memory.
+	ReasonEvicted Reason = "evicted"
+	// ReasonUnreachable: the store did not confirm the lease before its deadline.
+	ReasonUnreachable Reason = "unreachable"
+	// ReasonClosed: the connection that the hold depended on was closed.
+	ReasonClosed Reason = "closed"
 )
 
 // GoneError is an ErrGone that knows why.

@@ -21,7 +21,7 @@ func TestNamesThatStayTaken(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			mustRelease(t, b, a)
 			var gone *driver.GoneError
-			if err := renew(t, b, a).Err; !errors.As(err, &gone) || gone.Reason != driver.Expired {
+			if err := renew(t, b, a).Err; !errors.As(err, &gone) || gone.Reason != driver.ReasonExpired {
 				t.Errorf("Renew after Release: got %v, want the claim gone, and nobody else's", err)
 			}
 			records, err := b.Get(t.Context(), "job")

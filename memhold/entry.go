@@ -59,7 +59,7 @@ type grant struct {
 
 // extend records what c asks for. It never shortens the lease.
 func (g *grant) extend(c driver.Claim, now time.Time) {
-	g.holds = max(c.Holds, 1)
+	g.holds = max(c.Count, 1)
 	g.expires = later(g.expires, now.Add(c.TTL))
 }
 
@@ -135,7 +135,7 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 		next = sooner(next, g.expires)
 	}
 	if len(e.grants) > 0 {
-		o.Holder, o.Held = e.grants[0].note, now.Sub(e.grants[0].since)
+		o.Holder, o.HeldFor = e.grants[0].note, now.Sub(e.grants[0].since)
 	}
 	if i := e.find(c.Owner); i >= 0 {
 		o.Queued = true

@@ -57,7 +57,7 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	most, since := cmp.Or(max(f.Most, 0), logMost), time.Now().Add(-f.Past)
+	most, since := cmp.Or(max(f.Limit, 0), logMost), time.Now().Add(-f.Last)
 	var list []admin.Entry
 	for _, h := range b.log.kept {
 		if h.number > after && (f.After != "" || !h.at.Before(since)) && len(list) < most {

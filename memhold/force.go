@@ -11,7 +11,7 @@ import (
 
 // ForceUnlock ends the grant of h.Owner on name and wakes those who wait for it. Until
 // its lease would have ended, and for at least 5 s, the owner's Renew and
-// Release answer driver.Forced, with why in the detail. If h.Owner does not hold
+// Release answer driver.ReasonForced, with why in the detail. If h.Owner does not hold
 // name any more ForceUnlock changes nothing and returns driver.ErrGone. A name that is
 // taken for the rest of Claim.AtLeast is freed as well.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
@@ -24,7 +24,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 
 	if e := b.live(name, now); e != nil {
 		if g := e.kept(h.Owner); g != nil {
-			b.revoke(name, e, g, now, driver.Forced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
+			b.revoke(name, e, g, now, driver.ReasonForced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
 			m := b.marks[claimID{name, h.Owner}]
 			m.why = why
 			b.marks[claimID{name, h.Owner}] = m
@@ -57,7 +57,7 @@ func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]strin
 // store by hand, and wakes those who wait for it: grants, queue, how many
 // permits a semaphore has and how far a latch has counted. It reports whether
 // there was anything. It is for tests of what a program does when its lock is
-// lost: the holders' Renew and Release answer driver.Deleted for the rest of
+// lost: the holders' Renew and Release answer driver.ReasonDeleted for the rest of
 // their lease, and for at least 5 s.
 func (b *Backend) Drop(name string) bool {
 	b.mu.Lock()
@@ -69,7 +69,7 @@ func (b *Backend) Drop(name string) bool {
 		return false
 	}
 	for len(e.grants) > 0 {
-		b.revoke(name, e, e.grants[0], now, driver.Deleted, "the record was deleted by hand")
+		b.revoke(name, e, e.grants[0], now, driver.ReasonDeleted, "the record was deleted by hand")
 	}
 	e.dismiss(func(*place) bool { return true })
 	e.wake()

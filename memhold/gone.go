@@ -80,8 +80,8 @@ func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 	}
 	if e := b.live(c.Name, now); e != nil {
 		if x := e.exclusive(); x != nil && x.owner != c.Owner {
-			return &driver.GoneError{Reason: driver.NotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.note)}
+			return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.note)}
 		}
 	}
-	return &driver.GoneError{Reason: driver.Expired, Detail: "nothing of the claim is left: it expired or was released"}
+	return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
 }

@@ -129,8 +129,8 @@ func TestLostReaderIsNotToldOfOtherReaders(t *testing.T) {
 	mustTry(t, b, reader("b"))
 	mustRelease(t, b, reader("a"))
 	var gone *driver.GoneError
-	if err := b.Release(t.Context(), reader("a")); !errors.As(err, &gone) || gone.Reason != driver.Expired {
-		t.Errorf("got %#v, want reason %q: other readers are in nobody's way", err, driver.Expired)
+	if err := b.Release(t.Context(), reader("a")); !errors.As(err, &gone) || gone.Reason != driver.ReasonExpired {
+		t.Errorf("got %#v, want reason %q: other readers are in nobody's way", err, driver.ReasonExpired)
 	}
 }
 

@@ -19,7 +19,7 @@ const shown = 32
 // nothing is asked of a server.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
-		names := b.names(f.Prefix)
+		names := b.names(f.NamePrefix)
 		for i, name := range names {
 			if f.Keys > 0 && i == f.Keys {
 				yield(admin.Record{}, admin.ErrIncomplete)
@@ -103,7 +103,7 @@ func (e *entry) record(now time.Time) admin.Record {
 		})
 	}
 	for _, p := range e.queue[:min(shown, len(e.queue))] {
-		r.Waiters = append(r.Waiters, admin.Queued{
+		r.Waiters = append(r.Waiters, admin.Waiter{
 			Owner: p.owner, Note: p.note, Mode: p.mode, Remaining: p.until.Sub(now),
 			Client: admin.Client{Note: p.note},
 		})

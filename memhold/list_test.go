@@ -66,7 +66,7 @@ func holdEveryKind(t *testing.T, l *holdfast.Locker) (release func()) {
 		}
 		locks = append(locks, k)
 	}
-	if _, err := l.CountDownLatch("latch").Set(t.Context(), 3); err != nil {
+	if _, err := l.CountDownLatch("latch").TrySet(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
@@ -82,7 +82,7 @@ func holdEveryKind(t *testing.T, l *holdfast.Locker) (release func()) {
 func queue(t *testing.T, store *memhold.Backend, name string, owners ...string) {
 	t.Helper()
 	for _, owner := range owners {
-		c := driver.Claim{Name: name, Owner: owner, Fair: true, TTL: time.Minute, Holds: 1, Tokens: 1, Note: "note of " + owner}
+		c := driver.Claim{Name: name, Owner: owner, Fair: true, TTL: time.Minute, Count: 1, Tokens: 1, Note: "note of " + owner}
 		if o, err := store.Try(t.Context(), c); err != nil || o.Granted {
 			t.Fatalf("Try: got %+v and error %v, want it busy", o, err)
 		}
@@ -106,7 +106,7 @@ func TestListEnds(t *testing.T) {
 			want   []string
 			err    error
 		}{
-			{t.Context(), admin.Filter{Prefix: "a:"}, []string{"a:1", "a:2"}, nil},
+			{t.Context(), admin.Filter{NamePrefix: "a:"}, []string{"a:1", "a:2"}, nil},
 			{t.Context(), admin.Filter{Keys: 1}, []string{"a:1"}, admin.ErrIncomplete},
 			{t.Context(), admin.Filter{Keys: 3}, []string{"a:1", "a:2", "b:1"}, nil},
 			{cancelled, admin.Filter{}, nil, context.Canceled},

@@ -175,11 +175,11 @@ func (b *Backend) open(c driver.Claim, now time.Time) (*entry, error) {
 }
 
 // Renew extends the claims that are held, all at the same instant, and sets
-// their hold counts to Claim.Holds. It never shortens a lease. Of a claim in the
+// their hold counts to Claim.Count. It never shortens a lease. Of a claim in the
 // queue it extends the place, by 5 s. Every other claim is answered with a
-// *driver.GoneError: driver.Forced or driver.Deleted if it ended so a short
-// while ago, driver.NotOwner if another owner holds the name alone, else
-// driver.Expired.
+// *driver.GoneError: driver.ReasonForced or driver.ReasonDeleted if it ended so a short
+// while ago, driver.ReasonNotOwner if another owner holds the name alone, else
+// driver.ReasonExpired.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

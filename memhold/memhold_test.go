@@ -16,7 +16,7 @@ import (
 const ttl = 30 * time.Second
 
 func claim(owner string) driver.Claim {
-	return driver.Claim{Name: "job", Owner: owner, TTL: ttl, Holds: 1, Tokens: 1, Note: "note of " + owner}
+	return driver.Claim{Name: "job", Owner: owner, TTL: ttl, Count: 1, Tokens: 1, Note: "note of " + owner}
 }
 
 func mustTry(t *testing.T, b *Backend, c driver.Claim) driver.Outcome {
@@ -52,7 +52,7 @@ func TestLeaseEndsExactly(t *testing.T) {
 
 		time.Sleep(ttl - 1)
 		o, err := b.Try(t.Context(), other)
-		if err != nil || o.Granted || o.RetryAfter != 1 || o.Holder != a.Note || o.Held != ttl-1 {
+		if err != nil || o.Granted || o.RetryAfter != 1 || o.Holder != a.Note || o.HeldFor != ttl-1 {
 			t.Fatalf("1 ns before the end: got %+v, %v, want a refusal with RetryAfter 1ns and holder %q for all but 1ns", o, err, a.Note)
 		}
 		time.Sleep(o.RetryAfter)
@@ -122,34 +122,34 @@ func TestReasons(t *testing.T) {
 	}{
 		{"expired unseen", func(context.Context, *Backend) {
 			time.Sleep(ttl)
-		}, driver.Expired, "nothing of the claim is left"},
+		}, driver.ReasonExpired, "nothing of the claim is left"},
 		{"expired and taken", func(ctx context.Context, b *Backend) {
 			time.Sleep(ttl)
 			_, _ = b.Try(ctx, claim("b"))
-		}, driver.NotOwner, "note of b"},
+		}, driver.ReasonNotOwner, "note of b"},
 		{"broken", func(ctx context.Context, b *Backend) {
 			_ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "it hung")
-		}, driver.Forced, `lock of "note of a" was broken: it hung`},
+		}, driver.ReasonForced, `lock of "note of a" was broken: it hung`},
 		{"broken and taken", func(ctx context.Context, b *Backend) {
 			_ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "it hung")
 			_, _ = b.Try(ctx, claim("b"))
 			time.Sleep(ttl - 1)
-		}, driver.Forced, "it hung"},
+		}, driver.ReasonForced, "it hung"},
 		{"broken, granted again and expired", func(ctx context.Context, b *Backend) {
 			_ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "it hung")
 			brief := claim("a")
 			brief.TTL = 1
 			_, _ = b.Try(ctx, brief)
 			time.Sleep(time.Nanosecond)
-		}, driver.Expired, "nothing of the claim is left"},
+		}, driver.ReasonExpired, "nothing of the claim is left"},
 		{"given up", func(ctx context.Context, b *Backend) {
 			a := claim("a")
 			a.Indeterminate = true
 			_ = b.Release(ctx, a)
-		}, driver.Expired, "nothing of the claim is left"},
+		}, driver.ReasonExpired, "nothing of the claim is left"},
 		{"deleted", func(_ context.Context, b *Backend) {
 			b.Drop("job")
-		}, driver.Deleted, "deleted by hand"},
+		}, driver.ReasonDeleted, "deleted by hand"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

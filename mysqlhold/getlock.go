@@ -198,7 +198,7 @@ func (s *session) Release(ctx context.Context) error {
 }
 
 func gone() error {
-	return &driver.GoneError{Reason: driver.NotOwner, Detail: "the session does not hold the lock"}
+	return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "the session does not hold the lock"}
 }
 
 // Close ends the connection.

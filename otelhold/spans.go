@@ -32,7 +32,7 @@ type grant struct {
 	token               uint64
 }
 
-func grantOf(e holdfast.Event) grant { return grant{e.Backend, e.Lock, e.Name, e.Token} }
+func grantOf(e holdfast.Event) grant { return grant{e.Backend, e.Kind, e.Name, e.Token} }
 
 func newSpans(tracer trace.Tracer, holds bool) *spans {
 	return &spans{tracer: tracer, holds: holds, acquired: make(map[grant]trace.SpanContext), waits: make(map[wait]*wakeups)}
@@ -71,7 +71,7 @@ func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time
 	delete(s.acquired, grantOf(e))
 	s.mu.Unlock()
 	opts := []trace.SpanStartOption{
-		trace.WithNewRoot(), trace.WithTimestamp(now.Add(-e.Held)),
+		trace.WithNewRoot(), trace.WithTimestamp(now.Add(-e.HeldFor)),
 		trace.WithAttributes(append(about(e), attribute.String("holdfast.end", end))...),
 	}
 	if known && acquired.IsValid() {
@@ -87,7 +87,7 @@ func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time
 func about(e holdfast.Event) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("holdfast.name", meter.Text(e.Name)),
-		attribute.String("holdfast.kind", e.Lock),
+		attribute.String("holdfast.kind", e.Kind),
 		attribute.String("holdfast.backend", e.Backend),
 		attribute.Int64("holdfast.token", int64(e.Token)),
 	}
@@ -133,7 +133,7 @@ func endError(e holdfast.Event) string {
 	if reason, lost := meter.Loss(e); lost {
 		return reason
 	}
-	if e.Kind == holdfast.EventRelease && e.Err != nil {
+	if e.Type == holdfast.EventRelease && e.Err != nil {
 		return "unconfirmed"
 	}
 	return ""

@@ -59,10 +59,10 @@ func TestAcquireSpan(t *testing.T) {
 	ctx, parent := provider.Tracer("caller").Start(t.Context(), "request")
 	before := time.Now()
 	tel.Observe(ctx, holdfast.Event{
-		Kind: holdfast.EventAcquire, Name: "stock:42", Lock: "mutex", Backend: "memory",
+		Type: holdfast.EventAcquire, Name: "stock:42", Kind: "mutex", Backend: "memory",
 		Token: 7, Waited: time.Minute, Attempts: 3,
 	})
-	tel.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:42", Lock: "mutex", Backend: "memory", Token: 7})
+	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:42", Kind: "mutex", Backend: "memory", Token: 7})
 	ended := recorder.Ended()
 	if len(ended) != 1 {
 		t.Fatalf("got %d spans, want one", len(ended))
@@ -101,7 +101,7 @@ func TestFailedAcquireSpan(t *testing.T) {
 		{t.Context(), errors.New("strange"), "_OTHER"},
 	} {
 		recorder, _, tel := tracing(t, false)
-		tel.Observe(c.ctx, holdfast.Event{Kind: holdfast.EventAcquire, Name: "n\xff", Lock: "mutex", Err: c.err})
+		tel.Observe(c.ctx, holdfast.Event{Type: holdfast.EventAcquire, Name: "n\xff", Kind: "mutex", Err: c.err})
 		span := recorder.Ended()[0]
 		wantClass(t, span, c.class)
 		if c.class == "" && span.Status().Code != codes.Unset || c.class != "" && span.Status().Code != codes.Error {
@@ -133,8 +133,8 @@ func TestHoldSpan(t *testing.T) {
 	}
 	wantClass(t, hold, "")
 
-	tel.Observe(ctx, holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:42", Lock: "mutex", Backend: "memory", Token: lock.Token(), Held: time.Hour, Reason: driver.Evicted, Err: holdfast.ErrLost})
-	tel.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:42", Lock: "mutex", Err: errors.New("not confirmed")})
+	tel.Observe(ctx, holdfast.Event{Type: holdfast.EventLoss, Name: "stock:42", Kind: "mutex", Backend: "memory", Token: lock.Token(), HeldFor: time.Hour, Reason: driver.ReasonEvicted, Err: holdfast.ErrLost})
+	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:42", Kind: "mutex", Err: errors.New("not confirmed")})
 	ended = recorder.Ended()
 	wantClass(t, ended[2], "evicted")
 	wantClass(t, ended[3], "unconfirmed")
@@ -152,10 +152,10 @@ func TestHoldSpan(t *testing.T) {
 // TestHoldSpanOfFixedEnd: the end that the option Lease set is no failure.
 func TestHoldSpanOfFixedEnd(t *testing.T) {
 	recorder, _, tel := tracing(t, true)
-	tel.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:42", Lock: "mutex", Held: time.Second, Reason: driver.Expired, Leased: true, Err: holdfast.ErrLost})
+	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:42", Kind: "mutex", HeldFor: time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost})
 	span := recorder.Ended()[0]
 	wantClass(t, span, "")
-	wantAttributes(t, span, attribute.String("holdfast.end", "max_hold"))
+	wantAttributes(t, span, attribute.String("holdfast.end", "fixed_lease"))
 	if span.Status().Code != codes.Unset {
 		t.Errorf("got status %v, want none", span.Status())
 	}
@@ -225,9 +225,9 @@ func TestWakeups(t *testing.T) {
 // nothing behind for the next one.
 func TestWakeupsOfSeveral(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
-	wait := holdfast.Event{Kind: holdfast.EventWait, Name: "n", Lock: "fair"}
-	wake := holdfast.Event{Kind: holdfast.EventWake, Name: "n", Lock: "fair"}
-	acquire := holdfast.Event{Kind: holdfast.EventAcquire, Name: "n", Lock: "fair", Blocked: true}
+	wait := holdfast.Event{Type: holdfast.EventWait, Name: "n", Kind: "fair"}
+	wake := holdfast.Event{Type: holdfast.EventWake, Name: "n", Kind: "fair"}
+	acquire := holdfast.Event{Type: holdfast.EventAcquire, Name: "n", Kind: "fair", Blocked: true}
 	for _, e := range []holdfast.Event{wait, wake, wait, wake, acquire, wake, acquire, wait, wake, wake, acquire} {
 		tel.Observe(t.Context(), e)
 	}
@@ -246,7 +246,7 @@ func TestWakeupsByContext(t *testing.T) {
 	defer cancel()
 	for _, step := range []struct {
 		ctx  context.Context
-		kind holdfast.EventKind
+		kind holdfast.EventType
 	}{
 		{one, holdfast.EventWait},
 		{t.Context(), holdfast.EventWait},
@@ -256,7 +256,7 @@ func TestWakeupsByContext(t *testing.T) {
 		{one, holdfast.EventAcquire},
 		{t.Context(), holdfast.EventAcquire},
 	} {
-		tel.Observe(step.ctx, holdfast.Event{Kind: step.kind, Name: "n", Lock: "fair", Blocked: true})
+		tel.Observe(step.ctx, holdfast.Event{Type: step.kind, Name: "n", Kind: "fair", Blocked: true})
 	}
 	for i, want := range []int{2, 1} {
 		if got := len(recorder.Ended()[i].Events()); got != want {
@@ -268,11 +268,11 @@ func TestWakeupsByContext(t *testing.T) {
 // TestWakeupsAreBounded waits for long, and keeps the last events.
 func TestWakeupsAreBounded(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
-	tel.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "n", Lock: "mutex"})
+	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "n", Kind: "mutex"})
 	for i := range 1000 {
-		tel.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "n", Lock: "mutex", Notified: i == 999})
+		tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "n", Kind: "mutex", Notified: i == 999})
 	}
-	tel.Observe(t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "n", Lock: "mutex", Blocked: true})
+	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "n", Kind: "mutex", Blocked: true})
 	span := recorder.Ended()[0]
 	if n := len(span.Events()); n != 128 || span.DroppedEvents() != 0 {
 		t.Fatalf("got %d wake-ups and %d dropped, want 128 that fit", n, span.DroppedEvents())
@@ -291,8 +291,8 @@ type strange struct {
 // TestStrangeContext must not panic.
 func TestStrangeContext(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
-	for _, kind := range []holdfast.EventKind{holdfast.EventWait, holdfast.EventWake, holdfast.EventAcquire} {
-		tel.Observe(strange{Context: t.Context()}, holdfast.Event{Kind: kind, Name: "n", Lock: "mutex", Blocked: true})
+	for _, kind := range []holdfast.EventType{holdfast.EventWait, holdfast.EventWake, holdfast.EventAcquire} {
+		tel.Observe(strange{Context: t.Context()}, holdfast.Event{Type: kind, Name: "n", Kind: "mutex", Blocked: true})
 	}
 	if spans := recorder.Ended(); len(spans) != 1 || len(spans[0].Events()) != 0 {
 		t.Errorf("got %v, want one span without events", spans)

@@ -39,11 +39,11 @@ type Options struct {
 	HoldSpans bool
 }
 
-// Prefix is a ready-made Options.Group: the text before the first colon or
+// GroupByPrefix is a ready-made Options.Group: the text before the first colon or
 // decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
-// is of "order-". A name with neither is its own group, so use Prefix where names
+// is of "order-". A name with neither is its own group, so use GroupByPrefix where names
 // are made from a fixed set of prefixes.
-func Prefix(name string) string { return meter.Prefix(name) }
+func GroupByPrefix(name string) string { return meter.Prefix(name) }
 
 // Telemetry reports what the Lockers of this process do. Its methods may be
 // called from several goroutines at once.
@@ -161,7 +161,7 @@ func doubt(op string, resolved bool) metric.MeasurementOption {
 // exporters that send from the goroutine that ends a span would hold up locks.
 func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	now := time.Now()
-	switch e.Kind {
+	switch e.Type {
 	case holdfast.EventWait:
 		t.spans.wait(ctx, e)
 		t.wait(ctx, e, t.groups.Label(e.Name), 1)
@@ -173,11 +173,11 @@ func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	case holdfast.EventRenew:
 		t.renewals.Add(ctx, 1, with(attribute.String("outcome", meter.RenewOutcome(e))))
 		if !e.Leased { // its end is fixed: the store was asked about it, and extended nothing
-			t.margins.Record(ctx, e.Margin.Seconds(), with(attribute.String("kind", e.Lock)))
+			t.margins.Record(ctx, e.Margin.Seconds(), with(attribute.String("kind", e.Kind)))
 		}
 	case holdfast.EventRelease, holdfast.EventLoss:
 		t.ended(ctx, e, now)
-	case holdfast.EventDoubt:
+	case holdfast.EventIndeterminate:
 		t.doubts.Add(ctx, 1, doubt(e.Op, e.Resolved))
 	}
 }
@@ -189,7 +189,7 @@ func (t *Telemetry) acquired(ctx context.Context, e holdfast.Event, now time.Tim
 	}
 	ctx = t.spans.acquire(ctx, e, outcome, now) // exemplars point at the span
 	t.acquires.Record(ctx, e.Waited.Seconds(), with(
-		attribute.String("kind", e.Lock), attribute.String("backend", e.Backend),
+		attribute.String("kind", e.Kind), attribute.String("backend", e.Backend),
 		attribute.String("outcome", outcome), attribute.String("lock_group", group)))
 	if e.Err == nil {
 		t.hold(ctx, e, group, 1)
@@ -205,20 +205,20 @@ func (t *Telemetry) ended(ctx context.Context, e holdfast.Event, now time.Time) 
 	if reason, lost := meter.Loss(e); lost {
 		t.lost.Add(ctx, 1, with(attribute.String("reason", reason)))
 	}
-	t.holds.Record(ctx, e.Held.Seconds(), with(attribute.String("kind", e.Lock), attribute.String("end", end)))
+	t.holds.Record(ctx, e.HeldFor.Seconds(), with(attribute.String("kind", e.Kind), attribute.String("end", end)))
 	t.hold(ctx, e, t.groups.Label(e.Name), -1)
 }
 
 // wait adds one call that waits, or takes one away.
 func (t *Telemetry) wait(ctx context.Context, e holdfast.Event, group string, by int64) {
-	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Lock), attribute.String("lock_group", group)))
+	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group)))
 }
 
 // hold adds one hold to the sums, or takes one away. The report of an end may
 // come after that of the next acquire, and that of a loss even before its own;
 // the sums are right when all were told.
 func (t *Telemetry) hold(ctx context.Context, e holdfast.Event, group string, by int64) {
-	t.held.Add(ctx, by, with(attribute.String("kind", e.Lock), attribute.String("lock_group", group)))
+	t.held.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group)))
 	if election, ok := t.elections[e.Name]; ok {
 		t.leader.Add(ctx, by, election)
 	}

@@ -28,45 +28,45 @@ import (
 // and found so by Unlock, and the ways in which an acquire may fail.
 func TestMeaning(t *testing.T) {
 	r := sdkmetric.NewManualReader()
-	tel := telemetry(t, r, &otelhold.Options{Group: otelhold.Prefix, Elections: []string{"leader", "spare"}})
+	tel := telemetry(t, r, &otelhold.Options{Group: otelhold.GroupByPrefix, Elections: []string{"leader", "spare"}})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	lost := &holdfast.LostError{Name: "stock:2", Reason: driver.Forced}
+	lost := &holdfast.LostError{Name: "stock:2", Reason: driver.ReasonForced}
 	for _, step := range []struct {
 		ctx context.Context
 		e   holdfast.Event
 	}{
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Waited: 3 * time.Millisecond}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:2", Lock: "mutex", Waited: 40 * time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "leader", Lock: "fair", Waited: time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "42", Lock: "read", Err: &holdfast.BusyError{}}},
-		{over, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.Canceled)}},
-		{late, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 17 * time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.NotOwner}}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:1", Lock: "mutex", Held: 2 * time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Reason: driver.Forced, Err: lost}},
-		{t.Context(), holdfast.Event{Kind: "of a later version", Name: "stock:1", Lock: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Waited: 3 * time.Millisecond}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:2", Kind: "mutex", Waited: 40 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "leader", Kind: "fair", Waited: time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "42", Kind: "read", Err: &holdfast.BusyError{}}},
+		{over, holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: fmt.Errorf("lock: %w", context.Canceled)}},
+		{late, holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 17 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.ReasonNotOwner}}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:1", Kind: "mutex", HeldFor: 2 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:2", Kind: "mutex", HeldFor: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:2", Kind: "mutex", HeldFor: 20 * time.Second, Reason: driver.ReasonForced, Err: lost}},
+		{t.Context(), holdfast.Event{Type: "of a later version", Name: "stock:1", Kind: "mutex"}},
 		// Three begin to wait; one of them still does.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "stock:7", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "stock:8", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "42", Lock: "read"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex", Notified: true}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:7", Lock: "mutex", Blocked: true}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "42", Lock: "read", Blocked: true, Err: &holdfast.BusyError{}}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "stock:7", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "stock:8", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "42", Kind: "read"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex", Notified: true}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:7", Kind: "mutex", Blocked: true}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "42", Kind: "read", Blocked: true, Err: &holdfast.BusyError{}}},
 		// The end that the option Lease set is no loss.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:7", Lock: "mutex", Held: 9 * time.Second, Reason: driver.Expired, Leased: true, Err: holdfast.ErrLost}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:7", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost}},
 		// Calls are spans of the client's own instrumentation.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Took: time.Millisecond}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventDoubt, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Resolved: true}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventDoubt, Name: "stock:1", Lock: "mutex", Op: holdfast.OpRelease}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Took: time.Millisecond}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventIndeterminate, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Resolved: true}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventIndeterminate, Name: "stock:1", Kind: "mutex", Op: holdfast.OpRelease}},
 	} {
 		step.e.Backend = "memory"
 		tel.Observe(step.ctx, step.e)
@@ -79,7 +79,7 @@ func TestMeaning(t *testing.T) {
 		"holdfast.acquire.duration[s] backend=memory kind=mutex lock_group=stock outcome=timeout":  1,
 		"holdfast.acquire.duration[s] backend=memory kind=read outcome=busy":                       2,
 		"holdfast.hold.duration[s] end=forced kind=mutex":                                          1,
-		"holdfast.hold.duration[s] end=max_hold kind=mutex":                                        1,
+		"holdfast.hold.duration[s] end=fixed_lease kind=mutex":                                     1,
 		"holdfast.hold.duration[s] end=released kind=mutex":                                        1,
 		"holdfast.renew.margin[s] kind=mutex":                                                      3,
 		"holdfast.held[{lock}] kind=fair lock_group=leader":                                        1,

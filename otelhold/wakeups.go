@@ -37,7 +37,7 @@ type wakeup struct {
 // waitOf returns the wait that an event is about; ok is false if its context
 // cannot be compared.
 func waitOf(ctx context.Context, e holdfast.Event) (w wait, ok bool) {
-	return wait{ctx, e.Backend, e.Lock, e.Name}, reflect.ValueOf(ctx).Comparable()
+	return wait{ctx, e.Backend, e.Kind, e.Name}, reflect.ValueOf(ctx).Comparable()
 }
 
 // wait notes that an acquire begins to wait.

@@ -252,7 +252,7 @@ func (s *session) Release(ctx context.Context) error {
 	var held bool
 	err := s.conn.QueryRow(ctx, "SELECT pg_advisory_unlock($1), pg_advisory_unlock_all()", pgx.QueryExecModeExec, s.id).Scan(&held, nil)
 	if err == nil && !held {
-		err = &driver.GoneError{Reason: driver.NotOwner, Detail: "the session does not hold the lock"}
+		err = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "the session does not hold the lock"}
 	}
 	return err
 }

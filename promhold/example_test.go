@@ -18,7 +18,7 @@ import (
 
 // Metrics are registered once and get the events of a Locker.
 func Example() {
-	metrics := promhold.New(&promhold.Options{Group: promhold.Prefix})
+	metrics := promhold.New(&promhold.Options{Group: promhold.GroupByPrefix})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: metrics.Observe})
@@ -56,7 +56,7 @@ func ExampleMetrics_Observe() {
 	locker := holdfast.New(memhold.New(), &holdfast.Options{
 		Observe: func(ctx context.Context, e holdfast.Event) {
 			metrics.Observe(ctx, e)
-			log.InfoContext(ctx, string(e.Kind), "lock", e.Name)
+			log.InfoContext(ctx, string(e.Type), "lock", e.Name)
 		},
 	})
 

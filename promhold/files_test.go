@@ -146,8 +146,8 @@ func TestGuide(t *testing.T) {
 func vocabulary(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
-	for _, kind := range []holdfast.EventKind{holdfast.EventWait, holdfast.EventAcquire, holdfast.EventRenew, holdfast.EventRelease, holdfast.EventLoss} {
-		m.Observe(t.Context(), holdfast.Event{Kind: kind, Name: "leader", Lock: "mutex", Backend: "memory"})
+	for _, kind := range []holdfast.EventType{holdfast.EventWait, holdfast.EventAcquire, holdfast.EventRenew, holdfast.EventRelease, holdfast.EventLoss} {
+		m.Observe(t.Context(), holdfast.Event{Type: kind, Name: "leader", Kind: "mutex", Backend: "memory"})
 	}
 	words := make(map[string]map[string]bool)
 	for name, all := range gather(t, m) {

@@ -22,11 +22,11 @@ type Options struct {
 	Elections []string
 }
 
-// Prefix is a ready-made Options.Group: the text before the first colon or
+// GroupByPrefix is a ready-made Options.Group: the text before the first colon or
 // decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
-// is of "order-". A name with neither is its own group, so use Prefix where names
+// is of "order-". A name with neither is its own group, so use GroupByPrefix where names
 // are made from a fixed set of prefixes.
-func Prefix(name string) string { return meter.Prefix(name) }
+func GroupByPrefix(name string) string { return meter.Prefix(name) }
 
 // Metrics counts what the Lockers of this process do. It is a
 // prometheus.Collector, to be registered once. Its methods may be called from
@@ -123,9 +123,9 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 // Observe counts one event. Put it into holdfast.Options.Observe. It does no I/O
 // and ignores kinds of events that it does not know.
 func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
-	switch e.Kind {
+	switch e.Type {
 	case holdfast.EventWait:
-		m.waiting.WithLabelValues(e.Lock, m.groups.Label(e.Name)).Inc()
+		m.waiting.WithLabelValues(e.Kind, m.groups.Label(e.Name)).Inc()
 	case holdfast.EventWake:
 		m.wakeups.WithLabelValues(meter.WakeSource(e.Notified)).Inc()
 	case holdfast.EventAcquire:
@@ -133,13 +133,13 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 	case holdfast.EventRenew:
 		m.renewals.WithLabelValues(meter.RenewOutcome(e)).Inc()
 		if !e.Leased { // its end is fixed: the store was asked about it, and extended nothing
-			m.margins.WithLabelValues(e.Lock).Observe(e.Margin.Seconds())
+			m.margins.WithLabelValues(e.Kind).Observe(e.Margin.Seconds())
 		}
 	case holdfast.EventRelease, holdfast.EventLoss:
 		m.ended(e)
 	case holdfast.EventCall:
 		m.calls.WithLabelValues(meter.Op(e.Op), meter.CallOutcome(e.Err)).Observe(e.Took.Seconds())
-	case holdfast.EventDoubt:
+	case holdfast.EventIndeterminate:
 		m.doubts.WithLabelValues(meter.Op(e.Op), meter.Resolved(e.Resolved)).Inc()
 	}
 }
@@ -147,9 +147,9 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 func (m *Metrics) acquired(ctx context.Context, e holdfast.Event) {
 	group := m.groups.Label(e.Name)
 	if e.Blocked {
-		m.waiting.WithLabelValues(e.Lock, group).Dec()
+		m.waiting.WithLabelValues(e.Kind, group).Dec()
 	}
-	m.acquires.WithLabelValues(e.Lock, e.Backend, meter.AcquireOutcome(ctx, e.Err), group).Observe(e.Waited.Seconds())
+	m.acquires.WithLabelValues(e.Kind, e.Backend, meter.AcquireOutcome(ctx, e.Err), group).Observe(e.Waited.Seconds())
 	if e.Err == nil {
 		m.hold(e, group, 1)
 	}
@@ -162,7 +162,7 @@ func (m *Metrics) ended(e holdfast.Event) {
 	if reason, lost := meter.Loss(e); lost {
 		m.lost.WithLabelValues(reason).Inc()
 	}
-	m.holds.WithLabelValues(e.Lock, meter.HoldEnd(e)).Observe(e.Held.Seconds())
+	m.holds.WithLabelValues(e.Kind, meter.HoldEnd(e)).Observe(e.HeldFor.Seconds())
 	m.hold(e, m.groups.Label(e.Name), -1)
 }
 
@@ -170,7 +170,7 @@ func (m *Metrics) ended(e holdfast.Event) {
 // come after that of the next acquire, and that of a loss even before its own;
 // the sums are right when all were told.
 func (m *Metrics) hold(e holdfast.Event, group string, by float64) {
-	m.held.WithLabelValues(e.Lock, group).Add(by)
+	m.held.WithLabelValues(e.Kind, group).Add(by)
 	if leader, ok := m.leader[e.Name]; ok {
 		leader.Add(by)
 	}

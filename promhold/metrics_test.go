@@ -25,56 +25,56 @@ import (
 
 // TestExposition compares the whole text that Prometheus reads.
 func TestExposition(t *testing.T) {
-	m := promhold.New(&promhold.Options{Group: promhold.Prefix, Elections: []string{"leader", "spare"}})
+	m := promhold.New(&promhold.Options{Group: promhold.GroupByPrefix, Elections: []string{"leader", "spare"}})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	lost := &holdfast.LostError{Name: "stock:2", Reason: driver.Forced}
+	lost := &holdfast.LostError{Name: "stock:2", Reason: driver.ReasonForced}
 	for _, step := range []struct {
 		ctx context.Context
 		e   holdfast.Event
 	}{
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Waited: 3 * time.Millisecond}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:2", Lock: "mutex", Waited: 40 * time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "leader", Lock: "fair", Waited: time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: &holdfast.BusyError{Name: "stock:1"}}},
-		{over, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.Canceled)}},
-		{late, holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Waited: 3 * time.Millisecond}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:2", Kind: "mutex", Waited: 40 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "leader", Kind: "fair", Waited: time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: &holdfast.BusyError{Name: "stock:1"}}},
+		{over, holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: fmt.Errorf("lock: %w", context.Canceled)}},
+		{late, holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
 		// The store's own timeout is not the caller's.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:1", Lock: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 17 * time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRenew, Name: "stock:2", Lock: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.NotOwner}}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:1", Lock: "mutex", Held: 2 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:1", Kind: "mutex", Err: fmt.Errorf("lock: %w", context.DeadlineExceeded)}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 17 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.ReasonNotOwner}}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:1", Kind: "mutex", HeldFor: 2 * time.Second}},
 		// An Unlock that finds the lock gone is one loss, not a release as well.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventRelease, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:2", Lock: "mutex", Held: 20 * time.Second, Reason: driver.Forced, Err: lost}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "other store", Lock: "write"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "other store", Lock: "write", Held: time.Hour, Reason: "a reason of its own"}},
-		{t.Context(), holdfast.Event{Kind: "of a later version", Name: "stock:1", Lock: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:2", Kind: "mutex", HeldFor: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:2", Kind: "mutex", HeldFor: 20 * time.Second, Reason: driver.ReasonForced, Err: lost}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "other store", Kind: "write"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "other store", Kind: "write", HeldFor: time.Hour, Reason: "a reason of its own"}},
+		{t.Context(), holdfast.Event{Type: "of a later version", Name: "stock:1", Kind: "mutex"}},
 		// Three begin to wait; one of them still does.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "stock:7", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "stock:8", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWait, Name: "jobs:1", Lock: "fair"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventWake, Name: "stock:7", Lock: "mutex", Notified: true}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:7", Lock: "mutex", Blocked: true, Waited: 2 * time.Second}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "jobs:1", Lock: "fair", Blocked: true, Waited: 2 * time.Second, Err: &holdfast.BusyError{Name: "jobs:1"}}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "stock:7", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "stock:8", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "jobs:1", Kind: "fair"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex", Notified: true}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:7", Kind: "mutex", Blocked: true, Waited: 2 * time.Second}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "jobs:1", Kind: "fair", Blocked: true, Waited: 2 * time.Second, Err: &holdfast.BusyError{Name: "jobs:1"}}},
 		// A lock with the option Lease reaches its end: as wanted, so not lost. One
 		// that is broken before is.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:7", Lock: "mutex", Held: 9 * time.Second, Reason: driver.Expired, Leased: true, Err: holdfast.ErrLost}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventAcquire, Name: "stock:9", Lock: "mutex"}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventLoss, Name: "stock:9", Lock: "mutex", Held: 9 * time.Second, Reason: driver.Deleted, Leased: true, Err: holdfast.ErrLost}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Took: 300 * time.Microsecond}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Took: 3 * time.Second, Err: errors.New("i/o timeout")}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: holdfast.OpRenew, Took: time.Millisecond}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:7", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:9", Kind: "mutex"}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:9", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonDeleted, Leased: true, Err: holdfast.ErrLost}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Took: 300 * time.Microsecond}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Took: 3 * time.Second, Err: errors.New("i/o timeout")}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpRenew, Took: time.Millisecond}},
 		// That there is nothing to release is an answer.
-		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: holdfast.OpRelease, Took: 2 * time.Millisecond, Err: &driver.GoneError{Reason: driver.Expired}}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventCall, Name: "stock:1", Lock: "mutex", Op: "of a later version", Took: time.Minute}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventDoubt, Name: "stock:1", Lock: "mutex", Op: holdfast.OpTry, Resolved: true}},
-		{t.Context(), holdfast.Event{Kind: holdfast.EventDoubt, Name: "stock:1", Lock: "mutex", Op: holdfast.OpRelease}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpRelease, Took: 2 * time.Millisecond, Err: &driver.GoneError{Reason: driver.ReasonExpired}}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: "of a later version", Took: time.Minute}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventIndeterminate, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Resolved: true}},
+		{t.Context(), holdfast.Event{Type: holdfast.EventIndeterminate, Name: "stock:1", Kind: "mutex", Op: holdfast.OpRelease}},
 	} {
 		step.e.Backend = "memory"
 		m.Observe(step.ctx, step.e)
@@ -236,7 +236,7 @@ func TestFixedEnd(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		wantSeries(t, m, "holdfast_hold_duration_seconds", 1, "kind", "mutex", "end", "max_hold")
+		wantSeries(t, m, "holdfast_hold_duration_seconds", 1, "kind", "mutex", "end", "fixed_lease")
 		wantSeries(t, m, "holdfast_lost_total", 0, "reason", "expired")
 		wantSeries(t, m, "holdfast_held", 0, "kind", "mutex", "lock_group", "")
 		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
@@ -315,7 +315,7 @@ func TestGroupsAreBounded(t *testing.T) {
 
 // TestConcurrentUse is for the race detector: several Lockers and a scraper.
 func TestConcurrentUse(t *testing.T) {
-	m := promhold.New(&promhold.Options{Group: promhold.Prefix})
+	m := promhold.New(&promhold.Options{Group: promhold.GroupByPrefix})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
 	store := memhold.New()
@@ -344,7 +344,7 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestPrefix(t *testing.T) {
 	for name, want := range map[string]string{"stock:42": "stock", "order-7:x": "order-", "nightly": "nightly"} {
-		if got := promhold.Prefix(name); got != want {
+		if got := promhold.GroupByPrefix(name); got != want {
 			t.Errorf("Prefix(%q): got %q, want %q", name, got, want)
 		}
 	}

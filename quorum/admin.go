@@ -129,7 +129,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 		}
 	}
 	if gone >= b.majority { // what a minority kept was left behind
-		return &driver.GoneError{Reason: driver.NotOwner, Detail: "a majority of the members does not keep that hold any more"}
+		return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "a majority of the members does not keep that hold any more"}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func shownOf(t *testing.T, n int) (*Backend, []*shown) {
 // holdAt takes "job" at one member, for so long.
 func holdAt(t *testing.T, m *shown, ttl time.Duration) {
 	t.Helper()
-	c := driver.Claim{Name: "job", Owner: "client:1", TTL: ttl, Holds: 1, Tokens: 1, Note: "somebody"}
+	c := driver.Claim{Name: "job", Owner: "client:1", TTL: ttl, Count: 1, Tokens: 1, Note: "somebody"}
 	if out, err := m.Try(t.Context(), c); err != nil || !out.Granted {
 		t.Fatalf("got %+v and error %v, want a grant", out, err)
 	}
@@ -119,7 +119,7 @@ func TestAdminOfFrozenMembers(t *testing.T) {
 func TestAdminForcesTheHoldThatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := shownOf(t, 3)
-		c := driver.Claim{Name: "job", Owner: "client:1", TTL: time.Minute, Holds: 1, Tokens: 1}
+		c := driver.Claim{Name: "job", Owner: "client:1", TTL: time.Minute, Count: 1, Tokens: 1}
 		if out, err := b.Try(t.Context(), c); err != nil || !out.Granted {
 			t.Fatalf("got %+v and error %v, want a grant", out, err)
 		}
@@ -131,7 +131,7 @@ func TestAdminForcesTheHoldThatWasSeen(t *testing.T) {
 		}
 		renewals, err := b.Renew(t.Context(), []driver.Claim{c})
 		var gone *driver.GoneError
-		if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.Forced {
+		if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.ReasonForced {
 			t.Errorf("the next renewal: got %+v and error %v, want a loss by force", renewals, err)
 		}
 	})

@@ -64,7 +64,7 @@ func (b *Backend) current(c driver.Claim) (*attempt, error) {
 	defer b.mu.Unlock()
 	b.sweep(now)
 	if until, ok := b.ended[id]; ok && now.Before(until) {
-		return nil, &driver.GoneError{Reason: driver.Expired, Detail: "the claim was given up before this try"}
+		return nil, &driver.GoneError{Reason: driver.ReasonExpired, Detail: "the claim was given up before this try"}
 	}
 	a := b.open[id]
 	if a == nil || a.isClosed() {

@@ -177,7 +177,7 @@ func (c *cluster) other() *Backend {
 func (c *cluster) claim() driver.Claim {
 	c.owners++
 	owner := fmt.Sprint("client:", c.owners)
-	return driver.Claim{Name: "job", Owner: owner, TTL: ttl, Holds: 1, Tokens: 1, Note: "note of " + owner}
+	return driver.Claim{Name: "job", Owner: owner, TTL: ttl, Count: 1, Tokens: 1, Note: "note of " + owner}
 }
 
 func (c *cluster) mustGrant(b *Backend, claim driver.Claim) driver.Outcome {

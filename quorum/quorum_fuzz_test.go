@@ -47,7 +47,7 @@ func (o *oracle) fate(ctx context.Context) error {
 	case 3:
 		return driver.ErrMismatch
 	case 4:
-		return &driver.GoneError{Reason: driver.Deleted}
+		return &driver.GoneError{Reason: driver.ReasonDeleted}
 	case 5:
 		return errors.New("reset by peer")
 	case 6:
@@ -102,7 +102,7 @@ func (o *oracle) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 		rs[i].ValidFor = o.lease(cs[0].TTL)
 		switch o.next() % 4 {
 		case 1:
-			rs[i].Err = &driver.GoneError{Reason: driver.NotOwner}
+			rs[i].Err = &driver.GoneError{Reason: driver.ReasonNotOwner}
 		case 2:
 			rs[i].Err = errors.New("no idea")
 		}
@@ -162,7 +162,7 @@ func elect(t *testing.T, size int, data []byte) {
 		nodes, members = append(nodes, node), append(members, node)
 	}
 	b := must(t, members, nil)
-	c := driver.Claim{Name: "job", Owner: "client:1", TTL: ttl, Holds: 1, Tokens: 1}
+	c := driver.Claim{Name: "job", Owner: "client:1", TTL: ttl, Count: 1, Tokens: 1}
 	for range 3 {
 		out, err := b.Try(t.Context(), c)
 		if err != nil && out != (driver.Outcome{}) {

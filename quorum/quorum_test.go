@@ -221,7 +221,7 @@ func TestLosersGiveBackAtOnce(t *testing.T) {
 		if took := time.Since(start); took != 0 {
 			t.Errorf("the refusal took %v, want no time", took)
 		}
-		if out.Holder != holder.Note || out.Held != time.Second || out.RetryAfter != ttl-time.Second {
+		if out.Holder != holder.Note || out.HeldFor != time.Second || out.RetryAfter != ttl-time.Second {
 			t.Errorf("got %+v, want the majority's holder and its lease", out)
 		}
 		synctest.Wait()

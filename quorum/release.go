@@ -25,7 +25,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	}
 	a := b.find(c)
 	if a == nil {
-		return &driver.GoneError{Reason: driver.Expired, Detail: "nothing of the claim is left: it expired or was released"}
+		return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
 	}
 	b.vacate(a, c)
 	err := b.await(ctx, a, patience(ctx, c.TTL))
@@ -157,7 +157,7 @@ func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
 	case o.returned >= b.majority, !a.won && len(o.waiting) == 0 && o.returned > 0:
 		o.certain = true
 	case a.won && held-o.vanish < b.majority && o.free >= b.majority, len(o.waiting) == 0:
-		o.certain, o.err = true, &driver.GoneError{Reason: driver.Expired, Detail: "a majority of the nodes had lost the claim"}
+		o.certain, o.err = true, &driver.GoneError{Reason: driver.ReasonExpired, Detail: "a majority of the nodes had lost the claim"}
 	}
 	return o, a.changed
 }

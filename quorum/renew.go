@@ -217,7 +217,7 @@ func (v *renewal) reason() *driver.GoneError {
 	if errors.As(v.gone, &said) {
 		return &driver.GoneError{Reason: said.Reason, Detail: "a majority of the nodes lost the claim: " + said.Error()}
 	}
-	return &driver.GoneError{Reason: driver.Expired, Detail: "a majority of the nodes holds nothing of the claim"}
+	return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "a majority of the nodes holds nothing of the claim"}
 }
 
 // proved follows a renewal by a majority that held the attempt until now, or at

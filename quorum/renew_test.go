@@ -31,7 +31,7 @@ func TestRenewNeedsAMajorityThatNeverLostIt(t *testing.T) {
 		drop(c, 1)
 		r := c.renew(c.Backend, a)
 		var gone *driver.GoneError
-		if !errors.As(r.Err, &gone) || gone.Reason != driver.Deleted {
+		if !errors.As(r.Err, &gone) || gone.Reason != driver.ReasonDeleted {
 			t.Fatalf("got %v, want gone, deleted", r.Err)
 		}
 		synctest.Wait()

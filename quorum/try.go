@@ -167,7 +167,7 @@ func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (dri
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return driver.Outcome{}, &driver.GoneError{Reason: driver.Expired, Detail: errClosed.Error()}
+		return driver.Outcome{}, &driver.GoneError{Reason: driver.ReasonExpired, Detail: errClosed.Error()}
 	}
 	a.won = true
 	return driver.Outcome{Granted: true, ValidFor: validFor}, nil
@@ -222,7 +222,7 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 		}
 		seen.outcomes[i] = &v.out
 		holders[v.out.Holder]++
-		held[v.out.Holder] = max(held[v.out.Holder], v.out.Held) // a node may have joined later
+		held[v.out.Holder] = max(held[v.out.Holder], v.out.HeldFor) // a node may have joined later
 		remaining = append(remaining, v.out.RetryAfter)
 	}
 	out := driver.Outcome{Ahead: &seen}
@@ -232,7 +232,7 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	most := 0
 	for holder, votes := range holders {
 		if votes > most {
-			out.Holder, out.Held, most = holder, held[holder], votes
+			out.Holder, out.HeldFor, most = holder, held[holder], votes
 		}
 	}
 	// Nobody has a majority, so nobody will release one: whoever comes back at

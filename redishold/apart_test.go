@@ -17,10 +17,10 @@ import (
 // apartOptions are the layouts that there are.
 func apartOptions(prefix string) []Options {
 	return []Options{
-		{Prefix: prefix},
-		{Prefix: prefix, SharedTokens: true},
-		{Prefix: prefix, Protocol: Plain},
-		{Prefix: prefix, Protocol: Timestamp},
+		{KeyPrefix: prefix},
+		{KeyPrefix: prefix, SharedTokens: true},
+		{KeyPrefix: prefix, Layout: Plain},
+		{KeyPrefix: prefix, Layout: Timestamp},
 	}
 }
 
@@ -82,7 +82,7 @@ func wantApart(t *testing.T, b *Backend, names ...string) {
 		for key, what := range some {
 			if before, ok := in[key]; ok {
 				t.Errorf("prefix %q, %s: %q (%s) and %q (%s) share the %s %q",
-					b.options.Prefix, b.options.Protocol, before.name, before.what, name, what, sort, key)
+					b.options.KeyPrefix, b.options.Layout, before.name, before.what, name, what, sort, key)
 			}
 			in[key] = use{name, what}
 		}
@@ -104,7 +104,7 @@ func nearby(b *Backend, name string) []string {
 	names := []string{name, "{" + name + "}", strings.Trim(name, "{}"), name + ":timeout", "{" + name + "}:timeout"}
 	for _, some := range []map[string]string{everyKey(b, name), everyChannel(b, name)} {
 		for key := range some {
-			names = append(names, key, strings.TrimPrefix(key, b.options.Prefix))
+			names = append(names, key, strings.TrimPrefix(key, b.options.KeyPrefix))
 		}
 	}
 	return names
@@ -148,7 +148,7 @@ func FuzzNamesAreApart(f *testing.F) {
 func TestWhichNamesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		prefix, name string
-		protocol     Protocol
+		protocol     Layout
 		want         string // part of the error, "" if there is none
 	}{
 		{"", "orders", Redisson, ""},
@@ -188,7 +188,7 @@ func TestWhichNamesAreRefused(t *testing.T) {
 		{"", "my-holdfast:job", Redisson, ""},
 		{"holdfast:", "orders", Redisson, ""},
 	} {
-		b := New(&fakeConn{}, &Options{Prefix: c.prefix, Protocol: c.protocol})
+		b := New(&fakeConn{}, &Options{KeyPrefix: c.prefix, Layout: c.protocol})
 		err := b.layout.Place(c.name).Refusal
 		switch {
 		case c.want == "" && err != nil:

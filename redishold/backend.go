@@ -19,22 +19,22 @@ import (
 
 // Options are the settings of New. The zero value is right for most programs.
 type Options struct {
-	// Prefix is put before every key that is made from a lock's name. It is what
+	// KeyPrefix is put before every key that is made from a lock's name. It is what
 	// a NameMapper with a prefix does in a Java program that uses Redisson: both
 	// must agree. Default: none.
 	//
 	// A prefix with a hash tag, such as "{app}:", puts all locks into one slot of
 	// a cluster.
-	Prefix string
+	KeyPrefix string
 
 	// FairWait is the fairLockWaitTimeout of Java programs that wait for the same
 	// fair locks. If theirs is longer, a waiter of Holdfast may lose its place to
 	// them. Default: 5 minutes, as in Redisson.
 	FairWait time.Duration
 
-	// Protocol is the layout of the locks in Redis, shared with the programs that
+	// Layout is the layout of the locks in Redis, shared with the programs that
 	// use the same names. Default: Redisson's.
-	Protocol Protocol
+	Layout Layout
 
 	// SharedTokens draws fencing tokens from the counter that Redisson's
 	// RFencedLock keeps for each name, redisson_lock_token:{name}, so that tokens
@@ -136,7 +136,7 @@ func New(conn Conn, opts *Options) *Backend {
 		log:     log,
 		options: *opts,
 		invalid: opts.check(),
-		layout:  layout.New(opts.Prefix, opts.Protocol.own(), opts.SharedTokens),
+		layout:  layout.New(opts.KeyPrefix, opts.Layout.own(), opts.SharedTokens),
 		scripts: scripts.LoadLock(""),
 
 		publish: [2]string{"PUBLISH", "SPUBLISH"},

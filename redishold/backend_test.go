@@ -34,7 +34,7 @@ func TestTrySaysWhatItWants(t *testing.T) {
 	conn := &fakeConn{}
 	b := New(conn, nil)
 	c := testClaim("orders")
-	c.TTL, c.Holds, c.Tokens = 1500*time.Millisecond+time.Nanosecond, 2, 64
+	c.TTL, c.Count, c.Tokens = 1500*time.Millisecond+time.Nanosecond, 2, 64
 	o := mustTry(t, b, c)
 	if want := (driver.Outcome{Granted: true, Token: 7, ValidFor: c.TTL}); o != want {
 		t.Fatalf("got %+v, want %+v", o, want)
@@ -80,7 +80,7 @@ func TestTryErrors(t *testing.T) {
 	}
 	_, err := New(&fakeConn{answer: replying("acquire", []any{int64(-2), "forced: ops"})}, nil).Try(t.Context(), testClaim("orders"))
 	var gone *driver.GoneError
-	if !errors.As(err, &gone) || gone.Reason != driver.Forced {
+	if !errors.As(err, &gone) || gone.Reason != driver.ReasonForced {
 		t.Errorf("broken: got %v, want Forced", err)
 	}
 }
@@ -268,7 +268,7 @@ func TestProbeNamesAllThatIsMissing(t *testing.T) {
 
 func TestProbeStaysOffTheRealKeys(t *testing.T) {
 	conn := &fakeConn{}
-	b := New(conn, &Options{Prefix: "app:"})
+	b := New(conn, &Options{KeyPrefix: "app:"})
 	mustTry(t, b, testClaim("{t}orders"))
 	probe, acquire := conn.sent[0][0], conn.sent[1][0]
 	for _, key := range probe.Keys {
@@ -306,7 +306,7 @@ func TestRenewAnswersEachClaim(t *testing.T) {
 	for i, name := range []string{"lost", "text", "cut", "odd"} {
 		cs[renewChunk+i].Name = name
 	}
-	cs[renewChunk+2].Holds = 2 // it travels by itself, so that the others have an answer
+	cs[renewChunk+2].Count = 2 // it travels by itself, so that the others have an answer
 	renewals := mustRenew(t, b, cs...)
 	for i, r := range renewals {
 		switch what := cs[i].Name; what {
@@ -359,16 +359,16 @@ func TestLossExplained(t *testing.T) {
 		reason driver.Reason
 		detail string
 	}{
-		{"deleted", before, []any{int64(0), "", "", int64(1)}, driver.Deleted, "deleted or expired on the server"},
-		{"flushed", before, []any{int64(0), "", "", int64(0)}, driver.Deleted, "flushed or restarted empty"},
-		{"restarted", ServerInfo{RunID: "b"}, []any{int64(0), "", "", int64(1)}, driver.Deleted, "restarted or replaced"},
-		{"evicted", ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.Evicted, "free memory"},
-		{"no eviction policy", ServerInfo{RunID: "a", EvictionPolicy: "noeviction", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.Deleted, "deleted or expired"},
-		{"other cluster node", ServerInfo{RunID: "b", Cluster: true}, []any{int64(0), "", "", int64(1)}, driver.Deleted, "deleted or expired"},
-		{"taken", before, []any{int64(1), owner, "", int64(1)}, driver.NotOwner, "now held by Redisson client 71b96ce8… thread 57"},
-		{"no lock any more", before, []any{int64(1), "", "", int64(1)}, driver.Deleted, "deleted or expired"},
-		{"forced", before, []any{int64(1), owner, "forced: ops", int64(1)}, driver.Forced, "ops"},
-		{"given up", before, []any{int64(0), "", "abandoned", int64(1)}, driver.Deleted, "given up"},
+		{"deleted", before, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired on the server"},
+		{"flushed", before, []any{int64(0), "", "", int64(0)}, driver.ReasonDeleted, "flushed or restarted empty"},
+		{"restarted", ServerInfo{RunID: "b"}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "restarted or replaced"},
+		{"evicted", ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.ReasonEvicted, "free memory"},
+		{"no eviction policy", ServerInfo{RunID: "a", EvictionPolicy: "noeviction", EvictedKeys: 6}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired"},
+		{"other cluster node", ServerInfo{RunID: "b", Cluster: true}, []any{int64(0), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired"},
+		{"taken", before, []any{int64(1), owner, "", int64(1)}, driver.ReasonNotOwner, "now held by Redisson client 71b96ce8… thread 57"},
+		{"no lock any more", before, []any{int64(1), "", "", int64(1)}, driver.ReasonDeleted, "deleted or expired"},
+		{"forced", before, []any{int64(1), owner, "forced: ops", int64(1)}, driver.ReasonForced, "ops"},
+		{"given up", before, []any{int64(0), "", "abandoned", int64(1)}, driver.ReasonDeleted, "given up"},
 	} {
 		now := before
 		now.Cluster = c.after.Cluster
@@ -406,8 +406,8 @@ func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 		reason driver.Reason
 		detail string
 	}{
-		{name: "evicted", after: ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, reason: driver.Evicted, detail: "free memory"},
-		{name: "restarted", after: ServerInfo{RunID: "b", EvictionPolicy: "allkeys-lru"}, reason: driver.Deleted, detail: "restarted or replaced"},
+		{name: "evicted", after: ServerInfo{RunID: "a", EvictionPolicy: "allkeys-lru", EvictedKeys: 6}, reason: driver.ReasonEvicted, detail: "free memory"},
+		{name: "restarted", after: ServerInfo{RunID: "b", EvictionPolicy: "allkeys-lru"}, reason: driver.ReasonDeleted, detail: "restarted or replaced"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -434,7 +434,7 @@ func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 						t.Errorf("%s: Renew of %s: got %+v, want %s: %s", when, name, gone, reason, detail)
 					}
 				}
-				lose("before the change", "orders", driver.Deleted, "deleted or expired")
+				lose("before the change", "orders", driver.ReasonDeleted, "deleted or expired")
 				now = c.after
 				lose("at once", "orders", c.reason, c.detail)
 				lose("at once", "stock", c.reason, c.detail)
@@ -443,7 +443,7 @@ func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 				lose("after a while, from a server that does not answer", "orders", c.reason, c.detail)
 				time.Sleep(time.Second)
 				silent = nil
-				lose("long after", "orders", driver.Deleted, "deleted or expired")
+				lose("long after", "orders", driver.ReasonDeleted, "deleted or expired")
 			})
 		})
 	}

@@ -53,12 +53,12 @@ func TestWhichClaimsShareACall(t *testing.T) {
 		"one":            {claims: several(1), want: []int{1}},
 		"many":           {claims: several(2*togetherMost + 1), want: []int{togetherMost, togetherMost, 1}},
 		"other TTLs":     {claims: in(func(cs []driver.Claim) { cs[1].TTL++; cs[2].TTL++ }), want: []int{1, 2, 2}, release: []int{5}},
-		"other holds":    {claims: in(func(cs []driver.Claim) { cs[4].Holds = 2 }), want: []int{4, 1}, release: []int{5}},
+		"other holds":    {claims: in(func(cs []driver.Claim) { cs[4].Count = 2 }), want: []int{4, 1}, release: []int{5}},
 		"other tokens":   {claims: in(func(cs []driver.Claim) { cs[0].Tokens = 64 }), want: []int{1, 4}, release: []int{5}},
 		"other kinds":    {claims: in(func(cs []driver.Claim) { cs[1].Fair = true; cs[3].ReadWrite = true }), want: []int{3}},
 		"cluster":        {claims: several(3), cluster: true, want: []int{1, 1, 1}},
 		"replicas":       {claims: several(3), options: &Options{Replicas: 1}, want: []int{1, 1, 1}},
-		"another layout": {claims: several(3), options: &Options{Protocol: Plain}},
+		"another layout": {claims: several(3), options: &Options{Layout: Plain}},
 	} {
 		conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: c.cluster}, nil }}
 		b := New(conn, c.options)
@@ -88,7 +88,7 @@ func TestWhichClaimsShareACall(t *testing.T) {
 // A lock gets in company what it would get alone.
 func TestTogetherAsAlone(t *testing.T) {
 	conn := &fakeConn{}
-	b := New(conn, &Options{Prefix: "app:"})
+	b := New(conn, &Options{KeyPrefix: "app:"})
 	cs := several(3)
 	b.TryAll(t.Context(), cs)
 	mustRenew(t, b, cs...)

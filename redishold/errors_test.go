@@ -55,7 +55,7 @@ func TestServerErrors(t *testing.T) {
 		{"ERR Error running script (call to f_1): @user_script:1: @user_script: 1: WRONGTYPE Operation against a key", mismatch, ""},
 		{"Error compiling script (new function): :33: WRONGTYPE Operation against a key", mismatch, ""},
 	} {
-		b := New(&fakeConn{}, &Options{Prefix: "app:"})
+		b := New(&fakeConn{}, &Options{KeyPrefix: "app:"})
 		p := layout.Place{Name: "stock:42", Lock: "stock:42", Channel: "redisson_lock__channel:{stock:42}"}
 		err := b.layout.Classify(p, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
 		var got []string

@@ -20,15 +20,15 @@ const (
 // unexplained is a loss of which no more is known: the server cannot tell a key
 // that expired from one that was deleted.
 func unexplained() *driver.GoneError {
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "deleted or expired on the server"}
+	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "deleted or expired on the server"}
 }
 
 // lost says why a claim is gone that an earlier call had marked.
 func lost(mark string) *driver.GoneError {
 	if why, ok := strings.CutPrefix(mark, layout.ForcedMark); ok {
-		return &driver.GoneError{Reason: driver.Forced, Detail: "broken on purpose: " + clients.Printable(why)}
+		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "broken on purpose: " + clients.Printable(why)}
 	}
-	return &driver.GoneError{Reason: driver.Deleted, Detail: "given up before it was granted"}
+	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "given up before it was granted"}
 }
 
 // classifyHeld is classify for a claim that was held: where the key has become something
@@ -36,7 +36,7 @@ func lost(mark string) *driver.GoneError {
 func (b *Backend) classifyHeld(p layout.Place, err error) error {
 	err = b.layout.Classify(p, err)
 	if errors.Is(err, driver.ErrMismatch) {
-		return &driver.GoneError{Reason: driver.Deleted, Detail: "overwritten: " + err.Error()}
+		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "overwritten: " + err.Error()}
 	}
 	return err
 }
@@ -69,12 +69,12 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 		case reply.mark != "":
 			*l.err = lost(reply.mark)
 		case reply.holder != "":
-			*l.err = &driver.GoneError{Reason: driver.NotOwner, Detail: "now held by " + b.clients.Person(ctx, reply.holder)}
+			*l.err = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "now held by " + b.clients.Person(ctx, reply.holder)}
 		case reply.exists:
 		case taker() != nil:
 			*l.err = taker()
 		case !reply.counter:
-			*l.err = &driver.GoneError{Reason: driver.Deleted, Detail: "the server lost its data (flushed or restarted empty)"}
+			*l.err = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the server lost its data (flushed or restarted empty)"}
 		default:
 			*l.err = unexplained()
 		}

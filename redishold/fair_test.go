@@ -28,7 +28,7 @@ func TestFairSaysWhatItWants(t *testing.T) {
 		{"{app}:", "orders", []string{"redisson_lock_queue:{app}:orders", "redisson_lock_timeout:{app}:orders", "{app}:orders:holdfast:fair"}, "redisson_lock__channel:{app}:orders:"},
 	} {
 		conn := &fakeConn{}
-		b := New(conn, &Options{Prefix: f.prefix, FairWait: time.Minute})
+		b := New(conn, &Options{KeyPrefix: f.prefix, FairWait: time.Minute})
 		c := fairTestClaim(f.name)
 		p, mark := b.layout.Place(f.name), b.layout.Mark(b.layout.Place(f.name), c.Owner)
 		sent := func() Call { return conn.sent[len(conn.sent)-1][0] }
@@ -134,7 +134,7 @@ func TestPatternsOfKeys(t *testing.T) {
 // The rule for a channel lets the user into no other kind of channel.
 func TestPatternsOfChannels(t *testing.T) {
 	for _, c := range []struct {
-		protocol   Protocol
+		protocol   Layout
 		name, want string
 	}{
 		{Redisson, "stock:42", "redisson_lock__channel:"},

@@ -235,7 +235,7 @@ func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
 		"a short TTL":   {nil, with(func(c *driver.Claim) { c.TTL = time.Second }), time.Second},
 		"replicas":      {&Options{Replicas: 1}, fairNumber(1), 0},
 		"tokens":        {nil, with(func(c *driver.Claim) { c.Tokens = 2 }), 0},
-		"holds":         {nil, with(func(c *driver.Claim) { c.Holds = 2 }), 0},
+		"holds":         {nil, with(func(c *driver.Claim) { c.Count = 2 }), 0},
 		"indeterminate": {nil, with(func(c *driver.Claim) { c.Indeterminate = true }), 0},
 	} {
 		b := New(queueConn(0, true), test.opts)

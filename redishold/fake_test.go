@@ -285,7 +285,7 @@ func failing(script, text string) func(Call) Result {
 const testUUID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 
 func testClaim(name string) driver.Claim {
-	return claimOf(driver.Claim{Name: name, TTL: 30e9, Holds: 1, Tokens: 1, Note: "ci@host:4121"}, testUUID, 1)
+	return claimOf(driver.Claim{Name: name, TTL: 30e9, Count: 1, Tokens: 1, Note: "ci@host:4121"}, testUUID, 1)
 }
 
 // claimOf returns c as the claim of a client with that number.

@@ -43,7 +43,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	case err != nil:
 		return b.layout.Classify(p, err)
 	case !ended:
-		return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is gone or has changed"}
+		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "that hold is gone or has changed"}
 	}
 	b.clients.Force(ctx, p, strings.TrimSuffix(h.Owner, layout.WriteField))
 	return nil

@@ -32,7 +32,7 @@ func (b *Backend) newForms() forms {
 		readWrite: kinds.ReadWrite(exclusive, &b.library),
 		permit:    kinds.Semaphore(b.layout, &b.library),
 	}
-	if p := b.options.Protocol; p == Plain || p == Timestamp {
+	if p := b.options.Layout; p == Plain || p == Timestamp {
 		loaded := scripts.LoadLock(p.String() + "_")
 		f.own = &kinds.Exclusive{Layout: b.layout, Scripts: &loaded}
 		f.oneKey = f.own

@@ -27,7 +27,7 @@ func TestLogLength(t *testing.T) {
 			{Type: admin.EntryForced, At: time.Now()},
 			{Type: admin.EntryMissed, At: time.Now()},
 		}
-		_ = New(conn, &Options{Prefix: "app:", LogLength: tt.length}).AppendLog(t.Context(), admin.Client{ID: testUUID}, entries) // the fake has no answer
+		_ = New(conn, &Options{KeyPrefix: "app:", LogLength: tt.length}).AppendLog(t.Context(), admin.Client{ID: testUUID}, entries) // the fake has no answer
 		call := conn.sent[len(conn.sent)-1][0]
 		if want := []string{"app:holdfast:{history}", "app:holdfast:{history}:rare"}; !slices.Equal(call.Keys, want) {
 			t.Errorf("got keys %q, want %q", call.Keys, want)

@@ -40,7 +40,7 @@ func FuzzHolder(f *testing.F) {
 			t.Fatalf("a client cannot register with note %q: %v", note, err)
 		}
 		for _, registered := range []string{record, string(own)} {
-			for _, protocol := range []Protocol{Redisson, Plain, Timestamp} {
+			for _, protocol := range []Layout{Redisson, Plain, Timestamp} {
 				showHolder(t, slots, protocol, owner, registered)
 			}
 		}
@@ -48,7 +48,7 @@ func FuzzHolder(f *testing.F) {
 }
 
 // showHolder looks at a lock that owner holds, in every way that there is.
-func showHolder(t *testing.T, slots *fuzzSlots, protocol Protocol, owner, record string) {
+func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record string) {
 	t.Helper()
 	conn := &fakeConn{answer: func(c Call) Result {
 		switch name := c.Script.Name(); name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
@@ -70,7 +70,7 @@ func showHolder(t *testing.T, slots *fuzzSlots, protocol Protocol, owner, record
 		return Result{}
 	}}
 	ctx := context.Background()
-	b := slots.newBackend(conn, &Options{Protocol: protocol})
+	b := slots.newBackend(conn, &Options{Layout: protocol})
 	out, err := b.Try(ctx, testClaim("stock:42"))
 	if err != nil || out.Granted {
 		t.Fatalf("held by %q: got %+v and error %v, want busy", owner, out, err)

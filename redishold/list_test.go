@@ -320,7 +320,7 @@ func TestListRefusesAnswersThatCannotBe(t *testing.T) {
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{}
-		b := New(conn, &Options{Prefix: "app:"})
+		b := New(conn, &Options{KeyPrefix: "app:"})
 		ctx, cancel := context.WithCancel(t.Context())
 		var heard []uint64
 		done := make(chan error, 1)
@@ -420,7 +420,7 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 					return Result{Value: append(found, "1000")}
 				}}),
 			}
-			records, err := New(conn, &Options{Prefix: test.prefix}).Get(t.Context(), test.name)
+			records, err := New(conn, &Options{KeyPrefix: test.prefix}).Get(t.Context(), test.name)
 			if err != nil || records[0].Holds[0].Client.Library != test.want || asked > 4 {
 				t.Errorf("%q of %q: got %+v after %d keys and error %v, want a client of %s", test.name, test.prefix, records[0].Holds, asked, err, test.want)
 			}

@@ -133,8 +133,8 @@ func FuzzKeys(f *testing.F) {
 	slots := slotTable()
 	f.Fuzz(func(t *testing.T, prefix, name, other string) {
 		var backends []*Backend
-		for _, o := range []Options{{}, {SharedTokens: true}, {Protocol: Plain}, {Protocol: Timestamp}} {
-			o.Prefix = prefix
+		for _, o := range []Options{{}, {SharedTokens: true}, {Layout: Plain}, {Layout: Timestamp}} {
+			o.KeyPrefix = prefix
 			backends = append(backends, slots.newBackend(&fakeConn{}, &o))
 		}
 		keys, channels := spots(backends, name)

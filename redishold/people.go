@@ -20,7 +20,7 @@ var (
 
 // List walks over what is locked, with SCAN: on one server, or on every master of
 // a cluster. It tells locks from other data by their type and layout; the name of
-// a Record is without Options.Prefix, and keys without that prefix are left out.
+// a Record is without Options.KeyPrefix, and keys without that prefix are left out.
 //
 // With the protocols Plain and Timestamp every short string, and every time in
 // seconds, is a lock. With Redisson's, a semaphore is found by the permits that
@@ -71,7 +71,7 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 	return eventlog.Append(ctx, b.clients, b.options.LogLength, by, entries)
 }
 
-// ReadLog returns what clients with the same Options.Prefix did. A user who is to
+// ReadLog returns what clients with the same Options.KeyPrefix did. A user who is to
 // read it needs the right to XRANGE.
 func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	if b.invalid != nil {

@@ -146,7 +146,7 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 func TestHolderRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{}
-		b := New(conn, &Options{Prefix: "app:"})
+		b := New(conn, &Options{KeyPrefix: "app:"})
 		mustTry(t, b, testClaim("orders"))
 		wantKeys := func(want ...string) {
 			t.Helper()

@@ -50,7 +50,7 @@ func mustRenew(t *testing.T, b *Backend, cs ...driver.Claim) []driver.Renewal {
 
 func TestRegistrationRidesAlong(t *testing.T) {
 	conn := &fakeConn{}
-	b := New(conn, &Options{Prefix: "app:"})
+	b := New(conn, &Options{KeyPrefix: "app:"})
 	mustTry(t, b, testClaim("orders"))
 	last := conn.sent[len(conn.sent)-1]
 	if len(last) != 2 || last[0].Script.Name() != "acquire" || last[1].Script.Name() != "register" {

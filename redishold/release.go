@@ -103,7 +103,7 @@ func (b *Backend) abandon(ctx context.Context, p layout.Place, info ServerInfo, 
 	case err != nil:
 		return b.notMarked(ctx, p, info, c, err)
 	case !released:
-		return &driver.GoneError{Reason: driver.Deleted, Detail: "nothing was held"}
+		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "nothing was held"}
 	}
 	return nil
 }

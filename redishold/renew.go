@@ -36,7 +36,7 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 	}
 	var losses []loss
 	for i := range renewals {
-		if err := renewals[i].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.Deleted {
+		if err := renewals[i].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.ReasonDeleted {
 			losses = append(losses, loss{&cs[i], &renewals[i].Err})
 		}
 	}
@@ -89,5 +89,5 @@ type cutOff struct{ error }
 
 // Unwrap returns what it means for the claim, and the error of the client.
 func (e *cutOff) Unwrap() []error {
-	return []error{&driver.GoneError{Reason: driver.Closed, Detail: e.Error()}, e.error}
+	return []error{&driver.GoneError{Reason: driver.ReasonClosed, Detail: e.Error()}, e.error}
 }

@@ -151,7 +151,7 @@ func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
 // After a fail-over to one of the others the server would have given it away, so
 // it ends at once, and is not renewed until the deadline.
 func unreplicated(few *tooFew) *driver.GoneError {
-	return &driver.GoneError{Reason: driver.Unreachable, Detail: "the renewal was not replicated: " + few.words}
+	return &driver.GoneError{Reason: driver.ReasonUnreachable, Detail: "the renewal was not replicated: " + few.words}
 }
 
 // renewFirst renews cs on one server where replicas must acknowledge. Every WAIT
@@ -159,7 +159,7 @@ func unreplicated(few *tooFew) *driver.GoneError {
 // replicas have it, they have none.
 func (b *Backend) renewFirst(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := b.renewChunk(ctx, info, cs[:1])
-	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.Unreachable {
+	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.ReasonUnreachable {
 		return slices.Repeat(renewals, len(cs))
 	}
 	return append(renewals, b.renewChunk(ctx, info, cs[1:])...)

@@ -115,7 +115,7 @@ func TestNoReplicasConnected(t *testing.T) {
 func wantUnreplicated(t *testing.T, r driver.Renewal) {
 	t.Helper()
 	var gone *driver.GoneError
-	if !errors.As(r.Err, &gone) || gone.Reason != driver.Unreachable || !strings.Contains(gone.Detail, "replica") {
+	if !errors.As(r.Err, &gone) || gone.Reason != driver.ReasonUnreachable || !strings.Contains(gone.Detail, "replica") {
 		t.Errorf("Renew: got %v (%+v), want the hold to end for want of replicas", r.Err, gone)
 	}
 }
@@ -150,7 +150,7 @@ func TestTooFewReplicasOnRenewal(t *testing.T) {
 	conn.answer = lost
 	r, _ = b.Renew(t.Context(), claims[:1])
 	var gone *driver.GoneError
-	if !errors.As(r[0].Err, &gone) || gone.Reason != driver.Deleted {
+	if !errors.As(r[0].Err, &gone) || gone.Reason != driver.ReasonDeleted {
 		t.Errorf("a lock that is gone: got %v, want Deleted", r[0].Err)
 	}
 

@@ -215,7 +215,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			conn := &wildConn{data: data}
-			o := Options{Protocol: Protocol(how % 3)}
+			o := Options{Layout: Layout(how % 3)}
 			if how/3%2 == 1 {
 				o.Replicas = AllReplicas
 			}

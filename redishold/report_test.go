@@ -66,7 +66,7 @@ func mustReport(t *testing.T, b *Backend, r driver.Report) {
 func TestReportIsWrittenWhenItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{}
-		b := New(conn, &Options{Prefix: "app:"})
+		b := New(conn, &Options{KeyPrefix: "app:"})
 		mustTry(t, b, testClaim("orders"))
 		for range 300 { // ten minutes
 			mustTry(t, b, testClaim("orders"))
@@ -151,7 +151,7 @@ func TestReportIsRepeatedAfterAFailure(t *testing.T) {
 // Who waits is noted with each report, and forgotten once.
 func TestReportOfWaits(t *testing.T) {
 	conn := &fakeConn{}
-	b := New(conn, &Options{Prefix: "app:"})
+	b := New(conn, &Options{KeyPrefix: "app:"})
 	for _, r := range []driver.Report{waitingFor("a", "b"), waitingFor("b", "b"), waitingFor(), waitingFor()} {
 		mustReport(t, b, r)
 	}
@@ -167,7 +167,7 @@ func TestReportOfWaits(t *testing.T) {
 func TestReportOfWaitsInACluster(t *testing.T) {
 	for prefix, names := range map[string][]string{"": {"a", "{t}:a", "a}b", "{}"}, "app:": {"a", "x{t}"}, "{app}:": {"a", "b{c}"}} {
 		conn := &fakeConn{server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }}
-		b := New(conn, &Options{Prefix: prefix})
+		b := New(conn, &Options{KeyPrefix: prefix})
 		mustReport(t, b, waitingFor(names...))
 		for _, name := range names {
 			p := b.layout.Locate(name)
@@ -266,11 +266,11 @@ func TestBusyTellsHowLong(t *testing.T) {
 			return Result{}
 		}}
 		b := New(conn, nil)
-		if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci" || o.Held != 13*time.Second {
+		if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci" || o.HeldFor != 13*time.Second {
 			t.Errorf("got %+v, want ci for 13s", o)
 		}
 		owner = testUUID + ":2"
-		if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci" || o.Held != 0 {
+		if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci" || o.HeldFor != 0 {
 			t.Errorf("got %+v, want ci for nobody knows how long", o)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 // A renewal is made from the key alone.
 func TestRenewalsNeedTheKeyOnly(t *testing.T) {
-	for _, o := range []Options{{}, {Prefix: "app:"}, {Prefix: "{app}:"}, {Protocol: Plain}, {Protocol: Timestamp}} {
+	for _, o := range []Options{{}, {KeyPrefix: "app:"}, {KeyPrefix: "{app}:"}, {Layout: Plain}, {Layout: Timestamp}} {
 		b := New(&fakeConn{}, &o)
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")
@@ -26,7 +26,7 @@ func TestRenewalsNeedTheKeyOnly(t *testing.T) {
 // Every call of a pair fits into an errand.
 func TestErrandsHaveRoom(t *testing.T) {
 	both := []string{"PUBLISH", "SPUBLISH"}
-	for _, o := range []Options{{}, {Protocol: Plain}, {Protocol: Timestamp}} {
+	for _, o := range []Options{{}, {Layout: Plain}, {Layout: Timestamp}} {
 		b := New(&fakeConn{}, &o)
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")

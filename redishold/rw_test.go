@@ -28,9 +28,9 @@ func testReader(name string) driver.Claim {
 // TestReadWriteCalls checks what is sent for each operation of each side.
 func TestReadWriteCalls(t *testing.T) {
 	const o = testUUID + ":1"
-	b := New(&fakeConn{}, &Options{Prefix: "app:"})
+	b := New(&fakeConn{}, &Options{KeyPrefix: "app:"})
 	beside := testReader("orders")
-	beside.Beside, beside.Holds, beside.Tokens = testUUID+":9", 2, 64
+	beside.Beside, beside.Count, beside.Tokens = testUUID+":9", 2, 64
 	info := ServerInfo{Cluster: true, ShardedPS: true}
 	for _, c := range []struct {
 		name, script string

@@ -100,10 +100,10 @@ func (s *server) look(now ServerInfo) {
 	switch {
 	case before == nil:
 	case before.RunID != "" && now.RunID != "" && before.RunID != now.RunID:
-		s.taker = &driver.GoneError{Reason: driver.Deleted, Detail: "the server lost its data (restarted or replaced)"}
+		s.taker = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the server lost its data (restarted or replaced)"}
 		s.taken = time.Now()
 	case wire.Evicts(now) && now.EvictedKeys > before.EvictedKeys:
-		s.taker = &driver.GoneError{Reason: driver.Evicted, Detail: "evicted by the server to free memory"}
+		s.taker = &driver.GoneError{Reason: driver.ReasonEvicted, Detail: "evicted by the server to free memory"}
 		s.taken = time.Now()
 	}
 }

@@ -96,7 +96,7 @@ func TestStartReleaseOthers(t *testing.T) {
 		{name: "fair", reply: 4, claim: fairTestClaim("orders"), want: -1},
 		{name: "write", reply: 4, claim: testWriter("orders"), want: -1},
 		{name: "permit", reply: 4, claim: fuzzClaim(4, "orders"), listen: true, want: 2},
-		{name: "plain", reply: 4, claim: testClaim("orders"), opts: Options{Protocol: Plain}, listen: true, want: 2},
+		{name: "plain", reply: 4, claim: testClaim("orders"), opts: Options{Layout: Plain}, listen: true, want: 2},
 		{name: "deaf", reply: 4, claim: testClaim("orders"), deaf: true, want: -1},
 		{name: "indeterminate", reply: 4, claim: indeterminate, want: -1},
 	} {

@@ -140,7 +140,7 @@ func gets(ctx context.Context, s Store) string {
 }
 
 func lists(ctx context.Context, s Store) string {
-	for _, err := range s.List(ctx, admin.Filter{Prefix: "admintest-none", Keys: 1}) {
+	for _, err := range s.List(ctx, admin.Filter{NamePrefix: "admintest-none", Keys: 1}) {
 		return supported(err, "List")
 	}
 	return ""

@@ -142,14 +142,14 @@ func bugs() []bug {
 		{"counts a repeated try", []string{"Get/ShowsHoldCounts"}, func(m *mutant) {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				if r, _ := m.Backend.Get(ctx, c.Name); len(r[0].Holds) == 1 && r[0].Holds[0].Owner == c.Owner {
-					c.Holds = r[0].Holds[0].Holds + 1
+					c.Count = r[0].Holds[0].Holds + 1
 				}
 				return m.Backend.Try(ctx, c)
 			}
 		}},
 		{"does not record the count of a renewal", []string{"Get/ShowsHoldCounts"}, func(m *mutant) {
 			m.renew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-				cs[0].Holds = 1
+				cs[0].Count = 1
 				return m.Backend.Renew(ctx, cs)
 			}
 		}},
@@ -188,7 +188,7 @@ func bugs() []bug {
 		}},
 		{"begins its log anew each time", []string{"Log/IsKept"}, func(m *mutant) {
 			m.read = func(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
-				f.After, f.Past = "", time.Hour
+				f.After, f.Last = "", time.Hour
 				return m.Backend.ReadLog(ctx, f)
 			}
 		}},

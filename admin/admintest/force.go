@@ -58,8 +58,8 @@ func (p *probe) forced(c driver.Claim) {
 	err := p.renew(c)
 	p.gone(err, "Renew of a claim whose hold was ended")
 	var gone *driver.GoneError
-	if !errors.As(err, &gone) || gone.Reason != driver.Forced || !strings.Contains(gone.Detail, reason) {
-		p.Errorf("Renew of a claim whose hold was ended: got %#v, want a GoneError with reason %q and %q in its detail", err, driver.Forced, reason)
+	if !errors.As(err, &gone) || gone.Reason != driver.ReasonForced || !strings.Contains(gone.Detail, reason) {
+		p.Errorf("Renew of a claim whose hold was ended: got %#v, want a GoneError with reason %q and %q in its detail", err, driver.ReasonForced, reason)
 	}
 }
 

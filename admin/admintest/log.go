@@ -13,7 +13,7 @@ func logIsKept(p *probe) {
 	by, began := admin.Client{ID: uuid.New(), Note: "admintest"}, time.Now()
 	written := []admin.Entry{
 		{Type: admin.EntryAcquired, Name: p.name, Kind: admin.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
-		{Type: admin.EntryLost, Name: p.name, Kind: admin.KindMutex, HeldFor: time.Minute, Reason: string(driver.Expired)},
+		{Type: admin.EntryLost, Name: p.name, Kind: admin.KindMutex, HeldFor: time.Minute, Reason: string(driver.ReasonExpired)},
 		{Type: admin.EntryForced, Name: p.name, Owner: by.ID + ":9", Reason: "stuck"},
 		{Type: admin.EntryMissed, Count: 3},
 	}
@@ -26,7 +26,7 @@ func logIsKept(p *probe) {
 			p.Fatalf("AppendLog: got %v", err)
 		}
 	}
-	all := p.log(admin.LogFilter{Past: time.Minute}, by)
+	all := p.log(admin.LogFilter{Last: time.Minute}, by)
 	slack := time.Since(calls) + 50*time.Millisecond // of what was under way a part counts
 	if len(all) != len(written) {
 		p.Fatalf("ReadLog: got %d entries, want the %d that were written: %+v", len(all), len(written), all)
@@ -47,7 +47,7 @@ func logIsKept(p *probe) {
 	if rest := p.log(admin.LogFilter{After: all[1].ID}, by); !slices.Equal(ids(rest), ids(all[2:])) {
 		p.Errorf("ReadLog after the second: got %v, want %v", ids(rest), ids(all[2:]))
 	}
-	if first := p.log(admin.LogFilter{After: all[0].ID, Most: 1}, by); !slices.Equal(ids(first), ids(all[1:2])) {
+	if first := p.log(admin.LogFilter{After: all[0].ID, Limit: 1}, by); !slices.Equal(ids(first), ids(all[1:2])) {
 		p.Errorf("ReadLog after the first, one at most: got %v, want %v", ids(first), ids(all[1:2]))
 	}
 	if _, err := p.store.ReadLog(p.ctx, admin.LogFilter{After: "?"}); err == nil {

@@ -91,7 +91,7 @@ func getShowsHoldCounts(p *probe) {
 	p.grant(a, "repeated")
 	expect(1, "after a repeated Try")
 	for _, holds := range []int{2, 3, 3, 1, 2} {
-		a.Holds = holds
+		a.Count = holds
 		if err := p.renew(a); err != nil {
 			p.Fatalf("Renew with another count: got %v", err)
 		}
@@ -129,7 +129,7 @@ func listShowsEachNameOnce(p *probe) {
 	p.name = "other-" + base
 	p.grant(p.claim(), "of a name with another prefix")
 	var got []string
-	for r, err := range p.store.List(p.ctx, admin.Filter{Prefix: base}) {
+	for r, err := range p.store.List(p.ctx, admin.Filter{NamePrefix: base}) {
 		if err != nil {
 			p.Fatalf("List: got error %v", err)
 		}
@@ -147,7 +147,7 @@ func listHonoursContext(p *probe) {
 	over, cancel := context.WithCancel(p.ctx)
 	cancel()
 	var last error
-	for _, err := range p.store.List(over, admin.Filter{Prefix: p.name}) {
+	for _, err := range p.store.List(over, admin.Filter{NamePrefix: p.name}) {
 		last = err
 	}
 	if !errors.Is(last, context.Canceled) {

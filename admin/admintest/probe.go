@@ -64,7 +64,7 @@ func (p *probe) cleanUp() {
 func (p *probe) claim() driver.Claim {
 	n, client := p.owners.Add(1), uuid.New()
 	c := driver.Claim{
-		Name: p.name, Client: client, Seq: n, Owner: fmt.Sprintf("%s:%d", client, n), TTL: p.ttl(), Holds: 1, Tokens: 1,
+		Name: p.name, Client: client, Seq: n, Owner: fmt.Sprintf("%s:%d", client, n), TTL: p.ttl(), Count: 1, Tokens: 1,
 		Note: fmt.Sprintf("admintest@claim:%d", n),
 	}
 	return c

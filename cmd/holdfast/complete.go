@@ -28,7 +28,7 @@ func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 		defer cancel()
 		var names []cobra.Completion
 		_ = o.look(ctx, cmd.Flags(), env, func(ctx context.Context, l *looking) error {
-			for r, err := range l.console.List(ctx, admin.Filter{Prefix: begin, Keys: completeKeys}) {
+			for r, err := range l.console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
 				if err != nil || len(names) == completeMost {
 					break
 				}

@@ -213,9 +213,9 @@ func (o *connectOptions) engine() (*redishold.Options, error) {
 	switch o.protocol {
 	case "", "redisson":
 	case "plain":
-		options.Protocol = redishold.Plain
+		options.Layout = redishold.Plain
 	case "timestamp":
-		options.Protocol = redishold.Timestamp
+		options.Layout = redishold.Timestamp
 	default:
 		return nil, usageError("--protocol %q: use redisson, plain or timestamp", o.protocol)
 	}

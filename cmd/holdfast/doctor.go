@@ -134,7 +134,7 @@ func (o *doctorOptions) options(env environment) (*doctor.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine.Prefix = o.prefix
+	engine.KeyPrefix = o.prefix
 	options := &doctor.Options{TTL: o.ttl, Margin: o.margin, Redis: *engine, Name: o.name, Keys: o.keys}
 	if o.keys == 0 {
 		options.Keys = -1

@@ -240,7 +240,7 @@ func (l *listing) run(ctx context.Context) error {
 		defer cancel()
 	}
 	for record, err := range l.console.List(ctx, admin.Filter{
-		Prefix: beginning(l.pattern), Keys: l.keys, Pace: l.pace, Counters: l.counters,
+		NamePrefix: beginning(l.pattern), Keys: l.keys, Pace: l.pace, Counters: l.counters,
 	}) {
 		if err != nil {
 			l.failed = err

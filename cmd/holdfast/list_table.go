@@ -98,7 +98,7 @@ func countOf(r admin.Record) string {
 // leaseText is a lease for people.
 func leaseText(d time.Duration) string {
 	switch {
-	case d == admin.NotTold:
+	case d == admin.RemainingUnknown:
 		return "unknown"
 	case d < 0:
 		return "for ever"

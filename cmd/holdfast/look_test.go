@@ -362,7 +362,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("got %v", o)
 		}
 		s.run("status", "job").want(t, 0)
-		if got := endText(admin.NotTold); got != "unknown" || leaseText(admin.NotTold) != "unknown" {
+		if got := endText(admin.RemainingUnknown); got != "unknown" || leaseText(admin.RemainingUnknown) != "unknown" {
 			t.Errorf("got %q of a lease whose end is not told", got)
 		}
 		if got := endText(-1); got != "never ends" {
@@ -403,7 +403,7 @@ func TestForceUnlock(t *testing.T) {
 			t.Errorf("got %s", got.stdout)
 		}
 		err := lock.Unlock()
-		if !errors.Is(err, holdfast.ErrLost) || !strings.Contains(err.Error(), "INC-1") || !strings.Contains(err.Error(), string(driver.Forced)) {
+		if !errors.Is(err, holdfast.ErrLost) || !strings.Contains(err.Error(), "INC-1") || !strings.Contains(err.Error(), string(driver.ReasonForced)) {
 			t.Errorf("the holder got %v, want the reason", err)
 		}
 		s.run("status", "job").want(t, 0)

@@ -16,18 +16,18 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	us := admin.Queued{Client: admin.Client{Host: host, PID: os.Getpid()}}
+	us := admin.Waiter{Client: admin.Client{Host: host, PID: os.Getpid()}}
 	owner := admin.Holder{Owner: "a", Holds: 1, Remaining: 25 * time.Second, Note: "sleep@vm:3036 (INC-1 nightly) team=core"}
 	p := &progress{name: "deploy/prod", holder: "a", holding: time.Now().Add(-12 * time.Second)}
 	for _, test := range []struct {
 		name      string
-		waiters   []admin.Queued
+		waiters   []admin.Waiter
 		listeners int
 		remaining time.Duration
 		want      string
 	}{
-		{"in the queue", []admin.Queued{{}, {}, us}, 0, 25 * time.Second, ", held 12s+, lease 25s, 2 ahead; by sleep@vm:3036 (INC-1 nightly) team=core"},
-		{"next", []admin.Queued{us}, 0, 25 * time.Second, ", held 12s+, lease 25s, you are next; by sleep@vm:3036 (INC-1 nightly) team=core"},
+		{"in the queue", []admin.Waiter{{}, {}, us}, 0, 25 * time.Second, ", held 12s+, lease 25s, 2 ahead; by sleep@vm:3036 (INC-1 nightly) team=core"},
+		{"next", []admin.Waiter{us}, 0, 25 * time.Second, ", held 12s+, lease 25s, you are next; by sleep@vm:3036 (INC-1 nightly) team=core"},
 		{"without a queue", nil, 3, -1, ", held 12s+, 2 others wait; by sleep@vm:3036 (INC-1 nightly) team=core"},
 	} {
 		owner.Remaining = test.remaining

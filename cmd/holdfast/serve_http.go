@@ -37,7 +37,7 @@ func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
 	}
 	dashboard := dash.Handler(l.console, &dash.Options{
 		BasePath: o.basePath, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
-		Findings: l.findings, Prefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),
+		Findings: l.findings, NamePrefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),
 	})
 	defer dashboard.Close()
 
@@ -248,7 +248,7 @@ func (l *looking) examine(ctx context.Context) (*doctor.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine.Prefix = l.options.prefix
+	engine.KeyPrefix = l.options.prefix
 	options := &doctor.Options{Redis: *engine, Keys: -1}
 	sentinels, err := l.options.sentinels(l.env)
 	if err != nil {

@@ -81,7 +81,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	if err != nil {
 		return nil, nil, err
 	}
-	engine.Prefix, engine.Logger = o.prefix, logger
+	engine.KeyPrefix, engine.Logger = o.prefix, logger
 	conns := make([]*lateConn, len(accesses))
 	members := make([]driver.Backend, len(accesses))
 	for i, a := range accesses {

@@ -140,7 +140,7 @@ func (l *looking) printStatus(ctx context.Context, r admin.Record) error {
 // endText says when a lease ends.
 func endText(d time.Duration) string {
 	switch {
-	case d == admin.NotTold:
+	case d == admin.RemainingUnknown:
 		return "unknown"
 	case d < 0:
 		return "never ends"

@@ -46,7 +46,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	if err != nil {
 		return nil, err
 	}
-	engine.Prefix, engine.Logger = o.prefix, o.logger
+	engine.KeyPrefix, engine.Logger = o.prefix, o.logger
 	a, err := o.access(ctx, address, env)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	}
 	opened := &store{Store: s, where: placeOf(a), imported: o.imported}
 	if s.Redis != nil {
-		opened.protocol = engine.Protocol.String()
+		opened.protocol = engine.Layout.String()
 	}
 	return opened, nil
 }

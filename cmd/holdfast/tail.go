@@ -160,7 +160,7 @@ func ended(ctx context.Context, err error) error {
 func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 	for ctx.Err() == nil {
 		var failed error
-		for record, err := range t.console.List(ctx, admin.Filter{Prefix: beginning(t.pattern), Pace: t.pace}) {
+		for record, err := range t.console.List(ctx, admin.Filter{NamePrefix: beginning(t.pattern), Pace: t.pace}) {
 			if failed = err; err != nil {
 				break
 			}

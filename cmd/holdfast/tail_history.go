@@ -60,7 +60,7 @@ func (t *tailing) recall(ctx context.Context) error {
 
 // read returns a page of what follows in the event log, or of the time past.
 func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.Entry, err error) {
-	for e, err := range t.console.Log(ctx, admin.LogFilter{After: t.past.last, Past: past, Most: chroniclePage}) {
+	for e, err := range t.console.Log(ctx, admin.LogFilter{After: t.past.last, Last: past, Limit: chroniclePage}) {
 		if err != nil {
 			return page, err
 		}

@@ -123,7 +123,7 @@ func (o *lockOptions) warnOfPermits(report *reporter) observer {
 		return nil
 	}
 	return func(_ context.Context, e holdfast.Event) {
-		if e.Kind == holdfast.EventAcquire && e.Permits != 0 {
+		if e.Type == holdfast.EventAcquire && e.Permits != 0 {
 			report.warn("semaphore %q has %d permits, not %d, and goes on with them; to change that: holdfast resize %[1]s %[3]d", clean(e.Name), e.Permits, o.permits)
 		}
 	}

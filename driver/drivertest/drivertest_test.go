@@ -233,7 +233,7 @@ func tryBugs() []bug {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				o, err := m.Backend.Try(ctx, c)
 				if err == nil && !o.Granted {
-					o.Held = time.Minute
+					o.HeldFor = time.Minute
 				}
 				return o, err
 			}

@@ -61,8 +61,8 @@ func excludesOthers(p *probe) {
 		}
 		// For how long it has been held is for people, and may not be known; the
 		// clock of a server may count in steps.
-		if most := time.Since(began) + prompt; o.Held < 0 || o.Held > most {
-			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.Held, most)
+		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
+			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
 		}
 		p.mustRefuse(b, "of a held name, repeated")
 		p.withdraw(b)

@@ -107,7 +107,7 @@ func (p *probe) claim() driver.Claim {
 		Owner:  fmt.Sprintf("%s:%d", p.client, n),
 		Mode:   driver.Exclusive,
 		TTL:    p.long,
-		Holds:  1,
+		Count:  1,
 		Tokens: 1,
 		Note:   fmt.Sprintf("drivertest@claim:%d", n),
 	}

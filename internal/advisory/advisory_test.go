@@ -68,9 +68,9 @@ func TestUnlock(t *testing.T) {
 func TestLoss(t *testing.T) {
 	reset := errors.New("connection reset")
 	for want, cause := range map[driver.Reason]error{
-		driver.Closed:      reset,
-		driver.Unreachable: context.DeadlineExceeded,
-		driver.NotOwner:    &driver.GoneError{Reason: driver.NotOwner},
+		driver.ReasonClosed:      reset,
+		driver.ReasonUnreachable: context.DeadlineExceeded,
+		driver.ReasonNotOwner:    &driver.GoneError{Reason: driver.ReasonNotOwner},
 	} {
 		t.Run(string(want), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

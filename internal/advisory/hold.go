@@ -142,13 +142,13 @@ func (h *Hold) Unlock() error {
 
 // lost says why the session does not hold the lock any more.
 func (h *Hold) lost(err error) error {
-	lost := &holdfast.LostError{Name: h.name, Reason: driver.Closed, Cause: err}
+	lost := &holdfast.LostError{Name: h.name, Reason: driver.ReasonClosed, Cause: err}
 	var gone *driver.GoneError
 	switch {
 	case errors.As(err, &gone):
 		lost.Reason = gone.Reason
 	case errors.Is(err, context.DeadlineExceeded):
-		lost.Reason = driver.Unreachable
+		lost.Reason = driver.ReasonUnreachable
 	}
 	return lost
 }

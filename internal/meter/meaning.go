@@ -47,11 +47,11 @@ func RenewOutcome(e holdfast.Event) string {
 // HoldEnd says how a hold ended, of an EventRelease or an EventLoss.
 func HoldEnd(e holdfast.Event) string {
 	switch {
-	case e.Kind == holdfast.EventRelease:
+	case e.Type == holdfast.EventRelease:
 		return "released"
-	case e.Leased && e.Reason == driver.Expired:
-		return "max_hold"
-	case e.Reason == driver.Forced:
+	case e.Leased && e.Reason == driver.ReasonExpired:
+		return "fixed_lease"
+	case e.Reason == driver.ReasonForced:
 		return "forced"
 	default:
 		return "lost"
@@ -61,14 +61,14 @@ func HoldEnd(e holdfast.Event) string {
 // FoundLost says that a release is none: the lock was gone by then. An
 // EventLoss follows, and is the one that counts.
 func FoundLost(e holdfast.Event) bool {
-	return e.Kind == holdfast.EventRelease && errors.Is(e.Err, holdfast.ErrLost)
+	return e.Type == holdfast.EventRelease && errors.Is(e.Err, holdfast.ErrLost)
 }
 
 // Loss returns why a lock was lost. ok is false if the event tells of something
 // else, and of a lock that reached the end which the option Lease had set: that
 // is as its user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {
-	if e.Kind != holdfast.EventLoss || HoldEnd(e) == "max_hold" {
+	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {
 		return "", false
 	}
 	return reasonLabel(e.Reason), true
@@ -77,8 +77,8 @@ func Loss(e holdfast.Event) (reason string, ok bool) {
 // Reasons returns what Loss may return, but for "other".
 func Reasons() []string {
 	return []string{
-		string(driver.Closed), string(driver.Deleted), string(driver.Evicted), string(driver.Expired),
-		string(driver.Forced), string(driver.NotOwner), string(driver.Unreachable),
+		string(driver.ReasonClosed), string(driver.ReasonDeleted), string(driver.ReasonEvicted), string(driver.ReasonExpired),
+		string(driver.ReasonForced), string(driver.ReasonNotOwner), string(driver.ReasonUnreachable),
 	}
 }
 

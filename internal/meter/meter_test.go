@@ -126,23 +126,23 @@ func TestEnds(t *testing.T) {
 		e         holdfast.Event
 		end, lost string
 	}{
-		{holdfast.Event{Kind: holdfast.EventRelease}, "released", ""},
-		{holdfast.Event{Kind: holdfast.EventRelease, Err: errors.New("not confirmed")}, "released", ""},
-		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Forced}, "forced", "forced"},
-		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Expired}, "lost", "expired"},
-		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Expired, Leased: true}, "max_hold", ""},
-		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Forced, Leased: true}, "forced", "forced"},
-		{holdfast.Event{Kind: holdfast.EventLoss, Reason: driver.Evicted, Leased: true}, "lost", "evicted"},
-		{holdfast.Event{Kind: holdfast.EventLoss, Reason: "of its own"}, "lost", "other"},
+		{holdfast.Event{Type: holdfast.EventRelease}, "released", ""},
+		{holdfast.Event{Type: holdfast.EventRelease, Err: errors.New("not confirmed")}, "released", ""},
+		{holdfast.Event{Type: holdfast.EventLoss, Reason: driver.ReasonForced}, "forced", "forced"},
+		{holdfast.Event{Type: holdfast.EventLoss, Reason: driver.ReasonExpired}, "lost", "expired"},
+		{holdfast.Event{Type: holdfast.EventLoss, Reason: driver.ReasonExpired, Leased: true}, "fixed_lease", ""},
+		{holdfast.Event{Type: holdfast.EventLoss, Reason: driver.ReasonForced, Leased: true}, "forced", "forced"},
+		{holdfast.Event{Type: holdfast.EventLoss, Reason: driver.ReasonEvicted, Leased: true}, "lost", "evicted"},
+		{holdfast.Event{Type: holdfast.EventLoss, Reason: "of its own"}, "lost", "other"},
 	} {
 		reason, lost := meter.Loss(c.e)
 		if end := meter.HoldEnd(c.e); end != c.end || reason != c.lost || lost != (c.lost != "") {
-			t.Errorf("%s, %s: got end %s, loss %q %t; want %s, %q", c.e.Kind, c.e.Reason, end, reason, lost, c.end, c.lost)
+			t.Errorf("%s, %s: got end %s, loss %q %t; want %s, %q", c.e.Type, c.e.Reason, end, reason, lost, c.end, c.lost)
 		}
 	}
 	lost := fmt.Errorf("unlock: %w", holdfast.ErrLost)
-	if !meter.FoundLost(holdfast.Event{Kind: holdfast.EventRelease, Err: lost}) || meter.FoundLost(holdfast.Event{Kind: holdfast.EventLoss, Err: lost}) ||
-		meter.FoundLost(holdfast.Event{Kind: holdfast.EventRelease, Err: errors.New("not confirmed")}) {
+	if !meter.FoundLost(holdfast.Event{Type: holdfast.EventRelease, Err: lost}) || meter.FoundLost(holdfast.Event{Type: holdfast.EventLoss, Err: lost}) ||
+		meter.FoundLost(holdfast.Event{Type: holdfast.EventRelease, Err: errors.New("not confirmed")}) {
 		t.Error("FoundLost is not: a release that found the lock gone")
 	}
 }
@@ -150,7 +150,7 @@ func TestEnds(t *testing.T) {
 // TestListsAreWhole compares what functions return with the lists of it, from
 // which series are made in advance.
 func TestListsAreWhole(t *testing.T) {
-	gone := fmt.Errorf("call: %w", &driver.GoneError{Reason: driver.Expired})
+	gone := fmt.Errorf("call: %w", &driver.GoneError{Reason: driver.ReasonExpired})
 	for _, c := range []struct {
 		got  []string
 		list []string

@@ -32,7 +32,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	holders := p.holders
 	i := slices.IndexFunc(holders, func(e Entry) bool { return e.owner() == h.Owner })
 	if i < 0 {
-		return gone(driver.Deleted, "that hold is over, or has changed")
+		return gone(driver.ReasonDeleted, "that hold is over, or has changed")
 	}
 	id := holders[i].Mark.ID
 	if id == "" {
@@ -42,7 +42,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	case err != nil:
 		return err
 	case !ended:
-		return gone(driver.Deleted, "that hold is over, or has changed")
+		return gone(driver.ReasonDeleted, "that hold is over, or has changed")
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (e *Engine) forced(ctx context.Context, k *claim) error {
 	if err != nil || !found {
 		return nil
 	}
-	return gone(driver.Forced, "ended by force: "+reason)
+	return gone(driver.ReasonForced, "ended by force: "+reason)
 }
 
 // listen calls hint with the claims of client whose entries were removed by force, until

@@ -72,7 +72,7 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 			return
 		}
 		b := budget.New(f)
-		for names, err := range v.Names(ctx, f.Prefix, b) {
+		for names, err := range v.Names(ctx, f.NamePrefix, b) {
 			var l view
 			if err == nil {
 				l, err = e.view(ctx, v, names)
@@ -146,7 +146,7 @@ func (e *Engine) view(ctx context.Context, v Viewer, names []string) (l view, er
 	each(len(names), func(i int) { l.queues[i], calls[i], errs[i] = read(ctx, v, names[i], shown) })
 	for i := range l.queues {
 		for _, entry := range l.queues[i].entries(shown, shown) {
-			l.rests[entry.Session] = admin.NotTold
+			l.rests[entry.Session] = admin.RemainingUnknown
 		}
 	}
 	sessions := slices.Collect(maps.Keys(l.rests))

@@ -188,7 +188,7 @@ func TestGetShowsTheQueue(t *testing.T) {
 		if r.Kind != admin.KindFair || r.Holders != 1 || len(r.Holds) != 1 || r.Holds[0] != peer {
 			t.Errorf("got %+v, want the hold %+v", r, peer)
 		}
-		want := []admin.Queued{
+		want := []admin.Waiter{
 			{Owner: queued.Owner, Note: queued.Note, Remaining: ttl - time.Second, Client: admin.Client{ID: "process0", Library: "holdfast", Note: "process0"}},
 			{Owner: last.Owner, Note: last.Note, Remaining: ttl, Client: admin.Client{ID: "process1", Library: "holdfast", Note: "process1"}},
 		}
@@ -307,7 +307,7 @@ func TestForceUnlockOfReadersBeside(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		if gone := new(driver.GoneError); !errors.As(p.renewed(reader, driver.ErrGone).Err, &gone) || gone.Reason != driver.Forced {
+		if gone := new(driver.GoneError); !errors.As(p.renewed(reader, driver.ErrGone).Err, &gone) || gone.Reason != driver.ReasonForced {
 			t.Errorf("got reason %q, want forced", gone.Reason)
 		}
 		if got, err := p.ForceReasons(t.Context(), []admin.Ended{{Name: "job", Owner: r.Holds[0].Owner}}); err != nil || got[0] != "now" {
@@ -326,7 +326,7 @@ func TestReleaseOfAForcedHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var gone *driver.GoneError
-		if err := ps[0].Release(t.Context(), c); !errors.As(err, &gone) || gone.Reason != driver.Forced {
+		if err := ps[0].Release(t.Context(), c); !errors.As(err, &gone) || gone.Reason != driver.ReasonForced {
 			t.Errorf("Release: got error %v, want one that says forced", err)
 		}
 	})
@@ -342,7 +342,7 @@ func TestNotes(t *testing.T) {
 			{Client: "client", Owner: "another owner", Note: "x"},
 			{Client: "client", Owner: "client:3.a", Note: "y\n"},
 		} {
-			c.Name, c.Seq, c.TTL, c.Holds, c.Tokens = fmt.Sprint("job ", i), uint64(i+1), ttl, 1, 1
+			c.Name, c.Seq, c.TTL, c.Count, c.Tokens = fmt.Sprint("job ", i), uint64(i+1), ttl, 1, 1
 			ps[0].granted(c, true)
 			if h := ps[0].record(c.Name).Holds[0]; h.Owner != c.Owner || h.Note != c.Note {
 				t.Errorf("got owner %q and note %q, want %q and %q", h.Owner, h.Note, c.Owner, c.Note)

@@ -35,7 +35,7 @@ func processes(t *testing.T, n int) (*memory, []*process) {
 
 func (p *process) claim() driver.Claim {
 	n := p.seq.Add(1)
-	return driver.Claim{Name: "job", Client: p.name, Seq: n, Owner: fmt.Sprintf("%s:%d", p.name, n), TTL: ttl, Holds: 1, Tokens: 1, Note: p.name}
+	return driver.Claim{Name: "job", Client: p.name, Seq: n, Owner: fmt.Sprintf("%s:%d", p.name, n), TTL: ttl, Count: 1, Tokens: 1, Note: p.name}
 }
 
 func (p *process) try(c driver.Claim) driver.Outcome {

@@ -109,11 +109,11 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 		if r.Kind == admin.KindSemaphore {
 			h.Mode = driver.Permit
 		}
-		r.Waiters = append(r.Waiters, admin.Queued{Owner: h.Owner, Note: h.Note, Mode: h.Mode, Remaining: h.Remaining, Client: h.Client})
+		r.Waiters = append(r.Waiters, admin.Waiter{Owner: h.Owner, Note: h.Note, Mode: h.Mode, Remaining: h.Remaining, Client: h.Client})
 	}
 	for _, entry := range p.entries(shown, shown) {
 		if rest := rests[entry.Session]; rest < 0 || r.Remaining < 0 {
-			r.Remaining = admin.NotTold
+			r.Remaining = admin.RemainingUnknown
 		} else {
 			r.Remaining = max(r.Remaining, rest)
 		}

@@ -89,9 +89,9 @@ func (e *Engine) missing(ctx context.Context, k *claim) error {
 		return forced
 	}
 	if len(queue) > 0 && queue[0].Mark.Kind != Reader && queue[0].Mark.Kind != Permit {
-		return gone(driver.NotOwner, "the entry was removed, and another owner holds the name: "+queue[0].people())
+		return gone(driver.ReasonNotOwner, "the entry was removed, and another owner holds the name: "+queue[0].people())
 	}
-	return gone(driver.Deleted, "the entry was removed by somebody else")
+	return gone(driver.ReasonDeleted, "the entry was removed by somebody else")
 }
 
 // Release removes the entry of c, or leaves it to the readers that stand on it. Until

@@ -132,5 +132,5 @@ func gone(reason driver.Reason, detail string) error {
 
 // none is the answer where nothing is known of a claim.
 func none() error {
-	return gone(driver.Expired, "nothing of the claim is left: its session has ended, or it was released")
+	return gone(driver.ReasonExpired, "nothing of the claim is left: its session has ended, or it was released")
 }

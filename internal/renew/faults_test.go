@@ -113,7 +113,7 @@ func TestLateAnswerGivesNoLongerLease(t *testing.T) {
 }
 
 func TestGone(t *testing.T) {
-	gone := &driver.GoneError{Reason: driver.Forced}
+	gone := &driver.GoneError{Reason: driver.ReasonForced}
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		l, other := k.add("job"), k.add("other")
 		k.answers(each(func(c driver.Claim) driver.Renewal {

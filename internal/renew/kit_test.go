@@ -50,7 +50,7 @@ func (l *lease) Until() clock.Instant {
 func (l *lease) Claim(clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return driver.Claim{Name: l.name, TTL: l.kit.TTL, Holds: l.holds}
+	return driver.Claim{Name: l.name, TTL: l.kit.TTL, Count: l.holds}
 }
 
 func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (Report, bool) {

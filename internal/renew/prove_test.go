@@ -25,7 +25,7 @@ func TestProve(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		var said []int
 		k.answers(each(func(c driver.Claim) driver.Renewal {
-			k.change(func() { said = append(said, c.Holds) })
+			k.change(func() { said = append(said, c.Count) })
 			return driver.Renewal{ValidFor: c.TTL}
 		}))
 		l.say(2)
@@ -59,7 +59,7 @@ func TestProofAndRenewalsTakeTurns(t *testing.T) {
 			k.change(func() {
 				under++
 				most = max(most, under)
-				said = append(said, cs[0].Holds)
+				said = append(said, cs[0].Count)
 			})
 			time.Sleep(100 * time.Millisecond)
 			k.change(func() { under-- })

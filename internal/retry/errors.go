@@ -47,7 +47,7 @@ func ReasonOf(err error) driver.Reason {
 	if errors.As(err, &gone) {
 		return gone.Reason
 	}
-	return driver.Deleted
+	return driver.ReasonDeleted
 }
 
 // ContextError returns the error of a context that has ended, with its cause where

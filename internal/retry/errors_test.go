@@ -101,7 +101,7 @@ func TestErrorsSayWhatIsCertain(t *testing.T) {
 		"not executed":            {fmt.Errorf("dial: %w", driver.ErrNotExecuted), true, false, false},
 		"mismatch":                {fmt.Errorf("%w: a list", driver.ErrMismatch), true, false, true},
 		"gone":                    {driver.ErrGone, false, true, true},
-		"gone, with a reason":     {&driver.GoneError{Reason: driver.Forced}, false, true, true},
+		"gone, with a reason":     {&driver.GoneError{Reason: driver.ReasonForced}, false, true, true},
 		"refused":                 {fmt.Errorf("%w: NOPERM", driver.ErrRefused), false, false, true},
 		"refused, not executed":   {both(driver.ErrRefused, driver.ErrNotExecuted), true, false, true},
 		"the client is closed":    {both(driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted), true, false, true},
@@ -153,12 +153,12 @@ func TestToReport(t *testing.T) {
 }
 
 func TestReasonOf(t *testing.T) {
-	forced := fmt.Errorf("renew: %w", &driver.GoneError{Reason: driver.Forced})
-	if got := retry.ReasonOf(forced); got != driver.Forced {
+	forced := fmt.Errorf("renew: %w", &driver.GoneError{Reason: driver.ReasonForced})
+	if got := retry.ReasonOf(forced); got != driver.ReasonForced {
 		t.Errorf("got %q, want the reason of the store", got)
 	}
-	if got := retry.ReasonOf(driver.ErrGone); got != driver.Deleted {
-		t.Errorf("got %q where the store gave no reason, want %q", got, driver.Deleted)
+	if got := retry.ReasonOf(driver.ErrGone); got != driver.ReasonDeleted {
+		t.Errorf("got %q where the store gave no reason, want %q", got, driver.ReasonDeleted)
 	}
 }
 

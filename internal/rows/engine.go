@@ -140,7 +140,7 @@ func (r *Row) answer(c driver.Claim, stamp uint64) driver.Outcome {
 	}
 	o.Ahead = ahead{stamp, place}
 	if r.Rest > 0 {
-		o.Holder, o.Held = r.Note, max(r.Held, 0)
+		o.Holder, o.HeldFor = r.Note, max(r.Held, 0)
 	}
 	return o
 }
@@ -221,15 +221,15 @@ func (e *Engine) reasons(ctx context.Context, cs []driver.Claim, gone []int) []e
 	}
 	rows, err := e.table.Look(ctx, names)
 	for n, i := range gone {
-		g := &driver.GoneError{Reason: driver.Expired, Detail: "nothing of the claim is left: it expired or was released"}
+		g := &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
 		switch {
 		case err != nil: // that it is gone is certain all the same
 		case rows[n].Forced == cs[i].Owner:
-			g = &driver.GoneError{Reason: driver.Forced, Detail: "ended by force: " + rows[n].Reason}
+			g = &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + rows[n].Reason}
 		case !rows[n].Known:
-			g = &driver.GoneError{Reason: driver.Deleted, Detail: "the row of the name is not there"}
+			g = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the row of the name is not there"}
 		case rows[n].Rest > 0 && rows[n].Owner != "" && rows[n].Owner != cs[i].Owner:
-			g = &driver.GoneError{Reason: driver.NotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", rows[n].Note)}
+			g = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", rows[n].Note)}
 		}
 		errs[n] = g
 	}

@@ -22,7 +22,7 @@ func claim(name string, seq uint64) driver.Claim {
 	const client = "0b6c9a0e-0000-4000-8000-000000000001"
 	return driver.Claim{
 		Name: name, Client: client, Seq: seq, Owner: fmt.Sprintf("%s:%d", client, seq),
-		TTL: 10 * time.Second, Holds: 1, Tokens: 1, Note: fmt.Sprint("claim ", seq),
+		TTL: 10 * time.Second, Count: 1, Tokens: 1, Note: fmt.Sprint("claim ", seq),
 	}
 }
 
@@ -226,7 +226,7 @@ func TestReasons(t *testing.T) {
 		e.TryAll(t.Context(), []driver.Claim{claim("lost", 4)})
 		tab.change(func() { delete(tab.rows, "deleted") })
 		got, _ := e.Renew(t.Context(), []driver.Claim{expired, lost, deleted})
-		for i, want := range []driver.Reason{driver.Expired, driver.NotOwner, driver.Deleted} {
+		for i, want := range []driver.Reason{driver.ReasonExpired, driver.ReasonNotOwner, driver.ReasonDeleted} {
 			var gone *driver.GoneError
 			if !errors.As(got[i].Err, &gone) || gone.Reason != want || !errors.Is(got[i].Err, driver.ErrGone) {
 				t.Errorf("claim %d: got %v, want the reason %s", i, got[i].Err, want)

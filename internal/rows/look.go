@@ -23,7 +23,7 @@ const pageMost = 500
 // meaning.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
-		b, from, after := budget.New(f), Escape(whole(f.Prefix)), ""
+		b, from, after := budget.New(f), Escape(whole(f.NamePrefix)), ""
 		for {
 			page, more, err := e.page(ctx, b, from, after)
 			if err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 				}
 				name := Unescape(row.Key)
 				r := row.record(name)
-				if isTx(row.Key) || r.Kind == "" || !strings.HasPrefix(name, f.Prefix) {
+				if isTx(row.Key) || r.Kind == "" || !strings.HasPrefix(name, f.NamePrefix) {
 					continue
 				}
 				if !yield(r, nil) {
@@ -135,7 +135,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	case err != nil:
 		return fmt.Errorf("%s: force unlock %q: %w", e.info.Name, name, err)
 	case !ended:
-		return &driver.GoneError{Reason: driver.Deleted, Detail: "that hold is over, or has changed"}
+		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "that hold is over, or has changed"}
 	}
 	return nil
 }

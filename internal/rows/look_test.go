@@ -53,14 +53,14 @@ func TestList(t *testing.T) {
 		err    error
 	}{
 		{filter: admin.Filter{}, want: taken},
-		{filter: admin.Filter{Prefix: "b"}, want: []string{`b \ c`, "b\x00", "b\xc3", "b\xc3\x28", "bé", "bê"}},
-		{filter: admin.Filter{Prefix: "b\xc3"}, want: []string{"b\xc3", "b\xc3\x28", "bé", "bê"}},
-		{filter: admin.Filter{Prefix: "bé"}, want: []string{"bé"}},
-		{filter: admin.Filter{Prefix: `b \`}, want: []string{`b \ c`}},
-		{filter: admin.Filter{Prefix: "none"}},
-		{filter: admin.Filter{Prefix: "free"}},
-		{filter: admin.Filter{Prefix: "a", Keys: 1}, want: []string{"a"}, err: admin.ErrIncomplete},
-		{filter: admin.Filter{Prefix: "free", Keys: 1100}, err: admin.ErrIncomplete},
+		{filter: admin.Filter{NamePrefix: "b"}, want: []string{`b \ c`, "b\x00", "b\xc3", "b\xc3\x28", "bé", "bê"}},
+		{filter: admin.Filter{NamePrefix: "b\xc3"}, want: []string{"b\xc3", "b\xc3\x28", "bé", "bê"}},
+		{filter: admin.Filter{NamePrefix: "bé"}, want: []string{"bé"}},
+		{filter: admin.Filter{NamePrefix: `b \`}, want: []string{`b \ c`}},
+		{filter: admin.Filter{NamePrefix: "none"}},
+		{filter: admin.Filter{NamePrefix: "free"}},
+		{filter: admin.Filter{NamePrefix: "a", Keys: 1}, want: []string{"a"}, err: admin.ErrIncomplete},
+		{filter: admin.Filter{NamePrefix: "free", Keys: 1100}, err: admin.ErrIncomplete},
 		{filter: admin.Filter{Keys: 5000}, want: taken},
 	} {
 		got, err := list(t, e, tt.filter)
@@ -113,7 +113,7 @@ func TestGetAndDescribe(t *testing.T) {
 			t.Fatal(err)
 		}
 		var gone *driver.GoneError
-		if err := e.Release(t.Context(), c); !errors.As(err, &gone) || gone.Reason != driver.Forced {
+		if err := e.Release(t.Context(), c); !errors.As(err, &gone) || gone.Reason != driver.ReasonForced {
 			t.Errorf("Release: got error %v, want one that says forced", err)
 		}
 		d, err = e.Describe(t.Context(), "job")

@@ -87,7 +87,7 @@ func certain(err error) bool {
 // Backend proves the rights for all that goes with it. That another doctor is at
 // it is no failure.
 func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
-	c.TTL, c.Holds, c.Tokens, c.Note = scratchTTL, 1, 1, "holdfast doctor"
+	c.TTL, c.Count, c.Tokens, c.Note = scratchTTL, 1, 1, "holdfast doctor"
 	_, err := b.Try(ctx, c)
 	if errors.Is(err, driver.ErrMismatch) {
 		return nil
@@ -137,10 +137,10 @@ func judgeTrial(id, kind string, err error) Finding {
 // tryMessages sends messages to itself, as a release does to those who wait.
 func (e *exam) tryMessages(ctx context.Context, scratch string) []Finding {
 	own := ""
-	if e.options.Redis.Protocol != redishold.Redisson {
+	if e.options.Redis.Layout != redishold.Redisson {
 		own = "own"
 	}
-	l := layout.New(e.options.Redis.Prefix, own, false)
+	l := layout.New(e.options.Redis.KeyPrefix, own, false)
 	p := l.Locate(scratch + ":" + rand.Text())
 	rights := setUser + "&" + l.Channels(p.Channel) + "* +publish +subscribe +unsubscribe"
 	found := []Finding{e.tryMessage(ctx, "pubsub", p.Lock, "PUBLISH", redishold.Channel{Name: p.Channel}, rights)}

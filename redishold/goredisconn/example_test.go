@@ -61,7 +61,7 @@ func Example_plainProtocol() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer rdb.Close()
 
-	store := redishold.New(goredisconn.New(rdb), &redishold.Options{Protocol: redishold.Plain})
+	store := redishold.New(goredisconn.New(rdb), &redishold.Options{Layout: redishold.Plain})
 	err := holdfast.New(store, nil).Mutex("nightly").Do(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
 		return ship(ctx, lock.Token())
 	})

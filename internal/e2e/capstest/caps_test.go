@@ -38,8 +38,8 @@ func stores(t *testing.T) []store {
 	}
 	return []store{
 		{"Redis, as Redisson", redishold.New(nil, nil)},
-		{"Redis, `Plain`", redishold.New(nil, &redishold.Options{Protocol: redishold.Plain})},
-		{"Redis, `Timestamp`", redishold.New(nil, &redishold.Options{Protocol: redishold.Timestamp})},
+		{"Redis, `Plain`", redishold.New(nil, &redishold.Options{Layout: redishold.Plain})},
+		{"Redis, `Timestamp`", redishold.New(nil, &redishold.Options{Layout: redishold.Timestamp})},
 		{"etcd", etcdhold.New(nil, nil)},
 		{"ZooKeeper", zkhold.New([]string{"127.0.0.1:1"}, nil)},
 		{"PostgreSQL", pghold.New(nil, nil)},
@@ -109,7 +109,7 @@ func TestWhatAStoreLacks(t *testing.T) {
 				"RWMutex.Read":   {caps.Shared, func() error { _, err := l.RWMutex("job").Read.TryLock(ctx); return err }},
 				"RWMutex.Write":  {caps.Shared, func() error { _, err := l.RWMutex("job").Write.TryLock(ctx); return err }},
 				"Semaphore":      {caps.Permits, func() error { _, err := l.Semaphore("job", 2).TryAcquire(ctx); return err }},
-				"CountDownLatch": {caps.Latches, func() error { return l.CountDownLatch("job").Done(ctx) }},
+				"CountDownLatch": {caps.Latches, func() error { return l.CountDownLatch("job").CountDown(ctx) }},
 			} {
 				if kind.has {
 					continue

@@ -116,9 +116,9 @@ func TestEveryDeployment(t *testing.T) {
 					t.Parallel()
 					prefix := "app:" + strings.ReplaceAll(name, " ", "") + ":"
 					for protocol, o := range map[string]redishold.Options{
-						"redisson":  {Prefix: prefix},
-						"plain":     {Prefix: prefix + "plain:", Protocol: redishold.Plain},
-						"timestamp": {Prefix: prefix + "stamp:", Protocol: redishold.Timestamp},
+						"redisson":  {KeyPrefix: prefix},
+						"plain":     {KeyPrefix: prefix + "plain:", Layout: redishold.Plain},
+						"timestamp": {KeyPrefix: prefix + "stamp:", Layout: redishold.Timestamp},
 					} {
 						ours, theirs := openWatched(t, w, p, o), openWatched(t, w, p, o)
 						useMutexes(t, ours, theirs)

@@ -30,7 +30,7 @@ func TestListCluster(t *testing.T) {
 			}
 			t.Cleanup(shut)
 			for _, prefix := range []string{"", "app:", "{app}:"} {
-				o := &redishold.Options{Prefix: prefix}
+				o := &redishold.Options{KeyPrefix: prefix}
 				b := redishold.New(conn, o)
 				l, c := holdfast.New(b, &holdfast.Options{Note: "me"}), admin.New(b)
 				listCluster(t, l, c, adapter)
@@ -98,7 +98,7 @@ func listCluster(t *testing.T, l *holdfast.Locker, c *admin.Console, names strin
 	}
 	locks, want[names+":permits"] = append(locks, mustTake(t, l.Semaphore(names+":permits", 3).Acquire)), admin.KindSemaphore
 
-	for r, err := range c.List(t.Context(), admin.Filter{Prefix: names}) {
+	for r, err := range c.List(t.Context(), admin.Filter{NamePrefix: names}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func noticesInCluster(t *testing.T, d *redistest.Deployment, l *holdfast.Locker,
 			t.Errorf("the holder heard after %v, want at once; the machine stood still for %v", took, late)
 		}
 		var lost *driver.GoneError
-		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced {
+		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced {
 			t.Errorf("%s: got %v, want it forced", lock.Name(), err)
 		}
 	}

@@ -147,7 +147,7 @@ func usePermits(t *testing.T, ctx context.Context, ours, theirs *holdfast.Semaph
 
 func useLatch(t *testing.T, ctx context.Context, store *watched, ours, theirs *holdfast.CountDownLatch) {
 	t.Helper()
-	if set, err := ours.Set(ctx, 1); err != nil || !set {
+	if set, err := ours.TrySet(ctx, 1); err != nil || !set {
 		t.Fatalf("Set: got %v, %v", set, err)
 	}
 	asleep := store.asleep(t, "a waiter of "+ours.Name())
@@ -155,7 +155,7 @@ func useLatch(t *testing.T, ctx context.Context, store *watched, ours, theirs *h
 	go func() { open <- theirs.Wait(ctx) }()
 	asleep()
 	freed := await.NewWatch(t)
-	if err := ours.Done(ctx); err != nil {
+	if err := ours.CountDown(ctx); err != nil {
 		t.Fatalf("Done: %v", err)
 	}
 	if err := <-open; err != nil {
@@ -177,7 +177,7 @@ func useLog(t *testing.T, ours, theirs *redishold.Backend) {
 	if err := errors.Join(lock.Unlock(), l.Drain(ctx), log.Flush(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	list, err := theirs.ReadLog(ctx, admin.LogFilter{Past: time.Hour, Most: 10_000})
+	list, err := theirs.ReadLog(ctx, admin.LogFilter{Last: time.Hour, Limit: 10_000})
 	list = slices.DeleteFunc(list, func(h admin.Entry) bool { return h.Name != "of old" })
 	if err != nil || len(list) != 2 || list[0].Type != admin.EntryAcquired || list[1].Type != admin.EntryReleased || list[1].Token != lock.Token() {
 		t.Errorf("got %+v and error %v, want an acquire and a release with token %d", list, err, lock.Token())

@@ -254,7 +254,7 @@ func TestRights(t *testing.T) {
 		"only mutexes": {
 			rules: "~app:* &redisson_lock__channel:* +evalsha +eval +subscribe +unsubscribe +publish +info +hello +ping +client " +
 				"+exists +del +pexpire +pttl +get +set +hget +hset +hdel +hexists +hlen +hkeys +hgetall +time",
-			options: doctor.Options{Redis: redishold.Options{Prefix: "app:"}},
+			options: doctor.Options{Redis: redishold.Options{KeyPrefix: "app:"}},
 			want: map[string]doctor.Severity{
 				"rights-mutex": doctor.OK, "rights-fair": doctor.Note, "rights-read-write": doctor.Note,
 				"rights-semaphore": doctor.Note, "rights-latch": doctor.Note, "pubsub": doctor.OK,

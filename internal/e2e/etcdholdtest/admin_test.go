@@ -96,7 +96,7 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 	}
 }
 
-func w2h(w admin.Queued) admin.Holder { return admin.Holder{Owner: w.Owner, Holds: 1} }
+func w2h(w admin.Waiter) admin.Holder { return admin.Holder{Owner: w.Owner, Holds: 1} }
 
 // A holder learns at once that its hold was ended, and why, once its lock is older than
 // two seconds; whoever waits goes on.
@@ -121,7 +121,7 @@ func TestForceUnlockIsNotified(t *testing.T) {
 	}
 	took := time.Since(began)
 	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced || !strings.Contains(err.Error(), "the runner is gone") {
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
 		t.Errorf("got error %v, want that it was forced, and why", err)
 	}
 	t.Logf("heard of it after %v", took)
@@ -209,7 +209,7 @@ func TestList(t *testing.T) {
 	}
 	// The name with a key that has no lease is no lock any more.
 	slices.Sort(want) // base is the first
-	got, err := list(admin.Filter{Prefix: base})
+	got, err := list(admin.Filter{NamePrefix: base})
 	if err != nil || !slices.Equal(got, want[1:]) {
 		t.Errorf("got %q and error %v, want %q", got, err, want[1:])
 	}
@@ -219,14 +219,14 @@ func TestList(t *testing.T) {
 	if _, err := observer.Delete(ctx, base+"/feed"); err != nil {
 		t.Fatal(err)
 	}
-	got, err = list(admin.Filter{Prefix: base})
+	got, err = list(admin.Filter{NamePrefix: base})
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q and error %v, want %q", got, err, want)
 	}
-	if got, err := list(admin.Filter{Prefix: base + "/"}); err != nil || len(got) != 4+4 {
+	if got, err := list(admin.Filter{NamePrefix: base + "/"}); err != nil || len(got) != 4+4 {
 		t.Errorf("with a slash: got %q and error %v, want eight names", got, err)
 	}
-	if got, err := list(admin.Filter{Prefix: base + " many", Keys: 20}); !errors.Is(err, admin.ErrIncomplete) || len(got) != 20 {
+	if got, err := list(admin.Filter{NamePrefix: base + " many", Keys: 20}); !errors.Is(err, admin.ErrIncomplete) || len(got) != 20 {
 		t.Errorf("with 20 keys: got %d names and error %v, want 20 and ErrIncomplete", len(got), err)
 	}
 }
@@ -245,7 +245,7 @@ func TestListOfData(t *testing.T) {
 		requests.Add(1)
 		return call()
 	})), nil))
-	for r, err := range c.List(within(t), admin.Filter{Prefix: name(t)}) {
+	for r, err := range c.List(within(t), admin.Filter{NamePrefix: name(t)}) {
 		t.Errorf("got %+v and error %v, want nothing", r, err)
 	}
 	if n := requests.Load(); n > 2+3 {

@@ -142,7 +142,7 @@ func TestKeyWithoutLease(t *testing.T) {
 // What etcd refuses is not tried again, and a client that was closed is not asked.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	claim := driver.Claim{Name: name(t), Client: "refused", Seq: 1, Owner: "refused:1", TTL: 2 * shortest, Holds: 1, Tokens: 1}
+	claim := driver.Claim{Name: name(t), Client: "refused", Seq: 1, Owner: "refused:1", TTL: 2 * shortest, Count: 1, Tokens: 1}
 	for want, refusal := range map[error]error{
 		driver.ErrRefused:     rpctypes.ErrGRPCPermissionDenied,
 		driver.ErrNotExecuted: rpctypes.ErrGRPCRequestTooManyRequests,

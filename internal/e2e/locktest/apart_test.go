@@ -118,8 +118,8 @@ func workApart() error {
 	if a.rounds, err = strconv.Atoi(os.Getenv("ROUNDS")); err != nil {
 		return err
 	}
-	protocol := map[string]redishold.Protocol{"plain": redishold.Plain, "timestamp": redishold.Timestamp}[a.kind]
-	a.locker = holdfast.New(redishold.New(conn, &redishold.Options{Protocol: protocol}), &holdfast.Options{TTL: 3 * time.Second})
+	protocol := map[string]redishold.Layout{"plain": redishold.Plain, "timestamp": redishold.Timestamp}[a.kind]
+	a.locker = holdfast.New(redishold.New(conn, &redishold.Options{Layout: protocol}), &holdfast.Options{TTL: 3 * time.Second})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Duration(a.rounds)*50*time.Millisecond)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -232,8 +232,8 @@ func entries(l *holdfast.Locker, c *admin.Console, name string) map[string]func(
 		"Acquire": of(sem.Acquire), "TryAcquire": of(sem.TryAcquire),
 		"Resize":  func(ctx context.Context) error { return sem.Resize(ctx, 2) },
 		"Permits": func(ctx context.Context) error { _, _, err := sem.Permits(ctx); return err },
-		"Set":     func(ctx context.Context) error { _, err := latch.Set(ctx, 1); return err },
-		"Done":    latch.Done,
+		"Set":     func(ctx context.Context) error { _, err := latch.TrySet(ctx, 1); return err },
+		"Done":    latch.CountDown,
 		"Count":   func(ctx context.Context) error { _, err := latch.Count(ctx); return err },
 		"Wait":    latch.Wait,
 		"LockAll": func(ctx context.Context) error {

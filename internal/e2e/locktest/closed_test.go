@@ -51,7 +51,7 @@ func TestClosedClient(t *testing.T) {
 
 		<-locks[3].Context(ctx).Done()
 		var loss *holdfast.LostError
-		if !errors.As(locks[3].Err(), &loss) || loss.Reason != driver.Closed {
+		if !errors.As(locks[3].Err(), &loss) || loss.Reason != driver.ReasonClosed {
 			s.Errorf("who held: got %v, want a loss with the reason closed", locks[3].Err())
 		}
 		_ = locks[3].Unlock()

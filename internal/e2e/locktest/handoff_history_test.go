@@ -276,7 +276,7 @@ func useHandoff(w *worker) error {
 
 // renewed writes down that the store has confirmed a hold.
 func (c *chained) renewed(_ context.Context, e holdfast.Event) {
-	if e.Kind != holdfast.EventRenew || e.Err != nil {
+	if e.Type != holdfast.EventRenew || e.Err != nil {
 		return
 	}
 	c.mu.Lock()

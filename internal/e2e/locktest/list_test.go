@@ -68,9 +68,9 @@ func TestListHeldByGo(t *testing.T) {
 	for _, prefix := range []string{"", "app:", "{app}:"} {
 		t.Run(prefix, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
-				l := s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "nightly", TTL: 20 * time.Second}))
-				other := holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{Prefix: prefix}), &holdfast.Options{Note: "nightly"})
-				c := s.console(&redishold.Options{Prefix: prefix})
+				l := s.drained(holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{KeyPrefix: prefix}), &holdfast.Options{Note: "nightly", TTL: 20 * time.Second}))
+				other := holdfast.New(redishold.New(s.conn(s.server.Addr()), &redishold.Options{KeyPrefix: prefix}), &holdfast.Options{Note: "nightly"})
+				c := s.console(&redishold.Options{KeyPrefix: prefix})
 				s.holdAllKinds(c, l, s.drained(other))
 				found := list(s, c, admin.Filter{})
 				wantKinds(s, found, map[string]admin.Kind{
@@ -78,10 +78,10 @@ func TestListHeldByGo(t *testing.T) {
 					"readers": admin.KindReadWrite, "writer": admin.KindReadWrite, "permits": admin.KindSemaphore,
 				})
 				s.checkAllKinds(found)
-				if got := list(s, c, admin.Filter{Prefix: "per", Counters: true}); len(got) != 1 {
+				if got := list(s, c, admin.Filter{NamePrefix: "per", Counters: true}); len(got) != 1 {
 					s.Errorf("with a prefix: got %v, want the permits alone", slices.Collect(maps.Keys(got)))
 				}
-				wantKinds(s, list(s, c, admin.Filter{Prefix: "lat", Counters: true}), map[string]admin.Kind{"latch": admin.KindCounter})
+				wantKinds(s, list(s, c, admin.Filter{NamePrefix: "lat", Counters: true}), map[string]admin.Kind{"latch": admin.KindCounter})
 				s.server.Do("FLUSHALL") // semaphores and latches have no TTL
 			})
 		})
@@ -110,7 +110,7 @@ func (s *subject) holdAllKinds(c *admin.Console, l, other *holdfast.Locker) {
 	for range 2 {
 		hold(l.Semaphore("permits", 5).Acquire(ctx))
 	}
-	if _, err := l.CountDownLatch("latch").Set(ctx, 3); err != nil {
+	if _, err := l.CountDownLatch("latch").TrySet(ctx, 3); err != nil {
 		s.Fatal(err)
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -293,11 +293,11 @@ func TestListStrings(t *testing.T) {
 		} {
 			s.server.Do(c...)
 		}
-		for protocol, want := range map[redishold.Protocol]map[string]admin.Kind{
+		for protocol, want := range map[redishold.Layout]map[string]admin.Kind{
 			redishold.Plain:     {"mine": admin.KindPlain, "redsync": admin.KindPlain, "old": admin.KindPlain},
 			redishold.Timestamp: {"mine": admin.KindTimestamp},
 		} {
-			b := s.backend(&redishold.Options{Protocol: protocol})
+			b := s.backend(&redishold.Options{Layout: protocol})
 			l, c := s.drained(holdfast.New(b, &holdfast.Options{Note: "me"})), admin.New(b)
 			lock := must.Lock(s, l, "mine")
 			found := list(s, c, admin.Filter{})
@@ -375,7 +375,7 @@ func (s *subject) checkPace(c *admin.Console) {
 	defer cancel()
 	before, n := s.commands(), 0
 	var last error
-	for _, err := range c.List(ctx, admin.Filter{Pace: 100, Prefix: "many:"}) {
+	for _, err := range c.List(ctx, admin.Filter{Pace: 100, NamePrefix: "many:"}) {
 		last = err
 		n++
 	}
@@ -428,7 +428,7 @@ func TestListStrangeNames(t *testing.T) {
 		}
 		wantKinds(s, list(s, c, admin.Filter{}), want)
 		for _, name := range names {
-			if got := list(s, c, admin.Filter{Prefix: name}); len(got) != 1 {
+			if got := list(s, c, admin.Filter{NamePrefix: name}); len(got) != 1 {
 				s.Errorf("with prefix %.20q: got %d locks, want 1", name, len(got))
 			}
 		}
@@ -542,7 +542,7 @@ func TestListRights(t *testing.T) {
 			s.Fatal(err)
 		}
 		defer shut()
-		c := admin.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}))
+		c := admin.New(redishold.New(conn, &redishold.Options{KeyPrefix: "app:"}))
 		if n, err := lookEverywhere(s.Context(), c); err != nil || n != 3 {
 			s.Fatalf("got %d locks and error %v, want 3", n, err)
 		}

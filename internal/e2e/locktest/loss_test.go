@@ -208,27 +208,27 @@ func TestLossAndItsReason(t *testing.T) {
 		want driver.Reason
 		text string
 	}{
-		{"deleted by hand", func(s *subject) { s.server.Do("DEL", "job") }, driver.Deleted, "deleted"},
-		{"flushed", func(s *subject) { s.server.Do("FLUSHALL") }, driver.Deleted, "flushed"},
+		{"deleted by hand", func(s *subject) { s.server.Do("DEL", "job") }, driver.ReasonDeleted, "deleted"},
+		{"flushed", func(s *subject) { s.server.Do("FLUSHALL") }, driver.ReasonDeleted, "flushed"},
 		{"broken", func(s *subject) {
 			c := s.console(nil)
 			if err := c.ForceUnlock(s.Context(), "job", lookAt(s, c, "job").Holds[0].Holder, "stuck since noon"); err != nil {
 				s.Fatal(err)
 			}
-		}, driver.Forced, "stuck since noon"},
+		}, driver.ReasonForced, "stuck since noon"},
 		{"taken over", func(s *subject) {
 			// At once: a renewal in between would find no lock at all.
 			s.server.Do("EVAL", `redis.call('DEL', 'job') redis.call('HSET', 'job', ARGV[1], '1') redis.call('PEXPIRE', 'job', '5000')`,
 				"0", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:57")
-		}, driver.NotOwner, "Redisson client 71b96ce8"},
-		{"overwritten", func(s *subject) { s.server.Do("SET", "job", "x", "PX", "5000") }, driver.Deleted, "overwritten"},
+		}, driver.ReasonNotOwner, "Redisson client 71b96ce8"},
+		{"overwritten", func(s *subject) { s.server.Do("SET", "job", "x", "PX", "5000") }, driver.ReasonDeleted, "overwritten"},
 		{"evicted", func(s *subject) {
 			s.server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			s.server.Do("CONFIG", "SET", "maxmemory", "1")
 			s.server.Do("SET", "more", "x", "PX", "5000") // makes the server look for room
 			await.Eventually(time.Second, func() bool { return s.server.Int("EXISTS", "job") == 0 })
 			s.server.Do("CONFIG", "SET", "maxmemory", "0")
-		}, driver.Evicted, "evicted"},
+		}, driver.ReasonEvicted, "evicted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

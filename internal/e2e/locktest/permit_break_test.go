@@ -40,7 +40,7 @@ func mustAcquire(t testing.TB, sem *holdfast.Semaphore) *holdfast.Lock {
 func wantForced(t testing.TB, what string, err error, why string) {
 	t.Helper()
 	var lost *driver.GoneError
-	if !errors.Is(err, holdfast.ErrLost) || !errors.As(err, &lost) || lost.Reason != driver.Forced || !strings.Contains(err.Error(), why) {
+	if !errors.Is(err, holdfast.ErrLost) || !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), why) {
 		t.Errorf("%s: got %v, want it forced because of %s", what, err, why)
 	}
 }

@@ -26,9 +26,9 @@ func (r *renewals) observe(_ context.Context, e holdfast.Event) {
 	defer r.mu.Unlock()
 	now := time.Now()
 	switch {
-	case e.Kind == holdfast.EventCall && e.Op == holdfast.OpRenew:
+	case e.Type == holdfast.EventCall && e.Op == holdfast.OpRenew:
 		r.began = now.Add(-e.Took)
-	case e.Kind == holdfast.EventRenew:
+	case e.Type == holdfast.EventRenew:
 		r.all = append(r.all, renewal{r.began, now, e.Err})
 	}
 }

@@ -37,8 +37,8 @@ func (s *subject) detail(c *admin.Console, name string) admin.Detail {
 func TestOthersSeeSinceWhenAndWhoWaits(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		s.Run("all", func(t *testing.T) { // which ends when those in it have ended
-			for _, o := range []redishold.Options{{Prefix: "app:"}, {Prefix: "{app}:"}, {Prefix: "plain:", Protocol: redishold.Plain}} {
-				t.Run(o.Prefix, func(t *testing.T) {
+			for _, o := range []redishold.Options{{KeyPrefix: "app:"}, {KeyPrefix: "{app}:"}, {KeyPrefix: "plain:", Layout: redishold.Plain}} {
+				t.Run(o.KeyPrefix, func(t *testing.T) {
 					t.Parallel()
 					(&subject{T: t, adapter: s.adapter, server: s.server}).seeSince(o)
 				})
@@ -54,7 +54,7 @@ func (s *subject) seeSince(o redishold.Options) {
 	}
 	l, waiter, eye := client("ci-7"), client("ci-8"), s.console(&o)
 	lock := must.Lock(s, l, "deploy")
-	if o.Protocol == redishold.Redisson {
+	if o.Layout == redishold.Redisson {
 		permit, err := l.Semaphore("pool", 2).Acquire(s.Context())
 		if err != nil {
 			s.Fatal(err)
@@ -92,10 +92,10 @@ func (s *subject) seeSince(o redishold.Options) {
 	}
 	_, err := client("").TryLock(s.Context(), "deploy")
 	var busy *holdfast.BusyError
-	if !errors.As(err, &busy) || busy.Held < 2*time.Second || !strings.Contains(err.Error(), `"deploy" is held by ci-7 for `) {
+	if !errors.As(err, &busy) || busy.HeldFor < 2*time.Second || !strings.Contains(err.Error(), `"deploy" is held by ci-7 for `) {
 		s.Errorf("got %v", err)
 	}
-	if found := list(s, eye, admin.Filter{Prefix: "dep"}); len(found) != 1 || found["deploy"].Holds[0].Token != lock.Token() {
+	if found := list(s, eye, admin.Filter{NamePrefix: "dep"}); len(found) != 1 || found["deploy"].Holds[0].Token != lock.Token() {
 		s.Errorf("listed: got %+v, want the lock alone, with its token", found)
 	}
 	cancel()
@@ -104,7 +104,7 @@ func (s *subject) seeSince(o redishold.Options) {
 	if !await.Eventually(reportSoon, func() bool { return len(s.detail(eye, "deploy").Waits) == 0 }) {
 		s.Error("those who have given up are still shown")
 	}
-	if keys := s.server.Strings("KEYS", o.Prefix+"*waiting*"); len(keys) != 0 {
+	if keys := s.server.Strings("KEYS", o.KeyPrefix+"*waiting*"); len(keys) != 0 {
 		s.Errorf("%q are left", keys)
 	}
 }
@@ -174,7 +174,7 @@ func TestReportWithoutRights(t *testing.T) {
 			s.Fatal(err)
 		}
 		defer shut()
-		b := redishold.New(conn, &redishold.Options{Prefix: "app:"})
+		b := redishold.New(conn, &redishold.Options{KeyPrefix: "app:"})
 		l := holdfast.New(b, nil)
 		lock := must.Lock(s, l, "job")
 		h := s.detail(admin.New(b), "job").Holds[0]
@@ -183,7 +183,7 @@ func TestReportWithoutRights(t *testing.T) {
 		if err := b.Report(s.Context(), r); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			s.Errorf("got %v, want that the user has no right to the key", err)
 		}
-		eye := admin.New(redishold.New(conn, &redishold.Options{Prefix: "app:"}))
+		eye := admin.New(redishold.New(conn, &redishold.Options{KeyPrefix: "app:"}))
 		d := s.detail(eye, "job")
 		if got := d.Holds[0]; got.Token != lock.Token() || got.HeldFor < time.Minute || len(d.Waits) != 0 {
 			s.Errorf("got %+v, want the hold all the same", d)

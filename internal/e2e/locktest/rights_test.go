@@ -48,20 +48,20 @@ func rightsOfKinds() map[string]righted {
 		"latch": {
 			rights: "&redisson_countdownlatch__channel__* +incrby",
 			use: func(ctx context.Context, l *holdfast.Locker) error {
-				if _, err := l.CountDownLatch("a").Set(ctx, 1); err != nil {
+				if _, err := l.CountDownLatch("a").TrySet(ctx, 1); err != nil {
 					return err
 				}
-				return l.CountDownLatch("a").Done(ctx)
+				return l.CountDownLatch("a").CountDown(ctx)
 			},
 		},
 		"plain": {
 			rights: "&holdfast:free:*",
-			opts:   redishold.Options{Protocol: redishold.Plain},
+			opts:   redishold.Options{Layout: redishold.Plain},
 			use:    mutex,
 		},
 		"timestamp": {
 			rights: "&holdfast:free:*",
-			opts:   redishold.Options{Protocol: redishold.Timestamp},
+			opts:   redishold.Options{Layout: redishold.Timestamp},
 			use:    mutex,
 		},
 		"shared tokens": {
@@ -94,7 +94,7 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 				}
 				defer shut()
 				opts := kind.opts
-				opts.Prefix = "app:"
+				opts.KeyPrefix = "app:"
 				if err := kind.use(s.Context(), holdfast.New(redishold.New(conn, &opts), nil)); err != nil {
 					s.Error(err)
 				}
@@ -111,7 +111,7 @@ func TestProposedRightsAreThoseOfTheDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				listed := strings.Fields(commonRights + " " + kind.rights)
-				if kind.opts.Protocol != redishold.Redisson { // whose channel is another one
+				if kind.opts.Layout != redishold.Redisson { // whose channel is another one
 					listed = slices.DeleteFunc(listed, func(rule string) bool { return rule == "&redisson_lock__channel:*" })
 				}
 				grant := func(rules ...string) {
@@ -127,7 +127,7 @@ func TestProposedRightsAreThoseOfTheDocuments(t *testing.T) {
 				}
 				defer shut()
 				opts := kind.opts
-				opts.Prefix = "app:"
+				opts.KeyPrefix = "app:"
 				locker := holdfast.New(redishold.New(conn, &opts), nil)
 				for range 60 {
 					err = kind.use(s.Context(), locker)

@@ -31,7 +31,7 @@ type shareCell struct {
 	topology redistest.Topology
 	classic  bool // servers that know no sharded channels, as Redis 6.2
 	adapter  string
-	protocol redishold.Protocol
+	protocol redishold.Layout
 	hold     time.Duration
 	skewed   bool // the first process has one goroutine and holds ten times as long as the others
 }
@@ -73,7 +73,7 @@ func shareCells(all bool) (cells []shareCell) {
 		}
 	}
 	if all {
-		for _, protocol := range []redishold.Protocol{redishold.Plain, redishold.Timestamp} {
+		for _, protocol := range []redishold.Layout{redishold.Plain, redishold.Timestamp} {
 			for _, topology := range []redistest.Topology{redistest.Standalone, redistest.Cluster} {
 				cells = append(cells,
 					shareCell{topology, false, anywhere.Adapters()[0], protocol, 5 * time.Millisecond, true},
@@ -149,7 +149,7 @@ func playShares(t *testing.T, c shareCell, d *redistest.Deployment, long time.Du
 type sharePlan struct {
 	Target     anywhere.Target
 	Classic    bool
-	Protocol   redishold.Protocol
+	Protocol   redishold.Layout
 	Name       string
 	Goroutines int
 	Hold       time.Duration
@@ -380,7 +380,7 @@ func workForShares() error {
 	if s.Classic {
 		conn = classicConn{conn.(clusterConn)}
 	}
-	s.l = holdfast.New(redishold.New(conn, &redishold.Options{Protocol: s.Protocol}), nil)
+	s.l = holdfast.New(redishold.New(conn, &redishold.Options{Layout: s.Protocol}), nil)
 	if k, err := s.l.Lock(ctx, fmt.Sprint("warm:", os.Getpid())); err != nil || k.Unlock() != nil {
 		return fmt.Errorf("first lock: %w", err)
 	}

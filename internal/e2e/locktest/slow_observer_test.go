@@ -23,7 +23,7 @@ func TestSlowObserver(t *testing.T) {
 	)
 	eachAdapter(t, func(s *subject) {
 		l := holdfast.New(redishold.New(s.conn(s.server.Addr()), nil), &holdfast.Options{TTL: ttl, Observe: func(_ context.Context, e holdfast.Event) {
-			if e.Kind == holdfast.EventRenew || e.Kind == holdfast.EventCall && e.Op == holdfast.OpRenew {
+			if e.Type == holdfast.EventRenew || e.Type == holdfast.EventCall && e.Op == holdfast.OpRenew {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}})

@@ -13,7 +13,7 @@ import (
 // set sets the scene's latch.
 func (c *client) set(n int64) {
 	c.Helper()
-	if ok, err := c.locker.CountDownLatch(c.name).Set(c.bounded(), n); err != nil || !ok {
+	if ok, err := c.locker.CountDownLatch(c.name).TrySet(c.bounded(), n); err != nil || !ok {
 		c.Fatalf("Set: %v, %v", ok, err)
 	}
 }
@@ -21,7 +21,7 @@ func (c *client) set(n int64) {
 // done counts it down.
 func (c *client) done() {
 	c.Helper()
-	if err := c.locker.CountDownLatch(c.name).Done(c.bounded()); err != nil {
+	if err := c.locker.CountDownLatch(c.name).CountDown(c.bounded()); err != nil {
 		c.Fatalf("Done: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func latchFullServer(s *scene) {
 	full(s, true)
 	name := s.name
 	s.name += "-new"
-	if _, err := c.locker.CountDownLatch(s.name).Set(s.bounded(), 1); !errors.Is(err, driver.ErrRefused) {
+	if _, err := c.locker.CountDownLatch(s.name).TrySet(s.bounded(), 1); !errors.Is(err, driver.ErrRefused) {
 		s.Errorf("Set: got %v, want ErrRefused", err)
 	} else {
 		s.story.note('E')

@@ -118,9 +118,9 @@ type client struct {
 // observe counts what a cell waits for.
 func (c *client) observe(_ context.Context, e holdfast.Event) {
 	switch {
-	case e.Kind == holdfast.EventWait:
+	case e.Type == holdfast.EventWait:
 		c.waiting.Add(1)
-	case e.Kind == holdfast.EventRenew && e.Err != nil:
+	case e.Type == holdfast.EventRenew && e.Err != nil:
 		c.unrenewed.Add(1)
 	}
 }

@@ -46,7 +46,7 @@ func TestList(t *testing.T) {
 			tokens := map[string]uint64{}
 			for i, name := range want {
 				seq := uint64(i + 1)
-				c := driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Holds: 1, Tokens: 5}
+				c := driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Count: 1, Tokens: 5}
 				for range 3 { // each time with the same tokens
 					out, err := b.Try(t.Context(), c)
 					if err != nil || !out.Granted || tokens[name] != 0 && tokens[name] != out.Token {
@@ -94,7 +94,7 @@ func TestForceUnlock(t *testing.T) {
 		t.Fatal("the holder has not heard of it within its lease")
 	}
 	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced || !strings.Contains(err.Error(), "the runner is gone") {
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
 		t.Errorf("got error %v, want that it was forced, and why", err)
 	}
 	must.Unlock(t, other)

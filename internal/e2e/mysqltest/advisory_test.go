@@ -208,7 +208,7 @@ func TestAdvisoryLost(t *testing.T) {
 			awaitWaiting(t, admin, 1)
 			end()
 			(<-got).mustUnlock(t)
-			sqltest.MustBeLost(t, lock, 3*time.Second, driver.Closed)
+			sqltest.MustBeLost(t, lock, 3*time.Second, driver.ReasonClosed)
 		})
 	}
 }
@@ -222,5 +222,5 @@ func TestAdvisoryUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Resume() }()
-	sqltest.MustBeLost(t, lock, 9*time.Second, driver.Unreachable)
+	sqltest.MustBeLost(t, lock, 9*time.Second, driver.ReasonUnreachable)
 }

@@ -29,7 +29,7 @@ func TestRows(t *testing.T) {
 
 func testRows(t *testing.T, b *mysqlhold.Backend, query func(statement string, into ...any)) {
 	claim := func(name string, seq uint64) driver.Claim {
-		return driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Holds: 1, Tokens: 3}
+		return driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Count: 1, Tokens: 3}
 	}
 	grant := func(c driver.Claim) driver.Outcome {
 		t.Helper()

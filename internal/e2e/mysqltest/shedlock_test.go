@@ -51,7 +51,7 @@ const documented = `CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until 
 	locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))`
 
 func shedClaim(name string, seq uint64) driver.Claim {
-	return driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Holds: 1, Tokens: 1}
+	return driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Count: 1, Tokens: 1}
 }
 
 // TestShedLockTables is about tables that others made, and what the layout cannot do.

@@ -98,10 +98,10 @@ func TestList(t *testing.T) {
 	if slices.Sort(got); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %d names and error %v, want %d", len(got), err, len(want))
 	}
-	if got, err := list(admin.Filter{Prefix: "job \xc3"}); err != nil || len(got) != 2 {
+	if got, err := list(admin.Filter{NamePrefix: "job \xc3"}); err != nil || len(got) != 2 {
 		t.Errorf("with a part of a rune: got %q and error %v, want two names", got, err)
 	}
-	if got, err := list(admin.Filter{Prefix: "job 0", Keys: 700}); !errors.Is(err, admin.ErrIncomplete) || len(got) != 350 {
+	if got, err := list(admin.Filter{NamePrefix: "job 0", Keys: 700}); !errors.Is(err, admin.ErrIncomplete) || len(got) != 350 {
 		t.Errorf("of 700 rows: got %d names and error %v, want 350 and ErrIncomplete", len(got), err)
 	}
 }
@@ -142,7 +142,7 @@ func TestForceUnlock(t *testing.T) {
 		t.Fatal("the holder has not heard of it within its lease")
 	}
 	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced || !strings.Contains(err.Error(), "the runner is gone") {
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
 		t.Errorf("got error %v, want that it was forced, and why", err)
 	}
 }

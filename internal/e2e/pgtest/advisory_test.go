@@ -248,7 +248,7 @@ func TestAdvisoryLost(t *testing.T) {
 			got := queue(t.Context(), settings(t, server))
 			awaitAdvisory(t, admin, 1, 1)
 			end()
-			sqltest.MustBeLost(t, lock, 3*time.Second, driver.Closed)
+			sqltest.MustBeLost(t, lock, 3*time.Second, driver.ReasonClosed)
 			(<-got).mustUnlock(t)
 		})
 	}
@@ -262,7 +262,7 @@ func TestAdvisoryUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Resume() }()
-	sqltest.MustBeLost(t, lock, 13*time.Second, driver.Unreachable)
+	sqltest.MustBeLost(t, lock, 13*time.Second, driver.ReasonUnreachable)
 }
 
 // TestAdvisoryWaitOfTheUnreachable has a program wait that nobody can reach any more, and

@@ -128,7 +128,7 @@ func TestLateTry(t *testing.T) {
 	db := newDB(t, url)
 	var late gate
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url, late.keep), nil))
-	c := driver.Claim{Name: "job", Client: "c", Seq: 1, Owner: "c:1", TTL: time.Minute, Holds: 1, Tokens: 1}
+	c := driver.Claim{Name: "job", Client: "c", Seq: 1, Owner: "c:1", TTL: time.Minute, Count: 1, Tokens: 1}
 	if err := b.Release(t.Context(), c); !errors.Is(err, driver.ErrGone) { // also looks at the table
 		t.Fatalf("Release before all: got %v, want ErrGone", err)
 	}

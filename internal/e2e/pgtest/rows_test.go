@@ -14,7 +14,7 @@ import (
 )
 
 func claim(name string, seq uint64) driver.Claim {
-	return driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Holds: 1, Tokens: 1}
+	return driver.Claim{Name: name, Client: "c", Seq: seq, Owner: fmt.Sprint("c:", seq), TTL: time.Minute, Count: 1, Tokens: 1}
 }
 
 // TestRows is about what a row keeps, where the specification has nothing to say of it.

@@ -167,7 +167,7 @@ func TestQuorumRollingRestarts(t *testing.T) {
 	defer cancel()
 	var renewals atomic.Int64
 	l := holdfast.New(f.quorum(opts), &holdfast.Options{TTL: lease, Observe: func(_ context.Context, e holdfast.Event) {
-		if e.Kind == holdfast.EventRenew && e.Err == nil {
+		if e.Type == holdfast.EventRenew && e.Err == nil {
 			renewals.Add(1)
 		}
 	}})
@@ -239,7 +239,7 @@ func TestQuorumSameServerTwice(t *testing.T) {
 	f := newFleet(t, "rueidis", 2)
 	f.proxies = append(f.proxies, faultproxy.Start(t, f.servers[0].Addr()))
 	b := f.quorum(nil)
-	_, err := b.Try(await.Context(t, 10*time.Second), driver.Claim{Name: "job", Client: "c", Owner: "c:1", Seq: 1, TTL: 20 * time.Second, Holds: 1, Tokens: 1})
+	_, err := b.Try(await.Context(t, 10*time.Second), driver.Claim{Name: "job", Client: "c", Owner: "c:1", Seq: 1, TTL: 20 * time.Second, Count: 1, Tokens: 1})
 	if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) {
 		t.Fatalf("got %v, want ErrRefused before anything was sent", err)
 	}

@@ -36,7 +36,7 @@ func start(t *testing.T, adapter string, d *redistest.Deployment) *program {
 	}
 	p := &program{
 		redisson: holdfast.New(redishold.New(conn, nil), &holdfast.Options{TTL: leaseOfAll}),
-		plain:    holdfast.New(redishold.New(conn, &redishold.Options{Protocol: redishold.Plain}), &holdfast.Options{TTL: leaseOfAll}),
+		plain:    holdfast.New(redishold.New(conn, &redishold.Options{Layout: redishold.Plain}), &holdfast.Options{TTL: leaseOfAll}),
 	}
 	closed := false
 	p.close = func() {

@@ -12,8 +12,8 @@ import (
 // Every layout in Redis is a Source, with a prefix too.
 func TestAdmin(t *testing.T) {
 	for name, o := range map[string]redishold.Options{
-		"redisson": {}, "prefix": {Prefix: "app:"}, "poll": {Poll: 20 * time.Millisecond},
-		"plain": {Protocol: redishold.Plain}, "timestamp": {Protocol: redishold.Timestamp},
+		"redisson": {}, "prefix": {KeyPrefix: "app:"}, "poll": {Poll: 20 * time.Millisecond},
+		"plain": {Layout: redishold.Plain}, "timestamp": {Layout: redishold.Timestamp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)

@@ -376,7 +376,7 @@ func TestReleaseAllSaysWhy(t *testing.T) {
 	}
 	errs := b.ReleaseAll(bounded(t), cs)
 	var gone *driver.GoneError
-	if errs[0] != nil || errs[2] != nil || !errors.As(errs[1], &gone) || gone.Reason != driver.NotOwner {
+	if errs[0] != nil || errs[2] != nil || !errors.As(errs[1], &gone) || gone.Reason != driver.ReasonNotOwner {
 		t.Errorf("got %v, want that the second is held by somebody else", errs)
 	}
 }

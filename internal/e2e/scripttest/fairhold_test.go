@@ -190,7 +190,7 @@ func TestFairLeastRightsAreEnough(t *testing.T) {
 func TestFairInACluster(t *testing.T) {
 	server := startCluster(t)
 	for _, prefix := range []string{"", "app:", "{app}:"} {
-		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: prefix})
 		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
 			first, second := claim(name, "1"), claim(name, "2")
 			first.Fair, second.Fair = true, true

@@ -125,7 +125,7 @@ func TestHistoryComesInPages(t *testing.T) {
 	for _, most := range []int{1, 2, 50, 1000} {
 		var names, lost []string
 		for after := ""; ; {
-			page, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour, After: after, Most: most})
+			page, err := b.ReadLog(bounded(t), admin.LogFilter{Last: time.Hour, After: after, Limit: most})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestHistoryOfAnyName(t *testing.T) {
 		if err := b.AppendLog(bounded(t), admin.Client{ID: "c", Note: strings.Repeat("n", 5000)}, []admin.Entry{h}); err != nil {
 			t.Fatal(err)
 		}
-		list, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour})
+		list, err := b.ReadLog(bounded(t), admin.LogFilter{Last: time.Hour})
 		if err != nil || len(list) == 0 || list[len(list)-1].Name != name || len(list[0].Note) > 300 {
 			t.Errorf("got %+v and error %v, want %q", list, err, name)
 		}
@@ -187,7 +187,7 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 	if err := b.AppendLog(bounded(t), admin.Client{ID: "c"}, []admin.Entry{{Type: admin.EntryLost, At: time.Now(), Name: "job"}}); err != nil {
 		t.Fatal(err)
 	}
-	list, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour})
+	list, err := b.ReadLog(bounded(t), admin.LogFilter{Last: time.Hour})
 	if err != nil || len(list) != 8 {
 		t.Fatalf("got %d and error %v, want 8", len(list), err)
 	}
@@ -228,7 +228,7 @@ func TestHistoryRights(t *testing.T) {
 	if got := log.String(); strings.Count(got, "event log are missing") != 1 || !strings.Contains(got, "grant the user +xadd") {
 		t.Errorf("got %s, want one warning that names the right", got)
 	}
-	if _, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
+	if _, err := b.ReadLog(bounded(t), admin.LogFilter{Last: time.Hour}); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "+xrange") {
 		t.Errorf("got error %v, want the server's", err)
 	}
 	b = limited(t, server, "~* &* +xadd +xrange "+leastRights)
@@ -241,7 +241,7 @@ func TestHistoryRights(t *testing.T) {
 	if err := errors.Join(lock.Unlock(), w.Flush(bounded(t))); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := b.ReadLog(bounded(t), admin.LogFilter{Past: time.Hour}); err != nil || len(list) != 2 {
+	if list, err := b.ReadLog(bounded(t), admin.LogFilter{Last: time.Hour}); err != nil || len(list) != 2 {
 		t.Errorf("got %+v and error %v, want 2", list, err)
 	}
 }

@@ -35,7 +35,7 @@ const freeChannel = "holdfast:free:{stock:42}"
 
 func TestPlainConformance(t *testing.T) {
 	server := redistest.Start(t)
-	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Protocol: redishold.Plain}))
+	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Layout: redishold.Plain}))
 	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 }
 
@@ -268,7 +268,7 @@ func (o otherLibrary) unlock(t *testing.T, name, value string) bool {
 func TestPlainExcludesOtherLibraries(t *testing.T) {
 	bench := newBench(t)
 	other := otherLibrary{bench.client}
-	b := redishold.New(connect(t, bench.Addr(), "", ""), &redishold.Options{Protocol: redishold.Plain})
+	b := redishold.New(connect(t, bench.Addr(), "", ""), &redishold.Options{Layout: redishold.Plain})
 	c := claim("stock:42", "1")
 	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
 		t.Fatalf("got %+v, want a grant with a token", o)
@@ -307,16 +307,16 @@ func TestPlainExcludesOtherLibraries(t *testing.T) {
 
 func isNotOwner(err error, detail string) bool {
 	var gone *driver.GoneError
-	return errors.As(err, &gone) && gone.Reason == driver.NotOwner && strings.Contains(gone.Detail, detail)
+	return errors.As(err, &gone) && gone.Reason == driver.ReasonNotOwner && strings.Contains(gone.Detail, detail)
 }
 
 func TestPlainLeastRightsAreEnough(t *testing.T) {
-	for _, protocol := range []redishold.Protocol{redishold.Plain, redishold.Timestamp} {
+	for _, protocol := range []redishold.Layout{redishold.Plain, redishold.Timestamp} {
 		server := redistest.Start(t)
 		server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "resetchannels", "&holdfast:free:*",
 			"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
 			"+exists", "+del", "+pexpire", "+pttl", "+get", "+getrange", "+set", "+time")
-		b := redishold.New(connect(t, server.Addr(), "least", "secret"), &redishold.Options{Protocol: protocol})
+		b := redishold.New(connect(t, server.Addr(), "least", "secret"), &redishold.Options{Layout: protocol})
 		first, second := claim("stock:42", "1"), claim("stock:42", "2")
 		mustTry(t, b, first)
 		last := mustTry(t, b, second)
@@ -380,12 +380,12 @@ func TestPlainAndTimestampInACluster(t *testing.T) {
 	conn := connect(t, server.Addr(), "", "")
 	heard := server.ListenSharded("holdfast:free::{t1}:orders")
 	for _, o := range []redishold.Options{
-		{Protocol: redishold.Plain},
-		{Protocol: redishold.Timestamp},
-		{Protocol: redishold.Timestamp, Prefix: "app:"},
-		{Protocol: redishold.Timestamp, Prefix: "{app}:"},
+		{Layout: redishold.Plain},
+		{Layout: redishold.Timestamp},
+		{Layout: redishold.Timestamp, KeyPrefix: "app:"},
+		{Layout: redishold.Timestamp, KeyPrefix: "{app}:"},
 		{SharedTokens: true},
-		{SharedTokens: true, Prefix: "app:"},
+		{SharedTokens: true, KeyPrefix: "app:"},
 	} {
 		server.String("FLUSHALL") // marks of owners given up
 		b := redishold.New(conn, &o)

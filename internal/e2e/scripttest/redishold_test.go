@@ -52,7 +52,7 @@ const clientID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 func claim(name, number string) driver.Claim {
 	seq, _ := strconv.ParseUint(number, 10, 64)
 	return driver.Claim{
-		Name: name, Client: clientID, Seq: seq, Owner: clientID + ":" + number, TTL: 20 * time.Second, Holds: 1, Tokens: 1, Note: "ci@host:4121",
+		Name: name, Client: clientID, Seq: seq, Owner: clientID + ":" + number, TTL: 20 * time.Second, Count: 1, Tokens: 1, Note: "ci@host:4121",
 	}
 }
 
@@ -80,7 +80,7 @@ func TestRedisholdConformance(t *testing.T) {
 
 func TestRedisholdLayout(t *testing.T) {
 	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: "app:"})
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: "app:"})
 	heard := server.Listen("*")
 	c := claim("stock:42", "1")
 	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
@@ -146,14 +146,14 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 		reason driver.Reason
 		detail string
 	}{
-		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.Deleted, "deleted or expired"},
+		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "deleted or expired"},
 		{"taken", func() {
 			server.Int("DEL", "stock:42")
 			server.Int("HSET", "stock:42", "x:9", "1")
 			server.Int("PEXPIRE", "stock:42", "20000")
-		}, driver.NotOwner, "now held by x:9"},
-		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.Deleted, "overwritten"},
-		{"flushed", func() { server.String("FLUSHALL") }, driver.Deleted, "lost its data"},
+		}, driver.ReasonNotOwner, "now held by x:9"},
+		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.ReasonDeleted, "overwritten"},
+		{"flushed", func() { server.String("FLUSHALL") }, driver.ReasonDeleted, "lost its data"},
 		{"forced", func() {
 			holders, err := dial.Holders(bounded(t), b, c.Name)
 			if err != nil || len(holders) != 1 {
@@ -164,7 +164,7 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 			}
 			wantForced(t, b, c.Name, holders[0].Owner, "stuck deploy")
 			wantForced(t, b, c.Name, holders[0].Owner+"0", "")
-		}, driver.Forced, "stuck deploy"},
+		}, driver.ReasonForced, "stuck deploy"},
 	} {
 		c.Owner = clientID + ":" + step.name
 		server.Do("DEL", "stock:42")
@@ -199,7 +199,7 @@ func TestRedisholdReportsEviction(t *testing.T) {
 	server.String("CONFIG", "SET", "maxmemory", "0")
 	renewals, err := b.Renew(bounded(t), []driver.Claim{c})
 	var gone *driver.GoneError
-	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.Evicted {
+	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.ReasonEvicted {
 		t.Fatalf("got %+v and error %v, want Evicted", renewals, err)
 	}
 }
@@ -288,7 +288,7 @@ func TestRedisholdInACluster(t *testing.T) {
 	server := startCluster(t)
 	heard := server.ListenSharded("redisson_lock__channel:{t1}:orders")
 	for _, prefix := range []string{"", "app:", "{app}:"} {
-		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: prefix})
 		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
 			c := claim(name, "1")
 			if o := mustTry(t, b, c); !o.Granted {

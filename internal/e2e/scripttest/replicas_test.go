@@ -87,7 +87,7 @@ func wantHoldEnds(t *testing.T, b *redishold.Backend, words string, cs ...driver
 	}
 	for i, a := range answers {
 		var gone *driver.GoneError
-		if !errors.As(a.Err, &gone) || gone.Reason != driver.Unreachable || !strings.Contains(gone.Detail, words) {
+		if !errors.As(a.Err, &gone) || gone.Reason != driver.ReasonUnreachable || !strings.Contains(gone.Detail, words) {
 			t.Errorf("Renew of %s: got %v, want the hold to end with %q", cs[i].Name, a.Err, words)
 		}
 	}
@@ -148,7 +148,7 @@ func TestReplicasAndALocker(t *testing.T) {
 	r := newReplicated(t)
 	short := make(chan error, 1) // a renewal that tells of the replicas; one that is cut off may follow
 	locker := holdfast.New(r.backend(redishold.AllReplicas), &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
-		if e.Kind == holdfast.EventRenew && e.Err != nil && strings.Contains(e.Err.Error(), "1 of 2 replicas") {
+		if e.Type == holdfast.EventRenew && e.Err != nil && strings.Contains(e.Err.Error(), "1 of 2 replicas") {
 			select {
 			case short <- e.Err:
 			default:
@@ -166,7 +166,7 @@ func TestReplicasAndALocker(t *testing.T) {
 	r.replicas[1].Pause()
 	<-lock.Context(bounded(t)).Done()
 	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Unreachable {
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonUnreachable {
 		t.Fatalf("got %v, want a loss as the replicas are out of reach", err)
 	}
 	select {

@@ -143,12 +143,12 @@ func probedKinds() map[string]probed {
 		},
 		"plain": {
 			scripts: "plain_acquire plain_renew plain_release plain_abandon plain_break plain_explain",
-			opts:    redishold.Options{Protocol: redishold.Plain},
+			opts:    redishold.Options{Layout: redishold.Plain},
 			try:     try(claim("stock:42", "1")),
 		},
 		"timestamp": {
 			scripts: "timestamp_acquire timestamp_renew timestamp_release timestamp_abandon timestamp_break timestamp_explain",
-			opts:    redishold.Options{Protocol: redishold.Timestamp},
+			opts:    redishold.Options{Layout: redishold.Timestamp},
 			try:     try(claim("stock:42", "1")),
 		},
 	}

@@ -79,7 +79,7 @@ func mustLook(t *testing.T, b *redishold.Backend, name string) map[string]admin.
 
 func TestReadWriteLayout(t *testing.T) {
 	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: "app:"})
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: "app:"})
 	for name, prefix := range map[string]string{"stock:42": "{app:stock:42}", "{t1}:orders": "app:{t1}:orders"} {
 		w, r, other := writer(name, "1"), reader(name, "2"), reader(name, "3")
 		r.Beside = w.Owner
@@ -176,12 +176,12 @@ func TestReadWriteReportsWhyAHoldIsGone(t *testing.T) {
 		reason driver.Reason
 		detail string
 	}{
-		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.Deleted, "deleted or expired"},
+		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "deleted or expired"},
 		{"taken", func() {
 			server.Int("DEL", "stock:42")
 			server.Int("HSET", "stock:42", "mode", "write", "x:9:write", "1")
-		}, driver.NotOwner, "now held by x:9"},
-		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.Deleted, "overwritten"},
+		}, driver.ReasonNotOwner, "now held by x:9"},
+		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.ReasonDeleted, "overwritten"},
 	} {
 		for _, c := range []driver.Claim{r, w} {
 			server.Do("DEL", "stock:42")
@@ -204,7 +204,7 @@ func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
 	one, two := reader("stock:42", "1"), reader("stock:42", "2")
-	one.Holds, two.TTL = 3, 40*time.Second
+	one.Count, two.TTL = 3, 40*time.Second
 	mustGrant(t, b, one)
 	mustGrant(t, b, two)
 	holders := mustLook(t, b, "stock:42")
@@ -227,7 +227,7 @@ func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	wantForced(t, b, "stock:42", two.Owner, "")
 	renewals, err := b.Renew(bounded(t), []driver.Claim{one, two})
 	var gone *driver.GoneError
-	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.Forced || renewals[1].Err != nil {
+	if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != driver.ReasonForced || renewals[1].Err != nil {
 		t.Fatalf("Renew: got %+v and error %v, want the first Forced, the second renewed", renewals, err)
 	}
 	mustRelease(t, b, two)
@@ -304,7 +304,7 @@ func TestReadWriteInACluster(t *testing.T) {
 	server := startCluster(t)
 	sharded := server.ListenSharded("redisson_rwlock:{t1}:orders")
 	for _, prefix := range []string{"", "app:", "{app}:"} {
-		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: prefix})
+		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: prefix})
 		for _, name := range []string{"orders", "{t1}:orders", "日本"} {
 			one, two, w := reader(name, "1"), reader(name, "2"), writer(name, "3")
 			mustGrant(t, b, one)

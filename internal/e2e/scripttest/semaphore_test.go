@@ -665,7 +665,7 @@ func TestPlainSemaphoreMissingRights(t *testing.T) {
 
 func TestRedisholdSemaphoreLayout(t *testing.T) {
 	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Prefix: "app:"})
+	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: "app:"})
 	c := claim(jobs, "1")
 	c.Mode, c.Permits = driver.Permit, 3
 	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
@@ -701,7 +701,7 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 		}
 	}
 	var lost *driver.GoneError
-	if r, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil || !errors.As(r[0].Err, &lost) || lost.Reason != driver.Forced || !strings.Contains(lost.Detail, "why") {
+	if r, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil || !errors.As(r[0].Err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(lost.Detail, "why") {
 		t.Fatalf("Renew of a broken permit: got %+v and error %v, want it forced, and why", r, err)
 	}
 	if _, free, err := b.Permits(bounded(t), jobs); err != nil || free != 3 {

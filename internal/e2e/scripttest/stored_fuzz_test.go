@@ -202,8 +202,8 @@ func openGarden(t testing.TB) *garden {
 
 func oddKindsOn(conn redishold.Conn) []oddKind {
 	redisson := redishold.New(conn, nil)
-	plain := redishold.New(conn, &redishold.Options{Protocol: redishold.Plain})
-	timestamp := redishold.New(conn, &redishold.Options{Protocol: redishold.Timestamp})
+	plain := redishold.New(conn, &redishold.Options{Layout: redishold.Plain})
+	timestamp := redishold.New(conn, &redishold.Options{Layout: redishold.Timestamp})
 	l := holdfast.New(redisson, &holdfast.Options{TTL: 2 * time.Second})
 	p, ts := holdfast.New(plain, &holdfast.Options{TTL: 2 * time.Second}), holdfast.New(timestamp, &holdfast.Options{TTL: 2 * time.Second})
 	c := claim(oddName, "1")

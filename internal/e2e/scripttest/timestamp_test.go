@@ -35,7 +35,7 @@ var (
 
 func TestTimestampConformance(t *testing.T) {
 	server := redistest.Start(t)
-	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Protocol: redishold.Timestamp}))
+	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Layout: redishold.Timestamp}))
 	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: 2 * time.Second}.Run(t)
 }
 
@@ -500,7 +500,7 @@ func newStampRun(t *testing.T, length time.Duration) *stampRun {
 	t.Cleanup(func() { _ = client.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), length)
 	t.Cleanup(cancel)
-	b := redishold.New(connect(t, bench.Addr(), "", ""), &redishold.Options{Protocol: redishold.Timestamp})
+	b := redishold.New(connect(t, bench.Addr(), "", ""), &redishold.Options{Layout: redishold.Timestamp})
 	return &stampRun{t: t, b: b, client: client, ctx: ctx, began: time.Now()}
 }
 

@@ -145,7 +145,7 @@ func open(ctx context.Context, t dial.Target) (redishold.Conn, func(), error) {
 // locker returns a new Locker whose renewals are written down.
 func (w *worker) locker() *holdfast.Locker {
 	l := holdfast.New(w.backend, &holdfast.Options{TTL: w.TTL, Margin: w.Margin, Observe: func(_ context.Context, e holdfast.Event) {
-		if e.Kind == holdfast.EventRenew && e.Err == nil {
+		if e.Type == holdfast.EventRenew && e.Err == nil {
 			w.held.renewed(w.log, e)
 		}
 	}})

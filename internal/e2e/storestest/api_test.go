@@ -57,7 +57,7 @@ func TestSameProgramOnEveryStore(t *testing.T) {
 			p.caps, p.most = ours.Info().Caps, ours.Info().MaxName
 			p.ours = holdfast.New(ours, nil)
 			p.theirs = holdfast.New(theirs, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
-				if e.Kind == holdfast.EventWait {
+				if e.Type == holdfast.EventWait {
 					p.waits <- e.Name
 				}
 			}})
@@ -365,13 +365,13 @@ func semaphore(p *pair) {
 func latch(p *pair) {
 	ctx := await.Context(p, 20*time.Second)
 	ours, theirs := p.ours.CountDownLatch("latch"), p.theirs.CountDownLatch("latch")
-	if set, err := ours.Set(ctx, 2); err != nil || !set {
+	if set, err := ours.TrySet(ctx, 2); err != nil || !set {
 		p.Fatalf("Set: got %v, error %v", set, err)
 	}
 	opened := make(chan error, 1)
 	go func() { opened <- theirs.Wait(ctx) }()
 	for range 2 {
-		if err := ours.Done(ctx); err != nil {
+		if err := ours.CountDown(ctx); err != nil {
 			p.Fatal(err)
 		}
 	}

@@ -51,7 +51,7 @@ func startMemory(*testing.T) func(*testing.T) driver.Backend {
 	return func(*testing.T) driver.Backend { return b }
 }
 
-func startRedis(t *testing.T, layout redishold.Protocol) func(*testing.T) driver.Backend {
+func startRedis(t *testing.T, layout redishold.Layout) func(*testing.T) driver.Backend {
 	server := redistest.Start(t)
 	return func(t *testing.T) driver.Backend {
 		t.Helper()
@@ -60,7 +60,7 @@ func startRedis(t *testing.T, layout redishold.Protocol) func(*testing.T) driver
 			t.Fatal(err)
 		}
 		t.Cleanup(closeConn)
-		return redishold.New(conn, &redishold.Options{Protocol: layout})
+		return redishold.New(conn, &redishold.Options{Layout: layout})
 	}
 }
 

@@ -188,7 +188,7 @@ func TestForceUnlockIsNotified(t *testing.T) {
 	}
 	t.Logf("heard of it after %v", time.Since(began))
 	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Forced || !strings.Contains(err.Error(), "the runner is gone") {
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
 		t.Errorf("got error %v, want that it was forced, and why", err)
 	}
 	must.Unlock(t, <-next)
@@ -297,7 +297,7 @@ func TestList(t *testing.T) {
 		"job/": {"job/", "job/1", "job/1/2", "job/lock-0000000001"}, "job/1/": {"job/1/2"}, "jobs": {"jobs"},
 		"sem": {"sem"}, "sem/": nil, "a b/é": {"a b/é日本/\x00"}, "none/at/all": nil,
 	} {
-		if got, err := list(admin.Filter{Prefix: prefix}); err != nil || !slices.Equal(got, want) {
+		if got, err := list(admin.Filter{NamePrefix: prefix}); err != nil || !slices.Equal(got, want) {
 			t.Errorf("with %q: got %q and error %v, want %q", prefix, got, err, want)
 		}
 	}

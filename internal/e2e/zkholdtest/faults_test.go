@@ -80,7 +80,7 @@ func TestWaitEndsWithTheConnection(t *testing.T) {
 	var link zktest.Link
 	defer link.Heal()
 	b := open(t, &zkhold.Options{TTL: 4 * ttl, Dial: link.Dialer})
-	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: 4 * ttl, Holds: 1, Tokens: 1}
+	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: 4 * ttl, Count: 1, Tokens: 1}
 	var out driver.Outcome
 	for range 2 { // the second says who holds: else there is that to be learnt
 		var err error
@@ -119,7 +119,7 @@ func TestReleaseWhileDisconnected(t *testing.T) {
 	var link zktest.Link
 	defer link.Heal()
 	b := open(t, &zkhold.Options{TTL: 4 * ttl, Dial: link.Dialer})
-	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: 4 * ttl, Holds: 1, Tokens: 1}
+	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: 4 * ttl, Count: 1, Tokens: 1}
 	if out, err := b.Try(within(t), claim); err != nil || !out.Granted {
 		t.Fatalf("got %+v, %v, want a grant", out, err)
 	}
@@ -147,7 +147,7 @@ func TestTryIsGivenUp(t *testing.T) {
 	b := open(t, nil)
 	granted := 0
 	for i := range 200 {
-		claim := driver.Claim{Name: name(t), Client: "client", Seq: uint64(i + 1), Owner: fmt.Sprint("client:", i+1), TTL: ttl, Holds: 1, Tokens: 1}
+		claim := driver.Claim{Name: name(t), Client: "client", Seq: uint64(i + 1), Owner: fmt.Sprint("client:", i+1), TTL: ttl, Count: 1, Tokens: 1}
 		ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Millisecond))
 		out, err := b.Try(ctx, claim)
 		cancel()
@@ -176,7 +176,7 @@ func TestNodeIsRemoved(t *testing.T) {
 	}
 	<-lost.Context(within(t)).Done()
 	var why *driver.GoneError
-	if err := lost.Unlock(); !errors.Is(err, holdfast.ErrLost) || errors.As(err, &why) && why.Reason != driver.Deleted {
+	if err := lost.Unlock(); !errors.Is(err, holdfast.ErrLost) || errors.As(err, &why) && why.Reason != driver.ReasonDeleted {
 		t.Errorf("got error %v, want ErrLost, since it was deleted", err)
 	}
 	must.Unlock(t, held)
@@ -192,7 +192,7 @@ func TestRemovedNodeIsTold(t *testing.T) {
 	go func() { ended <- b.Notify(ctx, "client", func(seq uint64) { hints <- seq }) }()
 	for i, after := range []time.Duration{0, 500 * time.Millisecond} {
 		seq := uint64(i + 1)
-		claim := driver.Claim{Name: name(t), Client: "client", Seq: seq, Owner: fmt.Sprint("client:", seq), TTL: 20 * ttl, Holds: 1, Tokens: 1}
+		claim := driver.Claim{Name: name(t), Client: "client", Seq: seq, Owner: fmt.Sprint("client:", seq), TTL: 20 * ttl, Count: 1, Tokens: 1}
 		if out, err := b.Try(ctx, claim); err != nil || !out.Granted {
 			t.Fatalf("got %+v, %v, want a grant", out, err)
 		}

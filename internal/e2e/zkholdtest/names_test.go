@@ -94,7 +94,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := sessiontest.LockerOf(t, zkhold.New(nil, nil)).TryLock(within(t), name(t)); !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("without servers: got error %v, want ErrRefused", err)
 	}
-	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: ttl, Holds: 1, Tokens: 1}
+	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: ttl, Count: 1, Tokens: 1}
 	claim.TTL = ttl - 1
 	b := open(t, nil)
 	if _, err := b.Try(within(t), claim); !errors.Is(err, driver.ErrRefused) {

@@ -33,7 +33,7 @@ type turns struct {
 func (s *turns) claim() driver.Claim {
 	s.made++
 	return driver.Claim{
-		Name: s.name, Client: s.name, Seq: s.made, Owner: fmt.Sprintf("%s:%d", s.name, s.made), TTL: 20 * time.Second, Holds: 1, Tokens: 1,
+		Name: s.name, Client: s.name, Seq: s.made, Owner: fmt.Sprintf("%s:%d", s.name, s.made), TTL: 20 * time.Second, Count: 1, Tokens: 1,
 	}
 }
 

@@ -98,11 +98,11 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	if _, ok := placeOf(f.After); f.After != "" && !ok {
 		return nil, errors.New("redis: not an ID of the event log")
 	}
-	most := cmp.Or(max(f.Most, 0), logPage)
+	most := cmp.Or(max(f.Limit, 0), logPage)
 	reply, err := c.Call(ctx, wire.Call{
 		Script: c.Script("history_read"),
 		Keys:   c.Layout.EventLog(),
-		Args:   []string{f.After, strconv.FormatInt(max(0, f.Past.Milliseconds()), 10), strconv.Itoa(most)},
+		Args:   []string{f.After, strconv.FormatInt(max(0, f.Last.Milliseconds()), 10), strconv.Itoa(most)},
 	})
 	if err != nil {
 		return nil, logError(c, "read the event log", "+xrange", err)

@@ -48,7 +48,7 @@ func (f Lock) Acquire(to kinds.Room, p layout.Place, c driver.Claim, ask string,
 		Script: f.Get("fair_acquire"),
 		Keys:   append(to.Keys, p.Lock, f.Mark(p, c.Owner), p.Counter, queue, deadlines, alive),
 		Args: append(append(to.Args,
-			c.Owner, f.Lease(c.TTL), wire.Count(c.Holds), wire.Count(c.Tokens), counts, wire.MS(f.Wait), p.Channel+":", ask,
+			c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens), counts, wire.MS(f.Wait), p.Channel+":", ask,
 		), publish...),
 	}
 }

@@ -82,7 +82,7 @@ func (f Lock) Waiter(topics *waiting.Topics, p layout.Place, c driver.Claim) dri
 // 0 if c has to try again in any case, for the release would not do all that c
 // asks for.
 func (f Lock) Grantable(c driver.Claim) time.Duration {
-	if !f.Gives || c.Tokens > 1 || c.Holds > 1 || c.Indeterminate {
+	if !f.Gives || c.Tokens > 1 || c.Count > 1 || c.Indeterminate {
 		return 0
 	}
 	return min(presence, c.TTL)

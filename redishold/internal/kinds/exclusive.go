@@ -49,7 +49,7 @@ func (f Exclusive) Acquire(to Room, p layout.Place, c driver.Claim, ask string, 
 	return wire.Call{
 		Script: f.Scripts.Acquire,
 		Keys:   f.noted(p, append(to.Keys, p.Lock, f.Mark(p, c.Owner), p.Counter)...),
-		Args:   append(f.counted(wire.Count(c.Holds), append(to.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
+		Args:   append(f.counted(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
 	}
 }
 
@@ -58,7 +58,7 @@ func (f Exclusive) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Renew,
 		Keys:   f.noted(p, append(to.Keys, p.Lock)...),
-		Args:   f.counted(wire.Count(c.Holds), append(to.Args, c.Owner, f.Lease(c.TTL))...),
+		Args:   f.counted(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...),
 	}
 }
 

@@ -38,7 +38,7 @@ func ReadWrite(plain Exclusive, library *scripts.Library) Form {
 
 func (f *readWrite) Acquire(to Room, p layout.Place, c driver.Claim, ask string, _ []string) wire.Call {
 	keys := append(to.Keys, p.Lock, f.Mark(p, c.Owner), p.Counter)
-	args := append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Holds), wire.Count(c.Tokens))
+	args := append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens))
 	if c.Mode != driver.Shared {
 		return wire.Call{Script: f.Get("rw_write_acquire"), Keys: keys, Args: append(args, layout.Tagged(p.Lock), ask)}
 	}
@@ -61,7 +61,7 @@ func (f *readWrite) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
 	return wire.Call{
 		Script: f.Get("rw_read_renew"),
 		Keys:   append(to.Keys, p.Lock),
-		Args:   append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Holds), layout.ReadTimeout(p, c.Owner)),
+		Args:   append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count), layout.ReadTimeout(p, c.Owner)),
 	}
 }
 

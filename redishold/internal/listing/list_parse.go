@@ -132,7 +132,7 @@ func readWaiters(queue wire.Reply, record *admin.Record) {
 	record.Waiting = int(queue.Number())
 	for queue.More() {
 		owner, left := queue.Text(), queue.Number()
-		record.Waiters = append(record.Waiters, admin.Queued{Owner: owner, Remaining: wire.Remaining(left)})
+		record.Waiters = append(record.Waiters, admin.Waiter{Owner: owner, Remaining: wire.Remaining(left)})
 	}
 	if record.Waiting > 0 {
 		record.Kind = admin.KindFair

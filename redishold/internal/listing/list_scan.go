@@ -92,7 +92,7 @@ func (w *walk) routes(ctx context.Context) ([]string, error) {
 }
 
 func (w *walk) scans(route string) []scan {
-	begin := literal(w.Layout.Prefix + w.limits.Prefix)
+	begin := literal(w.Layout.Prefix + w.limits.NamePrefix)
 	strs := scan{route: route, kind: "string", pattern: begin + "*", cursor: "0"}
 	if w.Layout.Own != "" {
 		return []scan{strs}
@@ -186,7 +186,7 @@ func (w *walk) names(kind string, keys []string) []string {
 	var names []string
 	add := func(lock string) {
 		name, ok := strings.CutPrefix(lock, w.Layout.Prefix)
-		if !ok || !strings.HasPrefix(name, w.limits.Prefix) || name == "" || w.seen[name] || w.Layout.IsBeside(lock) {
+		if !ok || !strings.HasPrefix(name, w.limits.NamePrefix) || name == "" || w.seen[name] || w.Layout.IsBeside(lock) {
 			return
 		}
 		if w.info.Cluster && layout.Placeable(w.Layout.Locate(name)) != nil {

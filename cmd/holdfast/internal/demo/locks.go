@@ -72,7 +72,7 @@ func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.tell(message{Kind: touched, Text: key}) }}, &redishold.Options{Prefix: w.Keys.Prefix})
+	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.tell(message{Kind: touched, Text: key}) }}, &redishold.Options{KeyPrefix: w.Keys.Prefix})
 	w.lock, w.locker = lockName, holdfast.New(backend, o)
 	return conn.Close, nil
 }

@@ -27,7 +27,7 @@ func tryOut(ctx context.Context, b driver.Backend, o Options) []doctor.Finding {
 	ttl := cmp.Or(b.Info().SessionTTL, max(scratchTTL, b.Info().MinTTL))
 	c := driver.Claim{
 		Name: o.Name + "holdfast-doctor", Client: client, Seq: 1, Owner: client + ":1",
-		TTL: ttl, Holds: 1, Tokens: 1, NoQueue: true, Note: "holdfast doctor",
+		TTL: ttl, Count: 1, Tokens: 1, NoQueue: true, Note: "holdfast doctor",
 	}
 	granted, slowest, err := holdOnce(ctx, b, c)
 	switch {

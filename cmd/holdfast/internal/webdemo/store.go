@@ -30,7 +30,7 @@ func openStore(ctx context.Context, a access.Access) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{Backend: redishold.New(conn, &redishold.Options{Prefix: prefix}), conn: conn, cable: c}, nil
+	return &store{Backend: redishold.New(conn, &redishold.Options{KeyPrefix: prefix}), conn: conn, cable: c}, nil
 }
 
 func (s *store) close() { s.conn.Close() }

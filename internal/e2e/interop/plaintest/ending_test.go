@@ -48,8 +48,8 @@ func holdfastDies(s *scene) {
 	}
 	s.wantBetween(r.Received, cut, cut.Add(ttl+slack))
 	value := s.value()
-	if lost := s.wantLost(context.Cause(held)); lost.Reason != driver.Unreachable {
-		s.Errorf("got reason %s, want %s", lost.Reason, driver.Unreachable)
+	if lost := s.wantLost(context.Cause(held)); lost.Reason != driver.ReasonUnreachable {
+		s.Errorf("got reason %s, want %s", lost.Reason, driver.ReasonUnreachable)
 	}
 	mesh.Blackhole(false)
 	s.wantLost(lock.Unlock())
@@ -114,7 +114,7 @@ func holdfastKeyDeleted(s *scene) {
 	lock := s.lock(s.locker(setting{ttl: ttl}))
 	held := lock.Context(s.Context())
 	s.server.Int("DEL", s.name)
-	s.wantLostSoon(held, ttl, driver.Deleted)
+	s.wantLostSoon(held, ttl, driver.ReasonDeleted)
 	s.wantLost(lock.Unlock())
 }
 
@@ -126,7 +126,7 @@ func holdfastKeyTaken(s *scene) {
 	s.server.Int("DEL", s.name)
 	s.peerLocks(long)
 	value := s.value()
-	s.wantLostSoon(held, ttl, driver.NotOwner)
+	s.wantLostSoon(held, ttl, driver.ReasonNotOwner)
 	s.wantLost(lock.Unlock())
 	s.wantUntouched(value, 15*time.Second, long)
 	s.peerUnlocks()
@@ -139,8 +139,8 @@ func holdfastUnlocksTaken(s *scene) {
 	s.server.Int("DEL", s.name)
 	s.peerLocks(long)
 	value := s.value()
-	if lost := s.wantLost(lock.Unlock()); lost.Reason != driver.NotOwner {
-		s.Errorf("got reason %s, want %s", lost.Reason, driver.NotOwner)
+	if lost := s.wantLost(lock.Unlock()); lost.Reason != driver.ReasonNotOwner {
+		s.Errorf("got reason %s, want %s", lost.Reason, driver.ReasonNotOwner)
 	}
 	s.wantUntouched(value, 15*time.Second, long)
 	s.peerUnlocks()

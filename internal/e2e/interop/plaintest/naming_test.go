@@ -29,7 +29,7 @@ func namesAreTheSame(s *scene) {
 	}
 }
 
-// prefixIsPartOfTheKey: what Options.Prefix puts before the name, the library has
+// prefixIsPartOfTheKey: what Options.KeyPrefix puts before the name, the library has
 // in the name.
 func prefixIsPartOfTheKey(s *scene) {
 	locker := s.locker(setting{prefix: "app:"})

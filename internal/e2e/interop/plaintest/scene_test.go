@@ -145,7 +145,7 @@ func (s *scene) store(o setting) *redishold.Backend {
 		s.Fatal(err)
 	}
 	s.Cleanup(closeConn)
-	return redishold.New(conn, &redishold.Options{Protocol: redishold.Plain, Poll: o.poll, Prefix: o.prefix})
+	return redishold.New(conn, &redishold.Options{Layout: redishold.Plain, Poll: o.poll, KeyPrefix: o.prefix})
 }
 
 // within returns a context that ends after limit.

@@ -134,7 +134,7 @@ func atLeast(t *testing.T, s *store, p *peer.Process) {
 	const least = 1500 * time.Millisecond
 	l := s.locker(t)
 	began := time.Now()
-	b, c := backend(s.name, s.db), driver.Claim{Name: "least", Client: "c", Seq: 1, Owner: "c:1", TTL: ttl, Holds: 1, Tokens: 1, AtLeast: least}
+	b, c := backend(s.name, s.db), driver.Claim{Name: "least", Client: "c", Seq: 1, Owner: "c:1", TTL: ttl, Count: 1, Tokens: 1, AtLeast: least}
 	if out, err := b.Try(t.Context(), c); err != nil || !out.Granted {
 		t.Fatalf("Try: got %+v and error %v, want a grant", out, err)
 	}

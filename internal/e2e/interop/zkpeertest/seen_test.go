@@ -61,7 +61,7 @@ func TestCuratorSeen(t *testing.T) {
 		t.Errorf("got %+v, want a permit of a number that is not known", r)
 	}
 	names := map[string]bool{}
-	for r, err := range console(t).List(await.Context(t, patience), admin.Filter{Prefix: name(t)}) {
+	for r, err := range console(t).List(await.Context(t, patience), admin.Filter{NamePrefix: name(t)}) {
 		if err != nil || names[r.Name] {
 			t.Errorf("got %+v again, or error %v", r, err)
 		}
@@ -86,7 +86,7 @@ func seen(t *testing.T, name string, holders, waiting int) (r admin.Record) {
 		return r.Holders == holders && r.Waiting == waiting
 	})
 	for _, h := range r.Holds {
-		if h.Client.ID == "" || h.Client.Library != "" || h.Token != 0 || h.Remaining != admin.NotTold {
+		if h.Client.ID == "" || h.Client.Library != "" || h.Token != 0 || h.Remaining != admin.RemainingUnknown {
 			t.Errorf("got the hold %+v, want one of a session, and no more", h)
 		}
 	}

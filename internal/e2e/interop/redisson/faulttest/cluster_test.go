@@ -182,7 +182,7 @@ func latchWakes(t *testing.T, b *redisson.Bench, l *holdfast.Locker, all []group
 	t.Helper()
 	name := "case53:latch"
 	latch := l.CountDownLatch(name)
-	_, err := latch.Set(t.Context(), 1)
+	_, err := latch.TrySet(t.Context(), 1)
 	must(t, err)
 	var waits []redisson.Answer
 	for _, g := range all {
@@ -191,7 +191,7 @@ func latchWakes(t *testing.T, b *redisson.Bench, l *holdfast.Locker, all []group
 	asleep(all)
 	awaitListening(t, b, "redisson_countdownlatch__channel__{"+name+"}", all)
 	began := await.NewWatch(t)
-	must(t, latch.Done(t.Context()))
+	must(t, latch.CountDown(t.Context()))
 	for i, g := range all {
 		redisson.Woken(t, g.what+", latch", began, waits[i].Wait().Received)
 	}

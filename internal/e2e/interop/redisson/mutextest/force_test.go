@@ -89,8 +89,8 @@ func keyDeleted(t *testing.T, b *redisson.Bench) {
 		t.Errorf("Go was told after %v, want %v", told, ttl/3)
 	}
 	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.Deleted {
-		t.Errorf("Err is %v, want the reason %q", err, driver.Deleted)
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonDeleted {
+		t.Errorf("Err is %v, want the reason %q", err, driver.ReasonDeleted)
 	}
 	wantLost(t, lock)
 

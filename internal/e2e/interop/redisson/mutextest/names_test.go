@@ -76,7 +76,7 @@ func prefixes(t *testing.T, b *redisson.Bench) {
 	b.WarmUp(jvm)
 	wakeUps := newWakeUps(t, b)
 	for _, adapter := range []string{"rueidis", "goredis"} {
-		l := b.Over(b.Through(adapter, redishold.Options{Prefix: prefix}), time.Minute)
+		l := b.Over(b.Through(adapter, redishold.Options{KeyPrefix: prefix}), time.Minute)
 		share(t, b, java(t, b, "c16").in(jvm), l, b.Name, prefix+b.Name, wakeUps)
 
 		// Those without the prefix are others.

@@ -36,27 +36,27 @@ func latchOpens(t *testing.T, b *redisson.Bench) {
 		c := b.Over(b.Through(adapter, redishold.Options{}), 10*time.Second).CountDownLatch(b.Name)
 		j := java(t, b, "latch", fmt.Sprintf("c51-%d", i))
 		other := java(t, b, "latch", fmt.Sprintf("c51-%d-other", i))
-		set, err := c.Set(t.Context(), 3)
+		set, err := c.TrySet(t.Context(), 3)
 		wantYes(t, "Set", set, err, true)
 		j.want(t, j.command("trySetCount", 9), false)
 		waits := j.begin(t, peer.Command{Op: "await", Kind: "latch", Name: b.Name, Wait: 20000})
 		wantCount(t, c, other, 3)
-		must(t, c.Done(t.Context()))
+		must(t, c.CountDown(t.Context()))
 		other.do("countDown", 0)
 		wantCount(t, c, other, 1)
 		began := await.NewWatch(t)
-		must(t, c.Done(t.Context()))
+		must(t, c.CountDown(t.Context()))
 		reply := waits.Wait()
 		if !reply.Bool() {
 			t.Fatal("Java waited in vain")
 		}
 		woken(t, i, "Java, by "+adapter, began, reply.Received)
 		wantCount(t, c, other, 0)
-		must(t, c.Done(t.Context())) // it stays open
+		must(t, c.CountDown(t.Context())) // it stays open
 		other.do("countDown", 0)
 
 		j.want(t, j.command("trySetCount", 2), true) // closed again
-		set, err = c.Set(t.Context(), 9)
+		set, err = c.TrySet(t.Context(), 9)
 		wantYes(t, "Set of a latch that counts", set, err, false)
 		redisson.Await(t, "Java listens no more", func() bool { return redisson.Listeners(b.Admin(), latchChannel(b)) == 0 })
 		opens := redisson.Later(t, "Wait", func(ctx context.Context) (struct{}, error) { return struct{}{}, c.Wait(ctx) })
@@ -92,9 +92,9 @@ func bracedLatch(t *testing.T, b *redisson.Bench) {
 	j := java(t, b, "latch", "c52")
 	b.Name = "{case52:slot}:latch"
 	braced := l.CountDownLatch(b.Name)
-	_, setErr := braced.Set(t.Context(), 1)
+	_, setErr := braced.TrySet(t.Context(), 1)
 	_, countErr := braced.Count(t.Context())
-	for what, err := range map[string]error{"Set": setErr, "Done": braced.Done(t.Context()), "Count": countErr, "Wait": braced.Wait(t.Context())} {
+	for what, err := range map[string]error{"Set": setErr, "Done": braced.CountDown(t.Context()), "Count": countErr, "Wait": braced.Wait(t.Context())} {
 		if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "braces") {
 			t.Errorf("%s of a latch with braces in its name: got %v, want ErrRefused, and why", what, err)
 		}
@@ -112,10 +112,10 @@ func bracedLatch(t *testing.T, b *redisson.Bench) {
 	b.Name = "case52:latch" // without braces it works
 	j.name = b.Name
 	c := l.CountDownLatch(b.Name)
-	set, err := c.Set(t.Context(), 1)
+	set, err := c.TrySet(t.Context(), 1)
 	wantYes(t, "Set", set, err, true)
 	waits := j.begin(t, peer.Command{Op: "await", Kind: "latch", Name: b.Name, Wait: 20000})
 	began := await.NewWatch(t)
-	must(t, c.Done(t.Context()))
+	must(t, c.CountDown(t.Context()))
 	redisson.Woken(t, "Java in a cluster", began, waits.Wait().Received)
 }

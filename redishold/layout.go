@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Protocol is how a Backend keeps its locks in Redis: the layout that it shares
+// Layout is how a Backend keeps its locks in Redis: the layout that it shares
 // with other programs. All clients of a name must use the same one.
-type Protocol uint8
+type Layout uint8
 
 const (
 	// Redisson is the layout of Redisson for Java, and the default: all kinds of
 	// lock, with wake-up messages that both sides understand.
-	Redisson Protocol = iota
+	Redisson Layout = iota
 
 	// Plain is a string key with the lock's name and a unique value, written with
 	// SET NX PX, deleted and extended only while it still has that value. It is
@@ -63,7 +63,7 @@ const (
 )
 
 // String returns the protocol's name in lower case.
-func (p Protocol) String() string {
+func (p Layout) String() string {
 	names := [...]string{Redisson: "redisson", Plain: "plain", Timestamp: "timestamp"}
 	if int(p) < len(names) {
 		return names[p]
@@ -72,7 +72,7 @@ func (p Protocol) String() string {
 }
 
 // own is p's name if it is not Redisson's, else "".
-func (p Protocol) own() string {
+func (p Layout) own() string {
 	if p == Redisson {
 		return ""
 	}
@@ -82,10 +82,10 @@ func (p Protocol) own() string {
 // limits takes from info what the protocol and the way of waiting do not have.
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
-	if o.Protocol != Redisson {
+	if o.Layout != Redisson {
 		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true, Tombstones: true}
 	}
-	if o.Protocol == Timestamp {
+	if o.Layout == Timestamp {
 		info.MinTTL, info.TTLStep = time.Second, time.Second
 	}
 	return info
@@ -94,10 +94,10 @@ func (o *Options) limits(info driver.Info) driver.Info {
 // check returns what is wrong with o, as the error of every lock.
 func (o *Options) check() error {
 	switch {
-	case o.Protocol > Timestamp:
-		return wire.Refused("redishold options: unknown %s", o.Protocol)
-	case o.SharedTokens && o.Protocol != Redisson:
-		return wire.Refused("redishold options: SharedTokens are Redisson's, protocol %s has none", o.Protocol)
+	case o.Layout > Timestamp:
+		return wire.Refused("redishold options: unknown %s", o.Layout)
+	case o.SharedTokens && o.Layout != Redisson:
+		return wire.Refused("redishold options: SharedTokens are Redisson's, protocol %s has none", o.Layout)
 	case o.Replicas < AllReplicas:
 		return wire.Refused("redishold options: %d replicas cannot be asked for", o.Replicas)
 	case o.Poll < 0:
@@ -113,5 +113,5 @@ func (b *Backend) unsupported(k kinds.Kind) error {
 	if b.forms.own == nil || k.Family() == b.forms.own.Family() {
 		return nil
 	}
-	return wire.Refused("protocol %s has exclusive locks only: %w", b.options.Protocol, errors.ErrUnsupported)
+	return wire.Refused("protocol %s has exclusive locks only: %w", b.options.Layout, errors.ErrUnsupported)
 }

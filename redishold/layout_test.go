@@ -13,9 +13,9 @@ import (
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	for name, o := range map[string]*Options{
-		"unknown protocol":            {Protocol: 3},
-		"shared tokens and plain":     {Protocol: Plain, SharedTokens: true},
-		"shared tokens and timestamp": {Protocol: Timestamp, SharedTokens: true},
+		"unknown protocol":            {Layout: 3},
+		"shared tokens and plain":     {Layout: Plain, SharedTokens: true},
+		"shared tokens and timestamp": {Layout: Timestamp, SharedTokens: true},
 		"fewer than no replicas":      {Replicas: -2},
 		"negative poll":               {Poll: -1},
 	} {
@@ -31,16 +31,16 @@ func TestOptionsThatCannotBe(t *testing.T) {
 
 func TestProtocolsClaimWhatTheyCan(t *testing.T) {
 	exclusive := driver.Caps{Fencing: true, Wakes: true, ExpiresAlone: true, Tombstones: true}
-	plain, stamp := New(&fakeConn{}, &Options{Protocol: Plain}).Info(), New(&fakeConn{}, &Options{Protocol: Timestamp}).Info()
+	plain, stamp := New(&fakeConn{}, &Options{Layout: Plain}).Info(), New(&fakeConn{}, &Options{Layout: Timestamp}).Info()
 	if plain.Caps != exclusive || plain.MinTTL != 10*time.Millisecond || plain.TTLStep != time.Millisecond {
 		t.Errorf("plain: got %+v", plain)
 	}
 	if stamp.Caps != exclusive || stamp.MinTTL != time.Second || stamp.TTLStep != time.Second {
 		t.Errorf("timestamp: got %+v", stamp)
 	}
-	for _, p := range []Protocol{Plain, Timestamp} {
+	for _, p := range []Layout{Plain, Timestamp} {
 		conn := &fakeConn{}
-		_, err := New(conn, &Options{Protocol: p}).SetCount(t.Context(), "latch", "call", 2)
+		_, err := New(conn, &Options{Layout: p}).SetCount(t.Context(), "latch", "call", 2)
 		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), p.String()) {
 			t.Errorf("a latch: got %v, want ErrUnsupported that names protocol %s", err, p)
 		}
@@ -50,9 +50,9 @@ func TestProtocolsClaimWhatTheyCan(t *testing.T) {
 // TestProtocolKeys also shows that a protocol sends no script of another one.
 func TestProtocolKeys(t *testing.T) {
 	const mark, counter = "app:holdfast:gone:{app:orders}:" + testUUID + ":1", "app:holdfast:token:{"
-	for p, record := range map[Protocol][]string{Plain: nil, Timestamp: {"app:holdfast:ts:{app:orders}"}} {
+	for p, record := range map[Layout][]string{Plain: nil, Timestamp: {"app:holdfast:ts:{app:orders}"}} {
 		conn := &fakeConn{}
-		b := New(conn, &Options{Protocol: p, Prefix: "app:"})
+		b := New(conn, &Options{Layout: p, KeyPrefix: "app:"})
 		c := testClaim("orders")
 		c.Tokens = 5
 		mustTry(t, b, c)
@@ -109,7 +109,7 @@ func TestPrefixWithATagKeepsTheRecordInItsSlot(t *testing.T) {
 
 func TestSharedTokensUseRedissonsCounter(t *testing.T) {
 	conn := &fakeConn{}
-	b := New(conn, &Options{SharedTokens: true, Prefix: "app:"})
+	b := New(conn, &Options{SharedTokens: true, KeyPrefix: "app:"})
 	mustTry(t, b, testClaim("orders"))
 	call := conn.sent[len(conn.sent)-1][0]
 	if want := "redisson_lock_token:{app:orders}"; call.Keys[2] != want {
@@ -126,7 +126,7 @@ func TestSharedTokensUseRedissonsCounter(t *testing.T) {
 }
 
 func TestHoldersOfOtherLibraries(t *testing.T) {
-	b := New(&fakeConn{}, &Options{Protocol: Plain})
+	b := New(&fakeConn{}, &Options{Layout: Plain})
 	for _, value := range []string{"MTIzNDU2Nzg5MDEyMzQ1Ng==", "host:4121", testUUID, testUUID + ":7"} {
 		if got := b.clients.Person(t.Context(), value); got != value {
 			t.Errorf("got %q, want the value %q", got, value)
