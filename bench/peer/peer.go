@@ -71,6 +71,7 @@ type Target struct {
 	Redis      string   // host:port; like the others "" where the store was not started
 	Etcd       string   // a URL
 	ZooKeeper  string   // host:port
+	Curator    string   // the program of internal/e2e/interop/curator, a jar; "" where it was not built
 	PostgreSQL string   // a URL
 	MySQL      string   // a DSN of go-sql-driver/mysql
 	TTL        Duration // of every lock, whatever the library's default
@@ -168,7 +169,7 @@ func Specs() []Spec {
 func OtherSpecs() []Spec {
 	return []Spec{
 		holdfastEtcd(), etcdConcurrency(), etcdSession(),
-		holdfastZooKeeper(), zkLock(),
+		holdfastZooKeeper(), zkLock(), curator(),
 		holdfastPostgreSQL(), holdfastPostgreSQLLooks(), pgAdvisory(), pgHeartbeat(), pgHeartbeatQuick(),
 		holdfastMySQL(), mysqlGetLock(), mysqlHeartbeat(), mysqlHeartbeatQuick(),
 	}

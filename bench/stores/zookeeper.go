@@ -60,7 +60,17 @@ type silent struct{}
 // Printf does nothing: what goes wrong is returned.
 func (silent) Printf(string, ...any) {}
 
-func (z *zooKeeper) Reach(t *peer.Target) { t.ZooKeeper = z.addr }
+func (z *zooKeeper) Reach(t *peer.Target) {
+	t.ZooKeeper = z.addr
+	if jar := filepath.Join(os.Getenv("HOLDFAST_INTEROP"), "curator", "peer.jar"); exists(jar) {
+		t.Curator = jar
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
 
 // Empty deletes what is below the root of the peers. Nodes of sessions that end meanwhile
 // go by themselves.
