@@ -115,7 +115,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	}
 	a.failures++
 	a.lastErr = retry.ToReport(a.lastErr, err)
-	if a.req.wait == 0 && a.failures >= retry.Patience {
+	if a.req.wait == 0 && a.failures >= retry.TryFailures {
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
 	if !retry.Sleep(waitCtx, retry.Delay(int(a.failures), retry.DelayMost)) {

@@ -196,7 +196,7 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	patience := 0
 	if wait == 0 {
-		patience = retry.Patience
+		patience = retry.TryFailures
 	}
 	if wait > 0 && wait != forever {
 		var cancel context.CancelFunc

@@ -130,7 +130,7 @@ func (t *Telemetry) begin(elections []string) {
 	for _, source := range meter.WakeSources() {
 		t.wakeups.Add(ctx, 0, with(attribute.String("source", source)))
 	}
-	for _, op := range meter.DoubtOps() {
+	for _, op := range meter.IndeterminateOps() {
 		for _, resolved := range []bool{true, false} {
 			t.doubts.Add(ctx, 0, doubt(op, resolved))
 		}

@@ -93,7 +93,7 @@ func (m *Metrics) begin(elections []string) {
 	for _, source := range meter.WakeSources() {
 		m.wakeups.WithLabelValues(source)
 	}
-	for _, op := range meter.DoubtOps() {
+	for _, op := range meter.IndeterminateOps() {
 		for _, resolved := range []bool{true, false} {
 			m.doubts.WithLabelValues(op, meter.Resolved(resolved))
 		}

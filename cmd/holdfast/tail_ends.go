@@ -19,7 +19,7 @@ func (t *tailing) sawEnd(c change) {
 
 // sameEnd says of a loss as what it was printed before, if it was.
 func (t *tailing) sameEnd(c *change) {
-	if !c.Told || admin.EntryType(c.Event) != admin.EntryLost {
+	if !c.Reported || admin.EntryType(c.Event) != admin.EntryLost {
 		return
 	}
 	hold := admin.Ended{Name: c.Name, Owner: c.Owner}

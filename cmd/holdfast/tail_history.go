@@ -124,7 +124,7 @@ func tellable(h admin.Entry, pattern string) bool {
 // toldChange is a happening as a line of tail.
 func toldChange(h admin.Entry) change {
 	c := change{
-		ID: h.ID, At: h.At, Event: string(h.Type), Told: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
+		ID: h.ID, At: h.At, Event: string(h.Type), Reported: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
 		Owner: h.Owner, Token: h.Token, Count: h.Count, WaitMS: h.Waited.Milliseconds(), HeldMS: h.HeldFor.Milliseconds(),
 		LeaseMS: h.Left.Milliseconds(), Reason: h.Reason,
 	}

@@ -104,9 +104,9 @@ func Ops() []string { return []string{holdfast.OpTry, holdfast.OpRenew, holdfast
 // Op is what a call asks of the store, as a label.
 func Op(op string) string { return known(op, Ops()) }
 
-// DoubtOps returns the calls that leave a doubt when they are not answered: a
+// IndeterminateOps returns the calls that leave a doubt when they are not answered: a
 // renewal is repeated, and changes nothing that is not so already.
-func DoubtOps() []string { return []string{holdfast.OpTry, holdfast.OpRelease} }
+func IndeterminateOps() []string { return []string{holdfast.OpTry, holdfast.OpRelease} }
 
 // Resolved says whether the end of a doubt is certain.
 func Resolved(resolved bool) string {

@@ -30,8 +30,8 @@ const (
 	// message must cost latency, never liveness.
 	sleepMost = time.Second
 
-	// Patience is how many failures in a row are enough for a caller who does not wait.
-	Patience = 3
+	// TryFailures is how many failures in a row are enough for a caller who does not wait.
+	TryFailures = 3
 )
 
 // Timeout is how long one call about a claim may take, after so many failures in a

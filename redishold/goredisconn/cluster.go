@@ -59,7 +59,7 @@ func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 	if err != nil {
 		return adapter.Fail(len(calls), adapter.Classify(ctx, err, true))
 	}
-	if !node.Told {
+	if !node.Redirected {
 		return run(ctx, home.Pipeline(), calls, false)
 	}
 	guest := c.visit(home, node.Addr)

@@ -110,7 +110,7 @@ func TestLooksAreBounded(t *testing.T) {
 		client := &topologies{known: []view{{silent: true}}}
 		n := newNodes(client)
 		for range 20 {
-			n.Doubt()
+			n.Suspect()
 			time.Sleep(lookEvery)
 		}
 		if got := client.count(); got != looksMost {
@@ -134,7 +134,7 @@ func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 		if n.Changed() != nil {
 			t.Error("somebody looks without a doubt")
 		}
-		n.Doubt()
+		n.Suspect()
 		synctest.Wait() // the first look finds what there was
 		began, changed := time.Now(), n.Changed()
 		select {
@@ -156,7 +156,7 @@ func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 func TestSearchEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(&topologies{known: []view{{err: redis.ErrClosed}}})
-		n.Doubt()
+		n.Suspect()
 		synctest.Wait()
 		if n.Changed() != nil {
 			t.Error("the search goes on with a closed client")

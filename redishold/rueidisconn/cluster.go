@@ -85,7 +85,7 @@ func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []re
 		return nil, false
 	}
 	client, ok := n.library.client.Nodes()[node.Addr]
-	if !ok && node.Told && len(calls[0].Keys) > 0 {
+	if !ok && node.Redirected && len(calls[0].Keys) > 0 {
 		n.library.client.Do(undated{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build())
 		client, ok = n.library.client.Nodes()[node.Addr]
 	}

@@ -17,10 +17,10 @@ const (
 	detourFor  = 5 * time.Second // rueidis has heard of the change by then
 )
 
-// Doubt makes the next batch look again where keys live, and looks on for a while.
-func (n *nodes) Doubt() {
+// Suspect makes the next batch look again where keys live, and looks on for a while.
+func (n *nodes) Suspect() {
 	n.doubt.Store(true)
-	n.Watch.Doubt()
+	n.Watch.Suspect()
 }
 
 // watch looks whether the slots have other masters. A call that waits for rueidis to

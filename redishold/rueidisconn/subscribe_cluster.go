@@ -61,7 +61,7 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 }
 
 // Review makes the next Route look at the cluster again.
-func (n *nodes) Review(string) { n.Doubt() }
+func (n *nodes) Review(string) { n.Suspect() }
 
 func (n *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (adapter.Node, error) {
 	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have made that of stay anew

@@ -104,7 +104,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // When ctx ends without an answer it gives back what it may have taken, as
 // Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
-	return s.take(ctx, n, retry.Patience)
+	return s.take(ctx, n, retry.TryFailures)
 }
 
 // Settle waits until nothing is left to be given back in the background, or

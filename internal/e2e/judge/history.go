@@ -23,7 +23,7 @@ type Operation struct {
 	Granted, Failed    int64
 	Unlock, Unlocked   int64
 	Lost               int64 // told by a context, or known from the clock
-	Told               int64 // told by a context
+	Notified           int64 // told by a context
 	Failure, UnlockErr string
 	Reason             string // of the loss
 	Killed             int64
@@ -46,21 +46,21 @@ type Operation struct {
 	// kept it for the Lease. Whoever knows of sessions sets it.
 	Released bool
 
-	stalled int64 // for how long the process did not run between Due and Told
+	stalled int64 // for how long the process did not run between Due and Notified
 }
 
-// TellSlack is how much later than Lock.Err a context may tell of a loss, without
+// NoticeSlack is how much later than Lock.Err a context may tell of a loss, without
 // the time in which the process did not run. A timer is that late on a machine
 // whose processors are wanted by others: a thread that the system has put aside
 // keeps its timers with it, and no watch of the process sees it.
-const TellSlack = 50 * time.Millisecond
+const NoticeSlack = 50 * time.Millisecond
 
 // Ended returns when the holder stopped to believe that it holds the lock.
 // Lock.Err compares clocks and is right at once, so a context that is a little
 // late does not prolong a belief.
 func (o *Operation) Ended() int64 {
 	lost := o.Lost
-	if o.Due < lost && lost-o.Due-o.stalled <= int64(TellSlack) {
+	if o.Due < lost && lost-o.Due-o.stalled <= int64(NoticeSlack) {
 		lost = o.Due
 	}
 	return min(o.Unlock, lost, o.Killed)
@@ -127,8 +127,8 @@ func New(events []Event) *History {
 		if t, dead := killed[o.Process]; dead {
 			o.Killed = t
 		}
-		if o.Told != Never && o.Due < o.Told {
-			o.stalled = o.Told - o.Due - int64(h.Ran(o.Process, o.Due, o.Told))
+		if o.Notified != Never && o.Due < o.Notified {
+			o.stalled = o.Notified - o.Due - int64(h.Ran(o.Process, o.Due, o.Notified))
 		}
 	}
 	return h
@@ -160,7 +160,7 @@ func merged(pauses []pause) (all []pause) {
 func called(e Event) Operation {
 	return Operation{
 		Process: e.Process, Op: e.Op, Name: e.Name, Side: e.Side, Lease: e.Lease, Fixed: e.Fixed, Try: e.Try, Called: e.At,
-		Granted: Never, Failed: Never, Unlock: Never, Unlocked: Never, Lost: Never, Told: Never, Killed: Never, Due: Never,
+		Granted: Never, Failed: Never, Unlock: Never, Unlocked: Never, Lost: Never, Notified: Never, Killed: Never, Due: Never,
 		Read: Never, Wrote: Never,
 	}
 }
@@ -194,7 +194,7 @@ func (o *Operation) add(e Event) {
 	case Wrote:
 		o.Wrote = e.At
 	case Lost:
-		o.Lost, o.Told, o.Reason = min(o.Lost, e.At), e.At, e.Err
+		o.Lost, o.Notified, o.Reason = min(o.Lost, e.At), e.At, e.Err
 	}
 }
 

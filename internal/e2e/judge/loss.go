@@ -27,27 +27,27 @@ func (h *History) Losses(permits int) []Loss {
 	for _, list := range byName {
 		slices.SortFunc(list, func(a, b *Operation) int { return cmp.Compare(a.Granted, b.Granted) })
 		for i, o := range list {
-			if o.Told == Never || o.Killed < o.Told {
+			if o.Notified == Never || o.Killed < o.Notified {
 				continue
 			}
 			l := Loss{Operation: o}
-			if o.Due < o.Told {
-				l.Late = h.Ran(o.Process, o.Due, o.Told)
+			if o.Due < o.Notified {
+				l.Late = h.Ran(o.Process, o.Due, o.Notified)
 			}
 			keepsOut := func(b *Operation) bool {
 				return b.Side.Alone() || o.Side.Alone() || o.Side == Permit && full(list, o, b, permits)
 			}
 			if n := slices.IndexFunc(list[i+1:], keepsOut); n >= 0 {
 				l.Next = list[i+1+n]
-				l.Early = time.Duration(l.Next.Granted - o.Told)
+				l.Early = time.Duration(l.Next.Granted - o.Notified)
 				if l.Early < 0 {
-					l.Early = -h.Ran(o.Process, l.Next.Granted, o.Told)
+					l.Early = -h.Ran(o.Process, l.Next.Granted, o.Notified)
 				}
 			}
 			losses = append(losses, l)
 		}
 	}
-	slices.SortFunc(losses, func(a, b Loss) int { return cmp.Compare(a.Told, b.Told) })
+	slices.SortFunc(losses, func(a, b Loss) int { return cmp.Compare(a.Notified, b.Notified) })
 	return losses
 }
 
@@ -65,12 +65,12 @@ func full(list []*Operation, o, b *Operation, permits int) bool {
 
 // Overdue returns the holders that believed in their lock past its deadline: by
 // their own clock (Lock.Remaining), and past the lease that began with the last
-// confirmation by the store. slack is how late a context may tell; TellSlack is
+// confirmation by the store. slack is how late a context may tell; NoticeSlack is
 // a good value.
 func (h *History) Overdue(slack time.Duration) (found []*Violation) {
 	for i := range h.Operations {
 		o := &h.Operations[i]
-		end := min(o.Told, o.Unlock, o.Killed)
+		end := min(o.Notified, o.Unlock, o.Killed)
 		if !o.held() || end == Never {
 			continue
 		}

@@ -152,8 +152,8 @@ func (p *Process) Resume() time.Time {
 	return at
 }
 
-// Tell writes v as a line of JSON to the process' standard input.
-func (p *Process) Tell(v any) error { return json.NewEncoder(p.orders).Encode(v) }
+// Send writes v as a line of JSON to the process' standard input.
+func (p *Process) Send(v any) error { return json.NewEncoder(p.orders).Encode(v) }
 
 // Stop asks the process to come to an end by closing its standard input.
 func (p *Process) Stop() { _ = p.orders.Close() }

@@ -74,7 +74,7 @@ func (o *Operation) Gone() int64 {
 	case o.held() && o.Unlocked != Never && o.UnlockErr == "" && !o.Forgotten:
 		return o.Unlocked
 	case o.held():
-		end := min(o.Unlock, o.Told, o.Killed)
+		end := min(o.Unlock, o.Notified, o.Killed)
 		if o.Forgotten {
 			end = o.Unlocked // it may have been renewed meanwhile
 		}

@@ -70,7 +70,7 @@ func handoffRound(s *subject) {
 	if swept.Err() != nil {
 		s.Errorf("violation: %v", swept.Err())
 	}
-	for _, v := range h.Overdue(2 * judge.TellSlack) {
+	for _, v := range h.Overdue(2 * judge.NoticeSlack) {
 		s.Errorf("violation: %v", v)
 	}
 	judged := h.Linearizable(20*time.Second, nil)
@@ -113,7 +113,7 @@ func lookAtChains(h *judge.History) (c chains) {
 		}
 		byName[o.Name] = append(byName[o.Name], o)
 		c.longest = max(c.longest, h.Ran(o.Process, o.Called, o.Granted))
-		if o.Unlock == judge.Never && o.Killed != judge.Never || o.Told < o.Unlock {
+		if o.Unlock == judge.Never && o.Killed != judge.Never || o.Notified < o.Unlock {
 			c.broken++
 		}
 	}

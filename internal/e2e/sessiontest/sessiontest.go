@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// Patience is how long a test waits for what is sure to come.
-const Patience = 30 * time.Second
+// Timeout is how long a test waits for what is sure to come.
+const Timeout = 30 * time.Second
 
 // Store is a store with sessions, with a server that all tests share.
 type Store struct {
@@ -86,7 +86,7 @@ func LockerOf(t *testing.T, b driver.Backend) *holdfast.Locker {
 }
 
 // within returns a context that ends after Patience.
-func within(t *testing.T) context.Context { return await.Context(t, Patience) }
+func within(t *testing.T) context.Context { return await.Context(t, Timeout) }
 
 // name returns the name of a lock for t alone, without a slash.
 func name(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }
@@ -132,7 +132,7 @@ func (s Store) lostAnswers(t *testing.T) {
 		for range 2 {
 			wg.Go(func() {
 				for range rounds {
-					lock, err := m.Lock(await.Context(t, 2*Patience))
+					lock, err := m.Lock(await.Context(t, 2*Timeout))
 					if err != nil {
 						t.Error(err)
 						return
@@ -215,7 +215,7 @@ func (s Store) serverRestarts(t *testing.T) {
 		}
 		waited <- waiting
 	})
-	await.Until(t, Patience, "one waits", func() bool { return server.Left(t, name(t)) == 2 })
+	await.Until(t, Timeout, "one waits", func() bool { return server.Left(t, name(t)) == 2 })
 	server.Kill()
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func (s Store) waitersGiveUp(t *testing.T) {
 				for range rounds {
 					began := time.Now()
 					lock, err := lockOrGiveUp(t, m)
-					if errors.Is(err, context.DeadlineExceeded) && time.Since(began) < Patience {
+					if errors.Is(err, context.DeadlineExceeded) && time.Since(began) < Timeout {
 						gaveUp.Add(1)
 						continue
 					}
@@ -292,7 +292,7 @@ func (s Store) waitersGiveUp(t *testing.T) {
 
 // lockOrGiveUp gives up soon in one of three times.
 func lockOrGiveUp(t *testing.T, m *holdfast.Mutex) (*holdfast.Lock, error) {
-	patience := Patience
+	patience := Timeout
 	if rand.IntN(3) == 0 {
 		patience = rand.N(12 * time.Millisecond)
 	}

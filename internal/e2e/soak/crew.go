@@ -155,7 +155,7 @@ func (c *crew) hire(place int) error {
 	defer c.mu.Unlock()
 	c.places[place] = m
 	if c.order.Round > 0 && !c.order.Rest {
-		_ = m.Tell(c.order.forMember(m))
+		_ = m.Send(c.order.forMember(m))
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (c *crew) work(o order) {
 		m.mu.Lock()
 		m.resting = false
 		m.mu.Unlock()
-		_ = m.Tell(o.forMember(m))
+		_ = m.Send(o.forMember(m))
 	}
 }
 

@@ -154,7 +154,7 @@ func (r *round) reserve() {
 // explains says whether a fault that loses writes explains two holders.
 func (r *round) explains(found *judge.Violation) bool {
 	first, second := inOrder(found.A, found.B)
-	lease := first.Lease + int64(judge.TellSlack)
+	lease := first.Lease + int64(judge.NoticeSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {
 		return w.covers(found.Name) && first.Called <= w.lost && second.Granted >= w.from && found.To <= max(w.lost, w.switched)+lease
 	})
@@ -177,7 +177,7 @@ func inOrder(a, b *judge.Operation) (first, second *judge.Operation) {
 // had begun, and the second, if it was not told in time, one lease after that
 // write, or after another server took over, at the latest.
 func (r *round) explainsOrder(found *judge.Violation) bool {
-	lease := found.B.Lease + int64(judge.TellSlack)
+	lease := found.B.Lease + int64(judge.NoticeSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {
 		return w.covers(found.Name) && found.A.Granted >= w.from && found.B.Called <= w.lost && found.B.Granted <= max(w.lost, w.switched)+lease
 	})
@@ -211,10 +211,10 @@ func (r *round) judgeLosses(v *verdict) {
 		switch {
 		case l.Next == nil:
 			continue
-		case l.Early > 0 || l.Early == 0 && l.Told <= l.Next.Granted:
+		case l.Early > 0 || l.Early == 0 && l.Notified <= l.Next.Granted:
 			v.early = append(v.early, l.Early)
 			continue
-		case l.Early > -ownTime && r.history.Idle(l.Process, min(l.Due, l.Next.Granted), l.Told): // it was told when it ran again
+		case l.Early > -ownTime && r.history.Idle(l.Process, min(l.Due, l.Next.Granted), l.Notified): // it was told when it ran again
 			continue
 		}
 		found := &judge.Violation{
@@ -228,7 +228,7 @@ func (r *round) judgeLosses(v *verdict) {
 		}
 		v.late++
 		v.notices = append(v.notices, found.Text)
-		if l.Early < -judge.TellSlack || l.Ended() > l.Next.Granted+int64(judge.TellSlack) {
+		if l.Early < -judge.NoticeSlack || l.Ended() > l.Next.Granted+int64(judge.NoticeSlack) {
 			v.violations = append(v.violations, found)
 		}
 	}
@@ -350,7 +350,7 @@ func (r *round) spans() map[string]span {
 			s.from = o.Called
 		}
 		s.from = min(s.from, o.Called)
-		for _, t := range []int64{o.Called, o.Granted, o.Failed, o.Unlocked, o.Told} {
+		for _, t := range []int64{o.Called, o.Granted, o.Failed, o.Unlocked, o.Notified} {
 			if t != judge.Never {
 				s.to = max(s.to, t)
 			}

@@ -421,7 +421,7 @@ func TestWhatExplainsPermits(t *testing.T) {
 	holder := func(called, told int64) judge.Operation {
 		return judge.Operation{
 			Name: "semaphore:a", Side: judge.Permit, Called: called * ms, Granted: called*ms + 1, Token: uint64(called),
-			Lease: lease, Due: judge.Never, Lost: told * ms, Told: told * ms, Unlock: judge.Never, Killed: judge.Never,
+			Lease: lease, Due: judge.Never, Lost: told * ms, Notified: told * ms, Unlock: judge.Never, Killed: judge.Never,
 		}
 	}
 	next, beside := holder(2200, 9000), holder(2150, 9000)

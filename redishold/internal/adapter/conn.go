@@ -190,7 +190,7 @@ func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Resu
 	}
 	c.client.Notice(ctx, results)
 	if c.masters != nil && slices.ContainsFunc(results, func(r redishold.Result) bool { return doubtful(r.Err) }) {
-		c.masters.Doubt()
+		c.masters.Suspect()
 	}
 	return results
 }

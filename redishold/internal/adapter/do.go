@@ -50,9 +50,9 @@ type Cluster interface {
 
 // Destination says where to send calls.
 type Destination struct {
-	Addr   string // "" where nobody knows: the library finds it by the key
-	Told   bool   // a node named it in a redirection; otherwise it is what Homes said
-	Asking bool   // the slot is still on its way there, and each call needs ASKING before it
+	Addr       string // "" where nobody knows: the library finds it by the key
+	Redirected bool   // a node named it in a redirection; otherwise it is what Homes said
+	Asking     bool   // the slot is still on its way there, and each call needs ASKING before it
 }
 
 // doubtful reports whether err is what the former master of a slot leaves one

@@ -115,7 +115,7 @@ func (f *fakeCluster) At(ctx context.Context, to Destination, calls []redishold.
 		line += " asking"
 	}
 	f.note(line, calls)
-	if !to.Told {
+	if !to.Redirected {
 		return f.answers(calls)
 	}
 	results := make([]redishold.Result, len(calls))
@@ -125,7 +125,7 @@ func (f *fakeCluster) At(ctx context.Context, to Destination, calls []redishold.
 	return results
 }
 
-func (f *fakeCluster) Doubt() {
+func (f *fakeCluster) Suspect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.doubts++

@@ -22,9 +22,9 @@ type Masters interface {
 	// far as the library knows, and "" where it does not know.
 	Homes(ctx context.Context, calls []redishold.Call) []string
 
-	// Doubt says that a node did not answer as its master should: the library had
+	// Suspect says that a node did not answer as its master should: the library had
 	// better look again where keys live. It does not block.
-	Doubt()
+	Suspect()
 
 	// Changed returns what is closed when other masters are found, and nil where nobody
 	// looks, or where the library ends by itself the calls to a node that is not a master

@@ -63,7 +63,7 @@ func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redi
 		if len(elsewhere) == 0 || ctx.Err() != nil {
 			break
 		}
-		cluster.Doubt()
+		cluster.Suspect()
 		for to, at := range elsewhere {
 			wire.Scatter(results, at, cluster.At(ctx, to, wire.Pick(calls, at)))
 		}
@@ -86,7 +86,7 @@ func redirection(err error, asked string) (to Destination, ok bool) {
 	if host == "" || port == "" {
 		return Destination{}, false
 	}
-	return Destination{Addr: net.JoinHostPort(host, port), Told: true, Asking: words[0] == "ASK"}, true
+	return Destination{Addr: net.JoinHostPort(host, port), Redirected: true, Asking: words[0] == "ASK"}, true
 }
 
 // splitAddr splits host:port; without a port there is no host either. Redis writes IPv6

@@ -41,7 +41,7 @@ func watchServers(s Switcher, c *Combiner) Masters {
 	}
 	w := &servers{switcher: s, combiner: c, master: master}
 	w.Watch = NewWatch(switchLook, switchLooks, w.look)
-	c.doubt = w.Doubt
+	c.doubt = w.Suspect
 	return w
 }
 

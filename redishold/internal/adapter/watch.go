@@ -23,9 +23,9 @@ func NewWatch(every, lasts time.Duration, look func() (changed, last bool)) *Wat
 	return &Watch{every: every, lasts: lasts, look: look}
 }
 
-// Doubt starts looks, or prolongs them: a call was not answered, and its server may be
+// Suspect starts looks, or prolongs them: a call was not answered, and its server may be
 // replaced only some seconds later.
-func (w *Watch) Doubt() { w.begin(w.lasts) }
+func (w *Watch) Suspect() { w.begin(w.lasts) }
 
 // Once has one look taken.
 func (w *Watch) Once() { w.begin(0) }

@@ -80,8 +80,8 @@ func (f Lock) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL 
 // sharedChannel.
 func (f Lock) Channel(p layout.Place, c driver.Claim) string { return p.Channel + ":" + c.Owner }
 
-// TellsAll is false: a release tells only the next.
-func (f Lock) TellsAll() bool { return false }
+// ReachesAll is false: a release tells only the next.
+func (f Lock) ReachesAll() bool { return false }
 
 // Family is "fair".
 func (f Lock) Family() string { return "fair" }

@@ -51,9 +51,9 @@ type Form interface {
 	// mark of its owner says why.
 	Break(p layout.Place, h admin.Holder, why, markTTL string, publish []string) wire.Call
 
-	// TellsAll reports that those who receive the message of a release are all who
+	// ReachesAll reports that those who receive the message of a release are all who
 	// wait, each counted once.
-	TellsAll() bool
+	ReachesAll() bool
 }
 
 // Room is where a call's keys and arguments go: slices of length 0 that a caller

@@ -88,7 +88,7 @@ func (f *readWrite) end(to Room, p layout.Place, field, holds, mark, markTTL str
 func (f *readWrite) Channel(p layout.Place, _ driver.Claim) string { return layout.ReadWriteChannel(p) }
 
 // tellsAll: a reader that leaves others behind tells nobody, a writer tells twice.
-func (f *readWrite) TellsAll() bool { return false }
+func (f *readWrite) ReachesAll() bool { return false }
 
 func (f *readWrite) Family() string { return "rw" }
 

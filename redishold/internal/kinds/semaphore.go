@@ -52,7 +52,7 @@ func (f *semaphore) Abandon(p layout.Place, c driver.Claim, publish []string, ma
 // channel is that of all semaphores of the name, with leased permits or not.
 func (f *semaphore) Channel(p layout.Place, _ driver.Claim) string { return layout.SemaphoreChannel(p) }
 
-func (f *semaphore) TellsAll() bool { return true }
+func (f *semaphore) ReachesAll() bool { return true }
 
 func (f *semaphore) Family() string { return "semaphore" }
 
