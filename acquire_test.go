@@ -93,7 +93,7 @@ func TestErrorsAreNoLocks(t *testing.T) {
 	}
 }
 
-// Lock goes on asking a store that is out of reach, and its error names both.
+// Lock goes on asking a store that is unreachable, and its error names both.
 func TestLockWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

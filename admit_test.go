@@ -114,7 +114,7 @@ func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
 	}
 }
 
-// A permit that comes back is one: not all who wait ask for it.
+// A permit that comes back is one: not all waiters ask for it.
 func TestOnePermitIsNotStormed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100

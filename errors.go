@@ -32,7 +32,7 @@ var (
 	ErrMismatch = driver.ErrMismatch
 )
 
-// BusyError says who holds a name.
+// BusyError says that another client holds a name, and which.
 type BusyError struct {
 	Name      string
 	Holder    string        // for people; "" if the store does not tell
@@ -124,7 +124,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	return nil
 }
 
-// refused is the error for what waiting cannot mend. It says so however late the
+// refused is the error for what waiting cannot fix. It says so however late the
 // answer came: that the caller's patience is over as well is the lesser news.
 func (a *acquisition) refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A fair mutex goes to those who wait for it in the order in which they came.
+// A fair mutex goes to waiters for it in the order in which they came.
 func ExampleLocker_FairMutex() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)
@@ -78,7 +78,7 @@ func ExampleLocker_Semaphore() {
 	// Output: 2 2 <nil>
 }
 
-// Who waits goes on when all three have started.
+// A waiter goes on when all three have started.
 func ExampleLocker_CountDownLatch() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)

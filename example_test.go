@@ -74,7 +74,7 @@ func ExampleLocker_TryLock() {
 	// unlock: <nil>
 }
 
-// The context of a lock ends when the lock is lost, and tells why.
+// The context of a lock ends when the lock is lost, and reports why.
 func ExampleLock_Context() {
 	ctx := context.Background()
 	store := memhold.New()

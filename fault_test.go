@@ -43,7 +43,7 @@ func between(t *testing.T, what string, got, lo, hi time.Duration) {
 	}
 }
 
-// Who gives up is told what the store said, also if it has not answered since.
+// A caller that gives up gets what the store said last, also if it has not answered since.
 func TestLastWordsOfTheStore(t *testing.T) {
 	notNow := errors.New("READONLY")
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// finalErrors are those that waiting cannot mend.
+// finalErrors are those that waiting cannot fix.
 var finalErrors = map[string]error{
 	"refused":     fmt.Errorf("%w: NOPERM", driver.ErrRefused),
 	"mismatch":    fmt.Errorf("%w: a list", driver.ErrMismatch),

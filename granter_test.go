@@ -155,7 +155,7 @@ func TestShortGrantIsRenewedSoon(t *testing.T) {
 	})
 }
 
-// Whoever gave up just when it was granted gives the lock back.
+// Whoever gave up just when it was granted releases the lock.
 func TestGrantToOneThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)
@@ -180,7 +180,7 @@ func drainNow(t *testing.T, l *holdfast.Locker) {
 	}
 }
 
-// A fair TryLock takes no place in the store's queue, and so has none to give back.
+// A fair TryLock takes no place in the store's queue, and so has none to release.
 func TestFairTryLockIsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

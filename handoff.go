@@ -16,16 +16,16 @@ import (
 // Within these bounds an Unlock gives it to the goroutine that has waited
 // longest, without a call to the store and with the next of the fencing tokens
 // that were reserved when the store granted it. Only exclusive locks that are
-// neither fair nor read-write are handed on, and none with a Lease of its own.
+// neither fair nor read-write are passed on, and none with a Lease of its own.
 //
 // In the store the lock keeps the owner of the first holder.
 type Handoff struct {
-	// Max is how often a lock is handed on before it goes back. Default and most is
-	// 1024; negative to hand on none. A queue begins with 64, and twice as many each
+	// Max is how often a lock is passed on before it goes back. Default and most is
+	// 1024; negative to pass on none. A queue begins with 64, and twice as many each
 	// time that they are used up: tokens that nobody needs are not reserved.
 	Max int
 
-	// For is how long after the store granted it a lock is still handed on. A
+	// For is how long after the store granted it a lock is still passed on. A
 	// holder keeps it for as long as it wants. Default 50ms.
 	For time.Duration
 }
@@ -235,7 +235,7 @@ func (s *queueState) plan(l *lease, cameFirst, hadChance bool) {
 // The mutex of the queues is held.
 func (l *Locker) remember(key queueKey, s start) {
 	if len(l.starts) >= startsMost {
-		clear(l.starts) // which costs those who wait elsewhere one chance
+		clear(l.starts) // this costs waiters elsewhere one chance
 	}
 	l.starts[key] = s
 }
@@ -245,7 +245,7 @@ func (l *Locker) remember(key queueKey, s start) {
 // all; who is granted lets others in, and who finds the name busy while somebody waits
 // already goes back to its place in the queue.
 //
-// A reader lets in all who wait, since whatever admits one reader admits every other.
+// A reader lets in all waiters, since whatever admits one reader admits every other.
 // How many permits are free nobody knows. So a permit that had to be waited for lets in
 // one: permits that come back one by one cost two tries each, however many wait for
 // them. One that was there at the first try lets in two, so that a queue that moves

@@ -43,7 +43,7 @@ func (c *crew) enter() (cancel func()) {
 	return cancel
 }
 
-// chained returns a lock that can be handed on.
+// chained returns a lock that can be passed on.
 func (c *crew) chained() *Lock {
 	c.t.Helper()
 	first, err := c.l.Lock(c.t.Context(), "job")
@@ -142,7 +142,7 @@ func TestContextsEndBeforeADeclinedHandoff(t *testing.T) {
 	}
 }
 
-// What nobody took nobody can give back: to who counts holds by the events, each
+// What nobody took nobody can release: to who counts holds by the events, each
 // end has a beginning.
 func TestEventsOfADeclinedHandoff(t *testing.T) {
 	for name, lost := range map[string]bool{"declined": false, "lost on the way": true} {
@@ -212,7 +212,7 @@ func TestLossDuringTheHandoff(t *testing.T) {
 	})
 }
 
-// A machine that was suspended does not hand on what may be another's by now: the
+// A machine that was suspended does not pass on what may be another's by now: the
 // store decides who is next.
 func TestNoHandoffInDoubt(t *testing.T) {
 	for name, lost := range map[string]bool{"still held": false, "lost meanwhile": true} {
@@ -256,7 +256,7 @@ func TestNoHandoffInDoubt(t *testing.T) {
 	}
 }
 
-// A holder whose lease is proven again after the suspension hands on as before.
+// A holder whose lease is proven again after the suspension passes on as before.
 func TestHandoffAfterTheDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -298,7 +298,7 @@ func TestDroppedLockInAChain(t *testing.T) {
 	}
 	first := lock()
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = lock().Unlock() }) // from the store, handed on
+	wg.Go(func() { _ = lock().Unlock() }) // from the store, passed on
 	waitingFor(1)
 	given := make(chan uint64)
 	wg.Go(func() { given <- lock().Token() }) // dropped
@@ -381,7 +381,7 @@ func useAgain(t *testing.T, c *crew) {
 	}
 }
 
-// Who does not wait learns what the head of the queue was told by the store.
+// A caller that does not wait learns what the store answered to the head of the queue.
 func TestTryLockLearnsWhatTheHeadHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, nil)

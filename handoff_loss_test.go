@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A chain that breaks: its present holder is told, those before keep their own
+// A chain that breaks: its present holder is notified, those before keep their own
 // end, and the next in line asks the store.
 func TestLossInTheMiddleOfAChain(t *testing.T) {
 	tests := []struct {
@@ -28,7 +28,7 @@ func TestLossInTheMiddleOfAChain(t *testing.T) {
 		within time.Duration
 	}{
 		{"deleted", func(s *faulty.Store) { s.Drop("job") }, driver.ReasonDeleted, nil, 10 * time.Second},
-		{"the store is out of reach", func(s *faulty.Store) {
+		{"the store is unreachable", func(s *faulty.Store) {
 			s.Change(func() {
 				s.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 			})
@@ -210,7 +210,7 @@ func TestChainIsRenewed(t *testing.T) {
 	})
 }
 
-// What is left of a lease that is not renewed any more is not handed on when most
+// What is left of a lease that is not renewed any more is not passed on when most
 // of it has passed.
 func TestOldLeaseIsNotHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestOldLeaseIsNotHandedOn(t *testing.T) {
 		last := chain(t, l, 2)[1]
 		store.Change(func() {
 			store.OnRenew = func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
-				return nil, errors.New("out of reach")
+				return nil, errors.New("unreachable")
 			}
 		})
 		owner := holders(t, store, "job")[0].Owner
@@ -240,7 +240,7 @@ func TestOldLeaseIsNotHandedOn(t *testing.T) {
 	})
 }
 
-// The last one of a line gives the lock back to the store, whoever unlocks.
+// The last one of a line releases the lock to the store, whoever unlocks.
 func TestNothingStaysOfAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

@@ -283,7 +283,7 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 
 func lockJob(l *holdfast.Locker) (*holdfast.Lock, error) { return l.Lock(context.Background(), "job") }
 
-// Those who wait elsewhere get the lock when it comes back, if they are known to
+// Waiters elsewhere get the lock when it comes back, if they are known to
 // wait.
 func TestOthersGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -407,7 +407,7 @@ func (s *slowBatch) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// Who waits for one of several locks does not wait for what becomes of the others.
+// A waiter for one of several locks does not wait for what becomes of the others.
 func TestUnlockOfSeveralLetsEachOneIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowBatch{faulty.New(), "job"}

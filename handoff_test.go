@@ -167,7 +167,7 @@ func TestHandoffNeedsNoStore(t *testing.T) {
 	})
 }
 
-// Processes that hand on and compete with each other: nobody sees a token twice,
+// Processes that pass on and compete with each other: nobody sees a token twice,
 // and each sees a larger one than those before, wherever they were.
 func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -328,7 +328,7 @@ func TestBlockFollowsTheQueue(t *testing.T) {
 }
 
 // A holder keeps what it was given for as long as it wants: the bound is on
-// handing on.
+// passing on.
 func TestHandoffDoesNotHurryTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -415,7 +415,7 @@ func TestHandoffWithoutTokens(t *testing.T) {
 	})
 }
 
-// What another kind of lock means to its holder, or to those who wait elsewhere,
+// What another kind of lock means to its holder, or to waiters elsewhere,
 // does not outlive its Unlock.
 func TestNeverHandedOn(t *testing.T) {
 	take := map[string]func(l *holdfast.Locker) (*holdfast.Lock, error){
@@ -436,7 +436,7 @@ func TestNeverHandedOn(t *testing.T) {
 	for name, lock := range take {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := unfenced{memhold.New()} // no tokens have to be reserved to hand on
+				store := unfenced{memhold.New()} // no tokens have to be reserved to pass on
 				l := holdfast.New(store, nil)
 				owners := make(map[string]int)
 				var mu sync.Mutex // readers are not alone
@@ -586,7 +586,7 @@ func jain(xs []float64) float64 {
 }
 
 // A call tree may be given a lock, and holds it as often as it likes; what it
-// gives back goes to the store.
+// releases goes to the store.
 func TestHandoffToAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

@@ -40,7 +40,7 @@ type lease struct {
 
 	holds int32 // the count that renewals record
 
-	turns     int32 // how often it was handed on
+	turns     int32 // how often it was passed on
 	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
 	proven     clock.Moment  // start of the last call that proved the lease
@@ -242,7 +242,7 @@ func (l *lease) stateOf(h *hold) error {
 	case err != nil:
 		return err
 	case over:
-		if err := l.expire(l.locker.renewals.Trouble(l)); h.ended() == nil { // handed on just now: not h's any more
+		if err := l.expire(l.locker.renewals.Trouble(l)); h.ended() == nil { // passed on just now: not h's any more
 			return err
 		}
 		return h.ended()

@@ -163,7 +163,7 @@ func (s *scripted) force() {
 }
 
 // statesBegin are the beginnings of sequences: nothing has happened; or a holder has a
-// lease that it can pass on to another one who waits.
+// lease that it can pass on to another waiter.
 func statesBegin() [][]string {
 	return [][]string{nil, {"A locks", "try 1 answered", "B locks", "A unlocks", "release 1 answered", "try 2 answered", "A locks"}}
 }

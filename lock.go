@@ -13,7 +13,7 @@ import (
 // be called from any goroutine: a Lock belongs to whoever has it.
 //
 // A Lock that becomes unreachable without Unlock is no longer renewed, and the
-// Locker's logger is told. That is a net for mistakes, not a way to unlock.
+// Locker's logger is notified. That is a net for mistakes, not a way to unlock.
 type Lock struct {
 	hold  *hold
 	net   runtime.Cleanup
@@ -40,7 +40,7 @@ func (k *Lock) Token() uint64 { return k.hold.token }
 // Err returns nil while the lock is held, then forever a *LostError, which is
 // ErrLost, or ErrUnlocked. It asks no store: it compares the clock with the end
 // of the lease. After the machine was suspended it may say, until the store was
-// asked, that the lock is in doubt, with an error that is neither.
+// asked, that the lock is uncertain, with an error that is neither.
 func (k *Lock) Err() error {
 	if k == nil {
 		return ErrUnlocked
@@ -51,7 +51,7 @@ func (k *Lock) Err() error {
 // Remaining returns how long the lock is held if it is not renewed again: what is
 // left of the lease, less Options.Margin. It is 0 when the lock is lost or
 // unlocked. An operation that needs longer should not begin. It counts on the
-// monotonic clock, so it means nothing while Err says that the lock is in doubt.
+// monotonic clock, so it means nothing while Err says that the lock is uncertain.
 func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 
 // Context returns a context that is ctx for as long as the lock is held. It ends
@@ -66,7 +66,7 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 	return withHeld(k.hold.derive(ctx), k)
 }
 
-// Unlock gives the lock back. It returns ErrLost if the lock was lost before,
+// Unlock releases the lock. It returns ErrLost if the lock was lost before,
 // and ErrUnlocked if it was unlocked before; calling it is harmless in every
 // case, also on a nil Lock.
 //
@@ -76,7 +76,7 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 // background for as long as the store may keep the lock, which is one TTL at most;
 // Locker.Drain waits for it.
 //
-// Under WithOwner the lock is given back by as many Unlock as there were Lock.
+// Under WithOwner the lock is released by as many Unlock as there were Lock.
 func (k *Lock) Unlock() error {
 	if k == nil {
 		return ErrUnlocked

@@ -27,7 +27,7 @@
 // what it acknowledged for the length of the lease and clocks run at rates
 // within one percent. The holder learns of a loss before the store can give the
 // lock away: the lease counts from before the request was sent, minus a margin,
-// on the monotonic clock, and needs no answer from a store that is out of reach.
+// on the monotonic clock, and needs no answer from a store that is unreachable.
 // Any doubt is "not acquired": no error ever becomes a held lock, and an acquire
 // that failed or was cancelled leaves nothing behind for longer than one TTL
 // after the store executed it. A machine that was suspended asks the store before
@@ -100,8 +100,8 @@ func New(b driver.Backend, opts *Options) *Locker {
 // returns ErrBusy. ctx bounds the waiting only, not the lock: use Lock.Context
 // for what is done while it is held.
 //
-// A store that is out of reach is asked again until ctx is done. What waiting
-// cannot mend is returned at once: a refused password, a missing right, a full
+// A store that is unreachable is asked again until ctx is done. What waiting
+// cannot fix is returned at once: a refused password, a missing right, a full
 // server, ErrMismatch where the name is in use for something else, ErrDeadlock
 // where the caller would wait for itself.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, error) {

@@ -16,8 +16,8 @@ import (
 type Locks []*Lock
 
 // LockAll takes all of ms or none of them. It waits until ctx is done; what it
-// has taken by then it gives back. However the mutexes are ordered, two calls
-// cannot wait for each other in a circle: whoever waits for one of them holds
+// has taken by then it releases. However the mutexes are ordered, two calls
+// cannot wait for each other in a circle: a waiter for one of them holds
 // only those whose names come before it. Only where one name is used with
 // several Lockers is their order that of ms, and has to be the same everywhere.
 // A program that also takes some of them one by one has to keep the order of the
@@ -257,7 +257,7 @@ func (ks Locks) Unlock() error {
 	return errors.Join(errs...)
 }
 
-// inBatch says that a lock can be given back together with others.
+// inBatch says that a lock can be released together with others.
 func (k *Lock) inBatch() bool {
 	if k == nil || k.owned != nil {
 		return false

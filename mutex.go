@@ -27,7 +27,7 @@ type Mutex struct {
 //
 // Whether waiting writers keep new readers out is the store's rule. Redisson's
 // layout never refuses a reader while others read: where reading never pauses, a
-// writer may wait for ever.
+// writer may wait forever.
 type RWMutex struct {
 	Read, Write *Mutex
 }
@@ -82,7 +82,7 @@ func joined(err, unlock error) error {
 	return errors.Join(err, unlock)
 }
 
-// doWith runs fn with a lock that was taken, and gives it back.
+// doWith runs fn with a lock that was taken, and releases it.
 func doWith(ctx context.Context, lock *Lock, failed error, fn func(context.Context, *Lock) error) (err error) {
 	if failed != nil {
 		return failed

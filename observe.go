@@ -42,7 +42,7 @@ type Event struct {
 	Backend string // the store's name
 	Client  string // the Locker, as a random UUID: its owners begin with it
 	Note    string // Options.Note
-	Owner   string // who holds the lock in the store, admin.Holder.Owner: where it was acquired
+	Owner   string // the holder of the lock in the store, admin.Holder.Owner: where it was acquired
 	Token   uint64
 
 	Blocked   bool          // acquire: EventWait came before

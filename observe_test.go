@@ -72,7 +72,7 @@ func TestObserveWaiting(t *testing.T) {
 	})
 }
 
-// A reply that was lost is asked for again, and the end of that is told.
+// A reply that was lost is asked for again, and the end of that is notified.
 func TestObserveDoubt(t *testing.T) {
 	lost := errors.New("reply lost")
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestObserveFixedEnd(t *testing.T) {
 	})
 }
 
-// Whoever counts what is held hears of a Lock that was dropped, too.
+// Whoever counts what is held learns of a Lock that was dropped, too.
 func TestObserveDropped(t *testing.T) {
 	var r recorder
 	l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})
@@ -157,7 +157,7 @@ func TestObserveDropped(t *testing.T) {
 	}
 }
 
-// Who hears of a loss and then drains the Locker has it observed: a program that
+// Who learns of a loss and then drains the Locker has it observed: a program that
 // ends with it must not end before.
 func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

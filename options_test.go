@@ -16,7 +16,7 @@ import (
 // longest is the longest time that a Duration can say.
 const longest = time.Duration(1<<63 - 1)
 
-// A Wait that is meant to be for ever waits.
+// A Wait that is meant to be forever waits.
 func TestWaitForVeryLong(t *testing.T) {
 	for _, wait := range []time.Duration{longest, longest - 1, longest - time.Hour, longest / 2, 290 * 365 * 24 * time.Hour} {
 		for kind := range ownedKinds(holdfast.New(faulty.New(), nil)) {

@@ -12,7 +12,7 @@ import (
 
 // WithOwner returns a context that marks a call tree as one holder: within it,
 // locking a name that the tree already holds returns the same *Lock, held once
-// more, and the last Unlock gives it back. Without it no lock is reentrant,
+// more, and the last Unlock releases it. Without it no lock is reentrant,
 // because Go has no thread identity that could own one.
 //
 // Goroutines that share an owner are not kept apart from each other. Do not mark
@@ -140,7 +140,7 @@ func (e *entry) side(k kind) **owned {
 
 func (o *owned) kind() kind { return o.lock.hold.lease.kind }
 
-// dropLost forgets locks that the tree has lost: it may have them anew, and the
+// dropLost forgets locks that the tree has lost: it may have them again, and the
 // old Lock keeps its error.
 func (t *tree) dropLost(e *entry) error {
 	t.mu.Lock()
@@ -192,7 +192,7 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 
 // again has the store confirm a re-entry, which is counted already. A store that
 // does not answer is asked for as long as the caller would wait for the lock. If
-// all others have unlocked by the time that it gives up, it gives the lock back.
+// all others have unlocked by the time that it gives up, it releases the lock.
 func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	patience := 0
 	if wait == 0 {
@@ -216,7 +216,7 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	return o.lock, nil
 }
 
-// unlock lowers the count, or gives the lock back. Where the lock goes on it has
+// unlock lowers the count, or releases the lock. Where the lock goes on it has
 // the store record the count, which proves the hold.
 func (o *owned) unlock() error {
 	h := o.lock.hold

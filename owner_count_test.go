@@ -69,7 +69,7 @@ func TestEveryUnlockCounts(t *testing.T) {
 	}
 }
 
-// A re-entry that gives up does not keep what everybody else has given back.
+// A re-entry that gives up does not keep what everybody else has released.
 func TestReentryThatGivesUpKeepsNothing(t *testing.T) {
 	for name := range ownedKinds(holdfast.New(faulty.New(), nil)) {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestInnerUnlockEndsWithTheLease(t *testing.T) {
 }
 
 // What is left of a lost lease is the time to stop of all who hold the lock: only
-// the last of them gives it back.
+// the last of them releases it.
 func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -162,7 +162,7 @@ func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 }
 
 // A name that the caller holds as one kind and asks for as another is its own to
-// give back: nobody else can, so there is nothing to wait for.
+// release: nobody else can, so there is nothing to wait for.
 func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 	kinds := []string{"mutex", "fair", "read", "write"}
 	for _, first := range kinds {

@@ -23,14 +23,14 @@ const (
 	// tellLimit bounds one call that tells the store something.
 	tellLimit = time.Second
 
-	// So many holds and waits are told, the oldest of them.
+	// So many holds and waits are notified, the oldest of them.
 	reportHolds = 64
 	reportWaits = 32
 )
 
 // reports tells the store, for people, what is held and waited for. It looks at
 // the leases and queues from a timer of its own, so that no lock pays for it. The
-// scheduler of renewals and those who wait for the store start the timer; it goes on for as long
+// scheduler of renewals and waiters for the store start the timer; it goes on for as long
 // as there is something to tell.
 type reports struct {
 	locker *Locker

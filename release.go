@@ -52,7 +52,7 @@ func (h *hold) passOn() bool {
 	}, func() { cancelAll(contexts, ErrUnlocked) })
 }
 
-// decline gives back a hold that its receiver does not want any more, to the next in the
+// decline releases a hold that its receiver does not want any more, to the next in the
 // queue or to the store.
 func (h *hold) decline() {
 	if !h.passOn() {
@@ -139,7 +139,7 @@ func (h *hold) released(c driver.Claim, err error) error {
 	case retry.Gone(err):
 		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: retry.ReasonOf(err), Cause: err})
 	case errors.Is(err, driver.ErrClosed):
-		err = fmt.Errorf("unlock %q: not given back; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
+		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
 		until := l.releasedBy(l.locker.clock.Now())
 		l.locker.cleanUp(c, err, until)
@@ -200,7 +200,7 @@ func (l *lease) Expired(last error) {
 // themselves is asked to release it after that.
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
-	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can hear of the loss, and call Drain
+	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can learn of the loss, and call Drain
 	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
 	if h == nil {
 		report <- func() {}

@@ -162,7 +162,7 @@ func TestSlowReportsCostNoGrant(t *testing.T) {
 	})
 }
 
-// Whoever waits for one of several locks that are unlocked together does not wait
+// A waiter for one of several locks that are unlocked together does not wait
 // for the reports of the others.
 func TestSlowReportsDelayNoRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ func TestFixedLeaseEndsAndIsNotRenewed(t *testing.T) {
 			t.Errorf("got %d renewals, want 0", got)
 		}
 		if hs := holders(t, store, "job"); len(hs) != 1 {
-			t.Errorf("the lease was given back before its holder said that it is done: %v", hs)
+			t.Errorf("the lease was released before its holder said that it is done: %v", hs)
 		}
 		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Unlock: got %v, want ErrLost", err)

@@ -23,7 +23,7 @@ var bannedPhrases = []struct{ phrase, say string }{
 	{`who waits|who wait|whoever waits`, "a waiter, waiters"},
 	{`who holds|who hold`, "the holder, holders"},
 	{`whoever`, "any caller that"},
-	{`whomever|whom`, "the caller, the holder"},
+	{`whomever`, "the caller, the holder"},
 	{`who looks?|who asks?|who reads?|who comes?`, "the reader, the caller"},
 	{`(fall|falls|fell|gone|grown|grow|go|goes|went) silent`, "stopped responding"},
 	{`heard of|hears of|hear of`, "seen, received"},

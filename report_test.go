@@ -20,7 +20,7 @@ import (
 
 const heartbeat = 2 * time.Second
 
-// noting is a store that is told what is held and waited for.
+// noting is a store that gets reports of what is held and waited for.
 type noting struct {
 	*memhold.Backend
 	fail func(context.Context) error
@@ -81,7 +81,7 @@ func TestShortLocksAreNotReported(t *testing.T) {
 	})
 }
 
-// What is held for longer is told once in each heartbeat, all with one call, and
+// What is held for longer is notified once in each heartbeat, all with one call, and
 // once more when there is nothing left.
 func TestLongLocksAreReportedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 	})
 }
 
-// Of very much only the oldest is told.
+// Of very much only the oldest is notified.
 func TestReportsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newNoting()
@@ -185,12 +185,12 @@ func TestReportsAreBounded(t *testing.T) {
 	})
 }
 
-// A lock that was handed on inside of the process is that of its present holder.
+// A lock that was passed on inside of the process is that of its present holder.
 func TestReportAfterAHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newNoting()
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{For: time.Hour}})
-		kick := must.Lock(t, l, "job") // its queue makes the next grant one that is handed on
+		kick := must.Lock(t, l, "job") // its queue makes the next grant one that is passed on
 		next := make(chan *holdfast.Lock)
 		for range 2 {
 			go func() { next <- must.Lock(t, l, "job") }()
@@ -220,7 +220,7 @@ func TestReportAfterAHandoff(t *testing.T) {
 	})
 }
 
-// Goroutines that wait are told as one wait for the name, with how many they are;
+// Goroutines that wait are notified as one wait for the name, with how many they are;
 // behind a holder elsewhere as behind one of this process.
 func TestWaitsAreReported(t *testing.T) {
 	for _, elsewhere := range []bool{true, false} {

@@ -50,7 +50,7 @@ func (s *Semaphore) Do(ctx context.Context, fn func(context.Context, *Lock) erro
 }
 
 // Resize sets how many permits there are in all, held ones included, and wakes
-// those who wait. Where more are held than there are from now on, they go on,
+// waiters. Where more are held than there are from now on, they go on,
 // and no other is given out until enough have come back.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	store, err := s.resizer()
@@ -123,11 +123,11 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 }
 
 // CountDownLatch describes a latch: it is set to a count once, then CountDown counts
-// down, and whoever waits goes on when it reaches 0. A latch at 0 is open and
+// down, and a waiter goes on when it reaches 0. A latch at 0 is open and
 // leaves nothing in the store; it can be set again.
 //
 // A latch has no holder and no lease: the share of a process that dies before
-// its CountDown is missing for ever. Bound Wait by its context.
+// its CountDown is missing forever. Bound Wait by its context.
 type CountDownLatch struct {
 	locker *Locker
 	name   string

@@ -171,7 +171,7 @@ func (s queueing) Info() driver.Info {
 }
 
 // A client that only waits renews its place in the store's queue, so that its session
-// does not end. If the place is lost, it is taken anew at once.
+// does not end. If the place is lost, it is taken again at once.
 func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := queueing{faulty.New()}
@@ -337,7 +337,7 @@ func (s capped) Info() driver.Info {
 	return info
 }
 
-// A lease that is lost as the store is out of reach did not end as planned.
+// A lease that is lost as the store is unreachable did not end as planned.
 func TestOutageDuringALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSessions()

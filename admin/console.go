@@ -61,7 +61,7 @@ func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 // Get returns what the store keeps of names, of whatever kind they are, in the same
 // order; a free name has a Record without a Kind, and one that is no lock has
 // KindOther. The names are not read at the same instant. It is cheap enough to show
-// a page of locks anew each second.
+// a page of locks again each second.
 //
 // Where only some could be read the error is not nil, the others are valid, and
 // those that were not read have KindUnknown.
@@ -91,7 +91,7 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 }
 
 // ForceUnlock ends exactly the hold h of name, which Get returned, although its
-// holder has not released it, and wakes those who wait. It returns an error that is
+// holder has not released it, and wakes waiters. It returns an error that is
 // driver.ErrGone, and changes nothing, if h is over or has changed. The holder is
 // notified of the reason.
 //

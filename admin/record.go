@@ -36,7 +36,7 @@ type Record struct {
 	Free    int   // KindSemaphore: how many are free; negative if more are out than there are
 	Count   int64 // KindLatch: what is left to count; KindCounter: the number
 
-	// Remaining is how long the store keeps the record; negative if for ever, or RemainingUnknown. The
+	// Remaining is how long the store keeps the record; negative if forever, or RemainingUnknown. The
 	// end of a single hold is Hold.Remaining.
 	Remaining time.Duration
 }
@@ -90,7 +90,7 @@ type Detail struct {
 	Keys  []Key  // what the store keeps, key by key; none in a store that has no keys
 
 	// Waits are the clients that say that they wait without a place in Waiters, the
-	// longest first. Who waits for a few seconds only, and who uses another library,
+	// longest first. A client that has waited for a few seconds only, or that uses another library,
 	// is not among them.
 	Waits []ClientWait
 }

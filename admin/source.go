@@ -1,6 +1,6 @@
 // Package admin is for people who look at locks, and interfere with them: other
 // people's locks too, whatever program took them. Nothing that it returns decides
-// who holds a lock.
+// the holder of a lock.
 //
 //	console := admin.New(backend)
 //	records, err := console.Get(ctx, "deploy/prod")

@@ -128,7 +128,7 @@ func TestWritesWhatHappens(t *testing.T) {
 	})
 }
 
-// Of very much only the number is told; a loss always.
+// Beyond its limits it writes only the number of entries; it always writes a loss.
 func TestWritesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &recorder{Backend: memhold.New()}
@@ -173,7 +173,7 @@ func TestFlushWritesTheRest(t *testing.T) {
 	})
 }
 
-// A store that does not take what it is told, or panics, costs the history and
+// A store that refuses entries, or panics, costs the event log and
 // nothing else; that is said once.
 func TestWritesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

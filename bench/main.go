@@ -16,7 +16,7 @@
 // them. Databases are those that are installed.
 //
 // With -check it measures only what does not depend on the machine, and compares
-// that with bench/guard.json; -update writes that table anew.
+// that with bench/guard.json; -update writes that table again.
 package main
 
 import (

@@ -84,7 +84,7 @@ type Dashboard struct {
 	turn     int           // of the watcher only
 	read     string        // of study only: the last entry of the event log
 	readAt   time.Time     // likewise: when that was
-	caughtUp bool          // likewise: all that was told before was read
+	caughtUp bool          // likewise: all that was reported before was read
 	done     chan struct{} // closed by Close
 }
 

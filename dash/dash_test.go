@@ -573,7 +573,7 @@ func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
 	})
 }
 
-// A hold that was ended elsewhere by force is told as such, with the reason, once.
+// A hold that was ended elsewhere by force is reported as such once, with the reason.
 func TestHistoryTellsOfForce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		leave := s.follow("view=", "")

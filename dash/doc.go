@@ -1,4 +1,4 @@
-// Package dash shows in a browser what is locked: who holds what, since when, for
+// Package dash shows in a browser what is locked: which names are locked, by which holder, since when, for
 // how long, and who waits. It is one http.Handler over an admin.Console.
 //
 //	http.Handle("/locks/", dash.Handler(admin.New(backend), &dash.Options{BasePath: "/locks/"}))

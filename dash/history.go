@@ -16,7 +16,7 @@ const (
 	chartMinutes   = 60
 )
 
-// Kinds of happenings.
+// Kinds of events.
 const (
 	happenedAcquire = "acquired"
 	happenedRelease = "released"
@@ -63,7 +63,7 @@ type History struct {
 	minutes  [chartMinutes]minute
 }
 
-// hold names a hold whose renewals are told in one row.
+// hold names a hold whose renewals are shown in one row.
 type hold struct{ name, client, owner, who string }
 
 func (s *happening) hold() hold { return hold{s.Name, s.client, s.owner, s.Who} }
@@ -187,7 +187,7 @@ func (h *History) samples(now time.Time) []minute {
 	return list
 }
 
-// of returns the happenings of name since a time, or of all names if name is "",
+// of returns the events of name since a time, or of all names if name is "",
 // the latest first, up to most of those that want says yes to.
 func (h *History) of(name string, since time.Time, most int, want func(*happening) bool) []happening {
 	h.mu.Lock()

@@ -15,8 +15,8 @@ import (
 
 const (
 	sameThing    = 3 * time.Second        // between what is told and what is seen, where little is known
-	readTime     = 500 * time.Millisecond // of what is told: by so much its time may be off
-	mostCompared = 100                    // latest happenings of the name
+	readTime     = 500 * time.Millisecond // the time of a reported event may be off by this much
+	mostCompared = 100                    // latest events of the name
 )
 
 // clientOf returns whose hold h is.
@@ -56,7 +56,7 @@ func may[T comparable](a, b T) bool {
 // near reports that both were at the same time, as far as clocks tell.
 func (s *happening) near(o *happening) bool { return s.At.Sub(o.At).Abs() < sameThing }
 
-// latest yields the latest happenings of name, the last one first. The mutex is held.
+// latest yields the latest events of name, the last one first. The mutex is held.
 func (h *History) latest(name string, yield func(*happening) bool) {
 	n := 0
 	for o := h.at(h.last[name]); o != nil && n < mostCompared && yield(o); o = h.at(o.before) {
@@ -64,7 +64,7 @@ func (h *History) latest(name string, yield func(*happening) bool) {
 	}
 }
 
-// saw notes what was found out by looking, unless it was told.
+// saw notes what polling found, unless a client reported it.
 func (h *History) saw(s happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *History) learned(s happening) {
 		case o.told:
 			known = o.client == "" && o.Kind == s.Kind && o.Token == s.Token && s.near(o)
 			if known {
-				o.client, o.owner = s.client, s.owner // it is told once
+				o.client, o.owner = s.client, s.owner // it is shown once
 			}
 		case s.ends() && s.Kind != happenedForce && o.ends() && s.exactly(o) && o.At.After(s.At.Add(-s.Held-sameThing)):
 			seen = o // a program may notice much later that its lock is gone

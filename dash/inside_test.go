@@ -291,7 +291,7 @@ func TestLateRenewal(t *testing.T) {
 }
 
 // The store remembers for a while that a hold was forced. A thread of Redisson's
-// that takes the lock again meanwhile, and gives it back, was not forced twice.
+// that takes the lock again meanwhile, and releases it, was not forced twice.
 func TestForceIsToldOnce(t *testing.T) {
 	var tb table
 	h := NewHistory()

@@ -22,7 +22,7 @@ const (
 	Good    Severity = iota // looked at, and in order
 	Unknown                 // the store did not tell
 	Note                    // good to know
-	Warning                 // locks may be lost, or out of reach
+	Warning                 // locks may be lost, or unreachable
 	Danger                  // locks are not safe
 )
 
@@ -134,7 +134,7 @@ func (d *Dashboard) healthContent(bool) content {
 	return content{title: "Health", page: "health", data: healthData{Store: facts}, parts: []part{{"facts", "facts", facts}}}
 }
 
-// facts tells how the store does and what the dashboard does to it.
+// facts reports how the store does and what the dashboard does to it.
 func (d *Dashboard) facts() []factData {
 	c := d.store.now()
 	_, names, p := d.table.all(func(*entry) bool { return false })

@@ -23,7 +23,7 @@ type historyData struct {
 	Empty   emptyData
 }
 
-// filterData is a link to happenings of one kind, or of all.
+// filterData is a link to events of one kind, or of all.
 type filterData struct {
 	Name, Link string
 	Chosen     bool
@@ -63,7 +63,7 @@ func (d *Dashboard) historyContent(q query, live bool) content {
 	return c
 }
 
-// filtersOf returns the links to happenings of one kind, and which is chosen.
+// filtersOf returns the links to events of one kind, and which is chosen.
 func filtersOf(q query) []filterData {
 	list := []filterData{{"all", q.only("").link(), q.what == ""}}
 	for _, what := range filters() {

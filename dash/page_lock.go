@@ -21,7 +21,7 @@ type lockData struct {
 	Charts      chartsData
 }
 
-// stateData is who holds a lock, and who waits for it.
+// stateData is the holder of a lock, and who waits for it.
 type stateData struct {
 	Free      bool
 	Trouble   string

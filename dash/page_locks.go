@@ -47,7 +47,7 @@ type rowData struct {
 	Holds                       []holdData
 	More                        int
 	Waiting                     int
-	Line                        bool // those who wait stand in line
+	Line                        bool // waiters stand in line
 	Count                       string
 }
 

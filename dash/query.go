@@ -23,7 +23,7 @@ type query struct {
 	what string // of the history: the only kind of happening; "" for all
 }
 
-// filters are the kinds of happenings that the history can be asked for: those that
+// filters are the kinds of events that the history can be asked for: those that
 // are rare, and looked for.
 func filters() []string {
 	return []string{happenedLose, happenedForce, happenedExpire, happenedLate, happenedBusy}

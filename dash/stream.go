@@ -123,7 +123,7 @@ func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) 
 	}
 }
 
-// viewed returns the page that a browser wants to be told about.
+// viewed returns the page whose updates a browser wants.
 func (d *Dashboard) viewed(r *http.Request) (query, bool) {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)

@@ -13,7 +13,7 @@ const (
 	mostNames = 50_000                 // names that are remembered; a store with more is shown in part
 	jitter    = 400 * time.Millisecond // by which two answers about the same lease may differ
 
-	mostBlamed = 1000 // forced holds that are remembered, to be told once
+	mostBlamed = 1000 // forced holds that are remembered, to be shown once
 )
 
 // table is what is known of all names. What it tells is copied; nothing outside
@@ -147,7 +147,7 @@ func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) h
 	if !had {
 		n = held{since: now}
 	}
-	if told := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.exact || told.Sub(n.since) > jitter) { // later: it was handed on
+	if told := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.exact || told.Sub(n.since) > jitter) { // later: it was passed on
 		n.since, n.exact = told, true
 	}
 	if h.Remaining < 0 {
@@ -215,7 +215,7 @@ func (t *table) compare(now time.Time, old, e entry, why reasons) {
 	}
 }
 
-// ending tells how the hold h of name ended, which is over at now.
+// ending reports how the hold h of name ended, which is over at now.
 func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why reasons) happening {
 	who := people(h)
 	s := happening{
@@ -227,7 +227,7 @@ func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why rea
 	case o.lapsed(now):
 		s.Kind = happenedExpire
 	case reason != "" && t.blamed[owner] != reason:
-		// Told once: a thread of Redisson's may take the lock again, and give it back,
+		// Told once: a thread of Redisson's may take the lock again, and release it,
 		// while the store remembers.
 		if len(t.blamed) >= mostBlamed {
 			clear(t.blamed)

@@ -161,7 +161,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	d.refuse(w, r, http.StatusConflict, changed, f.name)
 }
 
-// why is what the holder is told.
+// why is the reason that the holder gets.
 func (d *Dashboard) why(r *http.Request, f force) string {
 	if user := d.user(r); user != "" {
 		return f.reason + " (" + user + ", on the dashboard)"

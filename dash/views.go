@@ -12,8 +12,8 @@ import (
 
 const (
 	mostViews   = 64  // different pages that are kept up to date at once
-	mostStreams = 256 // browsers that are told of changes at once
-	keptFrames  = 64  // updates after which a browser that was away gets everything anew
+	mostStreams = 256 // browsers that are notified of changes at once
+	keptFrames  = 64  // updates after which a browser that was away gets everything again
 )
 
 // views are the pages that somebody looks at. Browsers that look at the same page
@@ -30,7 +30,7 @@ type view struct {
 	query query
 
 	// Under views.mu:
-	readers int       // browsers that are told of changes
+	readers int       // browsers that are notified of changes
 	asked   time.Time // when somebody last asked for it
 	names   []string  // of its rows
 	frames  []frame   // the last ones
@@ -118,7 +118,7 @@ func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	return slices.Compact(names), details
 }
 
-// refresh asks the store anew for what the page of a lock shows.
+// refresh asks the store again for what the page of a lock shows.
 func (w *view) refresh(ctx context.Context, d *Dashboard) {
 	told, err := d.detail(ctx, w.query.name)
 	if ctx.Err() != nil {
@@ -139,7 +139,7 @@ func (v *views) detailOf(w *view) detail {
 	return w.detail
 }
 
-// read returns the pages that browsers are told about, and counts the round.
+// read returns the pages that browsers watch, and counts the round.
 func (v *views) read() []*view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -245,7 +245,7 @@ func (v *views) stale(w *view) bool {
 	return time.Since(w.detail.seen) > time.Second
 }
 
-// show notes which names a page has that nobody is told about yet.
+// show notes the names of a page that no browser watches yet.
 func (v *views) show(w *view, names []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -2,7 +2,7 @@
 //
 // It states what a store must be able to do atomically, and nothing else.
 // Waiting in turn, lost replies, deadlines, renewal and clean-up are subtle and
-// the same for every store; they stand above this seam, once, in package
+// the same forevery store; they stand above this seam, once, in package
 // holdfast. An adapter is therefore small, and uses its store the way the store
 // is meant to be used.
 //
@@ -69,7 +69,7 @@ type Claim struct {
 	Name string
 
 	// Client is who makes the claim: a random UUID, the same for all claims of a Locker.
-	// Seq numbers the claims of a client, from 1. Both are set for every claim.
+	// Seq numbers the claims of a client, from 1. Both are set forevery claim.
 	Client string
 	Seq    uint64
 
@@ -84,7 +84,7 @@ type Claim struct {
 	// the same caller: a Shared claim is granted beside it, and not kept out.
 	Beside string
 
-	Note string // who holds it, for people
+	Note string // its holder, for people
 
 	// AtLeast says for how long the name stays taken after the grant, also where the
 	// claim is released before; see Caps.AtLeast. 0 means that a release frees the name.
@@ -118,14 +118,14 @@ type Outcome struct {
 	Granted bool
 	Queued  bool // not granted: the store keeps a place for the claim, until Release
 
-	Token    uint64        // granted: the first of Claim.Tokens, larger for every later grant; 0 if the store has none
+	Token    uint64        // granted: the first of Claim.Tokens, larger forevery later grant; 0 if the store has none
 	ValidFor time.Duration // granted: a lower bound of the lease, counted from the start of the call
 	Permits  int           // granted in Mode Permit: how many the name has in all; 0 if that is Claim.Permits, or not known
 
 	RetryAfter time.Duration // not granted: the latest moment to try again without being woken; 0 if unknown
-	Holder     string        // not granted: who holds the name, for people; "" if unknown
+	Holder     string        // not granted: the holder of the name, for people; "" if unknown
 	HeldFor    time.Duration // not granted: for how long that holder has held it; 0 if unknown
-	Ahead      any           // not granted: what the store saw; given back to Waiter.Wait
+	Ahead      any           // not granted: what the store saw; passed to Waiter.Wait
 }
 
 // Renewal is the answer to one claim of a Renew.
@@ -242,12 +242,12 @@ type Caps struct {
 	// ReadWrite; other claims never have it set.
 	//
 	// A Release before that time has passed since the grant ends the claim, and leaves
-	// the name taken until it has: for everybody, the client that released it
+	// the name taken until it has: foreverybody, the client that released it
 	// included, and also where the lease would have ended before. Release counts from the
 	// grant that the store made first for the claim, and reads AtLeast of the claim
 	// that it is given. It may be repeated, which changes nothing; the answer is then
 	// nil or ErrGone. The claim is over for its owner: a Renew is answered ErrGone, and
-	// a Try finds the name taken. Those who wait are woken by the Release, to try again
+	// a Try finds the name taken. Waiters are woken by the Release, to try again
 	// and be refused with the RetryAfter that is true now; the end of the time wakes
 	// them only where the store can do that.
 	//
@@ -255,7 +255,7 @@ type Caps struct {
 	// AtLeast: it is Release that leaves the name taken. Later than AtLeast after the
 	// grant Release frees the name at once.
 	//
-	// Package memhold has it. A quorum has not: it gives back what a minority granted to
+	// Package memhold has it. A quorum has not: it releases what a minority granted to
 	// a claim that was refused, and that must not stay taken. Nor has Redis so far: its
 	// layouts, which it shares with other libraries, do not keep when a lock was
 	// granted, so a release cannot know what is left.

@@ -101,7 +101,7 @@ type Reporter interface {
 	// holds or waits that are older than some seconds it is called every few
 	// seconds, with all of them, and once more without any when the last is over;
 	// never for a client whose holds and waits are all shorter than that. One that
-	// is not heard of any more is forgotten by itself. An error costs nothing but
+	// is not heard of any more is forgotten by itself. An error costs only
 	// what is shown.
 	Report(ctx context.Context, r Report) error
 }
@@ -125,7 +125,7 @@ type ReportedHold struct {
 	Owner           string // Claim.Owner
 	Mode            Mode
 	Fair, ReadWrite bool          // as of its Claim
-	Token           uint64        // of the present holder, where the grant was handed on; 0 if the store has none
+	Token           uint64        // of the present holder, where the grant was passed on; 0 if the store has none
 	HeldFor         time.Duration // by the present holder
 }
 

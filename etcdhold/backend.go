@@ -108,7 +108,7 @@ func (b *Backend) Info() driver.Info {
 // all servers for their versions, and refuses to use an old one.
 //
 // A name below which there is a key without a lease is answered with driver.ErrMismatch:
-// other programs would wait for that for ever.
+// other programs would wait for that forever.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	return b.engine.Try(ctx, c)
 }
@@ -130,7 +130,7 @@ func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(
 
 // Notify calls hint with 0 when a renewal or a try has found that the lease has ended, and
 // with claims of client that ForceUnlock has ended, of any program, by one watch. A user
-// who may not read the keys below "holdfast.forced/" hears of the lease only.
+// who may not read the keys below "holdfast.forced/" learns of the lease only.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	return b.engine.Notify(ctx, client, hint)
 }

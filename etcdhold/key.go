@@ -76,7 +76,7 @@ func entry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err erro
 		return e, false, nil
 	}
 	if kv.Lease == 0 {
-		return e, false, fmt.Errorf("the key %q has no lease, and would keep the name taken for ever: %w", kv.Key, driver.ErrMismatch)
+		return e, false, fmt.Errorf("the key %q has no lease, and would keep the name taken forever: %w", kv.Key, driver.ErrMismatch)
 	}
 	e = ordered.Entry{Name: name, Key: string(kv.Key), Order: uint64(kv.CreateRevision), Mark: m, Note: string(kv.Value), Session: kv.Lease}
 	if m.Kind == ordered.Writer && kv.Version > 1 {

@@ -51,7 +51,7 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 // ForceUnlock deletes the key of the hold h if it is the one that was made for it, and
 // keeps the reason for a minute, or for the TTL of the holder's lease if that is longer:
 // in a key below "holdfast.forced/", which users have to be able to write. The holder
-// hears of it if it listens, see Notify, else with its next renewal; a program that does
+// learns of it if it listens, see Notify, else with its next renewal; a program that does
 // not use this package, as it does of a deletion.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	return b.engine.ForceUnlock(ctx, name, h, reason)

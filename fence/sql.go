@@ -56,7 +56,7 @@ const (
 //
 // Under an isolation level above the database's default, Check may return the
 // database's error for a serialization failure instead, which says nothing about
-// the token: begin anew. The transaction must not be read-only.
+// the token: begin again. The transaction must not be read-only.
 func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
 	if err := valid(name, token); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // A name that stays taken after its release is shown with the one who had it, is freed
-// by force as any other, and is given back by itself.
+// by force as any other, and is released by itself.
 func TestNamesThatStayTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New()

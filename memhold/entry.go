@@ -30,7 +30,7 @@ func kindOf(c driver.Claim) kind {
 }
 
 // entry is a name in use. freed is closed whenever something of it becomes free,
-// and made anew, so whoever was told of it cannot miss a change, however late it
+// and made again, so whoever was notified of it cannot miss a change, however late it
 // starts to wait.
 type entry struct {
 	kind    kind
@@ -152,7 +152,7 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 }
 
 // release ends the grant g for its owner, and for all once atLeast has passed since it
-// was given. Those who wait are woken in any case: it may end sooner than they know.
+// was given. Waiters are woken in any case: it may end sooner than they know.
 func (e *entry) release(g *grant, atLeast time.Duration, now time.Time) {
 	end := g.since.Add(atLeast)
 	if !now.Before(end) {
@@ -163,7 +163,7 @@ func (e *entry) release(g *grant, atLeast time.Duration, now time.Time) {
 	e.wake()
 }
 
-// remove ends the grant g and wakes those who wait for that.
+// remove ends the grant g and wakes waiters for that.
 func (e *entry) remove(g *grant) {
 	e.grants = slices.DeleteFunc(e.grants, func(other *grant) bool { return other == g })
 	e.wake()
@@ -179,7 +179,7 @@ func (e *entry) purge(now time.Time) {
 	e.dismiss(func(p *place) bool { return !now.Before(p.until) })
 }
 
-// wake tells those who wait that something became free: of the queue the first
+// wake wakes waiters when something became free: of the queue the first
 // alone, since nobody else of it could get in.
 func (e *entry) wake() {
 	close(e.freed)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ForceUnlock ends the grant of h.Owner on name and wakes those who wait for it. Until
+// ForceUnlock ends the grant of h.Owner on name and wakes waiters for it. Until
 // its lease would have ended, and for at least 5 s, the owner's Renew and
 // Release answer driver.ReasonForced, with why in the detail. If h.Owner does not hold
 // name any more ForceUnlock changes nothing and returns driver.ErrGone. A name that is
@@ -36,7 +36,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 }
 
 // ForceReasons returns with which reasons ForceUnlock has ended holds, for as long as
-// their owners are told.
+// their owners are notified.
 func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]string, error) {
 	why := make([]string, len(over))
 	if err := ended(ctx); err != nil {
@@ -54,7 +54,7 @@ func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]strin
 }
 
 // Drop removes all that is kept of name, as if somebody had deleted it from a
-// store by hand, and wakes those who wait for it: grants, queue, how many
+// store by hand, and wakes waiters for it: grants, queue, how many
 // permits a semaphore has and how far a latch has counted. It reports whether
 // there was anything. It is for tests of what a program does when its lock is
 // lost: the holders' Renew and Release answer driver.ReasonDeleted for the rest of

@@ -63,7 +63,7 @@ func (b *Backend) revoke(name string, e *entry, g *grant, now time.Time, why dri
 	}
 }
 
-// abandon sees to it that a try of c that is still on its way finds nothing to
+// abandon ensures that a try of c that is still on its way finds nothing to
 // grant.
 func (b *Backend) abandon(c driver.Claim, now time.Time) {
 	m := b.marks[idOf(c)]

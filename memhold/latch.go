@@ -48,7 +48,7 @@ func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (boo
 }
 
 // CountDown lowers the count of the latch name by one; at 0 the latch is open,
-// and those who wait for it are woken. On an open latch it does nothing.
+// and waiters for it are woken. On an open latch it does nothing.
 // Repeated with the same call within 5 s it counts once. It returns
 // driver.ErrMismatch if name is in use for something else.
 func (b *Backend) CountDown(ctx context.Context, name, call string) error {

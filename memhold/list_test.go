@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Every kind of lock is listed as what it is, with who holds it, since when, and
+// Every kind of lock is listed as what it is, with its holder, since when, and
 // who waits in which order.
 func TestListTellsEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

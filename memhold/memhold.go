@@ -30,7 +30,7 @@ import (
 // goroutines at once.
 //
 // A call whose context has ended does nothing and returns an error that is both
-// driver.ErrNotExecuted and the context's error. Memory is given back as names
+// driver.ErrNotExecuted and the context's error. Memory is released as names
 // become free; what has lapsed is dropped by later calls, on any name. A
 // semaphore, and a latch that is not open, are kept until Drop.
 type Backend struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // Resize sets how many permits the semaphore name has in all, makes it if there
-// is none, and wakes those who wait for one. Where more are held, those go on
+// is none, and wakes waiters for one. Where more are held, those go on
 // and no new one is granted until enough have come back. It returns
 // driver.ErrMismatch if name is in use for something else, and driver.ErrRefused
 // if permits is negative.

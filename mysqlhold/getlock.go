@@ -39,7 +39,7 @@ type AdvisoryLock struct{ hold *advisory.Hold }
 //
 // ctx bounds the wait. If it ends, LockAdvisory returns up to a second later, six if the
 // server is silent, and nothing stays held, unless the server cannot be reached: it may then
-// grant what is waited for, and keep it as it keeps that of a holder. Those who wait are in the queue of the server, and are woken by it; the
+// grant what is waited for, and keep it as it keeps that of a holder. Waiters are in the queue of the server, and are woken by it; the
 // place in the queue is renewed once a second.
 func LockAdvisory(ctx context.Context, connector sqldriver.Connector, name string) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, connector, name, func(s *session) error {
@@ -111,7 +111,7 @@ const (
 	advisoryCheck = time.Second
 )
 
-// session is an advisory.Session. It is the connection of one lock, or of one who waits.
+// session is an advisory.Session. It is the connection of one lock, or of a waiter.
 type session struct {
 	db   *sql.DB // has no other connection
 	conn *sql.Conn

@@ -25,7 +25,7 @@ func (t *table) Page(ctx context.Context, from, after string, most int) (page []
 	return page, err
 }
 
-// Force sends one statement. Those who wait look at the row.
+// Force sends one statement. Waiters look at the row.
 func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
 	why := []byte(reason)
 	err = t.with(ctx, func(conn *sql.Conn) error {

@@ -18,7 +18,7 @@
 // excluded, too; see there what that layout lacks.
 //
 // Locks are exclusive. There is no read-write lock, no semaphore, no fair lock and no
-// latch: those answer errors.ErrUnsupported. Nobody is woken: those who wait look at
+// latch: those answer errors.ErrUnsupported. Nobody is woken: waiters look at
 // their rows, 1 to 100 ms after each other.
 //
 // The statements work at any isolation level and in any SQL mode, and for sessions of

@@ -26,7 +26,7 @@ const (
 	// (JdbcTemplateLockProvider with usingDbTime): the clocks of Java programs are not
 	// those of the database, and no two of them agree.
 	//
-	// The table has no room for fencing tokens, nor for those who wait: they look at the
+	// The table has no room for fencing tokens, nor for waiters: they look at the
 	// row, and it is chance who is next. LockTx is not supported. Names have up to 64
 	// bytes. A name with a backslash, or with bytes that are no text, is written
 	// otherwise, and so is not shared. A renewal moves lock_until. A lease that is not

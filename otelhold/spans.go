@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// spans makes spans of events: each is told when it is over.
+// spans makes spans of events: each is notified when it is over.
 type spans struct {
 	tracer trace.Tracer
 	holds  bool
@@ -83,7 +83,7 @@ func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time
 	return ctx
 }
 
-// about tells which lock a span is about.
+// about reports which lock a span is about.
 func about(e holdfast.Event) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("holdfast.name", meter.Text(e.Name)),

@@ -221,7 +221,7 @@ func TestWakeups(t *testing.T) {
 	}
 }
 
-// TestWakeupsOfSeveral: waits that look the same are not told apart, and leave
+// TestWakeupsOfSeveral: waits that look the same are not distinguished, and leave
 // nothing behind for the next one.
 func TestWakeupsOfSeveral(t *testing.T) {
 	recorder, _, tel := tracing(t, false)

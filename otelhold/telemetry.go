@@ -216,7 +216,7 @@ func (t *Telemetry) wait(ctx context.Context, e holdfast.Event, group string, by
 
 // hold adds one hold to the sums, or takes one away. The report of an end may
 // come after that of the next acquire, and that of a loss even before its own;
-// the sums are right when all were told.
+// the sums are right when all were notified.
 func (t *Telemetry) hold(ctx context.Context, e holdfast.Event, group string, by int64) {
 	t.held.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group)))
 	if election, ok := t.elections[e.Name]; ok {

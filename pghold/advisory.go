@@ -39,7 +39,7 @@ type AdvisoryLock struct{ hold *advisory.Hold }
 //
 // ctx bounds the wait. If it ends, nothing stays held, unless the server cannot be reached:
 // it may then go on to wait for ten seconds, and keep what it grants as it keeps that of a
-// holder. Those who wait are in the queue of
+// holder. Waiters are in the queue of
 // the server, and are woken by it; the place in the queue is renewed twice a second. So a
 // holder can run CREATE INDEX CONCURRENTLY meanwhile, which waits for older transactions;
 // and the server does not notice that two programs wait for each other: who takes several
@@ -113,7 +113,7 @@ func RailsID(database string) int64 { return advisory.Rails(database) }
 // advisoryIdle is after how long without a message a session is asked whether it lives.
 const advisoryIdle = 5 * time.Second
 
-// session is an advisory.Session. It is the connection of one lock, or of one who waits.
+// session is an advisory.Session. It is the connection of one lock, or of a waiter.
 type session struct {
 	conn *pgx.Conn
 	id   int64

@@ -19,7 +19,7 @@ const (
 	listenLimit = 5 * time.Second
 )
 
-// Listen hears of released names on a connection of its own.
+// Listen learns of released names on a connection of its own.
 func (t *table) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
 	if t.listen == nil {
 		return errors.ErrUnsupported

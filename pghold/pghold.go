@@ -19,7 +19,7 @@
 //
 // All statements are transactions of their own and work at any isolation level, and
 // behind a pooler in transaction mode. They are prepared where the pool is made for that,
-// as pgx makes it by default, and leads to the server itself. Those who wait look at their
+// as pgx makes it by default, and leads to the server itself. Waiters look at their
 // rows, 1 to 100 ms after each other; with Options.Listen they are woken by NOTIFY instead.
 //
 // The lease is as durable as the data. After the promotion of a standby that had not
@@ -65,7 +65,7 @@ type Options struct {
 	// ShedLock.
 	Table string
 
-	// Listen is how to connect to the server itself, not to a pooler, to hear of
+	// Listen is how to connect to the server itself, not to a pooler, to learn of
 	// releases by NOTIFY. The backend has one connection with it while somebody waits,
 	// and for two seconds after. Where the pool goes to the server, pool.Config().ConnConfig is right,
 	// unless the pool has a BeforeConnect, which it does not have.

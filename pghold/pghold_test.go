@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A server that is out of reach is not a refusal, and nothing was executed.
+// A server that is unreachable is not a refusal, and nothing was executed.
 func TestNoServer(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=5")
 	if err != nil {

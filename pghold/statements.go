@@ -10,7 +10,7 @@ import (
 
 // statements are those of one table. Each is a transaction of its own, so that none
 // locks more rows than those of its names, in the order of the names: two can wait for
-// each other, but not both for ever. Those for one name are planned in a third of the
+// each other, but not both forever. Those for one name are planned in a third of the
 // time.
 //
 // The time is clock_timestamp(), as now() is that of the beginning, and a statement may
@@ -131,7 +131,7 @@ WHERE name = $1 AND owner = $2 AND expires > clock_timestamp() RETURNING name, o
 UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + u.us * {us}) FROM u WHERE l.name = u.name
 RETURNING l.name, l.owner`
 
-	// lockQueued is lockAll with those who wait, too.
+	// lockQueued is lockAll with waiters, too.
 	lockQueued = `WITH u AS (
 	SELECT l.name, c.owner, c.us, l.owner IS NOT DISTINCT FROM c.owner AND l.expires > clock_timestamp() AS held
 	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name

@@ -168,7 +168,7 @@ func (m *Metrics) ended(e holdfast.Event) {
 
 // hold adds one hold to the gauges, or takes one away. The report of an end may
 // come after that of the next acquire, and that of a loss even before its own;
-// the sums are right when all were told.
+// the sums are right when all were notified.
 func (m *Metrics) hold(e holdfast.Event, group string, by float64) {
 	m.held.WithLabelValues(e.Kind, group).Add(by)
 	if leader, ok := m.leader[e.Name]; ok {

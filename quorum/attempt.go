@@ -28,7 +28,7 @@ type attempt struct {
 	mu      sync.Mutex
 	seats   []seat        // one for each node
 	won     bool          // a majority granted it
-	closed  bool          // it is given back: nothing may be added to it
+	closed  bool          // it is released: nothing may be added to it
 	changed chan struct{} // closed and replaced when the end of a seat is known
 	expires time.Time     // when the nodes have dropped it by themselves
 }
@@ -52,7 +52,7 @@ type ending int
 const (
 	pending  ending = iota // it has not, as far as is known
 	unused                 // there was nothing at the node
-	released               // the node gave it back
+	released               // the node released it
 	lost                   // the node had nothing of it
 )
 
@@ -188,7 +188,7 @@ func (a *attempt) look(node int) seat {
 	return a.seats[node]
 }
 
-// finish records how a seat ended, and tells those who wait for it.
+// finish records how a seat ended, and wakes its waiters.
 func (a *attempt) finish(node int, end ending, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	// mostUnanswered bounds the calls under way to a node that does not answer;
 	// more are not sent, which is an answer at once.
 	mostUnanswered = 64
-	// mostReleases bounds the claims of one node that wait to be given back. More
+	// mostReleases bounds the claims of one node that wait to be released. More
 	// than that are left to the end of their leases.
 	mostReleases = 1024
 )
@@ -28,7 +28,7 @@ type node struct {
 
 	slow      atomic.Bool  // its last call ended without an answer
 	underway  atomic.Int64 // calls
-	releasing atomic.Int64 // claims that are given back in the background
+	releasing atomic.Int64 // claims that are released in the background
 
 	mu    sync.Mutex
 	id    string    // its incarnation; "" while unknown

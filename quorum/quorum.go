@@ -6,8 +6,8 @@
 //	backend, err := quorum.Of(redisA, redisB, redisC)
 //	locker := holdfast.New(backend, nil)
 //
-// Its use is availability: locks are taken, held and given back while any
-// minority of the nodes is down, slow or out of reach, at the price of a round
+// Its use is availability: locks are taken, held and released while any
+// minority of the nodes is down, slow or unreachable, at the price of a round
 // trip or two to all of them.
 //
 // # What it does not do
@@ -34,7 +34,7 @@
 //
 // An answer is given as soon as it is certain. What the nodes that were not
 // needed for it still have to do goes on in the background, bounded by a few
-// seconds for what takes a lock and by its TTL for what gives it back. Drain
+// seconds for what takes a lock and by its TTL for what releases it. Drain
 // waits for it.
 package quorum
 
@@ -76,7 +76,7 @@ const longest = 100 * 365 * 24 * time.Hour
 // Without it, the quorum has to take on trust that a node that answers is the
 // node that answered before.
 type Incarnator interface {
-	// Incarnation returns an id that is different for every server and changes
+	// Incarnation returns an id that is different forevery server and changes
 	// with every start of it, and a lower bound of the time since that start.
 	Incarnation(ctx context.Context) (id string, uptime time.Duration, err error)
 }

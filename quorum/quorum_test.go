@@ -115,7 +115,7 @@ func TestExclusionWithAMinorityDown(t *testing.T) {
 					if busy := c.mustRefuse(other, b); busy.Holder != a.Note || busy.RetryAfter <= 0 || busy.RetryAfter > ttl {
 						t.Fatalf("got %+v, want busy, held by %q", busy, a.Note)
 					}
-					synctest.Wait() // a vote for b that came too late is given back in the background
+					synctest.Wait() // a vote for b that came too late is released in the background
 					c.mustRenew(c.Backend, a)
 					c.mustRelease(c.Backend, a)
 					if err := c.Release(t.Context(), a); !errors.Is(err, driver.ErrGone) {
@@ -360,7 +360,7 @@ func TestSlowNodeIsRemembered(t *testing.T) {
 			start := time.Now()
 			out := c.mustRefuse(c.Backend, c.claim())
 			took := time.Since(start)
-			synctest.Wait() // the vote is given back
+			synctest.Wait() // the vote is released
 			if took != want {
 				t.Errorf("round %d took %v, want %v", round, took, want)
 			}

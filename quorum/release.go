@@ -51,7 +51,7 @@ func (b *Backend) vacate(a *attempt, c driver.Claim) {
 	}
 }
 
-// leaveSeat gives back one seat and goes on until it is certain that nothing is
+// leaveSeat releases one seat and goes on until it is certain that nothing is
 // left of it, or until the node has dropped it by itself.
 func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	n := b.nodes[i]
@@ -94,7 +94,7 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	}
 }
 
-// await waits until it is certain what became of an attempt that is given back.
+// await waits until it is certain what became of an attempt that is released.
 func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) error {
 	early, late := time.NewTimer(grace(limit)), time.NewTimer(limit)
 	defer early.Stop()
@@ -120,7 +120,7 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 	}
 }
 
-// outcome is what is known of an attempt that is given back.
+// outcome is what is known of an attempt that is released.
 type outcome struct {
 	certain                bool
 	err                    error // if it is

@@ -13,10 +13,10 @@ import (
 // Renew extends the claims on the nodes that hold them. A claim is renewed if a
 // majority of the nodes renewed it that held it, without a gap, since the last
 // time that this was proved; it is gone as soon as there cannot be such a
-// majority any more, and is then given back on the others.
+// majority any more, and is then released on the others.
 //
 // A node that does not hold a claim, because it was down or lost it, is given it
-// anew in the background after the claim was renewed. It does not count before
+// again in the background after the claim was renewed. It does not count before
 // a majority without it was renewed once more, which proves that nobody else
 // held the name in between.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
@@ -103,7 +103,7 @@ func (b *Backend) prepare(cs []driver.Claim) *round {
 	return r
 }
 
-// held returns the seats of an attempt that is won and not given back.
+// held returns the seats of an attempt that is won and not released.
 func (a *attempt) held() []seat {
 	a.mu.Lock()
 	defer a.mu.Unlock()

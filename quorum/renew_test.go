@@ -43,7 +43,7 @@ func TestRenewNeedsAMajorityThatNeverLostIt(t *testing.T) {
 }
 
 // TestReseedCountsLater loses the claim on one node after the other, renewing in
-// between: what was given anew counts when a majority without it was proved.
+// between: what was given again counts when a majority without it was proved.
 func TestReseedCountsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -56,7 +56,7 @@ func TestReseedCountsLater(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(ttl / 3)
 			if round%2 == 0 {
-				c.mustRenew(c.Backend, a) // is given it anew, where that was not done at once
+				c.mustRenew(c.Backend, a) // is given it again, where that was not done at once
 				synctest.Wait()
 			}
 			c.mustRenew(c.Backend, a) // proves it
@@ -101,7 +101,7 @@ func TestReseededNodeDoesNotProve(t *testing.T) {
 		drop(c, 2)
 		c.mustRenew(c.Backend, a)
 		synctest.Wait()
-		c.mustRenew(c.Backend, a) // gives node 3 anew
+		c.mustRenew(c.Backend, a) // gives node 3 again
 		synctest.Wait()
 		c.wantHolders(3)
 		// Before the next proof, nodes 2 and 3 lose it, B comes and goes, and A's late
@@ -155,13 +155,13 @@ func TestRenewWithoutMajorityIsUnknown(t *testing.T) {
 		batch := []driver.Claim{a, lost}
 		rs, err := c.Renew(t.Context(), batch)
 		if err != nil || len(rs) != 2 || rs[0].Err != nil || !errors.Is(rs[1].Err, driver.ErrGone) {
-			t.Fatalf("two nodes out of reach: got %v, %v, want one renewed and one gone", rs, err)
+			t.Fatalf("two nodes unreachable: got %v, %v, want one renewed and one gone", rs, err)
 		}
 		c.members[2].change(hole)
 		err = c.renew(c.Backend, a).Err
 		if err == nil || errors.Is(err, driver.ErrGone) || !strings.Contains(err.Error(), "node 1 of 5") ||
 			!strings.Contains(err.Error(), "node 3 of 5") || strings.Contains(err.Error(), "node 4 of 5") {
-			t.Errorf("three nodes out of reach: got %v, want an unknown outcome that names them", err)
+			t.Errorf("three nodes unreachable: got %v, want an unknown outcome that names them", err)
 		}
 		for i := range 3 {
 			c.members[i].change(healed)
@@ -239,7 +239,7 @@ func TestSameServerTwiceIsRefused(t *testing.T) {
 	})
 }
 
-// TestSameServerIsFoundLater has a twin that was out of reach when the first lock
+// TestSameServerIsFoundLater has a twin that was unreachable when the first lock
 // was taken.
 func TestSameServerIsFoundLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // Try asks all nodes for the claim and answers as soon as it is certain whether
 // a majority grants it. Outcome.ValidFor is the shortest lease of that majority
-// less the drift of clocks. A claim that is refused gives back at once, in the
+// less the drift of clocks. A claim that is refused releases at once, in the
 // background, what it got from a minority; RetryAfter is random where several
 // claims have split the votes.
 //

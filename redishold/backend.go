@@ -40,7 +40,7 @@ type Options struct {
 	// RFencedLock keeps for each name, redisson_lock_token:{name}, so that tokens
 	// rise over Go and Java. They go on from the larger of that counter and the
 	// server's clock in microseconds, and Java's go on from there; after a
-	// fail-over that lost writes, only those that Holdfast draws are certain to be
+	// failover that lost writes, only those that Holdfast draws are certain to be
 	// larger than before. As with Redisson the counter has no TTL: one key per name
 	// stays. Not with another Protocol. Default: a counter per hash slot.
 	SharedTokens bool
@@ -50,7 +50,7 @@ type Options struct {
 	// Default: none.
 	//
 	// Where fewer acknowledge in time, a grant is released again and its Try fails;
-	// Lock goes on trying. A renewal ends the hold at once: after a fail-over to
+	// Lock goes on trying. A renewal ends the hold at once: after a failover to
 	// one of the other replicas the server would give the lock to somebody else.
 	// In time means within the attempt, and a second at most, so replicas must be
 	// quicker than a tenth of the TTL. Calls that travel together wait together, and
@@ -77,7 +77,7 @@ type Options struct {
 
 	// Logger receives what cannot be returned: an eviction policy that may drop
 	// held locks, a user without the right to listen or to publish, settings of the
-	// client that keep locks out of reach after the loss of a machine. Default: none.
+	// client that keep locks unreachable after the loss of a machine. Default: none.
 	Logger *slog.Logger
 }
 
@@ -162,7 +162,7 @@ func New(conn Conn, opts *Options) *Backend {
 	return b
 }
 
-// maxTTL is ten years: a lease that is meant to be for ever should say so by
+// maxTTL is ten years: a lease that is meant to be forever should say so by
 // being renewed.
 const maxTTL = 10 * 365 * 24 * time.Hour
 

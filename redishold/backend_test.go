@@ -138,7 +138,7 @@ func TestProbeRunsOnceForAll(t *testing.T) {
 	})
 }
 
-// Whoever waits for another's probe is bound by its own context only.
+// A waiter for another's probe is bound by its own context only.
 func TestProbeDoesNotHoldUpAContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
@@ -218,7 +218,7 @@ func TestProbeVerdicts(t *testing.T) {
 	}
 }
 
-// Who lacks several rights hears of all of them at once: the probe tries what is
+// Who lacks several rights learns of all of them at once: the probe tries what is
 // needed for the kind and for all kinds, and is run as it is if not by its digest.
 func TestProbeNamesAllThatIsMissing(t *testing.T) {
 	const cannot = "ERR The user executing the script can't run this command or subcommand"

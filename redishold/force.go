@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// ForceUnlock ends exactly the hold h of name and wakes waiters. Its owner is told, and
+// ForceUnlock ends exactly the hold h of name and wakes waiters. Its owner is notified, and
 // if it does not listen it learns why when it next renews or unlocks; a Redisson
 // client, and the holder of a permit that is not known, only that it is gone. What kind
 // of lock the name is, the scripts find out.

@@ -27,7 +27,7 @@ const (
 	// each other. A lock that another library created with a key prefix of its own
 	// has that prefix in its name.
 	//
-	// Any string is a holder: one without a TTL holds for ever. A key of another
+	// Any string is a holder: one without a TTL holds forever. A key of another
 	// type is driver.ErrMismatch.
 	//
 	// Exclusive locks only. Tokens come with Holdfast's own grants; other
@@ -42,7 +42,7 @@ const (
 	// driver.ErrMismatch.
 	//
 	// Between Holdfast's clients the server's clock decides, and old clients
-	// cannot shake that: a key beside the lock says who holds it and for how long.
+	// cannot shake that: a key beside the lock says its holder and for how long.
 	// Its second never comes before the lease is over. A second that Holdfast
 	// wrote is past when it begins; one that an old client wrote, when the next
 	// one begins.

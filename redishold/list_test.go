@@ -316,7 +316,7 @@ func TestListRefusesAnswersThatCannotBe(t *testing.T) {
 	}
 }
 
-// Notify hears of its own client only, and ends with its context.
+// Notify learns of its own client only, and ends with its context.
 func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{}

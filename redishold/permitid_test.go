@@ -361,7 +361,7 @@ func TestBreakPermit(t *testing.T) {
 	}
 }
 
-// A permit that is gone is no success, and nobody is told.
+// A permit that is gone is no success, and nobody is notified.
 func TestBreakPermitThatIsGone(t *testing.T) {
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
 		"break":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },

@@ -149,7 +149,7 @@ func TestPlainSemaphoreGivesBackWhatACancelledCallTook(t *testing.T) {
 		short, stop := context.WithTimeout(t.Context(), time.Millisecond)
 		defer stop()
 		if err := s.Settle(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Settle: got %v while permits are being given back", err)
+			t.Errorf("Settle: got %v while permits are being released", err)
 		}
 		if err := s.Settle(t.Context()); err != nil {
 			t.Errorf("Settle: got %v", err)

@@ -49,7 +49,7 @@ func TestPollDoublesItsSleepAndDoesNotListen(t *testing.T) {
 		if subs := conn.subscriptions(); len(subs) != 0 {
 			t.Errorf("got %d subscriptions, want none", len(subs))
 		}
-		wantNaps(t, naps(t, b.Waiter(testClaim("orders")), 2), 20*time.Millisecond) // each begins anew
+		wantNaps(t, naps(t, b.Waiter(testClaim("orders")), 2), 20*time.Millisecond) // each begins again
 	})
 }
 

@@ -99,7 +99,7 @@ func (b *Backend) probed(ctx context.Context, p layout.Place, k kinds.Kind) (Ser
 // probe has the server try every command of every script that a claim of kind k can
 // come to need, beside the lock p, on scratch keys in its name space. The commands are
 // read out of the scripts, so that none can be forgotten; docs/adr/0019 says why the
-// scripts are not run instead. Who has to grant what is missing hears of all of it.
+// scripts are not run instead. Who has to grant what is missing learns of all of it.
 func (b *Backend) probe(ctx context.Context, p layout.Place, info ServerInfo, k kinds.Kind) error {
 	families := []string{k.Family()}
 	if b.forms.own == nil {

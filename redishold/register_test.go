@@ -251,7 +251,7 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 	})
 }
 
-// A try costs one round trip, also where who holds the lock is not known: with one
+// A try costs one round trip, also where the holder of the lock is not known: with one
 // server the same call says it, in a cluster it is read in the background, and the
 // next try has it. A directory that does not answer holds up nobody.
 func TestABusyTryIsOneRoundTrip(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // minMark is how long the mark of an owner lasts at least.
 const minMark = 10 * time.Second
 
-// Release ends the claim c. With c.Indeterminate it also sees to it that an earlier
+// Release ends the claim c. With c.Indeterminate it also ensures that an earlier
 // Try that is still under way finds nothing to grant, for as long as the claim's
 // TTL and not less than ten seconds.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
@@ -83,7 +83,7 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return b.forms.of(c).Release(to, b.layout.Place(c.Name), c, publish)
 	})
 	var losses []loss
-	// Replicas need not acknowledge: a release that a fail-over forgets is a lease that ends by itself.
+	// Replicas need not acknowledge: a release that a failover forgets is a lease that ends by itself.
 	for j, result := range b.doAll(ctx, info, b.clients.DoRegistering, calls) {
 		i := at[j]
 		released, _, err := b.releaseAnswer(b.layout.Place(cs[i].Name), result)

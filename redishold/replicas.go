@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// AllReplicas asks for every replica that the server has, see Options.Replicas.
+// AllReplicas asks forevery replica that the server has, see Options.Replicas.
 const AllReplicas = -1
 
 // tooFew says that fewer replicas have a write than were asked for.
@@ -137,7 +137,7 @@ func refusesInfo(asked bool, err error) error {
 }
 
 // giveBack releases a claim that was granted on too few replicas, and returns
-// the error of that try. Trying again may help: a fail-over may be under way.
+// the error of that try. Trying again may help: a failover may be under way.
 func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
 	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Room{}, t.place, t.claim, wire.PublishWith(t.info)))
 	if err != nil {
@@ -148,7 +148,7 @@ func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
 }
 
 // unreplicated is the end of a hold whose renewal too few replicas acknowledged.
-// After a fail-over to one of the others the server would have given it away, so
+// After a failover to one of the others the server would have given the lock to another client, so
 // it ends at once, and is not renewed until the deadline.
 func unreplicated(few *tooFew) *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonUnreachable, Detail: "the renewal was not replicated: " + few.words}

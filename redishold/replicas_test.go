@@ -209,7 +209,7 @@ func TestReplicasOfAClusterAreThoseOfEachNode(t *testing.T) {
 
 func clusterServer(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }
 
-// A release asks no replicas, by itself or with others: one that a fail-over
+// A release asks no replicas, by itself or with others: one that a failover
 // forgets is a lease that ends.
 func TestReleasesAskNoReplicas(t *testing.T) {
 	conn := &fakeConn{}

@@ -195,7 +195,7 @@ func numbers(v any, size int, code int64) bool {
 }
 
 // FuzzReplies lets a server answer anything to any script: nothing panics, and
-// nothing is granted, renewed or given back unless the answer is exactly the one
+// nothing is granted, renewed or released unless the answer is exactly the one
 // that says so.
 func FuzzReplies(f *testing.F) {
 	for kind := range uint8(5) {
@@ -279,7 +279,7 @@ func (w *wild) claims() {
 	}
 }
 
-// renewed fails if r is a renewal in doubt.
+// renewed fails if r is a renewal whose outcome is uncertain.
 func (w *wild) renewed(start int, c driver.Claim, r driver.Renewal) {
 	w.Helper()
 	if r.Err != nil {
@@ -296,7 +296,7 @@ func (w *wild) renewed(start int, c driver.Claim, r driver.Renewal) {
 	w.Errorf("Renew: got %+v without an answer", r)
 }
 
-// granted fails if what a try answered is a grant in doubt.
+// granted fails if what a try answered is a grant whose outcome is uncertain.
 func (w *wild) granted(what string, start int, out driver.Outcome, err error) {
 	w.Helper()
 	if err != nil && out != (driver.Outcome{}) {
@@ -399,7 +399,7 @@ func (w *wild) answeredYes(start int, script string, code int64) bool {
 	return false
 }
 
-// core takes a lock as a user does, and gives it back.
+// core takes a lock as a user does, and releases it.
 func (w *wild) core(kind uint8) {
 	w.Helper()
 	locker := holdfast.New(w.Backend, nil)

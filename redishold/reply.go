@@ -85,7 +85,7 @@ func parseRenew(value any) (renewed bool, err error) {
 // explainReply is what explain.lua answers.
 type explainReply struct {
 	exists  bool   // there is a key of the lock's name
-	holder  string // who holds it now; "" if nobody, or it is no lock
+	holder  string // its holder now; "" if nobody, or it is no lock
 	mark    string // why the owner was given up or broken; "" if it was not
 	counter bool   // the token counter is there
 }

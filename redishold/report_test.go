@@ -148,7 +148,7 @@ func TestReportIsRepeatedAfterAFailure(t *testing.T) {
 	}
 }
 
-// Who waits is noted with each report, and forgotten once.
+// A waiter is noted with each report, and forgotten once.
 func TestReportOfWaits(t *testing.T) {
 	conn := &fakeConn{}
 	b := New(conn, &Options{KeyPrefix: "app:"})
@@ -162,7 +162,7 @@ func TestReportOfWaits(t *testing.T) {
 	}
 }
 
-// The key of those who wait lies in the slot of the lock, and what has no place in
+// The key of waiters lies in the slot of the lock, and what has no place in
 // a cluster is left out.
 func TestReportOfWaitsInACluster(t *testing.T) {
 	for prefix, names := range map[string][]string{"": {"a", "{t}:a", "a}b", "{}"}, "app:": {"a", "x{t}"}, "{app}:": {"a", "b{c}"}} {

@@ -47,7 +47,7 @@ type release struct {
 	answer func() Result
 
 	// This process when the release was made.
-	channel string        // on which all waiters hear of it; "" if there is none
+	channel string        // on which all waiters learn of it; "" if there is none
 	turns   bool          // they take turns
 	state   waiting.State // of that channel
 }

@@ -95,7 +95,7 @@ func (b *Backend) acquire(t *try, to kinds.Room, ask string) Call {
 	return call
 }
 
-// tells reports that others are told when t is granted. They are told on one channel
+// tells reports that others are notified when t is granted. They are told on one channel
 // only, that on which they count releases: messages of two may overtake each other.
 func (b *Backend) tells(t *try) bool {
 	return t.ahead != 0 && b.forms.of(t.claim) == b.forms.exclusive

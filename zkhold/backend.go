@@ -23,7 +23,7 @@
 //
 // Who holds follows from the sequence numbers. The fencing tokens come from czxid, the
 // number of the transaction that made the node, shifted by ten bits: sequence numbers
-// begin anew with a new container, czxid does not.
+// begin again with a new container, czxid does not.
 //
 // The number of permits is that of the oldest claim that says one; Curator's do not.
 //
@@ -33,7 +33,7 @@
 //
 // # Names
 //
-// A name is the path as it stands. What ZooKeeper does not allow in a path is written as
+// A name is the path unchanged. What ZooKeeper does not allow in a path is written as
 // the bytes in hexadecimal digits, each after a percent sign, and so is the percent sign
 // itself: control characters, characters beyond U+D7FF but for U+F900 to U+FFEF, bytes
 // that are no UTF-8, the elements "." and "..". An empty element is a lone percent sign.

@@ -306,7 +306,7 @@ func (l *link) search(at place, n *node) error {
 }
 
 // verify looks whether there is a node, and watches it. If somebody else has removed it
-// before, that is told as it would have been with a watch.
+// before, that is notified as it would have been with a watch.
 func (l *link) verify(ctx context.Context, at place) error {
 	_, err := with(ctx, l, at, func(n *node) (any, error) {
 		if err := l.search(at, n); err != nil || n.name == "" {

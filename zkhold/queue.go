@@ -46,7 +46,7 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 	case err != nil:
 		return nil, err
 	case stat.EphemeralOwner == 0:
-		return nil, fmt.Errorf("the node %s below %q is not ephemeral, and would keep the name taken for ever: %w", queue[0].Key, l.path(name), driver.ErrMismatch)
+		return nil, fmt.Errorf("the node %s below %q is not ephemeral, and would keep the name taken forever: %w", queue[0].Key, l.path(name), driver.ErrMismatch)
 	}
 	queue[0].Order, queue[0].Session, queue[0].Note = uint64(stat.Czxid), stat.EphemeralOwner, string(data)
 	if node := path.Base(queue[0].Key); idOf(stat.EphemeralOwner, node) != node {
@@ -147,7 +147,7 @@ type watch struct {
 	own  place // of whose claim the node is, if it is one of the session, until that is removed
 
 	fired bool
-	wakes []chan error // of those who wait
+	wakes []chan error // of waiters
 }
 
 // observe returns the watch of a node, and has wake receive when the node is changed or

@@ -20,7 +20,7 @@ func (at place) kind() ordered.Kind {
 	return ordered.Permit
 }
 
-// permit does for a permit what enqueue does for locks. Who waits for the mutex is an
+// permit does for a permit what enqueue does for locks. A waiter for the mutex is an
 // entry of another program to those behind it.
 func (l *link) permit(ctx context.Context, name string, m ordered.Mark, note string, alone bool) (queue []ordered.Entry, err error) {
 	if queue, err = l.readPermits(ctx, name); err != nil {

@@ -27,7 +27,7 @@ type heartbeatSQL struct {
 	write     string // with a new version or NULL, the name and the own version
 }
 
-// heartbeatSpec is the algorithm of cirello/pglock, written anew after its source: the
+// heartbeatSpec is the algorithm of cirello/pglock, written again after its source: the
 // module cannot be downloaded from the Go module proxy. Who finds a lock taken sleeps for
 // the lease, and takes it if the version is still the same then. lease 0 means that of
 // the Target.

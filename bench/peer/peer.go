@@ -11,7 +11,7 @@ import (
 
 // Held is a lock that is held.
 type Held interface {
-	// Unlock gives it back, and fails if it was not held any more and the library
+	// Unlock releases it, and fails if it was not held any more and the library
 	// can tell.
 	Unlock() error
 }

@@ -90,7 +90,7 @@ func TestTargetAsJSON(t *testing.T) {
 	}
 }
 
-// Every peer says so when the lock that it gives back was not its own any more.
+// Every peer says so when the lock that it releases was not its own any more.
 func TestUnlockOfWhatIsGone(t *testing.T) {
 	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis"} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// rueidisLock has one key in place of three, and does not hear of its own
+// rueidisLock has one key instead of three, and does not get its own
 // writes: the settings with which it is fastest on one server.
 func rueidisLock() Spec {
 	return Spec{

@@ -108,7 +108,7 @@ func (r *Runner) watch(ctx context.Context, team *team) (difference, error) {
 	return after.sub(before), team.say(work.End)
 }
 
-// plan is what process number i is told.
+// plan is the plan of process number i.
 func (r *Runner) plan(w work.Work, p peer.Spec, size Size, i int) work.Plan {
 	target := peer.Target{TTL: w.TTL}
 	for _, s := range r.servers {

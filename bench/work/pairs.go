@@ -142,7 +142,7 @@ func (c *crew) times(t task, pairs int) (done tally) {
 	return done
 }
 
-// pair takes a lock, checks that nobody else has it, and gives it back.
+// pair takes a lock, checks that nobody else has it, and releases it.
 func (c *crew) pair(ctx context.Context, t task, n int64, done *tally) error {
 	var asked time.Time
 	var waited, idle time.Duration

@@ -116,7 +116,7 @@ func oneByOne(ctx context.Context, p peer.Peer, keys []string) (peer.Held, error
 	return taken, nil
 }
 
-// Unlock gives them back in reverse and returns the last error.
+// Unlock releases them in reverse and returns the last error.
 func (c chain) Unlock() (err error) {
 	for i := len(c) - 1; i >= 0; i-- {
 		if e := c[i].Unlock(); e != nil {

@@ -307,7 +307,7 @@ func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
 		})
 		return flags
 	}
-	t.Fatalf("%s: got %v, want a store that is out of reach", name, last)
+	t.Fatalf("%s: got %v, want a store that is unreachable", name, last)
 	return nil
 }
 

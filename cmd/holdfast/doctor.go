@@ -37,7 +37,7 @@ func newDoctorCommand(env environment) *cobra.Command {
 settings that let a server forget or drop locks, a deployment that cannot fail
 over, rights that are missing, links that are too slow for the lease. Each finding
 has its remedy. It changes no setting; it takes scratch locks called
-holdfast-doctor, and gives them back. --keys is for Redis alone.
+holdfast-doctor, and releases them. --keys is for Redis alone.
 
 The status is 0 if nothing is as bad as --fail-on, else 1; 69 if the servers
 cannot be reached, 77 if they refuse the user.`,

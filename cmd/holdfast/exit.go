@@ -65,7 +65,7 @@ func storeError(err error) error {
 
 // statusOf returns the status for an error of the store. One error may have several
 // causes, as where the store refused while a call waited: what trying again does not
-// mend comes first, then that another holds the lock, then that nothing is known.
+// fix comes first, then that another holds the lock, then that nothing is known.
 func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrMismatch), errors.Is(err, holdfast.ErrDeadlock):

@@ -55,7 +55,7 @@ func exitCodeFlags(cmd *cobra.Command) []string {
 	return names
 }
 
-// What a wait cannot mend counts for more than that the lock was busy meanwhile,
+// What a wait cannot fix counts for more than that the lock was busy meanwhile,
 // and both for more than that the time was over.
 func TestStatusOfWhatCameTogether(t *testing.T) {
 	busy := &holdfast.BusyError{Name: "job", Holder: "somebody"}

@@ -22,7 +22,7 @@ import (
 )
 
 const forceLong = `Force-unlock ends a hold of the lock NAME although its holder has not given it
-back, and wakes those who wait.
+back, and wakes waiters.
 
 The holder is not stopped: it learns of it at its next renewal, until then it goes
 on. Only fencing tokens protect the data meanwhile. Where the holder is dead, its

@@ -77,7 +77,7 @@ func TestHoldEndsWithASignal(t *testing.T) {
 	s.mustBeFree("job")
 }
 
-// A signal that comes as the lock is granted ends it before anybody is told.
+// A signal that comes as the lock is granted ends it before any report.
 func TestHoldInterruptedByTheGrant(t *testing.T) {
 	store := memhold.New()
 	locker := holdfast.New(store, nil)
@@ -239,7 +239,7 @@ func (s *site) holderListens() bool {
 	return answer != "*0\r\n"
 }
 
-// Who holds a lock by the command hears at once that it was broken, and not at
+// The holder of a lock by the command hears at once that it was broken, and not at
 // the next renewal, which is ten seconds away.
 func TestHoldHearsOfForceUnlock(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const inspectLong = `Inspect shows all that the store keeps of the lock NAME: its kind, who holds it,
+const inspectLong = `Inspect shows all that the store keeps of the lock NAME: its kind, its holder,
 how often and for how long, who waits, and its keys as they are.
 
 Clients of Holdfast say with which fencing token and since when they hold a lock, and

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// lateConn is a Conn to a server that may be out of reach when the program
+// lateConn is a Conn to a server that may be unreachable when the program
 // starts, as one of several may be: each call tries to connect, until one did.
 type lateConn struct {
 	access access.Access

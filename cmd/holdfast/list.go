@@ -162,7 +162,7 @@ func orders() map[string]func(a, b admin.Record) int {
 		"name":    func(admin.Record, admin.Record) int { return 0 },
 		"kind":    func(a, b admin.Record) int { return cmp.Compare(a.Kind, b.Kind) },
 		"holder":  func(a, b admin.Record) int { return cmp.Compare(people(a), people(b)) },
-		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(lease(a)), uint64(lease(b))) }, // negative is for ever
+		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(lease(a)), uint64(lease(b))) }, // negative is forever
 		"waiters": func(a, b admin.Record) int { return cmp.Compare(waiters(b), waiters(a)) },
 	}
 }

@@ -101,7 +101,7 @@ func leaseText(d time.Duration) string {
 	case d == admin.RemainingUnknown:
 		return "unknown"
 	case d < 0:
-		return "for ever"
+		return "forever"
 	}
 	return coarse(d).String()
 }

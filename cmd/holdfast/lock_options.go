@@ -56,8 +56,8 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	url.Value = &urlFlag{first: &o.url, more: &o.more}
 	url.Usage += "; given several times: independent servers, of which a majority has to agree"
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
-	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "how long the lock outlives a machine that fell silent; default also $HOLDFAST_TTL")
-	f.StringVar(&o.reason, "reason", "", "shown to those who wait for the lock")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
+	f.StringVar(&o.reason, "reason", "", "shown to waiters for the lock")
 	o.addHistoryTo(f)
 	f.StringArrayVar(&o.labels, "label", nil, "key=value, shown beside the reason; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
@@ -66,7 +66,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 // addWaitTo adds the flags that say how to wait.
 func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.nonblock, "nonblock", "n", false, "do not wait if the lock is held")
-	f.DurationVarP(&o.wait, "wait", "w", 0, "wait no longer than this; 0 waits for ever")
+	f.DurationVarP(&o.wait, "wait", "w", 0, "wait no longer than this; 0 waits forever")
 }
 
 // addKindTo adds the flags that say what kind of lock it is. All who use a name

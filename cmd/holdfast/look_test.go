@@ -162,7 +162,7 @@ func TestLeaseOfASemaphore(t *testing.T) {
 		s.take(func() (*holdfast.Lock, error) {
 			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.Lease(time.Hour))
 		})
-		if got := s.run("ls"); strings.Contains(got.stdout, "for ever") || !strings.Contains(got.stdout, "20s") && !strings.Contains(got.stdout, "19s") {
+		if got := s.run("ls"); strings.Contains(got.stdout, "forever") || !strings.Contains(got.stdout, "20s") && !strings.Contains(got.stdout, "19s") {
 			t.Errorf("got %s, want a lease of 20s", got.stdout)
 		}
 		for _, command := range [][]string{{"ls", "--json"}, {"inspect", "--json", "permits"}, {"status", "--json", "permits"}} {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// people says in a few words who holds what r is about.
+// people names in a few words the holder that r is about.
 func people(r admin.Record) string {
 	switch {
 	case len(r.Holds) == 0:

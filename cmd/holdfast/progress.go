@@ -14,14 +14,14 @@ import (
 
 const (
 	progressEvery = time.Second
-	progressLimit = 2 * time.Second // for the store to say who holds the lock
+	progressLimit = 2 * time.Second // for the store to say the holder of the lock
 	// A wait that is over sooner is not worth a word: on a terminal, and elsewhere.
 	terminalGrace = 300 * time.Millisecond
 	pipeGrace     = time.Second
 )
 
 // progress tells people what a lock is waited for: on a terminal with one line
-// that is drawn anew each second and erased at the end, elsewhere with a message
+// that is drawn again each second and erased at the end, elsewhere with a message
 // at the beginning and one at the end.
 type progress struct {
 	console *admin.Console
@@ -106,7 +106,7 @@ func (p *progress) look(ctx context.Context) string {
 }
 
 // describe says since when the lock is held, as far as it was seen, until when, who
-// else waits, and who holds it. What may be long stands last: the line is cut where
+// else waits, and its holder. What may be long stands last: the line is cut where
 // the terminal ends.
 func (p *progress) describe(r admin.Record) string {
 	if len(r.Holds) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// A terminal of 80 columns shows all numbers: what is cut off is who holds the lock,
+// A terminal of 80 columns shows all numbers: what is cut off is the holder of the lock,
 // with what that program has to say.
 func TestProgressShowsNumbersFirst(t *testing.T) {
 	host, err := os.Hostname()

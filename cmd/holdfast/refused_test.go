@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A store that refuses is no store out of reach: the status says so, also where the
+// A store that refuses is not unreachable: the status says so, also where the
 // answer comes after --wait is over. A nanosecond always is; that the answer comes at
-// all within the least time of an attempt is certain on no machine, hence the loop.
+// all within the least time of an attempt is certain on no machine; so there is a loop.
 func TestRefusalAfterTheWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		command string // what makes the server refuse

@@ -12,7 +12,7 @@ import (
 )
 
 const resizeLong = `Resize sets how many may hold the semaphore NAME at a time to PERMITS, held ones
-included, and wakes those who wait. Repeating it changes nothing.
+included, and wakes waiters. Repeating it changes nothing.
 
 A semaphore keeps the number of its first "run --permits" or "hold --permits"; later
 ones with another number say so and go on with that of the semaphore. Where more hold

@@ -20,19 +20,19 @@ const runLong = `Run waits for the lock NAME, runs CMD while it is held, and rel
 and everything that CMD started has ended.
 
 The lock is renewed for as long as CMD runs. If it is lost all the same, because
-the store was out of reach for too long or somebody removed the lock, CMD gets
+the store was unreachable for too long or somebody removed the lock, CMD gets
 --signal and then SIGKILL, before anybody else can get the lock. If holdfast
 itself is killed, so is CMD. What leaves the process group of CMD on purpose, as
 a daemon does with setsid, is not followed.
 
-Signals INT, TERM, HUP, QUIT, USR1 and USR2 are handed on to CMD. CMD is not run
+Signals INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to CMD. CMD is not run
 by a shell; --shell does that. Flags stand before CMD: what follows belongs to it.
 
 CMD finds in its environment:
   HOLDFAST_NAME         the name of the lock, without --prefix
   HOLDFAST_TOKEN        the fencing token: send it along with each write, and
                         refuse smaller ones
-  HOLDFAST_HOLDER       who holds the lock, as others see it
+  HOLDFAST_HOLDER       the holder of the lock, as others see it
   HOLDFAST_LEASE_MS     --ttl in milliseconds
   HOLDFAST_ACQUIRED_AT  when the lock was taken (RFC 3339)
   HOLDFAST_BACKEND      the kind of store
@@ -40,7 +40,7 @@ CMD finds in its environment:
 Exit status:
   that of CMD, or 128+n if signal n ended it, if the lock was held to the end
   64   the command line makes no sense
-  69   the store is out of reach
+  69   the store is unreachable
   75   the lock is held by another, and waiting was over
   77   the store refused: password or rights, or a table that is not there
   79   the lock was lost while CMD ran
@@ -59,7 +59,7 @@ The store is one of
   postgres://[user[:password]@]host[:port]/database          also postgresql://
   mysql://[user[:password]@]host[:port]/database             MySQL and MariaDB
 
-In etcd the name of a lock is the beginning of its keys as it stands: "etcdctl lock
+In etcd the name of a lock is the beginning of its keys unchanged: "etcdctl lock
 deploy" takes the lock deploy. etcd keeps leases of whole seconds. Its parameter is
 dial_timeout, as is that of zk://. In ZooKeeper the name is the path below that of the
 URL: a Curator mutex on /deploy is the lock deploy. A user is of the scheme digest.
@@ -71,7 +71,7 @@ may; ?table=ops.locks is another one than holdfast_locks. Its locks are exclusiv
 shedlock, and its users in Java are excluded, too; there are no tokens, and
 HOLDFAST_TOKEN is 0. The other parameters of postgres:// are those of libpq, such as
 sslmode; where it leads to a pooler, ?listen=host:port names the server itself, which
-wakes those who wait, and ?listen=off does without. Those of mysql:// are tls (true,
+wakes waiters, and ?listen=off does without. Those of mysql:// are tls (true,
 false, preferred or skip-verify), socket (a file, in place of the host) and
 dial_timeout.
 
@@ -82,7 +82,7 @@ libpq come last: PGPASSWORD and ~/.pgpass.`
 const runExample = `  # a cron job on many machines: one of them runs it, the others skip it
   0 3 * * *  holdfast run nightly --nonblock --skip-ok --at-least 1m -- ./report.sh
 
-  # one deployment at a time; whoever waits sees which one it is
+  # one deployment at a time; a waiter sees which one it is
   holdfast run deploy/prod -w 10m --reason "$CI_JOB_URL" -- ./deploy.sh
 
   # the token keeps a machine that was suspended from writing late
@@ -119,7 +119,7 @@ type runner struct {
 	holder   string // what others see of us
 	backend  string
 	acquired time.Time
-	ended    bool // a signal that ends programs was handed on to the command
+	ended    bool // a signal that ends programs was passed on to the command
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -177,7 +177,7 @@ func listen(signals chan os.Signal) {
 	}
 }
 
-// hold runs the command and gives the lock back when nothing of it is left.
+// hold runs the command and releases the lock when nothing of it is left.
 func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	r.acquired = time.Now()
 	r.report.detail("lock %q acquired, token %d", lock.Name(), lock.Token())
@@ -204,7 +204,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	return r.release(lock, status, stopped)
 }
 
-// release gives the lock back and decides the status to exit with. Whether the
+// release releases the lock and decides the status to exit with. Whether the
 // lock was held to the end counts for more than what became of the command.
 func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	err := r.unlock(lock)

@@ -30,7 +30,7 @@ func words(s string) []string {
 
 // harmless reports that a command line neither reaches for another server than
 // the tests' own, nor is one that starts this binary again or
-// goes on for ever: demo, serve, elect.
+// goes on forever: demo, serve, elect.
 func harmless(args []string) bool {
 	if procgroup.IsGuard(args) {
 		return false

@@ -64,7 +64,7 @@ func family(t *testing.T, pid int) []running {
 	return slices.DeleteFunc(all, func(p running) bool { return !slices.Contains(known, p.pid) })
 }
 
-// However the password comes, no other process is told of it: neither the guard
+// However the password comes, no other process gets it: neither the guard
 // nor the command, unless the user put it into the environment that the command
 // inherits.
 func TestRunKeepsThePasswordToItself(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAskPasswordOfSeveralServers(t *testing.T) {
 	if n := strings.Count(got.stderr, "Password of the store: "); n != 1 || !strings.Contains(got.stderr, "run id") {
 		t.Errorf("asked %d times, want once, and no trouble but with the run id: %s", n, got.stderr)
 	}
-	for _, trouble := range []string{"NOAUTH", "out of reach", "s3cret"} {
+	for _, trouble := range []string{"NOAUTH", "unreachable", "s3cret"} {
 		if strings.Contains(got.stderr, trouble) {
 			t.Errorf("got %q in %s", trouble, got.stderr)
 		}

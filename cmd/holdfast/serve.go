@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const serveLong = `Serve shows in a browser what is locked: who holds what, since when, until when,
+const serveLong = `Serve shows in a browser which names are locked, by which holder, since and until when,
 and who waits; a page for each lock with what happened to it; what doctor finds.
 
 It listens on this machine only, and changes nothing, unless told otherwise. To be

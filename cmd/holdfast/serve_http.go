@@ -158,7 +158,7 @@ func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handle
 }
 
 // healthy says that this process answers. It says nothing of the store: starting
-// this process again would not mend that.
+// this process again would not fix that.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = io.WriteString(w, "ok\n")
@@ -173,7 +173,7 @@ type webServer struct {
 }
 
 // runServers answers until ctx ends or a server fails. Then it lets the requests
-// that are under way end; those that go on for ever are ended by closing.
+// that are under way end; those that go on forever are ended by closing.
 func runServers(ctx context.Context, list []*webServer, closing func()) error {
 	failed := make(chan error, len(list))
 	var running []*http.Server

@@ -116,8 +116,8 @@ func (o *lockOptions) servers(env environment) (urls []string, source string) {
 	return o.config.List("redlock"), o.config.Where("redlock")
 }
 
-// meet connects to all servers. One that is out of reach is left for later, with a
-// warning, as the others may be enough. What waiting does not mend is an error.
+// meet connects to all servers. One that is unreachable is left for later, with a
+// warning, as the others may be enough. What waiting does not fix is an error.
 func meet(ctx context.Context, source string, conns []*lateConn, report *reporter) error {
 	first, cancel := context.WithTimeout(ctx, introduction)
 	defer cancel()
@@ -142,7 +142,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *reporte
 		if errors.As(openError(first, open.Redis, source, err), &own) && own.code != exitUnreachable {
 			return &exitError{code: own.code, err: fmt.Errorf("%s: %w", where, own.err)}
 		}
-		report.warn("%s is out of reach, the others have to agree: %v", where, err)
+		report.warn("%s is unreachable, the others have to agree: %v", where, err)
 	}
 	return nil
 }

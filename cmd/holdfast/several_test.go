@@ -83,7 +83,7 @@ func TestSilentServerIsNotWaitedFor(t *testing.T) {
 	if took, late := time.Since(began.Began), began.Late(); err != nil || took > introduction*3/4+late {
 		t.Errorf("got %v after %v, want nothing wrong after about %v; the machine stood still for %v", err, took, stragglers, late)
 	}
-	if got := said.String(); !strings.Contains(got, silent.Addr().String()+" is out of reach") || strings.Count(got, "\n") != 1 {
+	if got := said.String(); !strings.Contains(got, silent.Addr().String()+" is unreachable") || strings.Count(got, "\n") != 1 {
 		t.Errorf("got %q, want a line about the silent server", got)
 	}
 }

@@ -19,7 +19,7 @@ const statusLong = `Status without NAME shows in a few lines which server the lo
 quickly it answers, and how locks are kept there. What endangers locks is another
 question.
 
-Status NAME tells whether the lock is held, for scripts too: exit status 0 if it is
+Status NAME reports whether the lock is held, for scripts too: exit status 0 if it is
 free, 75 if somebody holds it, 1 if the name is in use for something that is no lock.
 With --quiet it prints nothing.
 

@@ -24,7 +24,7 @@ still knows the reason, expired if its lease was about to end, else released.
 Renewed-late is a lease of which less than a third was left when it was renewed.
 
 What programs tell of themselves, with package audit or --history, stands
-in the store for a while: who waited for a lock, had, lost or gave it back. --since
+in the store for a while: who waited for a lock, had, lost or released it. --since
 prints that of so long ago first. As long as tail runs it also says that a lock was
 lost, which nobody can see but its holder; where it was seen before that the hold is
 over, that is the same end, and the line says so.
@@ -71,7 +71,7 @@ func newTailCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.DurationVar(&o.since, "since", 0, "begin with what was told of so long ago, where programs keep a history")
+	f.DurationVar(&o.since, "since", 0, "begin with the events of this time, where programs write an event log")
 	f.DurationVar(&o.every, "every", time.Second, "how often to look at the locks that are known")
 	f.DurationVar(&o.scan, "scan", 2*time.Second, "how long to wait after a look for new locks until the next")
 	f.DurationVar(&o.period, "for", 0, "end after this; 0 never does")
@@ -294,7 +294,7 @@ func (t *tailing) answered() error {
 const mostForced = 64
 
 // forced asks the store which of the holds that records show to be over, though
-// their leases were not, were ended by force, and why. It costs nothing but the
+// their leases were not, were ended by force, and why. It costs only the
 // reason if that cannot be learnt.
 func (t *tailing) forced(ctx context.Context, records ...admin.Record) map[admin.Ended]string {
 	var ended []admin.Ended
@@ -350,7 +350,7 @@ func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 }
 
 // blame makes a release forced, if why says so and is news: a thread of Redisson's
-// may have taken the lock again, and given it back, while the store remembers.
+// may have taken the lock again, and released it, while the store remembers.
 func (t *tailing) blame(c *change, why string) {
 	owner := admin.Ended{Name: c.Name, Owner: c.Owner}
 	if why == "" || t.told[owner] == why {

@@ -112,7 +112,7 @@ func (t *tailing) tell(list []admin.Entry, wanted func(admin.Entry) bool) error 
 	return nil
 }
 
-// tellable reports that a happening is one of those that a pattern means. That some
+// tellable reports that an event is one of those that a pattern means. That some
 // are missing matters to all.
 func tellable(h admin.Entry, pattern string) bool {
 	if h.Type == admin.EntryMissed {
@@ -121,7 +121,7 @@ func tellable(h admin.Entry, pattern string) bool {
 	return h.Type != "" && h.Name != "" && matches(pattern, h.Name)
 }
 
-// toldChange is a happening as a line of tail.
+// toldChange is an event as a line of tail.
 func toldChange(h admin.Entry) change {
 	c := change{
 		ID: h.ID, At: h.At, Event: string(h.Type), Reported: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),

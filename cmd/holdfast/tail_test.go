@@ -110,7 +110,7 @@ type partly struct {
 
 func (p *partly) Get(context.Context, ...string) ([]admin.Record, error) { return p.records, p.err }
 
-// A hold that was ended by force is told as such once, with the reason; one whose
+// A hold that was ended by force is reported as such once, with the reason; one whose
 // lease was over is not asked about.
 func TestTailTellsOfForce(t *testing.T) {
 	for _, test := range []struct {

@@ -104,7 +104,7 @@ func releaseAfterAtLeastFrees(p *probe) {
 	p.mustGrant(next, "after the Release")
 }
 
-// atLeastReleaseWakes lets one wait that was told of a long lease.
+// atLeastReleaseWakes lets one wait that was notified of a long lease.
 func atLeastReleaseWakes(p *probe) {
 	c, next := p.keeping(), p.claim()
 	p.mustGrant(c, "of a free name")

@@ -105,7 +105,7 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	}
 }
 
-// releaseAllAnswersAsRelease gives back claims that Release answers differently, in
+// releaseAllAnswersAsRelease releases claims that Release answers differently, in
 // one batch.
 func releaseAllAnswersAsRelease(p *probe) {
 	if got := p.b.(driver.Batcher).ReleaseAll(p.ctx, nil); len(got) != 0 {

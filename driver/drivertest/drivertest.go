@@ -10,7 +10,7 @@
 // line that says why, where the store does not declare what it is about.
 //
 // The suite shows what a Backend alone can show, in one process and without
-// faults. Lost replies, cut connections, killed processes and fail-over need the
+// faults. Lost replies, cut connections, killed processes and failover need the
 // store's own tests.
 //
 // A store must be able to run the suite several times at once: every subtest
@@ -30,7 +30,7 @@ import (
 type Suite struct {
 	// Open returns the store to test. It is called once per subtest, with that
 	// subtest's T, whose Cleanup may close what Open opened. Of a store with
-	// Info.SessionTTL it is called again for each client that is to fall silent: what
+	// Info.SessionTTL it is called again for each client that is to stop responding: what
 	// it returns then has a session of its own, and keeps its locks in the same place.
 	Open func(t *testing.T) driver.Backend
 

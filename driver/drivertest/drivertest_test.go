@@ -135,7 +135,7 @@ func TestSuiteServesStoreWithoutTombstones(t *testing.T) {
 	}
 }
 
-// A store with sessions has another client fall silent, and all claims of the others kept
+// A store with sessions has another client stop responding, and all claims of the others kept
 // alive.
 func TestSuiteServesStoreWithSessions(t *testing.T) {
 	for _, c := range checks() {

@@ -522,7 +522,7 @@ func latchBugs() []bug {
 				return n - debt, err
 			}
 		})},
-		{"sets a latch once for ever", []string{"Latch/CanBeSetAfterItOpened", "Latch/WakesWhenItOpens"}, plant(func(m *mutant, l *fakeLatch) {
+		{"sets a latch once forever", []string{"Latch/CanBeSetAfterItOpened", "Latch/WakesWhenItOpens"}, plant(func(m *mutant, l *fakeLatch) {
 			set := make(map[string]string)
 			l.set = func(ctx context.Context, name, call string, n int64) (bool, error) {
 				if first, ok := set[name]; ok && first != call {

@@ -37,7 +37,7 @@ func permitsAreLimited(p *probe) {
 		p.mustRenew(c, "of a permit")
 	}
 	p.mustRelease(held[1], "of a permit")
-	p.mustNotRenew(held[1], "of a permit that was given back")
+	p.mustNotRenew(held[1], "of a permit that was released")
 	p.mustGrant(next, "of a permit that came back")
 	p.mustTurnAway(p.permit(3), "of a fourth permit of 3, after one came back")
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// prompt is the longest that a call may take to notice what it is told: a
+	// prompt is the longest that a call may take to notice a change: a
 	// release, or the end of its context. It is generous, for slow machines, and
 	// still shorter than the leases of claims that are not meant to expire. The time
 	// that this process had no processor comes on top.
@@ -171,7 +171,7 @@ func (p *probe) rounded(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// try makes one attempt and sees to it that its claim is released in the end.
+// try makes one attempt and ensures that its claim is released in the end.
 func (p *probe) try(c driver.Claim) driver.Outcome {
 	p.Helper()
 	p.remember(c)

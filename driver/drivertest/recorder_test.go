@@ -9,7 +9,7 @@ import (
 )
 
 // judge runs the named check on what open returns, in a bubble, and returns its
-// complaints. The bubble also sees to it that the check leaves no goroutine.
+// complaints. The bubble also ensures that the check leaves no goroutine.
 func judge(t *testing.T, name string, open func() driver.Backend) *conformance.Recorder {
 	t.Helper()
 	var rec conformance.Recorder

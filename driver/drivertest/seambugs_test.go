@@ -107,7 +107,7 @@ func noticeBugs() []bug {
 		{"ends to listen with the first notice", []string{"NotifiesOfForce"}, func(m *mutant) {
 			m.notify = func(context.Context, string, func(uint64)) error { return nil }
 		}},
-		{"listens for ever", []string{"NotifyHonoursContext"}, func(m *mutant) {
+		{"listens forever", []string{"NotifyHonoursContext"}, func(m *mutant) {
 			m.notify = func(ctx context.Context, client string, hint func(uint64)) error {
 				err := m.Backend.Notify(ctx, client, hint)
 				time.Sleep(time.Hour)

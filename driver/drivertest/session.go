@@ -13,7 +13,7 @@ import (
 
 // keepAlive renews the claims that the check tries, until the function is called that
 // it returns: what keeps a session alive is for the core to do, and not what a check is
-// about. Clients that fall silent have sessions of their own.
+// about. Clients that stop responding have sessions of their own.
 func (p *probe) keepAlive() (stop func()) {
 	if !p.has(sessions) {
 		return func() {}

@@ -9,7 +9,7 @@
 // The wall clock goes on during a suspension. But people and programs set it, so it
 // cannot end a lease either. Therefore neither clock decides alone. Where the wall
 // clock has run ahead of the monotonic clock by more than is tolerable, the lease is
-// in doubt, and whoever counts on it asks the store: see [Moment.Suspended].
+// uncertain, and whoever counts on it asks the store: see [Moment.Suspended].
 //
 // An [Instant] is a reading of the monotonic clock, and is what deadlines are made of.
 // A [Moment] is a reading of both.

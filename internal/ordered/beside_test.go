@@ -23,7 +23,7 @@ func (p *process) reader(w *driver.Claim) driver.Claim {
 	return c
 }
 
-// A reader beside its writer passes those who wait, and keeps a writer out that came
+// A reader beside its writer passes waiters, and keeps a writer out that came
 // before it, until it leaves. Readers get in meanwhile.
 func TestDowngradeKeepsWaitingWritersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// Claims of one process are told apart, although they have one session.
+// Claims of one process are distinguished, although they have one session.
 func TestClaimsOfOneProcessExclude(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -188,7 +188,7 @@ func TestLostAnswersUnderContention(t *testing.T) {
 	})
 }
 
-// Who waits costs the store one write, and then reads.
+// A waiter costs the store one write, and then reads.
 func TestWaitingWritesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -207,7 +207,7 @@ func TestWaitingWritesOnce(t *testing.T) {
 }
 
 // A store that cannot watch says so each time that it is asked. A watch that has ended is
-// begun anew, and one that goes on is not.
+// begun again, and one that goes on is not.
 func TestWatchIsBegunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)

@@ -18,7 +18,7 @@ const listenDelay = 5 * time.Second
 
 func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
 
-// ForceUnlock removes the entry of h, whose removal wakes those who wait. The entry of a
+// ForceUnlock removes the entry of h, whose removal wakes waiters. The entry of a
 // writer that has left is that of all readers that came beside it.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	v, err := e.viewer(ctx)

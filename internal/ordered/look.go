@@ -25,7 +25,7 @@ type Viewer interface {
 	// Names yields the names in the store that begin with prefix, each once, a page at a
 	// time, within b. Some may be free. It ends with an error if it did not see all.
 	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
-	// Look returns the queue of name as Queue does, and behind it those who wait for their
+	// Look returns the queue of name as Queue does, and behind it waiters for their
 	// place in it. Entries may be without what Complete fills in.
 	Look(ctx context.Context, name string) ([]Entry, error)
 	// Complete fills in Order, Note and Session of an entry, by a call if Order is 0, and

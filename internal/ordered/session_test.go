@@ -50,8 +50,8 @@ func TestShortClaimIsValidToItsEnd(t *testing.T) {
 	})
 }
 
-// When a session has ended all of its claims are gone, who listens is told, and the next
-// claim gets another session. What was held is not made anew by a renewal.
+// When a session has ended all of its claims are gone, who listens is notified, and the next
+// claim gets another session. What was held is not made again by a renewal.
 func TestSessionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)

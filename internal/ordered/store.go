@@ -106,7 +106,7 @@ type claim struct {
 	calls   int    // and of Release
 
 	// A reader beside the writer of the same caller has no entry, but stands on that of
-	// the writer, and so before all who wait.
+	// the writer, and so before all waiters.
 	writer  *claim
 	readers []*claim
 	beside  uint64 // how many readers there were so far

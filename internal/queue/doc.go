@@ -20,7 +20,7 @@
 //		q.Next(v, prepare)
 //	}
 //
-// A queue says who of this process is next, never who holds the lock: that is to be asked
+// A queue says who of this process is next, never the holder of the lock: that is to be asked
 // of what is held.
 //
 // Some locks can be held by several at once. Their queue is never held: a head that got

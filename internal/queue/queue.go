@@ -96,7 +96,7 @@ func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.D
 // size returns how many wait or ask. The mutex is held.
 func (q *Queue[K, T, S]) size() int { return int(q.waiters.Load()) + q.heads }
 
-// since returns since when the first of those who wait or ask is known to, and notes
+// since returns since when the first waiter or ask is known to, and notes
 // that all of them do so now. The mutex is held.
 func (q *Queue[K, T, S]) since(now time.Duration) time.Duration {
 	for p := q.ends.prev; p != q.ends && p.seen == 0; p = p.prev {

@@ -136,7 +136,7 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 	}
 }
 
-// complete ends a batch and plans its items anew.
+// complete ends a batch and plans its items again.
 func (s *Scheduler) complete(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

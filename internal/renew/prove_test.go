@@ -111,7 +111,7 @@ func TestLeaseExpiresDuringAProof(t *testing.T) {
 func TestHowAProofFails(t *testing.T) {
 	refused := fmt.Errorf("%w: NOPERM", driver.ErrRefused)
 	for name, test := range map[string]struct {
-		answers  []error // of the calls, the last one for ever
+		answers  []error // of the calls, the last one forever
 		patience int
 		limit    time.Duration // of the context
 		want     error
@@ -162,7 +162,7 @@ func TestHowAProofFails(t *testing.T) {
 	}
 }
 
-// Whoever waits for a renewal that hangs gives up with its context, and the renewals go
+// A caller that waits for a renewal that hangs gives up with its context, and the renewals go
 // on.
 func TestProofGivesUpWaiting(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {

@@ -28,7 +28,7 @@ func (s *Scheduler) arm(now clock.Instant) {
 	}
 }
 
-// tick does what is due, and sets the timer anew.
+// tick does what is due, and sets the timer again.
 func (s *Scheduler) tick() {
 	batches, over, more := s.collect()
 	for _, b := range batches {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// The table of package driver, as it stands there, says what this package does.
+// The table of package driver, unchanged there, says what this package does.
 func TestTableOfErrors(t *testing.T) {
 	classes := map[string]error{
 		"ErrNotExecuted":        driver.ErrNotExecuted,

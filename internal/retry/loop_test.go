@@ -14,7 +14,7 @@ import (
 
 const ttl = 30 * time.Second
 
-// script is a call that answers one after the other, and the last one for ever.
+// script is a call that answers one after the other, and the last one forever.
 type script struct {
 	answers []error
 	calls   []time.Duration // when each was made, since the first

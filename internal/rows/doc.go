@@ -1,7 +1,7 @@
 // Package rows keeps locks in a table of a database: a lease row for each name.
 //
 // A row has the owner of the lease and when it ends, by the clock of the server, and
-// the last fencing token that was given. Engine is what is the same for every database:
+// the last fencing token that was given. Engine is what is the same forevery database:
 // what a Backend answers, conflicts of transactions, batches, and waiting. A Table is
 // what differs: statements and errors.
 //
@@ -62,11 +62,11 @@ type Table interface {
 	Page(ctx context.Context, from, after string, most int) ([]KeyedRow, error)
 
 	// Force ends the lease of owner with its last token, keeps both it and reason in the
-	// row, and wakes those who wait. It reports whether owner had that lease.
+	// row, and wakes waiters. It reports whether owner had that lease.
 	Force(ctx context.Context, name, owner string, token uint64, reason string) (bool, error)
 
 	// Listen calls heard with each name that was released, of those for which somebody
-	// waits who listens, and with the first of those who wait. It calls live, once, when
+	// waits who listens, and with the first waiter. It calls live, once, when
 	// nothing will be missed from then on, and returns when the link is lost or ctx has
 	// ended. It returns errors.ErrUnsupported where the database cannot say that.
 	Listen(ctx context.Context, live func(), heard func(name, next string)) error
@@ -94,7 +94,7 @@ type Row struct {
 	Reason string // what was given as the reason
 }
 
-// Turn is how long a name that became free is kept for the first of those who wait, then
+// Turn is how long a name that became free is kept for the first waiter, then
 // for the second, and so on. It is longer than the pause between two looks at a row, so
 // that only who is gone, or hangs, misses a turn.
 const Turn = 300 * time.Millisecond
@@ -102,13 +102,13 @@ const Turn = 300 * time.Millisecond
 const (
 	// Waiting bounds the queue of a row. Who comes later has no place in it.
 	Waiting = 100
-	// Turns bounds for how many of those who wait a name is kept. Behind them it is a
+	// Turns bounds for how many waiters a name is kept. Behind them it is a
 	// matter of chance: those before may all be gone.
 	Turns = 8
 )
 
 // FreeIn returns after how long the row is free for an owner: when the lease has ended and
-// those who wait before it, or everybody if it does not wait, had their turns.
+// waiters before it, or everybody if it does not wait, had their turns.
 func (r *Row) FreeIn(owner string) time.Duration {
 	return r.Rest + time.Duration(min(r.place(owner), Turns))*Turn
 }

@@ -157,7 +157,7 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, nil
 }
 
-// Release ends the lease, and wakes those who wait. Of a claim that is Indeterminate it
+// Release ends the lease, and wakes waiters. Of a claim that is Indeterminate it
 // is repeated a second later, in the background.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	return e.ReleaseAll(ctx, []driver.Claim{c})[0]

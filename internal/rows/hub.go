@@ -25,7 +25,7 @@ const (
 	// that it is the first.
 	pollFirst = time.Millisecond
 	pollPart  = 4
-	// nearPlaces is how many of those who wait look often while the lock changes hands.
+	// nearPlaces is how many waiters look often while the lock changes hands.
 	nearPlaces = 2
 	// pollLimit bounds one look.
 	pollLimit = 2 * time.Second
@@ -36,8 +36,8 @@ const (
 	listenDelay = 5 * time.Second
 )
 
-// hub tells those who wait what became free. It listens where the table can, and looks
-// at the rows where it cannot, or not now: for all who wait in one statement. It runs
+// hub wakes waiters for what became free. It listens where the table can, and looks
+// at the rows where it cannot, or not now: for all waiters in one statement. It runs
 // from the first waiter to the last, and where it listens a while longer.
 type hub struct {
 	table   Table
@@ -212,7 +212,7 @@ func (h *hub) heard(name, next string) {
 	}
 }
 
-// wakeAfterTurn wakes those who wait when the turn of another has passed, which may be
+// wakeAfterTurn wakes waiters when the turn of another has passed, which may be
 // gone. The mutex is held.
 func (h *hub) wakeAfterTurn(name string, t *topic) {
 	if t.due {
@@ -308,7 +308,7 @@ func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 	}
 }
 
-// look wakes those who wait for a row that is free for one of them. It returns how soon to
+// look wakes waiters for a row that is free for one of them. It returns how soon to
 // look again, where it is to be soon: there was such a row, or locks change hands and the
 // next turn is near. Else it returns 0.
 func (h *hub) look(ctx context.Context) (soon time.Duration) {

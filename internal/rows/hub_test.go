@@ -35,7 +35,7 @@ func refused(t *testing.T, e *rows.Engine, name string, seq uint64) (driver.Wait
 	return e.Waiter(c), out
 }
 
-// All who wait share one link, which ends with the last of them.
+// All waiters share one link, which ends with the last of them.
 func TestWaitersShareALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -163,7 +163,7 @@ func TestNotifiedBeforeTheFirstWait(t *testing.T) {
 	})
 }
 
-// The first of those who wait is notified alone. If it is gone, the others do not sleep
+// The first waiter is notified alone. If it is gone, the others do not sleep
 // for long.
 func TestTurnOfOneWhoIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func hold(t *testing.T, e *rows.Engine, c driver.Claim, long time.Duration) {
 	}
 }
 
-// Where nobody is told, the first of those who wait comes late by a part of the time that
+// Where nobody is notified, the first waiter comes late by a part of the time that
 // the lock is held, and looks no more often for that.
 func TestFirstLooksOften(t *testing.T) {
 	for _, long := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second} {
@@ -268,7 +268,7 @@ func TestFirstLooksOften(t *testing.T) {
 	}
 }
 
-// Where nobody is told, four processes take turns at a lock that is held for no time, and
+// Where nobody is notified, four processes take turns at a lock that is held for no time, and
 // each looks in time that it is next.
 func TestPaceWhereRowsAreLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -344,10 +344,10 @@ func TestWaitWithoutAPlace(t *testing.T) {
 	})
 }
 
-// Where there is no link, for now or for ever, rows are looked at: those of all who
+// Where there is no link, for now or forever, rows are looked at: those of all who
 // wait in one call, ten times a second and a little more often at first.
 func TestRowsAreLookedAt(t *testing.T) {
-	for what, down := range map[string]error{"for now": errors.New("connection refused"), "for ever": fmt.Errorf("a pooler: %w", errors.ErrUnsupported), "not tried": nil} {
+	for what, down := range map[string]error{"for now": errors.New("connection refused"), "forever": fmt.Errorf("a pooler: %w", errors.ErrUnsupported), "not tried": nil} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tab := newTable()

@@ -120,7 +120,7 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 }
 
 // ForceUnlock ends the lease of h.Owner, if it is the one that the row has, and wakes
-// those who wait. The holder learns of it, and of the reason, at its next renewal. A name
+// waiters. The holder learns of it, and of the reason, at its next renewal. A name
 // that is taken for the rest of Claim.AtLeast stays so.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	rows, err := e.look(ctx, []string{name})

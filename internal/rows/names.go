@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns name as it is in a table: as it stands, if it is text without a
+// Escape returns name as it is in a table: unchanged, if it is text without a
 // backslash. A text of a database has neither a byte 0 nor bytes that are not UTF-8;
 // they, and a backslash, become \ and two hexadecimal digits.
 func Escape(name string) string {

@@ -175,7 +175,7 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 	return found, nil
 }
 
-// end ends the lease: those who wait have their turns from now on.
+// end ends the lease: waiters have their turns from now on.
 func (r *row) end() {
 	if r.owner, r.expires = "", (time.Time{}); len(r.waiters) > 0 {
 		r.expires = time.Now()

@@ -14,7 +14,7 @@
 //
 // So a release of ShedLock that comes too late finds nothing of ours.
 //
-// The layout has no room for fencing tokens, nor for a queue of those who wait.
+// The layout has no room for fencing tokens, nor for a queue of waiters.
 package shedlock
 
 import (

@@ -73,7 +73,7 @@ func (b *blank) Exec(context.Context, string, []any) (int64, error) { b.executed
 
 func (*blank) Query(context.Context, string, []any, []any, func()) error { return nil }
 
-// A name that the table cannot keep is refused, and not tried for ever.
+// A name that the table cannot keep is refused, and not tried forever.
 func TestTryGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, sent := range map[string]int{"job": 4, strings.Repeat("\\", 60): 0} {

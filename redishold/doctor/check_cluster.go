@@ -40,10 +40,10 @@ func lookAtClusterState(_ *exam, s *server) Finding {
 	}
 }
 
-// failOverTime judges how long a fail-over may take, by a setting that counts so many
+// failOverTime judges how long a failover may take, by a setting that counts so many
 // times.
 func failOverTime(e *exam, setting string, millis int64, known bool, times int64) Finding {
 	takes := time.Duration(times*millis)*time.Millisecond + time.Second // for the election
-	return saw(judge(known, takes > e.options.spare(), Note), "a fail-over may take %s (%s %d), a lease of %s lasts %s without renewal",
+	return saw(judge(known, takes > e.options.spare(), Note), "a failover may take %s (%s %d), a lease of %s lasts %s without renewal",
 		short(takes), setting, millis, short(e.options.TTL), short(e.options.spare()))
 }

@@ -40,9 +40,9 @@ func serverChecks() []check[*server] {
 	}
 }
 
-// mended are the first releases of each branch without the holes of October 2025
+// fixed are the first releases of each branch without the holes of October 2025
 // in Lua, CVE-2025-49844 before all, which give whoever may run a script the
-// whole server. Branches in between were never mended.
+// whole server. Branches in between were never fixed.
 func mended(valkey bool) []release {
 	if valkey {
 		return []release{{7, 2, 11}, {8, 0, 6}, {8, 1, 4}}

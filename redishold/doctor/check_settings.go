@@ -68,7 +68,7 @@ func lookAtScripts(e *exam, s *server) Finding {
 	}
 	limit := time.Duration(millis) * time.Millisecond
 	if limit <= 0 {
-		return saw(judge(ok, true, Note), "a script may run for ever, and the server does not say so (busy-reply-threshold 0)")
+		return saw(judge(ok, true, Note), "a script may run forever, and the server does not say so (busy-reply-threshold 0)")
 	}
 	return saw(judge(ok, limit > e.options.spare(), Note), "a script may run for %v before the server says so (busy-reply-threshold)", limit)
 }

@@ -156,7 +156,7 @@ func TestSentinels(t *testing.T) {
 		"quick enough":       {[]answers{about()}, "sentinel-timeout", OK},
 		"slow":               {[]answers{about("down-after-milliseconds", "30000")}, "sentinel-timeout", Note},
 		"down":               {[]answers{about(), about("flags", "master,o_down")}, "sentinel-state", Danger},
-		"fail-over":          {[]answers{about("flags", "master,o_down,failover_in_progress")}, "sentinel-state", Warning},
+		"failover":           {[]answers{about("flags", "master,o_down,failover_in_progress")}, "sentinel-state", Warning},
 		"two":                {[]answers{about("num-other-sentinels", "1"), about("num-other-sentinels", "1")}, "sentinels", Warning},
 		"three":              {[]answers{about()}, "sentinels", OK},
 		"split":              {[]answers{about(), about("ip", "10.0.0.2")}, "sentinel-master", Danger},
@@ -236,7 +236,7 @@ func TestMessagesLost(t *testing.T) {
 	}
 }
 
-// A server that falls silent is asked no more, and the others are.
+// A server that stops responding is asked no more, and the others are.
 func TestFallsSilent(t *testing.T) {
 	silent := healthy("", answers{"TIME": at(0), "CONFIG GET save": errCut})
 	other := healthy("run_id:other\r\n", answers{"TIME": at(0)})

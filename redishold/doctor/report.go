@@ -19,7 +19,7 @@ const (
 	OK      Severity = iota // looked at, and in order
 	Unknown                 // the server did not tell
 	Note                    // good to know; many live with it
-	Warning                 // locks may be lost, or out of reach, in circumstances that will come
+	Warning                 // locks may be lost, or unreachable, in circumstances that will come
 	Danger                  // locks are not safe, or do not work, now
 )
 

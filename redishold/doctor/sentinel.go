@@ -114,7 +114,7 @@ func lookAtSentinelState(_ *exam, sentinels []*sentinel) Finding {
 		down := func(flag string) bool { return flag == "o_down" || flag == "s_down" || flag == "disconnected" }
 		switch {
 		case slices.Contains(flags, "failover_in_progress"):
-			f = saw(Warning, "a fail-over is in progress").as("changing")
+			f = saw(Warning, "a failover is in progress").as("changing")
 		case slices.ContainsFunc(flags, down):
 			f = saw(Danger, "the master is down, as this Sentinel sees it: %s", s.master["flags"])
 		default:

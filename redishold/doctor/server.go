@@ -21,7 +21,7 @@ const (
 type server struct {
 	addr string
 	ask  Ask
-	err  error // it could not be asked, or fell silent
+	err  error // it could not be asked, or stopped responding
 
 	info    map[string]string // INFO; nil if it does not tell
 	config  map[string]string // CONFIG GET, of what matters

@@ -83,7 +83,7 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrRefused) && !errors.As(err, new(*redishold.ReplyError))
 }
 
-// tryLock takes a scratch lock and gives it back. Before the first of a kind the
+// tryLock takes a scratch lock and releases it. Before the first of a kind the
 // Backend proves the rights for all that goes with it. That another doctor is at
 // it is no failure.
 func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
@@ -134,7 +134,7 @@ func judgeTrial(id, kind string, err error) Finding {
 	return f
 }
 
-// tryMessages sends messages to itself, as a release does to those who wait.
+// tryMessages sends messages to itself, as a release does to waiters.
 func (e *exam) tryMessages(ctx context.Context, scratch string) []Finding {
 	own := ""
 	if e.options.Redis.Layout != redishold.Redisson {

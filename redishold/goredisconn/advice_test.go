@@ -25,7 +25,7 @@ func TestAdvice(t *testing.T) {
 		{"the library's own", sentinels(func(o *redis.FailoverOptions) { o.MaxRetries, o.ReadTimeout, o.DialTimeout = 0, 0, 0 }), []string{"MaxRetries", "ReadTimeout", "DialTimeout"}},
 		{"retries", sentinels(func(o *redis.FailoverOptions) { o.MaxRetries = 1 }), []string{"MaxRetries"}},
 		{"slow", sentinels(func(o *redis.FailoverOptions) { o.ReadTimeout = 2 * time.Second }), []string{"ReadTimeout"}},
-		{"patient for ever", sentinels(func(o *redis.FailoverOptions) { o.ReadTimeout = -1 }), []string{"ReadTimeout"}},
+		{"patient forever", sentinels(func(o *redis.FailoverOptions) { o.ReadTimeout = -1 }), []string{"ReadTimeout"}},
 		{"gives up before the second question", sentinels(func(o *redis.FailoverOptions) { o.DialTimeout = 2 * time.Second }), []string{"DialTimeout"}},
 		{"dials for long", sentinels(func(o *redis.FailoverOptions) { o.DialTimeout = 5 * time.Second }), []string{"DialTimeout"}},
 		{"one server", redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), nil},

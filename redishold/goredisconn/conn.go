@@ -63,7 +63,7 @@ func New(client Client) *Conn {
 	return &Conn{adapter.New(l, pingAfter, dial(client.Subscribe)), client}
 }
 
-// Advice returns the settings of the client that keep locks out of reach for longer
+// Advice returns the settings of the client that keep locks unreachable for longer
 // than five seconds after the loss of a machine.
 func (c *Conn) Advice() []redishold.Advice {
 	if named, ok := c.client.(interface{ Options() *redis.Options }); ok {

@@ -121,7 +121,7 @@ func TestLooksAreBounded(t *testing.T) {
 }
 
 // A call without an answer makes go-redis look for as long as the next call may
-// take, and those who wait hear when there is another master.
+// take, and waiters hear when there is another master.
 func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 	before, after := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2")}, view{masters: mastersAt(t, "127.0.0.1:2", "127.0.0.1:3")}
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 		select {
 		case <-changed:
 		case <-time.After(lookFor):
-			t.Fatal("nobody was told of the fail-over")
+			t.Fatal("nobody was told of the failover")
 		}
 		if took := time.Since(began); took != 12*lookEvery {
 			t.Errorf("it was found after %v, want %v", took, 12*lookEvery)

@@ -15,7 +15,7 @@ import (
 )
 
 // link is one *redis.PubSub, used for one connection. go-redis would restore it
-// by itself, but subscribes everything anew in one command, which one forbidden
+// by itself, but subscribes everything again in one command, which one forbidden
 // channel spoils for all; so the first error ends the link, and the Hub makes
 // the next.
 type link struct {
@@ -46,7 +46,7 @@ func dial(subscribe func(context.Context, ...string) *redis.PubSub) adapter.Dial
 	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		l := &link{ctx: ctx, cancel: cancel, session: s, down: make(chan error)}
-		l.pubsub = subscribe(ctx) // no channel, hence no connection yet
+		l.pubsub = subscribe(ctx) // no channel yet, so no connection
 		if err := l.connect(); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func parseAddress(text, database string) (a address, err error) {
 	var err2 error
 	a.user, err = url.PathUnescape(user)
 	a.password, err2 = url.PathUnescape(password)
-	// Redisson 3.17 takes a password as it stands, 3.45 decodes it as in a form,
+	// Redisson 3.17 takes a password unchanged, 3.45 decodes it as in a form,
 	// where + is a space.
 	if err != nil || err2 != nil || strings.Contains(p.Login, "+") {
 		return a, errors.New("a % or + in a user name or password must be written as %25 or %2B; a key of its own takes it as it is")

@@ -27,7 +27,7 @@ const (
 // do.
 type Settings struct {
 	URL   string   // for rueidisconn.Open and for the command line, without user and password; "" for a Replicated deployment
-	Nodes []string // URLs of the servers of a Replicated deployment: redishold.Conn.Server tells which one is the master
+	Nodes []string // URLs of the servers of a Replicated deployment: redishold.Conn.Server reports which one is the master
 
 	Deployment Deployment
 	Addrs      []string // as "host:port", an IPv6 host in brackets; of a unix socket its path
@@ -73,11 +73,11 @@ type TLS struct {
 
 // Ignored is a key that was not used.
 type Ignored struct {
-	Key  string // as it stands in the file, with what it stands in
+	Key  string // unchanged in the file, with what it stands in
 	Line int    // in the file, from 1
 	Why  string // and what to do, if something is to be done
 
-	// Serious tells that locks, or the way to the servers, are others than those
+	// Serious reports that locks, or the way to the servers, are others than those
 	// of the Java program unless something is done: a class that renames keys
 	// cannot be run here, for example.
 	Serious bool

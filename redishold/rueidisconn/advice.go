@@ -19,7 +19,7 @@ const (
 	longestSentinelDial = 2 * time.Second
 )
 
-// Advice returns the settings of the client that keep locks out of reach for longer
+// Advice returns the settings of the client that keep locks unreachable for longer
 // than five seconds after the loss of a machine. It knows those of a client for
 // Sentinels or for a cluster.
 func (c *Conn) Advice() []redishold.Advice {

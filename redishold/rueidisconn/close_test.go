@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// rueidis keeps a connection that is made while its client is closed, for ever.
+// rueidis keeps a connection that is made while its client is closed, forever.
 func TestCloseEndsConnectionsThatComeLate(t *testing.T) {
 	var slow atomic.Bool
 	greeted, gate := make(chan struct{}), make(chan struct{})

@@ -156,7 +156,7 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 }
 
 // clusterSlots asks one node. The question is not taken back when ctx ends: it
-// may be the one for which rueidis makes the connection, and others who wait for
+// may be the one for which rueidis makes the connection, and other waiters for
 // that would fail with it. It ends when rueidis finds the connection dead, and is
 // arbitrary so that rueidis does not repeat it.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {

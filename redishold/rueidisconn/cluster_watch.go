@@ -14,7 +14,7 @@ import (
 const (
 	watchEvery = 250 * time.Millisecond
 	watchFor   = 5 * time.Second // after the latest such call: longer than the next one may take
-	detourFor  = 5 * time.Second // rueidis has heard of the change by then
+	detourFor  = 5 * time.Second // rueidis has learned of the change by then
 )
 
 // Suspect makes the next batch look again where keys live, and looks on for a while.

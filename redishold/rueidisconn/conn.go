@@ -34,7 +34,7 @@ var _ redishold.Adviser = (*Conn)(nil)
 // ClientOption.ConnWriteTimeout and ClientOption.Dialer.KeepAlive, by default
 // about ten seconds. Calls return with their context all the same.
 //
-// After a fail-over rueidis goes to the new master when the Sentinels tell it,
+// After a failover rueidis goes to the new master when the Sentinels tell it,
 // when a connection breaks, or when a node redirects it. So that it does not
 // depend on those, set SentinelOption.TopologyRefreshInterval and
 // ClusterOption.ShardsRefreshInterval to a second or two; without the former, a

@@ -70,7 +70,7 @@ const (
 
 	dialTimeout = 2 * time.Second
 
-	// While rueidis waits for an old master that does not answer, it hears of no new
+	// While rueidis waits for an old master that does not answer, it learns of no new
 	// one. A packet that was lost is sent again after a second.
 	watchedDialTimeout = 1500 * time.Millisecond
 
@@ -81,7 +81,7 @@ const (
 	// A node that stands still sends no MOVED, and neither does one that is gone.
 	askClusterEvery = time.Second
 
-	maxRedirections = 16 // a cluster whose nodes point at each other must not keep a call for ever
+	maxRedirections = 16 // a cluster whose nodes point at each other must not keep a call forever
 )
 
 // Open connects to the servers that url names and returns when they have

@@ -26,7 +26,7 @@ type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// dial makes a connection for rueidis, which makes one for all who wait for it,
+// dial makes a connection for rueidis, which makes one for all waiters for it,
 // with the context of the first; the others must not fail with it.
 func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if t.silences == nil {

@@ -12,7 +12,7 @@ import (
 
 // silentFor is for how long no connection is tried again to a server that gave no
 // sign of life. With Sentinels rueidis tries the old master twice in a row for each
-// Sentinel that still names it, and hears of no other master meanwhile.
+// Sentinel that still names it, and learns of no other master meanwhile.
 const silentFor = 500 * time.Millisecond
 
 // silences remembers which servers gave no sign of life when they were last tried.

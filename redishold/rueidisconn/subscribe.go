@@ -20,7 +20,7 @@ type link struct {
 // made shows only when it is used.
 func dial(server rueidis.Client) adapter.Dial {
 	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
-		client, _ := server.Dedicate() // given back by Close
+		client, _ := server.Dedicate() // released by Close
 		l := &link{ctx: ctx, client: client, session: s}
 		l.down = client.SetPubSubHooks(rueidis.PubSubHooks{
 			OnMessage:      func(m rueidis.PubSubMessage) { s.Message(m.Channel, m.Message) },

@@ -64,7 +64,7 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 func (n *nodes) Review(string) { n.Suspect() }
 
 func (n *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (adapter.Node, error) {
-	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have made that of stay anew
+	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have made that of stay again
 	chosen := ""
 	for addr := range servers { // in no order
 		if slots.has(addr) && (addr == stay.Addr || chosen == "" || chosen == failed && chosen != stay.Addr) {

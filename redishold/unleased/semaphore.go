@@ -83,9 +83,9 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // so a message that was lost costs no more. Waiters are not served in order.
 //
 // If ctx ends while an answer is outstanding, Acquire returns at once, and what
-// it may have taken is given back in the background, for up to a minute; Settle
+// it may have taken is released in the background, for up to a minute; Settle
 // waits for that. A process that ends before then, or with permits in its hands,
-// takes them with it for ever.
+// takes them with it forever.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Place(s.name)))
 	defer waiter.Close()
@@ -101,19 +101,19 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 
 // TryAcquire takes n permits if so many are free, and reports whether it did. It
 // does not wait for permits, and asks a store that cannot be reached three times.
-// When ctx ends without an answer it gives back what it may have taken, as
+// When ctx ends without an answer it releases what it may have taken, as
 // Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	return s.take(ctx, n, retry.TryFailures)
 }
 
-// Settle waits until nothing is left to be given back in the background, or
+// Settle waits until nothing is left to be released in the background, or
 // returns ctx's error.
 func (s *Semaphore) Settle(ctx context.Context) error {
 	return s.explain("settle", s.undoes.Wait(ctx))
 }
 
-// take makes one attempt to take n permits, and sees to it that none is lost
+// take makes one attempt to take n permits, and ensures that none is lost
 // where the outcome stays unknown. Each attempt is a call of its own.
 func (s *Semaphore) take(ctx context.Context, n, patience int) (bool, error) {
 	if err := ctx.Err(); err != nil {
@@ -123,7 +123,7 @@ func (s *Semaphore) take(ctx context.Context, n, patience int) (bool, error) {
 	return answer.Yes, err
 }
 
-// undo gives back in the background what c may have taken, before the mark that
+// undo releases in the background what c may have taken, before the mark that
 // tells about it ends.
 func (s *Semaphore) undo(c *call) {
 	s.undoes.Go(func() {
@@ -131,7 +131,7 @@ func (s *Semaphore) undo(c *call) {
 		defer cancel()
 		step := kinds.Step{Script: "permits_undo", ID: c.ID, Publish: true, MayFail: true}
 		if _, err := s.insist(ctx, &call{what: "undo", n: c.n, Step: step}); err != nil {
-			s.log.Warn("redis: permits that a cancelled acquire may have taken were not given back",
+			s.log.Warn("redis: permits that a cancelled acquire may have taken were not released",
 				"semaphore", s.name, "permits", c.n, "error", err)
 		}
 	})
@@ -214,7 +214,7 @@ func (s *Semaphore) attempt(ctx context.Context, c *call, limit time.Duration) (
 }
 
 // failed returns err, which says nothing of attempts before the last: what those may have
-// taken is given back.
+// taken is released.
 func (s *Semaphore) failed(c *call, err error) error {
 	if c.indeterminate() {
 		err = fmt.Errorf("the store did not answer; it is not known whether it was done: %w", lastOnly{err})

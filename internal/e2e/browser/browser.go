@@ -193,7 +193,7 @@ func (p *Tab) Click(id string) {
 }
 
 // Until waits until a condition of the page holds, and returns how long that took.
-// The page may be loaded anew meanwhile.
+// The page may be loaded again meanwhile.
 func (p *Tab) Until(limit time.Duration, what, condition string) time.Duration {
 	p.Helper()
 	began := time.Now()

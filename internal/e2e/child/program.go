@@ -16,7 +16,7 @@ type Program struct {
 	done <-chan struct{}
 }
 
-// Run starts cmd, which writes what it prints to the file log, anew. The channel is
+// Run starts cmd, which writes its output to a new file log. The channel is
 // closed when it has ended.
 func (p *Program) Run(cmd *exec.Cmd, log string) (done <-chan struct{}, err error) {
 	out, err := os.Create(log)

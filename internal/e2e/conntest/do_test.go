@@ -305,7 +305,7 @@ func TestContextEndsCall(t *testing.T) {
 		"silent network, new connection": func(e *env) {
 			e.proxy.Blackhole(true)
 			e.proxy.CutAll()
-			for range 8 { // which may hear of old connections
+			for range 8 { // which may learn of old connections
 				e.conn.Do(await.Context(e, 50*time.Millisecond), call("return 1"))
 			}
 		},

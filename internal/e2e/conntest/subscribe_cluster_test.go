@@ -16,7 +16,7 @@ import (
 )
 
 // restoreLimit is how long a subscription may be deaf after its node has died or
-// stands still: fail-over takes 1 to 2.6 s, noticing a silent link up to 4 s.
+// stands still: failover takes 1 to 2.6 s, noticing a silent link up to 4 s.
 const restoreLimit = 10 * time.Second
 
 // kindEnv is a cluster and a Conn to it, for one kind of channels.
@@ -27,7 +27,7 @@ type kindEnv struct {
 	spread  bool              // each node serves those of its slots
 }
 
-// eachKind runs test for every adapter and all kinds of channels, or with -short for
+// eachKind runs test forevery adapter and all kinds of channels, or with -short for
 // those that the engine prefers, each with a Conn of its own, on one cluster that is
 // healed in between.
 func eachKind(t *testing.T, test func(e *kindEnv)) {
@@ -116,7 +116,7 @@ func (e *kindEnv) publish(name, payload string) any {
 	return masters[len(masters)-1].Do("PUBLISH", name, payload)
 }
 
-// hear publishes until a hears of it, which must be after a new confirmation, and
+// hear publishes until a learns of it, which must be after a new confirmation, and
 // returns how long that took.
 func (e *kindEnv) hear(a *ear, most time.Duration, publish func()) time.Duration {
 	e.Helper()

@@ -9,7 +9,7 @@ import (
 )
 
 // Link is what a client's connections go through. It can be cut: then nothing arrives,
-// neither here nor there, and nobody is told. The zero Link is whole.
+// neither here nor there, and nobody is notified. The zero Link is whole.
 type Link struct {
 	mu  sync.Mutex
 	cut chan struct{} // closed when it is whole again; nil while it is

@@ -27,7 +27,7 @@ func byRueidisWithDefaults(_ context.Context, p place) (redishold.Conn, func(), 
 }
 
 // The settings that TestFailOverUnderLoad finds to be good are not warned of, and
-// those are with which locks are out of reach for longer.
+// those are with which locks are unreachable for longer.
 func TestAdvice(t *testing.T) {
 	for _, topology := range []redistest.Topology{redistest.Sentinel, redistest.Cluster} {
 		t.Run(string(topology), func(t *testing.T) {

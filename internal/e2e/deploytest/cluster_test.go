@@ -60,7 +60,7 @@ func lockThem(t *testing.T, ctx context.Context, ours, theirs *holdfast.Locker, 
 	}
 }
 
-// nameOfEachSlot returns a name for every slot of a cluster.
+// nameOfEachSlot returns a name forevery slot of a cluster.
 func nameOfEachSlot() []string {
 	names := make([]string, slots)
 	for i, missing := 0, slots; missing > 0; i++ {
@@ -274,7 +274,7 @@ func TestNodeJoinsAndLeaves(t *testing.T) {
 	}
 }
 
-// takeAllTheTime takes and gives back locks until the function that it returns
+// takeAllTheTime takes and releases locks until the function that it returns
 // is called, which says how many, and what failed.
 func takeAllTheTime(ctx context.Context, l *holdfast.Locker, actors int) (stop func() (int, error)) {
 	over := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 )
 
 // How much later than the deployment itself locks may work again after a
-// fail-over. rueidis may be connecting to the old master just then. One that hangs it
+// failover. rueidis may be connecting to the old master just then. One that hangs it
 // tries twice, for a second each, then asks a Sentinel that may be lost for another
 // second, and again the old master if the next Sentinel has not heard of the new one.
 const (
@@ -83,7 +83,7 @@ func doomed(d *redistest.Deployment) place {
 	return p
 }
 
-// After a fail-over locks work again soon, with every client, and tokens go on
+// After a failover locks work again soon, with every client, and tokens go on
 // rising, whatever the old master took with it. (That nobody believes in a lock
 // for longer than its lease is judged by the histories of package soak.)
 func TestFailOverUnderLoad(t *testing.T) {
@@ -98,7 +98,7 @@ func TestFailOverUnderLoad(t *testing.T) {
 	}
 }
 
-// failOver runs all clients at once through one fail-over.
+// failOver runs all clients at once through one failover.
 func failOver(t *testing.T, d *redistest.Deployment, fault disaster) {
 	const name = "failover:{one}" // all names in the slot whose master fails
 	clients, p, grace := ways(), at(d), fault.grace
@@ -120,7 +120,7 @@ func failOver(t *testing.T, d *redistest.Deployment, fault disaster) {
 	struck := time.Now()
 	fault.strike(t, d, name)
 	writable := awaitNewMaster(t, d, name, before)
-	// An unlock that the fail-over forgot leaves its lock to the end of the lease.
+	// An unlock that the failover forgot leaves its lock to the end of the lease.
 	await.Eventually(time.Until(writable.Add(ttl+grace)), func() bool { return allGranted(loads, writable) })
 	var grants []granted
 	for client, l := range loads {
@@ -128,11 +128,11 @@ func failOver(t *testing.T, d *redistest.Deployment, fault disaster) {
 		grants = append(grants, l.grants...)
 		first := l.firstAfter(writable)
 		if first.IsZero() || first.Sub(writable) > grace {
-			t.Errorf("%s: no lock within %v of the fail-over, which took %v; last error: %v",
+			t.Errorf("%s: no lock within %v of the failover, which took %v; last error: %v",
 				client, grace, writable.Sub(struck), l.lastErr)
 			continue
 		}
-		t.Logf("%s: fail-over after %v, the first lock %v later; %d losses", client, writable.Sub(struck).Round(time.Millisecond),
+		t.Logf("%s: failover after %v, the first lock %v later; %d losses", client, writable.Sub(struck).Round(time.Millisecond),
 			first.Sub(writable).Round(time.Millisecond), l.lost)
 	}
 	wantShared(t, grants, name, struck, writable, grace)
@@ -168,7 +168,7 @@ func allGranted(loads map[string]*load, at time.Time) bool {
 // awaitNewMaster returns when another server than before takes writes.
 func awaitNewMaster(t *testing.T, d *redistest.Deployment, name, before string) time.Time {
 	t.Helper()
-	await.Until(t, 30*time.Second, "the fail-over", func() bool {
+	await.Until(t, 30*time.Second, "the failover", func() bool {
 		s, err := d.FindMaster(name)
 		return err == nil && s.Addr() != before
 	})
@@ -176,7 +176,7 @@ func awaitNewMaster(t *testing.T, d *redistest.Deployment, name, before string) 
 }
 
 // wantShared wants each lock that all want to have been granted before the
-// fail-over, and again soon after it, once what it forgot has ended.
+// failover, and again soon after it, once what it forgot has ended.
 func wantShared(t *testing.T, grants []granted, name string, struck, writable time.Time, grace time.Duration) {
 	t.Helper()
 	for i := range sharedNames {
@@ -186,7 +186,7 @@ func wantShared(t *testing.T, grants []granted, name string, struck, writable ti
 			return g.name == shared && g.at.After(writable) && g.at.Sub(writable) <= ttl+grace
 		})
 		if !was || !is {
-			t.Errorf("%q: granted before the fail-over: %v, within %v of it: %v", shared, was, ttl+grace, is)
+			t.Errorf("%q: granted before the failover: %v, within %v of it: %v", shared, was, ttl+grace, is)
 		}
 	}
 }
@@ -236,7 +236,7 @@ type load struct {
 }
 
 // start takes three locks that others want too, and one after another that
-// nobody has had: an unlock that a fail-over forgets leaves its lock to the end
+// nobody has had: an unlock that a failover forgets leaves its lock to the end
 // of the lease, which must not hide that locks work.
 func start(l *holdfast.Locker, name string) *load {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,7 +15,7 @@ import (
 // where every renewal has to reach the replicas.
 func TestFrozenNodeCostsOnlyItsLocks(t *testing.T) {
 	// Not beside others: what takes replicas too long to acknowledge ends strict locks.
-	d := redistest.StartDeployment(t, redistest.Cluster, redistest.NodeTimeout(15*time.Second)) // no fail-over meanwhile
+	d := redistest.StartDeployment(t, redistest.Cluster, redistest.NodeTimeout(15*time.Second)) // no failover meanwhile
 	frozen := d.Masters()[0]
 	onFrozen := func(k *holdfast.Lock) bool { return d.Master(k.Name()).Addr() == frozen.Addr() }
 	strict := redishold.Options{Replicas: redishold.AllReplicas}

@@ -90,7 +90,7 @@ func exchange(t *testing.T, ctx context.Context, store *watched, ours, theirs *h
 	}
 }
 
-// wantWoken wants a waiter to have what was given back at freed by now.
+// wantWoken wants a waiter to have what was released at freed by now.
 func wantWoken(t *testing.T, name string, freed *await.Watch) {
 	t.Helper()
 	if took, late := time.Since(freed.Began), freed.Late(); took > wakeLimit+late {

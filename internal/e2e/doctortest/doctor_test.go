@@ -482,7 +482,7 @@ func showReplicas(t *testing.T, d *redistest.Deployment) {
 	}
 }
 
-// A server that falls silent is a finding, and holds nothing up for long.
+// A server that stops responding is a finding, and holds nothing up for long.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Standalone, redistest.AOF())

@@ -99,7 +99,7 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 func w2h(w admin.Waiter) admin.Holder { return admin.Holder{Owner: w.Owner, Holds: 1} }
 
 // A holder learns at once that its hold was ended, and why, once its lock is older than
-// two seconds; whoever waits goes on.
+// two seconds; a waiter goes on.
 func TestForceUnlockIsNotified(t *testing.T) {
 	t.Parallel()
 	const ttl = 60 * time.Second // the next renewal is far away

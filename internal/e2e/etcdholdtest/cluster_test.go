@@ -29,7 +29,7 @@ func among(t *testing.T, members []*etcdtest.Server, change ...func(*clientv3.Co
 	return lockerOf(t, client, func(o *etcdhold.Options) { o.TTL = ofThree })
 }
 
-// waiter is one who waits for a lock.
+// waiter is a waiter for a lock.
 type waiter struct {
 	granted chan struct{} // closed then
 	at      time.Time
@@ -66,7 +66,7 @@ func (w *waiter) next(t *testing.T, before *holdfast.Lock) time.Time {
 }
 
 // A cluster whose leader is killed, or stands still for longer than a lease, keeps locks
-// and places in the queue: the holder holds, or is told before the next one is granted,
+// and places in the queue: the holder holds, or is notified before the next grant,
 // and tokens rise. How a client finds that a member is silent makes no difference to that.
 //
 // A leader that comes back is another matter. For a moment it believes that it leads, and
@@ -140,7 +140,7 @@ func endedByTheFormerLeader(t *testing.T, members []*etcdtest.Server, lock *hold
 	t.Logf("the former leader ended the lease: two held for %v", time.Since(began).Round(time.Millisecond))
 }
 
-// keptOrTold watches a lock for d: it is held on, or the holder is told before w is granted it.
+// keptOrTold watches a lock for d: it stays held, or the holder is notified before w gets it.
 func keptOrTold(t *testing.T, lock *holdfast.Lock, w *waiter, d time.Duration) {
 	t.Helper()
 	select {
@@ -165,7 +165,7 @@ func awaitKeys(t *testing.T, members []*etcdtest.Server, n int64) {
 }
 
 // The name of a holder that is cut off while the leader dies is free after a lease that the
-// new leader counts anew, and the holder is told before.
+// new leader counts again, and the holder is notified before.
 func TestHolderAndLeaderAreGone(t *testing.T) {
 	t.Parallel()
 	members := etcdtest.StartCluster(t, 3)

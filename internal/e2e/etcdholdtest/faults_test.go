@@ -30,7 +30,7 @@ func unary(do func(method string, reply any, call func() error) error) grpc.Dial
 }
 
 // A lease that somebody revokes is a loss of all that its process holds, by the next
-// renewal. Who waits takes a new place.
+// renewal. A waiter takes a new place.
 func TestLeaseRevoked(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)

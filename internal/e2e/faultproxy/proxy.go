@@ -195,7 +195,7 @@ func (p *Proxy) BlackholeRequests(on bool) {
 }
 
 // BlackholeReplies is Blackhole of what the server sends: it does what it is asked, and
-// nobody is told.
+// nobody is notified.
 func (p *Proxy) BlackholeReplies(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +225,7 @@ func (p *Proxy) HangUpAll() {
 func (p *Proxy) Latency(d time.Duration) { p.latency.Store(int64(d)) }
 
 // LoseReplies loses, on each connection, what the server sends next, and the
-// connection with it: the server has done what it was asked, and nobody is told. It
+// connection with it: the server has done what it was asked, and no client gets an answer. It
 // is for a Proxy of RunRaw, and on until it is turned off.
 func (p *Proxy) LoseReplies(on bool) { p.mute.Store(on) }
 

@@ -17,7 +17,7 @@ const (
 	Renewed  = "renewed"  // the store confirmed a hold
 	Unlock   = "unlock"   // Unlock is called
 	Unlocked = "unlocked" // Unlock returned
-	Lost     = "lost"     // the holder was told of a loss
+	Lost     = "lost"     // the holder was notified of a loss
 	Read     = "read"     // the holder read what the lock protects
 	Wrote    = "wrote"    // the holder wrote what the lock protects
 	Paused   = "paused"   // the process was stopped: written by the parent

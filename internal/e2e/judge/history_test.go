@@ -22,7 +22,7 @@ type told struct {
 	side                Side
 	token               uint64
 	called, granted, to int64
-	lost                bool // to is when the holder was told, not when it called Unlock
+	lost                bool // to is when the holder was notified, not when it called Unlock
 }
 
 func made(tolds []told, more ...Event) *History {

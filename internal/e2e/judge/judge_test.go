@@ -81,7 +81,7 @@ func TestLosses(t *testing.T) {
 // The loss of a permit counts against whoever is granted one too many beside it.
 func TestLossesOfPermits(t *testing.T) {
 	for name, test := range map[string]struct {
-		other int64 // when another permit was given back
+		other int64 // when another permit was released
 		want  bool
 	}{
 		"the last permit":     {400, true},

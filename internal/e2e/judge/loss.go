@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Loss is a loss that a holder was told of by its context.
+// Loss is a loss that a holder was notified of by its context.
 type Loss struct {
 	*Operation
 	Late  time.Duration // from the instant when Lock.Err said so to the context, without the time in which the process did not run
@@ -14,7 +14,7 @@ type Loss struct {
 	Early time.Duration // from the context to that grant; negative if it came too late, without the time in which the process did not run
 }
 
-// Losses returns all losses, by the time at which they were told. A permit keeps
+// Losses returns all losses, by the time at which they were notified. A permit keeps
 // out whoever comes while all others of permits are held.
 func (h *History) Losses(permits int) []Loss {
 	byName := map[string][]*Operation{}

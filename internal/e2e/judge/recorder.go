@@ -19,7 +19,7 @@ type Recorder struct {
 	// each hold is known. It must be set before the first use.
 	Watched bool
 
-	// Given says that locks may be handed on in the process, so that a hold may
+	// Given says that locks may be passed on in the process, so that a hold may
 	// begin late in its lease. It must be set before the first use.
 	Given bool
 
@@ -86,7 +86,7 @@ func (r *Recorder) Answered(op int64, k *holdfast.Lock, err error) {
 	})
 }
 
-// Give gives a lock back.
+// Give releases a lock.
 func (r *Recorder) Give(k *holdfast.Lock, op int64) error {
 	r.Write(Event{What: Unlock, Op: op})
 	err := k.Unlock()
@@ -94,7 +94,7 @@ func (r *Recorder) Give(k *holdfast.Lock, op int64) error {
 	return err
 }
 
-// Hold takes a lock, keeps it for a while and gives it back.
+// Hold takes a lock, keeps it for a while and releases it.
 func (r *Recorder) Hold(ctx context.Context, a Request, keep time.Duration) error {
 	k, op, err := r.Take(ctx, a)
 	if err != nil {

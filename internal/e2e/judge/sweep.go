@@ -17,7 +17,7 @@ const (
 	Token    Kind = "token"    // who asked after another was granted has a token that is not larger
 	Order    Kind = "order"    // who was granted after another has a token that is not larger
 	Late     Kind = "late"     // a holder believed in its lock past its deadline
-	Untold   Kind = "untold"   // a holder was not told of a loss before the next was granted
+	Untold   Kind = "untold"   // a holder was not notified of a loss before the next was granted
 	Sleeping Kind = "sleeping" // a lock was free and one who waited for it did not get it
 	Update   Kind = "update"   // what the lock protects was written over
 	Disorder Kind = "disorder" // no order of the calls explains the answers

@@ -13,7 +13,7 @@ import (
 )
 
 // A program that closes its client before its locks are unlocked waits for nothing,
-// and is told what is wrong.
+// and gets a message that says what is wrong.
 func TestClosedClient(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		conn, shut, err := dial.Server(s.adapter, s.server.Addr(), "", "")

@@ -20,7 +20,7 @@ const (
 	fairOps       = 84 // grants for each waiter: 2,016 in all
 )
 
-// Over all processes a fair lock goes to those who wait in the order in which
+// Over all processes a fair lock goes to waiters in the order in which
 // they came, by what Redis executed, and nobody who gave up stays in its keys.
 func TestFairHistory(t *testing.T) {
 	eachAdapter(t, func(s *subject) {

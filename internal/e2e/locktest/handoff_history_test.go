@@ -95,7 +95,7 @@ func handoffRound(s *subject) {
 		swept.Holds, seen.handed, seen.changes, kills, pauses, seen.broken, seen.longest.Round(time.Millisecond), sleptLongest.Round(time.Millisecond), judged.Operations, judged.Unknown)
 }
 
-// chains is what a history shows of locks that were handed on.
+// chains is what a history shows of locks that were passed on.
 type chains struct {
 	handed  int           // holds
 	changes int           // from a process to another
@@ -104,7 +104,7 @@ type chains struct {
 }
 
 // lookAtChains counts. A hold that has the token after that of another of its
-// process was handed on: a grant of the store begins with a new block.
+// process was passed on: a grant of the store begins with a new block.
 func lookAtChains(h *judge.History) (c chains) {
 	byName := map[string][]judge.Operation{}
 	for _, o := range h.Operations {

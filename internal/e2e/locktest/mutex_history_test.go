@@ -98,7 +98,7 @@ func (w *worker) useMutex(l *holdfast.Locker, name string, random *rand.Rand) er
 	case n < 720:
 		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
 			k, err := l.TryLock(ctx, name, holdfast.Wait(20*time.Millisecond))
-			if err != nil { // its last try may have been granted, and is given back
+			if err != nil { // its last try may have been granted, and is released
 				err = errors.New("unknown: " + err.Error()) // not busy: that would be an answer
 			}
 			return k, err

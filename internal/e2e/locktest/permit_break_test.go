@@ -47,7 +47,7 @@ func wantForced(t testing.TB, what string, err error, why string) {
 
 // The holders of permits are known by name, as those of other locks are. A permit
 // that is broken by what was shown of it is the only one to end: its holder hears
-// of it at once, and why, and whoever waits has it.
+// of it at once, and why, and a waiter has it.
 func TestBreakPermit(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		const limit = 500 * time.Millisecond // the next look by itself comes later
@@ -125,7 +125,7 @@ func TestBreakPermitUnheard(t *testing.T) {
 		}
 		wantForced(s, "Unlock", lock.Unlock(), "INC-8")
 		if got := s.server.String("GET", "pool"); got != "1" {
-			s.Errorf("free: got %s, want 1: it is given back once", got)
+			s.Errorf("free: got %s, want 1: it is released once", got)
 		}
 	})
 }

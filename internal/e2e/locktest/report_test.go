@@ -163,7 +163,7 @@ func TestWaitsHaveRoomForSoMany(t *testing.T) {
 	})
 }
 
-// A user without the right to the key of those who wait can lock and be shown; so
+// A user without the right to the key of waiters can lock and be shown; so
 // can one who looks without the right to read it.
 func TestReportWithoutRights(t *testing.T) {
 	eachAdapter(t, func(s *subject) {

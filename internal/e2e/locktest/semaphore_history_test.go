@@ -79,7 +79,7 @@ func TestSemaphoreHistory(t *testing.T) {
 }
 
 // forget waits until the counter of a semaphore says that all permits are free,
-// and deletes it: Redisson keeps it for ever.
+// and deletes it: Redisson keeps it forever.
 func (s *subject) forget(name string, permits int) {
 	s.Helper()
 	if !await.Eventually(time.Second, func() bool { return s.server.String("GET", name) == fmt.Sprint(permits) }) {

@@ -52,7 +52,7 @@ func (c shareCell) String() string {
 
 // longest is how long a goroutine may wait: each goroutine of a process may have to
 // wait for a turn of its own, and a turn is a hold and the time for which a lock is
-// handed on.
+// passed on.
 func (c shareCell) longest() time.Duration {
 	return 3*shareProcesses*(c.hold+50*time.Millisecond) + 500*time.Millisecond
 }
@@ -427,7 +427,7 @@ func (s *sharer) use(ctx context.Context) error {
 }
 
 // had writes a hold down. The token after that of the last hold says that it was
-// handed on.
+// passed on.
 func (s *sharer) had(granted time.Time, token uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

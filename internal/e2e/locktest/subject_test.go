@@ -99,14 +99,14 @@ func (s *subject) conn(addr string) redishold.Conn {
 	return conn
 }
 
-// warm takes and gives back a lock, so that connections, probe and registration
+// warm takes and releases a lock, so that connections, probe and registration
 // are done before a fault is set up.
 func (s *subject) warm(l *holdfast.Locker) {
 	s.Helper()
 	must.Unlock(s, must.Lock(s, l, "warm"))
 }
 
-// isCounter accepts the keys that may live for ever: fencing token counters.
+// isCounter accepts the keys that may live forever: fencing token counters.
 func isCounter(key string) bool { return strings.HasPrefix(key, "holdfast:token:{") }
 
 // lockKeys returns the keys that are neither counters nor pass by themselves: what

@@ -62,9 +62,9 @@ func (k kind) rival() kind {
 
 // outcome is what a fault leads to, as letters in this order:
 //
-//	A  nothing to be seen: locks are taken, kept and given back
+//	A  nothing to be seen: locks are taken, kept and released
 //	E  an acquire returned an error, and left nothing
-//	L  a holder was told that its lock is lost
+//	L  a holder was notified that its lock is lost
 //	W  waiters waited for longer, and then got the lock
 //	U  two held it at the same time, by what they could know
 type outcome string

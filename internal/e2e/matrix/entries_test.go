@@ -25,7 +25,7 @@ func faults() []fault {
 		{"F19", "server loading"},
 		{"F20a", "scripts forgotten"},
 		{"F20b", "server busy with another's script"},
-		{"F21", "graceful fail-over"},
+		{"F21", "graceful failover"},
 		{"F22", "master killed, lock replicated"},
 		{"F23", "master killed, lock not replicated"},
 		{"F24", "master killed, and every replica that had the lock"},

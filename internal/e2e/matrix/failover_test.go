@@ -125,7 +125,7 @@ func crashReplicated(s *scene) {
 	s.worksAgain(c, o, k)
 }
 
-// worksAgain checks after a fail-over that a held lock stays held, by the new
+// worksAgain checks after a failover that a held lock stays held, by the new
 // master too, and that others can be taken.
 func (s *scene) worksAgain(c, o *client, k *grip) {
 	s.Helper()
@@ -148,7 +148,7 @@ func (s *scene) worksAgain(c, o *client, k *grip) {
 
 // crashLost: the master dies with a lock that no replica knows.
 func crashLost(s *scene) {
-	s.ttl = 45 * time.Second // the fail-over is over before the next renewal, a tenth of that after the grant at the earliest
+	s.ttl = 45 * time.Second // the failover is over before the next renewal, a tenth of that after the grant at the earliest
 	c, o := s.client(), s.other()
 	s.replicated()
 	s.together(s.cutReplication)
@@ -253,7 +253,7 @@ func splitBrain(s *scene) {
 	end := s.abandon(old, "monitor")
 	defer end()
 	if !s.until(patience, func() bool { return s.deployed.Master(s.name).Addr() != old.Addr() }) {
-		s.Fatal("no fail-over")
+		s.Fatal("no failover")
 	}
 	switched := time.Now()
 	if s.on == strict {

@@ -68,7 +68,7 @@ func (c *client) gripOfAll(ks holdfast.Locks, err error) (*grip, error) {
 	}, nil
 }
 
-// lockedTwice takes a lock and enters it again; the two are given back together.
+// lockedTwice takes a lock and enters it again; the two are released together.
 func (c *client) lockedTwice(ctx context.Context, now bool) (*grip, error) {
 	ctx = holdfast.WithOwner(ctx)
 	lock := func() (*holdfast.Lock, error) {

@@ -109,10 +109,10 @@ func (c *client) strictly() *client {
 
 // splitCluster: the nodes of a cluster and its replicas leave a master, and the
 // holder stays with it. A master that is alone takes no more writes once it has
-// noticed, so its holder is told when the lease has passed.
+// noticed, so its holder is notified when the lease has passed.
 func splitCluster(s *scene) {
 	s.deployed = redistest.StartDeployment(s, redistest.Cluster, redistest.CuttableBus())
-	s.ttl = 6 * time.Second // longer than the fail-over takes
+	s.ttl = 6 * time.Second // longer than the failover takes
 	old := s.deployed.Master(s.name)
 	c, o := s.client(), s.client()
 	sure := c.strictly()
@@ -128,7 +128,7 @@ func splitCluster(s *scene) {
 	o.mesh.Proxy(old.Addr()).Blackhole(true)
 	w := o.queue(s.kind)
 	if !s.until(patience, func() bool { return s.deployed.Master(s.name).Addr() != old.Addr() }) {
-		s.Fatal("no fail-over")
+		s.Fatal("no failover")
 	}
 	next := w.served()
 	k.lost(taken, s.ttl+1500*time.Millisecond) // the old master may take a renewal until it notices, after 1 s

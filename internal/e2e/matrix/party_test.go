@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// party is cells that share a fault, a fail-over for instance: each prepares
+// party is cells that share a fault, a failover for instance: each prepares
 // itself, then the fault happens once, then each looks at what became of it.
 type party struct {
 	mu     sync.Mutex
@@ -120,7 +120,7 @@ func TestParty(t *testing.T) {
 	select {
 	case <-over:
 	case <-time.After(patience):
-		t.Fatal("they wait for ever")
+		t.Fatal("they wait forever")
 	}
 	if done != 4 {
 		t.Errorf("got %d acts, want 4", done)

@@ -126,7 +126,7 @@ func (c *client) observe(_ context.Context, e holdfast.Event) {
 }
 
 // client starts a program that faults can be put in front of. It has taken and
-// given back the lock, so that connections, probes and registration are there.
+// released the lock, so that connections, probes and registration are there.
 func (s *scene) client() *client {
 	s.Helper()
 	return s.clientAs("")
@@ -390,7 +390,7 @@ func (k *grip) believed() *grip {
 	return k
 }
 
-// unlock ends the belief and gives the lock back.
+// unlock ends the belief and releases the lock.
 func (k *grip) unlock() error {
 	if k.belief != nil {
 		k.story.end(k.belief, time.Now())
@@ -427,7 +427,7 @@ func (k *grip) stays(d time.Duration) {
 	}
 }
 
-// lost waits until the holder was told of its loss, which has to be within bound
+// lost waits until the holder was notified of its loss, which has to be within bound
 // of since.
 func (k *grip) lost(since time.Time, bound time.Duration) {
 	k.Helper()
@@ -524,7 +524,7 @@ func (s *scene) wantGone(d time.Duration) {
 	}
 }
 
-// wantTTLs fails if anything but a counter would stay for ever.
+// wantTTLs fails if anything but a counter would stay forever.
 func (s *scene) wantTTLs() {
 	s.Helper()
 	counter := func(key string) bool {

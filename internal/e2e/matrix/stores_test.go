@@ -60,23 +60,23 @@ func storeFaults() []storeFault {
 		{"F7", "context cancelled in an acquire", "gets the error of its context, and leaves nothing", "is served"},
 		{"F8", "connections cut", "holds on", "waits"},
 		{"F9", "holder cut off for less than the rest of its lease", "holds on", "waits"},
-		{"F10", "holder cut off for longer than its TTL", "is told before another has the lock", "is served when the lease ends"},
-		{"F10a", "holder's requests arrive, answers do not", "is told before another has the lock", "is served when the lease ends, or the holder releases"},
-		{"F10b", "answers arrive, holder's requests do not", "is told before another has the lock", "is served when the lease ends"},
-		{"F11", "server hung for longer than a TTL", "is told before the lease ends", "is served when the server is back"},
+		{"F10", "holder cut off for longer than its TTL", "is notified before another has the lock", "is served when the lease ends"},
+		{"F10a", "holder's requests arrive, answers do not", "is notified before another has the lock", "is served when the lease ends, or the holder releases"},
+		{"F10b", "answers arrive, holder's requests do not", "is notified before another has the lock", "is served when the lease ends"},
+		{"F11", "server hung for longer than a TTL", "is notified before the lease ends", "is served when the server is back"},
 		{"F12", "waiter cut off for longer than its TTL, while the lock is released", "has released", "is served when it is back"},
-		{"F13", "holder's process stopped for longer than its TTL", "is told when it runs again", "is served when the lease ends"},
+		{"F13", "holder's process stopped for longer than its TTL", "is notified when it runs again", "is served when the lease ends"},
 		{"F14", "holder's process killed", "is gone", "is served when the lease ends"},
 		{"F18", "server killed and started with its data", "holds on", "keeps waiting, and is served after the unlock"},
-		{"F34", "lock forced, by a console", "is told at its next renewal", "is served at once"},
+		{"F34", "lock forced, by a console", "is notified at its next renewal", "is served at once"},
 		{"F39", "each answer late by a twentieth of the TTL", "holds on", "waits"},
 		{"F40", "leader of three servers killed", "holds on", "keeps its place"},
-		{"F41", "leader of three servers hung for longer than a lease, and back", "holds on; in etcd it may be told of a loss when the leader is back", "keeps its place"},
-		{"F42", "holder cut off, and the leader killed", "is told before another has the lock", "is served when the lease ends, which the next leader counts anew"},
+		{"F41", "leader of three servers hung for longer than a lease, and back", "holds on; in etcd it may be notified of a loss when the leader is back", "keeps its place"},
+		{"F42", "holder cut off, and the leader killed", "is notified before another has the lock", "is served when the lease ends, which the next leader counts again"},
 		{"F43", "one of three servers hung, that of the holder", "holds on, at another server", "waits"},
-		{"F44", "synchronous standby promoted", "is told before the lease ends", "is served when the lease ends"},
-		{"F45", "asynchronous standby promoted, which has the lock", "is told before the lease ends", "is served when the lease ends"},
-		{"F46", "asynchronous standby promoted, which lacks the last commits", "is told before its lease ends", "is served at once"},
+		{"F44", "synchronous standby promoted", "is notified before the lease ends", "is served when the lease ends"},
+		{"F45", "asynchronous standby promoted, which has the lock", "is notified before the lease ends", "is served when the lease ends"},
+		{"F46", "asynchronous standby promoted, which lacks the last commits", "is notified before its lease ends", "is served at once"},
 		{"F47", "server closes idle connections", "holds on", "waits"},
 		{"F48", "pooler or proxy that drops all connections, ten times a second", "holds on", "waits"},
 		{"F49", "pooler killed and started again", "holds on", "waits"},
@@ -311,7 +311,7 @@ func cutConnections(s *scene) {
 	k.mustUnlock()
 }
 
-// noAnswers: what the holder sends arrives, and it hears of nothing.
+// noAnswers: what the holder sends arrives, and it learns of nothing.
 func noAnswers(s *scene) { s.oneWay((*client).blackholeReplies) }
 
 // noRequests: what the holder sends does not arrive.
@@ -348,7 +348,7 @@ func hungStore(s *scene) {
 	s.silent(does(s.server.Pause), does(s.server.Resume), s.client(), s.client(), storeBack)
 }
 
-// waiterCutOff: the lock is released while its waiter cannot hear of it, and has lost
+// waiterCutOff: the lock is released while its waiter cannot learn of it, and has lost
 // its place in a queue.
 func waiterCutOff(s *scene) {
 	c, o := s.client(), s.client()

@@ -58,7 +58,7 @@ func between(t *testing.T, text, begin, end, by string) string {
 // table returns what stands between the markers of the matrix of Redis.
 func table() string {
 	var b strings.Builder
-	b.WriteString("\nA: nothing to be seen, locks are taken, kept and given back. E: an acquire fails and leaves nothing. " +
+	b.WriteString("\nA: nothing to be seen, locks are taken, kept and released. E: an acquire fails and leaves nothing. " +
 		"L: the holder is told that its lock is lost, before another can have it or, with U, in the time below. " +
 		"W: waiters wait for longer, and are served. **U**: two may hold it; the newer one has the larger token, " +
 		"and package `fence` refuses the older one (a quorum and the plain semaphore have no tokens). " +
@@ -72,13 +72,13 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nThe time of a call is %v at most, and %v after a fail-over. A time is net of the longest one for which the machine "+
+	fmt.Fprintf(&b, "\nThe time of a call is %v at most, and %v after a failover. A time is net of the longest one for which the machine "+
 		"left the test without a processor, and a cell that failed while that was %v or more is played again, %d times in all at most; "+
 		"in a run that may happen to %d cells. Tokens that do not rise, keys without a TTL, a fence that answers wrongly and a wrong hold count "+
 		"are final: no machine explains them.\n", call, callAfterFailOver, standstill, attempts, replays)
 	b.WriteString(onOneAdapter())
 	b.WriteString("\nStrict is `redishold.Options.Replicas` as `AllReplicas`, and `min-replicas-to-write 1` at the servers. " +
-		"There a renewal that finds no replica ends its lock at once: also in the moment of a fail-over in which the replicas have left the old master " +
+		"There a renewal that finds no replica ends its lock at once: also in the moment of a failover in which the replicas have left the old master " +
 		"and clients have not.\n\n")
 	b.WriteString("The other kinds, where they differ in what has to be done; the last but one column is on Sentinel, the others on one server.\n\n")
 	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|\n")
@@ -156,7 +156,7 @@ func find(fault string, on deployment, k kind) (cell, bool) {
 	return all[i], true
 }
 
-// twoHolders lists the cells with U by when the older holder is told.
+// twoHolders lists the cells with U by when the older holder learns of the loss.
 func twoHolders() string {
 	when := map[string][]string{}
 	for _, c := range cells() {

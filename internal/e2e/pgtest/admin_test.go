@@ -159,7 +159,7 @@ func (b before) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQue
 
 func (before) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A hold that the owner has anew, after the look and before the statement, stays.
+// A hold that the owner has again, after the look and before the statement, stays.
 func TestForceUnlockOfAChangingHold(t *testing.T) {
 	server, db := start(t)
 	url := database(t, server, db)

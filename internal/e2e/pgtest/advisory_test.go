@@ -235,7 +235,7 @@ func TestAdvisory(t *testing.T) {
 }
 
 // TestAdvisoryLost has the server end the session of a holder, and the holder die: the
-// first is told at once, and the next one is granted it at once.
+// first is notified at once, and the next one is granted it at once.
 func TestAdvisoryLost(t *testing.T) {
 	server, admin := start(t)
 	for _, what := range []string{"terminated", "connection closed"} {

@@ -82,7 +82,7 @@ func TestCLIOverTLS(t *testing.T) {
 	run("--url", "postgres://test@"+u.Host+"/postgres", "--cacert", cert).Want(69, "refused TLS")
 }
 
-// Behind a pooler those who wait are woken by the server itself, which the URL names.
+// Behind a pooler waiters are woken by the server itself, which the URL names.
 func TestCLIBehindAPooler(t *testing.T) {
 	server, admin := start(t)
 	direct, err := url.Parse(database(t, server, admin))

@@ -32,7 +32,7 @@ func TestPoolerRestarts(t *testing.T) {
 	at := database(t, server, admin)
 	pooler, pooled := sqltest.StartPgBouncer(t, at)
 	const ttl = 3 * time.Second
-	store := listening(t, at) // those who wait are woken by the server itself
+	store := listening(t, at) // waiters are woken by the server itself
 	holder := holdfast.New(sqltest.Prepared(t, pghold.New(newPool(t, pooled), store)), &holdfast.Options{TTL: ttl})
 	other := holdfast.New(pghold.New(newPool(t, at), store), &holdfast.Options{TTL: ttl})
 	calls, restarts := 0, 0

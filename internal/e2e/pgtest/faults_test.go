@@ -206,7 +206,7 @@ func TestCutOff(t *testing.T) {
 	t.Logf("%d holders were told at least %v before the next grant", holders, time.Duration(least.Load()).Round(time.Millisecond))
 }
 
-// TestListenCut cuts the link on which a client hears of releases: it notices, looks at
+// TestListenCut cuts the link on which a client learns of releases: it notices, looks at
 // rows meanwhile, and listens again.
 func TestListenCut(t *testing.T) {
 	server, admin := start(t)

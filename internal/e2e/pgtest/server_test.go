@@ -99,7 +99,7 @@ func spoil(l *sqltest.Losses) func(*pgxpool.Config) {
 	}
 }
 
-// passes takes the lock and gives it back, and sends how that went.
+// passes takes the lock and releases it, and sends how that went.
 func passes(t *testing.T, l *holdfast.Locker) <-chan error {
 	got := make(chan error, 1)
 	go func() {

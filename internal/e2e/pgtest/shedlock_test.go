@@ -79,7 +79,7 @@ func TestShedLockTables(t *testing.T) {
 	}
 }
 
-// A row that somebody made by hand, to stop a job for ever, is a lock like others.
+// A row that somebody made by hand, to stop a job forever, is a lock like others.
 func TestShedLockWithoutEnd(t *testing.T) {
 	server, db := start(t)
 	url := database(t, server, db)

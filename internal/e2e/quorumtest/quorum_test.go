@@ -110,7 +110,7 @@ func TestQuorumConformance(t *testing.T) {
 	})
 }
 
-// pairs takes and gives back a lock many times, and returns the medians.
+// pairs takes and releases a lock many times, and returns the medians.
 func pairs(t *testing.T, l *holdfast.Locker) (lock, unlock time.Duration) {
 	t.Helper()
 	var locks, unlocks []time.Duration

@@ -15,7 +15,7 @@ import (
 const replyLimit = 5 * time.Second
 
 // Admin sends single commands to a server, each on a connection of its own, and
-// reads its state. It needs no Close. A child process that was told the address
+// reads its state. It needs no Close. A child process that has the address
 // of a server uses it in place of a Server.
 type Admin struct {
 	addr     string

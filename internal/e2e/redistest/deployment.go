@@ -120,7 +120,7 @@ func (d *Deployment) Seeds() []string {
 	}
 }
 
-// URL returns how rueidisconn.Open and the command line tool are told of the
+// URL returns what rueidisconn.Open and the command line tool take for the
 // deployment. With the option UnixSocket, that of a single server names its
 // socket.
 func (d *Deployment) URL() string {

@@ -39,7 +39,7 @@ func TestDeployments(t *testing.T) {
 			run("fill and heal", testFillAndHeal)
 			run("fail over", testFailOver)
 			if top != redistest.Standalone {
-				run("lossy fail-over", testLossyFailOver)
+				run("lossy failover", testLossyFailOver)
 				run("replication heals", testReplicationHeals)
 				run("replicas restart", testReplicaRestarts)
 				run("add and remove a node", testAddAndRemove)
@@ -135,7 +135,7 @@ func testFailOver(t *testing.T, d *redistest.Deployment) {
 		if err := d.FailOver("k"); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("fail-over took %v", time.Since(begin).Round(time.Millisecond))
+		t.Logf("failover took %v", time.Since(begin).Round(time.Millisecond))
 		now := d.Master("k")
 		if now == old || now.Do("GET", "k") != any("kept") {
 			t.Fatalf("got %s with %v after %s, want another one with the key", now.Addr(), now.Do("GET", "k"), old.Addr())

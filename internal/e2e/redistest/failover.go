@@ -20,7 +20,7 @@ import (
 // errors.ErrUnsupported.
 func (d *Deployment) FailOver(key string) error {
 	if d.top == Standalone {
-		return d.unsupported("fail-over")
+		return d.unsupported("failover")
 	}
 	slot := Slot(key)
 	old, err := d.findMaster(slot, findLimit)
@@ -40,7 +40,7 @@ func (d *Deployment) FailOver(key string) error {
 	return fmt.Errorf("fail over %s: %w", old.addr, err)
 }
 
-// ask starts a graceful fail-over away from old.
+// ask starts a graceful failover away from old.
 func (f *fleet) ask(old *Server) error {
 	switch f.top {
 	case Sentinel:
@@ -108,7 +108,7 @@ func (f *fleet) acquainted(master, replica *Server) error {
 	return nil
 }
 
-// askSentinel asks until a sentinel takes it on: after a fail-over they refuse
+// askSentinel asks until a sentinel takes it on: after a failover they refuse
 // the next one for a while.
 func (f *fleet) askSentinel() error {
 	return poll(findLimit, func() error {
@@ -123,7 +123,7 @@ func (f *fleet) askSentinel() error {
 }
 
 // handOver makes to master in place of from, without a loss. The others of from's
-// replicas have to be told; they continue where they are.
+// replicas have to get it; they continue where they are.
 func (f *fleet) handOver(from, to *Server) error {
 	host, port := split(to.peer)
 	if err := from.command("FAILOVER", "TO", host, port, "TIMEOUT", "5000"); err != nil {

@@ -216,7 +216,7 @@ func (f *fleet) startSentinels() error {
 	return each(f.sentinels, func(s *Server) error { return s.launch() })
 }
 
-// sentinelConf returns what the sentinel i is told: about the master and, so that
+// sentinelConf returns the configuration of sentinel i: about the master and, so that
 // it need not find them out, about the replicas and the other sentinels.
 func (f *fleet) sentinelConf(i int) string {
 	var b strings.Builder
@@ -236,7 +236,7 @@ func (f *fleet) sentinelConf(i int) string {
 	return b.String()
 }
 
-// sentinelSettings returns what sentinels are told about the master beyond its
+// sentinelSettings returns the settings of sentinels for the master beyond its
 // address. A failover-timeout of a second keeps a split vote short.
 func (f *fleet) sentinelSettings() [][2]string {
 	settings := [][2]string{

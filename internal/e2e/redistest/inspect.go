@@ -16,7 +16,7 @@ func (a Admin) Keys() []string {
 }
 
 // KeysWithoutTTL returns the sorted names of all keys of database 0 that would
-// stay for ever (PTTL of −1), except those that one of allow accepts. Lock state
+// stay forever (PTTL of −1), except those that one of allow accepts. Lock state
 // without a time to live is a defect; counters are not.
 func (a Admin) KeysWithoutTTL(allow ...func(key string) bool) []string {
 	a.helper()

@@ -112,7 +112,7 @@ func (f *fleet) leave(s *Server) error {
 	return forget()
 }
 
-// resetSentinels makes each sentinel look anew who is there. They never forget a
+// resetSentinels makes each sentinel look again who is there. They never forget a
 // replica otherwise.
 func (f *fleet) resetSentinels() error {
 	return each(running(f.sentinels), func(s *Server) error {

@@ -9,7 +9,7 @@ import (
 // Migration is a slot of a cluster on its way from one master to another. While
 // it is open, clients are told ASK for keys that are not at the old master any
 // more, or not yet there, and TRYAGAIN where a script needs keys of both kinds.
-// Its methods must not be called side by side, nor during a fail-over of one of
+// Its methods must not be called side by side, nor during a failover of one of
 // the two masters.
 type Migration struct {
 	f        *fleet
@@ -122,7 +122,7 @@ func (m *Migration) assign() error {
 			continue
 		}
 		if err := m.set(s, "NODE", m.heir); err != nil {
-			// a master that hears of the loss of its last slot becomes a replica
+			// a master that learns of the loss of its last slot becomes a replica
 			if me, again := s.myself(); again != nil || !me.is("slave") {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 const readyLimit = 30 * time.Second
 
 // AwaitReady returns when the deployment is as it should be: every process runs,
-// there is a master that takes writes (in a cluster for every slot, and all
+// there is a master that takes writes (in a cluster forevery slot, and all
 // nodes agree on whose they are), every replica is in sync, every sentinel
 // reaches everybody and sees nobody down. After 30 s it returns what is amiss.
 func (d *Deployment) AwaitReady() error {
@@ -84,7 +84,7 @@ func (s *Server) offset(field string) (int, error) {
 	return strconv.Atoi(infoField(info, field))
 }
 
-// staleFlag is what a Sentinel of Valkey 9 has of another one after a fail-over,
+// staleFlag is what a Sentinel of Valkey 9 has of another one after a failover,
 // until it asks it about a master again. Others forget the answer of itself.
 const staleFlag = ",master_down"
 

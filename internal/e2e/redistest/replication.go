@@ -11,7 +11,7 @@ import (
 // closed. master goes on to take writes; they are lost if it dies or is deposed
 // before HealReplication or Heal. To a single server it does nothing.
 //
-// A graceful fail-over of a cluster or of a replicated deployment is not possible
+// A graceful failover of a cluster or of a replicated deployment is not possible
 // meanwhile, as the replica has to be in sync.
 func (d *Deployment) CutReplication(master *Server) {
 	d.helper()
@@ -54,7 +54,7 @@ func (a Admin) AwaitReplicas(n int) {
 }
 
 // admit says whether s takes replicas. Those that are connected stay so when
-// their user is switched off, hence the CLIENT KILL.
+// their user is switched off; so there is a CLIENT KILL.
 func (s *Server) admit(on bool) error {
 	if on {
 		return s.command("ACL", "SETUSER", replicator, "on")

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// findLimit bounds the search for a master: the longest fail-over is the one
+	// findLimit bounds the search for a master: the longest failover is the one
 	// after a split vote of the sentinels.
 	findLimit = 30 * time.Second
 
@@ -21,7 +21,7 @@ const (
 )
 
 // Master returns the server that takes writes to key now. While there is none,
-// because a fail-over is under way, it waits for up to 30 s, and then fails the
+// because a failover is under way, it waits for up to 30 s, and then fails the
 // test. Only in a cluster does it depend on key.
 //
 // Of the sentinels the majority decides. A server that was cut off or paused and

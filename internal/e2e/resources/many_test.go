@@ -127,7 +127,7 @@ type worker struct {
 // acquire is a way to take one lock.
 type acquire func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)
 
-// once takes one lock in one way, and gives it back. It returns how many it got.
+// once takes one lock in one way, and releases it. It returns how many it got.
 func (w *worker) once(ctx context.Context) (int64, error) {
 	try, lock := w.choose()
 	var held *holdfast.Lock
@@ -183,7 +183,7 @@ func (w *worker) choose() (try, lock acquire) {
 	return m.TryLock, m.Lock
 }
 
-// settle waits until all is given back, and fails if something is not.
+// settle waits until all is released, and fails if something is not.
 func (l *load) settle(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	for _, p := range l.programs {
@@ -197,7 +197,7 @@ func (l *load) settle(t *testing.T, server *redistest.Server) {
 		return strings.HasPrefix(key, "holdfast:token:") || isSemaphore(key)
 	}
 	if stay := server.KeysWithoutTTL(permanent); len(stay) > 0 {
-		t.Errorf("%d keys stay for ever, such as %q", len(stay), stay[0])
+		t.Errorf("%d keys stay forever, such as %q", len(stay), stay[0])
 	}
 }
 

@@ -177,7 +177,7 @@ func TestSeveralOfSeveralCounters(t *testing.T) {
 	}
 }
 
-// Whoever waits for one of the locks hears of its release, on either kind of channel.
+// A waiter for one of the locks learns of its release, on either kind of channel.
 func TestSeveralReleasesAreHeard(t *testing.T) {
 	redistest.Needs(t, redistest.ShardedChannels)
 	b := newBench(t)
@@ -276,7 +276,7 @@ func TestSeveralTakeFewCommands(t *testing.T) {
 		}
 	}
 	if total > 6*100+10 || calls > 6 {
-		t.Errorf("100 locks taken and given back: %d calls and %d commands in them, want at most 6 and 610", calls, total)
+		t.Errorf("100 locks taken and released: %d calls and %d commands in them, want at most 6 and 610", calls, total)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestBatchWithoutRightsToSomeNames(t *testing.T) {
 		}
 	}
 	server.String("ACL", "SETUSER", "some", "resetchannels")
-	tryAndRelease(t, b, []driver.Claim{cs[0], cs[2]}) // nobody hears of it
+	tryAndRelease(t, b, []driver.Claim{cs[0], cs[2]}) // nobody learns of it
 }
 
 // Unlocking what is gone says why, also among others.

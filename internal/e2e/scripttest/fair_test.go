@@ -375,7 +375,7 @@ func TestFairAndPlainExcludeEachOther(t *testing.T) {
 	b.Int("HSET", lockKey, "mode", "read", "x:9", "1")
 	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
 	b.String("FLUSHALL")
-	b.Int("HSET", lockKey, "a", "b") // data, which nobody gives back
+	b.Int("HSET", lockKey, "a", "b") // data, which nobody releases
 	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
 	if keys := b.Keys(); len(keys) != 1 {
 		t.Fatalf("a try for what is no lock left %q", keys)
@@ -524,7 +524,7 @@ func TestFairSurvivesJavasSubtractions(t *testing.T) {
 }
 
 // Even one that Java's subtractions made look dead keeps its place in the eyes of
-// Holdfast, and is mended with its next try.
+// Holdfast, and is fixed with its next try.
 func TestFairTrustsPresenceNotTheScore(t *testing.T) {
 	b := newBench(t)
 	b.fairGrant("a:1")
@@ -573,7 +573,7 @@ func TestFairDropsSilentJava(t *testing.T) {
 	b.wantQueue()
 }
 
-// Redisson itself waits for ever for a head without a deadline.
+// Redisson itself waits forever for a head without a deadline.
 func TestFairMendsAHeadWithoutDeadline(t *testing.T) {
 	b := newBench(t)
 	b.Int("RPUSH", queueKey, "lost:1")
@@ -688,7 +688,7 @@ func TestFairMissingRights(t *testing.T) {
 	}
 }
 
-// Whatever is lost of a queue, or about to end, the next try mends.
+// Whatever is lost of a queue, or about to end, the next try fixes.
 func TestFairQueueNeverStaysNorEndsEarly(t *testing.T) {
 	b := newBench(t)
 	b.fairGrant("a:1")

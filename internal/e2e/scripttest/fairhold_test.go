@@ -272,8 +272,8 @@ func TestFairGrantsOnReleaseHaveRisingTokens(t *testing.T) {
 	}
 }
 
-// One that was told of a grant only after it had come to its end, and queued up
-// anew, does not take it for one of now.
+// One that was notified of a grant only after it had come to its end, and queued up
+// again, does not take it for one of now.
 func TestFairGrantThatComesLateIsNone(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)

@@ -72,7 +72,7 @@ func TestHistoryScripts(t *testing.T) {
 }
 
 // Where a clock was ahead, ids are as well, for as long as there is a stream. It
-// begins anew, and readers who have seen such an id go by the time.
+// begins again, and readers who have seen such an id go by the time.
 func TestHistoryAfterAClockThatWasAhead(t *testing.T) {
 	b := newBench(t)
 	keys := []string{historyKey, rareKey}
@@ -208,8 +208,8 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 	}
 }
 
-// A user without the right to write the history has his locks, and is told once;
-// one who may not read it is told so.
+// A user without the permission to write the event log has his locks, and one warning;
+// a user without the permission to read it gets an error that says so.
 func TestHistoryRights(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer

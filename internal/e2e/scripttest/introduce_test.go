@@ -124,7 +124,7 @@ func TestBusyAcquireWithoutAnIntroduction(t *testing.T) {
 	}
 }
 
-// The first busy try says who holds the lock, and is one script call.
+// The first busy try names the holder of the lock, and is one script call.
 func TestFirstBusyTryIsOneCall(t *testing.T) {
 	server := redistest.Start(t)
 	holder := redishold.New(connect(t, server.Addr(), "", ""), nil)

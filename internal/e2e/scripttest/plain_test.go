@@ -73,7 +73,7 @@ func TestPlainAcquire(t *testing.T) {
 	b.wantTTL(lockKey, 60000)
 	b.Int("PERSIST", lockKey)
 	b.plainGrant("a:1", 30000, 1)
-	b.wantTTL(lockKey, 30000) // mended
+	b.wantTTL(lockKey, 30000) // repaired
 	b.wantNothingStays()
 
 	b.Int("DEL", lockKey, counterKey)

@@ -167,7 +167,7 @@ func TestReplicasAndALocker(t *testing.T) {
 	<-lock.Context(bounded(t)).Done()
 	var lost *holdfast.LostError
 	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonUnreachable {
-		t.Fatalf("got %v, want a loss as the replicas are out of reach", err)
+		t.Fatalf("got %v, want a loss as the replicas are unreachable", err)
 	}
 	select {
 	case <-short:

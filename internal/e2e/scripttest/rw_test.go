@@ -197,7 +197,7 @@ func TestReadWriteTryAgainIsTheSameGrant(t *testing.T) {
 	b.wantTTL(lockKey, 60000)
 	b.Int("PERSIST", lockKey)
 	b.write("b:1", 30000, 1)
-	b.wantTTL(lockKey, 30000) // mended
+	b.wantTTL(lockKey, 30000) // repaired
 }
 
 func TestReadWriteRefuses(t *testing.T) {
@@ -283,7 +283,7 @@ func TestWriterWaitsForLiveReadersOnly(t *testing.T) {
 	}
 }
 
-// A reader whose timeout key never ends, which no client makes, is in doubt: it
+// A reader whose timeout key never ends, which no client makes, is uncertain: it
 // keeps writers out until somebody breaks its hold.
 func TestWriterWaitsForReaderWithoutEnd(t *testing.T) {
 	b := newBench(t)

@@ -147,7 +147,7 @@ func TestAcquireAgainIsTheSameGrant(t *testing.T) {
 	b.wantTTL(lockKey, 60000)
 	b.Int("PERSIST", lockKey)
 	b.grant("a:1", 30000, 2, 1)
-	b.wantTTL(lockKey, 30000) // mended
+	b.wantTTL(lockKey, 30000) // repaired
 }
 
 func TestAcquireTokensSurviveALostOrHigherCounter(t *testing.T) {

@@ -277,7 +277,7 @@ func TestSemaphoreReclaimsItsOwnFirst(t *testing.T) {
 	b.want(list(n(1), n(1501), n(1500)), "semaphore_count", []string{jobs, jobsPermits})
 }
 
-// A counter that was evicted is made anew around the permits that are out.
+// A counter that was evicted is made again around the permits that are out.
 func TestSemaphoreLosesItsCounter(t *testing.T) {
 	b := newBench(t)
 	b.grantPermit(idA, 20000, 3)
@@ -331,7 +331,7 @@ func TestSemaphoreRelease(t *testing.T) {
 	b.want(n(2), "semaphore_release", keys, idA, jobsChannel, "PUBLISH")
 	b.want(n(0), "semaphore_release", keys, idA, jobsChannel, "PUBLISH") // a lost reply
 	b.wantPermits("1", idB)
-	b.out(idB, -1) // given back, but no success: it had ended
+	b.out(idB, -1) // released, but no success: it had ended
 	b.want(n(0), "semaphore_release", keys, idB, jobsChannel, "PUBLISH")
 	b.wantPermits("2")
 	b.grantPermit(idC, 20000, 2)

@@ -125,7 +125,7 @@ func TestTimestampStampIsNeverShort(t *testing.T) {
 func TestTimestampAgainstValues(t *testing.T) {
 	b := newBench(t)
 	for i := range stampCases(0) {
-		now := b.second() // for each anew, as some are about what is left of it
+		now := b.second() // for each again, as some are about what is left of it
 		c := stampCases(now)[i]
 		b.String("FLUSHALL")
 		for _, command := range c.setup {
@@ -161,7 +161,7 @@ func stampCases(now int64) []stampCase {
 		{"free", nil, "granted"},
 		{"an old client's time in the future", [][]string{{"SET", lockKey, at(now + 30)}}, "busy 30000 31000 "},
 		{"a fraction", [][]string{{"SET", lockKey, at(now+30) + ".75"}}, "busy 30000 31000 "},
-		{"for ever, as old redis-py writes it", [][]string{{"SET", lockKey, "2147483649.0"}}, "busy 1000000 3000000000000 "},
+		{"forever, as old redis-py writes it", [][]string{{"SET", lockKey, "2147483649.0"}}, "busy 1000000 3000000000000 "},
 		{"this second: whole-second clients still hold it", [][]string{{"SET", lockKey, at(now)}}, "busy 1 1000 "},
 		{"the last second", [][]string{{"SET", lockKey, at(now - 1)}}, "granted"},
 		{"long ago", [][]string{{"SET", lockKey, at(now - 1000)}}, "granted"},
@@ -223,7 +223,7 @@ func TestTimestampRenewKnowsLosersFromWinners(t *testing.T) {
 	}{
 		{"unchanged", func(int64) {}, true},
 		{"a loser's GETSET, a little later", func(s int64) { b.String("GETSET", lockKey, strconv.FormatInt(s+1, 10)) }, true},
-		{"a loser's GETSET, for ever", func(int64) { b.String("GETSET", lockKey, "2147483649.0") }, true},
+		{"a loser's GETSET, forever", func(int64) { b.String("GETSET", lockKey, "2147483649.0") }, true},
 		{"a GETSET with an earlier time", func(s int64) { b.String("GETSET", lockKey, strconv.FormatInt(s-1, 10)) }, false},
 		{"a DEL", func(int64) { b.Int("DEL", lockKey) }, false},
 		{"garbage", func(int64) { b.String("SET", lockKey, "text") }, false},

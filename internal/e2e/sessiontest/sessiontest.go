@@ -200,7 +200,7 @@ func (s Store) cutOff(t *testing.T) {
 }
 
 // A server that is killed and comes back before the session has ended costs no lock, and
-// nobody who waits is forgotten.
+// no waiter is forgotten.
 func (s Store) serverRestarts(t *testing.T) {
 	server, long := s.Start(t), 10*s.TTL
 	l, other := LockerOf(t, server.Open(t, long)), LockerOf(t, server.Open(t, long))
@@ -229,7 +229,7 @@ func (s Store) serverRestarts(t *testing.T) {
 	must.Unlock(t, <-waited)
 }
 
-// A server that stands still does not answer renewals: the holder is told before its
+// A server that stands still does not answer renewals: the holder is notified before its
 // lease can have ended.
 func (s Store) serverStandsStill(t *testing.T) {
 	server := s.Start(t)

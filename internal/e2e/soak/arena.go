@@ -129,7 +129,7 @@ func (a *arena) targets(adapter string, m mesh) []dial.Target {
 	return all
 }
 
-// queues says that whoever waits for a lock of any kind has a place, and keeps the others
+// queues says that a waiter for a lock of any kind has a place, and keeps the others
 // behind it waiting until its lease has ended.
 func (a *arena) queues() bool { return a.store != nil && a.store.Queues }
 

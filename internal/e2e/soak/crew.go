@@ -167,7 +167,7 @@ func (o order) forMember(m *member) order {
 	return o
 }
 
-// hear follows who holds what.
+// hear follows the holders of names.
 func (c *crew) hear(m *member, e judge.Event) {
 	switch e.What {
 	case ready, rested, ended, broken:
@@ -206,7 +206,7 @@ func (c *crew) hear(m *member, e judge.Event) {
 	}
 }
 
-// holder returns one who holds a lock now, or false.
+// holder returns a process that holds a lock now, or false.
 func (c *crew) holder(r *rand.Rand) (holder, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	// and nothing is broken: the cap of a sleep, and time to do it.
 	wakeLimit = 1500 * time.Millisecond
 	// splitLimit is how much longer that may be where votes are counted: an attempt
-	// may fail although nobody holds the lock, and nobody is told of that.
+	// may fail although nobody holds the lock, and nobody is notified of that.
 	splitLimit = time.Second
 	// afterFault is for how long a fault is still felt after its end: back-off,
 	// connections that are made again.
@@ -39,7 +39,7 @@ type round struct {
 	windows []window
 	fencing bool
 	places  bool // the store knows who waits, and keeps a free name for the first of them
-	queues  bool // whoever waits has a place, also for locks that are not fair
+	queues  bool // a waiter has a place, also for locks that are not fair
 	passes  bool // a TryLock that is refused has a place too, for a moment
 }
 
@@ -80,14 +80,14 @@ type verdict struct {
 //     more than a few are a violation.
 //   - Of permits it is not known whose was given away. A fault that took one
 //     holder's explains the next grant beside all of them.
-//   - The same fault explains that a holder whose lock was taken away is told of its
+//   - The same fault explains that a holder whose lock was taken away is notified of its
 //     grant, with its smaller token, after the next one.
 //   - Nothing explains a token that is not larger than that of a grant which was
 //     known before the lock was asked for, a lost update at the fenced
 //     register, or a belief past its deadline.
 //   - The model judges exclusive locks that no such fault has touched, of stores
 //     with tokens: a quorum may say busy when votes are split. Where the store keeps a
-//     free name for one who waits, TryLock may say busy although nobody holds it; where
+//     free name for a waiter, TryLock may say busy although nobody holds it; where
 //     a TryLock has a place before it is refused, also for the sake of another TryLock.
 //   - Waiting is judged where nothing was broken for the one who waited and for
 //     all others who might have had to do with that name, and always from
@@ -172,7 +172,7 @@ func inOrder(a, b *judge.Operation) (first, second *judge.Operation) {
 }
 
 // explainsOrder says whether a fault that loses writes explains that the second
-// of two was told of its grant, with the smaller token, after the first: it asked
+// of two got its grant, with the smaller token, after the first: it asked
 // before the last write that could be lost, the first was granted after the fault
 // had begun, and the second, if it was not told in time, one lease after that
 // write, or after another server took over, at the latest.
@@ -214,7 +214,7 @@ func (r *round) judgeLosses(v *verdict) {
 		case l.Early > 0 || l.Early == 0 && l.Notified <= l.Next.Granted:
 			v.early = append(v.early, l.Early)
 			continue
-		case l.Early > -ownTime && r.history.Idle(l.Process, min(l.Due, l.Next.Granted), l.Notified): // it was told when it ran again
+		case l.Early > -ownTime && r.history.Idle(l.Process, min(l.Due, l.Next.Granted), l.Notified): // it was notified when it ran again
 			continue
 		}
 		found := &judge.Violation{
@@ -309,7 +309,7 @@ func (r *round) calm() (at, fair int64) {
 	for _, w := range r.windows {
 		at = max(at, w.to+int64(afterFault))
 		fair = max(fair, at)
-		if w.process >= 0 || r.queues { // a server that comes back counts all leases anew
+		if w.process >= 0 || r.queues { // a server that comes back counts all leases again
 			fair = max(fair, w.to+int64(fairPlace))
 		}
 	}

@@ -7,7 +7,7 @@
 // breaks connections, processes and servers. What it does is drawn from the
 // seed; the same seed gives the same faults in the same order again, though not
 // at the same instants of the same histories. Each round of some seconds ends
-// with a time without faults, in which everybody who waits has to be served;
+// with a time without faults, in which every waiter has to be served;
 // then its history is judged and forgotten.
 //
 // It ends with status 1 after a violation, and names a folder with the history,

@@ -23,7 +23,7 @@ type nemesis struct {
 	mu      sync.Mutex
 	windows []window
 	counts  map[string]int
-	overs   int     // fail-overs
+	overs   int     // failovers
 	servers int     // faults of servers
 	trouble []error // faults that could not be made or healed
 }
@@ -53,11 +53,11 @@ func (w window) covers(name string) bool {
 	return true
 }
 
-// strike is one fault: what was drawn, before it is known who holds what.
+// strike is one fault, as drawn, before the holders are known.
 type strike struct {
 	*nemesis
 	fault
-	aimed  bool   // at one who holds a lock
+	aimed  bool   // at a process that holds a lock
 	place  int    // otherwise: at that worker
 	length int    // in sixths of the worker's TTL
 	pick   uint64 // whatever else there is to choose
@@ -114,7 +114,7 @@ func randFor(seed uint64, lane int) *rand.Rand { return rand.New(rand.NewPCG(see
 
 // serverLane makes one fault of servers after the other. It needs no worker's
 // lock: with all of them taken most of the time it would seldom get to strike.
-// One fail-over there is in any case, where there can be one.
+// One failover there is in any case, where there can be one.
 func (n *nemesis) serverLane(ctx context.Context, r *rand.Rand, faults []fault, gap time.Duration) {
 	end, _ := ctx.Deadline()
 	half := time.Until(end) / 2
@@ -123,7 +123,7 @@ func (n *nemesis) serverLane(ctx context.Context, r *rand.Rand, faults []fault, 
 	for pause(ctx, time.Duration(r.Int64N(int64(gap)))) {
 		s := n.draw(r, faults)
 		if owed() && time.Until(end) < half {
-			s.fault = fault{"fail-over", 0, (*strike).failOver}
+			s.fault = fault{"failover", 0, (*strike).failOver}
 		}
 		if s.aim(); s.victim != nil {
 			s.strike(ctx)
@@ -133,7 +133,7 @@ func (n *nemesis) serverLane(ctx context.Context, r *rand.Rand, faults []fault, 
 		return
 	}
 	s := n.draw(r, faults)
-	s.fault = fault{"fail-over", 0, (*strike).failOver}
+	s.fault = fault{"failover", 0, (*strike).failOver}
 	if s.aim(); s.victim != nil {
 		s.strike(ctx)
 	}

@@ -12,7 +12,7 @@ import (
 
 // residue looks, while all workers are at rest, for keys that should not be
 // there: without an end, or of a lock of the round before this one. What
-// Redisson keeps for ever, of semaphores, it looks at and deletes. The place of
+// Redisson keeps forever, of semaphores, it looks at and deletes. The place of
 // one who is gone in the queue of a fair lock may stay for as long as Redisson
 // keeps it, five minutes, unless somebody comes by: after a kill, or where the
 // store may have forgotten that it left, it is let pass.

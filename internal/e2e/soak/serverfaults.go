@@ -27,11 +27,11 @@ func (n *nemesis) serverFaults() []fault {
 	case string(redistest.Sentinel):
 		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
 			fault{"master hung", 2, (*strike).hangMaster},
-			fault{"fail-over", 3, (*strike).failOver}, fault{"flushed", 1, (*strike).flush})
+			fault{"failover", 3, (*strike).failOver}, fault{"flushed", 1, (*strike).flush})
 	case string(redistest.Cluster):
 		return append(faults, fault{"master killed", 3, (*strike).killMaster}, fault{"master lost", 2, (*strike).loseMaster},
 			fault{"master hung", 2, (*strike).hangMaster},
-			fault{"fail-over", 3, (*strike).failOver}, fault{"slot moved", 4, (*strike).moveSlot},
+			fault{"failover", 3, (*strike).failOver}, fault{"slot moved", 4, (*strike).moveSlot},
 			fault{"node came and went", 1, (*strike).joinAndLeave}, fault{"flushed", 1, (*strike).flush})
 	case quorumOfFive:
 		return append(faults, fault{"server killed", 5, (*strike).restart})
@@ -87,7 +87,7 @@ func (s *strike) each(do func(*redistest.Server) error) error {
 	return nil
 }
 
-// during breaks several servers, lets d pass, and mends them.
+// during breaks several servers, lets d pass, and fixes them.
 func (s *strike) during(ctx context.Context, d func() time.Duration, harm, mend func(*redistest.Server)) error {
 	targets, err := s.several()
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *strike) failOver(context.Context) error {
 }
 
 // hangMaster stops a master until another server has taken over. When it goes on,
-// it takes writes until it has heard of that.
+// it takes writes until it has learned of that.
 func (s *strike) hangMaster(context.Context) error {
 	return s.losing(func(t *redistest.Server) error {
 		t.Pause()

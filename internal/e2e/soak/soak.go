@@ -19,7 +19,7 @@ import (
 // workers is how many processes use the locks.
 const workers = 4
 
-// restLimit is how long it may take after all faults until everybody who waits
+// restLimit is how long it may take after all faults until every waiter
 // has been served: the leases of the dead and the wake-up, and, after a worker was
 // killed or stopped, its place in the queue of a fair lock.
 func restLimit(windows []window) time.Duration {

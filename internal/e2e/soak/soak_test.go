@@ -63,7 +63,7 @@ func TestSoak(t *testing.T) {
 				t.Errorf("%d faults, %d grants, %d operations for the model, %d waits: too little to judge", faults, total.Grants, total.Modelled, total.Waits)
 			}
 			if total.ServerFaults < 3 || s.arena.failsOver() && total.FailOvers < 1 {
-				t.Errorf("%d faults of servers, %d fail-overs: too few", total.ServerFaults, total.FailOvers)
+				t.Errorf("%d faults of servers, %d failovers: too few", total.ServerFaults, total.FailOvers)
 			}
 			var table bytes.Buffer
 			report(&table, []*totals{total}, false, json.NewEncoder(&table))
@@ -237,7 +237,7 @@ func TestWaitsInTheCalm(t *testing.T) {
 	}
 }
 
-// Where a store keeps a free name for one who waits, busy needs no holder; else it does.
+// Where a store keeps a free name for a waiter, busy needs no holder; else it does.
 func TestBusyWhileAnotherIsAwaited(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	event := func(at int64, what string, process int, failure string) judge.Event {
@@ -374,7 +374,7 @@ func TestWhatExplainsALostUpdate(t *testing.T) {
 	}
 }
 
-// A holder whose lock a fault took away may be told after the next grant, also if
+// A holder whose lock a fault took away may be notified after the next grant, also if
 // its process had no processor when its own clock said so.
 func TestWhatExplainsALateNotice(t *testing.T) {
 	const ms = int64(time.Millisecond)

@@ -157,7 +157,7 @@ func (t *totals) rows() [][2]string {
 		{"judged by the model", fmt.Sprintf("%d, %.1f %% unknown, %d names undecided; %d operations covered by lost writes", t.Modelled, share, t.Undecided, t.Covered)},
 		{"faults", list(faults, kinds)},
 		{"server faults", fmt.Sprint(t.ServerFaults)},
-		{"fail-overs", fmt.Sprint(t.FailOvers)},
+		{"failovers", fmt.Sprint(t.FailOvers)},
 		{"violations", list(t.bad(), slices.Concat(broken, t.doubts(), t.Other))},
 		{"explained double grants", fmt.Sprintf("%d, and %d stale writes; the fence refused %d", t.Explained, t.Stale, t.Refused)},
 		{"longest wait", fmt.Sprintf("%s for a free lock, of %d measured, %d excused; %s until all were served after the faults", ms(t.LongestWait), t.Waits, t.Excused, ms(t.LongestRest))},

@@ -104,7 +104,7 @@ func (t *turn) request(name string, side judge.Side, lock func(context.Context) 
 	return judge.Request{Name: name, Side: side, Lease: t.TTL, Lock: lock}
 }
 
-// hold takes a lock, uses what it protects, and gives it back.
+// hold takes a lock, uses what it protects, and releases it.
 func (t *turn) hold(ctx context.Context, r judge.Request, keep time.Duration) {
 	k, op, err := t.log.Take(ctx, r)
 	if err != nil {
@@ -281,7 +281,7 @@ func (t *turn) lockAll() {
 	var r judge.Request
 	for _, m := range ms {
 		r = t.request(m.Name(), judge.Exclusive, nil)
-		r.Try = true // some of them are held by whoever waits for the others
+		r.Try = true // some of them are held by a waiter for the others
 		ops[m.Name()] = t.log.Called(r)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -35,7 +35,7 @@ const (
 	broken = "broken" // something that is not about timing: Err says what
 )
 
-// plan is what a worker is told when it starts.
+// plan is what a worker gets when it starts.
 type plan struct {
 	Targets []dial.Target // several for a quorum
 	Store   string        // if it is no Redis; then Addr is where
@@ -46,7 +46,7 @@ type plan struct {
 	Long    int           // one in so many holds is long enough to be renewed
 }
 
-// order is what it is told later, one a line.
+// order is what it gets later, one a line.
 type order struct {
 	Round int    // work, under names of this round
 	Rest  bool   // come to rest: finish what was begun, begin nothing
@@ -285,7 +285,7 @@ func (w *worker) watch(ctx context.Context, tick time.Duration) {
 }
 
 // holds are the locks that the process holds, by Locker, name and token, for
-// what an observer hears of renewals.
+// what an observer learns of renewals.
 type holds struct {
 	mu  sync.Mutex
 	all map[holdKey]holding

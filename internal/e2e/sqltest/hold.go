@@ -14,7 +14,7 @@ import (
 )
 
 // KeepsItsLock has holder hold a lock for d, while harm is called every tenth of a second,
-// and then mend: the lock is not lost, nobody gets it beside its holder, and the next one
+// and then fix: the lock is not lost, nobody gets it beside its holder, and the next one
 // has it, with a larger token, when it is released.
 func KeepsItsLock(t *testing.T, holder, other *holdfast.Locker, d time.Duration, harm, mend func()) {
 	t.Helper()

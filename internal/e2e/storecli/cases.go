@@ -55,7 +55,7 @@ func runs(t *testing.T, c *Tool) {
 	c.Start("run", "-n", "runs", "--", "no-such-program-here").Want(127)
 }
 
-// busy: who cannot have the lock is told who holds it, and may have it after the unlock.
+// busy: a caller that cannot have the lock learns its holder, and may have it after the unlock.
 func busy(t *testing.T, c *Tool) {
 	h := c.Hold("busy")
 	c.Start("run", "-n", "busy", "--", "true").Want(75, `lock "busy" is held by holdfast@`, "(maintenance)")
@@ -102,8 +102,8 @@ func examined(_ *testing.T, c *Tool) {
 	c.Start("doctor", "--json", "--fail-on", "never").Want(0, `"deployment":"`, `"version":"`, `"id":"locks","severity":"ok"`)
 }
 
-// looks: who holds what is shown, and a hold can be ended, with a reason that its holder
-// is told.
+// looks: locks and holders are shown, and a hold can be ended, with a reason that its holder
+// is notified.
 func looks(_ *testing.T, c *Tool) {
 	h := c.Hold("looks")
 	c.Start("ls", "--json", "looks").Want(0, `"name":"looks"`)
@@ -171,7 +171,7 @@ func frozenLater(t *testing.T, c *Tool) {
 	}
 }
 
-// frozenAtOnce: a store that does not answer at all is out of reach, and said so in time.
+// frozenAtOnce: a store that does not answer at all is unreachable, and said so in time.
 func frozenAtOnce(_ *testing.T, c *Tool) {
 	c.way.freeze()
 	c.Start("run", "-n", "frozen", "--", "true").Want(69, c.store.Name+" at ")

@@ -10,7 +10,7 @@ import (
 )
 
 // gateway passes on what is sent to a server, of whatever protocol, until it freezes:
-// then nothing arrives any more, on either side, and nobody is told.
+// then nothing arrives any more, on either side, and no side gets an error.
 type gateway struct {
 	listener      net.Listener
 	network, addr string // of the server

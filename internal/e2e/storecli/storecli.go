@@ -133,7 +133,7 @@ func (p *Program) ready(within time.Duration) (time.Time, error) {
 	said := make([]byte, len("ready\n"))
 	got := 0
 	_ = p.alive.SetReadDeadline(time.Now().Add(within))
-	if !await.Eventually(within, func() bool { // nothing tells that a pipe is opened for writing
+	if !await.Eventually(within, func() bool { // nothing reports that a pipe is opened for writing
 		n, _ := p.alive.Read(said[got:])
 		got += n
 		return got == len(said)

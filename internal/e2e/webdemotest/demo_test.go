@@ -280,7 +280,7 @@ func mustServeAll(p *browser.Tab, when string) {
 	}
 }
 
-// withoutScript uses forms and loads the page anew.
+// withoutScript uses forms and loads the page again.
 func withoutScript(t *testing.T, binary string) {
 	d := serve(t, binary)
 	s := desktop()

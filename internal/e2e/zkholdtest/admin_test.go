@@ -126,7 +126,7 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// Who waits for a permit is shown as such, by the name of its client, once.
+// A waiter for a permit is shown as such, by the name of its client, once.
 func TestGetOfASemaphore(t *testing.T) {
 	t.Parallel()
 	c := console(t, nil)
@@ -166,7 +166,7 @@ func TestGetOfASemaphore(t *testing.T) {
 }
 
 // A holder learns at once that its hold was ended, and why, once its lock is older than
-// two seconds; whoever waits goes on.
+// two seconds; a waiter goes on.
 func TestForceUnlockIsNotified(t *testing.T) {
 	t.Parallel()
 	const long = 60 * time.Second // the next renewal is far away

@@ -74,7 +74,7 @@ func TestLeaderDies(t *testing.T) {
 }
 
 // An ensemble whose leader stands still for longer than a session, and comes back, keeps
-// locks and places in the queue: the holder holds, or is told before the next is granted.
+// locks and places in the queue: the holder holds, or is notified before the next is granted.
 func TestLeaderStandsStill(t *testing.T) {
 	t.Parallel()
 	servers := ensemble(t)

@@ -72,7 +72,7 @@ func TestShortCut(t *testing.T) {
 	must.Unlock(t, lock)
 }
 
-// A connection that comes after another wakes whoever waits: nobody knows what was missed.
+// A connection that comes after another wakes a waiter: nobody knows what was missed.
 func TestWaitEndsWithTheConnection(t *testing.T) {
 	t.Parallel()
 	lock := must.Lock(t, locker(t, nil), name(t))
@@ -182,7 +182,7 @@ func TestNodeIsRemoved(t *testing.T) {
 	must.Unlock(t, held)
 }
 
-// A node that somebody removes as soon as it is made is told of without a renewal, although
+// A node that somebody removes as soon as it is made is notified of without a renewal, although
 // it was not watched yet; and so is one that was.
 func TestRemovedNodeIsTold(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// Turns checks that those who wait for a name have it in the order in which they came,
+// Turns checks that waiters for a name have it in the order in which they came,
 // and that one who is gone delays the others by one rows.Turn.
 func Turns(t *testing.T, b driver.Backend) {
 	for name, check := range map[string]func(*turns){

@@ -97,7 +97,7 @@ func Classify(ctx context.Context, err error, unsent bool) error {
 }
 
 // ended returns ctx's error once ctx is over. A socket deadline may fire a
-// moment before ctx's own timer, hence the look at the clock.
+// moment before ctx's own timer; so the clock is read.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func WaitMillis(ctx context.Context) int64 {
 	if end, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(end)*3/4)
 	}
-	return max(1, d.Milliseconds()) // 0 would wait for ever
+	return max(1, d.Milliseconds()) // 0 would wait forever
 }
 
 // Acknowledge adds the answer to the one WAIT behind calls to their results: an error

@@ -107,7 +107,7 @@ func TestWaitMillis(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if got := WaitMillis(ctx); got != 1 {
-			t.Errorf("none left: got %d, want 1, as 0 would be for ever", got)
+			t.Errorf("none left: got %d, want 1, as 0 would be forever", got)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // alarm is one timer for the deadlines of all calls. It is set for the earliest
-// deadline that it is told of, not set back when that call ends earlier, and rings
+// deadline that it is notified of, not set back when that call ends earlier, and rings
 // at most once when there are no calls any more.
 type alarm struct {
 	timer *time.Timer

@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// noting is a client that wants to know what callers are told.
+// noting is a client that wants to know what callers are notified.
 type noting struct {
 	*fakeCluster
 	noted []redishold.Result

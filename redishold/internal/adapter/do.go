@@ -32,7 +32,7 @@ type Client interface {
 // map.
 type Question = func(ctx context.Context, command ...string) redishold.Result
 
-// Noter is a Client that wants to know what callers of Do and DoOne are told.
+// Noter is a Client that wants to know what callers of Do and DoOne are notified.
 type Noter interface {
 	// Noted is called with the results, unless there is one and that is no error.
 	Noted(results []redishold.Result)

@@ -63,7 +63,7 @@ func (t *topic) confirmed() []*listener {
 	return slices.DeleteFunc(slices.Clone(t.listeners), waiting)
 }
 
-// unconfirm has the server confirm the listeners anew. The Hub's lock is held.
+// unconfirm has the server confirm the listeners again. The Hub's lock is held.
 func (t *topic) unconfirm() {
 	for _, l := range t.listeners {
 		l.confirmed = false

@@ -14,7 +14,7 @@ type lane struct {
 
 	dial    Dial
 	topics  map[string]*topic   // those that are routed here
-	changed map[string]struct{} // channels that the link has to be told of
+	changed map[string]struct{} // channels that the link has to be notified of
 	astray  map[string]struct{} // channels that were routed here and that the node does not serve
 	session *Session            // the one that counts, nil between two; a closed link may still have something to tell
 	stopped chan struct{}       // closed when the running goroutine has ended

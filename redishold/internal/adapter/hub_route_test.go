@@ -56,7 +56,7 @@ func (c *fakeShards) Review(addr string) {
 	c.known = maps.Clone(c.owner)
 }
 
-// move gives a channel to a node. Nobody is told.
+// move gives a channel to a node. Nobody is notified.
 func (c *fakeShards) move(channel, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,7 @@ func TestChannelThatNobodyServes(t *testing.T) {
 	})
 }
 
-// A newcomer on a slot that nobody serves is told so; who is there already waits.
+// A newcomer on a slot that nobody serves is notified so; who is there already waits.
 func TestClusterDown(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *fakeShards, h *Hub) {
 		var a counter
@@ -299,7 +299,7 @@ func TestEndedSubscriptionIsRestored(t *testing.T) {
 	})
 }
 
-// However a link fails, the Router hears of it.
+// However a link fails, the Router learns of it.
 func TestFailedNodeIsDoubted(t *testing.T) {
 	for name, fail := range map[string]func(*fakeServer, *Hub){
 		"broken": func(s *fakeServer, _ *Hub) { s.breakLink() },

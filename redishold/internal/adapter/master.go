@@ -33,7 +33,7 @@ type Masters interface {
 }
 
 // whileMaster runs calls with one home and returns what came of them, or ctx's error as
-// soon as ctx ends. The masters are nil where there is one for ever.
+// soon as ctx ends. The masters are nil where there is one forever.
 //
 // It also gives calls up when another node is found to be their master, after
 // redirectGrace: the former one may be gone without a word, and the time that a call

@@ -165,7 +165,7 @@ func (h *Hub) tellLink(ln *lane, s *Session, link Link) (astray bool) {
 	return astray
 }
 
-// failFirst answers everybody who waits for a first confirmation: there is no
+// failFirst answers every waiter for a first confirmation: there is no
 // connection to be had. If the session has ended, the connection was given up because
 // nobody waited any more; whoever has come since gets the next.
 func (h *Hub) failFirst(ln *lane, s *Session, err error) {

@@ -13,7 +13,7 @@ import (
 // a connection that is being made outlives the reason for it.
 type Switcher interface {
 	// Master returns the address of the server to which calls go now, and "" where
-	// that is the same for ever, or not known. It does not block.
+	// that is the same forever, or not known. It does not block.
 	Master() string
 }
 

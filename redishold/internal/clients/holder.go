@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// A try that finds the lock busy says who holds it, without a round trip of its own.
+// A try that finds the lock busy says its holder, without a round trip of its own.
 // A single server looks that up in the same call, if the holder is not known yet. In
 // a cluster the holder's registration may lie on another node, whose trouble must
 // not become the lock's: it is read in the background, and the next try knows it.
@@ -84,7 +84,7 @@ func (s *Clients) learn(ctx context.Context, id string) (known knownClient, ok b
 }
 
 // Person says for people who owner is. It asks the server at most once in a
-// while, and a failure costs nothing but the name.
+// while, and a failure costs only the name.
 func (s *Clients) Person(ctx context.Context, owner string) string {
 	uuid, ok := s.clientIn(owner)
 	if !ok {
@@ -129,7 +129,7 @@ func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Re
 }
 
 // Introduce fills in who the owners in records are, and returns how many commands that
-// took. A failure costs nothing but the names.
+// took. A failure costs only the names.
 func (s *Clients) Introduce(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	spent = s.Identify(ctx, cluster, records)
 	asked := map[string]subject{}

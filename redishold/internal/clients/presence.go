@@ -56,7 +56,7 @@ type waitText struct {
 
 // Report notes, for people, what a client holds and waits for, in one round trip.
 // Holds stand in its registration, which is written when they change, and before
-// it ends; those who wait, in a key beside the lock that ends soon after the last
+// it ends; waiters, in a key beside the lock that ends soon after the last
 // of them was heard of. The error is the first of the calls'.
 func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	info, err := s.Info(ctx)

@@ -1,4 +1,4 @@
-// Package fair has how a fair lock is kept in Redis, and how those who wait for one
+// Package fair has how a fair lock is kept in Redis, and how waiters for one
 // hear that it is their turn, or that they were given the lock.
 package fair
 

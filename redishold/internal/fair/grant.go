@@ -50,7 +50,7 @@ func parseMessage(payload string) (owner string, g grant) {
 	return rest[size+1:], grant{token, alive, time.Duration(lasts) * time.Millisecond, rest[:size]}
 }
 
-// SharedChannel is where all fair claims of c's client for one name hear of
+// SharedChannel is where all fair claims of c's client for one name learn of
 // Holdfast's releases. Redisson tells each owner on its own channel.
 func SharedChannel(own string, c driver.Claim) string {
 	return strings.TrimSuffix(own, c.Owner[min(len(c.Client), len(c.Owner)):])
@@ -106,7 +106,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 // names the time until which an earlier Try let the claim count as alive. No Try
 // that comes after a grant is answered "queued" while that lasts, so a message
 // that names the time of the last one was sent after it. Redis keeps the lock
-// until that time, unless it is given back or extended before; if the server's
+// until that time, unless it is released or extended before; if the server's
 // clock was set forward meanwhile, for as long as the message says.
 //
 // A message about another lock is none: whatever came to stand in a queue that two

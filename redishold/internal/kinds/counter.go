@@ -45,7 +45,7 @@ type Counter struct {
 // Family is what the names of its scripts begin with.
 func (c Counter) Family() string { return c.Scripts }
 
-// Channel is where all hear of it.
+// Channel is where all learn of it.
 func (c Counter) Channel(p layout.Place, _ driver.Claim) string { return c.At(p) }
 
 // Step is one call of a counter.

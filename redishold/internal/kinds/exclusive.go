@@ -91,5 +91,5 @@ func (f Exclusive) Explain(p layout.Place, c driver.Claim) wire.Call {
 // Channel is that of the name.
 func (f Exclusive) Channel(p layout.Place, _ driver.Claim) string { return p.Channel }
 
-// ReachesAll is true: each who waits has one subscription.
+// ReachesAll is true: each waiter has one subscription.
 func (f Exclusive) ReachesAll() bool { return true }

@@ -29,7 +29,7 @@ func TestPlacesAreBounded(t *testing.T) {
 		}
 	}
 	if _, ok := l.places.find("stock:0"); ok {
-		t.Error("a name that was used once is kept for ever")
+		t.Error("a name that was used once is kept forever")
 	}
 	long := strings.Repeat("x", longestKept+1)
 	if got := l.Place(long); got != l.Locate(long) {

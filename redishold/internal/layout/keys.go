@@ -69,7 +69,7 @@ func (l *Layout) counter(lock string) string {
 // Mark returns the key that says that owner was given up or broken.
 func (l *Layout) Mark(p Place, owner string) string { return p.Marks + owner }
 
-// Waiting returns the key of those who wait for the lock at p, for people. Like
+// Waiting returns the key of waiters for the lock at p, for people. Like
 // the marks it lies in the lock's slot.
 func (l *Layout) Waiting(p Place) string { return l.beside(p.Lock, "waiting") }
 
@@ -149,7 +149,7 @@ func (l *Layout) Queue(p Place) (queue, deadlines, alive string) {
 // Permits is the key of the permits that are out.
 func (l *Layout) Permits(p Place) string { return Tagged(p.Lock) + ":timeout" }
 
-// SemaphoreChannel returns where all who wait for permits hear of them.
+// SemaphoreChannel returns where all waiters for permits learn of them.
 func SemaphoreChannel(p Place) string { return "redisson_sc:" + Tagged(p.Lock) }
 
 // LatchChannel always has braces added, whatever the name has. That is how
@@ -161,7 +161,7 @@ func ReadTimeout(p Place, owner string) string {
 	return Tagged(p.Lock) + ":" + owner + ":rwlock_timeout:1"
 }
 
-// ReadWriteChannel returns where both sides hear of releases.
+// ReadWriteChannel returns where both sides learn of releases.
 func ReadWriteChannel(p Place) string { return "redisson_rwlock:" + Tagged(p.Lock) }
 
 // WriteField ends the field of a writer.

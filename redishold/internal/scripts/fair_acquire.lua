@@ -79,7 +79,7 @@ end
 
 -- deadline is when a waiter counts as dead. A try keeps Holdfast's waiters
 -- alive, whatever their score has become; to others the score applies. One that
--- has none would block the queue for ever, so it gets one.
+-- has none would block the queue forever, so it gets one.
 local function deadline(waiter)
   local known = redis.call('ZSCORE', alive, waiter) or redis.call('ZSCORE', deadlines, waiter)
   if not known then

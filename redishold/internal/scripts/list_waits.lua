@@ -1,6 +1,6 @@
 -- list_waits: who says that it waits for a lock. It writes nothing.
 --
--- KEYS   1 those who wait for the lock: a hash of client and what it says
+-- KEYS   1 waiters for the lock: a hash of client and what it says
 -- ARGV   1 how many to show, about
 -- Reply  {the server's time in ms, client, what it says in JSON, ...}
 -- Uses   millis

@@ -1,9 +1,9 @@
--- permits_undo: give back what permits_take took, if it did, and see to it that
+-- permits_undo: release what permits_take took, if it did, and see to it that
 -- an attempt that is still under way takes nothing.
 --
 -- KEYS   1 counter of free permits, 2 mark of the call
 -- ARGV   1 how many, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
--- Reply  {1, receivers}   given back; -1 receivers: the server refused to publish
+-- Reply  {1, receivers}   released; -1 receivers: the server refused to publish
 --        {0, 0}           nothing was taken
 -- Uses   publish
 

@@ -1,6 +1,6 @@
 -- report_wait: note for people that a client waits for a lock, or no longer does.
 --
--- KEYS   1 those who wait for the lock: a hash of client and what it says
+-- KEYS   1 waiters for the lock: a hash of client and what it says
 -- ARGV   1 client, 2 what it says in JSON, an object that is not empty, '' to forget
 --        it, 3 ttl in ms, 4 how many clients there is room for
 -- Reply  1; 0 if there is no room

@@ -2,7 +2,7 @@
 -- future or one of Holdfast's owners still has it.
 --
 -- The lock is the Unix second at which it ends, as old clients write it with
--- SETNX and GETSET. The record says what they have no place for: who holds it,
+-- SETNX and GETSET. The record says what they have no place for: its holder,
 -- and which second that owner wrote. It lasts exactly as long as the claim, and
 -- that second comes no earlier, so an owner with a record is never one whose
 -- time an old client with a right clock can take for past.

@@ -7,7 +7,7 @@ type mail struct {
 	strays []string // owners with a message for which nobody waits, or did not yet
 }
 
-// mailbox is what one owner was told.
+// mailbox is what one owner was notified.
 type mailbox struct {
 	waits   bool          // a waiter is there
 	version uint64        // of the last message; 0 before that

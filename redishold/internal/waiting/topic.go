@@ -1,4 +1,4 @@
-// Package waiting has those who wait for a lock: the channels on which they hear of
+// Package waiting has waiters for a lock: the channels on which they learn of
 // releases, and whose turn it is to ask.
 package waiting
 

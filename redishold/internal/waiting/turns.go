@@ -36,7 +36,7 @@ const (
 	othersLast = time.Second
 )
 
-// turns is what a topic knows of those who wait for the same name. The mutex of
+// turns is what a topic knows of waiters for the same name. The mutex of
 // topics guards it.
 type turns struct {
 	others int       // clients elsewhere that listen, as far as known; 0 if it is not

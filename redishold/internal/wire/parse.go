@@ -97,7 +97,7 @@ func Fields(text, between, sign string) map[string]string {
 }
 
 // BadReply is the error for a reply that is not exactly what the script can
-// answer: in doubt, nothing is granted.
+// answer: uncertain, nothing is granted.
 func BadReply(script string, value any) error {
 	return fmt.Errorf("redis: script %s answered %#v, which it cannot: is a proxy in between?", script, value)
 }

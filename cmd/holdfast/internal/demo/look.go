@@ -14,7 +14,7 @@ import (
 // something that is no terminal.
 const samples = 6
 
-// look shows alice's lock as it stands in Redis, and how its lease is renewed.
+// look shows alice's lock unchanged in Redis, and how its lease is renewed.
 func (t *takeover) look(ctx context.Context) error {
 	if t.Locks.URL != "" {
 		return t.lookElsewhere(ctx)

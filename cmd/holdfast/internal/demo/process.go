@@ -19,7 +19,7 @@ type process struct {
 	cmd      *exec.Cmd
 	cancel   context.CancelFunc
 	stdin    io.WriteCloser
-	note     func(key string) // is told of keys that the library uses there
+	note     func(key string) // is notified of keys that the library uses there
 	messages chan message     // closed when the process is gone
 	err      error            // why it ended badly; to be read once messages is closed
 }

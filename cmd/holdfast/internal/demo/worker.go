@@ -112,7 +112,7 @@ func (w *worker) tell(m message) {
 	_, _ = w.out.Write(append(line, '\n'))
 }
 
-// recorder tells which keys the library is going to use, so that the demo can
+// recorder reports which keys the library is going to use, so that the demo can
 // delete them afterwards.
 type recorder struct {
 	redishold.Conn

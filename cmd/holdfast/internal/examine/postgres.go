@@ -76,7 +76,7 @@ func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 	return append(found, notifications(layout.Listen != nil))
 }
 
-// notifications judges whether those who wait are woken, and need not ask again and again.
+// notifications judges whether waiters are woken, and need not ask again and again.
 func notifications(received bool) doctor.Finding {
 	const id = "notifications"
 	if received {

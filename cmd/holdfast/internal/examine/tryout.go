@@ -19,7 +19,7 @@ const (
 	renewals   = 10
 )
 
-// tryOut takes a scratch lock, renews it a few times, and gives it back.
+// tryOut takes a scratch lock, renews it a few times, and releases it.
 func tryOut(ctx context.Context, b driver.Backend, o Options) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()

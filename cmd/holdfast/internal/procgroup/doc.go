@@ -16,7 +16,7 @@
 // # What is not promised
 //
 // A descendant that leaves the group on purpose, with setsid or setpgid (a
-// daemon, or a job of an interactive shell), is out of reach. So is one that
+// daemon, or a job of an interactive shell), is unreachable. So is one that
 // runs as another user: the system does not let the group kill it. If somebody
 // kills both the guard and the calling program with SIGKILL, only the command
 // itself is killed (by Linux, on the death of its parent), not its descendants.

@@ -11,7 +11,7 @@ import (
 
 // gone reports whether nothing runs in the group any more. What is dead but was
 // not reaped does not count: in a container whose first process does not reap,
-// it stays for ever.
+// it stays forever.
 func gone(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return true

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What a guard is told, and what it answers.
+// The messages of a guard and its parent.
 const (
 	sayReady  = 'r' // from the guard: signals no longer end it
 	sayLeave  = 'l' // to the guard, and back when it has left the group
@@ -38,7 +38,7 @@ type guard struct {
 
 func startGuard() (*guard, error) {
 	if IsGuard(os.Args[1:]) {
-		return nil, errors.New("the program does not call procgroup.Guard") // or it would start itself for ever
+		return nil, errors.New("the program does not call procgroup.Guard") // or it would start itself forever
 	}
 	self, err := executable()
 	if err != nil {

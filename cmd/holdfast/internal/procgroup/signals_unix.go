@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Forwarded returns the signals that a wrapper hands on to its command.
+// Forwarded returns the signals that a wrapper passes on to its command.
 func Forwarded() []os.Signal {
 	return []os.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,

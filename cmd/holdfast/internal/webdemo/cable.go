@@ -71,7 +71,7 @@ func (c *cable) isCut() bool {
 	return c.cut
 }
 
-// set cuts the network, which breaks all connections, or mends it.
+// set cuts the network, which breaks all connections, or fixes it.
 func (c *cable) set(cut bool) {
 	c.mu.Lock()
 	c.cut = cut

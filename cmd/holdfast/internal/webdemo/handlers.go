@@ -46,7 +46,7 @@ func acts(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// lock takes the lock in an instance, and answers when it is given back.
+// lock takes the lock in an instance, and answers when it is released.
 func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
 	work, err := duration(r, "work", defaultWork, maxWork)
 	if err != nil {

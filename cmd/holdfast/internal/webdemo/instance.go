@@ -18,7 +18,7 @@ var (
 )
 
 // A process that is gone is replaced after a while, and one that cannot live, as
-// Redis is out of reach, not all the time.
+// Redis is unreachable, not all the time.
 const (
 	restartAfter  = 200 * time.Millisecond
 	restartAtMost = 3 * time.Second

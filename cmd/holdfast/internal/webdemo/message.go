@@ -8,7 +8,7 @@ import (
 
 // An instance is given its task as one line of JSON on its standard input (so
 // that a password is not in the process list), then one order per line. It
-// answers with one message per line. When its input ends it gives back its locks
+// answers with one message per line. When its input ends it releases its locks
 // and ends: no instance outlives the page.
 
 // task is what an instance is.
@@ -28,7 +28,7 @@ type order struct {
 type verb string
 
 const (
-	verbLock verb = "lock" // take the lock, work, give it back
+	verbLock verb = "lock" // take the lock, work, release it
 	verbDrop verb = "drop" // end that job, whatever it is at
 	verbCut  verb = "cut"  // cut the network
 	verbMend verb = "mend"

@@ -41,7 +41,7 @@ const (
 )
 
 // keep is how long keys stay in Redis that nobody deletes. The counter of tokens is
-// among them, which a program in production keeps for ever: here it goes on from
+// among them, which a program in production keeps forever: here it goes on from
 // the clock of the server.
 const keep = 5 * time.Minute
 
@@ -53,7 +53,7 @@ type Options struct {
 	Access []access.Access
 
 	Listen string    // host:port; port 0 for any
-	Out    io.Writer // is told the address
+	Out    io.Writer // gets the address
 
 	// Worker is the command line of a process that calls Work with its standard
 	// input and output, and Env its environment as in os/exec.

@@ -99,7 +99,7 @@ func (i instanceState) status() string {
 	return "idle"
 }
 
-// holder returns who holds the lock, for people: one of ours by its number, as
+// holder returns the holder of the lock, for people: one of ours by its number, as
 // the store learns its name a little later.
 func (s state) holder(self string) string {
 	for _, i := range s.Instances {

@@ -11,7 +11,7 @@ import (
 const canPause = true
 
 // ownGroup keeps a process out of the terminal's group: on Ctrl-C the instances
-// are ended by us, so that they give back their locks first. If we are killed
+// are ended by us, so that they release their locks first. If we are killed
 // while one is stopped, the system wakes it, and it finds its input at an end.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 

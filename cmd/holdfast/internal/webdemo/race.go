@@ -206,7 +206,7 @@ func (a *arena) run(ctx context.Context) raceState {
 }
 
 // forget lets the counters of tokens expire, which nobody needs here. A node that
-// is out of reach keeps its own.
+// is unreachable keeps its own.
 func (a *arena) forget(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -263,7 +263,7 @@ func (r *racer) votes() []string {
 	return votes
 }
 
-// do cuts the network to a node, or mends it.
+// do cuts the network to a node, or fixes it.
 func (a *arena) do(number int, what string) error {
 	if number < 1 || number > len(a.nodes) {
 		return fmt.Errorf("there is no node %d", number)
@@ -280,7 +280,7 @@ func (a *arena) do(number int, what string) error {
 	return nil
 }
 
-// drain waits until nothing is given back any more.
+// drain waits until nothing is released any more.
 func (a *arena) drain(ctx context.Context) error {
 	var errs []error
 	for _, r := range a.racers {

@@ -130,7 +130,7 @@ func (s *site) disconnect() {
 	s.places.close()
 }
 
-// close ends everything that the site has started: locks are given back.
+// close ends everything that the site has started: locks are released.
 func (s *site) close() {
 	s.end()
 	s.all.Wait()

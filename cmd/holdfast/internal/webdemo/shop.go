@@ -203,7 +203,7 @@ func (s *sale) close(ctx context.Context) error {
 	return err
 }
 
-// drain waits until nothing is given back any more.
+// drain waits until nothing is released any more.
 func (m *mall) drain(ctx context.Context) {
 	for _, l := range m.lockers {
 		_ = l.Drain(ctx) // what is left ends with its lease

@@ -18,13 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// goodbye is how long an instance may take to give back its locks.
+// goodbye is how long an instance may take to release its locks.
 const goodbye = 3 * time.Second
 
 var errEnding = errors.New("the demo is being ended")
 
 // Work is one instance: it reads its task and its orders from in and tells on out
-// what happens. When in ends it gives back its locks and returns.
+// what happens. When in ends it releases its locks and returns.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -55,7 +55,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 		w.obey(ctx, o)
 	}
-	w.cable.set(false) // what is held is given back
+	w.cable.set(false) // what is held is released
 	cancel(errEnding)
 	w.all.Wait()
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
@@ -107,7 +107,7 @@ func (w *worker) drop(job int) {
 	}
 }
 
-// job takes the lock, works and gives it back.
+// job takes the lock, works and releases it.
 func (w *worker) job(ctx context.Context, o order) {
 	defer w.drop(o.Job)
 	last := message{Kind: ended, Job: o.Job}

@@ -10,7 +10,7 @@ import (
 )
 
 // A Lock of redis-py without a timeout, which is its default, has no TTL: when
-// its holder dies it stays for ever. Holdfast says that the time is unknown, and
+// its holder dies it stays forever. Holdfast says that the time is unknown, and
 // Break is the way out.
 func TestRedisPyWithoutTimeout(t *testing.T) {
 	server := redistest.Start(t)

@@ -201,7 +201,7 @@ func (s *scene) unlock(lock *holdfast.Lock) {
 	}
 }
 
-// wantBusy fails the test unless err says who holds the lock.
+// wantBusy fails the test unless err names the holder of the lock.
 func (s *scene) wantBusy(lock *holdfast.Lock, err error) holdfast.BusyError {
 	s.Helper()
 	var busy *holdfast.BusyError

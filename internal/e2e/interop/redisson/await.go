@@ -101,7 +101,7 @@ func (p *Pending[T]) Waits() bool {
 }
 
 // Woken tells of a wake-up, which has to come within WakeLimit of the beginning of
-// since, the machine's own delays apart: from before the call that gave back what was
+// since, the machine's own delays apart: from before the call that released what was
 // waited for.
 func Woken(t *testing.T, who string, since *await.Watch, at time.Time) {
 	t.Helper()

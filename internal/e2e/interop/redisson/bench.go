@@ -202,7 +202,7 @@ func (b *Bench) left() []string {
 	return left
 }
 
-// remains tells whether a key may outlive a lock.
+// remains reports whether a key may outlive a lock.
 func remains(key string) bool {
 	return redistest.Passing(key) ||
 		strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "redisson_unlock_latch:") || strings.HasPrefix(key, "holdfast:token:") ||

@@ -22,7 +22,7 @@ import (
 // test binary, which then speaks as the programs of other languages do. See Prepare.
 const planVar = "HOLDFAST_INTEROP_GO"
 
-// plan is what such a process is told.
+// plan is what such a process has to do.
 type plan struct {
 	Target dial.Target
 	TTL    time.Duration

@@ -41,7 +41,7 @@ func (j Thread) Begin(c peer.Command) Answer {
 }
 
 // AwaitSleep returns when the thread has subscribed, has tried once more and
-// sleeps until it is told, or until a time of its own.
+// sleeps until a notice, or until a time of its own.
 func (j Thread) AwaitSleep() {
 	j.t.Helper()
 	asks := Thread{j.t, j.jvm, j.id + " watched"}

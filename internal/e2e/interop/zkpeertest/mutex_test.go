@@ -167,7 +167,7 @@ func theyDie(t *testing.T, p *peer.Process) {
 	}
 }
 
-// weDie does it for a client of ours that is cut off; it is told before they hold it.
+// weDie does it for a client of ours that is cut off; it learns of the loss before they hold it.
 func weDie(t *testing.T, p *peer.Process) {
 	var link zktest.Link
 	defer link.Heal()

@@ -4,7 +4,7 @@
 -- A full server refuses here: call it before anything else is written.
 --
 -- What is no number, or leaves no room for the block, is put back and is an
--- error: a counter may be ahead of the clock, so to begin anew is not safe.
+-- error: a counter may be ahead of the clock, so to begin again is not safe.
 --
 -- Takes  the key of the counter, and how many tokens: always the same number
 -- Reply  the first of them

@@ -1,7 +1,7 @@
--- holder: who holds a lock that is not free.
+-- holder: the holder of a lock that is not free.
 --
 -- A hash that never ends and whose field names no client is somebody's data: to
--- wait for it would be to wait for ever. Every owner has a colon in it, and
+-- wait for it would be to wait forever. Every owner has a colon in it, and
 -- Redisson's lock on several values, whose fields need none, a TTL.
 --
 -- Takes  the lock, a hash without a mode, and its PTTL

@@ -1,4 +1,4 @@
--- introduce: say in the answer of an acquire that is busy who holds the lock, so
+-- introduce: say in the answer of an acquire that is busy the holder of the lock, so
 -- that nobody needs another round trip for that.
 --
 -- The registration of the holder is not among KEYS: nobody knows its name before. So

@@ -16,7 +16,7 @@ local function timeout_key(prefix, reader, i)
 end
 
 -- lease returns what is left of a reader's longest lease, -1 if none is live, or
--- nil if that cannot be told: the budget is used up, or the slot is on the move.
+-- nil if that cannot be notified: the budget is used up, or the slot is on the move.
 local function lease(prefix, reader, count)
   local most = -1
   for i = 1, count do

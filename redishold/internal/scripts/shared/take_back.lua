@@ -9,7 +9,7 @@
 local function take_back(counter, permits, id)
   redis.call('ZREM', permits, '')
   local free = 0
-  if redis.call('EXISTS', counter) == 1 then -- a lost counter is counted anew by the next acquire
+  if redis.call('EXISTS', counter) == 1 then -- a lost counter is counted again by the next acquire
     free = redis.call('INCRBY', counter, '1')
   end
   redis.call('ZREM', permits, id)

@@ -85,7 +85,7 @@ func awaitListening(t *testing.T, b *redisson.Bench, channel string, all []group
 	redisson.Await(t, fmt.Sprintf("%d listeners of %s", len(all), channel), listening(t, b, channel, all, 0))
 }
 
-// listening tells whether each group listens in its own way, and Go as often as said in
+// listening reports whether each group listens in its own way, and Go as often as said in
 // both.
 func listening(t *testing.T, b *redisson.Bench, channel string, all []group, locker int64) func() bool {
 	t.Helper()
@@ -155,7 +155,7 @@ func asleep(all []group) {
 	}
 }
 
-// semaphoreWakes gives back as many permits at once as there are groups.
+// semaphoreWakes releases as many permits at once as there are groups.
 func semaphoreWakes(t *testing.T, b *redisson.Bench, store *redishold.Backend, all []group) {
 	t.Helper()
 	name := "case53:semaphore"
@@ -235,7 +235,7 @@ func sleepsOn(t *testing.T, name string, holder, waiter group, lease time.Durati
 	}
 	must(t, unlock.Err())
 	if after < lease/4 {
-		t.Errorf("%s had the lock %v after %s gave it back: what was observed is no longer so", waiter.what, after, holder.what)
+		t.Errorf("%s had the lock %v after %s released it: what was observed is no longer so", waiter.what, after, holder.what)
 	}
 	t.Logf("%s had the lock %v after %s gave it back", waiter.what, after, holder.what)
 	return true

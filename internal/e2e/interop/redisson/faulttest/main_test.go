@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, dial.Sleepers()...)
 }
 
-// lockOf returns what a thread is told about an RLock. A lease of 0 is the
+// lockOf returns the command for a thread about an RLock. A lease of 0 is the
 // watchdog's.
 func lockOf(op, name string, lease time.Duration) peer.Command {
 	return peer.Command{Op: op, Kind: "lock", Name: name, Lease: lease.Milliseconds()}

@@ -59,7 +59,7 @@ func (m *move) heldByJava(name string) {
 	}
 }
 
-// unlockedAfter has the lock given back after its slot has moved.
+// unlockedAfter has the lock released after its slot has moved.
 func (m *move) unlockedAfter(name string) {
 	m.t.Helper()
 	j := redisson.ThreadOf(m.t, m.b.Java, "c54-after")
@@ -84,7 +84,7 @@ func (m *move) unlockedAfter(name string) {
 	m.both("after the move", j, javaWaits, goWaits, began, name)
 }
 
-// unlockedBetween has the lock given back while it is at the new node, and other
+// unlockedBetween has the lock released while it is at the new node, and other
 // keys of its slot are at the old one.
 func (m *move) unlockedBetween(name string) {
 	m.t.Helper()
@@ -124,7 +124,7 @@ func (m *move) again(name string) {
 	tried(m.t, j, lockOf("unlock", name, 0))
 }
 
-// goSleeps returns when Go sleeps until it is told, and so many listen in all.
+// goSleeps returns when Go sleeps until a notice, and so many listen in all.
 func (m *move) goSleeps(name string, all int64) {
 	m.t.Helper()
 	redisson.AwaitGo(m.t, m.b.Deployment.Master(name).Admin, "acquire", name, "Go listens", func() bool { return m.listeners(name) == all })
@@ -158,7 +158,7 @@ func (m *move) begin(name string) *redistest.Migration {
 	return slot
 }
 
-// passing has a goroutine wait for the lock and give it back at once. It tells
+// passing has a goroutine wait for the lock and release it at once. It tells
 // when it had it.
 func passing(t *testing.T, l *holdfast.Locker, name string) *redisson.Pending[time.Time] {
 	return redisson.Later(t, "Go, Lock "+name, func(ctx context.Context) (time.Time, error) {

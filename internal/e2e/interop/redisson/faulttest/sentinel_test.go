@@ -55,7 +55,7 @@ func replicated(t *testing.T, b *redisson.Bench) {
 		t.Errorf("Go's lock, which the replicas had: %v", err)
 	}
 	if !tried(t, j, lockOf("isHeld", javas, 0)).Bool() {
-		t.Error("Java's lock, which the replicas had, is not held after the fail-over")
+		t.Error("Java's lock, which the replicas had, is not held after the failover")
 	}
 	if tried(t, waiter, lockOf("tryLock", goes.Name(), 0)).Bool() {
 		t.Error("Java got a lock that Go holds")
@@ -103,7 +103,7 @@ func unreplicated(t *testing.T, b *redisson.Bench, loose redisson.Thread) {
 		t.Errorf("Java's unlock of what is lost: got %v, want %s", r.Err(), redisson.NotHeld)
 	}
 	must(t, mine.Unlock())
-	t.Attr("observed", "a Java holder whose lock a fail-over forgot is not told: Go had the lock while Java believed in it, until its unlock threw IllegalMonitorStateException (W1); a Go holder is told by a renewal")
+	t.Attr("observed", "a Java holder whose lock a failover forgot is not notified: Go had the lock while Java went on, until its unlock threw IllegalMonitorStateException; a Go holder is notified by a renewal")
 }
 
 // killMaster returns when another server is master, and since when.

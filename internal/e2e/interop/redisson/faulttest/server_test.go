@@ -35,7 +35,7 @@ func TestLoad(t *testing.T) {
 }
 
 // A server of their own: Redisson's unlock of several locks may fail where scripts are
-// forgotten, and then it renews them for ever.
+// forgotten, and then it renews them forever.
 func TestMultiLocks(t *testing.T) {
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
 		{Name: "60a a MultiLock in the order of LockAll", Run: sameOrder},
@@ -314,7 +314,7 @@ func serverRestarts(t *testing.T, b *redisson.Bench) {
 		t.Errorf("Java's unlock of what the server forgot: got %v, want %s", r.Err(), redisson.NotHeld)
 	}
 	must(t, mine.Unlock())
-	t.Attr("observed", "a Java holder is not told that the server restarted without its data: Go had the lock while Java believed in it, until its unlock threw IllegalMonitorStateException (W1); a Go holder is told by its next renewal")
+	t.Attr("observed", "a Java holder is not notified that the server restarted without its data: Go had the lock while Java went on, until its unlock threw IllegalMonitorStateException; a Go holder is notified by its next renewal")
 	j.Do(lockOf("lock", javas, 0))
 	j.Do(lockOf("unlock", javas, 0))
 }

@@ -111,7 +111,7 @@ func javaPaused(t *testing.T, b *redisson.Bench) {
 	j.wantNotHeld()
 	wantSame(t, hash, admin.Map("HGETALL", b.Name))
 	must.Unlock(t, lock)
-	t.Attr("observed", "a JVM that was stopped past its lease is told of the loss by isHeldByCurrentThread and unlock only; its watchdog leaves the new holder alone")
+	t.Attr("observed", "a JVM that was stopped past its lease is notified of the loss by isHeldByCurrentThread and unlock only; its watchdog leaves the new holder alone")
 }
 
 func goPaused(t *testing.T, b *redisson.Bench) {
@@ -150,7 +150,7 @@ func wantSame(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// toldAfter waits until the holder is told that its lock is lost, and returns how
+// toldAfter waits until the holder is notified that its lock is lost, and returns how
 // long after since that was.
 func toldAfter(t *testing.T, lock *holdfast.Lock, since time.Time) time.Duration {
 	t.Helper()

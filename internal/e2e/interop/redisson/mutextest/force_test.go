@@ -110,5 +110,5 @@ func keyDeleted(t *testing.T, b *redisson.Bench) {
 		t.Error(err)
 	}
 	must.Unlock(t, next)
-	t.Attr("observed", "Java's holder of a key that was deleted is told by unlock only (IllegalMonitorStateException); Go had the lock meanwhile")
+	t.Attr("observed", "Java's holder of a key that was deleted is notified by unlock only (IllegalMonitorStateException); Go had the lock meanwhile")
 }

@@ -42,7 +42,7 @@ func wantBusy(t *testing.T, l *holdfast.Locker, name string) {
 	_ = whoHolds(t, l, name)
 }
 
-// whoHolds wants Go to be refused, and returns what it is told.
+// whoHolds wants Go to be refused, and returns the holder that the error names.
 func whoHolds(t *testing.T, l *holdfast.Locker, name string) *holdfast.BusyError {
 	t.Helper()
 	lock, err := l.TryLock(t.Context(), name)

@@ -182,7 +182,7 @@ func garbage(t *testing.T, b *redisson.Bench) {
 	q.wantWaiting()
 	w.wantWaiting()
 
-	javaFirst := false // both are told, and one is first
+	javaFirst := false // both get the message, and one is first
 	wakeUps.measure("one of them", holder.unlock, func() time.Time {
 		redisson.Await(t, "one of them has the lock", func() bool { return !q.answer.Waits() || len(w.taken) > 0 })
 		if javaFirst = !q.answer.Waits(); javaFirst {

@@ -100,7 +100,7 @@ func fixedLeases(t *testing.T, b *redisson.Bench) {
 	j.unlock()
 }
 
-// Nobody who held the lock before renews the lease of who holds it now.
+// Nobody who held the lock before renews the lease of its holder now.
 func alternatingLeases(t *testing.T, b *redisson.Bench) {
 	const timeout, lease = 3 * time.Second, 8 * time.Second
 	admin := b.Admin().Bind(t)

@@ -55,7 +55,7 @@ func latchKeys(t *testing.T, b *redisson.Bench) {
 		" unlocks, "+strconv.Itoa(most)+" at most were seen meanwhile, each for no longer than 20s")
 }
 
-// notified hears of each string that is set at a key of that pattern.
+// notified learns of each string that is set at a key of that pattern.
 func notified(t *testing.T, a redistest.Admin, pattern string) *redistest.Listener {
 	t.Helper()
 	a.String("CONFIG", "SET", "notify-keyspace-events", "K$")

@@ -15,7 +15,7 @@ func watchdog(b *redisson.Bench, timeout time.Duration) *peer.Process {
 	return b.JVM(func(o *redisson.Settings) { o.LockWatchdogTimeout = timeout.Milliseconds() })
 }
 
-// wakeUps measures how soon waiters have what is given back.
+// wakeUps measures how soon waiters have what is released.
 type wakeUps struct {
 	t     *testing.T
 	quiet sync.Locker

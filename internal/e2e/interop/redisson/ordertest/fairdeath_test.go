@@ -18,7 +18,7 @@ func calls(admin redistest.Admin) int64 {
 }
 
 // A Go waiter that dies at the head holds the next one up until its deadline,
-// which it has set anew with every try: what is left of the lease, and 4 s.
+// which it has set again with every try: what is left of the lease, and 4 s.
 func goHeadDies(t *testing.T, shared *redisson.Bench) {
 	const lease = 8 * time.Second
 	b := shared.Alone()

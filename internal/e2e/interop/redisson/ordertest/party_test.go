@@ -164,7 +164,7 @@ func (p *party) waits() {
 	}
 }
 
-// unlock gives the lock back.
+// unlock releases the lock.
 func (p *party) unlock() {
 	p.t.Helper()
 	if err := p.give(); err != nil {

@@ -33,7 +33,7 @@ func (q *queue) channel(owner string) string {
 // owners returns who waits, the next one first.
 func (q *queue) owners() []string { return q.admin.Strings("LRANGE", q.list(), "0", "-1") }
 
-// joined waits until n wait, each listening where it will be told, and returns
+// joined waits until n wait, each listening on its channel, and returns
 // the last.
 func (q *queue) joined(n int) string {
 	q.t.Helper()
@@ -123,7 +123,7 @@ func (q *queue) now() time.Time {
 }
 
 // polled waits until Holdfast's waiter has just asked. It does not ask again
-// within WakeLimit, so that what it learns by then was told by a message.
+// within WakeLimit, so that what it learns by then was notified by a message.
 func (q *queue) polled(owner string) {
 	q.t.Helper()
 	before := q.score(q.alive(), owner)

@@ -271,6 +271,6 @@ func upgrade(t *testing.T, b *redisson.Bench) {
 		t.Fatal("a Java reader got the write side")
 	}
 	between(t, "Java's tryLock took", time.Since(began.Began), wait-50*time.Millisecond, wait+time.Second+began.Late())
-	t.Attr("observed", "a Java thread that reads and asks to write waits for itself until its limit, without one for ever")
+	t.Attr("observed", "a Java thread that reads and asks to write waits for itself until its limit, without one forever")
 	java.unlock()
 }

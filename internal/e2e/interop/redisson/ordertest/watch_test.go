@@ -58,7 +58,7 @@ func (w *watcher) read(in *bufio.Scanner) {
 	}
 }
 
-// channel is where all hear of releases.
+// channel is where all learn of releases.
 func (w *watcher) channel() string { return "redisson_rwlock:{" + w.name + "}" }
 
 // listens waits until n clients listen.

@@ -24,11 +24,11 @@ import (
 // RPermitExpirableSemaphore, and Semaphore.
 func TestPermits(t *testing.T) {
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
-		{Name: "46b a permit given back wakes the other side", Run: leasedWakes},
+		{Name: "46b a permit released wakes the other side", Run: leasedWakes},
 		{Name: "47b six threads, six goroutines, three permits", Run: leasedCrowd},
 		{Name: "48b both count the same permits", Run: leasedCounts},
 		{Name: "49a a permit ends, the other side has it", Run: permitEnds},
-		{Name: "49b each side gives back the other's permit", Run: strangersRelease},
+		{Name: "49b each side releases the other's permit", Run: strangersRelease},
 		{Name: "50 a permit without an end", Run: neverEnds},
 		{Name: "64 thousands of permits have ended", Run: manyEnded},
 	})
@@ -307,7 +307,7 @@ func manyEnded(t *testing.T, b *redisson.Bench) {
 	drop(t, b)
 }
 
-// permit returns what a thread is told about one permit. A lease of 0 is none.
+// permit returns the command for a thread about one permit. A lease of 0 is none.
 func (j object) permit(op, id string, lease time.Duration) peer.Command {
 	return peer.Command{Op: op, Kind: j.kind, Name: j.name, Value: id, Lease: lease.Milliseconds()}
 }

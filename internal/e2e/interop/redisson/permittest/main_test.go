@@ -41,7 +41,7 @@ func java(t *testing.T, b *redisson.Bench, kind, who string) object {
 	return object{redisson.ThreadOf(t, b.Java, who), kind, b.Name}
 }
 
-// command returns what a thread is told. n is of permits, or a count.
+// command returns the command for a thread. n is of permits, or a count.
 func (j object) command(op string, n int64) peer.Command {
 	return peer.Command{Op: op, Kind: j.kind, Name: j.name, N: n}
 }
@@ -72,7 +72,7 @@ func (j object) want(t *testing.T, c peer.Command, want bool) {
 	}
 }
 
-// drop deletes what a semaphore leaves for ever, and wants nothing else to be left.
+// drop deletes what a semaphore leaves forever, and wants nothing else to be left.
 func drop(t *testing.T, b *redisson.Bench) {
 	t.Helper()
 	if left := b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1", "WITHSCORES"); len(left) != 0 {

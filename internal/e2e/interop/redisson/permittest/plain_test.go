@@ -15,7 +15,7 @@ import (
 // RSemaphore, and PlainSemaphore.
 func TestSemaphore(t *testing.T) {
 	redisson.Run(t, redisson.Versions(), redistest.Standalone, []redisson.Case{
-		{Name: "46a a permit given back wakes the other side", Run: plainWakes},
+		{Name: "46a a permit released wakes the other side", Run: plainWakes},
 		{Name: "47a six threads, six goroutines, three permits", Run: plainCrowd},
 		{Name: "48a both count the same permits", Run: plainCounts},
 	})

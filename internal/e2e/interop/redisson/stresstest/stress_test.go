@@ -126,7 +126,7 @@ func stress(t *testing.T, b *redisson.Bench, k kind, each int) {
 	stopSampling()
 	w.report(b, each*writers(k), took, <-sampled)
 	if k.java == "permits" {
-		b.Admin().Do("DEL", b.Name, "{"+b.Name+"}:timeout") // Redisson keeps a semaphore for ever
+		b.Admin().Do("DEL", b.Name, "{"+b.Name+"}:timeout") // Redisson keeps a semaphore forever
 	}
 }
 
