@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // errLeaseEnded says that etcd does not know the lease.
@@ -33,7 +34,7 @@ func (s *store) errorOf(err error) error {
 	case is(rpctypes.ErrRequestTooLarge, rpctypes.ErrCorrupt, rpctypes.ErrNotCapable):
 		return refused("etcd", err)
 	case is(rpctypes.ErrTooManyRequests):
-		return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+		return unsent.Error(err)
 	}
 	return err
 }

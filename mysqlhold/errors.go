@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // noSuchTable is the number of the error for a table that is not there.
@@ -36,7 +37,7 @@ func classify(err error) error {
 	case 1044, 1045, 1049, 1054, 1064, 1142, 1143, noSuchTable, 1193, 1227, 1231, 1370, 1665, 1698: // login, database, column, syntax, right, table, setting, binlog
 		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
 	case 1040, 1047, 1129, 1130, 1203, 1205, 1226, 1290, 1792, 1836, 1969, 3024: // too many, not ready, row locked for long, read-only, time limit
-		return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+		return unsent.Error(err)
 	}
 	return err
 }
@@ -49,5 +50,5 @@ func noConnection(err error) error {
 	if err = classify(err); errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	return unsent.Error(err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // undefinedTable is the SQLSTATE of a table that is not there.
@@ -41,7 +42,7 @@ func classify(err error) error {
 	case err == nil || errors.Is(err, driver.ErrNotExecuted):
 		return err
 	case e == nil && pgconn.SafeToRetry(err):
-		return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+		return unsent.Error(err)
 	case e == nil || e.SeverityUnlocalized != "ERROR":
 		return err
 	}
@@ -51,7 +52,7 @@ func classify(err error) error {
 	case hopeless(e.Code):
 		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
 	}
-	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	return unsent.Error(err)
 }
 
 // hopeless says that the server will go on refusing until somebody changes something.
@@ -71,5 +72,5 @@ func noConnection(err error) error {
 	if e := serverError(err); e != nil && hopeless(e.Code) {
 		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
 	}
-	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	return unsent.Error(err)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 var (
@@ -49,7 +50,7 @@ func isCertain(err error) bool {
 	return err == nil
 }
 
-func notExecuted(err error) error { return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err) }
+func notExecuted(err error) error { return unsent.Error(err) }
 
 // refused says that nothing was executed, and will not be until somebody changes something.
 func refused(what string, err error) error {

@@ -46,11 +46,11 @@ func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 // that is one of a few words.
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{
-		"fail-on":  {"note", "warning", "danger", "never"},
-		"output":   {"table", "wide", "json", "jsonl"},
-		"sort":     {"name", "kind", "holder", "lease", "waiters"},
-		"protocol": {"redisson", "plain", "timestamp"},
-		"signal":   {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},
+		"fail-on": {"note", "warning", "danger", "never"},
+		"output":  {"table", "wide", "json", "jsonl"},
+		"sort":    {"name", "kind", "holder", "lease", "waiters"},
+		"layout":  {"redisson", "plain", "timestamp"},
+		"signal":  {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},
 	}
 	for _, cmd := range root.Commands() {
 		for name, list := range values {

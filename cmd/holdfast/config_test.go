@@ -148,14 +148,14 @@ func TestConfigMistakes(t *testing.T) {
 		"redisson: a.yaml\nredis: {password: 12}":   "line 2: redis.password",
 		"redlock: redis://s3cret":                   "line 1: redlock: a list",
 		"redlock: [[s3cret]]":                       "line 1: redlock: one value",
-		"redlock: [s3cret, a, b]":                   "line 1: redlock is no URL",
+		"redlock: [s3cret, a, b]":                   "line 1: redlock is neither a URL nor HOST:PORT",
 		"redlock: [redis://h, redis://i]":           "line 1: redlock: quorum",
 		"url: redis://h\nredlock: [redis://s3cret]": "line 2: url and redlock",
 		"\turl: s3cret":                             "this is no YAML",
 		"s3cret$: 1":                                "line 1: unknown key (not a name)",
 		"redisson: /no/such/file":                   "/no/such/file",
 		"url: redis://h\n---\nurl: redis://i":       "more than one document",
-		"url: redis://h\nredis: {protocol: simple}": "protocol",
+		"url: redis://h\nredis: {layout: simple}": "layout",
 		"url: redis://h\nlock: {margin: 20s}":       "lock.margin",
 	} {
 		file := configure(t, "holdfast.yaml", content)
@@ -226,7 +226,7 @@ func readElsewhere() map[string]string {
 // itself.
 const everySetting = `url: unix:///no/such/socket
 prefix: "p:"
-redis: {protocol: plain, replicas: 1}
+redis: {layout: plain, replicas: 1}
 lock: {ttl: 20s, margin: 1s, wait: 3s, max_hold: 4s, kill_after: 5s, fair: true}
 history: {enabled: true}
 serve:
@@ -289,7 +289,7 @@ func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
 			t.Fatal(err)
 		}
 		args := []string{name, "--config=" + file}
-		for _, needed := range []string{"--reason=x", "--yes", "--token=1"} {
+		for _, needed := range []string{"--reason=x", "--yes", "--token=1", "--once"} {
 			flag, _, _ := strings.Cut(strings.TrimPrefix(needed, "--"), "=")
 			if cmd.Flags().Lookup(flag) != nil {
 				args = append(args, needed)

@@ -22,7 +22,7 @@ type setting struct{ flag, variable, key string }
 func storeSettings() []setting {
 	return []setting{
 		{"prefix", "HOLDFAST_PREFIX", "prefix"},
-		{"protocol", "", "redis.protocol"},
+		{"layout", "", "redis.layout"},
 		{"replicas", "", "redis.replicas"},
 		{"history", "", "history.enabled"},
 	}
@@ -45,7 +45,7 @@ func (o *connectOptions) configure(f *pflag.FlagSet, env environment, report *re
 	if err := o.prepare(env, report); err != nil {
 		return err
 	}
-	for _, name := range []string{"protocol", "replicas"} {
+	for _, name := range []string{"layout", "replicas"} {
 		if f.Changed(name) {
 			o.redisFlag = cmp.Or(o.redisFlag, name)
 		}
@@ -210,14 +210,14 @@ func (o *connectOptions) fromConfig(a *access.Access) (password string, err erro
 // engine returns the settings of the engine.
 func (o *connectOptions) engine() (*redishold.Options, error) {
 	options := &redishold.Options{SharedTokens: o.config.Yes("redis.shared_tokens")}
-	switch o.protocol {
+	switch o.layout {
 	case "", "redisson":
 	case "plain":
 		options.Layout = redishold.Plain
 	case "timestamp":
 		options.Layout = redishold.Timestamp
 	default:
-		return nil, usageError("--protocol %q: use redisson, plain or timestamp", o.protocol)
+		return nil, usageError("--layout %q: use redisson, plain or timestamp", o.layout)
 	}
 	if length, ok := o.config.Lookup("history.stream_maxlen"); ok {
 		options.LogLength, _ = strconv.Atoi(length) // the configuration was checked

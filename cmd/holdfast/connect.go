@@ -32,7 +32,7 @@ type connectOptions struct {
 	insecure bool
 
 	configName string
-	protocol   string
+	layout     string
 	replicas   string
 	history    bool                 // tell the store what happens to the locks
 	redisFlag  string               // the first flag that was given which is for Redis alone
@@ -56,7 +56,7 @@ func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
 // environment and the configuration too.
 func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	o.addTo(f, "default $HOLDFAST_URL, then $REDIS_URL, then the configuration")
-	f.StringVar(&o.protocol, "protocol", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
+	f.StringVar(&o.layout, "layout", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
 	f.StringVar(&o.replicas, "replicas", "0", "how many replicas of a Redis must confirm each lock and each renewal, or all")
 	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
 }
@@ -112,6 +112,7 @@ func (o *connectOptions) address(env environment) (address, source string, err e
 	if address == "" {
 		source, _ = o.named(env)
 		address, _ = env.lookup(source)
+		address = open.Complete(address)
 	}
 	if address == "" {
 		if err := o.prepare(env, newReporter(env, false)); err != nil {

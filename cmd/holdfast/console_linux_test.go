@@ -28,11 +28,11 @@ func TestConsoleProgress(t *testing.T) {
 		return s.locker("ci-runner-7@build:4121").TryLock(t.Context(), "deploy/prod")
 	})
 	c := s.onConsole(200, "run", "deploy/prod", "--", "echo", "mine")
-	c.Await(eraseLine + `waiting for lock "deploy/prod", held, lease `)
+	c.Await(eraseLine + `waiting for lock "deploy/prod": held, lease `)
 	c.Await("; by ")
 	c.Await("ci-runner-7@build:4121")
-	c.Await(`s for lock "deploy/prod", held `)
-	c.Await("s+, lease ") // since when, as seen from here
+	c.Await(`s for lock "deploy/prod": held `)
+	c.Await("s+, lease ends in ") // since when, as seen from here
 	c.Resize(30)
 	c.Await(eraseLine)
 	line := c.Await(eraseLine)

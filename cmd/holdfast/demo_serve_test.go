@@ -32,7 +32,7 @@ func TestDemoServeUsage(t *testing.T) {
 		{"--serve", "--listen", "7071"},
 		{"--serve", "--buyers", "3"},
 		{"--serve", "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2"},
-		{"--serve", "--url", "localhost:6379"},
+		{"--serve", "--url", "localhost"},
 		{"--serve", "--url", "redis://127.0.0.1:6379?no=such"},
 		{"--serve", "--cacert", "x.pem"},
 		{"--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2"},

@@ -24,7 +24,7 @@ func TestDoctor(t *testing.T) {
 	s.server.HSet("orders", "cb8b3a68-6c50-4d9d-a6cf-8a4ad1ee2d8b:7", "1")
 	asJSON := s.run("doctor", "--json", "--ttl", "10s")
 	var r doctor.Report
-	if err := json.Unmarshal([]byte(asJSON.stdout), &r); err != nil || r.Version != 1 || r.TTL != 10*time.Second || len(r.Findings) < 10 {
+	if err := json.Unmarshal([]byte(asJSON.stdout), &r); err != nil || r.Version != 1 || r.TTLMillis != 10_000 || len(r.Findings) < 10 {
 		t.Fatalf("got %q, %v", asJSON.stdout, err)
 	}
 	if asJSON.stderr != "" || short.stderr != "" {

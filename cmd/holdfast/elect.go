@@ -60,6 +60,7 @@ func newElectCommand(env environment) *cobra.Command {
 			if o.backoff < 0 || o.backoff > maxBackoff {
 				return usageError("--backoff %s: use 0s to %s", o.backoff, maxBackoff)
 			}
+			o.campaigns = !o.once
 			r := &runner{runOptions: &o.runOptions, env: env, report: newReporter(env, o.verbose)}
 			return r.within(cmd.Context(), func(locker *holdfast.Locker) error {
 				return (&candidate{runner: r, once: o.once, backoff: o.backoff}).campaign(cmd.Context(), locker)

@@ -68,7 +68,9 @@ func storeError(err error) error {
 // fix comes first, then that another holds the lock, then that nothing is known.
 func statusOf(err error) int {
 	switch {
-	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrMismatch), errors.Is(err, holdfast.ErrDeadlock):
+	case errors.Is(err, holdfast.ErrMismatch):
+		return exitUsage // the name is another kind of lock, or data
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrDeadlock):
 		return exitOwnFailure
 	case refused(err):
 		return exitRefused

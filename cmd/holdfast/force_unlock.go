@@ -271,7 +271,7 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 
 // forcedJSON is what force-unlock --json prints.
 type forcedJSON struct {
-	Version int       `json:"v"`
+	Version int       `json:"version"`
 	Event   string    `json:"event"` // forced
 	Name    string    `json:"name"`
 	Reason  string    `json:"reason"`

@@ -192,13 +192,13 @@ func (h *holding) release(lock *holdfast.Lock, why string) error {
 
 // heldLine is a line of hold --json.
 type heldLine struct {
-	Version int       `json:"v"`
+	Version int       `json:"version"`
 	Event   string    `json:"event"` // held, released or lost
 	Name    string    `json:"name"`
 	Token   uint64    `json:"token"`
 	Holder  string    `json:"holder"`
 	At      time.Time `json:"at"`
-	Why     string    `json:"why,omitempty"`
+	Why     string    `json:"reason,omitempty"`
 }
 
 func (h *holding) say(event string, lock *holdfast.Lock, why string) error {

@@ -100,22 +100,22 @@ func TestHoldUsage(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")
 	for args, want := range map[string]string{
-		"":                           "one name",
-		"a b":                        "one name",
-		"--for -1s a":                "negative",
-		"--shared --fair a":          "different kinds",
-		"--permits -1 a":             "1 or more",
-		"--permits 0 a":              "1 or more",
-		"--permits 0 --fair a":       "1 or more",
-		"-t 1ms a":                   "too short",
-		"--protocol rediss a":        "redisson, plain or timestamp",
-		"--replicas many a":          "a number, or all",
-		"--config /no/such/file a":   "/no/such/file",
-		"--exclusive --permits 2 a":  "different kinds",
-		"-n -w 1s a":                 "give one of them",
-		"--label x a":                "key=value",
-		"--protocol plain --fair a":  "",
-		"--protocol plain --unknown": "--unknown",
+		"":                          "one name",
+		"a b":                       "one name",
+		"--for -1s a":               "negative",
+		"--shared --fair a":         "different kinds",
+		"--permits -1 a":            "1 or more",
+		"--permits 0 a":             "1 or more",
+		"--permits 0 --fair a":      "1 or more",
+		"-t 1ms a":                  "too short",
+		"--layout rediss a":         "redisson, plain or timestamp",
+		"--replicas many a":         "a number, or all",
+		"--config /no/such/file a":  "/no/such/file",
+		"--exclusive --permits 2 a": "different kinds",
+		"-n -w 1s a":                "give one of them",
+		"--label x a":               "key=value",
+		"--layout plain --fair a":   "",
+		"--layout plain --unknown":  "--unknown",
 	} {
 		if want != "" {
 			s.run(append([]string{"hold"}, strings.Fields(args)...)...).want(t, 64, want)
@@ -123,7 +123,7 @@ func TestHoldUsage(t *testing.T) {
 	}
 	s.run("hold", "-n", "job").want(t, 75, "is held by")
 	s.run("hold", "-n", "-E", "5", "job").want(t, 5, "is held by")
-	s.run("hold", "--protocol", "plain", "--fair", "a").want(t, 125, "fair")
+	s.run("hold", "--layout", "plain", "--fair", "a").want(t, 125, "fair")
 }
 
 // Kinds of lock as the command line has them keep each other out, or do not.
@@ -140,8 +140,8 @@ func TestRunKinds(t *testing.T) {
 			{"--permits=1", "--permits=1", 75},
 			{"--fair", "--fair", 75},
 			{"--ttl=20s", "--ttl=20s", 75},
-			{"--shared", "--ttl=20s", 125}, // not that kind of lock
-			{"--protocol=plain", "--protocol=plain", 75},
+			{"--shared", "--ttl=20s", 64}, // not that kind of lock
+			{"--layout=plain", "--layout=plain", 75},
 		} {
 			name := "lock" + test.held + test.tried
 			in, out := io.Pipe()
@@ -162,7 +162,7 @@ func TestRunSaysThatItWaits(t *testing.T) {
 	c := begin(t, t.Context(), strings.NewReader(""), s.environ, "run", "job", "true")
 	await.Until(t, 20*time.Second, "run says that it waits", func() bool { return strings.Contains(c.stderr.String(), "waiting for lock") })
 	s.server.Del("job")
-	c.wait().want(t, 0, `holdfast: waiting for lock "job", held, lease `, "; by ", "ci-runner-7@build:4121", `holdfast: got lock "job" after `)
+	c.wait().want(t, 0, `holdfast: waiting for lock "job": held, lease ends in `, "; by ", "ci-runner-7@build:4121", `holdfast: got lock "job" after `)
 	s.hold("other")
 	s.run("run", "--skip-ok", "-w", "1500ms", "other", "true").want(t, 0)
 }

@@ -54,20 +54,19 @@ func newInspectCommand(env environment) *cobra.Command {
 // detailJSON is a admin.Detail as programs read it.
 type detailJSON struct {
 	recordJSON
-	Token uint64     `json:"token,omitempty"`
-	Waits []waitJSON `json:"waits,omitempty"`
-	Keys  []keyJSON  `json:"keys"`
+	Token uint64    `json:"token,omitempty"`
+	Keys  []keyJSON `json:"keys"`
 }
 
 type keyJSON struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
-	LeaseMS int64  `json:"lease_ms"`
+	LeaseMS int64  `json:"remaining_ms"`
 	Value   string `json:"value"`
 }
 
 func detailOf(d admin.Detail) detailJSON {
-	j := detailJSON{recordJSON: recordOf(d.Record), Token: d.Token, Waits: waitsOf(d), Keys: []keyJSON{}}
+	j := detailJSON{recordJSON: recordOf(d.Record).with(d.Waits), Token: d.Token, Keys: []keyJSON{}}
 	for _, k := range d.Keys {
 		j.Keys = append(j.Keys, keyJSON{k.Name, k.Type, leaseOf(k.Remaining), k.Value})
 	}

@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -51,7 +50,7 @@ func (c *lateConn) get(ctx context.Context) (*rueidisconn.Conn, error) {
 func (c *lateConn) reach(ctx context.Context) (*rueidisconn.Conn, error) {
 	conn, err := c.get(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+		return nil, unsent.Error(err)
 	}
 	return conn, nil
 }

@@ -43,7 +43,7 @@ Exit status: 0 if everything was seen, locks or none; 1 if not; 64, 69, 77 as ru
 const listExample = `  holdfast ls
   holdfast ls 'deploy/*' --waiting
   holdfast ls --sort lease --limit 20 --watch 2s
-  holdfast ls --json | jq -r 'select(.lease_ms >= 0 and .lease_ms < 5000) | .name'`
+  holdfast ls --json | jq -r 'select(.remaining_ms >= 0 and .remaining_ms < 5000) | .name'`
 
 const listTimeout = 30 * time.Second
 
@@ -320,11 +320,15 @@ func (l *listing) printSorted() error {
 		return nil
 	}
 	if len(shown) == 0 && l.failed == nil {
+		text := "nothing is locked"
+		if l.pattern != "" {
+			text = fmt.Sprintf("no locked name matches %q", l.pattern)
+		}
 		if l.watch > 0 {
-			_, err := fmt.Fprintln(l.out, "nothing is locked")
+			_, err := fmt.Fprintln(l.out, text)
 			return err
 		}
-		l.report.line(levelNotice, "nothing is locked")
+		l.report.line(levelNotice, text)
 		return nil
 	}
 	return l.table(shown)

@@ -43,6 +43,8 @@ type lockOptions struct {
 
 	name string
 
+	campaigns bool // it waits for a store that cannot be reached, however long
+
 	kind        open.Kind      // of the store that was opened; "" of several
 	console     *admin.Console // of that store
 	leaseEnd    time.Time      // of the lock, when it was released; zero before

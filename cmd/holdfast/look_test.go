@@ -166,7 +166,7 @@ func TestLeaseOfASemaphore(t *testing.T) {
 			t.Errorf("got %s, want a lease of 20s", got.stdout)
 		}
 		for _, command := range [][]string{{"ls", "--json"}, {"inspect", "--json", "permits"}, {"status", "--json", "permits"}} {
-			if ms := objects(t, s.run(command...))[0]["lease_ms"].(float64); ms <= 10_000 || ms > 20_000 {
+			if ms := objects(t, s.run(command...))[0]["remaining_ms"].(float64); ms <= 10_000 || ms > 20_000 {
 				t.Errorf("%v: got a lease of %v ms, want that of the permit that ends first", command, ms)
 			}
 		}
@@ -251,7 +251,7 @@ func TestInspect(t *testing.T) {
 			}
 		}
 		o := objects(t, s.run("inspect", "--json", "job"))
-		if len(o) != 1 || o[0]["kind"] != "mutex" || len(o[0]["keys"].([]any)) != 1 || o[0]["v"] != 1.0 {
+		if len(o) != 1 || o[0]["kind"] != "mutex" || len(o[0]["keys"].([]any)) != 1 || o[0]["version"] != 1.0 {
 			t.Errorf("got %v", o)
 		}
 	})
@@ -298,7 +298,10 @@ func TestLookShowsSinceWhenAndWhoWaits(t *testing.T) {
 		}
 		for _, command := range []string{"inspect", "status"} {
 			o := objects(t, s.run(command, "--json", "job"))[0]
-			hold, wait := o["holds"].([]any)[0].(map[string]any), o["waits"].([]any)[0].(map[string]any)
+			hold, wait := o["holds"].([]any)[0].(map[string]any), o["waiters"].([]any)[0].(map[string]any)
+			if o["waiting"].(float64) < 1 {
+				t.Errorf("%s: got waiting %v while somebody waits", command, o["waiting"])
+			}
 			if ms := hold["held_ms"].(float64); ms < 192_000 || ms > 200_000 || hold["token"] != float64(lock.Token()) {
 				t.Errorf("%s: got %v", command, hold)
 			}
@@ -354,7 +357,7 @@ func TestStatus(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		got := s.run("status")
 		got.want(t, 0)
-		if !strings.Contains(got.stdout, "protocol    redisson") {
+		if !strings.Contains(got.stdout, "layout      redisson") {
 			t.Errorf("got %s", got.stdout)
 		}
 		o := objects(t, s.run("status", "--json", "--prefix", "app:"))
@@ -463,7 +466,7 @@ func TestTail(t *testing.T) {
 		got.want(t, 0)
 		var said []string
 		for _, o := range objects(t, got) {
-			_, note, _ := strings.Cut(fmt.Sprint(o["who"]), " ")
+			_, note, _ := strings.Cut(fmt.Sprint(o["holder"]), " ")
 			said = append(said, fmt.Sprint(o["event"], " ", o["name"], " ", note))
 		}
 		if want := "held jobs/1 (first), released jobs/1 (first), acquired jobs/1 (second)"; strings.Join(said, ", ") != want {
@@ -533,7 +536,7 @@ func TestCompleteNames(t *testing.T) {
 func TestListWatch(t *testing.T) {
 	s := newSite(t)
 	p := s.start(nil, "ls", "--watch", "100ms", "job")
-	p.await("nothing is locked")
+	p.await(`no locked name matches "job"`)
 	s.hold("job")
 	p.await("ci-runner-7@build:4121")
 	s.server.SetError("LOADING soon")

@@ -74,8 +74,13 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
+		Version:       versionLine(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of this program") // without cobra's -v, which is --verbose
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)

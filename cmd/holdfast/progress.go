@@ -34,6 +34,7 @@ type progress struct {
 	said    bool
 	holder  string    // as seen last
 	holding time.Time // since when it is the same
+	silent  time.Time // since when the store does not answer; zero if it does
 }
 
 func startProgress(ctx context.Context, console *admin.Console, name string, env environment, report *reporter) *progress {
@@ -100,9 +101,18 @@ func (p *progress) look(ctx context.Context) string {
 	}
 	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.name)
 	if err != nil || len(records) != 1 {
-		return text
+		return text + p.silence()
 	}
+	p.silent = time.Time{}
 	return text + p.describe(records[0])
+}
+
+// silence says for how long the store has not answered.
+func (p *progress) silence() string {
+	if p.silent.IsZero() {
+		p.silent = time.Now().Add(-progressLimit)
+	}
+	return fmt.Sprintf("; the store has not answered for %s", coarse(time.Since(p.silent)))
 }
 
 // describe says since when the lock is held, as far as it was seen, until when, who
@@ -116,12 +126,12 @@ func (p *progress) describe(r admin.Record) string {
 	if owner := first.Owner; owner != p.holder {
 		p.holder, p.holding = owner, time.Now().Add(-first.HeldFor)
 	}
-	text := ", held"
+	text := ": held"
 	if held := time.Since(p.holding); held >= 2*time.Second {
-		text += " " + held.Truncate(time.Second).String() + "+" // before it was looked at, nobody knows
+		text += " " + held.Truncate(time.Second).String() + "+" // it may have held it before the first answer, too
 	}
 	if ends := lease(r); ends >= 0 {
-		text += ", lease " + coarse(ends).String()
+		text += ", lease ends in " + coarse(ends).String()
 	}
 	switch ahead, queued := p.ahead(r); {
 	case queued && ahead > 0:

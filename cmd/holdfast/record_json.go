@@ -16,58 +16,55 @@ const jsonVersion = 1
 // several the one that ends first; where there is none, it is for how long the
 // store keeps the name.
 type recordJSON struct {
-	Version   int          `json:"v"`
+	Version   int          `json:"version"`
 	Name      string       `json:"name"`
 	NameBytes []byte       `json:"name_base64,omitempty"` // where it is no UTF-8
 	Kind      string       `json:"kind"`                  // "" for a name that is free
-	Held      int          `json:"held"`
+	Holders   int          `json:"holders"`
 	Holds     []holdJSON   `json:"holds"`
-	Waiting   int          `json:"waiting"`
-	Waiters   []waiterJSON `json:"waiters"`
-	Listeners *int         `json:"listeners,omitempty"` // absent if the store does not tell
+	Waiting   int          `json:"waiting"` // how many wait, as far as the store shows
+	Waiters   []waiterJSON `json:"waiters"` // those of them that it names; inspect and status name more
 	Permits   *int         `json:"permits,omitempty"`
 	Free      *int         `json:"free,omitempty"`
 	Count     *int64       `json:"count,omitempty"`
-	LeaseMS   int64        `json:"lease_ms"`
+	LeaseMS   int64        `json:"remaining_ms"`
 }
 
 type holdJSON struct {
 	Owner   string     `json:"owner"`
-	Who     string     `json:"who"` // for people
+	Holder  string     `json:"holder"` // its name, for people
 	Note    string     `json:"note,omitempty"`
 	Mode    string     `json:"mode"`
 	Count   int        `json:"count"`
 	Token   uint64     `json:"token,omitempty"`
-	LeaseMS int64      `json:"lease_ms"`
+	LeaseMS int64      `json:"remaining_ms"`
 	HeldMS  int64      `json:"held_ms,omitempty"`
 	Client  clientJSON `json:"client"`
 }
 
+// waiterJSON is a waiter: with a place in the queue, which is 1 for the next one, or
+// without one.
 type waiterJSON struct {
-	Owner   string     `json:"owner"`
-	Who     string     `json:"who"`
-	Mode    string     `json:"mode"`
-	LeaseMS int64      `json:"lease_ms"`
-	Client  clientJSON `json:"client"`
-}
-
-// waitJSON is a client that waits without a place in the queue.
-type waitJSON struct {
-	Who      string     `json:"who"`
+	Waiter   string     `json:"waiter"` // its name, for people
+	Place    int        `json:"place,omitempty"`
+	Owner    string     `json:"owner,omitempty"` // of a waiter in the queue
 	Mode     string     `json:"mode"`
-	WaitedMS int64      `json:"waited_ms"`
-	Count    int        `json:"count"` // how many of its goroutines wait
+	LeaseMS  *int64     `json:"remaining_ms,omitempty"` // until it loses its place unless it is renewed
+	WaitedMS int64      `json:"waited_ms,omitempty"`
+	Count    int        `json:"count,omitempty"` // how many goroutines of the client wait
 	Client   clientJSON `json:"client"`
 }
 
-func waitsOf(d admin.Detail) (waits []waitJSON) {
-	for _, w := range d.Waits {
-		waits = append(waits, waitJSON{
-			Who: person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
+// with adds waiters without a place in the queue.
+func (j recordJSON) with(waits []admin.ClientWait) recordJSON {
+	for _, w := range waits {
+		j.Waiters = append(j.Waiters, waiterJSON{
+			Waiter: person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
 			WaitedMS: w.Waited.Milliseconds(), Count: w.Count, Client: clientOf(w.Client),
 		})
 	}
-	return waits
+	j.Waiting = max(j.Waiting, len(j.Waiters))
+	return j
 }
 
 type clientJSON struct {
@@ -82,14 +79,11 @@ type clientJSON struct {
 
 func recordOf(r admin.Record) recordJSON {
 	j := recordJSON{
-		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Held: r.Holders, Waiting: r.Waiting,
+		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders, Waiting: waiters(r),
 		Holds: []holdJSON{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(lease(r)),
 	}
 	if !utf8.ValidString(r.Name) {
 		j.NameBytes = []byte(r.Name)
-	}
-	if r.Listeners >= 0 {
-		j.Listeners = &r.Listeners
 	}
 	switch r.Kind {
 	case admin.KindSemaphore:
@@ -100,10 +94,11 @@ func recordOf(r admin.Record) recordJSON {
 	for _, h := range r.Holds {
 		j.Holds = append(j.Holds, holdOf(h))
 	}
-	for _, w := range r.Waiters {
+	for i, w := range r.Waiters {
+		left := leaseOf(w.Remaining)
 		j.Waiters = append(j.Waiters, waiterJSON{
-			Owner: w.Owner, Who: person(w.Owner, w.Note, w.Client), Mode: w.Mode.String(),
-			LeaseMS: leaseOf(w.Remaining), Client: clientOf(w.Client),
+			Waiter: person(w.Owner, w.Note, w.Client), Place: i + 1, Owner: w.Owner, Mode: w.Mode.String(),
+			LeaseMS: &left, Client: clientOf(w.Client),
 		})
 	}
 	return j
@@ -126,7 +121,7 @@ func lease(r admin.Record) time.Duration {
 
 func holdOf(h admin.Hold) holdJSON {
 	return holdJSON{
-		Owner: h.Owner, Who: person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
+		Owner: h.Owner, Holder: person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
 		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.HeldFor.Milliseconds(),
 		Client: clientOf(h.Client),
 	}
@@ -140,7 +135,7 @@ func clientOf(c admin.Client) clientJSON {
 	return j
 }
 
-// leaseOf returns d in milliseconds, -1 if it does not end, or if that is not told.
+// leaseOf returns d in milliseconds, -1 if it does not end, or if that is unknown.
 func leaseOf(d time.Duration) int64 {
 	if d < 0 {
 		return -1

@@ -22,7 +22,7 @@ func TestRefusalAfterTheWait(t *testing.T) {
 		text    string
 	}{
 		"no right": {"ACL SETUSER default -evalsha -eval", 77, "NOPERM"},
-		"mismatch": {"SET job data", 125, "WRONGTYPE"},
+		"mismatch": {"SET job data", 64, "the store has a string under that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := realSite(t)

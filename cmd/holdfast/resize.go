@@ -21,7 +21,7 @@ have come back.
 
 A semaphore that nobody has used yet is not made: the exit status is 1. Exit status: 0
 if the semaphore has that many permits now; 1 if there is none of that name; 64, 69, 77
-and 125 as run, 125 also for a name that is another kind of lock.`
+and 125 as run, 64 also for a name that is another kind of lock.`
 
 const resizeExample = `  holdfast resize backups 3`
 

@@ -47,6 +47,6 @@ func TestResizeUsage(t *testing.T) {
 	} {
 		s.run(append([]string{"resize"}, strings.Fields(args)...)...).want(t, 64, want)
 	}
-	s.run("resize", "mutex", "2").want(t, 125, "mutex")
-	s.run("resize", "--protocol", "plain", "jobs", "2").want(t, 125, "semaphores")
+	s.run("resize", "mutex", "2").want(t, 64, `"mutex"`, "in use for something else")
+	s.run("resize", "--layout", "plain", "jobs", "2").want(t, 125, "semaphores")
 }

@@ -44,7 +44,7 @@ Exit status:
   75   the lock is held by another, and waiting was over
   77   the store refused: password or rights, or a table that is not there
   79   the lock was lost while CMD ran
-  125  holdfast itself failed
+  125  holdfast itself failed, or the store lacks what is asked for
   126  CMD cannot be executed
   127  CMD was not found
 

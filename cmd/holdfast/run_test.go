@@ -281,7 +281,7 @@ func TestRunOnDataThatIsNoLock(t *testing.T) {
 	s := newSite(t)
 	s.server.HSet("other", "a", "b")
 	for _, flags := range [][]string{nil, {"-n"}, {"--fair"}, {"--shared"}} {
-		s.run(append(append([]string{"run", "other"}, flags...), "--", "true")...).want(t, 125, `"other"`, "another kind of lock, or to none")
+		s.run(append(append([]string{"run", "other"}, flags...), "--", "true")...).want(t, 64, `"other"`, "the store has a hash under that name", "choose another name")
 	}
 }
 
@@ -308,7 +308,8 @@ func TestRunStoreTrouble(t *testing.T) {
 	call(t, []string{path}, "run", "job", "--url", "redis://127.0.0.1:1", "true").want(t, 69, "127.0.0.1:1")
 	call(t, []string{path}, "run", "job", "true").want(t, 64, "--url", "HOLDFAST_URL")
 	call(t, []string{path, "REDIS_URL=ftp://x"}, "run", "job", "true").want(t, 64, "ftp")
-	call(t, []string{path, "REDIS_URL=127.0.0.1:6379"}, "run", "job", "true").want(t, 64, "redis://")
+	call(t, []string{path, "REDIS_URL=127.0.0.1:1"}, "run", "job", "true").want(t, 69, "127.0.0.1:1") // as a URL of Redis
+	call(t, []string{path, "REDIS_URL=127.0.0.1:port"}, "run", "job", "true").want(t, 64, "redis://")
 
 	s := newSite(t)
 	s.server.RequireAuth("correct")
@@ -499,13 +500,13 @@ func TestMessagesAsJSON(t *testing.T) {
 
 func TestValuesAreCompleted(t *testing.T) {
 	for args, want := range map[string]string{
-		"doctor --fail-on ":        "note warning danger never",
-		"ls --sort ":               "name kind holder lease waiters",
-		"status --protocol ":       "redisson plain timestamp",
-		"run --protocol ":          "redisson plain timestamp",
-		"run --signal ":            "TERM INT HUP QUIT USR1 USR2 KILL",
-		"elect --signal ":          "TERM INT HUP QUIT USR1 USR2 KILL",
-		"force-unlock --protocol ": "redisson plain timestamp",
+		"doctor --fail-on ":      "note warning danger never",
+		"ls --sort ":             "name kind holder lease waiters",
+		"status --layout ":       "redisson plain timestamp",
+		"run --layout ":          "redisson plain timestamp",
+		"run --signal ":          "TERM INT HUP QUIT USR1 USR2 KILL",
+		"elect --signal ":        "TERM INT HUP QUIT USR1 USR2 KILL",
+		"force-unlock --layout ": "redisson plain timestamp",
 	} {
 		got := call(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		words := strings.Fields(strings.Split(got.stdout, ":")[0])
@@ -518,6 +519,9 @@ func TestValuesAreCompleted(t *testing.T) {
 func TestVersionAndCompletion(t *testing.T) {
 	if got := call(t, nil, "version"); got.code != 0 || !strings.HasPrefix(got.stdout, "holdfast ") {
 		t.Errorf("version: got %+v", got)
+	}
+	if got := call(t, nil, "--version"); got.code != 0 || got != call(t, nil, "version") {
+		t.Errorf("--version: got %+v", got)
 	}
 	if got := call(t, nil, "completion", "bash"); got.code != 0 || !strings.Contains(got.stdout, "complete") {
 		t.Errorf("completion: got %d, %s", got.code, got.stderr)

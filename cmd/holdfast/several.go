@@ -37,6 +37,7 @@ func (u *urlFlag) Type() string { return "string" }
 
 // Set implements pflag.Value.
 func (u *urlFlag) Set(text string) error {
+	text = open.Complete(text)
 	switch {
 	case *u.first == "":
 		*u.first = text

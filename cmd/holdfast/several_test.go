@@ -23,7 +23,7 @@ func TestSeveralServersUsage(t *testing.T) {
 		want   string
 	}{
 		"even":             {"run -u " + s.url + " -u " + s.url + " job -- true", 64, "an even number"},
-		"no URL":           {"run -u " + s.url + " -u here -u there job -- true", 64, "--url is no URL"},
+		"no URL":           {"run -u " + s.url + " -u here -u there job -- true", 64, "--url is neither a URL nor HOST:PORT"},
 		"where one is all": {"ls -u " + s.url + " -u " + s.url, 64, "only run, hold and elect"},
 		"listed":           {"ls --config " + list, 64, "line 1: redlock: only run, hold and elect"},
 		"no password":      {"hold -u " + s.url + " -u " + locked.url + " -u " + s.url + " job", 77, locked.url + ": "},

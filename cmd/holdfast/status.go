@@ -94,12 +94,6 @@ func isHeld(r admin.Record) bool {
 	}
 }
 
-// lockStatusJSON is the status of a lock as programs read it.
-type lockStatusJSON struct {
-	recordJSON
-	Waits []waitJSON `json:"waits,omitempty"`
-}
-
 // waitingFor returns who says that it waits without a place in the queue. A store, or
 // rights, that do not tell cost nothing else.
 func (l *looking) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
@@ -116,7 +110,7 @@ func (l *looking) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
 func (l *looking) printStatus(ctx context.Context, r admin.Record) error {
 	waiting := l.waitingFor(ctx, r)
 	if l.options.json {
-		return json.NewEncoder(l.env.stdout).Encode(lockStatusJSON{recordOf(r), waitsOf(waiting)})
+		return json.NewEncoder(l.env.stdout).Encode(recordOf(r).with(waiting.Waits))
 	}
 	text := "free"
 	switch {
@@ -158,7 +152,7 @@ func heldFor(r admin.Record) string {
 
 // statusJSON is the status of a server as programs read it.
 type statusJSON struct {
-	Version   int     `json:"v"`
+	Version   int     `json:"version"`
 	URL       string  `json:"url"` // without passwords
 	Config    string  `json:"config,omitempty"`
 	Store     string  `json:"store"` // redis, etcd, zookeeper, postgres or mysql
@@ -170,8 +164,7 @@ type statusJSON struct {
 	Eviction  string  `json:"eviction,omitempty"`
 	Evicted   int64   `json:"evicted_keys"`
 	LatencyMS float64 `json:"latency_ms"`
-	Protocol  string  `json:"protocol,omitempty"`
-	Layout    string  `json:"layout,omitempty"` // of the table of a database: lease or shedlock
+	Layout    string  `json:"layout,omitempty"` // of a Redis: redisson, plain or timestamp; of a table: lease or shedlock
 	Prefix    string  `json:"prefix"`
 	Confirms  string  `json:"confirmed_by,omitempty"` // how many replicas confirm each lock
 }
@@ -204,7 +197,7 @@ func (l *looking) aboutRedis(ctx context.Context) (statusJSON, error) {
 	return statusJSON{
 		Server: info.Version, Mode: modeOf(info), Role: info.Role, Replicas: info.Replicas,
 		UptimeS: int64(info.Uptime.Seconds()), Eviction: info.EvictionPolicy, Evicted: info.EvictedKeys,
-		LatencyMS: latency, Protocol: l.store.protocol, Prefix: l.options.prefix, Confirms: l.options.replicas,
+		LatencyMS: latency, Layout: l.store.layout, Prefix: l.options.prefix, Confirms: l.options.replicas,
 	}, err
 }
 
@@ -256,9 +249,6 @@ func (s statusJSON) print(w io.Writer) error {
 		p.line("eviction", "%s, %d keys so far%s", s.Eviction, s.Evicted, warning)
 	}
 	p.line("latency", "%.2f ms", s.LatencyMS)
-	if s.Protocol != "" {
-		p.line("protocol", "%s", s.Protocol)
-	}
 	if s.Layout != "" {
 		p.line("layout", "%s", s.Layout)
 	}

@@ -20,7 +20,7 @@ import (
 type store struct {
 	*open.Store
 	where    string               // the URL without passwords
-	protocol string               // "" of what is no Redis
+	layout   string               // of a Redis: redisson, plain or timestamp
 	imported *importconf.Settings // nil without the file of a Java program
 }
 
@@ -65,7 +65,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	}
 	opened := &store{Store: s, where: placeOf(a), imported: o.imported}
 	if s.Redis != nil {
-		opened.protocol = engine.Layout.String()
+		opened.layout = engine.Layout.String()
 	}
 	return opened, nil
 }
@@ -107,7 +107,16 @@ func (o storeOptions) onlyForRedis(t *open.Target) error {
 // nor a failure to reach it is wrong with the URL, which came from source.
 func openError(ctx context.Context, kind open.Kind, source string, err error) error {
 	var reply *redishold.ReplyError
-	if ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted) && !errors.As(err, &reply) {
+	if !errors.As(err, &reply) {
+		if ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted) {
+			return usageError("%s: %w", source, err)
+		}
+		return storeError(failureOf(kind, err))
+	}
+	switch {
+	case strings.HasPrefix(reply.Text, "NOAUTH"):
+		return &exitError{code: exitRefused, err: errors.New("the Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
+	case strings.Contains(reply.Text, "DB index is out of range"), strings.Contains(reply.Text, "SELECT is not allowed"):
 		return usageError("%s: %w", source, err)
 	}
 	return storeError(failureOf(kind, err))

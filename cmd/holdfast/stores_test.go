@@ -60,9 +60,9 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 		{zk, "resize job 3", 125, "ZooKeeper cannot change how many permits"},
 		{postgres, "resize job 3", 125, "PostgreSQL cannot change how many permits"},
 
-		{etcd, "run --protocol plain job true", 64, "--protocol is for Redis, and not for etcd"},
+		{etcd, "run --layout plain job true", 64, "--layout is for Redis, and not for etcd"},
 		{postgres, "run --replicas 1 job true", 64, "--replicas is for Redis, and not for PostgreSQL"},
-		{mysql, "ls --protocol redisson", 64, "--protocol is for Redis, and not for MySQL"},
+		{mysql, "ls --layout redisson", 64, "--layout is for Redis, and not for MySQL"},
 		{etcd, "run --prefix p: job true", 64, `--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis`},
 		{etcd, "run --history job true", 64, "etcd keeps no history"},
 		{etcd, "run --ttl 1500ms --kill-after 100ms job true", 64, "etcd keeps leases of whole seconds; use 2s"},
@@ -76,7 +76,7 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 		{mysql, "demo --url " + mysql + "?layout=shedlock", 125, "MySQL has no fencing tokens in that layout"},
 		{postgres, "status -u postgres://u@h/d?layout=redisson", 64, "neither lease nor shedlock"},
 		{mysql, "demo --serve --url " + mysql, 64, "--serve is about Redis, and not about MySQL"},
-		{zk, "run --protocol plain job true", 64, "--protocol is for Redis, and not for ZooKeeper"},
+		{zk, "run --layout plain job true", 64, "--layout is for Redis, and not for ZooKeeper"},
 		{zk, "status --insecure", 64, "use zks instead of zk"},
 		{"zoo://" + addr, "status", 64, `HOLDFAST_URL is a URL with the unknown scheme "zoo"; use redis://`},
 	} {

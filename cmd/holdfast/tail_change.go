@@ -8,24 +8,24 @@ import (
 
 // change is a line of tail.
 type change struct {
-	Version  int       `json:"v"`
+	Version  int       `json:"version"`
 	At       time.Time `json:"at"`
-	Event    string    `json:"event"`          // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back; told: gave-up, lost, missed
-	Reported bool      `json:"told,omitempty"` // by a program, of what it did itself; all else was seen
-	ID       string    `json:"id,omitempty"`   // told: names the happening
+	Event    string    `json:"event"`              // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back; reported: gave-up, lost, missed
+	Reported bool      `json:"reported,omitempty"` // by the program itself; all other events come from polling
+	ID       string    `json:"id,omitempty"`       // reported: names the event
 	Name     string    `json:"name,omitempty"`
 	Kind     string    `json:"kind,omitempty"`
-	Who      string    `json:"who,omitempty"`
+	Who      string    `json:"holder,omitempty"`
 	Owner    string    `json:"owner,omitempty"`
 	Mode     string    `json:"mode,omitempty"`
-	Token    uint64    `json:"token,omitempty"` // told
+	Token    uint64    `json:"token,omitempty"` // reported
 	Count    int       `json:"count,omitempty"`
 	Waiting  *int      `json:"waiting,omitempty"`
-	WaitMS   int64     `json:"wait_ms,omitempty"`  // acquired, gave-up, where it was told
-	HeldMS   int64     `json:"held_ms,omitempty"`  // released, expired, forced, lost: for how long it was seen, or held
-	Reason   string    `json:"reason,omitempty"`   // forced: why, and who did it; lost, released: why
-	LeaseMS  int64     `json:"lease_ms,omitempty"` // renewed-late: what was left when it was seen before
-	SeenAs   string    `json:"seen_as,omitempty"`  // lost: the event that was printed of the same end, when it was seen
+	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up, where it was reported
+	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: for how long it was seen, or held
+	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
+	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: what was left when it was seen before
+	SeenAs   string    `json:"seen_as,omitempty"`      // lost: the event that was printed of the same end, when it was seen
 	Error    string    `json:"error,omitempty"`
 }
 

@@ -18,7 +18,7 @@ func events(t *testing.T, r result) string {
 	var all []string
 	for _, o := range objects(t, r) {
 		text := fmt.Sprint(o["event"], " ", o["name"])
-		if o["told"] == true {
+		if o["reported"] == true {
 			text += "!"
 		}
 		all = append(all, text)
@@ -36,7 +36,7 @@ func TestTailSince(t *testing.T) {
 		if want := "acquired job!, released job!"; events(t, got) != want {
 			t.Errorf("got %s, want %s", events(t, got), want)
 		}
-		if o := objects(t, got)[0]; !strings.Contains(fmt.Sprint(o["who"]), "nightly") || o["token"] == nil || o["mode"] != "exclusive" || o["kind"] != "mutex" {
+		if o := objects(t, got)[0]; !strings.Contains(fmt.Sprint(o["holder"]), "nightly") || o["token"] == nil || o["mode"] != "exclusive" || o["kind"] != "mutex" {
 			t.Errorf("got %v, want who had what", o)
 		}
 		got = s.run("tail", "--since", "1m", "--count", "2")
@@ -97,10 +97,10 @@ func TestListOutput(t *testing.T) {
 		s.holdOfEachKind()
 		for _, test := range []struct{ args, begins string }{
 			{"ls -o table", "NAME"},
-			{"ls -o json", `[{"v":1,"name":"a/mutex"`},
+			{"ls -o json", `[{"version":1,"name":"a/mutex"`},
 			{"ls -o json nothing", "[]"},
-			{"ls -o jsonl --sort name", `{"v":1,"name":"a/mutex"`},
-			{"ls --json -o jsonl --sort name", `{"v":1,"name":"a/mutex"`},
+			{"ls -o jsonl --sort name", `{"version":1,"name":"a/mutex"`},
+			{"ls --json -o jsonl --sort name", `{"version":1,"name":"a/mutex"`},
 		} {
 			got := s.run(strings.Fields(test.args)...)
 			got.want(t, 0)

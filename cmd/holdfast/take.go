@@ -63,7 +63,7 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	}
 	opening, done := interruptible(ctx, signals)
 	defer done()
-	store, shut, err := o.openBackend(opening, env, report, logger)
+	store, shut, err := o.openWaiting(opening, env, report, logger)
 	if err != nil {
 		return o.notAcquired(opening, err)
 	}
@@ -176,7 +176,7 @@ func (o *lockOptions) take(ctx context.Context, locker *holdfast.Locker) (*holdf
 
 // notAcquired turns the error of an acquire into the end of the program.
 func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
-	err = failureOf(o.kind, err)
+	err = o.explainMismatch(failureOf(o.kind, err))
 	var own *exitError
 	if interrupt := interruptOf(ctx); interrupt != nil {
 		return exit(interrupt.status())

@@ -15,7 +15,7 @@ to the user or to root and must not be writable for others.
   redis:
     user: app                  # instead of the URL's
     password: ${PASSWORD}      # or password_file
-    protocol: redisson         # redisson, plain or timestamp
+    layout: redisson           # redisson, plain or timestamp
     replicas: 0                # how many must confirm, or all
     shared_tokens: false       # tokens of Redisson's RFencedLock
     dial_timeout: 2s

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // Engine makes a driver.Backend of a Store, but for Info. Its methods may be called from
@@ -209,7 +210,7 @@ func (e *Engine) forget(k *claim) {
 	}
 }
 
-func notExecuted(err error) error { return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err) }
+func notExecuted(err error) error { return unsent.Error(err) }
 
 // errVanished says that somebody removed an entry as soon as it was made.
 func errVanished(name string) error {

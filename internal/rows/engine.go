@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 const (
@@ -240,7 +241,7 @@ func (e *Engine) reasons(ctx context.Context, cs []driver.Claim, gone []int) []e
 // another transaction: it was undone, so nothing is repeated that has had an effect.
 func call[T any](ctx context.Context, e *Engine, do func() (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
-		return answer, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+		return answer, unsent.Error(err)
 	}
 	if !e.checked.Load() {
 		if err := e.table.Check(ctx); err != nil {
@@ -262,5 +263,5 @@ func notExecuted(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	return unsent.Error(err)
 }

@@ -271,12 +271,12 @@ func TestMerge(t *testing.T) {
 // The JSON is what docs/doctor.md says.
 func TestReportJSON(t *testing.T) {
 	r := Report{
-		Version: ReportVersion, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Deployment: "standalone", TTL: time.Second,
+		Version: ReportVersion, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Deployment: "standalone", TTLMillis: 1000,
 		Servers: []Server{{Address: "h:1", Version: "Redis 8.2.2", Role: "master"}}, Worst: Warning,
 		Findings: []Finding{{ID: "clock", Severity: Warning, Servers: []string{"h:1"}, Saw: "s", Why: "w", Remedy: "r"}},
 	}
 	text, err := json.Marshal(r)
-	const want = `{"v":1,"at":"2026-01-02T03:04:05Z","deployment":"standalone","ttl_ns":1000000000,` +
+	const want = `{"version":1,"at":"2026-01-02T03:04:05Z","deployment":"standalone","ttl_ms":1000,` +
 		`"servers":[{"address":"h:1","version":"Redis 8.2.2","role":"master"}],"worst":"warning",` +
 		`"findings":[{"id":"clock","severity":"warning","servers":["h:1"],"saw":"s","why":"w","remedy":"r"}]}`
 	if err != nil || string(text) != want {

@@ -78,10 +78,11 @@ const ReportVersion = 1
 
 // Report is the outcome of an examination. It contains no passwords.
 type Report struct {
-	Version    int           `json:"v"` // ReportVersion
+	Version    int           `json:"version"` // ReportVersion
 	At         time.Time     `json:"at"`
 	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel", "cluster"; of ZooKeeper "ensemble", of MySQL also "galera"
-	TTL        time.Duration `json:"ttl_ns"`     // the lease that it was judged for
+	TTL        time.Duration `json:"-"`          // the lease that it was judged for
+	TTLMillis  int64         `json:"ttl_ms"`     // the same
 	Servers    []Server      `json:"servers"`
 	Worst      Severity      `json:"worst"`
 	Findings   []Finding     `json:"findings"` // the worst first
@@ -104,7 +105,7 @@ func (e *exam) report() *Report {
 func NewReport(deployment string, ttl time.Duration, servers []Server, findings []Finding) *Report {
 	r := &Report{
 		Version: ReportVersion, At: time.Now().UTC().Truncate(time.Second),
-		Deployment: deployment, TTL: ttl, Servers: servers, Findings: merge(findings),
+		Deployment: deployment, TTL: ttl, TTLMillis: ttl.Milliseconds(), Servers: servers, Findings: merge(findings),
 	}
 	for _, f := range r.Findings {
 		r.Worst = max(r.Worst, f.Severity)

@@ -151,7 +151,7 @@ func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
 	case isReply:
 		return redishold.Result{Err: replyError(answer, reply)}
 	default:
-		return redishold.Result{Err: adapter.Classify(ctx, err, unsent(err))}
+		return redishold.Result{Err: adapter.Classify(ctx, err, neverSent(err))}
 	}
 }
 
@@ -195,8 +195,8 @@ func replyError(answer rueidis.RedisResult, reply *rueidis.RedisError) *redishol
 	return &redishold.ReplyError{Text: reply.Error()}
 }
 
-// unsent reports whether err proves that a call was not sent.
-func unsent(err error) bool {
+// neverSent reports whether err proves that a call was not sent.
+func neverSent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*dialError))
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
@@ -38,7 +38,7 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 		err = t.refused(reply.Error())
 	case ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		// A timeout of our own must not pass for the end of the caller's context.
-		err = fmt.Errorf("%w: no answer within %v (%v)", driver.ErrNotExecuted, t.option.Dialer.Timeout, err) //nolint:errorlint // hidden on purpose
+		err = unsent.Error(fmt.Errorf("no answer within %v (%v)", t.option.Dialer.Timeout, err)) //nolint:errorlint // hidden on purpose
 	default:
 		err = adapter.Classify(ctx, err, true)
 	}

@@ -31,7 +31,7 @@ func TestSilentServerIsNotTriedAgainAtOnce(t *testing.T) {
 			attempt := func() {
 				conn, err := transport.dial(t.Context(), "a:1", &net.Dialer{Timeout: time.Second}, nil)
 				if err != nil {
-					if !unsent(err) {
+					if !neverSent(err) {
 						t.Errorf("%s: error %v leaves open whether a call was sent", name, err)
 					}
 					return

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
@@ -74,7 +74,7 @@ func Fail(n int, err error) []redishold.Result {
 
 // NotSent says that cause kept a call from being sent.
 func NotSent(cause error) error {
-	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, cause)
+	return unsent.Error(cause)
 }
 
 // Classify turns the error of a client library, which is no reply of the

@@ -21,7 +21,7 @@ func (l *Layout) Classify(p Place, err error) error {
 	case wire.MeansNoRight, wire.MeansNoRightInside:
 		e.Advice = "grant the user " + l.Grants(p, p.Channel, "", reply.Text)
 	case wire.MeansWrongType:
-		e.Does = fmt.Sprintf("redis key %q is no lock", p.Lock)
+		e.Does = fmt.Sprintf("redis key %q is in use for something else, another kind of lock or data", p.Lock)
 	}
 	return e
 }

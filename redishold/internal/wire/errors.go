@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // ServerError is a server's answer, sorted by what it means for a claim.
@@ -19,6 +20,9 @@ type ServerError struct {
 // Error quotes the server and says what to do.
 func (e *ServerError) Error() string {
 	text := e.Cause.Text
+	if MeaningOf(text) == MeansWrongType { // the rest is about the script
+		text = "WRONGTYPE"
+	}
 	text = e.Does + ": " + text[max(0, strings.Index(text, CodeOf(text))):] // up to Redis 6.2 the error of a script has more before its code
 	if e.Advice != "" {
 		text += ": " + e.Advice
@@ -154,7 +158,7 @@ func NotTried(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	return unsent.Error(err)
 }
 
 // Refused makes an error of the engine's own, before anything was sent.

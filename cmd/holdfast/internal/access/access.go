@@ -12,8 +12,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/tlsfile"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -67,7 +67,7 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 			return conn, nil
 		}
 		conn.Close()
-		failed = append(failed, cmp.Or(err, fmt.Errorf("%s is no master: %w", node, driver.ErrNotExecuted)))
+		failed = append(failed, cmp.Or(err, unsent.Error(fmt.Errorf("%s is no master", node))))
 	}
 	return nil, errors.Join(failed...)
 }

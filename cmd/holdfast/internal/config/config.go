@@ -32,7 +32,7 @@ func keys() map[string]sort {
 		"lock.ttl": duration, "lock.margin": duration, "lock.wait": duration, "lock.max_hold": duration,
 		"lock.kill_after": duration, "lock.fair": yes,
 
-		"redis.protocol": text, "redis.replicas": text, "redis.shared_tokens": yes,
+		"redis.layout": text, "redis.replicas": text, "redis.shared_tokens": yes,
 
 		"history.enabled": yes, "history.stream_maxlen": number,
 

@@ -23,7 +23,7 @@ prefix: "$$x${EMPTY:-}:"
 redis:
   password_file: secret
   tls: {ca: /pki/ca.pem}
-  protocol:
+  layout:
 lock: {ttl: 1m30s, fair: true}
 serve:
 `), env)

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,12 +103,25 @@ func KindOf(address string) (Kind, error) {
 	return s.kind, err
 }
 
+// Complete returns the URL of a Redis where address is a host and a port alone, as
+// redis-cli takes them, and else address.
+func Complete(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.ContainsAny(host, "/@?#%") {
+		return address
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return address
+	}
+	return "redis://" + address
+}
+
 func schemeOf(address string) (scheme, error) {
 	const accepted = "use redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey), " +
 		"etcd:// or etcds:// for etcd, zk:// or zks:// for ZooKeeper, postgres:// for PostgreSQL, mysql:// for MySQL and MariaDB"
 	name, _, ok := strings.Cut(address, "://")
 	if !ok {
-		return scheme{}, errors.New("is no URL; " + accepted)
+		return scheme{}, errors.New("is neither a URL nor HOST:PORT; " + accepted)
 	}
 	for _, s := range schemes() {
 		if slices.Contains(s.names, strings.ToLower(name)) {

@@ -31,7 +31,7 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]string{
-		"localhost:6379":    "is no URL",
+		"localhost:port":    "is neither a URL nor HOST:PORT",
 		"etdc://h":          `unknown scheme "etdc"`,
 		"s3cret@redis://h":  "without a scheme",
 		"u:s3cret@mysql://": "without a scheme",
