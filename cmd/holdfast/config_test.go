@@ -155,7 +155,7 @@ func TestConfigMistakes(t *testing.T) {
 		"s3cret$: 1":                                "line 1: unknown key (not a name)",
 		"redisson: /no/such/file":                   "/no/such/file",
 		"url: redis://h\n---\nurl: redis://i":       "more than one document",
-		"url: redis://h\nredis: {layout: simple}": "layout",
+		"url: redis://h\nredis: {layout: simple}":   "layout",
 		"url: redis://h\nlock: {margin: 20s}":       "lock.margin",
 	} {
 		file := configure(t, "holdfast.yaml", content)

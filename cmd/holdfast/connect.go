@@ -50,6 +50,7 @@ func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
 	f.StringVar(&o.key, "key", "", "PEM file of the key of --cert")
 	f.StringVar(&o.sni, "sni", "", "the name that certificates of the store must be for (default: the host)")
 	f.BoolVar(&o.insecure, "insecure", false, "do not verify certificates")
+	markConnection(f, "url", "user", "askpass", "cacert", "cert", "key", "sni", "insecure")
 }
 
 // addStoreTo adds the flags of every command that looks for its store in the
@@ -59,6 +60,7 @@ func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	f.StringVar(&o.layout, "layout", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
 	f.StringVar(&o.replicas, "replicas", "0", "how many replicas of a Redis must confirm each lock and each renewal, or all")
 	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
+	markConnection(f, "layout", "replicas", "config")
 }
 
 // addHistoryTo adds the flag of commands that take locks, or end them.

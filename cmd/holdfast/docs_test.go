@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var update = flag.Bool("update", false, "write docs/cli.md anew")
+var update = flag.Bool("update", false, "write docs/cli.md again")
 
 const docsFile = "../../docs/cli.md"
 
@@ -69,8 +69,15 @@ func describe(text *strings.Builder, cmd *cobra.Command) {
 		fmt.Fprintf(text, "\nExamples:\n\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
 	}
 	cmd.InitDefaultHelpFlag()
-	if flags := cmd.LocalFlags().FlagUsages(); cmd.Runnable() && flags != "" {
-		fmt.Fprintf(text, "\nFlags:\n\n```\n%s```\n", flags)
+	if !cmd.Runnable() {
+		return
+	}
+	own, connection := flagUsages(cmd, helpWidth)
+	if own != "" {
+		fmt.Fprintf(text, "\nFlags:\n\n```\n%s```\n", own)
+	}
+	if connection != "" {
+		fmt.Fprintf(text, "\nConnection flags:\n\n```\n%s```\n", connection)
 	}
 }
 

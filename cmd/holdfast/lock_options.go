@@ -58,6 +58,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	url.Value = &urlFlag{first: &o.url, more: &o.more}
 	url.Usage += "; given several times: independent servers, of which a majority has to agree"
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
+	markConnection(f, "prefix")
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
 	f.StringVar(&o.reason, "reason", "", "shown to waiters for the lock")
 	o.addHistoryTo(f)

@@ -28,6 +28,7 @@ func (o *lookOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	f.SortFlags = false
 	o.addStoreTo(f)
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
+	markConnection(f, "prefix")
 	f.BoolVar(&o.json, "json", false, "print JSON, an object on each line")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 	if timeout > 0 {

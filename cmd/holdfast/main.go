@@ -70,7 +70,7 @@ Java programs exclude each other; in etcd that of "etcdctl lock"; in ZooKeeper t
 Curator.
 
 Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
-"holdfast run --help" for the URLs.`,
+"holdfast help urls".`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
@@ -87,22 +87,13 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(
-		newRunCommand(env),
-		newHoldCommand(env),
-		newElectCommand(env),
-		newListCommand(env),
-		newInspectCommand(env),
-		newTailCommand(env),
-		newStatusCommand(env),
-		newForceUnlockCommand(env),
-		newResizeCommand(env),
-		newDoctorCommand(env),
-		newServeCommand(env),
-		newDemoCommand(env),
-		newVersionCommand(env),
-		newConfigurationTopic(),
-	)
+	root.AddGroup(groups()...)
+	root.AddCommand(grouped("run", newRunCommand(env), newHoldCommand(env), newElectCommand(env))...)
+	root.AddCommand(grouped("look", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))...)
+	root.AddCommand(grouped("repair", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))...)
+	root.AddCommand(grouped("serve", newServeCommand(env), newDemoCommand(env))...)
+	root.AddCommand(newVersionCommand(env), newConfigurationTopic(), newURLsTopic())
+	setHelp(root)
 	refuseOtherShells(root)
 	completeValues(root)
 	return root

@@ -48,36 +48,7 @@ Exit status:
   126  CMD cannot be executed
   127  CMD was not found
 
-The store is one of
-  redis://[user[:password]@]host[:port][/db]      rediss:// with TLS; also valkey, valkeys
-  redis+cluster://host[:port],host[:port],...     nodes of a cluster
-  redis+sentinel://host[:port],.../master[/db]    Sentinels; their own password is
-                                                  ?sentinel_password=...
-  unix:///path/to/socket[?db=1]
-  etcd://[user:password@]host[:port],host[:port],...         etcds:// with TLS
-  zk://[user:password@]host[:port],host[:port],...[/path]    zks:// with TLS
-  postgres://[user[:password]@]host[:port]/database          also postgresql://
-  mysql://[user[:password]@]host[:port]/database             MySQL and MariaDB
-
-In etcd the name of a lock is the beginning of its keys unchanged: "etcdctl lock
-deploy" takes the lock deploy. etcd keeps leases of whole seconds. Its parameter is
-dial_timeout, as is that of zk://. In ZooKeeper the name is the path below that of the
-URL: a Curator mutex on /deploy is the lock deploy. A user is of the scheme digest.
-
-A database keeps the locks in a table, which is made by ?create=true, once, or by who
-may; ?table=ops.locks is another one than holdfast_locks. Its locks are exclusive:
---fair, --shared, --exclusive and --permits are for Redis, etcd and ZooKeeper. With
-?layout=shedlock, in place of ?layout=lease, the table is that of ShedLock, called
-shedlock, and its users in Java are excluded, too; there are no tokens, and
-HOLDFAST_TOKEN is 0. The other parameters of postgres:// are those of libpq, such as
-sslmode; where it leads to a pooler, ?listen=host:port names the server itself, which
-wakes waiters, and ?listen=off does without. Those of mysql:// are tls (true,
-false, preferred or skip-verify), socket (a file, in place of the host) and
-dial_timeout.
-
-A password comes from --askpass, else from the URL, else from REDISCLI_AUTH, for a
-Redis, else from the file that HOLDFAST_PASSWORD_FILE names. For PostgreSQL those of
-libpq come last: PGPASSWORD and ~/.pgpass.`
+"holdfast help urls" describes the URLs of stores, and where a password comes from.`
 
 const runExample = `  # a cron job on many machines: one of them runs it, the others skip it
   0 3 * * *  holdfast run nightly --nonblock --skip-ok --at-least 1m -- ./report.sh

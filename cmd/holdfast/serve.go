@@ -92,6 +92,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.SortFlags = false
 	o.addStoreTo(f)
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
+	markConnection(f, "prefix")
 	f.StringVarP(&o.listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
 	f.StringVar(&o.basePath, "base-path", "/", "path below which the pages are")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate that browsers see")

@@ -151,7 +151,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 func TestEverySchemeIsInTheHelp(t *testing.T) {
 	for _, scheme := range open.Schemes() {
 		base, form, _ := strings.Cut(strings.ReplaceAll(scheme, "-", "+"), "+")
-		if !strings.Contains(runLong, base) || form != "" && !strings.Contains(runLong, "redis+"+form+"://") {
+		if !strings.Contains(urlsLong, base) || form != "" && !strings.Contains(urlsLong, "redis+"+form+"://") {
 			t.Errorf("%s:// is not in the help of run", scheme)
 		}
 	}

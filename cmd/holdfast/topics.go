@@ -75,6 +75,46 @@ Variables:
   HOLDFAST_LOG_FORMAT     json: messages are lines of JSON
   NO_COLOR                no colours`
 
+const urlsLong = `A store is named by a URL, with --url, HOLDFAST_URL, REDIS_URL or the configuration.
+HOST:PORT alone is a Redis.
+
+  redis://[user[:password]@]host[:port][/db]      rediss:// with TLS; also valkey, valkeys
+  redis+cluster://host[:port],host[:port],...     nodes of a cluster
+  redis+sentinel://host[:port],.../master[/db]    Sentinels; their own password is
+                                                  ?sentinel_password=...
+  unix:///path/to/socket[?db=1]
+  etcd://[user:password@]host[:port],host[:port],...         etcds:// with TLS
+  zk://[user:password@]host[:port],host[:port],...[/path]    zks:// with TLS
+  postgres://[user[:password]@]host[:port]/database          also postgresql://
+  mysql://[user[:password]@]host[:port]/database             MySQL and MariaDB
+
+A password comes from --askpass, else from the URL, else from REDISCLI_AUTH (for a
+Redis), else from the file that HOLDFAST_PASSWORD_FILE names. PostgreSQL then uses
+PGPASSWORD and ~/.pgpass, as libpq does.
+
+In etcd the name of a lock is the prefix of its keys: "etcdctl lock deploy" takes the
+lock deploy. etcd keeps leases of whole seconds. The URL may have ?dial_timeout=.
+
+In ZooKeeper the name of a lock is the path below the path of the URL: a Curator mutex
+on /deploy is the lock deploy. A user is of the scheme digest. The URL may have
+?dial_timeout=.
+
+A database keeps the locks in a table. ?create=true creates the table. ?table=ops.locks
+names a table other than holdfast_locks. Locks in a database are exclusive: --fair,
+--shared, --exclusive and --permits need Redis, etcd or ZooKeeper. With
+?layout=shedlock the table is that of ShedLock, named shedlock, and Java programs with
+ShedLock are excluded too; that table has no fencing tokens, so HOLDFAST_TOKEN is 0.
+
+Other parameters of postgres:// are those of libpq, such as sslmode. If the URL leads to
+a pooler, ?listen=host:port names the server itself, which wakes waiters; ?listen=off
+does without. Other parameters of mysql:// are tls (true, false, preferred or
+skip-verify), socket (a file, instead of the host) and dial_timeout.`
+
+// newURLsTopic is no command, but something to read with help.
+func newURLsTopic() *cobra.Command {
+	return &cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords", Long: urlsLong}
+}
+
 // newConfigurationTopic is no command, but something to read with help.
 func newConfigurationTopic() *cobra.Command {
 	return &cobra.Command{
