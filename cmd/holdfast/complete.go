@@ -16,8 +16,8 @@ const (
 	completeMost  = 200
 )
 
-// completeNames tells shells which locks there are. A store that does not answer
-// soon costs only the help.
+// completeNames gives shells the names of locks. A store that does not answer soon costs
+// only the completion.
 func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -42,7 +42,18 @@ func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 	}
 }
 
-// completeValues tells shells what the flags of the commands below root can be, where
+// completeLock completes NAME of a command that takes a lock. What follows is CMD, and
+// the shell knows its files.
+func completeLock(env environment, o *lockOptions) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return completeNames(env, &lookOptions{connectOptions: o.connectOptions, prefix: o.prefix})(cmd, args, begin)
+	}
+}
+
+// completeValues gives shells what the flags of the commands below root can be, where
 // that is one of a few words.
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{

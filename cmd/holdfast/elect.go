@@ -53,6 +53,7 @@ func newElectCommand(env environment) *cobra.Command {
 		Long:                  electLong,
 		Example:               electExample,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeLock(env, &o.lockOptions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if helped, err := o.read(cmd, args, env); helped || err != nil {
 				return err

@@ -53,6 +53,7 @@ func newHoldCommand(env environment) *cobra.Command {
 		Long:                  holdLong,
 		Example:               holdExample,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeLock(env, &o.lockOptions),
 		Args:                  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]

@@ -522,7 +522,7 @@ func TestCompleteNames(t *testing.T) {
 	s := newSite(t)
 	s.hold("deploy/prod")
 	s.hold("other")
-	for _, command := range []string{"ls", "inspect", "status", "tail", "force-unlock"} {
+	for _, command := range []string{"ls", "inspect", "status", "tail", "force-unlock", "run", "hold", "elect"} {
 		got := s.run("__complete", command, "dep")
 		if !strings.HasPrefix(got.stdout, "deploy/prod\n:") {
 			t.Errorf("%s: got %q", command, got.stdout)

@@ -67,6 +67,7 @@ func newRunCommand(env environment) *cobra.Command {
 		Long:                  runLong,
 		Example:               runExample,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeLock(env, &o.lockOptions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if helped, err := o.read(cmd, args, env); helped || err != nil {
 				return err
