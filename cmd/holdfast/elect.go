@@ -13,19 +13,20 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 )
 
-const electLong = `Elect stays a candidate for the lock NAME, and runs CMD for as long as it is the
-leader. When CMD ends, or leadership is lost, it releases the lock and campaigns
-again, until a signal ends it. After each term it waits: first for --backoff, then
-longer and longer, up to a minute, as long as terms are shorter than that.
+const electLong = `Elect is a candidate for the lock NAME, and runs CMD while it is the leader. When CMD
+ends, or leadership is lost, it releases the lock and campaigns again, until a signal
+ends it. After each term it waits: first for --backoff, then longer each time, up to a
+minute, as long as terms are shorter than a minute. A store that cannot be reached at the
+start is waited for.
 
-CMD gets --signal and then SIGKILL, before anybody else can become the leader, when
-leadership is lost. All that "holdfast run --help" says of CMD, its environment and
-of signals holds here as well. A signal that ends CMD ends the campaign too.
+When leadership is lost, CMD gets --signal and then SIGKILL, before another client can
+become the leader. "holdfast run --help" describes CMD, its environment and signals. A
+signal that ends CMD ends the campaign too.
 
 With --once there is one term, and the exit status is that of run.
 
-Exit status without --once: that of CMD if a signal ended the leader; 128+n if
-signal n ended a candidate; 69, 77, 125, 126 and 127 as run.`
+Exit status without --once: that of CMD if a signal ended the leader; 128+n if signal n
+ended a candidate; 69, 77, 125, 126 and 127 as run.`
 
 const electExample = `  # on each machine: one of them works, another takes over when it is gone
   holdfast elect billing -- ./billing-daemon

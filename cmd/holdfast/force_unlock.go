@@ -21,23 +21,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const forceLong = `Force-unlock ends a hold of the lock NAME although its holder has not given it
-back, and wakes waiters.
+const forceLong = `Force-unlock ends a hold of the lock NAME that its holder has not released, and wakes
+waiters.
 
-The holder is not stopped: it learns of it at its next renewal, until then it goes
-on. Only fencing tokens protect the data meanwhile. Where the holder is dead, its
-lease ends by itself: waiting for that is safer.
+It does not stop the holder. The holder learns of the forced unlock at its next renewal,
+and goes on until then; only fencing tokens protect the data meanwhile. If the holder is
+dead, its lease ends by itself: waiting for that is safer.
 
-On a terminal it shows the holder and asks for the name of the lock. Where nobody can
-be asked, as in a script, --holder or --token says whose hold to end: --holder takes an
-id as inspect shows it (owner), --token the fencing token, which inspect shows of a hold
-of Holdfast's that is a few seconds old. With --yes it does not ask on a terminal
-either; alone that is refused, as it names nobody.
+On a terminal it shows the holder and asks for the name of the lock. Without a terminal,
+or with --yes, give --holder (the owner id from inspect) or --token (the fencing token,
+which inspect shows for Holdfast clients after a few seconds).
 
-Only the hold that was shown is ended. If it is over or has changed meanwhile,
-nothing happens, and the exit status is 1; so it is if nobody holds the lock, or if
-the question is answered otherwise. The reason and who you are is told to the
-holder, if --prefix is that of its program.
+It ends only the hold that it has shown. If that hold is over or has changed, nothing
+happens, and the exit status is 1; also if the name is free, or if the answer is another
+name. The holder gets the reason and your user name, if --prefix is that of its program.
 
 Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
 
@@ -77,7 +74,7 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.StringVar(&o.reason, "reason", "", "why, told to the holder; required")
+	f.StringVar(&o.reason, "reason", "", "why: the holder gets it; required")
 	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
 	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
 	o.addHistoryTo(f)

@@ -18,17 +18,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const holdLong = `Hold takes the lock NAME, says so on standard output, and keeps it: until Ctrl-C
-or another signal, until --for is over, or, where standard input is a pipe, until
-that is closed. Then it releases the lock. Nothing is read from a terminal, so
-hold may run in the background.
+const holdLong = `Hold takes the lock NAME, prints a line on standard output, and keeps the lock until
+Ctrl-C or another signal, until --for is over, or, if standard input is a pipe, until the
+pipe is closed. Then it releases the lock. It reads nothing from a terminal, so it may
+run in the background.
 
-It is for maintenance by hand, and for programs that have no library: start it,
-wait for the line on its standard output, work, and close its standard input. If
-it ends by itself meanwhile, the lock is lost.
+Hold is for maintenance by hand, and for programs without a library: start it, wait for
+the line on its standard output, work, and close its standard input. If it ends earlier,
+the lock is lost.
 
-Exit status: 0 if the lock was held to the end; 79 if it was lost; 75 if another
-holds it and waiting was over; 128+n if signal n ended the waiting; else as run.`
+Exit status: 0 if the lock was held to the end; 79 if it was lost; 75 if another client
+holds the lock and the wait is over; 128+n if signal n ended the wait; else as run.`
 
 const holdExample = `  # nobody deploys for the next two hours
   holdfast hold deploy/prod --for 2h --reason "database maintenance"

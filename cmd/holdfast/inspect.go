@@ -15,12 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const inspectLong = `Inspect shows all that the store keeps of the lock NAME: its kind, its holder,
-how often and for how long, who waits, and its keys as they are.
+const inspectLong = `Inspect shows all that the store keeps of the lock NAME: its kind, its holder with the
+reentry count and the hold time, its waiters, and its keys.
 
-Clients of Holdfast say with which fencing token and since when they hold a lock, and
-that they wait, when either has lasted for a few seconds; others do not. Exit status:
-0, also if the name is free; 64, 69, 77 as run.`
+Clients of Holdfast publish their fencing token, hold time and waits after a few
+seconds; other clients do not.
+
+Exit status: 0, also if the name is free; 64, 69, 77 as run.`
 
 // lookLimit bounds commands that ask one question.
 const lookLimit = 10 * time.Second

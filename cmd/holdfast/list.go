@@ -19,26 +19,26 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-const listLong = `Ls lists what is locked, by whichever program: Redisson's locks of all kinds too,
-held by Java or by Go. It walks over the keys with SCAN, a little at a time, and
-looks at those that can be locks; nothing is changed.
+const listLong = `Ls lists locked names of all programs: Redisson's locks of all kinds too, held by Java or
+by Go. It scans the keys with SCAN in small steps, and reads those that can be locks. It
+changes nothing.
 
-PATTERN is the beginning of names, or a pattern with *, ? and [...]. Only names that
-begin with what stands before the first of these are looked for.
+PATTERN is a prefix of names, or a pattern with *, ? and [...]. Ls reads only names that
+begin with the part before the first of these.
 
-Give the --prefix of the programs, if they use one. Without it their locks stand
-here under their whole names; who holds them is looked for behind each of the first
-three of : / . in the name, and counts as Redisson's where it is not found there.
+Without --prefix, locks of programs that use a key prefix have that prefix in their
+names; ls guesses the prefix from the first three separators (: / .) to find their
+holders, and shows unknown holders as Redisson clients.
 
-In a store with much other data, --keys bounds how many keys are looked at, --pace
-how many commands per second the store is asked to run, and --timeout how long it
-may take. Where one of them ended the list early, a message says so and the exit
-status is 1: what was printed stands, but there may be more.
+In a store with much other data, --keys limits how many keys are read, --pace how many
+commands per second the store runs, and --timeout the time. If one of them ends the list
+early, a message says so and the exit status is 1: the printed lines are true, but there
+may be more.
 
-Latches and plain semaphores are bare numbers in the store: --counters lists every
-bare number.
+Latches and plain semaphores are bare numbers in the store: --counters lists every bare
+number.
 
-Exit status: 0 if everything was seen, locks or none; 1 if not; 64, 69, 77 as run.`
+Exit status: 0 if the list is complete, locks or none; 1 if not; 64, 69, 77 as run.`
 
 const listExample = `  holdfast ls
   holdfast ls 'deploy/*' --waiting

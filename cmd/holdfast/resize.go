@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-const resizeLong = `Resize sets how many may hold the semaphore NAME at a time to PERMITS, held ones
-included, and wakes waiters. Repeating it changes nothing.
+const resizeLong = `Resize sets the number of permits of the semaphore NAME to PERMITS, held ones included,
+and wakes waiters. Repeating it changes nothing.
 
 A semaphore keeps the number of its first "run --permits" or "hold --permits"; later
-ones with another number say so and go on with that of the semaphore. Where more hold
-a permit than there are from now on, they go on, and nobody else gets one until enough
-have come back.
+commands with another number print a warning and use the number of the semaphore. If more
+permits are held than there are now, their holders go on, and no client gets a permit
+until enough are released.
 
-A semaphore that nobody has used yet is not made: the exit status is 1. Exit status: 0
-if the semaphore has that many permits now; 1 if there is none of that name; 64, 69, 77
-and 125 as run, 64 also for a name that is another kind of lock.`
+Resize does not create a semaphore: the exit status is 1 then. Exit status: 0 if the
+semaphore has that many permits now; 1 if there is none of that name; 64, 69, 77 and 125
+as run, 64 also for a name that is another kind of lock.`
 
 const resizeExample = `  holdfast resize backups 3`
 

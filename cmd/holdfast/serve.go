@@ -10,34 +10,34 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const serveLong = `Serve shows in a browser which names are locked, by which holder, since and until when,
-and who waits; a page for each lock with what happened to it; what doctor finds.
+const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
+for each lock with its events, and the findings of doctor.
 
-It listens on this machine only, and changes nothing, unless told otherwise. To be
-reached from elsewhere it wants to know who may look:
+It listens on this machine only, and changes nothing, unless flags allow more. To listen
+for other machines it needs users:
   --basic-file    users and passwords, as htpasswd -B writes them: name:$2y$...
   --token-file    lines of a name and a token, for "Authorization: Bearer" of
                   programs; a browser gives both as user and password
   --auth-header   a header in which a proxy names the user, such as
-                  X-Forwarded-User; believed only if it comes from --trusted
-Several may be given. Passwords are worth what the connection is: give a certificate
-with --tls-cert and --tls-key, or put a proxy with TLS in front.
+                  X-Forwarded-User; accepted only from --trusted
+Several may be given. Without TLS a network can read passwords: give a certificate with
+--tls-cert and --tls-key, or put a proxy with TLS in front.
 
-With --allow-unlock the users of --operator may end the hold of somebody else: they
-type the name of the lock and a reason, and a lock that has changed since it was
-shown is left alone. Every attempt is a line on standard error.
+With --allow-unlock the users of --operator may force-unlock: they type the name of the
+lock and a reason, and a lock that has changed since it was shown stays as it is. Every
+attempt is a line on standard error.
 
-It shows what programs told with --history in the hour before it was started, and
-watches all the time, for what they do not tell, with less than 200 commands per second;
-with --only-while-viewed just while somebody looks. /healthz answers "ok" to
-everybody; /metrics has numbers for Prometheus, to those who may look, or to
-everybody at --metrics-listen.
+It reads the event log of the last hour at the start. It polls continuously, with less
+than 200 commands per second, to cover clients without --history; with
+--only-while-viewed it polls only while a page is open. /healthz answers "ok" to
+everybody. /metrics has numbers for Prometheus, with the same authentication as the
+pages, or without at --metrics-listen.
 
-All of this but --insecure-no-auth can be in the configuration, below "serve"; see
+All flags but --insecure-no-auth can be in the configuration, below "serve"; see
 "holdfast help configuration".
 
-SIGTERM and SIGINT end it, with status 0. It is 1 if the system does not let it listen;
-64, 69, 77 as run.`
+SIGTERM and SIGINT end it, with status 0. The status is 1 if the system does not let it
+listen; 64, 69, 77 as run.`
 
 const serveExample = `  holdfast serve --url redis://localhost:6379
   holdfast serve --listen :7070 --basic-file users --tls-cert cert.pem --tls-key key.pem

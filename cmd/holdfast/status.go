@@ -15,13 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-const statusLong = `Status without NAME shows in a few lines which server the locks are kept on, how
-quickly it answers, and how locks are kept there. What endangers locks is another
-question.
+const statusLong = `Status without NAME shows the server of the locks, its latency, and the layout of the
+locks there. "holdfast doctor" shows what endangers locks.
 
-Status NAME reports whether the lock is held, for scripts too: exit status 0 if it is
-free, 75 if somebody holds it, 1 if the name is in use for something that is no lock.
-With --quiet it prints nothing.
+Status NAME reports whether the lock is held. The exit status is 0 if it is free, 75 if a
+client holds it, 1 if the name is in use for something that is no lock. With --quiet it
+prints nothing.
 
 Otherwise the exit status is 0; 64, 69 and 77 as run.`
 

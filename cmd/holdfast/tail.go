@@ -13,25 +13,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-const tailLong = `Tail prints what changes: who takes and releases locks, and who waits. It begins
-with what is held now.
+const tailLong = `Tail prints events: grants, releases and waits. It begins with the locks that are held
+now.
 
-It looks at the locks that it knows every --every, and for new ones every --scan,
-each with at most --pace commands per second; where there are more locks than that
-allows, it looks at them in turn. What comes and goes between two looks is not seen,
-and the time is that of the look. A hold that is over was forced where the store
-still knows the reason, expired if its lease was about to end, else released.
-Renewed-late is a lease of which less than a third was left when it was renewed.
+It polls the locks that it knows every --every, and scans for new ones every --scan, with
+at most --pace commands per second for each; with more locks than that allows, it polls
+them in turn. Holds between two polls are invisible, and the printed time is that of the
+poll. A hold that ended is "forced" if the store still knows the reason, "expired" if its
+lease was about to end, else "released". "Renewed-late" is a lease that had less than a
+third left before its renewal.
 
-What programs tell of themselves, with package audit or --history, stands
-in the store for a while: who waited for a lock, had, lost or released it. --since
-prints that of so long ago first. As long as tail runs it also says that a lock was
-lost, which nobody can see but its holder; where it was seen before that the hold is
-over, that is the same end, and the line says so.
+Programs with package audit or --history write an event log to the store: waits, grants,
+losses and releases. --since prints the events of that time first. Tail also prints
+losses from the event log while it runs, because only the holder knows of them. If it
+printed the end of the same hold before, the line says so.
 
-PATTERN is as for ls, and so is --prefix, without which a hold of a program that has
-one is not known to be forced. It ends with a signal, with --for, or after --count changes;
-while the store does not answer it says so and goes on.
+PATTERN and --prefix work as in ls. Without --prefix, forced unlocks of programs with a
+key prefix show as "released". Tail ends with a signal, after --for, or after --count
+events. While the store does not answer, it says so and goes on.
 
 Exit status: 0; 128+n if signal n ended it; 64, 69, 77 as run.`
 

@@ -53,7 +53,7 @@ func (t *tailing) recall(ctx context.Context) error {
 	}
 	t.past.begun = time.Now()
 	if t.since > 0 && !told {
-		t.report.line(levelNotice, "nothing was told: programs tell what they do with --history, or package audit")
+		t.report.line(levelNotice, "the event log has nothing of that time: programs write it with --history, or package audit")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // to what it writes to.
 func ship(context.Context, uint64) error { return nil }
 
-// sell is the code of the README.
+// sell sells one item.
 func sell(ctx context.Context, rdb *redis.Client) error {
 	locker := holdfast.New(redishold.New(goredisconn.New(rdb), nil), nil)
 
