@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -127,6 +128,7 @@ func (s *Server) Restart() error {
 func (s *Server) launch() error {
 	cmd, log := s.command(s.program, s.args...), &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.WaitDelay = 5 * time.Second                          // processes that it left behind keep its output open
 	done, err := child.Start(cmd, func() { _ = cmd.Wait() }) // how it ended is in its log
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.program, err)
@@ -170,6 +172,7 @@ func (s *Server) end(signal os.Signal) {
 	if cmd == nil { // it could not be started
 		return
 	}
+	_ = s.Resume()                 // a paused process takes no signal but SIGKILL, and would leave its own ones paused
 	_ = cmd.Process.Signal(signal) // fails only where it has ended already
 	force := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 	<-done
@@ -191,15 +194,31 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // Pause stops the server with all of its processes, until Resume.
 func (s *Server) Pause() error {
-	all, err := s.processes()
-	for _, p := range all { // the first one first: then there are no new ones
-		err = errors.Join(err, child.Pause(p))
+	if err := s.pause(); err != nil {
+		return errors.Join(err, s.Resume())
 	}
-	later, again := s.processes()
-	for _, p := range later[len(all):] { // begun meanwhile
-		err = errors.Join(err, child.Pause(p))
+	return nil
+}
+
+func (s *Server) pause() error {
+	for range 2 { // the second time those that began meanwhile
+		all, err := s.processes()
+		if err != nil {
+			return err
+		}
+		for i, p := range all { // the first one first: then there are no new ones
+			if err := child.Pause(p); err != nil && (i == 0 || !hasEnded(err)) {
+				return err
+			}
+		}
 	}
-	return errors.Join(err, again)
+	return nil
+}
+
+// hasEnded reports that a process could not be paused since it is gone, as that of a
+// connection which was closed.
+func hasEnded(err error) bool {
+	return errors.Is(err, os.ErrProcessDone) || errors.Is(err, fs.ErrNotExist)
 }
 
 // Resume lets the processes go on.
