@@ -65,7 +65,7 @@ func (a *acquisition) makeClaim() {
 }
 
 // run waits for its turn in this process, then asks the store until the claim is
-// granted or the caller's patience is over.
+// granted or the caller's time is over.
 func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	waitCtx := ctx
 	if a.req.wait != forever && a.req.wait > 0 {

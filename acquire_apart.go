@@ -150,7 +150,7 @@ func (a *acquisition) placeContext(ctx context.Context) context.Context {
 // Entry returns what the scheduler keeps of the claim.
 func (q *queuedClaim) Entry() *renew.Entry { return &q.entry }
 
-// Until returns an instant that does not come: who waits decides for how long.
+// Until returns an instant that does not come: the waiter decides for how long.
 func (q *queuedClaim) Until() clock.Instant { return clock.Longest }
 
 // Claim returns the claim.

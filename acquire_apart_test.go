@@ -148,7 +148,7 @@ func TestTryThatPanicsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A caller who waits long enough gets the lock from such a store as from any other.
+// A caller that waits long enough gets the lock from such a store as from any other.
 func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &forgetful{Backend: memhold.New(), after: 100 * time.Millisecond}

@@ -16,7 +16,7 @@ import (
 // Unlock whose answer was lost. A program that ends before leaves such a lock to
 // the end of its lease. Each of them ends with the lease that the store may still
 // keep, which is one TTL after it began at the latest; Drain returns ctx's
-// error if ctx ends first. Locks that are held are not its business.
+// error if ctx ends first. Locks that are held do not count.
 // When Drain returns nil, every loss so far has been reported to Options.Observe and
 // the Logger.
 func (l *Locker) Drain(ctx context.Context) error {

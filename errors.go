@@ -125,7 +125,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 }
 
 // refused is the error for what waiting cannot fix. It says so however late the
-// answer came: that the caller's patience is over as well is the lesser news.
+// answer came: that the caller's time is over as well is the lesser news.
 func (a *acquisition) refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))

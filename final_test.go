@@ -22,7 +22,7 @@ var finalErrors = map[string]error{
 }
 
 // A refusal is what the caller has to know, also where it arrives after the
-// caller's patience is over.
+// caller's time is over.
 func TestRefusalThatArrivesLate(t *testing.T) {
 	short := func(parent context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(parent, 10*time.Millisecond)

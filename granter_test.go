@@ -91,7 +91,7 @@ func TestGrantWhileWaiting(t *testing.T) {
 	}
 }
 
-// After a try without an answer, which may still arrive, only another one tells.
+// After a try without an answer, which may still arrive, only another one shows.
 func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)
@@ -155,7 +155,7 @@ func TestShortGrantIsRenewedSoon(t *testing.T) {
 	})
 }
 
-// Whoever gave up just when it was granted releases the lock.
+// A caller that gave up just when it was granted releases the lock.
 func TestGrantToOneThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)

@@ -77,7 +77,7 @@ type queueState struct {
 	turns int   // how often the next lease may be passed on
 	start start // of clients elsewhere, until a head has taken note of it
 
-	// others is how many clients elsewhere heard of the last release of the name
+	// others is how many clients elsewhere received the last release of the name
 	// from here, and may be waiting for it; unknown if that is not known.
 	others int
 
@@ -86,7 +86,7 @@ type queueState struct {
 	chance clock.Instant
 	vain   int // how many were of no use, one after the other
 
-	// What a head last heard of a holder elsewhere, for those who do not wait;
+	// What a head last learned of a holder elsewhere, for those who do not wait;
 	// nil if nothing.
 	heard *driver.Outcome
 
@@ -140,7 +140,7 @@ func (l *lease) letNext() {
 	}
 }
 
-// letNextAfter is letNext where clients elsewhere may go first: until tells until when.
+// letNextAfter is letNext where clients elsewhere may go first: until says until when.
 // It returns false if the next one was let in before.
 func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	h, turns, ok := l.admitNext()
@@ -231,7 +231,7 @@ func (s *queueState) plan(l *lease, cameFirst, hadChance bool) {
 }
 
 // remember keeps until when clients elsewhere go first for a name that nobody of this
-// process waits for: who asks for it next may be the one who has just released it.
+// process waits for: the next to ask for it may be the one who has just released it.
 // The mutex of the queues is held.
 func (l *Locker) remember(key queueKey, s start) {
 	if len(l.starts) >= startsMost {
@@ -269,7 +269,7 @@ func (a *acquisition) admit() {
 }
 
 // goBack waits in the queue once more, if somebody else waits for the store. A claim that
-// has a place in the store's own queue waits there: who waits for the store may stand
+// has a place in the store's own queue waits there: a waiter in the store's queue may stand
 // behind it.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
 	if a.place == nil || a.kind.exclusive() || a.queued {

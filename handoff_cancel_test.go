@@ -172,7 +172,7 @@ func spin(steps int) {
 }
 
 // TryLock does not wait, so nothing can be handed to it: an Unlock with nobody
-// else behind it has told the store when it returns.
+// else behind it has asked the store when it returns.
 func TestTryLockIsNotHandedALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := unfenced{memhold.New()}

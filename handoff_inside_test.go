@@ -85,7 +85,7 @@ func stuck(k *Lock) (release func()) {
 	return func() { close(end) }
 }
 
-// Whoever worked under the former holder's contexts has been told to stop when
+// The work under the former holder's contexts has been stopped when
 // the next one begins.
 func TestContextsEndBeforeTheHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -240,7 +240,7 @@ func TestOldLeaseIsNotHandedOn(t *testing.T) {
 	})
 }
 
-// The last one of a line releases the lock to the store, whoever unlocks.
+// The last one of a line releases the lock to the store.
 func TestNothingStaysOfAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

@@ -112,7 +112,7 @@ func standing(t *testing.T, l *holdfast.Locker, n int) <-chan *holdfast.Lock {
 	return got
 }
 
-// Who comes next asks as soon as the release is under way if nobody else waits,
+// The next goroutine asks as soon as the release is under way if nobody else waits,
 // after its answer if that is not known, and later still if others wait.
 func TestReleaseInTwoSteps(t *testing.T) {
 	const (
@@ -167,7 +167,7 @@ func TestReleaseInTwoSteps(t *testing.T) {
 	}
 }
 
-// Where it is not known who waits elsewhere they get a chance after Handoff.For, and
+// Where waiters elsewhere are not known they get a chance after Handoff.For, and
 // then ever later, as long as nobody makes use of it.
 func TestOthersMayWait(t *testing.T) {
 	const trip, hold = time.Millisecond, 20 * time.Millisecond
@@ -217,7 +217,7 @@ func TestOthersMayWait(t *testing.T) {
 	})
 }
 
-// releaseCounter is a store that knows at once who waits elsewhere.
+// releaseCounter is a store that knows at once of waiters elsewhere.
 type releaseCounter struct {
 	*twoSteps
 	others  int
@@ -234,7 +234,7 @@ func (s *releaseCounter) StartRelease(ctx context.Context, c driver.Claim) func(
 	return func() (int, error) { return s.others, err }
 }
 
-// Who takes a lock that it has just released lets those go first who wait elsewhere,
+// A client that takes a lock which it has just released lets waiters elsewhere go first,
 // also where nobody else of its process is there.
 func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 	tests := []struct {

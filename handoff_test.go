@@ -209,7 +209,7 @@ func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 	})
 }
 
-// However a chain ends, who comes next from elsewhere has a larger token than all
+// However a chain ends, the next holder from elsewhere has a larger token than all
 // that were reserved for it, used or not.
 func TestTokenAfterAChain(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, store *faulty.Store, last *holdfast.Lock){

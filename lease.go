@@ -44,7 +44,7 @@ type lease struct {
 	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
 
 	proven     clock.Moment  // start of the last call that proved the lease
-	countsFrom clock.Instant // since when the lease counts: proven, or when a grant while waiting was heard of
+	countsFrom clock.Instant // since when the lease counts: proven, or when a grant while waiting was received
 	ends       clock.Instant // until then the store keeps it for certain
 	mayEnd     clock.Instant // until then the store may keep it: by the last call that was sent
 	deadline   clock.Instant // when it counts as lost: Margin before ends
@@ -352,7 +352,7 @@ func (h *hold) take() bool {
 }
 
 // unseen says that nobody ever had a Lock of the hold: who was to have it had given
-// up. No event tells of its end, as none told of its beginning.
+// up. No event reports its end, as none reported its beginning.
 func (h *hold) unseen() bool {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()

@@ -251,7 +251,7 @@ func (p *play) steps() map[string]func() {
 	for name, a := range p.actors {
 		switch a.stage {
 		case "idle":
-			if a.rounds < statesRounds && (name == "A" || p.actors["A"].rounds > 0) { // who comes first is called A
+			if a.rounds < statesRounds && (name == "A" || p.actors["A"].rounds > 0) { // the first is called A
 				out[name+" locks"] = func() { p.lock(a) }
 			}
 		case "holding":
@@ -287,7 +287,7 @@ func (p *play) do(name string) bool {
 	return true
 }
 
-// check compares what the holders believe with the store, and the leases with the table.
+// check compares what the holders assume with the store, and the leases with the table.
 func (p *play) check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

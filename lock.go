@@ -10,7 +10,7 @@ import (
 )
 
 // Lock is a lock that is held, until Unlock or until it is lost. Its methods may
-// be called from any goroutine: a Lock belongs to whoever has it.
+// be called from any goroutine: a Lock belongs to the code that has it.
 //
 // A Lock that becomes unreachable without Unlock is no longer renewed, and the
 // Locker's logger is notified. That is a net for mistakes, not a way to unlock.

@@ -159,7 +159,7 @@ func TestWaitLimits(t *testing.T) {
 					}
 					between(t, "time to the answer", time.Since(start), tt.took, tt.took)
 					must.Unlock(t, held)
-					must.Unlock(t, must.Lock(t, l, "job")) // whoever gave up is not in the way
+					must.Unlock(t, must.Lock(t, l, "job")) // a waiter that gave up does not block
 					mustBeFree(t, store, "job")
 					mustBeFree(t, store, "free")
 				})

@@ -23,7 +23,7 @@
 //
 // # What is promised
 //
-// At most one holder believes that it holds the lock as long as the store keeps
+// At most one holder considers itself the holder as long as the store keeps
 // what it acknowledged for the length of the lease and clocks run at rates
 // within one percent. The holder learns of a loss before the store can give the
 // lock away: the lease counts from before the request was sent, minus a margin,
@@ -181,7 +181,7 @@ func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	return min(s.margin, validFor/10)
 }
 
-// reportCall reports a call that has just ended. Whoever made it records the answer
+// reportCall reports a call that has just ended. Its caller records the answer
 // first: the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
 	if l.observe != nil {

@@ -113,7 +113,7 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 	if err != nil {
 		return false
 	}
-	r.wait = 0 // whoever is in the way is waited for one by one
+	r.wait = 0 // each blocking holder is waited for one by one
 	a.init(m.locker, m.name, m.kind, r)
 	if a.queue(ctx, ctx) != nil {
 		return false

@@ -99,7 +99,7 @@ func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 func (l *Locker) reportRenewal(r renew.Report) {
 	ctx := context.Background()
 	k, ok := r.Item.(*lease)
-	if !ok { // who waits reports that itself
+	if !ok { // a waiter reports that itself
 		return
 	}
 	switch {

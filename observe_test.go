@@ -119,7 +119,7 @@ func TestObserveDoubt(t *testing.T) {
 	}
 }
 
-// A lock with a fixed end that is over is told from one that was lost.
+// A lock with a fixed end that is over is distinguished from one that was lost.
 func TestObserveFixedEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
@@ -134,7 +134,7 @@ func TestObserveFixedEnd(t *testing.T) {
 	})
 }
 
-// Whoever counts what is held learns of a Lock that was dropped, too.
+// A program that counts holds learns of a Lock that was dropped, too.
 func TestObserveDropped(t *testing.T) {
 	var r recorder
 	l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})

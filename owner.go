@@ -48,7 +48,7 @@ type treeKey struct {
 
 func (m *Mutex) treeKey() treeKey { return treeKey{m.locker, m.name} }
 
-// entry is one name that a tree holds or is about to hold. Whoever has the turn
+// entry is one name that a tree holds or is about to hold. The goroutine with the turn
 // may ask the store about it; the turn is a channel since it is kept across round
 // trips. The rest is guarded by tree.mu.
 type entry struct {
@@ -60,7 +60,7 @@ type entry struct {
 
 // owned is a lock of a tree, and how often the tree holds it. This count is the
 // one that counts: it changes before the store is asked, whatever the store
-// answers and whoever has the turn, so that as many Unlocks as Locks end the hold.
+// answers and the goroutine with the turn, so that as many Unlocks as Locks end the hold.
 type owned struct {
 	tree  *tree
 	lock  *Lock
@@ -324,7 +324,7 @@ func (l *lease) setHolds(count int) {
 
 // recount records the hold count in the store, which also proves and extends the
 // hold. Where the store shows no count it does nothing. It asks until ctx is done,
-// or so many times if patience is not 0. What it could not record, the next
+// or so many times if patience, a number of failures, is not 0. What it could not record, the next
 // renewal does.
 func (h *hold) recount(ctx context.Context, patience int) error {
 	l := h.lease

@@ -134,7 +134,7 @@ func TestInnerUnlockEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// What is left of a lost lease is the time to stop of all who hold the lock: only
+// What is left of a lost lease is the time to stop of all holders of the lock: only
 // the last of them releases it.
 func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 						for _, try := range []func(context.Context, ...holdfast.Option) (*holdfast.Lock, error){ms[second].Lock, ms[second].TryLock} {
 							from := ctx
 							if what == "no owner" {
-								from = lock.Context(ctx) // who waits for itself shows in this only
+								from = lock.Context(ctx) // a caller that waits for itself shows in this only
 							}
 							from, cancel := context.WithTimeout(from, time.Minute)
 							if _, err := try(from); !errors.Is(err, holdfast.ErrDeadlock) {

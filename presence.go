@@ -20,15 +20,15 @@ const (
 	// heartbeat is how often a client says what it holds and waits for, and how
 	// old that has to be: most locks are over before, and cost nothing.
 	heartbeat = 2 * time.Second
-	// tellLimit bounds one call that tells the store something.
-	tellLimit = time.Second
+	// reportLimit bounds one call that reports to the store.
+	reportLimit = time.Second
 
 	// So many holds and waits are notified, the oldest of them.
 	reportHolds = 64
 	reportWaits = 32
 )
 
-// reports tells the store, for people, what is held and waited for. It looks at
+// reports publishes holds and waits in the store, for people. It looks at
 // the leases and queues from a timer of its own, so that no lock pays for it. The
 // scheduler of renewals and waiters for the store start the timer; it goes on for as long
 // as there is something to tell.
@@ -36,9 +36,9 @@ type reports struct {
 	locker *Locker
 	store  driver.Reporter // nil if the store has no use for it
 
-	// running is true while the timer is set or beat runs. Only beat uses told.
+	// running is true while the timer is set or beat runs. Only beat uses reported.
 	running atomic.Bool
-	told    bool // what was told last is still kept
+	reported    bool // what was reported last is still kept
 }
 
 func (r *reports) init(l *Locker) {
@@ -56,14 +56,14 @@ func (r *reports) start() {
 	}
 }
 
-// beat tells what there is to tell, and once that there is no more. From the first
+// beat reports what there is to report, and once that there is no more. From the first
 // hold that is old enough, forced unlocks are listened for.
 func (r *reports) beat() {
 	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
-	if r.store != nil && (some || r.told) {
+	if r.store != nil && (some || r.reported) {
 		r.send(report)
-		r.told = some
+		r.reported = some
 	}
 	if len(report.Holds) > 0 {
 		r.locker.notices.start()
@@ -80,10 +80,10 @@ func (r *reports) send(report driver.Report) {
 	l := r.locker
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("the store panicked while it was told what is held", "backend", l.info.Name, "panic", p)
+			l.log.Error("the store panicked while it recorded what is held", "backend", l.info.Name, "panic", p)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), tellLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), reportLimit)
 	defer cancel()
 	if err := r.store.Report(ctx, report); err != nil {
 		l.log.Debug("what is held and waited for is not shown to others", "backend", l.info.Name, "err", err)

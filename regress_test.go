@@ -513,7 +513,7 @@ func TestGivingUpDisturbsNobodyBehind(t *testing.T) {
 	})
 }
 
-// The writer's own read side queues behind readers who wait for that writer.
+// The writer's own read side queues behind readers that wait for that writer.
 func TestDowngradeDoesNotQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(newRW(), nil)

@@ -76,7 +76,7 @@ type arrow struct {
 }
 
 // importsPointDown: what a store needs, it has without the core; the core has no word
-// of those who look; and nothing below the root knows it.
+// of the readers; and nothing below the root knows it.
 func importsPointDown(t *testing.T, r *repository) {
 	allowed, seen := map[string][]string{}, []string{}
 	for _, a := range arrows() {

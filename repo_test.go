@@ -311,7 +311,7 @@ func isError(value ast.Expr) bool {
 	return from != nil && (from.Name == "errors" && s.Sel.Name == "New" || from.Name == "fmt" && s.Sel.Name == "Errorf")
 }
 
-// mergesAreFinished looks for the lines that git leaves where it was told two things.
+// mergesAreFinished looks for the lines that git leaves where two changes conflict.
 func mergesAreFinished(t *testing.T, r *repository) {
 	marker := regexp.MustCompile(`(?m)^(<<<<<<<|>>>>>>>)( |$)`)
 	for _, name := range r.files {
@@ -321,7 +321,7 @@ func mergesAreFinished(t *testing.T, r *repository) {
 	}
 }
 
-// scriptsHaveHeaders wants a header that tells of every key and argument that the
+// scriptsHaveHeaders wants a header that describes every key and argument that the
 // script takes, and of its reply.
 func scriptsHaveHeaders(t *testing.T, r *repository) {
 	seen := 0
@@ -562,7 +562,7 @@ func lookUp(span string, bases, tests map[string]bool) string {
 		return ""
 	}
 	if bases[span] {
-		return "" // its folder is told beside it
+		return "" // its folder is given beside it
 	}
 	if found, _ := fs.Glob(os.DirFS("."), path.Clean(span)); len(found) == 0 {
 		return "no such file"

@@ -57,7 +57,7 @@ func (n *noting) last() (driver.Report, int) {
 	return told[len(told)-1], len(told)
 }
 
-// Locks that are held, and waited for, for less than a heartbeat are told to
+// Locks that are held, and waited for, for less than a heartbeat are reported to
 // nobody, however many there are.
 func TestShortLocksAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestWaitsAreReported(t *testing.T) {
 	}
 }
 
-// The wait of who asks at the head goes on from that in the queue.
+// The wait of the caller at the head goes on from that in the queue.
 func TestWaitGoesOnAtTheHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newNoting()
@@ -276,7 +276,7 @@ func TestWaitGoesOnAtTheHead(t *testing.T) {
 	})
 }
 
-// A store that fails, hangs or panics when it is told costs the locks nothing.
+// A store that fails, hangs or panics when it gets a report costs the locks nothing.
 func TestReportsThatFail(t *testing.T) {
 	for what, fail := range map[string]func(context.Context) error{
 		"fails": func(context.Context) error { return errors.New("no rights") }, "hangs": faulty.Hang,

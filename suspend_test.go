@@ -144,7 +144,7 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 	})
 }
 
-// Whoever looks at a lock after its deadline is notified, even if no timer has fired
+// A caller that asks a lock after its deadline learns of the loss, even if no timer has fired
 // yet, and no answer that comes after it brings the lock back.
 func TestDeadlineNeedsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

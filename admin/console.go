@@ -96,7 +96,7 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 // notified of the reason.
 //
 // A Redisson client that released the lock and took it again in the same thread
-// cannot be told from one that never released it.
+// cannot be distinguished from one that never released it.
 //
 // The holder is not stopped: it learns of it at its next renewal at the latest.
 // Only fencing tokens protect the data until then.

@@ -19,7 +19,7 @@ const (
 	// KindLatch is a count-down latch that is not open.
 	KindLatch Kind = "latch"
 	// KindCounter is a number: in Redis a latch, a plain semaphore, or a semaphore
-	// none of whose permits is out. Nothing there tells them apart.
+	// none of whose permits is out. Nothing there distinguishes them.
 	KindCounter Kind = "counter"
 	// KindMulti is Redisson's lock on several values of one name.
 	KindMulti Kind = "multi"

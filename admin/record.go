@@ -67,7 +67,7 @@ type Waiter struct {
 	Owner     string
 	Note      string        // who that is, for people
 	Mode      driver.Mode   // how it wants to hold the name
-	Remaining time.Duration // after which it loses its place if it is not heard of again, or RemainingUnknown
+	Remaining time.Duration // after which it loses its place if it is not renewed, or RemainingUnknown
 	Client    Client
 }
 

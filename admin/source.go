@@ -1,4 +1,4 @@
-// Package admin is for people who look at locks, and interfere with them: other
+// Package admin is for operators, who read locks and force-unlock them: other
 // people's locks too, whatever program took them. Nothing that it returns decides
 // the holder of a lock.
 //

@@ -1,5 +1,5 @@
 // Package audit writes what happens to the locks of a program to the event log of
-// their store, for people: who waits, acquires, releases, loses or forces a lock.
+// their store, for people: waits, grants, releases, losses and forced unlocks.
 // It is an observer of the Locker:
 //
 //	log := audit.New(store, nil)
@@ -69,7 +69,7 @@ type Writer struct {
 }
 
 // New returns a Writer to the event log of s. A store without one returns
-// errors.ErrUnsupported to every write; s.AppendLog without entries tells. New does
+// errors.ErrUnsupported to every write; s.AppendLog without entries shows it. New does
 // no I/O. It panics if s is nil; opts may be nil.
 func New(s admin.Source, opts *Options) *Writer {
 	if s == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// recorder is a store that counts how often it is told something, and may not
+// recorder is a store that counts how often it gets entries, and may not
 // take it.
 type recorder struct {
 	*memhold.Backend
@@ -293,7 +293,7 @@ func TestWritesOfTrouble(t *testing.T) {
 	})
 }
 
-// Ten a second are told for as long as it goes on.
+// Ten a second are written for as long as it goes on.
 func TestWritesGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &recorder{Backend: memhold.New()}

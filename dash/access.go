@@ -46,7 +46,7 @@ func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
 }
 
 // ownSite refuses what another site has made a browser ask for. It could not read
-// the answer, but it would take one of the places for those who look.
+// the answer, but it would take one of the places for readers.
 func ownSite(serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Sec-Fetch-Site") {

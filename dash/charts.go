@@ -31,7 +31,7 @@ const chartHeight = 120
 // value is one minute of a chart: a lower value before a higher one.
 type value struct{ low, high float64 }
 
-// draw makes a chart of what each minute is worth. Say tells a worth to people.
+// draw makes a chart of what each minute is worth. Say formats a worth for people.
 func draw(id, title string, now time.Time, values [chartMinutes]value, summary string, say func(float64) string) chart {
 	var most float64
 	for _, v := range values {

@@ -67,7 +67,7 @@ func (d *Dashboard) readOn(ctx context.Context) (more bool, err error) {
 }
 
 // toldHappening is h as the history shows it. How many wait, and that leases are
-// renewed, is seen better than told.
+// renewed, is better seen than described.
 func toldHappening(h admin.Entry) (happening, bool) {
 	who := describe(h.Client, h.Client.ID, h.Note)
 	s := happening{
@@ -87,7 +87,7 @@ func toldHappening(h admin.Entry) (happening, bool) {
 	case admin.EntryLost:
 		s.Kind = happenedLose
 	case admin.EntryForced:
-		// Who tells it is the one that ended the hold: its purpose is not the holder's.
+		// The client that reports it ended the hold: its purpose is not the holder's.
 		s.Kind, s.Who, s.client = happenedForce, "taken from "+short(printable(h.Owner), longName), clientIn(h.Owner)
 		s.purpose = purpose{}
 	default:

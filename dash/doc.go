@@ -1,5 +1,5 @@
 // Package dash shows in a browser what is locked: which names are locked, by which holder, since when, for
-// how long, and who waits. It is one http.Handler over an admin.Console.
+// how long, and the waiters. It is one http.Handler over an admin.Console.
 //
 //	http.Handle("/locks/", dash.Handler(admin.New(backend), &dash.Options{BasePath: "/locks/"}))
 //
@@ -8,6 +8,6 @@
 // there while somebody looks, and for some seconds longer, and asks the store for
 // less than 200 commands per second however many browsers there are.
 //
-// What it shows is for people who look. Holds that come and go between two looks
+// What it shows is for people who watch. Holds that come and go between two looks
 // are not seen, and a name that is on no page is looked at only now and then.
 package dash

@@ -29,7 +29,7 @@ const (
 	happenedBusy    = "gave up"
 )
 
-// happening is something that happened to a lock.
+// happening is one event of a lock.
 type happening struct {
 	number uint64 // counts them
 	before uint64 // the one before of the same name
@@ -39,7 +39,7 @@ type happening struct {
 	Name   string
 	Who    string // for people
 	purpose
-	client string        // whose hold it is; "" where a Locker tells Observe
+	client string        // whose hold it is; "" where a Locker reports to Observe
 	owner  string        // likewise: of the hold; "" if it is not known
 	Held   time.Duration // released, expired, lost, forced
 	Late   time.Duration // lost: how long after the hold was over its holder noticed
@@ -58,7 +58,7 @@ type History struct {
 	mu       sync.Mutex
 	ring     []happening
 	number   uint64            // of the last
-	last     map[string]uint64 // by name: its last happening
+	last     map[string]uint64 // by name: its last event
 	renewals map[hold]uint64   // the renewals of each hold that may go on
 	minutes  [chartMinutes]minute
 }
@@ -152,7 +152,7 @@ func (h *History) parted(s *happening) {
 	})
 }
 
-// at returns happening number n if it is still there.
+// at returns event number n if it is still there.
 func (h *History) at(n uint64) *happening {
 	if n == 0 || n > h.number || h.number-n >= uint64(len(h.ring)) {
 		return nil

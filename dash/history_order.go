@@ -3,7 +3,7 @@ package dash
 import "time"
 
 // What is seen is seen late, and that a hold is over its holder may notice later
-// still, while the next holder tells at once that it has the lock. The history puts
+// still, while the next holder reports at once that it has the lock. The history puts
 // an end where it was in the store: before the grant that it made way for.
 
 // exactly reports that both are about the same hold, and not only may be.
@@ -12,7 +12,7 @@ func (s *happening) exactly(o *happening) bool {
 }
 
 // movable reports that s is an end which may have been earlier than its time says.
-// That of a release which its holder tells is right: where another has the lock by
+// That of a release which its holder reports is right: where another has the lock by
 // then, two had it at once, and that is not to be hidden.
 func (s *happening) movable() bool {
 	return s.ends() && (!s.told || s.Kind == happenedForce || s.Kind == happenedLose)
@@ -33,7 +33,7 @@ func (s *happening) madeWayFor(a *happening) bool {
 	case s.Held > 0:
 		return s.At.Add(-s.Held).Before(a.At)
 	default:
-		return s.near(a) // whoever forced it did not know since when it was held
+		return s.near(a) // the client that forced it did not know since when it was held
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// notes is what a test gives a history: each is seen or told.
+// notes is what a test gives a history: each is polled or reported.
 type notes []happening
 
 func (n notes) in(order []int) []string {
@@ -87,7 +87,7 @@ func TestHistoryHasOneEndOfAHold(t *testing.T) {
 	}
 }
 
-// Who gets a lock tells it before anybody has seen, and before its last holder has
+// The new holder of a lock reports it before anybody has seen, and before its last holder has
 // noticed, that it was taken from that. It reads in the order in which it was.
 func TestHistoryIsInTheOrderOfCauses(t *testing.T) {
 	at := time.Now()

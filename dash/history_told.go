@@ -10,11 +10,11 @@ import (
 // The same step may come twice: from the program that made it, and from the watcher
 // who saw what became of it, up to a whole walk later. These rules make one of both.
 // They go by the client, by the owner and by the token, as far as both are known: what
-// one program tells says nothing of the locks of another. Only Redisson's owners are
+// one program reports says nothing of the locks of another. Only Redisson's owners are
 // used twice, and a lock that goes from goroutine to goroutine has one owner.
 
 const (
-	sameThing    = 3 * time.Second        // between what is told and what is seen, where little is known
+	sameThing    = 3 * time.Second        // between reported and polled events, where little is known
 	readTime     = 500 * time.Millisecond // the time of a reported event may be off by this much
 	mostCompared = 100                    // latest events of the name
 )
@@ -76,7 +76,7 @@ func (h *History) saw(s happening) {
 		switch {
 		case s.Kind == happenedForce:
 			if known = o.Kind == happenedForce && s.near(o); known && o.Held == 0 {
-				o.Who, o.purpose, o.Held = s.Who, s.purpose, s.Held // whoever forced it did not know
+				o.Who, o.purpose, o.Held = s.Who, s.purpose, s.Held // the client that forced it did not know
 			}
 		case s.ends():
 			known = o.ends() && o.At.After(s.At.Add(-s.Held-readTime))
@@ -95,7 +95,7 @@ func (h *History) saw(s happening) {
 	}
 }
 
-// learned notes what a program has told of itself, in place of what was seen of it.
+// learned notes what a program reported of itself, instead of what was polled.
 func (h *History) learned(s happening) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +107,7 @@ func (h *History) learned(s happening) {
 		case o.Kind == happenedForce:
 			known = s.Kind == happenedForce && o.At.Sub(s.At).Abs() < time.Minute
 			if s.Kind == happenedLose && o.Held == 0 && s.near(o) {
-				o.Held = s.Held // whoever forced it did not know
+				o.Held = s.Held // the client that forced it did not know
 			}
 		case o.told:
 			known = o.client == "" && o.Kind == s.Kind && o.Token == s.Token && s.near(o)

@@ -173,7 +173,7 @@ func TestWordsToType(t *testing.T) {
 	})
 }
 
-// Another site could make a browser take all places of those who look.
+// Another site could make a browser take all places of the readers.
 func TestUpdatesAreForOwnPages(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for _, path := range []string{"/events?view=", "/frame?view="} {

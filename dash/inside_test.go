@@ -118,7 +118,7 @@ func TestDescribeWhatIsANoteOnly(t *testing.T) {
 	}
 }
 
-// A hold whose token and age are told only later, or not for a moment, is still the
+// A hold whose token and age are reported only later, or not for a moment, is still the
 // same; one with another token is that of the next holder.
 func TestHoldThatIsToldLater(t *testing.T) {
 	var table table
@@ -253,7 +253,7 @@ func TestComments(t *testing.T) {
 	})
 }
 
-// A stream ends after a while, so that who looks is asked again who he is.
+// A stream ends after a while, so that a reader has to log in again.
 func TestStreamsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := Handler(admin.New(memhold.New()), nil)
@@ -320,7 +320,7 @@ func TestForceIsToldOnce(t *testing.T) {
 	}
 }
 
-// What a program tells of itself takes the place of what was seen of it, whichever
+// What a program reports of itself replaces what was polled, whichever
 // comes first, and of nothing else.
 func TestHistoryLearns(t *testing.T) {
 	at := time.Now()
@@ -344,7 +344,7 @@ func TestHistoryLearns(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		seen, learnt happening
-		want         string // with ! where told; the latest first
+		want         string // with ! where reported; the latest first
 	}{
 		{"acquired", row(got, "c", s, 0), row(got, "c", 0, 1), "acquired c 1!"},
 		{"with its token", row(got, "c", s, 1), row(got, "c", 0, 1), "acquired c 1!"},
@@ -406,7 +406,7 @@ func TestHistoryKeepsTellersApart(t *testing.T) {
 	}
 }
 
-// A dashboard that is started late knows what programs told before, and goes on
+// A dashboard that is started late knows what programs reported before, and goes on
 // from there; of a hold that ends it knows that it was lost.
 func TestDashboardReadsTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -459,7 +459,7 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 	})
 }
 
-// A dashboard at which nobody has looked for a while reads all that was told
+// A dashboard at which nobody has looked for a while reads all that was reported
 // meanwhile, and not more than an hour of it.
 func TestDashboardCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,7 +69,7 @@ type findings struct {
 }
 
 // get returns what was found out lately. If nothing was, it examines the store, or
-// waits for whoever does.
+// waits for the one that does.
 func (f *findings) get(ctx context.Context, examine func(context.Context) []Finding) ([]Finding, time.Time) {
 	for ctx.Err() == nil {
 		f.mu.Lock()
@@ -115,7 +115,7 @@ func (f *findings) run(ctx context.Context, examine func(context.Context) []Find
 		f.busy = nil
 	}()
 	list = examine(limited)
-	whole = ctx.Err() == nil // else whoever asked has left in the middle of it
+	whole = ctx.Err() == nil // else the client has left in the middle of it
 }
 
 // healthPage makes the page Health, with an examination of the store.

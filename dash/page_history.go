@@ -14,7 +14,7 @@ const historyRows = 200
 // historyData is the page History.
 type historyData struct {
 	Find    string
-	What    string // the only kind of happening that is shown
+	What    string // the only kind of event that is shown
 	Filters []filterData
 	ShowAll string // the address without the search
 	Charts  chartsData
@@ -111,7 +111,7 @@ func (s *happening) says(find string) bool {
 	return s.purpose.says(find)
 }
 
-// text tells what happened.
+// text says what happened.
 func (s happening) text() string {
 	switch s.Kind {
 	case happenedAcquire:

@@ -21,7 +21,7 @@ type lockData struct {
 	Charts      chartsData
 }
 
-// stateData is the holder of a lock, and who waits for it.
+// stateData is the holder of a lock, and its waiters.
 type stateData struct {
 	Free      bool
 	Trouble   string
@@ -101,7 +101,7 @@ func (d *Dashboard) lockContent(q query, told detail, live bool) content {
 	}
 }
 
-// state describes who holds name now.
+// state describes the holder of name now.
 func (d *Dashboard) state(name string, told detail, live bool) stateData {
 	e, ok := d.table.get(name)
 	s := stateData{Free: !ok, Listeners: -1, Token: told.Token}

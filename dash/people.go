@@ -29,10 +29,10 @@ func (p purpose) says(text string) bool {
 
 const longPurpose = 200 // characters of a reason, or of labels, that are shown
 
-// people describes who holds h.
+// people describes the holder of h.
 func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }
 
-// queued describes who waits.
+// queued describes the waiters.
 func queued(q admin.Waiter) person { return describe(q.Client, q.Owner, q.Note) }
 
 func describe(c admin.Client, owner, note string) person {

@@ -20,7 +20,7 @@ type query struct {
 	down bool
 	at   int // which page of rows, from 1
 	name string
-	what string // of the history: the only kind of happening; "" for all
+	what string // of the history: the only kind of event; "" for all
 }
 
 // filters are the kinds of events that the history can be asked for: those that
@@ -105,7 +105,7 @@ func (q query) sorted(by string) query {
 	return q
 }
 
-// only returns the same page with one kind of happening.
+// only returns the same page with one kind of event.
 func (q query) only(what string) query {
 	q.what = what
 	return q

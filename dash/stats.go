@@ -7,7 +7,7 @@ import "time"
 type Stats struct {
 	Names   int // that are in use
 	Held    int // holds of these, as far as they were looked at
-	Waiting int // waiters for them, as far as the store tells
+	Waiting int // waiters for them, as far as the store shows
 
 	Viewers  int           // browsers that look now, and calls of Watch
 	Answered time.Time     // when the store last answered; zero if it never did

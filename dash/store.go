@@ -61,7 +61,7 @@ func (s *store) now() condition {
 // silent reports that a store does not tell what is locked, ever.
 func (c condition) silent() bool { return errors.Is(c.err, errors.ErrUnsupported) }
 
-// look asks the store about names, and notes what it tells.
+// look asks the store about names, and notes its answer.
 func (d *Dashboard) look(ctx context.Context, names []string) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -69,13 +69,13 @@ func (d *Dashboard) look(ctx context.Context, names []string) {
 	records, err := d.console.Get(limited, names...)
 	now := time.Now()
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return // whoever asked has left
+		return // the client has left
 	}
 	d.store.note(began, now, records, err)
 	d.found(ctx, now, records, false)
 }
 
-// found notes what the store told at now, and why holds are over that this shows.
+// found notes what the store answered at now, and why holds are over that this shows.
 func (d *Dashboard) found(ctx context.Context, now time.Time, records []admin.Record, walking bool) {
 	d.table.found(now, records, walking, d.reasons(ctx, d.table.over(now, records)))
 }

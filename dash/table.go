@@ -16,7 +16,7 @@ const (
 	mostBlamed = 1000 // forced holds that are remembered, to be shown once
 )
 
-// table is what is known of all names. What it tells is copied; nothing outside
+// table is what is known of all names. What it returns is a copy; nothing outside
 // changes it.
 type table struct {
 	mu      sync.Mutex
@@ -24,7 +24,7 @@ type table struct {
 	history *History
 	first   chan struct{} // closed when a page of names, or all, were found once
 	pass    pass
-	blamed  map[admin.Ended]string // why the last forced hold of an owner was, as told
+	blamed  map[admin.Ended]string // why the last forced hold of an owner was, as reported
 }
 
 // reasons says why holds were ended by force.
@@ -34,16 +34,16 @@ type reasons map[admin.Ended]string
 type entry struct {
 	admin.Record
 	id    string    // of its row
-	seen  time.Time // when the store told it
+	seen  time.Time // when the store answered
 	holds []held    // one for each of Record.Holds
 	waits map[string]time.Time
 }
 
-// held is what is known of a hold beyond what the store tells.
+// held is what is known of a hold beyond what the store shows.
 type held struct {
 	since  time.Time // when it was granted, or first seen
-	exact  bool      // the store told since
-	ends   time.Time // when the lease ends unless it is renewed; zero if never, or if that is not told
+	exact  bool      // the store said since
+	ends   time.Time // when the lease ends unless it is renewed; zero if never, or if that is unknown
 	untold bool
 	span   time.Duration // the longest lease that was seen
 	renews int           // how many renewals were seen
@@ -66,7 +66,7 @@ func (t *table) init(h *History) {
 // ready reports that there is something to show.
 func (t *table) ready() <-chan struct{} { return t.first }
 
-// found notes records that the store told at now. why is about holds that they do
+// found notes records that the store answered at now. why is about holds that they do
 // not have any more.
 func (t *table) found(now time.Time, records []admin.Record, walking bool, why reasons) {
 	t.mu.Lock()
@@ -91,7 +91,7 @@ func (t *table) open() {
 	}
 }
 
-// put replaces what is known of r.Name, and tells the history of what changed.
+// put replaces what is known of r.Name, and adds what changed to the history.
 func (t *table) put(now time.Time, r admin.Record, why reasons) {
 	if r.Kind == admin.KindUnknown {
 		return
@@ -141,7 +141,7 @@ func (e entry) hold(h admin.Hold) (held, bool) {
 	return held{}, false
 }
 
-// next returns what is known of a hold after the store told h at now.
+// next returns what is known of a hold after the store answered h at now.
 func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) held {
 	n := o
 	if !had {
@@ -164,7 +164,7 @@ func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) h
 	return n
 }
 
-// over returns the holds that records, which the store told at now, show to be
+// over returns the holds that records, which the store answered at now, show to be
 // over though their leases were not: it is worth to ask why.
 func (t *table) over(now time.Time, records []admin.Record) []admin.Ended {
 	t.mu.Lock()
@@ -190,7 +190,7 @@ func (o held) lapsed(now time.Time) bool {
 	return !o.ends.IsZero() && !now.Before(o.ends.Add(-jitter))
 }
 
-// compare tells the history how a name got from old to e.
+// compare adds to the history how a name got from old to e.
 func (t *table) compare(now time.Time, old, e entry, why reasons) {
 	for i, h := range old.Holds {
 		if _, still := e.hold(h); !still {
@@ -227,7 +227,7 @@ func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why rea
 	case o.lapsed(now):
 		s.Kind = happenedExpire
 	case reason != "" && t.blamed[owner] != reason:
-		// Told once: a thread of Redisson's may take the lock again, and release it,
+		// Shown once: a thread of Redisson's may take the lock again, and release it,
 		// while the store remembers.
 		if len(t.blamed) >= mostBlamed {
 			clear(t.blamed)
@@ -238,7 +238,7 @@ func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why rea
 	return s
 }
 
-// waiting returns how many wait for r, as far as the store tells: those in line,
+// waiting returns how many wait for r, as far as the store shows: those in line,
 // and the clients that listen for a release.
 func waiting(r admin.Record) int { return r.Waiting + max(r.Listeners, 0) }
 
@@ -251,7 +251,7 @@ func (t *table) begin(now time.Time) {
 }
 
 // missing returns the names that the pass which is about to end has not found, as
-// free, those first that were not heard of for the longest time.
+// free, those first that were not seen for the longest time.
 func (t *table) missing() []admin.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()

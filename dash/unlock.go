@@ -91,7 +91,7 @@ func parseForce(r *http.Request) (f force, err error) {
 	}, nil
 }
 
-// askUnlock shows who holds name now, with a form for each.
+// askUnlock shows the holder of name now, with a form for each.
 func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name string, status int, trouble string) {
 	if !d.shown(name) {
 		d.fail(w, r, http.StatusNotFound, "No lock can have that name here.")
@@ -135,7 +135,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	}
 	const changed = "The lock has changed since it was shown. Nothing was done: look again."
 	for _, h := range told.Holds {
-		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token && h.Token != 0 && f.token != 0 { // 0: not told yet
+		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token && h.Token != 0 && f.token != 0 { // 0: not reported yet
 			continue
 		}
 		e, _ := d.table.get(f.name)

@@ -42,7 +42,7 @@ type view struct {
 	detail detail
 }
 
-// detail is what the store told of one name.
+// detail is what the store answered about one name.
 type detail struct {
 	admin.Detail
 	err  error
@@ -153,7 +153,7 @@ func (v *views) read() []*view {
 	return list
 }
 
-// publish tells all browsers what has changed on their pages.
+// publish sends all browsers what has changed on their pages.
 func (d *Dashboard) publish() {
 	for _, w := range d.views.read() {
 		d.update(w)

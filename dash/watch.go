@@ -119,7 +119,7 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	}
 }
 
-// round looks once at all that is shown somewhere, and tells the browsers.
+// round looks once at all that is shown somewhere, and updates the browsers.
 func (d *Dashboard) round(ctx context.Context) {
 	names, details := d.views.wanted(time.Now())
 	granted := d.budget.take(time.Now(), max(1, len(names)))

@@ -25,7 +25,7 @@ import "errors"
 // The error of a context that ended during the call is none of these, but any other:
 // an adapter that knows that it had sent nothing says ErrNotExecuted as well. When in
 // doubt an adapter leaves an error as it is: that costs a second call, while a
-// certainty that is none may cost a lock.
+// false certainty may cost a lock.
 var (
 	// ErrGone says that the store holds nothing of the claim. Of a Try, that it was given
 	// up before: see Claim.Indeterminate. Best a *GoneError.

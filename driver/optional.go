@@ -85,7 +85,7 @@ type Notifier interface {
 type Releaser interface {
 	// StartRelease is Release, but returns as soon as the call is on its way. finish
 	// waits for the answer as Release does; it must be called, and only once. others
-	// is how many other clients heard of the release and may be waiting for it, -1 if
+	// is how many other clients received the release and may be waiting for it, -1 if
 	// that is not known.
 	//
 	// No order is promised: a Try of the same name that is made after StartRelease
@@ -101,7 +101,7 @@ type Reporter interface {
 	// holds or waits that are older than some seconds it is called every few
 	// seconds, with all of them, and once more without any when the last is over;
 	// never for a client whose holds and waits are all shorter than that. One that
-	// is not heard of any more is forgotten by itself. An error costs only
+	// stops to report is forgotten by itself. An error costs only
 	// what is shown.
 	Report(ctx context.Context, r Report) error
 }

@@ -13,7 +13,7 @@
 // of three permits. Keys of other programs end with their lease: they are exclusive, and
 // go with all kinds. The number of permits is that of the oldest claim.
 //
-// Who holds follows from the create revisions of the keys. They are the fencing tokens,
+// The holder follows from the create revisions of the keys. They are the fencing tokens,
 // shifted by ten bits: tokens of other programs, which are revisions, do not compare with
 // those of this package.
 //
@@ -103,7 +103,7 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try makes a key for c, unless it has one, and grants c if no older key keeps it out. A
+// Try makes a key for c, unless it has one, and grants c if no older key excludes it. A
 // claim that is not granted keeps its key, unless it has NoQueue set. The first Try asks
 // all servers for their versions, and refuses to use an old one.
 //

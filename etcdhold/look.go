@@ -160,7 +160,7 @@ func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) 
 // Complete has nothing to add.
 func (s *store) Complete(context.Context, *ordered.Entry) (bool, error) { return true, nil }
 
-// Rest asks for what is left of a lease. etcd tells whole seconds, rounded down.
+// Rest asks for what is left of a lease. etcd answers whole seconds, rounded down.
 func (s *store) Rest(ctx context.Context, session int64) (time.Duration, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session))
 	switch {

@@ -30,7 +30,7 @@ func kindOf(c driver.Claim) kind {
 }
 
 // entry is a name in use. freed is closed whenever something of it becomes free,
-// and made again, so whoever was notified of it cannot miss a change, however late it
+// and made again, so a waiter that was notified of it cannot miss a change, however late it
 // starts to wait.
 type entry struct {
 	kind    kind
@@ -91,7 +91,7 @@ func (e *entry) exclusive() *grant {
 	return nil
 }
 
-// beside reports whether c belongs to the caller who holds e exclusively.
+// beside reports whether c belongs to the holder of e exclusively.
 func (e *entry) beside(c driver.Claim) bool {
 	x := e.exclusive()
 	return x != nil && c.Mode == driver.Shared && x.owner == c.Beside

@@ -11,7 +11,7 @@ import (
 // was answered, are remembered.
 const remember = 5 * time.Second
 
-// claimID tells claims apart.
+// claimID distinguishes claims.
 type claimID struct{ name, owner string }
 
 func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }
@@ -52,7 +52,7 @@ func (b *Backend) begin() time.Time {
 }
 
 // revoke ends the grant g of name against its owner's will, and remembers why
-// for as long as the owner may still believe in it.
+// for as long as the owner may still consider itself the holder.
 func (b *Backend) revoke(name string, e *entry, g *grant, now time.Time, why driver.Reason, detail string) {
 	e.remove(g)
 	b.notify(g)

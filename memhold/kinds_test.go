@@ -51,7 +51,7 @@ func mustRelease(t *testing.T, b *Backend, c driver.Claim) {
 	}
 }
 
-// owners returns who holds "job".
+// owners returns the holders of "job".
 func owners(t *testing.T, b *Backend) []string {
 	t.Helper()
 	records, err := b.Get(t.Context(), "job")

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// callID tells calls on latches apart.
+// callID distinguishes calls on latches.
 type callID struct{ name, call string }
 
 // answer is what is remembered of a call on a latch.

@@ -16,7 +16,7 @@ import (
 )
 
 // Every kind of lock is listed as what it is, with its holder, since when, and
-// who waits in which order.
+// the waiters in their order.
 func TestListTellsEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()

@@ -49,7 +49,7 @@ func (e *entry) leave(owner string) {
 }
 
 // dismiss takes those out of the queue whom gone selects. They are called, for
-// if they wait, they have to queue up again; and so is whoever is first now.
+// if they wait, they have to queue up again; and so is the first one now.
 func (e *entry) dismiss(gone func(*place) bool) {
 	if len(e.queue) == 0 {
 		return
@@ -67,7 +67,7 @@ func (e *entry) dismiss(gone func(*place) bool) {
 	}
 }
 
-// call tells the first of the queue to try.
+// call asks the first of the queue to try.
 func (e *entry) call() {
 	if len(e.queue) > 0 {
 		e.queue[0].call()

@@ -20,11 +20,11 @@ import (
 // methods may be called from several goroutines at once.
 //
 // It is a weaker lock than those of a Backend. It has no lease and no fencing token. The
-// server keeps it for as long as it believes in the connection: it is lost at once when
+// server keeps it for as long as it considers the connection alive: it is lost at once when
 // the server or somebody else ends that. Another server does not know of it: not after a
 // failover, and not in a cluster of several servers that take writes. The program learns
 // of a loss within a second, and within six where the connection is silent; until then
-// two programs may believe that they hold the lock. A server that hears nothing any more
+// two programs may use the lock at the same time. A server that hears nothing any more
 // of a program keeps its lock until TCP gives up, or for wait_timeout, eight hours by
 // default.
 type AdvisoryLock struct{ hold *advisory.Hold }
@@ -85,13 +85,13 @@ func (l *AdvisoryLock) Unlock() error {
 }
 
 // MigrateName returns the name that golang-migrate uses. table is "schema_migrations",
-// unless it was told otherwise.
+// by default.
 func MigrateName(database, table string) string {
 	return strconv.FormatUint(uint64(advisory.Migrate(database+":"+table)), 10)
 }
 
 // FlywayName returns the name that Flyway uses. table is "flyway_schema_history", unless
-// it was told otherwise.
+// another is given.
 func FlywayName(database, table string) string {
 	quoted := "`" + strings.ReplaceAll(database, "`", "``") + "`.`" + strings.ReplaceAll(table, "`", "``") + "`"
 	return "Flyway-" + strconv.FormatInt(int64(advisory.JavaHash(quoted)), 10)

@@ -8,7 +8,7 @@
 // The package has no driver of its own. With interpolateParams=true in the DSN each call
 // is one round trip in place of two.
 //
-// The table is made by Backend.CreateTable, or by whoever may; until it is there, every
+// The table is made by Backend.CreateTable, or by an administrator; until it is there, every
 // Lock fails with an error that prints the statement. Names are case-exact, of up to 512
 // bytes. A row per name stays after its release, and keeps the token; deleting those of
 // free names does no harm, as a new token is never below the server's clock in
@@ -121,7 +121,7 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 // protects what is read and written in tx after it, so it has to come before the first
 // SELECT of tx, which may fix what tx sees.
 //
-// It does not exclude those who hold name by a lease: a name is locked in one way or in
+// It does not exclude holders of name by a lease: a name is locked in one way or in
 // the other.
 func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if b.table.layout == ShedLock {

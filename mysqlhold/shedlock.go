@@ -34,7 +34,7 @@ const (
 	//
 	// ShedLock's own column name takes some names for the same, as Job and job: of those
 	// the one that has a row can be locked, and the other is refused. The table that
-	// CreateTable makes tells them apart.
+	// CreateTable makes distinguishes them.
 	//
 	// ShedLock's times are of the type TIMESTAMP, which depends on the time zone of the
 	// session: all sessions need the same, so one that sets another than the server's is
@@ -59,7 +59,7 @@ func newShedTable(t *table) *shedlock.Table {
 }
 
 // createShedLock returns the statement that the documentation of ShedLock has, but for a
-// column name that tells all names apart.
+// column name that distinguishes all names.
 func (t *table) createShedLock() string {
 	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
 	name VARBINARY(64) NOT NULL,

@@ -213,7 +213,7 @@ func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
 }
 
 // Renew sends a statement for each TTL, of which there is one in most programs, and asks
-// then who holds: a lease that had ended was not extended, and has still ended.
+// then the holder: a lease that had ended was not extended, and has still ended.
 func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	held := make([]bool, len(cs))
 	byTTL := map[time.Duration][]int{}

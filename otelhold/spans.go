@@ -61,7 +61,7 @@ func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, n
 
 // hold makes the span of a hold that ended now, and returns its context. The
 // work that was done under the lock is not below it: its spans belong to the
-// trace of whoever did it.
+// trace of the caller.
 func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time.Time) context.Context {
 	if !s.holds {
 		return ctx

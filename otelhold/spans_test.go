@@ -238,7 +238,7 @@ func TestWakeupsOfSeveral(t *testing.T) {
 	}
 }
 
-// TestWakeupsByContext tells waits for one name apart that have contexts of
+// TestWakeupsByContext distinguishes waits for one name that have contexts of
 // their own.
 func TestWakeupsByContext(t *testing.T) {
 	recorder, _, tel := tracing(t, false)

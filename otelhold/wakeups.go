@@ -14,7 +14,7 @@ import (
 const maxWakeups = 128
 
 // wait is what the events of one wait have in common. Events do not say which
-// call of Lock they are about, but its context tells most of them apart: it is
+// call of Lock they are about, but its context distinguishes most of them: it is
 // the same for all events of a call.
 type wait struct {
 	ctx                 context.Context //nolint:containedctx // compared, never used

@@ -19,10 +19,10 @@ import (
 // Its methods may be called from several goroutines at once.
 //
 // It is a weaker lock than those of a Backend. It has no lease and no fencing token. The
-// server keeps it for as long as it believes in the connection: it is lost at once when
+// server keeps it for as long as it considers the connection alive: it is lost at once when
 // the server or somebody else ends that, and after a failover no server knows of it. The
-// program learns of a loss at once where the connection tells, and within ten seconds
-// where the connection is silent; until then two programs may believe that they hold the
+// program learns of a loss at once where the connection reports it, and within ten seconds
+// where the connection is silent; until then two programs may use the
 // lock. A server that hears nothing any more of a program keeps its lock for about 25
 // seconds, or until TCP gives up where it cannot be asked to notice that sooner.
 type AdvisoryLock struct{ hold *advisory.Hold }
@@ -86,7 +86,7 @@ const GooseID int64 = 4097083626
 
 // MigrateID returns the id that golang-migrate uses where a program gives it a connection
 // (WithInstance). schema and table are those of its table: "public" and
-// "schema_migrations", unless it was told otherwise.
+// "schema_migrations", by default.
 //
 // One that was given a URL uses that of MigrateURLID instead. The two do not keep each
 // other out. Who wants to keep out both takes both, MigrateID first.
@@ -101,7 +101,7 @@ func MigrateURLID(schema, table, database string) int64 {
 }
 
 // FlywayID returns the id that Flyway uses. schema and table are those of its table:
-// "public" and "flyway_schema_history", unless it was told otherwise.
+// "public" and "flyway_schema_history", by default.
 func FlywayID(schema, table string) int64 {
 	const name = 0x466c79776179 // "Flyway"
 	return name + int64(advisory.JavaHash(pgx.Identifier{schema, table}.Sanitize()))

@@ -5,7 +5,7 @@
 //	...
 //	locker := holdfast.New(pghold.New(pool, nil), nil)
 //
-// The table is made by Backend.CreateTable, or by whoever may; until it is there, every
+// The table is made by Backend.CreateTable, or by an administrator; until it is there, every
 // Lock fails with an error that prints the statement. Names are case-exact, of up to 512
 // bytes. A row per name stays after its release, and keeps the token; deleting those of
 // free names does no harm, as a new token is never below the server's clock in
@@ -71,7 +71,7 @@ type Options struct {
 	// unless the pool has a BeforeConnect, which it does not have.
 	// If it cannot be had, or leads to a pooler, waiters look at their rows meanwhile.
 	// Programs with and without it may share a table: releases wake those who listen,
-	// whoever releases. It has no meaning with the Layout ShedLock, in which nobody
+	// whichever client releases. It has no meaning with the Layout ShedLock, in which nobody
 	// notifies. Default: nil, waiters look.
 	Listen *pgx.ConnConfig
 
@@ -193,7 +193,7 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 // transaction there, it fails with SQLSTATE 40001, as an update would, and the
 // transaction is to be begun again.
 //
-// It does not exclude those who hold name by a lease: a name is locked in one way or in
+// It does not exclude holders of name by a lease: a name is locked in one way or in
 // the other.
 func (b *Backend) LockTx(ctx context.Context, tx pgx.Tx, name string) error {
 	return b.lockTx(ctx, name, func(statement string, args ...any) error {

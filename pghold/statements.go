@@ -94,8 +94,8 @@ RETURNING ` + columns
 	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
 
 	// A try that was refused does not wait for the disk, or for a standby: all that it has
-	// changed is the queue, or nothing. Meanwhile it keeps the row from whoever is next: even
-	// a try that changes nothing has locked it. A crash may forget the place; who waits there
+	// changed is the queue, or nothing. Meanwhile it keeps the row from the next client: even
+	// a try that changes nothing has locked it. A crash may forget the place; a waiter there
 	// tries again within a second. tryQuick is the end of a statement for one name, tryElse
 	// its condition. The case is evaluated only where nothing is granted.
 	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
@@ -160,7 +160,7 @@ SELECT name, owner, CASE WHEN wanted THEN pg_notify($4, next || chr(10) || name)
 	lookStatement = `SELECT ` + columns + `
 FROM {table} WHERE name = ANY($1)`
 
-	// lockTxStatement: $1 name. It changes the row, so that whoever waited for it cannot
+	// lockTxStatement: $1 name. It changes the row, so that a transaction that waited for it cannot
 	// go on with a snapshot of before.
 	lockTxStatement = `INSERT INTO {table} AS l (name, token, since, expires) VALUES ($1, 1, clock_timestamp(), 'epoch')
 ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`

@@ -87,7 +87,7 @@ func (t *table) Check(ctx context.Context) error {
 	return nil
 }
 
-// Try sends one statement, and a second one for who holds the names that it did not get.
+// Try sends one statement, and a second one for the holders of the names that it did not get.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	a := newArguments(cs, func(driver.Claim) time.Duration { return 0 })
 	statement, args := t.statements.tryAll, []any{a.names, a.owners, a.notes}
@@ -113,7 +113,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return answers, nil
 }
 
-// describe fills in who holds the names that a Try did not get. That they were not
+// describe fills in the holders of the names that a Try did not get. That they were not
 // granted is certain, whatever becomes of this. One that is free by now stays unknown.
 func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
 	seen := make([]rows.Row, len(names))

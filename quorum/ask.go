@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// patience is how long a call waits for nodes that do not answer. It leaves the
+// patience is the timeout of a call for nodes that do not answer. It leaves the
 // caller, whose context may end soon, the time to learn what the others said.
 // Without a deadline it is a twentieth of the lease.
 func patience(ctx context.Context, ttl time.Duration) time.Duration {

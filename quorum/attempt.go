@@ -12,7 +12,7 @@ import (
 // remember is the shortest time for which a claim that was given up is refused.
 const remember = 5 * time.Second
 
-// claimID tells claims apart.
+// claimID distinguishes claims.
 type claimID struct{ name, owner string }
 
 func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }

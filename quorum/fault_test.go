@@ -29,7 +29,7 @@ type member struct {
 	tries   int
 }
 
-// incarnated is a member that tells of its restarts.
+// incarnated is a member that reports its restarts.
 type incarnated struct{ *member }
 
 func newMember() *member { return &member{store: memhold.New()} }

@@ -16,7 +16,7 @@ const listenAgain = 2 * time.Second
 
 var _ driver.Notifier = (*Backend)(nil)
 
-// Notify listens at all members that can send notices: whoever ends a hold by force
+// Notify listens at all members that can send notices: a forced unlock
 // ends it at a majority of them, and each of those says so. One of them alone proves
 // nothing, as no hint does. It returns an error if no member can ever be listened to.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {

@@ -80,7 +80,7 @@ func (b *Backend) prepare(cs []driver.Claim) *round {
 		v := &renewal{attempt: b.find(c), core: map[int]bool{}}
 		r.claims = append(r.claims, v)
 		if v.attempt == nil || v.attempt.held() == nil {
-			v.attempt = nil // it is not held, and whoever tries it goes on
+			v.attempt = nil // it is not held, and a caller that tries it goes on
 			continue
 		}
 		v.attempt.extend(r.start, c.TTL)

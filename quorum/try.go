@@ -235,7 +235,7 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 			out.Holder, out.HeldFor, most = holder, held[holder], votes
 		}
 	}
-	// Nobody has a majority, so nobody will release one: whoever comes back at
+	// Nobody has a majority, so nobody will release one: the claim that tries again at
 	// another moment than the rest will get it.
 	spread := min(max(10*took, 10*time.Millisecond), 250*time.Millisecond)
 	seen.pause = time.Millisecond + rand.N(spread) //nolint:gosec // spreads competitors, protects nothing

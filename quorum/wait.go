@@ -18,7 +18,7 @@ type view struct {
 }
 
 // Waiter prepares to wait for c until any of the nodes that answered that it is
-// held wakes. These are so many that whoever frees a majority frees one of them.
+// held wakes. These are so many that a release of a majority frees one of them.
 // Where the votes were split, it waits the random RetryAfter.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	return &waiter{backend: b, claim: c, waiters: make([]driver.Waiter, len(b.nodes))}

@@ -548,7 +548,7 @@ func TestLookAndBreak(t *testing.T) {
 	if err := b.ForceUnlock(t.Context(), "orders", holders[0], "ops"); err != nil {
 		t.Fatal(err)
 	}
-	call := conn.sent[len(conn.sent)-2][0] // after it, those who care are told
+	call := conn.sent[len(conn.sent)-2][0] // after it, waiters are notified
 	if args := []string{want.Owner, "2", "ops", "10000", "redisson_lock__channel:{orders}", "PUBLISH"}; !slices.Equal(call.Args, args) {
 		t.Fatalf("ARGV: got %q, want %q", call.Args, args)
 	}

@@ -49,10 +49,10 @@ const (
 	//
 	// What old clients do keeps the recipe's own weaknesses. They trust their own
 	// clocks: one that runs ahead by more than is left of a lease takes the lock
-	// away. Their DEL deletes whoever's lock it is. And a GETSET that loses the
+	// away. Their DEL deletes the lock of any holder. And a GETSET that loses the
 	// race for a past time still overwrites the winner's. Holdfast puts up with
 	// that if the new time is not earlier than its own: its own time was not past,
-	// so whoever overwrote it with a right clock did not win. An earlier time may
+	// so a client that overwrote it with a right clock did not win. An earlier time may
 	// be a winner's, and ends the hold at its next renewal, as a missing key does.
 	// So let the old clients' timeout be no shorter than the Locker's TTL, and
 	// fence what must not be written twice.

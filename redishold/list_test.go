@@ -32,7 +32,7 @@ func looksAt(b *Backend, p layout.Place) Call {
 	return conn.sent[0][0]
 }
 
-// holdersOf returns who holds name, as people are shown it.
+// holdersOf returns the holders of name, as people are shown it.
 func holdersOf(ctx context.Context, b *Backend, name string) (holders []admin.Holder, err error) {
 	records, err := b.Get(ctx, name)
 	for _, r := range records {
@@ -91,7 +91,7 @@ func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
 	}
 }
 
-// What is no lock is told from one by its layout.
+// What is no lock is distinguished by its layout.
 func TestLookTellsKinds(t *testing.T) {
 	owner := testUUID + ":1"
 	hash := func(fields ...any) []any {
@@ -253,7 +253,7 @@ func TestListWalksEveryMaster(t *testing.T) {
 	}
 }
 
-// Whoever walks may stop at any time, and a budget ends the walk with an error.
+// The reader may stop at any time, and a budget ends the walk with an error.
 func TestListEnds(t *testing.T) {
 	answers := pages(1000)
 	answers["list_scan"] = func(c Call) Result {
@@ -344,7 +344,7 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// A mark tells of force only where Break left it, and the trouble of some does not
+// A tombstone reports force only where Break left it, and the trouble of some does not
 // hide the others.
 func TestForced(t *testing.T) {
 	ended := []admin.Ended{{Name: "a", Owner: testUUID + ":1"}, {Name: "b", Owner: testUUID + ":2:write"}, {Name: "c", Owner: testUUID + ":3"}}
@@ -388,8 +388,8 @@ func TestForced(t *testing.T) {
 	}
 }
 
-// Who looks without the prefix of a program sees its locks under their whole names,
-// and who holds them all the same.
+// A reader without the prefix of a program sees its locks under their whole names,
+// and their holders all the same.
 func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 	const registered = `{"host":"h","pid":7,"program":"p"}`
 	for _, test := range []struct {

@@ -19,7 +19,7 @@ var (
 )
 
 // List walks over what is locked, with SCAN: on one server, or on every master of
-// a cluster. It tells locks from other data by their type and layout; the name of
+// a cluster. It distinguishes locks from other data by their type and layout; the name of
 // a Record is without Options.KeyPrefix, and keys without that prefix are left out.
 //
 // With the protocols Plain and Timestamp every short string, and every time in

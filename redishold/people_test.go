@@ -2,7 +2,7 @@ package redishold
 
 import "time"
 
-// Times of internal/clients: for how long it believes what it read.
+// Times of internal/clients: for how long it uses what it read.
 const (
 	nameLife     = 10 * time.Second
 	strangerLife = time.Second

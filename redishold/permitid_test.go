@@ -26,8 +26,8 @@ func permitClaim(seq uint64) driver.Claim {
 	return c
 }
 
-// The id of a permit tells the client and the number of its owner, and nothing
-// else: what cannot be told is hashed, and no two owners share an id.
+// The id of a permit says the client and the number of its owner, and nothing
+// else: what cannot be said is hashed, and no two owners share an id.
 func TestPermitIDs(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range []struct{ owner, want string }{
@@ -240,7 +240,7 @@ func registered(answers map[string]func(Call) Result) func(Call) Result {
 	return answering(answers)
 }
 
-// A busy semaphore says who holds the permit that ends first, without another
+// A busy semaphore names the holder of the permit that ends first, without another
 // round trip.
 func TestBusyPermitNamesAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -280,7 +280,7 @@ func permitsOut(ids ...string) []any {
 	return out
 }
 
-// Who looks at a semaphore sees the clients that are registered for its permits.
+// A reader of a semaphore sees the clients that are registered for its permits.
 func TestPermitsHaveNames(t *testing.T) {
 	mine, java, stranger := layout.PermitID(testUUID+":5"), "0123456789abcdef", layout.PermitID("00000000-0000-4000-8000-000000000001:7")
 	conn := &fakeConn{answer: registered(map[string]func(Call) Result{
@@ -321,7 +321,7 @@ func TestPermitsWithoutAnAnswer(t *testing.T) {
 }
 
 // Break ends the permit that was shown. A holder that is known is left the reason
-// and told; so it is if it was shown by its id, before it was known.
+// and reported; so it is if it was shown by its id, before it was known.
 func TestBreakPermit(t *testing.T) {
 	mine, java := layout.PermitID(testUUID+":5"), "0123456789abcdef"
 	for _, c := range []struct{ shown, id, mark, told string }{

@@ -17,7 +17,7 @@ import (
 )
 
 // scratchKeys are those of a claim of kind k on scratch. The counter is shared by all
-// locks of its slot, so another key in that slot stands for it.
+// locks of its slot, so another key in that slot is used for it.
 func scratchKeys(k kinds.Kind, scratch layout.Place) []string {
 	lock, ok := k.(kinds.Form)
 	if !ok {

@@ -49,29 +49,29 @@ func TestMalformedRepliesAreErrors(t *testing.T) {
 		[]any{int64(1), int64(5), nil},
 	}
 	for _, v := range values {
-		if got, err := parseTry(v); !blames(err, "acquire") {
+		if got, err := parseTry(v); !isScriptBug(err, "acquire") {
 			t.Errorf("acquire %#v: got %+v and error %v, want one that names the script", v, got, err)
 		}
-		if got, err := parseRenew(v); !blames(err, "renew") {
+		if got, err := parseRenew(v); !isScriptBug(err, "renew") {
 			t.Errorf("renew %#v: got %v and error %v, want one that names the script", v, got, err)
 		}
-		if got, err := parseExplain(v); !blames(err, "explain") {
+		if got, err := parseExplain(v); !isScriptBug(err, "explain") {
 			t.Errorf("explain %#v: got %+v and error %v, want one that names the script", v, got, err)
 		}
-		if got, err := parseProbe(v); !blames(err, "probe") {
+		if got, err := parseProbe(v); !isScriptBug(err, "probe") {
 			t.Errorf("probe %#v: got %+v and error %v, want one that names the script", v, got, err)
 		}
 	}
 	b := New(nil, nil)
 	for _, v := range []any{nil, int64(-2), int64(1) << 40, "1", 1.0, []any{int64(1)}, []any{int64(1), int64(0)}} {
-		if _, _, err := b.ended(b.scripts.Release, v); !blames(err, "release") {
+		if _, _, err := b.ended(b.scripts.Release, v); !isScriptBug(err, "release") {
 			t.Errorf("release %#v: got error %v, want one that names the script", v, err)
 		}
 	}
 }
 
-// blames reports whether an error says that a script gave an answer that it cannot give.
-func blames(err error, script string) bool {
+// isScriptBug reports whether an error says that a script gave an answer that it cannot give.
+func isScriptBug(err error, script string) bool {
 	return err != nil && strings.Contains(err.Error(), "script "+script+" answered")
 }
 

@@ -198,7 +198,7 @@ func statements(ago time.Duration, token uint64) func(Call) Result {
 	}
 }
 
-// Look tells since when, by the clock of the server alone, and asks again for a
+// Look reports since when, by the clock of the server alone, and asks again for a
 // hold that its client did not name.
 func TestLookTellsSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestBusyTellsHowLong(t *testing.T) {
 	})
 }
 
-// What clients say of their waits is told if it is fresh and makes sense.
+// What clients say of their waits is shown if it is fresh and makes sense.
 func TestDetailTellsWhoWaits(t *testing.T) {
 	const now = 1763768514123
 	id := func(n int) string { return fmt.Sprintf("%08d-2746-4f0e-9d4a-0f6f0b7f2c11", n) }

@@ -108,7 +108,7 @@ func (s *server) look(now ServerInfo) {
 	}
 }
 
-// lately returns what may have taken keys away of late, nil if nothing is known that did.
+// lately returns what may have taken keys away recently, nil if nothing is known that did.
 func (s *server) lately() *driver.GoneError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *Backend) publishWith(info ServerInfo) []string { return b.publish[:wire
 
 // Incarnation returns the server's run id, which changes with every start of it,
 // and for how long it has certainly been up, by its own wall clock. It asks the
-// server each time, with one INFO. Package quorum tells by it whether a node may
+// server each time, with one INFO. Package quorum knows by it whether a node may
 // have lost its memory.
 //
 // A cluster has no such id: the error is errors.ErrUnsupported. The error of a

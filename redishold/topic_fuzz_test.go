@@ -93,7 +93,7 @@ func waitFor(w driver.Waiter, ahead uint64) error {
 	return err
 }
 
-// wakes fails unless a Wait after the version ahead returns if told, and sleeps
+// wakes fails unless a Wait after the version ahead returns if notified, and sleeps
 // if not.
 func wakes(t *testing.T, step int, w driver.Waiter, ahead uint64, told bool) {
 	t.Helper()

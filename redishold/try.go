@@ -65,7 +65,7 @@ type try struct {
 	place layout.Place
 	info  ServerInfo
 
-	// What was heard of the claim before: what comes after it is a change.
+	// What was received about the claim before: what comes after it is a change.
 	ahead  uint64
 	shared uint64 // of a fair claim, see fair.Ahead
 }
@@ -95,7 +95,7 @@ func (b *Backend) acquire(t *try, to kinds.Room, ask string) Call {
 	return call
 }
 
-// tells reports that others are notified when t is granted. They are told on one channel
+// tells reports that others are notified when t is granted. They get it on one channel
 // only, that on which they count releases: messages of two may overtake each other.
 func (b *Backend) tells(t *try) bool {
 	return t.ahead != 0 && b.forms.of(t.claim) == b.forms.exclusive

@@ -113,7 +113,7 @@ func TestOthersAreRemembered(t *testing.T) {
 	})
 }
 
-// Only who listens for others, and so may have others listening, tells them.
+// Only a client that listens for others, and so may have others listening, notifies them.
 func TestTakenIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name    string

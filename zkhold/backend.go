@@ -16,19 +16,19 @@
 //	<path>/_c_<session and claim, as a UUID>-__WRIT__0000000007    the writer of a read-write lock
 //	<path>/_c_<session and claim, as a UUID>-__READ__0000000007    a reader
 //	<path>/leases/_c_<session and claim, as a UUID>-p3-lease-0000000007    one of three permits
-//	<path>/locks/_c_<session and claim, as a UUID>-lock-0000000007         who waits for one
+//	<path>/locks/_c_<session and claim, as a UUID>-lock-0000000007         a waiter for one
 //
 // The claim stands in the name of the node, as it does with Curator's protection: a node
 // whose creation was not answered is found again by it. The data is the note.
 //
-// Who holds follows from the sequence numbers. The fencing tokens come from czxid, the
+// The holder follows from the sequence numbers. The fencing tokens come from czxid, the
 // number of the transaction that made the node, shifted by ten bits: sequence numbers
 // begin again with a new container, czxid does not.
 //
 // The number of permits is that of the oldest claim that says one; Curator's do not.
 //
 // A path belongs to one kind of lock. A mutex of Curator does not wait for the nodes of a
-// read-write lock; this package answers driver.ErrMismatch to whoever finds a node of
+// read-write lock; this package answers driver.ErrMismatch to a claim that finds a node of
 // another kind before its own.
 //
 // # Names
@@ -50,7 +50,7 @@
 // ZooKeeper does not say what is left of a session, so Holder.Remaining is negative; nor
 // since when a lock is held. Nodes of other programs have an owner that is made of the
 // session and czxid, and the data as their note. How many permits a semaphore has is known
-// only from claims of this package; without one Record.Permits is 0, and whoever has a node
+// only from claims of this package; without one Record.Permits is 0, and a claim with a node
 // in leases is shown as a holder, also the one that may still wait there. A reader of
 // Curator beside its own writer is shown as a waiter while the writer holds. Readers of
 // this package beside the writer of the same caller are not shown until the writer has
@@ -69,7 +69,7 @@
 //
 // A claim counts as held for two thirds of the session's time after the last answer of the
 // leader: a client pings every third of it, and a server that is no leader reports to the
-// leader later than it answers. A holder that is cut off is told then, and the server
+// leader later than it answers. A holder that is cut off is notified then, and the server
 // gives the lock to another only when all of the time has passed. That the connection is
 // broken is no loss; only an expired session is one, and ZooKeeper says so only when the
 // connection is back.
@@ -194,14 +194,14 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try makes a node for c, unless it has one, and grants c if no earlier node keeps it out.
+// Try makes a node for c, unless it has one, and grants c if no earlier node excludes it.
 // A claim that is not granted keeps its node, unless it has NoQueue set. The answer
 // names the holder, but for a Try that has made a node and is not granted: the next one
 // does. A claim for less than the TTL, which is not renewed, is refused if it is for more
 // than two thirds of it.
 //
 // A name below which there is a node of a lock that is not ephemeral is answered with
-// driver.ErrMismatch, by a Try that reads who holds: it would be waited for without end.
+// driver.ErrMismatch, by a Try that reads the holder: it would be waited for without end.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if most := valid(b.ttl); c.TTL > most && c.TTL < b.ttl {
 		return driver.Outcome{}, refused("zkhold", fmt.Errorf("a lease of %v: with a TTL of %v one may be %v at most", c.TTL, b.ttl, most))

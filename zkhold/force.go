@@ -132,7 +132,7 @@ func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
 	}
 }
 
-// lost tells those who want to learn of removed nodes. It is only a hint, and waits for
+// lost notifies listeners of removed nodes. It is only a hint, and waits for
 // nobody.
 func (s *store) lost(at place) {
 	s.hearing.Lock()

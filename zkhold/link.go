@@ -19,7 +19,7 @@ import (
 type link struct {
 	opts  *Options
 	tasks *background.Group // of the store
-	lost  func(place)       // told of a node of the session that somebody else has removed
+	lost  func(place)       // notified of a node of the session that somebody else has removed
 	ready chan struct{}     // closed when conn is usable, or err says why it is not
 	conn  *zk.Conn          // not nil once ready is closed without an error
 	err   error

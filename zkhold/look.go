@@ -158,7 +158,7 @@ func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) 
 	})
 }
 
-// unique is what tells the nodes of a claim from others, in whichever folder: in Curator
+// unique is what distinguishes the nodes of a claim from others, in whichever folder: in Curator
 // each node has its own.
 func unique(key string) string {
 	node := path.Base(key)

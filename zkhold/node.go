@@ -22,7 +22,7 @@ type place struct{ name, folder, id string }
 type node struct {
 	turn chan struct{} // full while a call is under way, which may change what follows
 
-	// Whoever changes these holds the mutex of the link, too.
+	// A change of these needs the mutex of the link, too.
 	users  int    // who has the turn, and waits for it
 	name   string // with the folder; "" if there is none, or its sequence number is not known
 	note   string
@@ -34,7 +34,7 @@ type node struct {
 	swept  bool   // it was removed, and nobody knows
 }
 
-// settled is how long a node is there before it is watched, for whoever else may remove it.
+// settled is how long a node is there before it is watched, as another client may remove it.
 // Most locks are over before, and do not pay for that.
 const settled = 250 * time.Millisecond
 

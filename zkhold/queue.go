@@ -34,7 +34,7 @@ func (l *link) list(name string) ([]ordered.Entry, error) {
 	return l.complete(name, queue)
 }
 
-// complete fills in the first of a queue, whose note says who holds.
+// complete fills in the first of a queue, whose note names the holder.
 func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, error) {
 	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Mark.ID) { // ours
 		return queue, nil

@@ -163,7 +163,7 @@ func (w *wire) create(b []byte) []byte {
 	return b
 }
 
-// announce tells the connection of a creation.
+// announce reports to the connection of a creation.
 func (l *link) announce(path string) *creation {
 	c := &creation{path: path, sent: make(chan bool, 1)}
 	l.set(func() { l.making[path] = c })
@@ -200,6 +200,6 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// patience is how long a server may take to answer before another one is asked: so that
+// patience is the timeout of a server to answer before another one is asked: so that
 // two can be tried after a renewal that was not answered, before the locks are lost.
 func patience(session time.Duration) time.Duration { return max(session/9, time.Second) }

@@ -55,7 +55,7 @@ func heartbeatSpec(name, client string, lease time.Duration, dialect func() hear
 	}
 }
 
-// quickLease is one with which who waits tries ten times a second. No holder would be
+// quickLease is one with which a waiter tries ten times a second. No holder would be
 // given it in earnest.
 const quickLease = 100 * time.Millisecond
 

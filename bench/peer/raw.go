@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The scripts of a lock that has no token, tells nobody and cannot be waited
+// The scripts of a lock that has no token, publishes nothing and cannot be waited
 // for: what every lock costs at least.
 const (
 	rawAcquire = `return redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2])`

@@ -53,7 +53,7 @@ func (r Row) cell(c column) string {
 	return c.text(r)
 }
 
-// notes tells of what was left out, went wrong or was disturbed.
+// notes reports what was left out, went wrong or was disturbed.
 func (g Group) notes() string {
 	var b strings.Builder
 	var disturbed []string

@@ -72,7 +72,7 @@ func (t *team) hear(word string) error {
 	return nil
 }
 
-// say tells every process a word.
+// say sends a word to every process.
 func (t *team) say(word string) error {
 	for _, m := range t.members {
 		if _, err := fmt.Fprintln(m.orders, word); err != nil {

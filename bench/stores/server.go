@@ -45,7 +45,7 @@ type Programs struct {
 // Redis the error is redistest.ErrMissing where there is no redis-server.
 func Start(store peer.Store, programs Programs, dir string) (Server, error) {
 	dir = filepath.Join(dir, string(store))
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // databases run as another user, who looks into it
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // databases run as another user, who reads it
 		return nil, err
 	}
 	switch store {

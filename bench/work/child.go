@@ -20,7 +20,7 @@ const (
 )
 
 // Serve is the main function of a measuring process: it reads a Plan, warms up,
-// measures when it is told to, and writes a Result.
+// measures when the parent says so, and writes a Result.
 func Serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	text, err := lines.ReadBytes('\n')
@@ -39,7 +39,7 @@ func Serve(in io.Reader, out io.Writer) error {
 }
 
 // parent is who gave the Plan. It looks at the server between Done and End, when
-// nobody has been told to stop: what giving up costs is not what is measured.
+// nothing has been stopped: what giving up costs is not what is measured.
 type parent struct {
 	in  *bufio.Reader
 	out io.Writer

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/peer"
 )
 
-// Plan is what a process is told to do.
+// Plan is what a process has to do.
 type Plan struct {
 	Peer    string
 	Target  peer.Target

@@ -264,7 +264,7 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// leased is a lock that tells what is left.
+// leased is a lock that reports what is left.
 type leased struct {
 	lawlessHeld
 	left time.Duration

@@ -27,7 +27,7 @@ func configure(t *testing.T, name, content string) string {
 	return file
 }
 
-// environ is that of a program that is told nothing but where programs are.
+// environ is that of a program that knows only where programs are.
 func bare(more ...string) []string { return append([]string{"PATH=" + os.Getenv("PATH")}, more...) }
 
 func TestConfigOrder(t *testing.T) {

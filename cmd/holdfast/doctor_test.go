@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// The stand-in tells little; what there is must be told all the same, as a table
+// The stand-in reports little; what there is must be printed all the same, as a table
 // and as JSON, with the same status.
 func TestDoctor(t *testing.T) {
 	s := newSite(t)

@@ -21,7 +21,7 @@ type etcdFace struct {
 	loggedIn chan bool // whether a question came with the token of a login
 }
 
-// Status tells the version to everybody, as an etcd does.
+// Status returns the version to every client, as an etcd does.
 func (f *etcdFace) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	select {

@@ -163,7 +163,7 @@ func (p *page) waiters(r admin.Record) {
 	}
 }
 
-// waits says who waits without a place in a queue.
+// waits names the waiters without a place in a queue.
 func (p *page) waits(waits []admin.ClientWait) {
 	for _, w := range waits {
 		p.line("waiting", "%s", waitText(w))

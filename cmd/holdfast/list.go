@@ -167,7 +167,7 @@ func orders() map[string]func(a, b admin.Record) int {
 	}
 }
 
-// waiters is how many wait, as far as the store tells.
+// waiters is how many wait, as far as the store shows.
 func waiters(r admin.Record) int { return max(r.Waiting, r.Listeners, 0) }
 
 // beginning returns what all names that match a pattern begin with. A pattern

@@ -258,7 +258,7 @@ func TestInspect(t *testing.T) {
 }
 
 // What a client says of a hold and of a wait that last is shown, and a token that it
-// told ends the hold.
+// reported ends the hold.
 func TestLookShowsSinceWhenAndWhoWaits(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		backend := s.backend()
@@ -414,7 +414,7 @@ func TestForceUnlock(t *testing.T) {
 }
 
 // Where nobody can be asked, naming the hold is enough: it is the one that is ended,
-// or none is. Whoever names nobody is refused.
+// or none is. A call that names no hold is refused.
 func TestForceUnlockWithoutATerminal(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		for _, by := range []string{"holder", "owner"} {

@@ -20,7 +20,7 @@ const (
 	pipeGrace     = time.Second
 )
 
-// progress tells people what a lock is waited for: on a terminal with one line
+// progress shows people the lock that a command waits for: on a terminal with one line
 // that is drawn again each second and erased at the end, elsewhere with a message
 // at the beginning and one at the end.
 type progress struct {

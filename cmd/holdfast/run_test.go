@@ -465,7 +465,7 @@ func TestRunKillsWhatIgnoresTheSignalBeforeTheLeaseEnds(t *testing.T) {
 	began := time.Now()
 	s.run("run", "-t", "900ms", "--no-renew", "job", "--", "sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`).
 		want(t, 79, "not renewed")
-	// That the lease runs until then, a real server tells: see internal/e2e.
+	// That the lease runs until then, a real server shows: see internal/e2e.
 	if took := time.Since(began); took < 800*time.Millisecond || took > 10*time.Second {
 		t.Errorf("the command ended after %s, want 810ms, when the lock counts as lost", took)
 	}

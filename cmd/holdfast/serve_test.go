@@ -165,7 +165,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What programs told before the server was started is in the history.
+// What programs reported before the server was started is in the history.
 func TestServeKnowsThePast(t *testing.T) {
 	s := newSite(t)
 	s.run("run", "nightly", "--history", "--reason", "INC-7", "--", "true").want(t, 0)

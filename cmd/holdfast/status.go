@@ -141,7 +141,7 @@ func endText(d time.Duration) string {
 	return "ends in " + leaseText(d)
 }
 
-// heldFor says for how long the one who holds r has held it, if that is known.
+// heldFor says for how long the holder of r has held it, if that is known.
 func heldFor(r admin.Record) string {
 	if held := heldText(r.Holds); r.Holders == 1 && held != "-" {
 		return " for " + held

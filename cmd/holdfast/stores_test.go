@@ -147,7 +147,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 	}
 }
 
-// Whoever asks for help learns of every scheme.
+// The help names every scheme.
 func TestEverySchemeIsInTheHelp(t *testing.T) {
 	for _, scheme := range open.Schemes() {
 		base, form, _ := strings.Cut(strings.ReplaceAll(scheme, "-", "+"), "+")

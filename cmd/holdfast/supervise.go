@@ -25,8 +25,8 @@ type supervisor struct {
 	group *procgroup.Group
 
 	deadline time.Time // when the lock counts as lost, as of the last check
-	stopped  error     // why the command was told to stop; nil if it was not
-	unheld   bool      // it was told because of the lock: nothing is left to check
+	stopped  error     // why the command was stopped; nil if it was not
+	unheld   bool      // it was stopped because of the lock: nothing is left to check
 }
 
 func newSupervisor(r *runner, lock *holdfast.Lock, group *procgroup.Group) *supervisor {
@@ -106,7 +106,7 @@ func (s *supervisor) check() time.Duration {
 	return 0
 }
 
-// stop tells the command to end, and says why the first time.
+// stop asks the command to end, and says why the first time.
 func (s *supervisor) stop(why error) {
 	if s.stopped == nil {
 		s.stopped = why
@@ -115,7 +115,7 @@ func (s *supervisor) stop(why error) {
 	s.group.Stop(s.runner.stop, s.killAt())
 }
 
-// killAt is when a command that is told to stop now has to be gone.
+// killAt is when a command that is asked to stop now has to be gone.
 func (s *supervisor) killAt() time.Time {
 	at := time.Now().Add(s.killAfter)
 	if s.deadline.Before(at) {

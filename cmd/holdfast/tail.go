@@ -205,7 +205,7 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 func (t *tailing) discovered(ctx context.Context, f found) error {
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() // which tells nothing of the store
+		return ctx.Err() // which says nothing of the store
 	case f.over && f.err != nil:
 		return t.trouble(f.err)
 	case f.over:
@@ -242,7 +242,7 @@ func (t *tailing) lookAgain(ctx context.Context) error {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil // the end of the tail tells nothing of the store
+		return nil // the end of the tail says nothing of the store
 	case failed != nil:
 		return t.trouble(failed)
 	default:
@@ -322,7 +322,7 @@ func (t *tailing) forced(ctx context.Context, records ...admin.Record) map[admin
 	return why
 }
 
-// compare prints how r differs from what was known, and remembers it. why tells of
+// compare prints how r differs from what was known, and remembers it. why has
 // holds that were forced.
 func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 	before := t.known[r.Name]
@@ -338,7 +338,7 @@ func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 	}
 	for _, c := range changes {
 		if c.Event == "released" {
-			t.blame(&c, why[admin.Ended{Name: c.Name, Owner: c.Owner}])
+			t.markForced(&c, why[admin.Ended{Name: c.Name, Owner: c.Owner}])
 		}
 		t.sawEnd(c)
 		if err := t.print(c); err != nil {
@@ -348,9 +348,9 @@ func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 	return nil
 }
 
-// blame makes a release forced, if why says so and is news: a thread of Redisson's
+// markForced makes a release forced, if why says so and is news: a thread of Redisson's
 // may have taken the lock again, and released it, while the store remembers.
-func (t *tailing) blame(c *change, why string) {
+func (t *tailing) markForced(c *change, why string) {
 	owner := admin.Ended{Name: c.Name, Owner: c.Owner}
 	if why == "" || t.told[owner] == why {
 		return

@@ -75,7 +75,7 @@ func (s *seen) ended(r admin.Record) []admin.Hold {
 // late reports that a lease of which at most span was ever seen has risen after
 // less than a third of it was left: a renewal is due when two thirds are.
 func late(old, h admin.Hold, span time.Duration) bool {
-	same := old.Token == h.Token || old.Token == 0 // it is told some seconds after the grant
+	same := old.Token == h.Token || old.Token == 0 // it is reported some seconds after the grant
 	return same && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
 }
 

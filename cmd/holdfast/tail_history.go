@@ -16,15 +16,15 @@ const chroniclePage = 1000
 // on a node of a cluster that hangs, while the locks are elsewhere.
 const listenAgain = 15 * time.Second
 
-// chronicle is how far the history was read.
+// chronicle is how far the event log was read.
 type chronicle struct {
 	begun time.Time // since when changes are seen
-	last  string    // the ID of the last happening
+	last  string    // the ID of the last event
 	next  time.Time // not read before
 	told  bool      // that it cannot be read
 }
 
-// recall prints what programs have told of the time before, if that is wanted. It
+// recall prints what programs reported of the time before, if that is wanted. It
 // waits for a store that does not answer.
 func (t *tailing) recall(ctx context.Context) error {
 	told := false
@@ -70,7 +70,7 @@ func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.En
 }
 
 // listen prints what cannot be seen: that a lock was lost. After recall it also
-// prints what was told late of the time before.
+// prints what was reported late of the time before.
 func (t *tailing) listen(ctx context.Context) error {
 	for more := time.Now().After(t.past.next); more; {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
@@ -91,7 +91,7 @@ func (t *tailing) listen(ctx context.Context) error {
 	return nil
 }
 
-// unseen reports that a look cannot show what a program tells.
+// unseen reports that a look cannot show what a program reports.
 func (t *tailing) unseen(h admin.Entry) bool {
 	return h.Type == admin.EntryLost || t.since > 0 && h.At.Before(t.past.begun)
 }
@@ -134,7 +134,7 @@ func toldChange(h admin.Entry) change {
 	return c
 }
 
-// clock is a time for people who read it at now.
+// clock is a time for people, at now.
 func clock(at, now time.Time) string {
 	const today = "15:04:05.0"
 	at, now = at.Local(), now.Local()

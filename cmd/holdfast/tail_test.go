@@ -243,7 +243,7 @@ func TestTailForgets(t *testing.T) {
 	tail := newTailing(&tailOptions{every: time.Second}, l)
 	for i := range 3 * mostEnds {
 		c := change{Event: "released", Name: "job", Owner: fmt.Sprint(i)}
-		tail.blame(&c, "stuck")
+		tail.markForced(&c, "stuck")
 		tail.sawEnd(c)
 		c.Event = "released"
 		tail.sawEnd(c)

@@ -129,7 +129,7 @@ func (o *lockOptions) warnOfPermits(report *reporter) observer {
 	}
 }
 
-// acquire takes the lock as the flags say. While it waits, people are told for
+// acquire takes the lock as the flags say. While it waits, people see for
 // whom.
 func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env environment, report *reporter) (*holdfast.Lock, error) {
 	report.detail("asking for lock %q", o.name)

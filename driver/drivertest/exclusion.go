@@ -188,7 +188,7 @@ func validForIsALowerBound(p *probe) {
 }
 
 // notBefore complains if it is not yet valid: the time up to which the last
-// holder may believe in its claim.
+// holder may consider itself the holder.
 func (p *probe) notBefore(valid time.Time, how string) {
 	p.Helper()
 	if early := time.Until(valid); early > 0 {

@@ -129,7 +129,7 @@ func fairRenewKeepsThePlace(p *probe) {
 	p.mustNotRenew(late, "of one that has left the queue")
 }
 
-// fairGoneWaiterDoesNotBlock has one waiter that is never heard of again, one
+// fairGoneWaiterDoesNotBlock has one waiter that never calls again, one
 // that tries again and again, and one that comes later: the second keeps its
 // place before the third, and gets the lock when the first is given up.
 func fairGoneWaiterDoesNotBlock(p *probe) {

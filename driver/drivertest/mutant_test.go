@@ -166,7 +166,7 @@ func (m *mutant) holds(ctx context.Context, name string) []admin.Hold {
 	return records[0].Holds
 }
 
-// asHolder returns c in the name of whoever holds its name.
+// asHolder returns c as the holder of its name.
 func (m *mutant) asHolder(ctx context.Context, c driver.Claim) driver.Claim {
 	if hs := m.holds(ctx, c.Name); len(hs) == 1 {
 		c.Owner = hs[0].Owner

@@ -59,7 +59,7 @@ func (p *probe) force(c driver.Claim) {
 }
 
 // listen has the store notify the check's client, until stop is called. deaf is closed
-// if the store says that it cannot, as one that is told to poll.
+// if the store says that it cannot, as one that has to poll.
 func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	var wg sync.WaitGroup

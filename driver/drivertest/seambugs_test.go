@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// identified plants a store that tells claims apart by something else than their owners.
+// identified plants a store that distinguishes claims by something else than their owners.
 func identified(by func(driver.Claim) string) func(*mutant) {
 	return func(m *mutant) {
 		as := func(c driver.Claim) driver.Claim {

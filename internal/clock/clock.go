@@ -9,7 +9,7 @@
 // The wall clock goes on during a suspension. But people and programs set it, so it
 // cannot end a lease either. Therefore neither clock decides alone. Where the wall
 // clock has run ahead of the monotonic clock by more than is tolerable, the lease is
-// uncertain, and whoever counts on it asks the store: see [Moment.Suspended].
+// uncertain, and the caller that relies on it asks the store: see [Moment.Suspended].
 //
 // An [Instant] is a reading of the monotonic clock, and is what deadlines are made of.
 // A [Moment] is a reading of both.
@@ -67,7 +67,7 @@ func (m Moment) Suspended(before Moment, tolerance time.Duration) bool {
 	return (m.wall-before.wall)-(m.Mono-before.Mono) > tolerance
 }
 
-// Watch notices suspensions for one who reads the clocks again and again.
+// Watch notices suspensions for a caller that reads the clocks again and again.
 type Watch struct{ last Moment }
 
 // Start makes now the reading with which the next one is compared.

@@ -9,7 +9,7 @@ import (
 )
 
 // Context is a context with a deadline whose Done channel and timer are made
-// when Done is called for the first time. Whoever looks at Err or Deadline, or
+// when Done is called for the first time. A caller of Err or Deadline, or
 // waits for the end of Parent and looks after the deadline itself, pays for
 // neither.
 //
@@ -74,7 +74,7 @@ func (c *Context) Done() <-chan struct{} {
 
 // Err returns nil until the Context has ended, then why: the parent's error,
 // context.DeadlineExceeded, or context.Canceled after End. Without Done it is
-// the clock that tells, not a timer.
+// the clock that decides, not a timer.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,7 +64,7 @@ func FoundLost(e holdfast.Event) bool {
 	return e.Type == holdfast.EventRelease && errors.Is(e.Err, holdfast.ErrLost)
 }
 
-// Loss returns why a lock was lost. ok is false if the event tells of something
+// Loss returns why a lock was lost. ok is false if the event is about something
 // else, and of a lock that reached the end which the option Lease had set: that
 // is as its user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {

@@ -8,7 +8,7 @@ import (
 )
 
 // A reader beside the writer of the same caller is granted although others wait, and
-// keeps them out when the writer has left before it. An entry of its own would stand
+// excludes them when the writer has left before it. An entry of its own would stand
 // behind theirs. So it has none: it stands on the writer's, which the writer leaves to
 // it, marked as shared, and which the last of them removes.
 

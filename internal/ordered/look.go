@@ -17,7 +17,7 @@ import (
 )
 
 // Viewer is a Store that serves people as well. What it cannot do returns an error
-// that is errors.ErrUnsupported. An Engine over a Store that is none is no admin.Source
+// that is errors.ErrUnsupported. An Engine over another Store is no admin.Source
 // to speak of.
 type Viewer interface {
 	Store

@@ -169,7 +169,7 @@ func (p *process) record(name string) admin.Record {
 	return records[0]
 }
 
-// Who holds and who waits is shown, of other programs too, with what is left of their
+// Holders and waiters are shown, of other programs too, with what is left of their
 // sessions.
 func TestGetShowsTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ type memory struct {
 	entries  []entry
 	changed  chan struct{} // closed by every change
 	calls    map[string]int
-	// unnamed leaves out of the answer of a first try who holds, neverNamed of all answers.
+	// unnamed leaves out of the answer of a first try the holder, neverNamed of all answers.
 	unnamed, neverNamed bool
 	viewing
 	// before is asked before a call is executed, and after when it was: an error is the
@@ -153,7 +153,7 @@ func (m *memory) Enqueue(ctx context.Context, session int64, name string, mark o
 	return queue, err
 }
 
-// withoutNote leaves out of a queue who holds, unless that is m.
+// withoutNote leaves the holder out of a queue, unless that is m.
 func withoutNote(queue []ordered.Entry, m ordered.Mark) []ordered.Entry {
 	if len(queue) > 0 && queue[0].Mark.ID != m.ID {
 		queue[0].Order, queue[0].Note = 0, ""

@@ -17,7 +17,7 @@ import (
 // readers that stand on its entry.
 const besideOwner = ".readers"
 
-// parted is a queue: who holds, and who waits.
+// parted is a queue: its holders, and its waiters.
 type parted struct{ holders, waiters []Entry }
 
 // part takes a queue apart. Who is behind one that waits waits, too. Permits hold as long

@@ -2,12 +2,12 @@
 // ZooKeeper are: a claim is an entry in the queue of its name, the store gives each entry
 // a number that rises, and it drops the entries of a client whose session has ended.
 //
-// Who holds is not written anywhere: it follows from the queue. An exclusive claim holds
+// The holder is not written anywhere: it follows from the queue. An exclusive claim holds
 // when no entry is before its own, a reader when none but readers are, one of N permits
 // when fewer than N are. So claims are granted in the order of their entries, and the
 // number of an entry is the fencing token of its claim.
 //
-// An Engine has one session for all of its claims. It keeps no goroutine: whoever tries
+// An Engine has one session for all of its claims. It keeps no goroutine: a caller that tries
 // or renews a claim extends the session.
 package ordered
 
@@ -34,7 +34,7 @@ type Store interface {
 	// Enqueue makes an entry for m in the queue of name, behind all others, unless there
 	// is one already. With alone set it makes one only if the queue is empty. It returns
 	// the queue in its order, as it is then. Unless alone is set, the first may be without
-	// what tells who holds: its Order is 0 then, and Queue is asked for that when it is
+	// what shows the holder: its Order is 0 then, and Queue is asked for that when it is
 	// worth a call. An error that is driver.ErrGone says that the session has ended, and
 	// that there is no entry.
 	Enqueue(ctx context.Context, session int64, name string, m Mark, note string, alone bool) ([]Entry, error)
@@ -72,13 +72,13 @@ const (
 type Mark struct {
 	Kind    Kind
 	Permits int    // Kind Permit: how many the name has, as far as the claim knows
-	ID      string // tells claims apart: 16 hexadecimal digits, or more for one of another session; "" for another program's
+	ID      string // distinguishes claims: 16 hexadecimal digits, or more for one of another session; "" for another program's
 }
 
 // Entry is a place in the queue of a name.
 type Entry struct {
 	Name    string
-	Key     string // tells entries apart
+	Key     string // distinguishes entries
 	Order   uint64 // rises with each entry; may be 0 in a queue but for the claim that asks
 	Mark    Mark
 	Note    string // as Enqueue was given it, or what another program keeps there

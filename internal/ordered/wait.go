@@ -9,7 +9,7 @@ import (
 )
 
 // settled is for how long a claim has to wait until its own entry is watched, and until
-// the store is asked who holds, where it has not said so. Most waits are over before, and
+// the store is asked for the holder, where it has not said so. Most waits are over before, and
 // do not pay for either.
 const settled = 250 * time.Millisecond
 
@@ -18,7 +18,7 @@ type met struct {
 	name    string
 	keys    []string // of the entries ahead
 	own     string   // that of the claim's own; "" if it has none
-	unnamed bool     // it is not known who holds
+	unnamed bool     // the holder is not known
 }
 
 // watch is a call of Store.Watch under way.
@@ -37,7 +37,7 @@ type waiter struct {
 	since time.Time
 	watch *watch // of the entries ahead
 	own   *watch // of the claim's own; nil at first
-	asked bool   // another try was to learn who holds
+	asked bool   // another try was to learn the holder
 }
 
 // Waiter prepares to wait until an entry is removed that keeps a claim waiting, or that
@@ -45,7 +45,7 @@ type waiter struct {
 func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
 
 // Wait returns when what last met has changed, and once for another try where last does
-// not say who holds. The watches go on when ctx ends: the next Wait for the same entries
+// not name the holder. The watches go on when ctx ends: the next Wait for the same entries
 // misses nothing.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Who has waited for a while learns who holds, from a store that did not say it at first:
+// A caller that has waited for a while learns the holder, from a store that did not say it at first:
 // one more question, however long the wait is.
 func TestHolderIsAskedForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHolderIsAskedForLater(t *testing.T) {
 	})
 }
 
-// A store that never says who holds is asked once.
+// A store that never names the holder is asked once.
 func TestHolderIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 2)

@@ -21,7 +21,7 @@ func comeAndGo(qs *queues) {
 	p.Leave(nothing)
 }
 
-// passOn passes held on to one who comes for it, and returns what that one got.
+// passOn passes held on to a caller that comes for it, and returns what that one got.
 func passOn(b testing.TB, qs *queues, q *queue.Queue[string, *item, int], held, next *item) *item {
 	p, _ := qs.Enter("key", true, true, begin)
 	ahead := 0

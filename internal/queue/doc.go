@@ -28,7 +28,7 @@
 // several heads one is enough to wait for the store: Stay is true for the first that
 // calls it, and sends the others back to where they waited.
 //
-// K tells queues apart. T is what is held and passed on; the zero T is none. S is what
+// K distinguishes queues. T is what is held and passed on; the zero T means nothing. S is what
 // the heads of a queue leave to each other: what they know, or have opened, that is of
 // use to the next one. It begins and ends with the queue.
 //

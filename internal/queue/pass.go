@@ -6,7 +6,7 @@ package queue
 // mutex, and lets the waiter go on. It returns false, and has changed nothing, if v was
 // not passed on.
 func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed bool) {
-	if !q.Waits() { // mostly; whoever comes now finds the queue as it was
+	if !q.Waits() { // mostly; a caller that comes now finds the queue as it was
 		return false
 	}
 	q.all.mu.Lock()

@@ -41,7 +41,7 @@ type use[K, T comparable, S any] struct {
 
 // Enter takes a place in the queue of a key. Where there is no queue, begin returns what
 // its heads find, and the place is that of its head. Where there is one, who does not
-// wait gets no place, and whoever accepts may be passed a value.
+// wait gets no place, and a caller that accepts may be passed a value.
 func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *Place[K, T, S], head bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 type Span struct{ From, To int }
 
 // Secrets returns where a text that is a URL, or has one in it, keeps passwords:
-// before the hosts, and in parameters. In doubt, as of a URL that cannot be taken
+// before the hosts, and in parameters. When unsure, as of a URL that cannot be taken
 // apart, it takes more for a password, not less. The spans are in order, and none
 // overlaps another.
 func Secrets(text string) []Span {

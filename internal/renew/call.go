@@ -86,7 +86,7 @@ func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int
 // adds what is to be reported to r.
 func (s *Scheduler) record(items []Item, c call, r *reports) {
 	verbose, fresh := s.Verbose(), false
-	calls := []Call{c.report} // whoever reports first reports it
+	calls := []Call{c.report} // the first report has it
 	for n, i := range items {
 		answer := c.answer(n)
 		found, held := i.Answered(c.start, answer)

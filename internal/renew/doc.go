@@ -1,7 +1,7 @@
 // Package renew renews leases before they end, and says so when one has ended.
 //
 // A store keeps a lock for a limited time, its lease, so that the lock of a process that
-// died becomes free. Whoever holds a lock therefore renews its lease again and again,
+// died becomes free. A holder therefore renews its lease again and again,
 // here each third of its length: two renewals may fail in a row before the lease is in
 // danger. A program may hold many locks. A [Scheduler] renews all of them.
 //

@@ -13,10 +13,10 @@ var ErrOver = errors.New("the lease is over")
 
 // Prove renews an item in a call of its own, which begins after Prove was called: it
 // records what the claim says from then on, and proves that the store still holds it. It
-// asks until ctx ends, or so many times if patience is not 0. Meanwhile the item is not
+// asks until ctx ends, or so many times if patience, the number of failures, is not 0. Meanwhile the item is not
 // renewed otherwise, so that no older claim arrives after this one.
 //
-// The error is final (see package retry), or ErrOver, or says that the patience is over,
+// The error is final (see package retry), or ErrOver, or says that there were too many failures,
 // or ctx. What could not be recorded, the next renewal records.
 func (s *Scheduler) Prove(ctx context.Context, i Item, patience int) error {
 	if err := s.pause(ctx, i); err != nil {
@@ -45,7 +45,7 @@ func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	c := call{start: start, answers: answers, err: err}
 	answer := c.answer(0)
 	_, held := i.Answered(start, answer)
-	// Recorded first: whoever listens may be slow.
+	// Recorded first: a listener may be slow.
 	defer s.Called(ctx, Call{Claim: &claims[0], Took: s.Clock.Now() - start.Mono, Err: err})
 	switch {
 	case retry.Gone(answer.Err):

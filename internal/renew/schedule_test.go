@@ -165,7 +165,7 @@ func TestHurry(t *testing.T) {
 	})
 }
 
-// Whoever hurries while a call is under way gets one that begins after that.
+// A caller that hurries while a call is under way gets one that begins after that.
 func TestHurryDuringACall(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.answers(func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {

@@ -144,7 +144,7 @@ func TestTimeoutsGrow(t *testing.T) {
 	})
 }
 
-// Whoever gives up learns that his context has ended, and what the store said last. A
+// A caller that gives up learns that its context has ended, and what the store said last. A
 // context that was over from the start makes no call.
 func TestDoEndsWithItsContext(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -80,10 +80,10 @@ var ErrNoTable = errors.New("there is no table")
 type Row struct {
 	Known   bool          // false: there is no row, or a Try met one that has just come up
 	Granted bool          // to the claim, by Try
-	First   uint64        // the first of the tokens of who holds, or held last
+	First   uint64        // the first of the tokens of the holder, or held last
 	Last    uint64        // the last of them; Try may leave it out
 	Owner   string        // "" if nobody holds
-	Note    string        // of who holds, or held last
+	Note    string        // of the holder, or of the last one
 	Held    time.Duration // since when
 	Rest    time.Duration // of the lease; not more than 0 if it has ended
 	Waiters []string      // the owners that wait, in their order
@@ -100,7 +100,7 @@ type Row struct {
 const Turn = 300 * time.Millisecond
 
 const (
-	// Waiting bounds the queue of a row. Who comes later has no place in it.
+	// Waiting bounds the queue of a row. A later waiter has no place in it.
 	Waiting = 100
 	// Turns bounds for how many waiters a name is kept. Behind them it is a
 	// matter of chance: those before may all be gone.

@@ -168,7 +168,7 @@ func TestNotifiedBeforeTheFirstWait(t *testing.T) {
 func TestTurnOfOneWhoIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := held(t, newTable(), true, "job")
-		refused(t, e, "job", 2) // never heard of again
+		refused(t, e, "job", 2) // never calls again
 		w, out := refused(t, e, "job", 3)
 		defer w.Close()
 		if _, err := w.Wait(t.Context(), out); err != nil { // listening begins

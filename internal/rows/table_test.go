@@ -182,7 +182,7 @@ func (r *row) end() {
 	}
 }
 
-// notify tells those who listen whose turn it is.
+// notify announces to listeners whose turn it is.
 func (t *table) notify(name string, r *row) {
 	for l := range t.links {
 		l.heard(name, slices.Concat(r.waiters, []string{""})[0])

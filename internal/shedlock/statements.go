@@ -28,7 +28,7 @@ const (
 	locked_by = ?
 WHERE name = ? AND {exact} AND (lock_until <= {now} OR {ours})`
 
-	// insert: name. Whoever tries next takes it.
+	// insert: name. The next try takes it.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
 VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
 

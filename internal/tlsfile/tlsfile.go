@@ -40,7 +40,7 @@ func Config(read func(name string) ([]byte, error), ca, cert, key string) (*tls.
 }
 
 // AnyName makes a configuration verify who signed the certificate of a server, but not
-// whom it is for. crypto/tls has no such mode: it is told to verify nothing, and what it
+// whom it is for. crypto/tls has no such mode: it has to verify nothing, and what it
 // would have verified apart from the name is done here.
 func AnyName(config *tls.Config) {
 	config.InsecureSkipVerify = true

@@ -41,7 +41,7 @@ func serverChecks() []check[*server] {
 }
 
 // fixed are the first releases of each branch without the holes of October 2025
-// in Lua, CVE-2025-49844 before all, which give whoever may run a script the
+// in Lua, CVE-2025-49844 before all, which give a user who may run a script the
 // whole server. Branches in between were never fixed.
 func mended(valkey bool) []release {
 	if valkey {

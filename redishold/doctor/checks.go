@@ -92,7 +92,7 @@ func severe(bad bool) Severity {
 	return Note
 }
 
-// checkServer runs the checks of a single server, as far as it tells of itself.
+// checkServer runs the checks of a single server, as far as it shows itself.
 func checkServer(e *exam, s *server) []Finding {
 	checks := outerChecks()
 	switch {

@@ -26,7 +26,7 @@ func examine(t *testing.T, conn redishold.Conn, o Options) *Report {
 	return r
 }
 
-// at is the clock of a bubble as TIME tells it, d ahead.
+// at is the clock of a bubble as TIME returns it, d ahead.
 func at(d time.Duration) []any {
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d)
 	return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
@@ -213,7 +213,7 @@ func TestClientSettings(t *testing.T) {
 	}
 }
 
-// A Conn that lets nobody ask tells what it can.
+// A Conn that allows no questions answers what it can.
 func TestPlainConn(t *testing.T) {
 	r := examine(t, struct{ redishold.Conn }{&fakeConn{}}, Options{})
 	if f := find(r, "eviction"); f.Severity != Note {

@@ -62,7 +62,7 @@ func numberIn(list []any, at int) int64 {
 // slotMoves are the slots that a node says are on their way to or from it.
 type slotMoves struct{ leaving, arriving int }
 
-// parseMoves reads CLUSTER NODES: the node that answers tells in its own line of
+// parseMoves reads CLUSTER NODES: the node that answers shows in its own line of
 // slots that move, as [93->-target] and [77-<-source].
 func parseMoves(nodes string) slotMoves {
 	var moves slotMoves

@@ -96,7 +96,7 @@ func sentinelChecks() []check[[]*sentinel] {
 	}
 }
 
-// most returns the largest number that a Sentinel tells, -1 if there is none.
+// most returns the largest number that a Sentinel shows, -1 if there is none.
 func most(sentinels []*sentinel, field string) int64 {
 	n := int64(-1)
 	for _, s := range sentinels {

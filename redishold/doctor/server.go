@@ -29,7 +29,7 @@ type server struct {
 	slots   slotMoves
 	slow    slowest
 
-	watchers int             // Sentinels that listen, as far as it tells
+	watchers int             // Sentinels that listen, as far as it shows
 	clock    *clock          // nil if it does not tell
 	trips    []time.Duration // sorted
 }
@@ -78,7 +78,7 @@ func sideBySide[T any](asks map[string]Ask, examine func(addr string, ask Ask) T
 	return learnt
 }
 
-// hearsay is what a Conn tells of a server that cannot be asked directly.
+// hearsay is what a Conn says of a server that cannot be asked directly.
 func (e *exam) hearsay(ctx context.Context) error {
 	about, err := e.conn.Server(ctx)
 	s := &server{info: map[string]string{

@@ -92,7 +92,7 @@ func (r *reader) flatten(n *yaml.Node, in entry) (found []entry) {
 
 // properties returns the keys of an application.properties. What a line says is
 // for the library; which lines belong together is found out here, because the
-// library tells no line numbers.
+// library gives no line numbers.
 func (r *reader) properties(file []byte) (found []entry) {
 	file = regexp.MustCompile(`\r\n?`).ReplaceAll(file, []byte("\n"))
 	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}

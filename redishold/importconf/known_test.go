@@ -21,7 +21,7 @@ func lines(t *testing.T, name string) []string {
 }
 
 // misspelt reports whether a file has a key that is taken for a mistake. A value
-// that is none for its key is refused, which only a known key can be.
+// that is wrong for its key is refused, which only a known key can be.
 func misspelt(s *importconf.Settings, err error) bool {
 	if err != nil {
 		return strings.Contains(err.Error(), "no such key")

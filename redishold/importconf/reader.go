@@ -47,7 +47,7 @@ func newReader(env func(string) (string, bool), duration func(string) (time.Dura
 	return &reader{keys: make(map[string]entry), lookUp: env, duration: duration}
 }
 
-// fault notes an error about e, or about the file. Whoever calls it must not quote a
+// fault notes an error about e, or about the file. Its caller must not quote a
 // value.
 func (r *reader) fault(e entry, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)

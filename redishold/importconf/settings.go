@@ -23,7 +23,7 @@ const (
 )
 
 // Settings is what a configuration says. A zero field was not given, and means
-// the default of whoever uses it. Printing it shows no password, but its fields
+// the default of the caller. Printing it shows no password, but its fields
 // do.
 type Settings struct {
 	URL   string   // for rueidisconn.Open and for the command line, without user and password; "" for a Replicated deployment
@@ -67,7 +67,7 @@ type TLS struct {
 	CACert     string // PEM file of the authorities to trust; "" for those of the system
 	Cert, Key  string // PEM files of our own certificate; both or none
 	AnyName    bool   // only who signed the certificate of a server is verified: CA_ONLY of Redisson
-	Insecure   bool   // nothing is: whoever is in between can read passwords and change locks
+	Insecure   bool   // nothing is: an attacker in between can read passwords and change locks
 	MinVersion uint16 // of crypto/tls
 }
 

@@ -13,7 +13,7 @@ import (
 // Spring reads what the first document of an application.properties or
 // application.yaml of Spring Boot 2 to 4 says of the server, the login, the pool, TLS
 // and the times: spring.data.redis.* and spring.redis.*. Other keys are of other things
-// and not listed. The ending of name tells the format.
+// and not listed. The ending of name says the format.
 //
 // Placeholders, ${NAME} and ${NAME:default}, are looked up with env, also in the
 // spelling of environment variables, then in the file. nil knows nothing. Variables

@@ -147,7 +147,7 @@ func TestCertificateFiles(t *testing.T) {
 	}
 }
 
-// TestWithoutTLS: what is said of certificates is told to be of no use, and there
+// TestWithoutTLS: what is said of certificates is reported to be of no use, and there
 // is no configuration that could be used by mistake.
 func TestWithoutTLS(t *testing.T) {
 	s, err := importconf.Redisson([]byte("singleServerConfig: {address: 'redis://h:1', sslTruststore: 'file:/t.jks', sslTruststorePassword: x}"), nil)

@@ -62,7 +62,7 @@ func TestCloseEndsConnectionsThatComeLate(t *testing.T) {
 	<-called
 }
 
-// seenConn tells when it is closed.
+// seenConn reports when it is closed.
 type seenConn struct {
 	net.Conn
 	ended  atomic.Bool

@@ -42,7 +42,7 @@ var _ redishold.Adviser = (*Conn)(nil)
 // answers READONLY, or whose machine is gone. So that a machine that is lost with
 // the master and a Sentinel costs a few seconds at most, set with Sentinels
 // ClientOption.Dialer.Timeout and SentinelOption.Dialer.Timeout to a second. rueidis
-// keeps a connection that answers READONLY: where one address leads to whoever is
+// keeps a connection that answers READONLY: where one address leads to the current
 // the master now, use goredisconn, which replaces it.
 //
 // Leave ClientOption.ConnLifetime at 0: at its end rueidis sends calls again

@@ -122,7 +122,7 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 	return results
 }
 
-// eval builds the command of a call. Only the first key tells a cluster client
+// eval builds the command of a call. Only the first key shows a cluster client
 // where to go: it panics where keys are in different slots, whereas the server
 // explains.
 func (l *library) eval(call *redishold.Call) rueidis.Completed {

@@ -29,7 +29,7 @@ type Options struct {
 	// TLS; with any other URL it is an error. Default: the system's roots, TLS 1.2
 	// or newer. With ServerName every server must have a certificate for that name.
 	// Without, a server needs one for the host by which it is reached; but where
-	// redis:// has one name, nodes that the cluster tells as IP addresses need one
+	// redis:// has one name, nodes that the cluster announces as IP addresses need one
 	// for that name.
 	TLS *tls.Config
 
@@ -37,8 +37,8 @@ type Options struct {
 
 	// Dial makes the connections, through a tunnel for example; default is a
 	// net.Dialer. It is called with "tcp" or "unix" and an address of the URL, or
-	// one that a Sentinel or a cluster told. Its context ends after DialTimeout.
-	// TLS is not its business: the handshake is done on what it returns.
+	// one that a Sentinel or a cluster announced. Its context ends after DialTimeout.
+	// It does no TLS: the handshake is done on what it returns.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// DialTimeout is for a connection and, again, for its handshake; default 2s. With
@@ -65,7 +65,7 @@ const (
 	poolIdle   = time.Minute // for connections that carried a WAIT
 
 	// A master that was demoted says nothing, and the message of the Sentinels that
-	// tells of it can be missed.
+	// reports it can be missed.
 	askSentinelsEvery = 2 * time.Second
 
 	dialTimeout = 2 * time.Second

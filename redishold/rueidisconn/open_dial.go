@@ -96,8 +96,8 @@ func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config
 	return conn, nil
 }
 
-// forServer returns config for the server at addr; Options.TLS tells the rule. A
-// cluster that is known by one name often tells bare IP addresses of its nodes,
+// forServer returns config for the server at addr; Options.TLS has the rule. A
+// cluster that is known by one name often announces bare IP addresses of its nodes,
 // for which there are no certificates.
 func (t *transport) forServer(config *tls.Config, addr string) *tls.Config {
 	if config.ServerName != "" {

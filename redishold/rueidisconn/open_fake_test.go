@@ -23,7 +23,7 @@ import (
 // command is answered with by default.
 type answer func(command string) string
 
-// serve starts a server that says what it is told to, and ends with t.
+// serve starts a server that says what the test wants, and ends with t.
 func serve(t *testing.T, config *tls.Config, say answer) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

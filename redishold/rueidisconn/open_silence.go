@@ -40,7 +40,7 @@ func (s *silences) note(addr string) {
 	s.until[addr] = time.Now().Add(silentFor)
 }
 
-// listened is a connection that tells when it is closed before anything was received:
+// listened is a connection that reports when it is closed before anything was received:
 // the other side of a machine that hangs still accepts.
 type listened struct {
 	net.Conn

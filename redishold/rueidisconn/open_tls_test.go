@@ -135,7 +135,7 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// A cluster that is known by one name has certificates for it, and tells bare IP
+// A cluster that is known by one name has certificates for it, and announces bare IP
 // addresses.
 func TestCertificateNames(t *testing.T) {
 	for _, test := range []struct{ url, addr, want string }{

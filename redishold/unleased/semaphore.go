@@ -22,7 +22,7 @@ import (
 )
 
 // Semaphore is Redisson's RSemaphore, to share with Java programs that use
-// one. It is a bare counter: nobody knows who holds a permit, so permits of a
+// one. It is a bare counter: the holder of a permit is unknown, so permits of a
 // process that died never come back, and anyone can release what they never
 // took. Where all sides can, use holdfast's Semaphore, whose permits are leased.
 //
@@ -48,33 +48,33 @@ func New(store *kinds.Store, log *slog.Logger, name string) *Semaphore {
 // TrySet sets the number of free permits to n if nobody has set it yet, and
 // reports whether it did.
 func (s *Semaphore) TrySet(ctx context.Context, n int) (bool, error) {
-	answer, err := s.insist(ctx, &call{what: "set", n: n, Step: kinds.Step{Script: "permits_set", Publish: true, MayFail: true}})
+	answer, err := s.retry(ctx, &call{what: "set", n: n, Step: kinds.Step{Script: "permits_set", Publish: true, MayFail: true}})
 	return answer.Yes, err
 }
 
 // Add changes the number of free permits by n, which may be negative. A
 // semaphore that nobody has set yet begins at 0.
 func (s *Semaphore) Add(ctx context.Context, n int) error {
-	_, err := s.insist(ctx, &call{what: "add to", n: n, signed: true, Step: kinds.Step{Script: "permits_give", Publish: true}})
+	_, err := s.retry(ctx, &call{what: "add to", n: n, signed: true, Step: kinds.Step{Script: "permits_give", Publish: true}})
 	return err
 }
 
 // Release gives n permits back and wakes waiters.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
-	_, err := s.insist(ctx, &call{what: "release", n: n, Step: kinds.Step{Script: "permits_give", Publish: true}})
+	_, err := s.retry(ctx, &call{what: "release", n: n, Step: kinds.Step{Script: "permits_give", Publish: true}})
 	return err
 }
 
 // Drain takes all free permits and returns how many there were.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
-	answer, err := s.insist(ctx, &call{what: "drain", Step: kinds.Step{Script: "permits_drain"}})
+	answer, err := s.retry(ctx, &call{what: "drain", Step: kinds.Step{Script: "permits_drain"}})
 	return int(answer.Number), err
 }
 
 // Available returns the number of free permits, 0 if nobody has set it yet. It
 // may be negative.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
-	answer, err := s.insist(ctx, &call{what: "count", reads: true, Step: kinds.Step{Script: "permits_count"}})
+	answer, err := s.retry(ctx, &call{what: "count", reads: true, Step: kinds.Step{Script: "permits_count"}})
 	return int(answer.Number), err
 }
 
@@ -119,18 +119,18 @@ func (s *Semaphore) take(ctx context.Context, n, patience int) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, s.explain("acquire", err)
 	}
-	answer, err := s.insist(ctx, &call{what: "acquire", n: n, patience: patience, Step: kinds.Step{Script: "permits_take", MayFail: true, Late: []string{"0"}}})
+	answer, err := s.retry(ctx, &call{what: "acquire", n: n, patience: patience, Step: kinds.Step{Script: "permits_take", MayFail: true, Late: []string{"0"}}})
 	return answer.Yes, err
 }
 
 // undo releases in the background what c may have taken, before the mark that
-// tells about it ends.
+// reports it ends.
 func (s *Semaphore) undo(c *call) {
 	s.undoes.Go(func() {
 		ctx, cancel := context.WithDeadline(context.Background(), c.since.Add(markTTL-markTTL/10))
 		defer cancel()
 		step := kinds.Step{Script: "permits_undo", ID: c.ID, Publish: true, MayFail: true}
-		if _, err := s.insist(ctx, &call{what: "undo", n: c.n, Step: step}); err != nil {
+		if _, err := s.retry(ctx, &call{what: "undo", n: c.n, Step: step}); err != nil {
 			s.log.Warn("redis: permits that a cancelled acquire may have taken were not released",
 				"semaphore", s.name, "permits", c.n, "error", err)
 		}
@@ -170,9 +170,9 @@ const markTTL = time.Minute
 // mark must still be there for the last repetition.
 const unknownLimit = markTTL / 2
 
-// insist makes attempts with the same call id until one has an answer, or its
+// retry makes attempts with the same call id until one has an answer, or its
 // failure is final, or ctx ends.
-func (s *Semaphore) insist(ctx context.Context, c *call) (answer kinds.Answer, err error) {
+func (s *Semaphore) retry(ctx context.Context, c *call) (answer kinds.Answer, err error) {
 	switch {
 	case c.n < 0 && !c.signed:
 		return answer, s.explain(c.what, wire.Refused("%d is no number of permits", c.n))

@@ -80,7 +80,7 @@ type Tab struct {
 }
 
 // Open opens a tab, in which a test has 90 seconds. At the end of the test its
-// console must have been silent, but for what contains a word of harmless. Without
+// console must have been silent, but for what contains an entry of harmless. Without
 // a browser the test fails where CI is set, and is skipped elsewhere.
 func (b *Browser) Open(t *testing.T, s Screen, harmless ...string) *Tab {
 	t.Helper()
@@ -98,7 +98,7 @@ func (b *Browser) Open(t *testing.T, s Screen, harmless ...string) *Tab {
 	limited, done := context.WithTimeout(whole, 90*time.Second)
 	t.Cleanup(done)
 	p.ctx = limited
-	if err := chromedp.Listen(limited, p.heed); err != nil {
+	if err := chromedp.Listen(limited, p.watch); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.quiet(harmless) })
@@ -116,8 +116,8 @@ func (b *Browser) Open(t *testing.T, s Screen, harmless ...string) *Tab {
 	return p
 }
 
-// heed notes what goes wrong in the page, what its policy forbids among it.
-func (p *Tab) heed(event any) {
+// watch notes what goes wrong in the page, what its policy forbids among it.
+func (p *Tab) watch(event any) {
 	var text string
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -235,7 +235,7 @@ func (p *Tab) Audit() []string {
 }
 
 // Forgive takes back what the console has complained about so far, where it contains
-// a word of harmless.
+// an entry of harmless.
 func (p *Tab) Forgive(harmless ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

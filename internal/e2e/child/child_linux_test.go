@@ -68,7 +68,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	if err != nil || convErr != nil {
 		t.Fatalf("the parent said %q: %v", line, err)
 	}
-	// Another process' child: nothing tells of its end.
+	// Another process' child: nothing reports its end.
 	if !await.Eventually(10*time.Second, func() bool { return !runs(pid) }) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Fatal("the child outlives its parent")

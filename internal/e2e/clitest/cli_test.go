@@ -72,7 +72,7 @@ type program struct {
 // grandchild, and keeps the pipe $ALIVE open.
 const family = `trap "" TERM INT HUP; exec >"$ALIVE"; sh -c 'sleep 100 & sleep 100 & wait' & echo ready; sleep 100`
 
-// untilTold is a command that ends when it is told to, see program.end.
+// untilTold is a command that ends when it is asked to, see program.end.
 const untilTold = `exec >"$ALIVE"; echo ready; read _ <"$END"; exit 0`
 
 // run starts "holdfast run" with args and waits for the command to open $ALIVE.

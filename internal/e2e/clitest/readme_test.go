@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// What the README tells to type is typed, in a shell, with the program that its
+// What the README says to type is typed, in a shell, with the program that its
 // "go install" line makes.
 
 // follower is somebody who does as the README says.

@@ -194,7 +194,7 @@ func TestBegunCalls(t *testing.T) {
 			begun = append(begun, conn.Begin(ctx, &c))
 			c = call("overwritten")
 		}
-		// Later calls are answered later, and whoever takes the answers to the first
+		// Later calls are answered later, and the one that takes the answers to the first
 		// runs while this goroutine waits for theirs.
 		for range 50 {
 			if later := call("return 'later'"); conn.DoOne(await.Context(t, 5*time.Second), &later).Value != "later" {

@@ -57,7 +57,7 @@ func TestTenThousandLocks(t *testing.T) {
 	p.Until(10*time.Second, "a full page", "document.querySelectorAll('#rows tr').length === 25")
 	awaitUpdates(p, 2)
 
-	// What the machine costs any page meanwhile: one that does nothing tells.
+	// What the machine costs any page meanwhile: one that does nothing shows.
 	idle := open(t, desktop())
 	idle.Visit(s.url("static/icon.svg"))
 	measured := time.Now() // before the commands are counted: rather too long than too short

@@ -21,7 +21,7 @@ func (s *site) telling(note string, ttl time.Duration) *holdfast.Locker {
 	return holdfast.New(store, &holdfast.Options{Note: note, Observe: audit.New(store, nil).Observe, TTL: ttl})
 }
 
-// events is an expression: what the timeline of a lock tells, the latest first.
+// events is an expression: what the timeline of a lock shows, the latest first.
 const events = "[...document.querySelectorAll('#timeline .event')].map((e) => e.innerText).join()"
 
 // A hold has one end, though a key that is gone is seen at once, and its holder

@@ -19,7 +19,7 @@ import (
 // How much later than the deployment itself locks may work again after a
 // failover. rueidis may be connecting to the old master just then. One that hangs it
 // tries twice, for a second each, then asks a Sentinel that may be lost for another
-// second, and again the old master if the next Sentinel has not heard of the new one.
+// second, and again the old master if the next Sentinel does not know the new one.
 const (
 	graceAfterFailOver = 2 * time.Second
 	graceAfterFreeze   = 5 * time.Second
@@ -84,7 +84,7 @@ func doomed(d *redistest.Deployment) place {
 }
 
 // After a failover locks work again soon, with every client, and tokens go on
-// rising, whatever the old master took with it. (That nobody believes in a lock
+// rising, whatever the old master took with it. (That no client considers a lock held
 // for longer than its lease is judged by the histories of package soak.)
 func TestFailOverUnderLoad(t *testing.T) {
 	for _, topology := range []redistest.Topology{redistest.Sentinel, redistest.Cluster} {

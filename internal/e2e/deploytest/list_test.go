@@ -49,7 +49,7 @@ func TestListCluster(t *testing.T) {
 }
 
 // reportCluster says what is held and waited for in many slots, and wants to be
-// told so.
+// says so.
 func reportCluster(t *testing.T, b, eye *redishold.Backend, names string) {
 	t.Helper()
 	l := holdfast.New(b, nil)

@@ -63,7 +63,7 @@ func clientsOf(n *name) map[string]func() (redishold.Conn, func(), error) {
 	}
 }
 
-// Where one name leads to whoever is the master, locks work again soon after the
+// Where one name leads to the current master, locks work again soon after the
 // machine of the master was lost and the name leads to another: the old
 // connections, of which there are many, are not ended by anybody.
 func TestLostMachineBehindAName(t *testing.T) {

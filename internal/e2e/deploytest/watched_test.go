@@ -32,7 +32,7 @@ func openWatched(t testing.TB, w way, p place, o redishold.Options) client {
 	return client{drained(t, store), store}
 }
 
-// Info lets who waits for a message sleep.
+// Info lets a waiter for a message sleep.
 func (w *watched) Info() driver.Info {
 	info := w.Backend.Info()
 	info.Recheck = time.Minute
@@ -45,7 +45,7 @@ func (w *watched) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return w.Backend.Try(ctx, c)
 }
 
-// Count counts: who waits for a latch asks for its count.
+// Count counts: a waiter for a latch asks for its count.
 func (w *watched) Count(ctx context.Context, name string) (int64, error) {
 	defer w.answers.Add(1)
 	return w.Backend.Count(ctx, name)

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// Holders returns who holds name, as s shows it.
+// Holders returns the holders of name, as s shows it.
 func Holders(ctx context.Context, s admin.Source, name string) ([]admin.Holder, error) {
 	records, err := s.Get(ctx, name)
 	if err != nil {

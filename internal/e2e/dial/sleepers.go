@@ -4,7 +4,7 @@ import "go.uber.org/goleak"
 
 // Sleepers are goroutines that a closed client of rueidis or go-redis may leave for
 // some seconds: they sleep before they see that there is nothing to refresh, to
-// close or to dial, and nothing tells when they have. Tests that look for leaks pass
+// close or to dial, and nothing reports when they have. Tests that look for leaks pass
 // over them. go-redis dials a server that refuses five times, with 100 ms in between,
 // which is about as long as goleak waits, or once a second.
 func Sleepers() []goleak.Option {

@@ -14,7 +14,7 @@ import (
 )
 
 // The command finds the Sentinels and their password in the URL, shows neither
-// password, and tells by its status how bad it is.
+// password, and shows by its status how bad it is.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	binary := must.Build(t)

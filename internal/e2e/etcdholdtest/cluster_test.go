@@ -69,7 +69,7 @@ func (w *waiter) next(t *testing.T, before *holdfast.Lock) time.Time {
 // and places in the queue: the holder holds, or is notified before the next grant,
 // and tokens rise. How a client finds that a member is silent makes no difference to that.
 //
-// A leader that comes back is another matter. For a moment it believes that it leads, and
+// A leader that comes back is another matter. For a moment it considers itself the leader, and
 // that the leases have ended which another leader has renewed since; what it sends to end
 // them is passed on, now and then, to the one that leads (etcd's ensureLeadership does not
 // ask while the member has ticked, up to 3.7.3 at least). Such a lease is over as if
@@ -118,7 +118,7 @@ func TestLeaderIsGone(t *testing.T) {
 }
 
 // endedByTheFormerLeader fails t unless it was members[0] that ended the lease of lock, as
-// it says itself, and the holder is told at its next renewal.
+// it says itself, and the holder is notified at its next renewal.
 func endedByTheFormerLeader(t *testing.T, members []*etcdtest.Server, lock *holdfast.Lock) {
 	t.Helper()
 	began := time.Now()

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// patience is how long a test waits for what is sure to come.
+// patience is the timeout: a test waits for what is sure to come.
 const patience = 20 * time.Second
 
 // locker returns a Locker of a client of its own.

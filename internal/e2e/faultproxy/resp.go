@@ -10,7 +10,7 @@ import (
 )
 
 // readValue reads one whole RESP value, raw. The leaves that proto.Read knows
-// are its business; it does not know verbatim strings (which Redis 7 answers to
+// concern it; it does not know verbatim strings (which Redis 7 answers to
 // INFO under RESP3), booleans, big numbers, blob errors and attributes, alone or
 // inside of an aggregate.
 func readValue(r *bufio.Reader) (string, error) {

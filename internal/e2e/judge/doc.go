@@ -4,7 +4,7 @@
 // started them (Process) puts the reports together (New) and asks whether one
 // lock explains them: Check walks over who believed what when and looks at the
 // tokens, Linearizable asks a model with a lease and a token, Losses and Waits
-// measure how early a loss was told and how long a free lock was not taken.
+// measure how early a loss was notified and how long a free lock was not taken.
 //
 // All processes run on one machine, so that their wall clocks are the same.
 package judge

@@ -22,8 +22,8 @@ type Operation struct {
 	Called             int64
 	Granted, Failed    int64
 	Unlock, Unlocked   int64
-	Lost               int64 // told by a context, or known from the clock
-	Notified           int64 // told by a context
+	Lost               int64 // notified by a context, or known from the clock
+	Notified           int64 // notified by a context
 	Failure, UnlockErr string
 	Reason             string // of the loss
 	Killed             int64
@@ -34,16 +34,16 @@ type Operation struct {
 	Due    int64 // when the lock counts as lost by the holder's own clock if it is not renewed again
 
 	// Forgotten says that the store may have forgotten the release: the lock may
-	// then be held for one more lease. Whoever knows of faults sets it.
+	// then be held for one more lease. The test that makes faults sets it.
 	Forgotten bool
 
 	// Reserved says that the name may have been kept for another who waited, so that
-	// "busy" needs no holder. Whoever knows of places in the store sets it.
+	// "busy" needs no holder. The test of a store with places sets it.
 	Reserved bool
 
 	// Released says that the end of a Fixed lease is a release by the holder's process,
 	// which counts from before it asked: the store may grant the name again before it has
-	// kept it for the Lease. Whoever knows of sessions sets it.
+	// kept it for the Lease. The test of a store with sessions sets it.
 	Released bool
 
 	stalled int64 // for how long the process did not run between Due and Notified
@@ -55,7 +55,7 @@ type Operation struct {
 // keeps its timers with it, and no watch of the process sees it.
 const NoticeSlack = 50 * time.Millisecond
 
-// Ended returns when the holder stopped to believe that it holds the lock.
+// Ended returns when the holder stopped to consider itself the holder.
 // Lock.Err compares clocks and is right at once, so a context that is a little
 // late does not prolong a belief.
 func (o *Operation) Ended() int64 {
@@ -169,7 +169,7 @@ func (o *Operation) add(e Event) {
 	switch e.What {
 	case Granted:
 		o.Granted, o.Token, o.Proven = e.At, e.Token, e.At
-		if o.Fixed { // Lock.Err is right at that instant; a context may be told late
+		if o.Fixed { // Lock.Err is right at that instant; a context may end late
 			o.Lost = e.At + e.Left
 		}
 		if e.Given {

@@ -32,7 +32,7 @@ func lines(all ...line) *History {
 	return New(events)
 }
 
-// Whoever believes in a lock past its deadline is found, unless the process did
+// A process that uses a lock past its deadline is found, unless the process did
 // not run.
 func TestOverdue(t *testing.T) {
 	held := []line{{0, 1, Called, 0, 0, "", 0}, {1, 1, Granted, 0, 90, "", 1}}
@@ -78,7 +78,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// The loss of a permit counts against whoever is granted one too many beside it.
+// The loss of a permit counts against the one that is granted one too many beside it.
 func TestLossesOfPermits(t *testing.T) {
 	for name, test := range map[string]struct {
 		other int64 // when another permit was released

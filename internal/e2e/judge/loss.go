@@ -15,7 +15,7 @@ type Loss struct {
 }
 
 // Losses returns all losses, by the time at which they were notified. A permit keeps
-// out whoever comes while all others of permits are held.
+// out any other client while all others of permits are held.
 func (h *History) Losses(permits int) []Loss {
 	byName := map[string][]*Operation{}
 	for i := range h.Operations {

@@ -14,7 +14,7 @@ import (
 )
 
 // Process is a worker process that reports Events on its standard output, until
-// it is told to end. Its methods may be called from several goroutines at once.
+// it is asked to end. Its methods may be called from several goroutines at once.
 type Process struct {
 	id     int
 	cmd    *exec.Cmd

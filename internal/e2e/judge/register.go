@@ -8,7 +8,7 @@ import (
 // Registers replays what holders read and wrote under exclusive locks: each read
 // a value and wrote one that replaced it. plain are writes that undid another
 // which came after their read. fenced are the same at a register that refuses
-// whoever comes with a smaller token than one that it has seen: there are none as
+// a writer with a smaller token than one that it has seen: there are none as
 // long as tokens rise. refused is how many it refused.
 func (h *History) Registers() (plain, fenced []*Violation, refused int) {
 	byName := map[string][]access{}

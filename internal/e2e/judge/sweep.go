@@ -73,7 +73,7 @@ func (h *History) Check(rules Rules) Sweep {
 	return s
 }
 
-// disjoint checks who holds one name at the same time.
+// disjoint checks the holders of one name at the same time.
 func (h *History) disjoint(beliefs []belief, permits int, most map[Side]int) (found []*Violation) {
 	var active []belief
 	for _, b := range beliefs {

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// plan is what a worker process is told to do.
+// plan is what a worker process has to do.
 type plan struct {
 	Adapter, Addr string
 	Seed          uint64

@@ -146,7 +146,7 @@ func (c *crowd) work(ctx context.Context) {
 	}
 }
 
-// count reads and writes in separate steps: only the lock keeps others out.
+// count reads and writes in separate steps: only the lock excludes others.
 func (c *crowd) count(ctx context.Context, lock *holdfast.Lock) (bool, error) {
 	var n, last uint64
 	values, err := c.data.MGet(ctx, "counter", "token").Result()

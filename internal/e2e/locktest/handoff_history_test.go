@@ -176,7 +176,7 @@ func (c *crew) stopHolder(members []*member) (i int) {
 	return i
 }
 
-// holds says that the last that was heard of a process was that it holds a lock.
+// holds says that the last report of a process was that it holds a lock.
 func (m *member) holds() bool {
 	held := 0
 	for _, e := range m.Events() {
@@ -330,7 +330,7 @@ func (c *chained) use(random *rand.Rand) error {
 }
 
 // watchTheClock writes down when the process did not run. It excuses a context
-// that told late, not a belief that lasted too long.
+// that is a late notice, not a hold that lasted too long.
 func (w *worker) watchTheClock() {
 	const tick = 2 * time.Millisecond
 	for last := time.Now(); w.ctx.Err() == nil; {

@@ -214,7 +214,7 @@ func TestKindsCancelledWait(t *testing.T) {
 // ofStock returns the keys of locks.
 func (s *subject) ofStock() []string { return lockKeys(s.server.Admin) }
 
-// A holder that was stopped past its lease learns of it by itself, without a word from
+// A holder that was stopped past its lease learns of it by itself, without a message from
 // the server, while another has the lock, and disturbs nobody.
 func TestKindsPausedHolder(t *testing.T) {
 	const ttl = 600 * time.Millisecond
@@ -251,7 +251,7 @@ func TestKindsPausedHolder(t *testing.T) {
 	})
 }
 
-// holdOne holds one lock until it is told to stop or loses it.
+// holdOne holds one lock until it is stopped or loses it.
 func holdOne(w *worker) error {
 	lock := ofKind(w.locker(), w.Kind, w.Name)
 	k, op, err := w.log.Take(w.ctx, judge.Request{

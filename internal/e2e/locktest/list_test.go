@@ -456,7 +456,7 @@ func TestListWhileKeysVanish(t *testing.T) {
 	})
 }
 
-// Whoever breaks a lock tells its holder, and the first in the queue of a fair
+// A forced unlock notifies the holder, and the first in the queue of a fair
 // lock: both act at once, long before the next renewal or look.
 func TestBreakIsHeardAtOnce(t *testing.T) {
 	eachAdapter(t, func(s *subject) {

@@ -66,7 +66,7 @@ func useLockAll(w *worker) error {
 	return errors.Join(append(errs, l.Drain(w.ctx))...)
 }
 
-// lockAll takes four locks of twelve, and sometimes has little patience.
+// lockAll takes four locks of twelve, and sometimes has a short timeout.
 func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 	var ms []*holdfast.Mutex
 	wanted := map[string]judge.Request{}

@@ -199,7 +199,7 @@ func TestLostMessagesCostASecond(t *testing.T) {
 	})
 }
 
-// Whoever loses a lock learns of it at the next renewal, with the reason.
+// A holder that loses its lock learns of it at the next renewal, with the reason.
 func TestLossAndItsReason(t *testing.T) {
 	const ttl = 3 * time.Second
 	tests := []struct {

@@ -159,7 +159,7 @@ func (r *fairReplay) onLock(c command) {
 	}
 }
 
-// onQueue sees who waits. Whoever is taken off without a grant gave up, or was
+// onQueue sees the waiters. A waiter that is taken off without a grant gave up, or was
 // dropped, which may only happen to the dead.
 func (r *fairReplay) onQueue(c command) {
 	switch c.args[0] {

@@ -32,7 +32,7 @@ func (s *subject) detail(c *admin.Console, name string) admin.Detail {
 	return d
 }
 
-// Who looks learns since when a lock is held and with which token, and who waits
+// A reader learns the hold time and the token of a lock, and its waiters
 // for it without a queue in Redis; who is refused, for how long it is held.
 func TestOthersSeeSinceWhenAndWhoWaits(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
@@ -122,7 +122,7 @@ func waits(client string, names ...string) driver.Report {
 	return r
 }
 
-// There is room for so many clients at a lock; those that are not heard of any
+// There is room for so many clients at a lock; those that do not report any
 // more make room for others, and the key ends by itself.
 func TestWaitsHaveRoomForSoMany(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
@@ -164,7 +164,7 @@ func TestWaitsHaveRoomForSoMany(t *testing.T) {
 }
 
 // A user without the right to the key of waiters can lock and be shown; so
-// can one who looks without the right to read it.
+// can a reader without the permission to read it.
 func TestReportWithoutRights(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		s.server.Do("ACL", "SETUSER", "app", "reset", "on", ">app", "+@all", "&*",

@@ -88,7 +88,7 @@ func (s *subject) forget(name string, permits int) {
 	s.server.Do("DEL", name)
 }
 
-// useSemaphore takes permits until it is told to stop.
+// useSemaphore takes permits until it is stopped.
 func useSemaphore(w *worker) error {
 	sem := w.locker().Semaphore("seats", semaphorePermits)
 	errs := make([]error, w.Actors)

@@ -145,7 +145,7 @@ func playShares(t *testing.T, c shareCell, d *redistest.Deployment, long time.Du
 	}
 }
 
-// sharePlan is what a process is told to do.
+// sharePlan is what a process has to do.
 type sharePlan struct {
 	Target     anywhere.Target
 	Classic    bool

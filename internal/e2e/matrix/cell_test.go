@@ -81,7 +81,7 @@ type cell struct {
 	check func(*scene)
 
 	by    string // the test that checks it, where that is not check: "Test", or "folder.Test"
-	told  string // U: when the older holder is told
+	told  string // U: when the older holder is notified
 	party string // cells of a deployment with the same word share one fault
 	proxy bool   // the server's answer, or one of them, is given by a proxy in its place
 }

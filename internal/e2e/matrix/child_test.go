@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
-// holderVar tells the test binary to hold a lock in a process of its own.
+// holderVar asks the test binary to hold a lock in a process of its own.
 const holderVar = "HOLDFAST_MATRIX_HOLDER"
 
 // job is what such a process does.

@@ -156,7 +156,7 @@ func crashLost(s *scene) {
 	taken := time.Now()
 	s.together(s.killMaster)
 	next := o.takeRival()
-	if k.ctx == nil { // a plain semaphore tells nobody
+	if k.ctx == nil { // a plain semaphore publishes nothing
 		next.mustUnlock()
 		k.mustUnlock()
 		return

@@ -10,7 +10,7 @@ import (
 
 // Faults between a client and its servers.
 
-// lostReplyOfAcquire: the script ran, nobody heard of it.
+// lostReplyOfAcquire: the script ran, no client got the answer.
 func lostReplyOfAcquire(s *scene) {
 	c := s.client()
 	lost := c.on(s.script(s.kind.scripts().acquire), faultproxy.CutAfterExecution)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// patience bounds what must happen some time.
+	// patience is the timeout of what must happen some time.
 	patience = 20 * time.Second
 	// call is what one call may take.
 	call = 150 * time.Millisecond
@@ -325,7 +325,7 @@ func (s *scene) script(names ...string) faultproxy.Match {
 	}
 }
 
-// grip is a lock that a program holds, as it believes.
+// grip is a lock that a program holds, as far as it knows.
 type grip struct {
 	*scene
 	belief *belief

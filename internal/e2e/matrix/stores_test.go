@@ -46,7 +46,7 @@ func (d deployment) outage(ttl time.Duration) time.Duration {
 	return ttl / 2
 }
 
-// storeFault is one row, and what it means for those who have the lock, and who wait.
+// storeFault is one row, and what it means for those who have the lock, and for the waiters.
 type storeFault struct{ id, what, holder, waiter string }
 
 // storeFaults returns the rows of the table of stores. Ids that are those of faults()
@@ -220,7 +220,7 @@ func (c *client) unanswered(n int, do func() error) {
 	}
 }
 
-// lostAnswerOfAcquire: the server has granted the lock, and nobody heard of it.
+// lostAnswerOfAcquire: the server has granted the lock, and no client got the answer.
 func lostAnswerOfAcquire(s *scene) {
 	c, o := s.client(), s.other()
 	var k *grip

@@ -188,7 +188,7 @@ type store struct {
 }
 
 // open connects. Of a store with sessions ttl is theirs. A quorum trusts restarts unless
-// told otherwise.
+// another is given.
 func (r route) open(ctx context.Context, ttl time.Duration, distrust *quorum.Options) (*store, error) {
 	if r.Addr != "" {
 		b, shut, err := anystore.Dial(string(r.On), r.Addr, ttl)

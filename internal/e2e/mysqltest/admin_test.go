@@ -71,7 +71,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Somebody who waits goes on when the hold is ended by force, and the holder hears why
+// A waiter goes on when the hold is ended by force, and the holder hears why
 // at its next renewal, also where another one holds the name by then.
 func TestForceUnlock(t *testing.T) {
 	dsn, db := sqltest.StartMariaDB(t)

@@ -189,7 +189,7 @@ func TestAdvisory(t *testing.T) {
 }
 
 // TestAdvisoryLost has the server end the session of a holder, and the holder die: the
-// first is told soon, and the next one is granted it at once.
+// first is notified soon, and the next one is granted it at once.
 func TestAdvisoryLost(t *testing.T) {
 	dsn, admin, _ := sqltest.StartMySQL(t)
 	c, die := connector(t, dsn)

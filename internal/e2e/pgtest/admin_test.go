@@ -106,7 +106,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Somebody who waits goes on as soon as the hold is ended by force, and the holder hears
+// A waiter goes on as soon as the hold is ended by force, and the holder hears
 // why at its next renewal.
 func TestForceUnlock(t *testing.T) {
 	server, db := start(t)

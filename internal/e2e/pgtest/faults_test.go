@@ -157,7 +157,7 @@ func TestLateTry(t *testing.T) {
 }
 
 // TestCutOff cuts holders off from the server, each in another phase of its lease: each is
-// told before somebody else has the name.
+// notified before somebody else has the name.
 func TestCutOff(t *testing.T) {
 	server, admin := start(t)
 	url := database(t, server, admin)

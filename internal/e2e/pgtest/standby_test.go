@@ -79,7 +79,7 @@ func take(t *testing.T, l *holdfast.Locker) *holdfast.Lock {
 
 // TestPromotionOfAnAsynchronousStandby promotes a standby that has not received the last
 // commits. A lock that it has is held on. One that it has not is granted again while its
-// holder believes in it, for as long as its lease at most; the token of the second holder
+// holder considers it held, for as long as its lease at most; the token of the second holder
 // is larger if the clock of the standby has passed the first one's, and smaller if not.
 func TestPromotionOfAnAsynchronousStandby(t *testing.T) {
 	const ttl = 6 * time.Second

@@ -114,7 +114,7 @@ func (f *fleet) promote(servers []*Server) (*Server, error) {
 }
 
 // sentinelSuccessor waits for the failover if there is somebody to take over.
-// Sentinels never promote a replica that was cut off for long; then they are told
+// Sentinels never promote a replica that was cut off for long; then they get an order
 // about a new master.
 func (f *fleet) sentinelSuccessor() (*Server, error) {
 	var addr string

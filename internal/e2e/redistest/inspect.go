@@ -37,7 +37,7 @@ func (a Admin) KeysWithoutTTL(allow ...func(key string) bool) []string {
 
 // Passing accepts the keys beside locks that end by themselves, and that may outlive
 // them for some seconds: registrations of clients, marks of owners that were given
-// up or broken, results of calls, and who waits.
+// up or broken, results of calls, and the waiters.
 func Passing(key string) bool {
 	for _, prefix := range []string{"holdfast:client:", "holdfast:gone:", "holdfast:call:", "holdfast:waiting:"} {
 		if strings.HasPrefix(key, prefix) {

@@ -143,7 +143,7 @@ func (f *fleet) empty(s *Server, me node) error {
 }
 
 // forget makes all nodes forget the one with id, which is gone, before gossip
-// tells them of it again. Its replicas refuse until they have learnt that they
+// sends it to them again. Its replicas refuse until they have learnt that they
 // are now another's.
 func (f *fleet) forget(id string) error {
 	return each(running(f.data()), func(s *Server) error {

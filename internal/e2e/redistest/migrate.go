@@ -7,7 +7,7 @@ import (
 )
 
 // Migration is a slot of a cluster on its way from one master to another. While
-// it is open, clients are told ASK for keys that are not at the old master any
+// it is open, clients get ASK for keys that are not at the old master any
 // more, or not yet there, and TRYAGAIN where a script needs keys of both kinds.
 // Its methods must not be called side by side, nor during a failover of one of
 // the two masters.
@@ -105,12 +105,12 @@ func (m *Migration) finish() error {
 	return m.assign()
 }
 
-// set tells s about the slot.
+// set sends the slot to s.
 func (m *Migration) set(s *Server, what ...string) error {
 	return s.command(append([]string{"CLUSTER", "SETSLOT", strconv.Itoa(m.slot)}, what...)...)
 }
 
-// assign tells the new master first, so that there is one at every moment, then
+// assign sends it to the new master first, so that there is one at every moment, then
 // all others.
 func (m *Migration) assign() error {
 	m.over = true

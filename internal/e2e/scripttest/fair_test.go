@@ -540,7 +540,7 @@ func TestFairTrustsPresenceNotTheScore(t *testing.T) {
 }
 
 // A dead waiter of Holdfast delays Java no longer than its presence and what is
-// left of the lease, whoever was before it.
+// left of the lease.
 func TestFairDeadWaiterAndJava(t *testing.T) {
 	b := newBench(t)
 	b.fairGrant("a:1")
@@ -791,7 +791,7 @@ func TestFairReleaseWithABrokenCounter(t *testing.T) {
 	b.wantQueue("b:1")
 }
 
-// A lock that somebody else holds is not given away, whoever leaves the queue.
+// A lock that somebody else holds is not given away.
 func TestFairLeavingTheQueueGivesNothing(t *testing.T) {
 	b := newBench(t)
 	b.fairGrant("a:1")

@@ -16,7 +16,7 @@ import (
 
 const registrations = "holdfast:client:"
 
-// asking are the acquires of all kinds for an owner who comes second, each with a
+// asking are the acquires of all kinds for an owner that comes second, each with a
 // holder that is there before.
 func asking(b *bench, owner, begin string) map[string]func() any {
 	permit := strings.Repeat("p", 16)

@@ -146,7 +146,7 @@ func mustRenewOn(t *testing.T, b *redishold.Backend, c driver.Claim) {
 // A Locker waits for the replicas, and its hold ends when they fail.
 func TestReplicasAndALocker(t *testing.T) {
 	r := newReplicated(t)
-	short := make(chan error, 1) // a renewal that tells of the replicas; one that is cut off may follow
+	short := make(chan error, 1) // a renewal that reports the replicas; one that is cut off may follow
 	locker := holdfast.New(r.backend(redishold.AllReplicas), &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
 		if e.Type == holdfast.EventRenew && e.Err != nil && strings.Contains(e.Err.Error(), "1 of 2 replicas") {
 			select {

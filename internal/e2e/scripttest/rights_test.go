@@ -67,7 +67,7 @@ func wantNothingLeft(t *testing.T, server *redistest.Server) {
 	}
 }
 
-// takeTurns lets one owner have the lock after the other, who waits.
+// takeTurns lets one owner have the lock after the other, which waits.
 func takeTurns(t *testing.T, b *redishold.Backend, first, second driver.Claim) {
 	t.Helper()
 	mustTry(t, b, first)

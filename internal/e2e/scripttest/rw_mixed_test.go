@@ -255,7 +255,7 @@ func (m *mixed) check() {
 
 // TestReadWriteMixedWithRedisson lets Go and the steps of a Redisson client take
 // turns at random, with leases that end, and checks after each step that the
-// lock is what everybody believes.
+// lock is what every process assumes.
 func TestReadWriteMixedWithRedisson(t *testing.T) {
 	b := newBench(t)
 	for seed := range uint64(30) {

@@ -264,7 +264,7 @@ func TestWriterWaitsForLiveReadersOnly(t *testing.T) {
 	if want := list(n(0), "ttl", "a:1", "1"); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
-	b.wantHash(fields{"mode": "read", "j:1": "3", "a:1": "1", "a:3": "1"}) // whoever had no live timeout key is gone
+	b.wantHash(fields{"mode": "read", "j:1": "3", "a:1": "1", "a:3": "1"}) // a reader without a live timeout key is gone
 	b.wantTTL(lockKey, 60000)
 	b.die("a:1")
 	if l := b.tryWrite("w:1", 20000, 1).([]any); l[0] != n(0) || l[1].(int64) > 15000 || l[2] != "j:1" || l[3] != "3" {

@@ -69,7 +69,7 @@ func FuzzStored(f *testing.F) {
 	})
 }
 
-// TestStoredAtRandom is some of what FuzzStored does, from a seed that it tells.
+// TestStoredAtRandom is some of what FuzzStored does, from a seed that it prints.
 func TestStoredAtRandom(t *testing.T) {
 	g := openGarden(t)
 	seed := rand.Uint64()

@@ -43,7 +43,7 @@ type Store struct {
 
 // Link is what the connections of a client go through.
 type Link interface {
-	Cut()  // nothing arrives any more, and nobody is told
+	Cut()  // nothing arrives any more, and no side gets an error
 	Heal() // what was on its way arrives
 }
 

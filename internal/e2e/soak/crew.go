@@ -21,7 +21,7 @@ type member struct {
 	slot  int // which of the crew's places it has
 	again int // how many had the place before, in the round in which it was hired
 	mesh  mesh
-	fault sync.Mutex // held by whoever does something to it
+	fault sync.Mutex // held by its caller
 
 	mu      sync.Mutex
 	figures judge.Event // its last report
@@ -98,7 +98,7 @@ func (c *crew) await(limit time.Duration) error {
 	return nil
 }
 
-// longestTTL is that of all workers. Whoever misses its message waits long enough
+// longestTTL is that of all workers. A waiter that misses its message waits long enough
 // to be seen.
 const longestTTL = 10 * time.Second
 

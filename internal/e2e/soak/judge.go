@@ -38,7 +38,7 @@ type round struct {
 	history *judge.History
 	windows []window
 	fencing bool
-	places  bool // the store knows who waits, and keeps a free name for the first of them
+	places  bool // the store knows the waiters, and keeps a free name for the first of them
 	queues  bool // a waiter has a place, also for locks that are not fair
 	passes  bool // a TryLock that is refused has a place too, for a moment
 }
@@ -50,10 +50,10 @@ type verdict struct {
 	swept      judge.Sweep
 	judged     judge.Judgement
 	losses     []judge.Loss
-	early      []time.Duration // how long before the next grant they were told
-	late       int             // told after it, and not explained
+	early      []time.Duration // how long before the next grant they were notified
+	late       int             // notified after it, and not explained
 	notices    []string        // of these
-	tooLate    int             // told after it, and explained
+	tooLate    int             // notified after it, and explained
 	longest    time.Duration   // wait while nothing was broken
 	quiet      int             // waits that were measured
 	excused    int             // waits that were not, as something was broken
@@ -64,7 +64,7 @@ type verdict struct {
 
 // judge applies all checks. What excuses a violation:
 //
-//   - Two who hold at once, or a write that undid another, are explained if a
+//   - Two holders at once, or a write that undid another, are explained if a
 //     fault that may lose writes took the first one's lock away: the fault covers
 //     the name, the first had asked before the last write that could be lost (its
 //     answer may have come after), the second was granted the lock after the fault
@@ -76,7 +76,7 @@ type verdict struct {
 //     from that; a fence does.
 //   - A context may tell of a loss as late as overdueSlack after Lock.Err does,
 //     which is right at once, if nobody was granted the lock in between; how late it
-//     was is in the summary. Contexts that told after the next grant are counted:
+//     was is in the summary. Contexts that ended after the next grant are counted:
 //     more than a few are a violation.
 //   - Of permits it is not known whose was given away. A fault that took one
 //     holder's explains the next grant beside all of them.
@@ -174,7 +174,7 @@ func inOrder(a, b *judge.Operation) (first, second *judge.Operation) {
 // explainsOrder says whether a fault that loses writes explains that the second
 // of two got its grant, with the smaller token, after the first: it asked
 // before the last write that could be lost, the first was granted after the fault
-// had begun, and the second, if it was not told in time, one lease after that
+// had begun, and the second, if it was not notified in time, one lease after that
 // write, or after another server took over, at the latest.
 func (r *round) explainsOrder(found *judge.Violation) bool {
 	lease := found.B.Lease + int64(judge.NoticeSlack)
@@ -218,7 +218,7 @@ func (r *round) judgeLosses(v *verdict) {
 			continue
 		}
 		found := &judge.Violation{
-			// Lock.Err told it at Ended. The context's lateness is Overdue's business.
+			// Lock.Err said it at Ended. Overdue judges how late the context was.
 			Kind: judge.Untold, At: l.Next.Granted, To: l.Ended(), Name: l.Name, A: l.Operation, B: l.Next,
 			Text: fmt.Sprintf("process %d op %d was told of the loss of %q %v after process %d op %d was granted it", l.Process, l.Op, l.Name, -l.Early, l.Next.Process, l.Next.Op),
 		}

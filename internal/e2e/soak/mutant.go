@@ -14,7 +14,7 @@ const mutantVar = "SOAK_MUTANT"
 
 // What can be wrong with a worker.
 const (
-	deaf     = "deaf"     // who waits hears nothing, for 6 s
+	deaf     = "deaf"     // a waiter gets no message, for 6 s
 	lazy     = "lazy"     // nothing is renewed
 	generous = "generous" // what is held is granted, now and then
 	untidy   = "untidy"   // what was not granted is not cleaned up

@@ -44,7 +44,7 @@ type totals struct {
 
 	Losses   int             `json:"losses"`
 	Late     time.Duration   `json:"latest_notice_ns"` // after the deadline, at most
-	Tardy    int             `json:"late_notices"`     // told after the next grant
+	Tardy    int             `json:"late_notices"`     // notified after the next grant
 	TooLate  int             `json:"losses_explained"` // likewise, by a fault that loses writes
 	early    []time.Duration // before the next grant
 	EarlyMin time.Duration   `json:"early_min_ns"`

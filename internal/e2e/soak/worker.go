@@ -49,7 +49,7 @@ type plan struct {
 // order is what it gets later, one a line.
 type order struct {
 	Round int    // work, under names of this round
-	Rest  bool   // come to rest: finish what was begun, begin nothing
+	Rest  bool   // stop: finish what was begun, begin nothing
 	Seed  uint64 // of the round and the place
 }
 
@@ -266,7 +266,7 @@ func ticks() []time.Duration {
 	return []time.Duration{often, seldom, seldom, seldom}
 }
 
-// watch writes down when the process did not run: it excuses a context that told
+// watch writes down when the process did not run: it excuses a context that ended
 // late, not a belief that lasted too long.
 func (w *worker) watch(ctx context.Context, tick time.Duration) {
 	last := time.Now()

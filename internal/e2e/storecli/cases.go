@@ -68,7 +68,7 @@ func busy(t *testing.T, c *Tool) {
 	c.Start("run", "-n", "busy", "--", "true").Want(0)
 }
 
-// waits: who waits has the lock soon after it is free.
+// waits: a waiter has the lock soon after it is free.
 func waits(t *testing.T, c *Tool) {
 	h := c.Hold("waits")
 	p := c.Start("run", "-t", "20s", "waits", "--", "echo", "it runs")
@@ -123,7 +123,7 @@ func demo(_ *testing.T, c *Tool) {
 }
 
 // frozen: where the store stands still, nothing is left of the command when somebody else
-// can have the lock, who asks past the gateway.
+// can have the lock, which asks past the gateway.
 func frozen(t *testing.T, c *Tool) {
 	p := c.startAlive("run", "-t", "3s", "--kill-after", "200ms", "frozen", "--", "sh", "-c", family)
 	if _, err := p.ready(20 * time.Second); err != nil {

@@ -38,7 +38,7 @@ func (c *Tool) RunShedLock(t *testing.T, db *sql.DB) {
 	c.Start("run", "-n", "job", "--", "true").Want(0)
 }
 
-// owner returns the id of who holds name, as inspect shows it.
+// owner returns the id of the holder of name, as inspect shows it.
 func (c *Tool) owner(name string) string {
 	c.t.Helper()
 	p := c.Start("inspect", "--json", name)

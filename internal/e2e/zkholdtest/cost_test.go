@@ -101,7 +101,7 @@ func TestRequestsOfALock(t *testing.T) {
 }
 
 // A turn costs five, as one of zk.Lock does: the node, the queue, a watch of who is before
-// it, the queue again, and the removal. A longer wait costs two to learn who holds, and a
+// it, the queue again, and the removal. A longer wait costs two to learn the holder, and a
 // longer hold, or wait, one for a watch of the own node.
 func TestRequestsOfATurn(t *testing.T) {
 	t.Parallel()

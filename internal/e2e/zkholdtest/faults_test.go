@@ -29,7 +29,7 @@ func locker(t *testing.T, opts *zkhold.Options) *holdfast.Locker {
 	return sessiontest.LockerOf(t, open(t, opts))
 }
 
-// within returns a context that ends after patience.
+// within returns a context that ends after this timeout.
 func within(t *testing.T) context.Context { return await.Context(t, patience) }
 
 // name returns the name of a lock for t alone, without a slash.
@@ -82,7 +82,7 @@ func TestWaitEndsWithTheConnection(t *testing.T) {
 	b := open(t, &zkhold.Options{TTL: 4 * ttl, Dial: link.Dialer})
 	claim := driver.Claim{Name: name(t), Client: "client", Seq: 1, Owner: "client:1", TTL: 4 * ttl, Count: 1, Tokens: 1}
 	var out driver.Outcome
-	for range 2 { // the second says who holds: else there is that to be learnt
+	for range 2 { // the second names the holder: else there is that to be learnt
 		var err error
 		if out, err = b.Try(within(t), claim); err != nil || out.Granted || !out.Queued {
 			t.Fatalf("got %+v, %v, want a place in the queue", out, err)
@@ -140,7 +140,7 @@ func TestReleaseWhileDisconnected(t *testing.T) {
 	}
 }
 
-// A Try that was given up while its node was being made leaves none, whoever is first:
+// A Try that was given up while its node was being made leaves none:
 // the node, or the Release.
 func TestTryIsGivenUp(t *testing.T) {
 	t.Parallel()

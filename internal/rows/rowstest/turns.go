@@ -107,7 +107,7 @@ func order(s *turns) {
 	s.granted(s.passing())
 }
 
-// gone has one waiter that is never heard of again.
+// gone has one waiter that never calls again.
 func gone(s *turns) {
 	holder, dead, alive := s.claim(), s.claim(), s.claim()
 	s.granted(holder)

@@ -105,7 +105,7 @@ func (c *Combiner) run() {
 		crowded := len(c.queue)+c.riding > fewRiders
 		c.mu.Unlock()
 		if crowded {
-			// Whoever can run now may have a call to add: those to whom the latest
+			// A goroutine that can run now may have a call to add: those to whom the latest
 			// pipeline brought their answers are ready all at once.
 			runtime.Gosched()
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // ride is one call of a Combiner. It belongs to its caller and, until it has
-// alighted, to the queue or to a party; whoever lets go of it last puts it back
+// alighted, to the queue or to a party; the last user puts it back
 // into the pool.
 type ride struct {
 	combiner *Combiner
@@ -121,7 +121,7 @@ func (r *ride) free() {
 	r.combiner.rides.Put(r)
 }
 
-// wake tells callers that the outcome is there.
+// wake signals callers that the outcome is there.
 func wake(rides []*ride) {
 	for _, r := range rides {
 		r.done <- struct{}{}

@@ -273,7 +273,7 @@ func TestAnswerIsWorthMoreThanTheEndOfAContext(t *testing.T) {
 	}
 }
 
-// An error of the library's, at the end of the caller's context, tells of both.
+// An error of the library's, at the end of the caller's context, reports both.
 func TestErrorTellsOfTheEndToo(t *testing.T) {
 	for _, c := range []struct {
 		err error

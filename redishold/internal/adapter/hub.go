@@ -177,7 +177,7 @@ func (h *Hub) add(l *listener, node Node) error {
 	}
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
 	// A channel that is subscribed already is asked for again: the server's
-	// answer is what tells the newcomer that it misses nothing from now on.
+	// answer is what shows the newcomer that it misses nothing from now on.
 	h.ask(l.name, t)
 	return nil
 }

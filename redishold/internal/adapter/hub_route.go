@@ -18,7 +18,7 @@ type Router interface {
 
 // Node is where channels are served.
 type Node struct {
-	Addr string // tells nodes apart
+	Addr string // distinguishes nodes
 	Key  string // one that the node serves, where the library finds nodes by a key
 	Dial Dial
 }

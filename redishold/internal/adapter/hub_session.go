@@ -21,7 +21,7 @@ type Session struct {
 func (s *Session) Sharded() bool { return s.hub.sharded }
 
 // topic returns a channel's topic, or nil if nobody listens here or the session
-// is over: who comes after its last listener must not get its answers. The Hub's
+// is over: a newcomer after its last listener must not get its answers. The Hub's
 // lock is held.
 func (s *Session) topic(name string) *topic {
 	if s.lane.session != s || s.ctx.Err() != nil {

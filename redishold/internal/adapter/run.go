@@ -39,7 +39,7 @@ func (h *Hub) run(ln *lane) {
 		tries++
 		select {
 		case <-time.After(retry.Delay(tries, longestPause)):
-		case <-ln.wake: // whoever has just come shall not wait for the back-off of others
+		case <-ln.wake: // a newcomer shall not wait for the back-off of others
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (h *Hub) serve(ln *lane, s *Session) {
 	}
 }
 
-// drive tells a link what to listen to until it breaks, for which it returns
+// drive makes a link listen until it breaks, for which it returns
 // true, or nobody listens.
 func (h *Hub) drive(ln *lane, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil for never
@@ -167,7 +167,7 @@ func (h *Hub) tellLink(ln *lane, s *Session, link Link) (astray bool) {
 
 // failFirst answers every waiter for a first confirmation: there is no
 // connection to be had. If the session has ended, the connection was given up because
-// nobody waited any more; whoever has come since gets the next.
+// nobody waited any more; a newcomer gets the next.
 func (h *Hub) failFirst(ln *lane, s *Session, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -57,7 +57,7 @@ func New(a Access) *Clients {
 	}
 }
 
-// Description is what a client says of itself, for people who look at a lock.
+// Description is what a client says of itself, for operators.
 type Description struct {
 	Note    string `json:"note"`
 	Host    string `json:"host,omitempty"`
@@ -162,14 +162,14 @@ func Age(now, then, ms int64) time.Duration {
 	return max(0, time.Duration(old)*time.Millisecond)
 }
 
-// Force tells the client of owner that its hold was ended, and the first in the queue
+// Force notifies the client of owner that its hold was ended, and the first in the queue
 // of a fair lock at p, who has a channel of its own. The hold is over already: where
 // that fails, they look within their usual time.
 func (s *Clients) Force(ctx context.Context, p layout.Place, owner string) {
 	info, err := s.Info(ctx)
 	var calls []wire.Call
 	if uuid := layout.ClientOf(owner); uuid != "" {
-		// Every node of a cluster passes PUBLISH on, whoever listens where.
+		// Every node of a cluster passes PUBLISH on.
 		args := []string{s.Layout.Client(uuid), owner, "PUBLISH"}
 		calls = append(calls, wire.Call{Script: s.Script("tell"), Args: args})
 	}

@@ -17,7 +17,7 @@ import (
 
 const (
 	nameLife     = 10 * time.Second // how long what a client says of itself is believed without asking again
-	strangerLife = time.Second      // how long a list believes that there is no registration: it may be about to come
+	strangerLife = time.Second      // how long a list assumes that there is no registration: it may be about to come
 	maxClients   = 4096             // how many are kept, and locks whose holder is known
 	pageSize     = 200              // registrations that one call reads
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// waitLife is how long a client counts as waiting that is not heard of.
+	// waitLife is how long a client counts as waiting that does not report.
 	waitLife = 10 * time.Second
 	// waitRoom is for how many clients there is room at one lock.
 	waitRoom = 128
@@ -57,7 +57,7 @@ type waitText struct {
 // Report notes, for people, what a client holds and waits for, in one round trip.
 // Holds stand in its registration, which is written when they change, and before
 // it ends; waiters, in a key beside the lock that ends soon after the last
-// of them was heard of. The error is the first of the calls'.
+// of them reported. The error is the first of the calls'.
 func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	info, err := s.Info(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ type whoText struct {
 	clients.Description
 }
 
-// whatText is an entry of the event log. Ago is how long before it was told it
+// whatText is an entry of the event log. Ago is how long before it was written it
 // happened, in ms.
 type whatText struct {
 	Event  string `json:"event"`

@@ -28,7 +28,7 @@ const (
 
 // Lock is Redisson's fair lock: the hash of an RLock, and beside it a list of
 // waiting owners with a sorted set of their deadlines. Each waiter of Redisson's
-// has a channel of its own. What tells a live waiter of Holdfast from a dead one is a sorted
+// has a channel of its own. What distinguishes a live waiter of Holdfast from a dead one is a sorted
 // set more, of which Redisson knows nothing.
 type Lock struct {
 	kinds.Exclusive
@@ -80,7 +80,7 @@ func (f Lock) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL 
 // sharedChannel.
 func (f Lock) Channel(p layout.Place, c driver.Claim) string { return p.Channel + ":" + c.Owner }
 
-// ReachesAll is false: a release tells only the next.
+// ReachesAll is false: a release notifies only the next.
 func (f Lock) ReachesAll() bool { return false }
 
 // Family is "fair".

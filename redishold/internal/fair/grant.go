@@ -19,7 +19,7 @@ type Ahead struct {
 	Alive       int64  // until when that Try lets the claim count as alive, by the server's clock
 }
 
-// grant is what fair_release tells an owner to which it gave the lock.
+// grant is what fair_release sends to an owner to which it gave the lock.
 type grant struct {
 	token uint64
 	alive int64 // until when it counted as alive, by its last Try before that
@@ -51,7 +51,7 @@ func parseMessage(payload string) (owner string, g grant) {
 }
 
 // SharedChannel is where all fair claims of c's client for one name learn of
-// Holdfast's releases. Redisson tells each owner on its own channel.
+// Holdfast's releases. Redisson notifies each owner on its own channel.
 func SharedChannel(own string, c driver.Claim) string {
 	return strings.TrimSuffix(own, c.Owner[min(len(c.Client), len(c.Owner)):])
 }

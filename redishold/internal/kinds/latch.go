@@ -12,7 +12,7 @@ import (
 )
 
 // latchMark is how long the mark of a call lasts. The core repeats one for as long as
-// its caller has patience.
+// its caller waits.
 const latchMark = 5 * time.Minute
 
 func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, error) {
@@ -54,7 +54,7 @@ func (c Counts) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Place(name)))}
 }
 
-// latchWaiter is a waiter that knows itself what it has told.
+// latchWaiter is a waiter that knows itself what it has seen.
 type latchWaiter struct {
 	*waiting.Waiter
 	told uint64

@@ -15,7 +15,7 @@ import (
 // readWrite is Redisson's read-write lock. Its hash has a field "mode", a field
 // owner → hold count for each reader, and a field owner:write for the writer.
 // Each read hold has a timeout key besides, whose TTL is its lease, so that a
-// reader that died is told from one that lives. Ours have one each, number 1,
+// reader that died is distinguished from one that lives. Ours have one each, number 1,
 // whatever their count; a Redisson client has one for each of its holds.
 //
 // Readers are never refused while the lock is in read mode, even if writers
@@ -87,7 +87,7 @@ func (f *readWrite) end(to Room, p layout.Place, field, holds, mark, markTTL str
 
 func (f *readWrite) Channel(p layout.Place, _ driver.Claim) string { return layout.ReadWriteChannel(p) }
 
-// tellsAll: a reader that leaves others behind tells nobody, a writer tells twice.
+// tellsAll: a reader that leaves others behind notifies no client, a writer notifies twice.
 func (f *readWrite) ReachesAll() bool { return false }
 
 func (f *readWrite) Family() string { return "rw" }

@@ -73,7 +73,7 @@ func (l *Layout) Mark(p Place, owner string) string { return p.Marks + owner }
 // the marks it lies in the lock's slot.
 func (l *Layout) Waiting(p Place) string { return l.beside(p.Lock, "waiting") }
 
-// leaseText is a TTL and how scripts are told it.
+// leaseText is a TTL and how scripts get it.
 type leaseText struct {
 	ttl  time.Duration
 	text string

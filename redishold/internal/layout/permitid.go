@@ -18,8 +18,8 @@ const (
 
 // PermitID is what stands for an owner in the layout: 16 bytes, as Redisson's ids are, and
 // the same forevery try of a claim. Its first ten bytes are the stem of the client, the
-// others the claim's number, so that whoever finds it can ask whose it is. Where more
-// tells claims apart than the client and the number, the owner is hashed.
+// others the claim's number, so that a reader can ask whose it is. Where more
+// distinguishes claims than the client and the number, the owner is hashed.
 func PermitID(owner string) string {
 	uuid, number, _ := CutOwner(owner)
 	n, err := strconv.ParseUint(number, 10, 8*(permitSize-stemSize))

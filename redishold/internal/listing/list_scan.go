@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// errStopped says that whoever walks has seen enough.
+// errStopped says that the reader has seen enough.
 var errStopped = errors.New("stopped")
 
 // walk is one List: a SCAN of each type of key that a lock can be, on each master,

@@ -1,6 +1,6 @@
 -- break: end somebody else's hold, if it still is the one that was looked at.
 --
--- The mark tells the owner what happened, and refuses its acquire if one is
+-- The tombstone says to the owner what happened, and refuses its acquire if one is
 -- still under way. A read-write lock is left alone: others may hold it too.
 --
 -- KEYS   1 lock, 2 mark of the owner

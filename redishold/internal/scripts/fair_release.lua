@@ -1,7 +1,7 @@
 -- fair_release: end the owner's hold or its place in the queue, and if the lock
 -- is free then, give it to who is next, or wake who is next.
 --
--- A waiter of Holdfast's is given the lock, and told so. Until it has renewed it,
+-- A waiter of Holdfast's is given the lock, and notified. Until it has renewed it,
 -- it has it for as long as it counts as alive: one that died holds others up no
 -- longer than it would have at the head of the queue, and one that does not hear
 -- of it finds out with its next try. Others are woken.
@@ -27,7 +27,7 @@ local held = redis.call('HDEL', lock, owner) == 1
 if mark then
   leave_mark(mark, 'abandoned', ttl)
 end
-if not held then -- who holds is in no queue
+if not held then -- a holder is in no queue
   -- All occurrences: a queue that others broke may have several.
   local waited = redis.call('LREM', queue, '0', owner) > 0
   redis.call('ZREM', deadlines, owner)

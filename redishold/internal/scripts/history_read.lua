@@ -8,7 +8,7 @@
 -- Uses   millis
 
 local now = millis()
-local first, last = '(' .. ARGV[1], string.format('%.0f', tonumber(now) + 60000) -- what is later nobody has told
+local first, last = '(' .. ARGV[1], string.format('%.0f', tonumber(now) + 60000) -- what is later is unknown
 if ARGV[1] == '' or tonumber(string.match(ARGV[1], '^%d+')) > tonumber(last) then
   first = string.format('%.0f', math.max(0, tonumber(now) - tonumber(ARGV[2])))
 end

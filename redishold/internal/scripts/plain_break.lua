@@ -1,6 +1,6 @@
 -- plain_break: delete a plain lock that still has the value that was looked at.
 --
--- The mark tells the owner what happened, if it is one of Holdfast's.
+-- The tombstone says to the owner what happened, if it is one of Holdfast's.
 --
 -- KEYS   1 lock, 2 mark of the owner
 -- ARGV   1 the value, 2 why, 3 ttl of the mark in ms, 4 channel,

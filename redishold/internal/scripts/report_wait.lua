@@ -6,7 +6,7 @@
 -- Reply  1; 0 if there is no room
 -- Uses   millis, stamped
 
--- forget drops those that were not heard of for a ttl, by the clock of this server.
+-- forget drops those that did not report for a ttl, by the clock of this server.
 local function forget(ttl)
   local now, said = tonumber(millis()), redis.call('HGETALL', KEYS[1])
   for i = 1, #said, 2 do

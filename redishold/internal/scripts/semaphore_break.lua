@@ -1,7 +1,7 @@
 -- semaphore_break: end somebody else's permit, if it has not ended, and wake the
 -- waiters.
 --
--- The mark tells the owner what happened, and refuses its acquire if one is
+-- The tombstone says to the owner what happened, and refuses its acquire if one is
 -- still under way.
 --
 -- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner, if it is

@@ -1,7 +1,7 @@
 -- timestamp_break: end the hold that was looked at: an owner's, or an old
 -- client's, of which the value is all that is known.
 --
--- The mark tells the owner what happened, if it is one of Holdfast's.
+-- The tombstone says to the owner what happened, if it is one of Holdfast's.
 --
 -- KEYS   1 lock, 2 record, 3 mark of the owner
 -- ARGV   1 owner or value, 2 why, 3 ttl of the mark in ms, 4 channel,

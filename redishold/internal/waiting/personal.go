@@ -9,7 +9,7 @@ import (
 )
 
 // Personal waits for messages to one owner, on a channel that several owners share,
-// and where it is not the only one that tells it, also on a channel of its own.
+// and where it is not the only one that sends it, also on a channel of its own.
 type Personal struct {
 	Topics *Topics
 	Owner  string
@@ -23,7 +23,7 @@ type Personal struct {
 }
 
 // Wait returns when something was heard since the Try that saw these versions of the
-// two channels; last is what it answered. alone says that nobody tells on the owner's
+// two channels; last is what it answered. alone says that no message comes on the owner's
 // own channel.
 func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, last driver.Outcome) error {
 	if w.shared == nil {
@@ -66,7 +66,7 @@ func (w *Personal) join() *topic {
 	return t
 }
 
-// look is that of topics: mine is closed when the owner was told something, all when
+// look is that of topics: mine is closed when the owner got a message, all when
 // everybody may have missed something.
 func (w *Personal) look(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
 	all, _, err = w.Topics.look(w.shared, ahead)

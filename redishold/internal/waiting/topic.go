@@ -194,7 +194,7 @@ func (ts *Topics) notice(t *topic, n wire.Notice) {
 	switch {
 	case t.state != Live:
 	case n.Payload == repeatedMessage && len(t.subs) > 1:
-		if time.Since(t.direct) >= directLimit { // what the sharded channel tells may be lost: ask a moment later
+		if time.Since(t.direct) >= directLimit { // a message of the sharded channel may be lost: ask a moment later
 			ts.advance(t)
 			t.since = t.since.Add(turnMost)
 		}

@@ -18,7 +18,7 @@ const (
 	takenMessage = "2"
 
 	// repeatedMessage is the release on the classic channel of a lock of which the
-	// sharded channel tells as well.
+	// sharded channel has it as well.
 	repeatedMessage = "00"
 	// directLimit is how long after a release on the sharded channel one on the
 	// classic channel is taken for the same.
@@ -63,7 +63,7 @@ func (ts *Topics) Holds(channel string) {
 	}
 }
 
-// Counted records how many others heard of a release.
+// Counted records how many others received a release.
 func (ts *Topics) Counted(channel string, others int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -44,7 +44,7 @@ func next[T any](r *Reply) T {
 	return value
 }
 
-// Nested returns the next element, a list; one that is none counts as empty.
+// Nested returns the next element, a list; anything else counts as empty.
 func (r *Reply) Nested() Reply {
 	list, _ := r.Take().([]any)
 	return Reply{list, r.ok}

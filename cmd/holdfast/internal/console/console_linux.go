@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long Await waits.
-const patience = 20 * time.Second
+// timeout is how long Await waits.
+const timeout = 20 * time.Second
 
 // Console is a pseudo-terminal with a program in its foreground, and a person
 // before it.
@@ -100,7 +100,7 @@ func (c *Console) Resize(columns uint16) {
 // was not returned before. After 20 s it fails t.
 func (c *Console) Await(text string) string {
 	c.t.Helper()
-	_ = c.side.SetReadDeadline(time.Now().Add(patience))
+	_ = c.side.SetReadDeadline(time.Now().Add(timeout))
 	for {
 		all := c.seen.String()
 		if at := strings.Index(all, text); at >= 0 {

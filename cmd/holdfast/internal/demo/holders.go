@@ -31,7 +31,7 @@ func (w *worker) stall(ctx context.Context) error {
 	return nil
 }
 
-// inherit waits for the lock, writes, and keeps the lock until it is told to
+// inherit waits for the lock, writes, and keeps the lock until it has to
 // finish.
 func (w *worker) inherit(ctx context.Context) (err error) {
 	lock, err := w.locker.Lock(ctx, w.lock)

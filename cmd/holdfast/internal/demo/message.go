@@ -35,7 +35,7 @@ const (
 	roleHeir    role = "heir"    // waits for the lock, writes, holds until "finish"
 )
 
-// message is what a process tells.
+// message is what a process reports.
 type message struct {
 	Kind  kind
 	Stock int64  `json:",omitempty"` // sold, soldOut: the stock that the buyer read

@@ -14,7 +14,7 @@ import (
 )
 
 // Work is one process of the demo: it reads its job and its orders from in and
-// tells on out what happened. It returns when the job is done and in has ended,
+// reports on out what happened. It returns when the job is done and in has ended,
 // or when in ends early. As with an *os.File, several goroutines may write to
 // out, and what each writes stays together.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {

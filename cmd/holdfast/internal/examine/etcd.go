@@ -17,7 +17,7 @@ import (
 // askLimit is how long one server may take for one answer.
 const askLimit = 3 * time.Second
 
-// etcdQuota is the size at which an etcd stops to take writes, unless told otherwise
+// etcdQuota is the size at which an etcd stops to take writes, by default
 // (its --quota-backend-bytes).
 const etcdQuota = 2 << 30
 

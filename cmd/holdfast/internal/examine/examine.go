@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// Facts are what the servers of a store told of themselves.
+// Facts are what the servers of a store reported of themselves.
 type Facts struct {
 	Deployment string // "standalone", "ensemble" and the like
 	Servers    []doctor.Server

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// postgresSettings is what a PostgreSQL tells of itself to every user.
+// postgresSettings is what a PostgreSQL shows of itself to every user.
 type postgresSettings struct {
 	Version     string
 	Standby     bool

@@ -341,7 +341,7 @@ func TestCertificatesAreRead(t *testing.T) {
 	}
 }
 
-// A server that is not there is told from one that does not answer, each in time.
+// A server that is not there is distinguished from one that does not answer, each in time.
 func TestOpenWithoutAServer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

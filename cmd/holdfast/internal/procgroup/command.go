@@ -39,7 +39,7 @@ type Command struct {
 }
 
 // Find returns the file that name stands for, searched in PATH as a shell does
-// it. StartCode tells what the error means.
+// it. StartCode says what the error means.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrDot) { // the user put "." into PATH; a shell obeys

@@ -7,7 +7,7 @@
 // calling program has. When that program ends in whatever way, also by SIGKILL
 // or a crash, the pipe closes and the guard kills the whole group. When that
 // program is stopped and can no longer act, the guard kills the group at the
-// deadline it was told last. Because the command enters the group before its
+// deadline it got last. Because the command enters the group before its
 // first instruction, there is no moment at which a descendant could slip away.
 //
 // A program that uses this package must call [Guard] when [IsGuard] says so,

@@ -85,7 +85,7 @@ func (g *Group) Stop(s syscall.Signal, killAt time.Time) {
 	g.order(order{signal: s, killAt: killAt})
 }
 
-// KillBy tells the guard to kill the group at that time even if this program
+// KillBy asks the guard to kill the group at that time even if this program
 // cannot act then, because it was stopped or got no time to run. Each call
 // replaces the time of the call before.
 func (g *Group) KillBy(at time.Time) { g.order(order{killBy: at}) }

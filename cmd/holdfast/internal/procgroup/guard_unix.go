@@ -99,7 +99,7 @@ func (g *guard) answer() byte {
 	return b[0]
 }
 
-// killBy tells the guard when to kill the group, unless it hears a later time
+// killBy sends the guard the time to kill the group, unless it hears a later time
 // before that.
 func (g *guard) killBy(at time.Time) {
 	var b [9]byte

@@ -11,7 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// Banner tells people what they are talking to.
+// Banner says what they are talking to.
 const Banner = "in-process Redis stand-in, not for production"
 
 // tick is how often the stand-in's clock moves. A key expires up to a tick late,

@@ -66,7 +66,7 @@ type entry struct {
 	Text  string `json:"text"`
 }
 
-// board is the state, and tells when it changes.
+// board is the state, and says when it changes.
 type board struct {
 	mu      sync.Mutex
 	state   state

@@ -123,7 +123,7 @@ func (i *instance) drop(j *job) {
 	}
 }
 
-// hear notes what the process tells.
+// hear notes what the process reports.
 func (i *instance) hear(m message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -140,7 +140,7 @@ func (i *instance) hear(m message) {
 	}
 }
 
-// about notes what the process tells of a job.
+// about notes what the process reports of a job.
 func (i *instance) about(j *job, m message) {
 	switch m.Kind {
 	case held:

@@ -6,7 +6,7 @@ import "time"
 const (
 	outcomeDone      = "done"      // the lock was held for the whole work
 	outcomeLost      = "lost"      // the lock was lost meanwhile
-	outcomeCancelled = "cancelled" // whoever asked went away
+	outcomeCancelled = "cancelled" // the client went away
 	outcomeKilled    = "killed"    // the instance is gone; nobody knows what it has done
 	outcomeFailed    = "failed"
 )

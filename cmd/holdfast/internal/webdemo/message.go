@@ -18,7 +18,7 @@ type task struct {
 	Lease  time.Duration
 }
 
-// order is what an instance is told to do.
+// order is what an instance has to do.
 type order struct {
 	Verb verb
 	Job  int           `json:",omitempty"` // lock, drop
@@ -34,7 +34,7 @@ const (
 	verbMend verb = "mend"
 )
 
-// message is what an instance tells.
+// message is what an instance reports.
 type message struct {
 	Kind  kind
 	Job   int    `json:",omitempty"`

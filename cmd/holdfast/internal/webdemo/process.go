@@ -47,7 +47,7 @@ func start(ctx context.Context, command, env []string, t task) (*process, error)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	_ = json.NewEncoder(p.stdin).Encode(t) // a process that cannot be told is gone, and run knows why
+	_ = json.NewEncoder(p.stdin).Encode(t) // a process that takes no order is gone, and run knows why
 	return p, nil
 }
 

@@ -46,7 +46,7 @@ type raceState struct {
 	Took     int64        `json:"took_ms"`
 }
 
-// racerState is how one worker fared.
+// racerState is the result of one worker.
 type racerState struct {
 	Name   string   `json:"name"`
 	Place  int      `json:"place,omitempty"` // 1 for the first
@@ -86,7 +86,7 @@ type racer struct {
 	ballots []*ballot
 }
 
-// newArena makes the workers. known says of each node whether it tells when it was
+// newArena makes the workers. known says of each node whether it reports when it was
 // restarted; a stand-in does not, and is not without us.
 func newArena(nodes []*store, known []bool, b *board) (*arena, error) {
 	a := &arena{board: b, nodes: nodes, turn: make(chan struct{}, 1), keep: keepScript()}
@@ -160,7 +160,7 @@ func (b *ballot) get() string {
 	return b.vote
 }
 
-// witness is a ballot of a node that tells when it was restarted.
+// witness is a ballot of a node that reports when it was restarted.
 type witness struct {
 	*ballot
 	quorum.Incarnator

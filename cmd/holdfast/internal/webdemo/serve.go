@@ -157,7 +157,7 @@ func (s *site) serve(ctx context.Context, listener net.Listener) error {
 	case err = <-failed:
 		s.end()
 	case <-ctx.Done():
-		s.end() // who waits for a lock is answered, and streams end
+		s.end() // waiters get an answer, and streams end
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye+time.Second)
 		defer cancel()
 		if server.Shutdown(last) != nil {

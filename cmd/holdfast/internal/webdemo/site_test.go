@@ -383,7 +383,7 @@ func TestRedlock(t *testing.T) {
 	v.must("/redlock")
 }
 
-// late is a node whose first answer comes when it is told to.
+// late is a node whose first answer comes when the test says so.
 type late struct {
 	driver.Backend
 	asked, answer chan struct{}

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
-// What the page shows of a store, and tells to type, has no password in it. A store
+// What the page shows of a store, and suggests to type, has no password in it. A store
 // that was given is the one that is used, however little can be shown of it.
 func TestStoresAreShownWithoutTheirPasswords(t *testing.T) {
 	for address, want := range map[string]string{"redis://app:s3cret@h:1": "redis://app@h:1", "app:s3cret@redis://h": ""} {

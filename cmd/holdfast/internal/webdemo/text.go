@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// String tells the result in a line, for plain clients.
+// String returns the result in a line, for plain clients.
 func (r result) String() string {
 	waited := short(time.Duration(r.Waited) * time.Millisecond)
 	heldFor := short(time.Duration(r.Held) * time.Millisecond)
@@ -26,7 +26,7 @@ func (r result) String() string {
 	}
 }
 
-// String tells the places, a line for each worker.
+// String returns the places, a line for each worker.
 func (s raceState) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "round %d:", s.Round)
@@ -44,7 +44,7 @@ func (s raceState) String() string {
 	return b.String()
 }
 
-// String tells the result in a line.
+// String returns the result in a line.
 func (s saleState) String() string {
 	how := "without a lock"
 	if s.Locked {

@@ -23,7 +23,7 @@ const goodbye = 3 * time.Second
 
 var errEnding = errors.New("the demo is being ended")
 
-// Work is one instance: it reads its task and its orders from in and tells on out
+// Work is one instance: it reads its task and its orders from in and reports on out
 // what happens. When in ends it releases its locks and returns.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// way makes a Conn of settings, as docs/configuration.md tells.
+// way makes a Conn of settings, as docs/configuration.md says.
 type way func(ctx context.Context, s *importconf.Settings) (redishold.Conn, func(), error)
 
 func ways() map[string]way { return map[string]way{"rueidis": byRueidis, "goredis": byGoRedis} }

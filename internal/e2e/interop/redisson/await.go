@@ -39,7 +39,7 @@ func heard(reply any) int64 {
 }
 
 // AwaitGo returns when goroutines sleep in what they wait for: they listen, of which
-// listens tells, and have asked for what is kept at key since, with a script of
+// listens says, and have asked for what is kept at key since, with a script of
 // Holdfast's. They ask each second by themselves, and so not again within WakeLimit.
 // For a thread of Java see Thread.AwaitSleep.
 func AwaitGo(t testing.TB, server redistest.Admin, script, key, what string, listens func() bool) {
@@ -100,7 +100,7 @@ func (p *Pending[T]) Waits() bool {
 	}
 }
 
-// Woken tells of a wake-up, which has to come within WakeLimit of the beginning of
+// Woken reports a wake-up, which has to come within WakeLimit of the beginning of
 // since, the machine's own delays apart: from before the call that released what was
 // waited for.
 func Woken(t *testing.T, who string, since *await.Watch, at time.Time) {

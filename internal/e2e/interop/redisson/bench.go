@@ -17,7 +17,7 @@ import (
 )
 
 // WakeLimit is how soon a waiter of one language has to have what the other gave
-// back, where a message tells it.
+// back, where a message says so.
 const WakeLimit = 500 * time.Millisecond
 
 // Case is one case of the suite.

@@ -54,7 +54,7 @@ func takeTurns(t *testing.T, s *store, p *peer.Process) {
 	t.Run("dies", func(t *testing.T) { theyDie(t, s, p) }) // last: it is gone then
 }
 
-// mustRefuse requires that ours is refused, and told who holds.
+// mustRefuse requires that ours is refused, and names the holder.
 func mustRefuse(t *testing.T, l *holdfast.Locker, name string) {
 	t.Helper()
 	var busy *holdfast.BusyError
@@ -106,7 +106,7 @@ func weHold(t *testing.T, s *store, p *peer.Process) {
 }
 
 // tellNamesApart has names that differ in case or in an accent be locks of their own, and
-// the same name be one lock, whoever takes it first.
+// the same name be one lock.
 func tellNamesApart(t *testing.T, s *store, p *peer.Process) {
 	l := s.locker(t)
 	for _, name := range []string{"Job", "JOB", "jöb"} {
@@ -172,7 +172,7 @@ func theyAreLate(t *testing.T, s *store, p *peer.Process) {
 	must.Unlock(t, lock)
 }
 
-// contend has both count in a table, by reading and writing: whoever is inside beside
+// contend has both count in a table, by reading and writing: a client that is inside beside
 // another loses a count.
 func contend(t *testing.T, s *store, p *peer.Process) {
 	const rounds = 30

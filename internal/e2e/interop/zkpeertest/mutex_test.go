@@ -83,7 +83,7 @@ func theyWait(t *testing.T, p *peer.Process) {
 	must.Unlock(t, must.Lock(t, l, name(t)))
 }
 
-// theyContend counts in a node, by reading and writing: whoever is inside beside another
+// theyContend counts in a node, by reading and writing: a client that is inside beside another
 // loses a count. Tokens of ours rise.
 func theyContend(t *testing.T, p *peer.Process) {
 	const ours, theirs = 40, 60

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-// Who holds and who waits is shown of each library, and a hold that is ended by force goes
-// to who waits.
+// Holders and waiters are shown of each library, and a hold that is ended by force goes
+// to a waiter.
 func TestSeen(t *testing.T) {
 	for _, lib := range libraries() {
 		t.Run(lib.name, func(t *testing.T) {

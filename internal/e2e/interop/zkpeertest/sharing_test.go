@@ -103,7 +103,7 @@ func TestPathOfOneKind(t *testing.T) {
 	p.Do(peer.Command{Op: "unlock", Name: "/" + name(t)})
 }
 
-// Two permits are shared, whoever has them, and each side is woken by the other's release.
+// Two permits are shared and each side is woken by the other's release.
 func TestCuratorSemaphore(t *testing.T) {
 	p := peer.Start(t, libraries()[0].start(t))
 	ctx, at := await.Context(t, patience), "/"+name(t)

@@ -158,7 +158,7 @@ func (m *move) begin(name string) *redistest.Migration {
 	return slot
 }
 
-// passing has a goroutine wait for the lock and release it at once. It tells
+// passing has a goroutine wait for the lock and release it at once. It says
 // when it had it.
 func passing(t *testing.T, l *holdfast.Locker, name string) *redisson.Pending[time.Time] {
 	return redisson.Later(t, "Go, Lock "+name, func(ctx context.Context) (time.Time, error) {

@@ -89,7 +89,7 @@ func unreplicated(t *testing.T, b *redisson.Bench, loose redisson.Thread) {
 	}
 	wantUnacknowledged(t, err)
 	writable := killMaster(t, b)
-	mine := take(t, l, javas) // which Java believes in
+	mine := take(t, l, javas) // which Java still uses
 	select {
 	case <-lock.Context(t.Context()).Done():
 		t.Logf("Go was told %v after there was a new master", time.Since(writable))

@@ -309,7 +309,7 @@ func serverRestarts(t *testing.T, b *redisson.Bench) {
 		t.Errorf("token %d after %d", next.Token(), goes.Token())
 	}
 	must(t, next.Unlock())
-	mine := take(t, l, javas) // which Java believes in
+	mine := take(t, l, javas) // which Java still uses
 	if r := untilReached(t, j, lockOf("unlock", javas, 0)); r.Class != redisson.NotHeld {
 		t.Errorf("Java's unlock of what the server forgot: got %v, want %s", r.Err(), redisson.NotHeld)
 	}

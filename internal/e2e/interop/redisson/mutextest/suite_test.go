@@ -48,7 +48,7 @@ func (w *wakeUps) took(release func(), got func() time.Time) (took, late time.Du
 	return took, late
 }
 
-// report tells the slowest of them.
+// report names the slowest of them.
 func (w *wakeUps) report() {
 	w.t.Helper()
 	w.t.Attr("wake-up", w.worst.Round(100*time.Microsecond).String())

@@ -30,7 +30,7 @@ func (q *queue) channel(owner string) string {
 	return "redisson_lock__channel:{" + q.name + "}:" + owner
 }
 
-// owners returns who waits, the next one first.
+// owners returns the waiters, the next one first.
 func (q *queue) owners() []string { return q.admin.Strings("LRANGE", q.list(), "0", "-1") }
 
 // joined waits until n wait, each listening on its channel, and returns

@@ -91,7 +91,7 @@ func javaReaderDies(t *testing.T, b *redisson.Bench) {
 }
 
 // Up to 4.3 a Java reader's watchdog extends the leases of all readers, of the
-// dead as well, whoever they are.
+// dead as well.
 
 func javaReaderLingers(t *testing.T, b *redisson.Bench) {
 	lingers(t, b, jvm(t, b, impatient))

@@ -186,7 +186,7 @@ func strangersRelease(t *testing.T, b *redisson.Bench) {
 }
 
 // wantHolder wants the one permit to be known by that id: 16 bytes in Redis, their
-// hex in Java. Get tells the owner, which of a permit of Java's is the same hex.
+// hex in Java. Get returns the owner, which of a permit of Java's is the same hex.
 func wantHolder(t *testing.T, b *redisson.Bench, store *redishold.Backend, id, owner string) admin.Holder {
 	t.Helper()
 	if raw := b.Admin().Strings("ZRANGE", permitsOut(b), "0", "-1"); len(raw) != 1 || len(raw[0]) != 16 || hex.EncodeToString([]byte(raw[0])) != id {
@@ -232,7 +232,7 @@ func neverEnds(t *testing.T, b *redisson.Bench) {
 	drop(t, b)
 }
 
-// counting tells of the attempts to acquire a permit.
+// counting counts the attempts to acquire a permit.
 type counting struct {
 	redishold.Conn
 	asked chan time.Time
@@ -267,7 +267,7 @@ func (c *counting) over(t *testing.T, b *redisson.Bench) redishold.Conn {
 	return c
 }
 
-// Do tells.
+// Do says.
 func (c *counting) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	for _, call := range calls {
 		if call.Script.Name() == "semaphore_acquire" {
