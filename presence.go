@@ -37,8 +37,8 @@ type reports struct {
 	store  driver.Reporter // nil if the store has no use for it
 
 	// running is true while the timer is set or beat runs. Only beat uses reported.
-	running atomic.Bool
-	reported    bool // what was reported last is still kept
+	running  atomic.Bool
+	reported bool // what was reported last is still kept
 }
 
 func (r *reports) init(l *Locker) {

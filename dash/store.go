@@ -61,8 +61,8 @@ func (s *store) now() condition {
 // silent reports that a store does not tell what is locked, ever.
 func (c condition) silent() bool { return errors.Is(c.err, errors.ErrUnsupported) }
 
-// look asks the store about names, and notes its answer.
-func (d *Dashboard) look(ctx context.Context, names []string) {
+// fetch asks the store about names, and notes its answer.
+func (d *Dashboard) fetch(ctx context.Context, names []string) {
 	limited, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	began := time.Now()

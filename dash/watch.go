@@ -126,7 +126,7 @@ func (d *Dashboard) round(ctx context.Context) {
 	if names = turn(names, granted, &d.turn); len(names) == 0 {
 		names = []string{d.options.NamePrefix + probeName}
 	}
-	d.look(ctx, names)
+	d.fetch(ctx, names)
 	for _, v := range details {
 		if d.store.now().failing.IsZero() && d.budget.takeAll(time.Now(), looksPerDetail) {
 			v.refresh(ctx, d)
@@ -206,7 +206,7 @@ func (d *Dashboard) endPass(ctx context.Context, err error) {
 		names[i] = missing[i].Name
 	}
 	if len(names) > 0 {
-		d.look(ctx, names)
+		d.fetch(ctx, names)
 	}
 }
 
@@ -218,7 +218,7 @@ func (d *Dashboard) freshen(ctx context.Context, names []string) {
 		return
 	}
 	if old = old[:d.budget.take(time.Now(), len(old))]; len(old) > 0 {
-		d.look(ctx, old)
+		d.fetch(ctx, old)
 	}
 }
 
@@ -230,6 +230,6 @@ func (d *Dashboard) shown(name string) bool {
 // freshenNow looks at a name that was just changed.
 func (d *Dashboard) freshenNow(ctx context.Context, name string) {
 	if d.budget.take(time.Now(), 1) == 1 {
-		d.look(ctx, []string{name})
+		d.fetch(ctx, []string{name})
 	}
 }

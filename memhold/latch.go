@@ -126,12 +126,12 @@ func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcom
 			return driver.Outcome{}, ctx.Err()
 		}
 	}
-	w.look()
+	w.check()
 	return driver.Outcome{}, nil
 }
 
-// look takes down what there is to wait for: nothing if the latch is open.
-func (w *latchWaiter) look() {
+// check takes down what there is to wait for: nothing if the latch is open.
+func (w *latchWaiter) check() {
 	w.backend.mu.Lock()
 	defer w.backend.mu.Unlock()
 	w.opens = nil

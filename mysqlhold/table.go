@@ -138,7 +138,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 			answer = rows.Row{Known: true, Granted: true, First: uint64(last) - uint64(c.Tokens) + 1, Owner: c.Owner}
 			return err
 		}
-		seen, err := t.look(ctx, conn, [][]byte{name})
+		seen, err := t.poll(ctx, conn, [][]byte{name})
 		r, there := seen[string(name)]
 		switch {
 		case err != nil:
@@ -172,8 +172,8 @@ func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte,
 	return err
 }
 
-// look returns the rows of names, by name.
-func (t *table) look(ctx context.Context, conn *sql.Conn, names [][]byte) (map[string]rows.Row, error) {
+// poll returns the rows of names, by name.
+func (t *table) poll(ctx context.Context, conn *sql.Conn, names [][]byte) (map[string]rows.Row, error) {
 	found := make(map[string]rows.Row, len(names))
 	args := make([]any, len(names))
 	for i := range names {
@@ -204,7 +204,7 @@ func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
 		keys[i] = []byte(rows.Escape(name))
 	}
 	return answers, t.with(ctx, func(conn *sql.Conn) error {
-		found, err := t.look(ctx, conn, keys)
+		found, err := t.poll(ctx, conn, keys)
 		for i, key := range keys {
 			answers[i] = found[string(key)]
 		}

@@ -132,7 +132,7 @@ func (t *Telemetry) begin(elections []string) {
 	}
 	for _, op := range meter.IndeterminateOps() {
 		for _, resolved := range []bool{true, false} {
-			t.doubts.Add(ctx, 0, doubt(op, resolved))
+			t.doubts.Add(ctx, 0, indeterminate(op, resolved))
 		}
 	}
 	for _, name := range elections {
@@ -152,7 +152,7 @@ func with(kvs ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(kept...))
 }
 
-func doubt(op string, resolved bool) metric.MeasurementOption {
+func indeterminate(op string, resolved bool) metric.MeasurementOption {
 	return with(attribute.String("op", meter.Op(op)), attribute.String("resolved", meter.Resolved(resolved)))
 }
 
@@ -178,7 +178,7 @@ func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	case holdfast.EventRelease, holdfast.EventLoss:
 		t.ended(ctx, e, now)
 	case holdfast.EventIndeterminate:
-		t.doubts.Add(ctx, 1, doubt(e.Op, e.Resolved))
+		t.doubts.Add(ctx, 1, indeterminate(e.Op, e.Resolved))
 	}
 }
 

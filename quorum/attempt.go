@@ -181,8 +181,8 @@ func (a *attempt) set(node int, change func(*seat)) {
 	change(&a.seats[node])
 }
 
-// look returns a copy of a seat.
-func (a *attempt) look(node int) seat {
+// seat returns a copy of a seat.
+func (a *attempt) seat(node int) seat {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.seats[node]

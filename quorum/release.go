@@ -63,7 +63,7 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 		return
 	}
 	defer leave(a.seats[i].turn)
-	s := a.look(i)
+	s := a.seat(i)
 	if !s.held && !s.doubt {
 		a.finish(i, unused, nil)
 		return
@@ -173,7 +173,7 @@ func (b *Backend) settleFor(a *attempt, o outcome) error {
 		if !o.waiting[i] {
 			continue
 		}
-		err := a.look(i).err
+		err := a.seat(i).err
 		if err == nil {
 			err = errNoAnswer
 		}

@@ -108,7 +108,7 @@ type Backend struct {
 	topics  waiting.Topics
 	store   kinds.Store
 
-	errands, releases sync.Pool // of *errand and *release, to be used again
+	callBufs, releases sync.Pool // of *callBuf and *release, to be used again
 
 	deaf, mute atomic.Bool // already warned that the user may not listen, publish
 }
@@ -144,7 +144,7 @@ func New(conn Conn, opts *Options) *Backend {
 	}
 	b.layout.AllCommands = sync.OnceValue(scripts.AllCommands)
 	b.clients = b.newClients()
-	b.errands.New = func() any { return &errand{} }
+	b.callBufs.New = func() any { return &callBuf{} }
 	b.releases.New = func() any {
 		r := &release{backend: b}
 		r.finish = func() (int, error) { return r.answered(r.answer()) }

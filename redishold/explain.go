@@ -89,7 +89,7 @@ func (b *Backend) taker(ctx context.Context, info ServerInfo) *driver.GoneError 
 		return nil
 	}
 	if now, err := b.conn.Server(ctx); err == nil {
-		b.server.look(now)
+		b.server.update(now)
 	}
 	return b.server.lately()
 }

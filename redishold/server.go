@@ -60,7 +60,7 @@ func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
 			b.log.Warn("a setting of the redis client is bad for locks", "setting", a.Setting, "is", a.Is, "better", a.Better, "why", a.Why)
 		}
 	}
-	b.server.look(info)
+	b.server.update(info)
 	b.server.known.Store(&info)
 	return info, nil
 }
@@ -91,8 +91,8 @@ func (s *server) pass(what string) {
 	s.proven.Store(&proven)
 }
 
-// look records what the server says of itself now.
-func (s *server) look(now ServerInfo) {
+// update records what the server says of itself now.
+func (s *server) update(now ServerInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.last

@@ -43,7 +43,7 @@ type release struct {
 	claim  driver.Claim
 	place  layout.Place
 	info   ServerInfo
-	sent   errand
+	sent   callBuf
 	answer func() Result
 
 	// This process when the release was made.

@@ -23,7 +23,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 }
 
 func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
-	e := b.errands.Get().(*errand)
+	e := b.callBufs.Get().(*callBuf)
 	e.call = b.acquire(t, e.room(), b.asksFor(t))
 	var result Result
 	if b.options.Replicas == 0 && b.clients.Registered(t.claim) {
@@ -32,7 +32,7 @@ func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 		result = b.doReplicated(ctx, t.info, []Call{e.call}, t.claim)[0]
 	}
 	if isAnswer(result) {
-		b.errands.Put(e)
+		b.callBufs.Put(e)
 	}
 	return result
 }

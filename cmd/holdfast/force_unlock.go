@@ -132,7 +132,7 @@ func (c *forcing) run(ctx context.Context) error {
 	if err := c.end(ctx, hold, seen); err != nil {
 		return err
 	}
-	return c.say(record, hold)
+	return c.print(record, hold)
 }
 
 // end ends the hold, within a limit that does not count the time for the
@@ -276,7 +276,7 @@ type forcedJSON struct {
 	Hold    holdJSON  `json:"hold"`
 }
 
-func (c *forcing) say(r admin.Record, h admin.Hold) error {
+func (c *forcing) print(r admin.Record, h admin.Hold) error {
 	if c.json {
 		return json.NewEncoder(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
 	}

@@ -123,7 +123,7 @@ func (h *holding) granted(ctx context.Context, lock *holdfast.Lock, interrupt *i
 		_ = h.unlock(lock)
 		return exit(interrupt.status())
 	}
-	if err := h.say("held", lock, ""); err != nil {
+	if err := h.print("held", lock, ""); err != nil {
 		_ = h.unlock(lock)
 		return fmt.Errorf("standard output: %w", err)
 	}
@@ -183,12 +183,12 @@ func (h *holding) inputEnds() <-chan struct{} {
 func (h *holding) release(lock *holdfast.Lock, why string) error {
 	err := h.unlock(lock)
 	if errors.Is(err, holdfast.ErrLost) {
-		return &exitError{code: exitLost, err: errors.Join(err, h.say("lost", lock, err.Error()))}
+		return &exitError{code: exitLost, err: errors.Join(err, h.print("lost", lock, err.Error()))}
 	}
 	if err != nil {
 		h.report.warn("%v", err)
 	}
-	return h.say("released", lock, why)
+	return h.print("released", lock, why)
 }
 
 // heldLine is a line of hold --json.
@@ -202,7 +202,7 @@ type heldLine struct {
 	Why     string    `json:"reason,omitempty"`
 }
 
-func (h *holding) say(event string, lock *holdfast.Lock, why string) error {
+func (h *holding) print(event string, lock *holdfast.Lock, why string) error {
 	if h.json {
 		return json.NewEncoder(h.env.stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
 	}

@@ -76,7 +76,7 @@ func (p *progress) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		text := p.look(ctx)
+		text := p.read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -89,9 +89,9 @@ func (p *progress) run(ctx context.Context) {
 	}
 }
 
-// look says what is waited for. A store that does not answer costs only the
+// read says what is waited for. A store that does not answer costs only the
 // details.
-func (p *progress) look(ctx context.Context) string {
+func (p *progress) read(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
 	records, err := p.console.Get(ctx, p.name)

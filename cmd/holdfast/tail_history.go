@@ -46,7 +46,7 @@ func (t *tailing) recall(ctx context.Context) error {
 			return err
 		}
 		told = told || len(list) > 0
-		if err := t.tell(list, func(admin.Entry) bool { return true }); err != nil {
+		if err := t.printEntries(list, func(admin.Entry) bool { return true }); err != nil {
 			return err
 		}
 		more = len(list) == chroniclePage
@@ -83,7 +83,7 @@ func (t *tailing) listen(ctx context.Context) error {
 			}
 		}
 		t.past.told = err != nil
-		if err := t.tell(list, t.unseen); err != nil {
+		if err := t.printEntries(list, t.unseen); err != nil {
 			return err
 		}
 		more = len(list) == chroniclePage
@@ -96,8 +96,8 @@ func (t *tailing) unseen(h admin.Entry) bool {
 	return h.Type == admin.EntryLost || t.since > 0 && h.At.Before(t.past.begun)
 }
 
-// tell prints those of list that are wanted.
-func (t *tailing) tell(list []admin.Entry, wanted func(admin.Entry) bool) error {
+// printEntries prints those of list that are wanted.
+func (t *tailing) printEntries(list []admin.Entry, wanted func(admin.Entry) bool) error {
 	for _, h := range list {
 		t.past.last = h.ID
 		if !tellable(h, t.pattern) || !wanted(h) {

@@ -219,7 +219,7 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 		if err := tail.compare(held(0), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := tail.tell([]admin.Entry{lost("b"), lost("a"), lost("a")}, tail.unseen); err != nil {
+		if err := tail.printEntries([]admin.Entry{lost("b"), lost("a"), lost("a")}, tail.unseen); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")

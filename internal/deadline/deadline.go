@@ -78,7 +78,7 @@ func (c *Context) Done() <-chan struct{} {
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look(true)
+	c.check(true)
 	switch c.state {
 	case late:
 		return context.DeadlineExceeded
@@ -119,13 +119,13 @@ func (c *Context) End() {
 		c.made.cancel()
 		return
 	}
-	if c.look(false); c.state == running {
+	if c.check(false); c.state == running {
 		c.state = ended
 	}
 }
 
-// look finds out whether the Context has ended, if nothing else would tell.
-func (c *Context) look(clock bool) {
+// check finds out whether the Context has ended, if nothing else would tell.
+func (c *Context) check(clock bool) {
 	switch {
 	case c.state != running || c.made != nil:
 	case c.parent.Err() != nil:

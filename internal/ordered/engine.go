@@ -92,7 +92,7 @@ func (e *Engine) tried(k *claim) {
 
 // ask gets the queue, with an entry for the claim where that is possible, and answers.
 func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
-	queue, i, err := e.look(ctx, t)
+	queue, i, err := e.queueOf(ctx, t)
 	if errors.Is(err, driver.ErrMismatch) { // of a claim that may have an entry by now
 		if _, failed := e.store.Remove(ctx, t.at.id, t.Name, t.mark); failed != nil {
 			return driver.Outcome{}, failed
@@ -121,9 +121,9 @@ func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	return e.answer(ctx, t, queue, i)
 }
 
-// look returns the queue and the index of the claim's entry in it, which is -1 only for
+// queueOf returns the queue and the index of the claim's entry in it, which is -1 only for
 // a claim with NoQueue.
-func (e *Engine) look(ctx context.Context, t *attempt) (queue []Entry, i int, err error) {
+func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int, err error) {
 	e.mu.Lock()
 	known := t.claim.order > 0
 	e.mu.Unlock()

@@ -196,9 +196,9 @@ func (h *hub) wait(ctx context.Context, t *topic, last ahead) error {
 	}
 }
 
-// heard takes note that name was released, and that it is the turn of next. With "" it may
+// released takes note that name was released, and that it is the turn of next. With "" it may
 // be anybody's.
-func (h *hub) heard(name, next string) {
+func (h *hub) released(name, next string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[name]
@@ -282,7 +282,7 @@ func (h *hub) run(ctx context.Context, s *session) {
 // listen listens until the link is lost or ctx ends; where the table never can, until
 // ctx ends.
 func (h *hub) listen(ctx context.Context, live func()) {
-	if !h.listens || errors.Is(h.table.Listen(ctx, live, h.heard), errors.ErrUnsupported) {
+	if !h.listens || errors.Is(h.table.Listen(ctx, live, h.released), errors.ErrUnsupported) {
 		<-ctx.Done()
 	}
 }
@@ -294,7 +294,7 @@ func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 	for due := time.Now().Add(pollLeast); ; {
 		select {
 		case <-timer.C:
-			pause = cmp.Or(h.look(ctx), min(2*pause, pollMost))
+			pause = cmp.Or(h.observe(ctx), min(2*pause, pollMost))
 			due = time.Now().Add(pause - rand.N(pause/4)) //nolint:gosec // spreads load, protects nothing
 		case soon := <-stir: // never later than it was due, however many begin to wait
 			pause = min(pause, soon)
@@ -308,10 +308,10 @@ func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 	}
 }
 
-// look wakes waiters for a row that is free for one of them. It returns how soon to
-// look again, where it is to be soon: there was such a row, or locks change hands and the
+// observe wakes waiters for a row that is free for one of them. It returns how soon to
+// observe again, where it is to be soon: there was such a row, or locks change hands and the
 // next turn is near. Else it returns 0.
-func (h *hub) look(ctx context.Context) (soon time.Duration) {
+func (h *hub) observe(ctx context.Context) (soon time.Duration) {
 	h.mu.Lock()
 	var names []string
 	for name, t := range h.topics {

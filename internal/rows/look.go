@@ -81,7 +81,7 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 	records := make([]admin.Record, 0, len(names))
 	var failed error
 	for chunk := range slices.Chunk(names, chunkMost) {
-		rows, err := e.look(ctx, chunk)
+		rows, err := e.read(ctx, chunk)
 		if err != nil {
 			failed = err
 		}
@@ -96,8 +96,8 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 	return records, failed
 }
 
-// look reads the rows of names.
-func (e *Engine) look(ctx context.Context, names []string) ([]Row, error) {
+// read reads the rows of names.
+func (e *Engine) read(ctx context.Context, names []string) ([]Row, error) {
 	rows, err := call(ctx, e, func() ([]Row, error) { return e.table.Look(ctx, names) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: look at %d names: %w", e.info.Name, len(names), err)
@@ -107,7 +107,7 @@ func (e *Engine) look(ctx context.Context, names []string) ([]Row, error) {
 
 // Describe returns what Get does, and the row.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
-	rows, err := e.look(ctx, []string{name})
+	rows, err := e.read(ctx, []string{name})
 	if err != nil {
 		return d, err
 	}
@@ -123,7 +123,7 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 // waiters. The holder learns of it, and of the reason, at its next renewal. A name
 // that is taken for the rest of Claim.AtLeast stays so.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
-	rows, err := e.look(ctx, []string{name})
+	rows, err := e.read(ctx, []string{name})
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 		for i, one := range chunk {
 			names[i] = one.Name
 		}
-		rows, err := e.look(ctx, names)
+		rows, err := e.read(ctx, names)
 		if err != nil {
 			return reasons, err
 		}

@@ -29,7 +29,7 @@ type nodes struct {
 
 func newNodes(client cluster) *nodes {
 	c := &nodes{client: client}
-	c.Watch = adapter.NewWatch(lookEvery, lookFor, c.look)
+	c.Watch = adapter.NewWatch(lookEvery, lookFor, c.refresh)
 	return c
 }
 

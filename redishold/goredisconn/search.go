@@ -23,11 +23,11 @@ const (
 	askMost   = 10                     // nodes that may answer in vain, for a look
 )
 
-// look has go-redis look again where keys live. By itself go-redis looks when it is
+// refresh has go-redis refresh again where keys live. By itself go-redis looks when it is
 // redirected, and once a minute; a master that is dead does not redirect, and a command
 // that is not repeated does not make go-redis wonder. With a closed client it is the
 // last: one that remembers its masters still answers.
-func (c *nodes) look() (changed, last bool) {
+func (c *nodes) refresh() (changed, last bool) {
 	masters, err := c.find()
 	changed = masters != nil && !slices.Equal(masters, c.masters)
 	if changed {

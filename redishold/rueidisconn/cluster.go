@@ -103,7 +103,7 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 	if len(*n.known.Load()) == 0 || n.doubt.Load() {
 		select {
 		case n.gate <- struct{}{}:
-			n.look(ctx)
+			n.refresh(ctx)
 			<-n.gate
 		case <-ctx.Done():
 		}
@@ -111,9 +111,9 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 	return *n.known.Load()
 }
 
-// look asks some nodes, side by side as one of them may hang. Where none of them
+// refresh asks some nodes, side by side as one of them may hang. Where none of them
 // says, what was known stays.
-func (n *nodes) look(ctx context.Context) {
+func (n *nodes) refresh(ctx context.Context) {
 	now := time.Now().UnixNano()
 	if len(*n.known.Load()) > 0 && !n.doubt.Load() || now < n.next.Load() {
 		return // somebody else has just looked

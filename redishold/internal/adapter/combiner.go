@@ -35,19 +35,19 @@ const (
 // that no caller waits for longer than its context, and a pipeline without an
 // answer holds up the next no more than the library does.
 type Combiner struct {
-	sender  Sender
-	lead    func()    // run, made once: a leader costs no allocation
-	wake    func()    // ring, likewise
-	doubt   func()    // called after calls without an answer; nil for nothing
-	rides   sync.Pool // of *ride
-	parties sync.Pool // of *party
+	sender   Sender
+	lead     func()    // run, made once: a leader costs no allocation
+	wake     func()    // ring, likewise
+	doubt    func()    // called after calls without an answer; nil for nothing
+	requests sync.Pool // of *request
+	batches  sync.Pool // of *batch
 
 	mu         sync.Mutex
-	queue      []*ride  // no leader has taken them yet
-	collecting bool     // a leader is about to take from the queue
-	riding     int      // calls that were taken and have no answer yet
-	away       []*party // their parties
-	departed   uint64   // how many parties there were
+	queue      []*request // no leader has taken them yet
+	collecting bool       // a leader is about to take from the queue
+	underway     int        // calls that were taken and have no answer yet
+	away       []*batch   // their batches
+	started   uint64     // how many batches there were
 	alarm      alarm
 }
 
@@ -55,28 +55,28 @@ type Combiner struct {
 func NewCombiner(s Sender) *Combiner {
 	c := &Combiner{sender: s}
 	c.lead, c.wake = c.run, c.ring
-	c.rides.New = func() any {
-		r := &ride{combiner: c, done: make(chan struct{}, 1)}
+	c.requests.New = func() any {
+		r := &request{combiner: c, done: make(chan struct{}, 1)}
 		r.finish = r.wait
 		return r
 	}
-	c.parties.New = func() any { return &party{Context: context.Background(), combiner: c} }
+	c.batches.New = func() any { return &batch{Context: context.Background(), combiner: c} }
 	return c
 }
 
 // DoOne runs a call that asks for no replicas, as redishold.Single says.
 func (c *Combiner) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
-	return c.board(ctx, call).wait()
+	return c.enqueue(ctx, call).wait()
 }
 
 // Begin queues a call that asks for no replicas, as redishold.Beginner says.
 func (c *Combiner) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
-	return c.board(ctx, call).finish
+	return c.enqueue(ctx, call).finish
 }
 
-// board queues a call, and starts a leader if none is about to look.
-func (c *Combiner) board(ctx context.Context, call *redishold.Call) *ride {
-	r := c.rides.Get().(*ride)
+// enqueue queues a call, and starts a leader if none is about to look.
+func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
+	r := c.requests.Get().(*request)
 	r.call, r.ctx = *call, ctx
 	if d, ok := ctx.(*deadline.Context); ok {
 		r.end = d.Parent().Done()
@@ -98,11 +98,11 @@ func (c *Combiner) board(ctx context.Context, call *redishold.Call) *ride {
 
 // run is a leader.
 func (c *Combiner) run() {
-	p := c.parties.Get().(*party)
+	p := c.batches.Get().(*batch)
 	defer c.dismiss(p)
 	for lead := true; lead; {
 		c.mu.Lock()
-		crowded := len(c.queue)+c.riding > fewRiders
+		crowded := len(c.queue)+c.underway > fewRiders
 		c.mu.Unlock()
 		if crowded {
 			// A goroutine that can run now may have a call to add: those to whom the latest
@@ -113,7 +113,7 @@ func (c *Combiner) run() {
 			go c.lead()
 		}
 		lead = false
-		for len(p.rides) > 0 {
+		for len(p.requests) > 0 {
 			c.sender.Send(p, p.calls, p.results)
 			lead = c.arrive(p)
 		}
@@ -122,26 +122,26 @@ func (c *Combiner) run() {
 
 // take moves calls from the front of the queue into p, and reports whether some
 // are left for another leader.
-func (c *Combiner) take(p *party) bool {
+func (c *Combiner) take(p *batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// A half of all travels together, so that the server is busy with some while the
 	// answers to the others are read and lead to new calls.
-	n := min(len(c.queue), (len(c.queue)+c.riding+1)/2, most)
+	n := min(len(c.queue), (len(c.queue)+c.underway+1)/2, most)
 	for _, r := range c.queue[:n] {
 		if r.over {
-			r.alight()
+			r.detach()
 			continue
 		}
-		r.party = p
-		p.rides = append(p.rides, r)
+		r.batch = p
+		p.requests = append(p.requests, r)
 	}
 	left := copy(c.queue, c.queue[n:])
 	clear(c.queue[left:])
 	c.queue = c.queue[:left]
 	c.collecting = left > 0
-	if len(p.rides) > 0 {
-		c.riding += len(p.rides)
+	if len(p.requests) > 0 {
+		c.underway += len(p.requests)
 		p.prepare()
 		p.enter()
 	}
@@ -151,14 +151,14 @@ func (c *Combiner) take(p *party) bool {
 // arrive hands out what Send brought. Calls whose script the server does not know
 // stay in p, to be sent as source; nothing was executed of them. If none stays,
 // arrive reports whether p's leader is to gather the next ones.
-func (c *Combiner) arrive(p *party) (lead bool) {
+func (c *Combiner) arrive(p *batch) (lead bool) {
 	if c.doubt != nil && doubtful(p.results[0].Err) {
 		c.doubt()
 	}
 	c.mu.Lock()
-	c.riding -= len(p.rides)
-	stay := p.rides[:0]
-	for i, r := range p.rides {
+	c.underway -= len(p.requests)
+	stay := p.requests[:0]
+	for i, r := range p.requests {
 		if !r.over && !r.call.Source && NoScript(p.results[i].Err) {
 			r.call.Source = true
 			stay = append(stay, r)
@@ -168,11 +168,11 @@ func (c *Combiner) arrive(p *party) (lead bool) {
 			r.over, r.result = true, p.results[i]
 			p.wake = append(p.wake, r)
 		}
-		r.alight()
+		r.detach()
 	}
-	clear(p.rides[len(stay):])
-	p.rides = stay
-	c.riding += len(stay)
+	clear(p.requests[len(stay):])
+	p.requests = stay
+	c.underway += len(stay)
 	p.prepare()
 	if len(stay) == 0 {
 		p.exit()
@@ -188,15 +188,15 @@ func (c *Combiner) arrive(p *party) (lead bool) {
 
 var errEnded = errors.New("the client library ended the goroutine that sent the call")
 
-// dismiss lets go of a party when its leader ends. Where the library has ended the
+// dismiss lets go of a batch when its leader ends. Where the library has ended the
 // leader, by a panic that is not for us to hide or by runtime.Goexit, those who
 // wait for it learn so.
-func (c *Combiner) dismiss(p *party) {
-	if len(p.rides) == 0 {
-		c.parties.Put(p)
+func (c *Combiner) dismiss(p *batch) {
+	if len(p.requests) == 0 {
+		c.batches.Put(p)
 		return
 	}
-	for i, r := range p.rides {
+	for i, r := range p.requests {
 		r.call.Source = true // it is not sent again
 		p.results[i] = redishold.Result{Err: errEnded}
 	}

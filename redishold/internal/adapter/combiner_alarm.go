@@ -29,12 +29,12 @@ func (a *alarm) set(at time.Time, ring func()) {
 
 // ring ends the calls whose deadline has passed.
 func (c *Combiner) ring() {
-	var late []*ride
+	var late []*request
 	c.mu.Lock()
 	c.alarm.at = time.Time{}
 	now := time.Now()
-	look := func(rides []*ride) {
-		for _, r := range rides {
+	look := func(requests []*request) {
+		for _, r := range requests {
 			switch {
 			case r.over:
 			case r.at.IsZero() || r.at.After(now):
@@ -47,7 +47,7 @@ func (c *Combiner) ring() {
 	}
 	look(c.queue)
 	for _, p := range c.away {
-		look(p.rides)
+		look(p.requests)
 	}
 	c.mu.Unlock()
 	if len(late) > 0 && c.doubt != nil {
@@ -59,16 +59,16 @@ func (c *Combiner) ring() {
 func (c *Combiner) departures() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.departed
+	return c.started
 }
 
-// giveUp ends the calls of the first n parties that have no answer: they may have
+// giveUp ends the calls of the first n batches that have no answer: they may have
 // gone to a server that was replaced.
 func (c *Combiner) giveUp(n uint64) {
-	var given []*ride
+	var given []*request
 	c.mu.Lock()
 	for _, p := range c.away {
-		for _, r := range p.rides {
+		for _, r := range p.requests {
 			if p.number <= n && !r.over {
 				r.giveUp(errDeposed)
 				given = append(given, r)

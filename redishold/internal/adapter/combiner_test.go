@@ -338,7 +338,7 @@ func TestUnknownScriptInTheMiddle(t *testing.T) {
 	})
 }
 
-// A ride whose caller has left belongs to its leader until the library lets go.
+// A request whose caller has left belongs to its leader until the library lets go.
 func TestAbandonedCallIsNotTouchedWhileTheLibraryHasIt(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -454,7 +454,7 @@ func TestNoLeaderStaysBehind(t *testing.T) {
 			c.DoOne(t.Context(), callFor("a"))
 		}
 		synctest.Wait()
-		if c.collecting || c.riding != 0 || len(c.away) != 0 || len(c.queue) != 0 {
+		if c.collecting || c.underway != 0 || len(c.away) != 0 || len(c.queue) != 0 {
 			t.Errorf("got %+v, want nothing under way", c)
 		}
 	}) // which fails if a goroutine is left

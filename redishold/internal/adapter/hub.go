@@ -40,17 +40,17 @@ type Hub struct {
 	check   time.Duration
 	review  time.Duration // 0 for never
 
-	mu     sync.Mutex
-	topics map[string]*topic
-	lanes  map[string]*lane // by the node's address
-	closed bool
+	mu        sync.Mutex
+	topics    map[string]*topic
+	nodeConns map[string]*nodeConn // by the node's address
+	closed    bool
 }
 
 // topic is a channel with listeners. Listeners is never changed in place, so it
 // may be read without the lock once taken.
 type topic struct {
 	listeners []*listener
-	lane      *lane // where it is routed
+	node      *nodeConn // where it is routed
 }
 
 // confirmed returns the listeners that the server has confirmed in this session:
@@ -88,7 +88,7 @@ var errClosed = errors.New("connection was closed")
 // NewHub returns a Hub whose links are made for the nodes of router and checked
 // once per check, or not at all if check is 0.
 func NewHub(check time.Duration, router Router) *Hub {
-	h := &Hub{router: router, check: check, topics: make(map[string]*topic), lanes: make(map[string]*lane)}
+	h := &Hub{router: router, check: check, topics: make(map[string]*topic), nodeConns: make(map[string]*nodeConn)}
 	if _, fixed := router.(Dial); !fixed {
 		h.review = reviewEvery
 	}
@@ -131,9 +131,9 @@ func (h *Hub) Close() {
 		}
 		h.forget(name, t)
 	}
-	lanes := slices.Collect(maps.Values(h.lanes))
+	nodeConns := slices.Collect(maps.Values(h.nodeConns))
 	h.mu.Unlock()
-	for _, ln := range lanes {
+	for _, ln := range nodeConns {
 		<-ln.stopped
 	}
 }
@@ -145,7 +145,7 @@ func (l *listener) Close() {
 	l.mu.Unlock()
 }
 
-func (l *listener) tell(n redishold.Notice) {
+func (l *listener) deliver(n redishold.Notice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {

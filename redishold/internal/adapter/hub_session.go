@@ -10,7 +10,7 @@ import (
 // Link reports, from its reading goroutine, what the server says.
 type Session struct {
 	hub    *Hub
-	lane   *lane
+	node   *nodeConn
 	ctx    context.Context // ends when nobody needs the link any more
 	cancel context.CancelFunc
 	asked  map[string]struct{} // what the link subscribes; only for the running goroutine
@@ -24,10 +24,10 @@ func (s *Session) Sharded() bool { return s.hub.sharded }
 // is over: a newcomer after its last listener must not get its answers. The Hub's
 // lock is held.
 func (s *Session) topic(name string) *topic {
-	if s.lane.session != s || s.ctx.Err() != nil {
+	if s.node.session != s || s.ctx.Err() != nil {
 		return nil
 	}
-	return s.lane.topics[name]
+	return s.node.topics[name]
 }
 
 // Confirmed passes on the server's answer to a command, which names its kind.
@@ -47,7 +47,7 @@ func (s *Session) Subscribed(name string) {
 	s.heard = true
 	var fresh []*listener
 	if t := s.topic(name); t != nil {
-		delete(s.lane.astray, name)
+		delete(s.node.astray, name)
 		for _, l := range t.listeners {
 			if !l.confirmed {
 				l.confirmed = true
@@ -58,7 +58,7 @@ func (s *Session) Subscribed(name string) {
 	}
 	h.mu.Unlock()
 	for _, l := range fresh {
-		l.tell(redishold.Notice{Subscribed: true})
+		l.deliver(redishold.Notice{Subscribed: true})
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *Session) Unsubscribed(name string) {
 func (s *Session) Denied(name string, err error) {
 	why := code(err)
 	if why == "" {
-		s.hub.router.Review(s.lane.addr) // there is no link
+		s.hub.router.Review(s.node.addr) // there is no link
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -103,6 +103,6 @@ func (s *Session) Message(name, payload string) {
 	}
 	s.hub.mu.Unlock()
 	for _, l := range listeners {
-		l.tell(redishold.Notice{Payload: payload})
+		l.deliver(redishold.Notice{Payload: payload})
 	}
 }

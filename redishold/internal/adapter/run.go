@@ -16,8 +16,8 @@ const longestPause = time.Second
 // listen there.
 const reviewEvery = 10 * time.Second
 
-// run keeps a lane's link for as long as channels are routed there.
-func (h *Hub) run(ln *lane) {
+// run keeps a node connection's link for as long as channels are routed there.
+func (h *Hub) run(ln *nodeConn) {
 	defer close(ln.stopped)
 	tries := 0 // in a row that came to nothing
 	for again := false; ; again = true {
@@ -44,12 +44,12 @@ func (h *Hub) run(ln *lane) {
 	}
 }
 
-// begin prepares a session, or returns nil if nobody needs one and the lane is gone.
-func (h *Hub) begin(ln *lane) *Session {
+// begin prepares a session, or returns nil if nobody needs one and the node connection is gone.
+func (h *Hub) begin(ln *nodeConn) *Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(ln.topics) == 0 {
-		delete(h.lanes, ln.addr)
+		delete(h.nodeConns, ln.addr)
 		return nil
 	}
 	clear(ln.changed)
@@ -58,14 +58,14 @@ func (h *Hub) begin(ln *lane) *Session {
 		ln.changed[name] = struct{}{}
 		t.unconfirm()
 	}
-	ln.session = &Session{hub: h, lane: ln, asked: make(map[string]struct{})}
+	ln.session = &Session{hub: h, node: ln, asked: make(map[string]struct{})}
 	ln.session.ctx, ln.session.cancel = context.WithCancel(context.Background())
 	return ln.session
 }
 
 // end closes a session, and reports whether it was ended on purpose, and whether the
 // server ever confirmed anything.
-func (h *Hub) end(ln *lane, s *Session) (wanted, worked bool) {
+func (h *Hub) end(ln *nodeConn, s *Session) (wanted, worked bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	wanted = s.ctx.Err() != nil
@@ -75,7 +75,7 @@ func (h *Hub) end(ln *lane, s *Session) (wanted, worked bool) {
 }
 
 // serve runs one link until it breaks or nobody listens.
-func (h *Hub) serve(ln *lane, s *Session) {
+func (h *Hub) serve(ln *nodeConn, s *Session) {
 	if s.ctx.Err() != nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (h *Hub) serve(ln *lane, s *Session) {
 
 // drive makes a link listen until it breaks, for which it returns
 // true, or nobody listens.
-func (h *Hub) drive(ln *lane, s *Session, link Link) bool {
+func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil for never
 	var looked <-chan time.Time                              // when the Router had time to look
 	// Channels that the node does not serve are sought after a pause, as those of a slot
@@ -137,7 +137,7 @@ func (h *Hub) drive(ln *lane, s *Session, link Link) bool {
 
 // tellLink brings the link up to date with the listeners, and reports whether channels
 // have to be sought elsewhere.
-func (h *Hub) tellLink(ln *lane, s *Session, link Link) (astray bool) {
+func (h *Hub) tellLink(ln *nodeConn, s *Session, link Link) (astray bool) {
 	var add, remove []string
 	h.mu.Lock()
 	if s.ctx.Err() != nil { // the last listener left just now: the link is about to be closed
@@ -168,7 +168,7 @@ func (h *Hub) tellLink(ln *lane, s *Session, link Link) (astray bool) {
 // failFirst answers every waiter for a first confirmation: there is no
 // connection to be had. If the session has ended, the connection was given up because
 // nobody waited any more; a newcomer gets the next.
-func (h *Hub) failFirst(ln *lane, s *Session, err error) {
+func (h *Hub) failFirst(ln *nodeConn, s *Session, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.ctx.Err() != nil {

@@ -40,7 +40,7 @@ func watchServers(s Switcher, c *Combiner) Masters {
 		return nil
 	}
 	w := &servers{switcher: s, combiner: c, master: master}
-	w.Watch = NewWatch(switchLook, switchLooks, w.look)
+	w.Watch = NewWatch(switchLook, switchLooks, w.refresh)
 	c.doubt = w.Suspect
 	return w
 }
@@ -49,10 +49,10 @@ func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
 	return slices.Repeat([]string{s.switcher.Master()}, len(calls))
 }
 
-// look ends the calls of a Combiner that are under way while the server changes. A
+// refresh ends the calls of a Combiner that are under way while the server changes. A
 // call that was made a moment later is among them now and then; it has redirectGrace
 // for its answer.
-func (s *servers) look() (changed, last bool) {
+func (s *servers) refresh() (changed, last bool) {
 	master := s.switcher.Master()
 	if master == s.master {
 		return false, false

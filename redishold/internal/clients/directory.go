@@ -89,7 +89,7 @@ func (s *Clients) HolderKnown(lock string) bool {
 	return time.Now().Before(s.directory.told[lock])
 }
 
-func (d *directory) tell(lock string) {
+func (d *directory) notify(lock string) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, said *Said
 		holder, known := s.holderOf(owner, said)
 		if owner = holder; holder == "" {
 			if known {
-				s.directory.tell(lock)
+				s.directory.notify(lock)
 			}
 			return "", 0
 		}
@@ -44,7 +44,7 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, said *Said
 		client, known, fresh = s.directory.put(uuid, s.parse(uuid, said.Card)), true, true
 	}
 	if known {
-		s.directory.tell(lock)
+		s.directory.notify(lock)
 	}
 	if !fresh {
 		s.directory.inBackground(uuid, func(ctx context.Context) { s.learn(ctx, uuid) })

@@ -56,11 +56,11 @@ func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Reco
 	if err != nil {
 		return nil, err
 	}
-	return l.look(ctx, names)
+	return l.fetch(ctx, names)
 }
 
-// look reads names, one chunk after the other, and who their holders are.
-func (l *lister) look(ctx context.Context, names []string) ([]admin.Record, error) {
+// fetch reads names, one chunk after the other, and who their holders are.
+func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
 	for chunk := range slices.Chunk(names, listChunk) {

@@ -26,7 +26,7 @@ func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Det
 	if err != nil {
 		return d, err
 	}
-	records, err := l.look(ctx, []string{name})
+	records, err := l.fetch(ctx, []string{name})
 	if err != nil {
 		return d, err
 	}

@@ -143,7 +143,7 @@ func (w *walk) show(ctx context.Context, names []string) error {
 		if err := w.budget.Wait(ctx); err != nil {
 			return err
 		}
-		records, err := w.look(ctx, chunk)
+		records, err := w.fetch(ctx, chunk)
 		for _, r := range records {
 			if !w.locked(r) || w.seen[r.Name] {
 				continue

@@ -32,7 +32,7 @@ func TestOthersAreBounded(t *testing.T) {
 
 // Messages for those who never wait are forgotten.
 func TestStraysAreBounded(t *testing.T) {
-	var m mail
+	var m message
 	m.box("here").waits = true
 	for i := range 3 * straysMost {
 		m.deliver("here", uint64(i), "")

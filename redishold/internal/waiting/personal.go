@@ -33,11 +33,11 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 		w.own = w.Topics.join(w.Own)
 	}
 	for {
-		all, mine, done, err := w.look(shared)
+		all, mine, done, err := w.state(shared)
 		var others <-chan struct{}
 		if w.own != nil && err == nil && !done {
 			var since time.Time
-			others, since, err = w.Topics.look(w.own, own)
+			others, since, err = w.Topics.state(w.own, own)
 			done = !since.IsZero()
 		}
 		if wire.Means(err, wire.MeansNoRight) {
@@ -66,10 +66,10 @@ func (w *Personal) join() *topic {
 	return t
 }
 
-// look is that of topics: mine is closed when the owner got a message, all when
+// state is that of topics: mine is closed when the owner got a message, all when
 // everybody may have missed something.
-func (w *Personal) look(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
-	all, _, err = w.Topics.look(w.shared, ahead)
+func (w *Personal) state(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
+	all, _, err = w.Topics.state(w.shared, ahead)
 	w.Topics.mu.Lock()
 	defer w.Topics.mu.Unlock()
 	box := w.shared.mail.box(w.Owner)

@@ -57,7 +57,7 @@ type topic struct {
 	turns
 
 	address func(message string) (owner string) // see Personal.Address; nil if no owners share the channel
-	mail    mail                                // for them
+	mail    message                             // for them
 
 	err   error     // why the last attempt failed
 	again time.Time // when the next may begin
@@ -130,10 +130,10 @@ func (ts *Topics) leave(t *topic) {
 	CloseAll(subs)
 }
 
-// look answers whether it is worth while to ask since a Try that saw version
+// state answers whether it is worth while to ask since a Try that saw version
 // ahead: since when, or from when on. The zero time is for not yet; then changed
 // is closed when it may be. It starts a subscription where there is none.
-func (ts *Topics) look(t *topic, ahead uint64) (changed <-chan struct{}, from time.Time, err error) {
+func (ts *Topics) state(t *topic, ahead uint64) (changed <-chan struct{}, from time.Time, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	switch {

@@ -38,7 +38,7 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	}
 	ahead, _ := last.Ahead.(uint64)
 	for {
-		changed, from, err := w.topics.look(w.topic, ahead)
+		changed, from, err := w.topics.state(w.topic, ahead)
 		if wire.Means(err, wire.MeansNoRight) {
 			return driver.Outcome{}, w.naps.wait(ctx, pollMost, last)
 		}

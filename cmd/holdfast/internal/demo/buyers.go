@@ -38,7 +38,7 @@ func (w *worker) buy(ctx context.Context) (err error) {
 		return err
 	}
 	if stock <= 0 {
-		w.tell(message{Kind: soldOut, Stock: stock})
+		w.report(message{Kind: soldOut, Stock: stock})
 		return nil
 	}
 	if err := askPaymentProvider(ctx); err != nil {
@@ -50,7 +50,7 @@ func (w *worker) buy(ctx context.Context) (err error) {
 	if err := w.shop.recordSale(ctx, token); err != nil {
 		return err
 	}
-	w.tell(message{Kind: sold, Stock: stock, Token: token})
+	w.report(message{Kind: sold, Stock: stock, Token: token})
 	return nil
 }
 

@@ -161,19 +161,19 @@ func (d *demo) phase(ctx context.Context, what string, play func(context.Context
 func (d *demo) introduce(redis string) {
 	lock := d.shop.keys.lock()
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
-	d.say("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
+	d.printf("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
 	if d.Locks.URL != "" {
 		d.introduceLocks()
 		return
 	}
-	d.say("Redis: %s", redis)
-	d.say("")
+	d.printf("Redis: %s", redis)
+	d.printf("")
 	cli := redisCLI(d.access)
-	d.say("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
-	d.say("  %s HGETALL %s", cli, lock)
-	d.say("  %s PTTL %s", cli, lock)
-	d.say("  %s SUBSCRIBE 'redisson_lock__channel:{%s}'", cli, lock)
+	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
+	d.printf("  %s HGETALL %s", cli, lock)
+	d.printf("  %s PTTL %s", cli, lock)
+	d.printf("  %s SUBSCRIBE 'redisson_lock__channel:{%s}'", cli, lock)
 	if d.Access.URL != "" { // the stand-in does not know it
-		d.say("  %s MONITOR      (not on a busy server)", cli)
+		d.printf("  %s MONITOR      (not on a busy server)", cli)
 	}
 }

@@ -15,14 +15,14 @@ func (w *worker) stall(ctx context.Context) error {
 		return err
 	}
 	whileHeld := lock.Context(ctx)
-	w.tell(message{Kind: held, Token: lock.Token()})
+	w.report(message{Kind: held, Token: lock.Token()})
 
 	<-whileHeld.Done()
 	cause := context.Cause(whileHeld)
 	if ctx.Err() != nil { // the demo was stopped: nothing was lost
 		return errors.Join(ctx.Err(), lock.Unlock())
 	}
-	w.tell(message{Kind: lost, Text: cause.Error(), Lost: errors.Is(cause, holdfast.ErrLost)})
+	w.report(message{Kind: lost, Text: cause.Error(), Lost: errors.Is(cause, holdfast.ErrLost)})
 
 	if err := w.writeLedger(ctx, lock.Token()); err != nil {
 		return errors.Join(err, lock.Unlock())
@@ -38,7 +38,7 @@ func (w *worker) inherit(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w.tell(message{Kind: held, Token: lock.Token()})
+	w.report(message{Kind: held, Token: lock.Token()})
 	if err := w.writeLedger(lock.Context(ctx), lock.Token()); err != nil {
 		return errors.Join(err, lock.Unlock())
 	}
@@ -58,7 +58,7 @@ func (w *worker) writeLedger(ctx context.Context, token uint64) error {
 	if accepted {
 		answer = wrote
 	}
-	w.tell(message{Kind: answer, Token: seen})
+	w.report(message{Kind: answer, Token: seen})
 	return nil
 }
 
@@ -67,5 +67,5 @@ func (w *worker) tellUnlock(err error) {
 	if err != nil {
 		m.Text = err.Error()
 	}
-	w.tell(m)
+	w.report(m)
 }

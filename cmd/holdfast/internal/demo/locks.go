@@ -72,7 +72,7 @@ func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.tell(message{Kind: touched, Text: key}) }}, &redishold.Options{KeyPrefix: w.Keys.Prefix})
+	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.report(message{Kind: touched, Text: key}) }}, &redishold.Options{KeyPrefix: w.Keys.Prefix})
 	w.lock, w.locker = lockName, holdfast.New(backend, o)
 	return conn.Close, nil
 }
@@ -81,13 +81,13 @@ func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 // Redis.
 func (d *demo) introduceLocks() {
 	name := locksName(d.Locks, d.shop.keys)
-	d.say("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
-	d.say("")
-	d.say("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
+	d.printf("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
+	d.printf("")
+	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
 	kind, _ := open.KindOf(d.Locks.URL)
 	if kind == open.Etcd {
 		p, _ := redisurl.Cut(d.Locks.URL)
-		d.say("  etcdctl --endpoints=%s watch --prefix %s/", p.Hosts, name)
+		d.printf("  etcdctl --endpoints=%s watch --prefix %s/", p.Hosts, name)
 		return
 	}
 	u, err := url.Parse(d.Locks.URL)
@@ -95,8 +95,8 @@ func (d *demo) introduceLocks() {
 	if err == nil {
 		table = cmp.Or(u.Query().Get("table"), table)
 	}
-	d.say("  SELECT * FROM %s WHERE name = '%s';", table, name)
-	d.say("That row stays, as %s counts its tokens in it.", kind.Title())
+	d.printf("  SELECT * FROM %s WHERE name = '%s';", table, name)
+	d.printf("That row stays, as %s counts its tokens in it.", kind.Title())
 }
 
 // lookElsewhere keeps alice's lock for as long as it is to be shown, in a store whose
@@ -104,7 +104,7 @@ func (d *demo) introduceLocks() {
 func (t *takeover) lookElsewhere(ctx context.Context) error {
 	timer := time.NewTimer(t.Look)
 	defer timer.Stop()
-	t.say("She keeps it for %s, and renews it meanwhile.", t.Look)
+	t.printf("She keeps it for %s, and renews it meanwhile.", t.Look)
 	select {
 	case <-timer.C:
 		return nil

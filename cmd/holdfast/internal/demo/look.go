@@ -24,14 +24,14 @@ func (t *takeover) look(ctx context.Context) error {
 		return err
 	}
 	lock := t.shop.keys.lock()
-	t.say("")
-	t.say("This is her lock in Redis:")
-	t.say("    HGETALL %s", lock)
+	t.printf("")
+	t.printf("This is her lock in Redis:")
+	t.printf("    HGETALL %s", lock)
 	for _, owner := range slices.Sorted(maps.Keys(fields)) {
-		t.say("        %s = %s      (alice's client : lock number = hold count)", owner, fields[owner])
+		t.printf("        %s = %s      (alice's client : lock number = hold count)", owner, fields[owner])
 	}
-	t.say("    PTTL %s", lock)
-	t.say("        %d      (ms until it ends by itself)", left.Milliseconds())
+	t.printf("    PTTL %s", lock)
+	t.printf("        %d      (ms until it ends by itself)", left.Milliseconds())
 	if len(fields) == 0 || left <= 0 {
 		t.miss("the held lock was not to be seen in Redis")
 	}
@@ -40,9 +40,9 @@ func (t *takeover) look(ctx context.Context) error {
 		return err
 	}
 	if len(seen) > 0 {
-		t.say("    and for the next %s: %s", t.Look, strings.Join(seen, ", "))
+		t.printf("    and for the next %s: %s", t.Look, strings.Join(seen, ", "))
 	}
-	t.say("")
+	t.printf("")
 	return nil
 }
 

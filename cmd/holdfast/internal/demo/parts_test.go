@@ -162,7 +162,7 @@ func TestScreenRewritesOnlyOnATerminal(t *testing.T) {
 		s := screen{out: &b, live: c.live}
 		s.status("1 of %d", 2)
 		s.status("2 of %d", 2)
-		s.say("said")
+		s.printf("said")
 		if got := b.String(); got != c.want {
 			t.Errorf("live %v: got %q, want %q", c.live, got, c.want)
 		}

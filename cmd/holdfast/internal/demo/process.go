@@ -84,8 +84,8 @@ func (p *process) listen(ctx context.Context, stdout io.Reader) {
 	}
 }
 
-// say sends a word. A process that does not take it is gone, and next knows why.
-func (p *process) say(word string) { _, _ = fmt.Fprintln(p.stdin, word) }
+// send sends a word. A process that does not take it is gone, and next knows why.
+func (p *process) send(word string) { _, _ = fmt.Fprintln(p.stdin, word) }
 
 // askToEnd closes the input of the process, which makes it give up. A paused
 // process would not notice.

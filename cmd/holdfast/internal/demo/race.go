@@ -18,7 +18,7 @@ const raceLease = 10 * time.Second
 // withoutLock shows that a shop without a lock sells what it does not have.
 func (d *demo) withoutLock(ctx context.Context) (result, error) {
 	d.heading("Round 1: without a lock")
-	d.say("Each buyer reads the stock, asks the payment provider (a few ms), and writes stock - 1.")
+	d.printf("Each buyer reads the stock, asks the payment provider (a few ms), and writes stock - 1.")
 	r := result{round: "1  without a lock", verdict: "oversold, as it must"}
 	for try := 1; ; try++ {
 		o, err := d.race(ctx, "round 1", false)
@@ -26,33 +26,33 @@ func (d *demo) withoutLock(ctx context.Context) (result, error) {
 			return r, err
 		}
 		r.buyers, r.items, r.sold, r.took = d.Buyers, d.Items, len(o.tokens), o.took
-		d.say("%d sales of %d items, and the stock still says %d.", r.sold, r.items, o.stock)
+		d.printf("%d sales of %d items, and the stock still says %d.", r.sold, r.items, o.stock)
 		if r.oversold() > 0 {
-			d.say("Many buyers read the same stock before anyone had written it back.")
+			d.printf("Many buyers read the same stock before anyone had written it back.")
 			return r, nil
 		}
 		if try == attempts {
 			r.miss("without a lock nothing was oversold in %d attempts", attempts)
 			return r, nil
 		}
-		d.say("This time nobody was unlucky. Once more.")
+		d.printf("This time nobody was unlucky. Once more.")
 	}
 }
 
 // withLock shows that with a lock the shop sells exactly what it has.
 func (d *demo) withLock(ctx context.Context) (result, error) {
 	d.heading("Round 2: with a lock")
-	d.say("The same buyers, but first each one takes the lock: locker.Lock(ctx, %q).", lockName)
+	d.printf("The same buyers, but first each one takes the lock: locker.Lock(ctx, %q).", lockName)
 	o, err := d.race(ctx, "round 2", !d.unlocked)
 	r := result{round: "2  with a lock", buyers: d.Buyers, items: d.Items, sold: len(o.tokens), took: o.took, verdict: "exact"}
 	if err != nil {
 		return r, err
 	}
-	d.say("%d sales of %d items, and the stock says %d. %d buyers were told: sold out.", r.sold, r.items, o.stock, o.soldOut)
+	d.printf("%d sales of %d items, and the stock says %d. %d buyers were told: sold out.", r.sold, r.items, o.stock, o.soldOut)
 	o.check(&r)
 	if len(r.missed) == 0 {
-		d.say("Each lock comes with a fencing token, a number that only rises.")
-		d.say("It rose with every sale: from %d to %d.", o.tokens[0], o.tokens[len(o.tokens)-1])
+		d.printf("Each lock comes with a fencing token, a number that only rises.")
+		d.printf("It rose with every sale: from %d to %d.", o.tokens[0], o.tokens[len(o.tokens)-1])
 	}
 	return r, nil
 }
@@ -151,7 +151,7 @@ func (d *demo) hire(ctx context.Context, locked bool) (crew, error) {
 func (d *demo) follow(ctx context.Context, c crew) (outcome, error) {
 	started := time.Now()
 	for _, p := range c {
-		p.say(wordGo)
+		p.send(wordGo)
 	}
 	news, stop := c.merge(ctx)
 	defer stop()

@@ -21,8 +21,8 @@ func (s *screen) heading(format string, args ...any) {
 	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, fmt.Sprintf(format, args...)))
 }
 
-// say prints a line.
-func (s *screen) say(format string, args ...any) {
+// printf prints a line.
+func (s *screen) printf(format string, args ...any) {
 	s.wipe()
 	if format != "" {
 		format = "  " + format

@@ -21,7 +21,7 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	d.heading("Round 3: a holder that is paused")
 	r := result{round: "3  paused holder", buyers: 2, items: 1, verdict: "stale write refused"}
 	if !canPause {
-		d.say("Skipped: this system cannot pause a process.")
+		d.printf("Skipped: this system cannot pause a process.")
 		r.verdict = "skipped"
 		return r, nil
 	}
@@ -84,15 +84,15 @@ func (t *takeover) end() {
 
 // aliceLocks lets alice take the lock.
 func (t *takeover) aliceLocks(ctx context.Context) error {
-	t.alice.say(wordGo)
+	t.alice.send(wordGo)
 	m, err := t.alice.expect(ctx, held)
 	if err != nil {
 		return err
 	}
 	t.aliceToken = m.Token
-	t.say("One item is left. Sales now go to a ledger that checks fencing tokens.")
-	t.say("alice (pid %d) takes the lock and gets token %d.", t.alice.pid(), t.aliceToken)
-	t.say("Her lease is %s. She renews it for as long as she lives and holds the lock.", t.lease)
+	t.printf("One item is left. Sales now go to a ledger that checks fencing tokens.")
+	t.printf("alice (pid %d) takes the lock and gets token %d.", t.alice.pid(), t.aliceToken)
+	t.printf("Her lease is %s. She renews it for as long as she lives and holds the lock.", t.lease)
 	return nil
 }
 
@@ -101,23 +101,23 @@ func (t *takeover) pauseAlice(context.Context) error {
 	if err := t.alice.pause(); err != nil {
 		return fmt.Errorf("pause alice: %w", err)
 	}
-	t.say("alice is paused (SIGSTOP), as by a swapping machine or a closed laptop.")
-	t.say("She cannot renew her lease, and does not notice.")
+	t.printf("alice is paused (SIGSTOP), as by a swapping machine or a closed laptop.")
+	t.printf("She cannot renew her lease, and does not notice.")
 	return nil
 }
 
 // bobTakesOver lets bob wait until alice's lease has ended, and write.
 func (t *takeover) bobTakesOver(ctx context.Context) error {
 	asked := time.Now()
-	t.bob.say(wordGo)
+	t.bob.send(wordGo)
 	m, err := t.watch(ctx, asked)
 	if err != nil {
 		return err
 	}
 	t.took, t.bobToken = time.Since(asked), m.Token
-	t.say("")
-	t.say("bob (pid %d) wants the lock too. %s later alice's lease is over and he has it,", t.bob.pid(), ms(t.took))
-	t.say("with a larger token: %d.", t.bobToken)
+	t.printf("")
+	t.printf("bob (pid %d) wants the lock too. %s later alice's lease is over and he has it,", t.bob.pid(), ms(t.took))
+	t.printf("with a larger token: %d.", t.bobToken)
 	if t.bobToken <= t.aliceToken {
 		t.miss("bob's fencing token %d is not larger than alice's %d", t.bobToken, t.aliceToken)
 	}
@@ -128,7 +128,7 @@ func (t *takeover) bobTakesOver(ctx context.Context) error {
 		t.miss("the ledger refused bob, who held the lock")
 		return nil
 	}
-	t.say("bob sells the last item. The ledger writes it down and remembers his token.")
+	t.printf("bob sells the last item. The ledger writes it down and remembers his token.")
 	return nil
 }
 
@@ -164,9 +164,9 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 		return err
 	}
 	t.took += time.Since(woken)
-	t.say("")
-	t.say("alice continues (SIGCONT). After %s her context is cancelled. The cause:", ms(time.Since(woken)))
-	t.say("    %s", m.Text)
+	t.printf("")
+	t.printf("alice continues (SIGCONT). After %s her context is cancelled. The cause:", ms(time.Since(woken)))
+	t.printf("    %s", m.Text)
 	if !m.Lost {
 		t.miss("alice's context ended, but not because of the lost lock: %s", m.Text)
 	}
@@ -174,8 +174,8 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 		return err
 	}
 	if m.Kind == refused {
-		t.say("She ignores that and writes with her old token %d.", t.aliceToken)
-		t.say("The ledger refuses: it has seen %d.", m.Token)
+		t.printf("She ignores that and writes with her old token %d.", t.aliceToken)
+		t.printf("The ledger refuses: it has seen %d.", m.Token)
 	} else {
 		t.miss("the ledger accepted alice's write after she had lost the lock")
 	}
@@ -183,7 +183,7 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 		return err
 	}
 	if m.Lost {
-		t.say("She calls Unlock and is told: ErrLost. bob still has his lock.")
+		t.printf("She calls Unlock and is told: ErrLost. bob still has his lock.")
 	} else {
 		t.miss("alice's Unlock did not return ErrLost but %q", m.Text)
 	}
@@ -193,7 +193,7 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 // finish lets bob unlock, which shows that the lock is still his, and counts
 // what was sold.
 func (t *takeover) finish(ctx context.Context) error {
-	t.bob.say(wordFinish)
+	t.bob.send(wordFinish)
 	m, err := t.bob.expect(ctx, unlocked)
 	if err != nil {
 		return err

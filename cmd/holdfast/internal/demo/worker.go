@@ -42,9 +42,9 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}()
 	if err := w.work(ctx); err != nil && ctx.Err() == nil {
-		w.tell(message{Kind: failed, Text: err.Error()})
+		w.report(message{Kind: failed, Text: err.Error()})
 	}
-	w.tell(message{Kind: done})
+	w.report(message{Kind: done})
 	<-ended
 	return nil
 }
@@ -73,7 +73,7 @@ func (w *worker) work(ctx context.Context) error {
 		return err
 	}
 	defer shut()
-	w.tell(message{Kind: ready})
+	w.report(message{Kind: ready})
 	if err := w.await(ctx, wordGo); err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (w *worker) await(ctx context.Context, word string) error {
 	}
 }
 
-// tell sends a message. A demo that no longer listens has closed the input as
+// report sends a message. A demo that no longer listens has closed the input as
 // well, which ends the process; so an error here needs no answer.
-func (w *worker) tell(m message) {
+func (w *worker) report(m message) {
 	line, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // a message is made of numbers and text

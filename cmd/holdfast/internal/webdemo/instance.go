@@ -58,7 +58,7 @@ func (i *instance) live(ctx context.Context) {
 		p, err := i.launch(ctx)
 		if err == nil {
 			i.born(p)
-			err = p.run(ctx, i.hear)
+			err = p.run(ctx, i.receive)
 		}
 		i.buried(ctx, err)
 		if time.Since(began) > restartAtMost {
@@ -105,7 +105,7 @@ func (i *instance) ask(work time.Duration) (*job, error) {
 	}
 	i.last++
 	j := &job{number: i.last, work: work, asked: time.Now(), done: make(chan struct{}), result: result{Instance: i.name}}
-	if err := i.process.tell(order{Verb: verbLock, Job: j.number, Work: work}); err != nil {
+	if err := i.process.send(order{Verb: verbLock, Job: j.number, Work: work}); err != nil {
 		return nil, err
 	}
 	i.jobs[j.number] = j
@@ -119,12 +119,12 @@ func (i *instance) drop(j *job) {
 	defer i.mu.Unlock()
 	if i.process != nil && i.jobs[j.number] != nil && !i.cancelled[j.number] {
 		i.cancelled[j.number] = true
-		_ = i.process.tell(order{Verb: verbDrop, Job: j.number}) // else it ends when its work does
+		_ = i.process.send(order{Verb: verbDrop, Job: j.number}) // else it ends when its work does
 	}
 }
 
-// hear notes what the process reports.
-func (i *instance) hear(m message) {
+// receive notes what the process reports.
+func (i *instance) receive(m message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	defer i.show()
@@ -201,10 +201,10 @@ func (i *instance) do(what string) error {
 		return i.process.system().Kill()
 	case "cut":
 		i.board.log("warn", "The network between %s and Redis is cut", i.name)
-		return i.process.tell(order{Verb: verbCut})
+		return i.process.send(order{Verb: verbCut})
 	case "mend":
 		i.board.log("", "The network between %s and Redis works again", i.name)
-		return i.process.tell(order{Verb: verbMend})
+		return i.process.send(order{Verb: verbMend})
 	}
 	return fmt.Errorf("%q is nothing that can be done to an instance", what)
 }

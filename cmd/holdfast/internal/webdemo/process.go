@@ -90,8 +90,8 @@ func (p *process) dictate(ctx context.Context) {
 	}
 }
 
-// tell gives an order. It does not wait.
-func (p *process) tell(o order) error {
+// send gives an order. It does not wait.
+func (p *process) send(o order) error {
 	select {
 	case p.orders <- o:
 		return nil

@@ -47,7 +47,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		locker: holdfast.New(s.Backend, &holdfast.Options{TTL: t.Lease, Note: t.Note, Observe: log.Observe}),
 		ledger: newLedger(s),
 	}
-	w.tell(message{Kind: ready})
+	w.report(message{Kind: ready})
 	for lines.Scan() {
 		var o order
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
@@ -89,10 +89,10 @@ func (w *worker) obey(ctx context.Context, o order) {
 		w.drop(o.Job)
 	case verbCut:
 		w.cable.set(true)
-		w.tell(message{Kind: cutOff})
+		w.report(message{Kind: cutOff})
 	case verbMend:
 		w.cable.set(false)
-		w.tell(message{Kind: mended})
+		w.report(message{Kind: mended})
 	}
 }
 
@@ -118,7 +118,7 @@ func (w *worker) job(ctx context.Context, o order) {
 	if err != nil {
 		last.Lost, last.Text = errors.Is(err, holdfast.ErrLost), err.Error()
 	}
-	w.tell(last)
+	w.report(last)
 }
 
 func (w *worker) locked(ctx context.Context, o order) error {
@@ -126,7 +126,7 @@ func (w *worker) locked(ctx context.Context, o order) error {
 	if err != nil {
 		return err
 	}
-	w.tell(message{Kind: held, Job: o.Job, Token: lock.Token()})
+	w.report(message{Kind: held, Job: o.Job, Token: lock.Token()})
 	working := lock.Context(ctx)
 	// The first write shows the ledger our token: from now on it refuses older ones.
 	if _, err = w.write(working, lock.Token()); err == nil && !retry.Sleep(working, o.Work) {
@@ -134,7 +134,7 @@ func (w *worker) locked(ctx context.Context, o order) error {
 	}
 	if gone := lock.Err(); gone != nil { // also where the work was over at the same moment: a paused process wakes to both
 		err = gone
-		w.tell(message{Kind: lost, Job: o.Job, Text: gone.Error()})
+		w.report(message{Kind: lost, Job: o.Job, Text: gone.Error()})
 	}
 	if err == nil || errors.Is(err, holdfast.ErrLost) {
 		w.lastWrite(ctx, o.Job, lock.Token())
@@ -151,9 +151,9 @@ func (w *worker) lastWrite(ctx context.Context, job int, token uint64) {
 	seen, err := w.write(ctx, token)
 	switch {
 	case err == nil:
-		w.tell(message{Kind: wrote, Job: job, Token: token})
+		w.report(message{Kind: wrote, Job: job, Token: token})
 	case errors.Is(err, fence.ErrStale):
-		w.tell(message{Kind: refused, Job: job, Token: seen})
+		w.report(message{Kind: refused, Job: job, Token: seen})
 	}
 }
 
@@ -171,9 +171,9 @@ func (w *worker) write(ctx context.Context, token uint64) (seen uint64, err erro
 	}
 }
 
-// tell sends a message. A page that no longer listens has closed the input as
+// report sends a message. A page that no longer listens has closed the input as
 // well, which ends the instance; so an error here needs no answer.
-func (w *worker) tell(m message) {
+func (w *worker) report(m message) {
 	line, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // a message is made of numbers and text

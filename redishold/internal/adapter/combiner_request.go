@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// ride is one call of a Combiner. It belongs to its caller and, until it has
-// alighted, to the queue or to a party; the last user puts it back
+// request is one call of a Combiner. It belongs to its caller and, until it has
+// detached, to the queue or to a batch; the last user puts it back
 // into the pool.
-type ride struct {
+type request struct {
 	combiner *Combiner
 	finish   func() redishold.Result // wait, made once
 	done     chan struct{}           // gets a value when result is there; holds one
@@ -24,16 +24,16 @@ type ride struct {
 
 	// Guarded by the Combiner's mutex. Who receives from done may read result and
 	// late without.
-	party    *party // nil while it is queued
+	batch    *batch // nil while it is queued
 	over     bool   // the outcome is decided
-	late     bool   // by giveUp, so that the ride may still be under way
+	late     bool   // by giveUp, so that the request may still be under way
 	left     bool   // the caller has let go of it
-	alighted bool   // the queue and the party have
+	detached bool   // the queue and the batch have
 	result   redishold.Result
 }
 
-// wait returns the outcome, and lets go of the ride.
-func (r *ride) wait() redishold.Result {
+// wait returns the outcome, and lets go of the request.
+func (r *request) wait() redishold.Result {
 	select {
 	case <-r.done:
 	case <-r.end:
@@ -49,13 +49,13 @@ func (r *ride) wait() redishold.Result {
 	return r.outcome()
 }
 
-func (r *ride) outcome() redishold.Result {
+func (r *request) outcome() redishold.Result {
 	result, ctx := r.result, r.ctx
 	if r.late {
 		r.combiner.mu.Lock()
 		defer r.combiner.mu.Unlock()
 		r.left = true
-		if r.alighted {
+		if r.detached {
 			r.free()
 		}
 		return result
@@ -67,9 +67,9 @@ func (r *ride) outcome() redishold.Result {
 	return result
 }
 
-// leave lets go of the ride because its context has ended, and returns the error
+// leave lets go of the request because its context has ended, and returns the error
 // of the call. It returns nil if there is an outcome.
-func (r *ride) leave() error {
+func (r *request) leave() error {
 	c := r.combiner
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,39 +91,39 @@ func endOf(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), parent, context.Canceled)
 }
 
-// abandon notes that nobody waits for the ride any more, and returns what to tell
+// abandon notes that nobody waits for the request any more, and returns what to tell
 // its caller.
-func (r *ride) abandon(end error) error {
-	if r.party == nil {
+func (r *request) abandon(end error) error {
+	if r.batch == nil {
 		return NotSent(end) // a leader will not take it
 	}
-	r.party.abandon()
+	r.batch.abandon()
 	return end
 }
 
 // giveUp ends the call before its answer. The Combiner's mutex is held.
-func (r *ride) giveUp(end error) {
+func (r *request) giveUp(end error) {
 	r.over, r.late = true, true
 	r.result.Err = r.abandon(end)
 }
 
-// alight lets go of the ride for the queue or the party. The Combiner's mutex is
+// detach lets go of the request for the queue or the batch. The Combiner's mutex is
 // held.
-func (r *ride) alight() {
-	r.alighted = true
+func (r *request) detach() {
+	r.detached = true
 	if r.left {
 		r.free()
 	}
 }
 
-func (r *ride) free() {
-	*r = ride{combiner: r.combiner, finish: r.finish, done: r.done}
-	r.combiner.rides.Put(r)
+func (r *request) free() {
+	*r = request{combiner: r.combiner, finish: r.finish, done: r.done}
+	r.combiner.requests.Put(r)
 }
 
 // wake signals callers that the outcome is there.
-func wake(rides []*ride) {
-	for _, r := range rides {
+func wake(requests []*request) {
+	for _, r := range requests {
 		r.done <- struct{}{}
 	}
 }

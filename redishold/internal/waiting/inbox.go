@@ -1,14 +1,14 @@
 package waiting
 
-// mail are the messages on the channel of a client, which many owners share, by
+// message are the messages on the channel of a client, which many owners share, by
 // owner. The mutex of topics guards it.
-type mail struct {
-	boxes  map[string]*mailbox
+type message struct {
+	boxes  map[string]*inbox
 	strays []string // owners with a message for which nobody waits, or did not yet
 }
 
-// mailbox is what one owner was notified.
-type mailbox struct {
+// inbox is what one owner was notified.
+type inbox struct {
 	waits   bool          // a waiter is there
 	version uint64        // of the last message; 0 before that
 	changed chan struct{} // closed when version changes, and replaced
@@ -19,19 +19,19 @@ type mailbox struct {
 // one may arrive before the answer to the Try that it follows.
 const straysMost = 1024
 
-func (m *mail) box(owner string) *mailbox {
+func (m *message) box(owner string) *inbox {
 	b := m.boxes[owner]
 	if b == nil {
-		b = &mailbox{changed: make(chan struct{})}
+		b = &inbox{changed: make(chan struct{})}
 		if m.boxes == nil {
-			m.boxes = make(map[string]*mailbox)
+			m.boxes = make(map[string]*inbox)
 		}
 		m.boxes[owner] = b
 	}
 	return b
 }
 
-func (m *mail) deliver(owner string, version uint64, message string) {
+func (m *message) deliver(owner string, version uint64, message string) {
 	b := m.box(owner)
 	b.version, b.message = version, message
 	close(b.changed)

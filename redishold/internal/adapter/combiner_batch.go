@@ -6,20 +6,20 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// party is what travels together. It is also the context of Send, which ends when
+// batch is what travels together. It is also the context of Send, which ends when
 // nobody waits for any of the calls.
-type party struct {
+type batch struct {
 	context.Context // without deadline and values: each caller has its own
 	combiner        *Combiner
 
-	// Only for the leader; rides for the alarm too, under the Combiner's mutex.
-	rides   []*ride
-	calls   []*redishold.Call
-	results []redishold.Result
-	wake    []*ride
+	// Only for the leader; requests for the alarm too, under the Combiner's mutex.
+	requests []*request
+	calls    []*redishold.Call
+	results  []redishold.Result
+	wake     []*request
 
 	// Guarded by the Combiner's mutex.
-	place   int           // among the Combiner's parties
+	place   int           // among the Combiner's batches
 	number  uint64        // among all departures
 	waiting int           // callers
 	ended   bool          // none is left
@@ -27,26 +27,26 @@ type party struct {
 }
 
 // prepare readies what Send is given. The Combiner's mutex is held.
-func (p *party) prepare() {
+func (p *batch) prepare() {
 	clear(p.calls)
 	clear(p.results)
-	p.calls, p.results, p.waiting = p.calls[:0], p.results[:0], len(p.rides)
-	for _, r := range p.rides {
+	p.calls, p.results, p.waiting = p.calls[:0], p.results[:0], len(p.requests)
+	for _, r := range p.requests {
 		p.calls = append(p.calls, &r.call)
 		p.results = append(p.results, redishold.Result{})
 	}
 }
 
-// enter puts the party among the Combiner's. The mutex is held.
-func (p *party) enter() {
+// enter puts the batch among the Combiner's. The mutex is held.
+func (p *batch) enter() {
 	c := p.combiner
-	c.departed++
-	p.number, p.place = c.departed, len(c.away)
+	c.started++
+	p.number, p.place = c.started, len(c.away)
 	c.away = append(c.away, p)
 }
 
-// exit takes the party away again; the last one gets its place. The mutex is held.
-func (p *party) exit() {
+// exit takes the batch away again; the last one gets its place. The mutex is held.
+func (p *batch) exit() {
 	c := p.combiner
 	left := len(c.away) - 1
 	moved := c.away[left]
@@ -59,7 +59,7 @@ func (p *party) exit() {
 }
 
 // abandon notes that a caller has left. The mutex is held.
-func (p *party) abandon() {
+func (p *batch) abandon() {
 	if p.waiting--; p.waiting > 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (p *party) abandon() {
 }
 
 // Done returns a channel that is closed when nobody waits any more.
-func (p *party) Done() <-chan struct{} {
+func (p *batch) Done() <-chan struct{} {
 	p.combiner.mu.Lock()
 	defer p.combiner.mu.Unlock()
 	if p.done == nil {
@@ -83,7 +83,7 @@ func (p *party) Done() <-chan struct{} {
 }
 
 // Err returns context.Canceled when nobody waits any more.
-func (p *party) Err() error {
+func (p *batch) Err() error {
 	p.combiner.mu.Lock()
 	defer p.combiner.mu.Unlock()
 	if p.ended {

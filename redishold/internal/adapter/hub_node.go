@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// lane is the way to one node, for as long as channels are routed there. The
+// nodeConn is the way to one node, for as long as channels are routed there. The
 // Hub's lock guards what is not constant.
-type lane struct {
+type nodeConn struct {
 	addr string
 	wake chan struct{} // something changed
 
@@ -20,9 +20,9 @@ type lane struct {
 	stopped chan struct{}       // closed when the running goroutine has ended
 }
 
-// stir wakes the running goroutine, and ends its session if nobody listens any
+// wakeUp wakes the running goroutine, and ends its session if nobody listens any
 // more. The Hub's lock is held.
-func (ln *lane) stir() {
+func (ln *nodeConn) wakeUp() {
 	if len(ln.topics) == 0 && ln.session != nil {
 		ln.session.cancel()
 	}
@@ -34,9 +34,9 @@ func (ln *lane) stir() {
 
 // place routes a topic to a node. The Hub's lock is held.
 func (h *Hub) place(name string, t *topic, node Node) {
-	ln := h.lanes[node.Addr]
+	ln := h.nodeConns[node.Addr]
 	if ln == nil {
-		ln = &lane{
+		ln = &nodeConn{
 			addr:    node.Addr,
 			wake:    make(chan struct{}, 1),
 			topics:  make(map[string]*topic),
@@ -44,39 +44,39 @@ func (h *Hub) place(name string, t *topic, node Node) {
 			astray:  make(map[string]struct{}),
 			stopped: make(chan struct{}),
 		}
-		h.lanes[node.Addr] = ln
+		h.nodeConns[node.Addr] = ln
 		go h.run(ln)
 	}
 	ln.dial = node.Dial
 	ln.topics[name] = t
-	t.lane = ln
+	t.node = ln
 	h.ask(name, t)
 }
 
-// ask has a topic's lane subscribe it, or unsubscribe it if it is not there any
+// ask has a topic's node connection subscribe it, or unsubscribe it if it is not there any
 // more. The Hub's lock is held.
 func (h *Hub) ask(name string, t *topic) {
-	t.lane.changed[name] = struct{}{}
-	t.lane.stir()
+	t.node.changed[name] = struct{}{}
+	t.node.wakeUp()
 }
 
-// displace takes a topic from its lane. The Hub's lock is held.
+// displace takes a topic from its node connection. The Hub's lock is held.
 func (h *Hub) displace(name string, t *topic) {
-	delete(t.lane.topics, name)
-	delete(t.lane.astray, name)
+	delete(t.node.topics, name)
+	delete(t.node.astray, name)
 	h.ask(name, t)
 }
 
 // lose notes that a topic's node does not serve it. The Hub's lock is held.
 func (h *Hub) lose(name string, t *topic) {
 	t.unconfirm()
-	t.lane.astray[name] = struct{}{}
-	t.lane.stir()
+	t.node.astray[name] = struct{}{}
+	t.node.wakeUp()
 }
 
-// lost takes the channels of a lane that have to be sought elsewhere, and has
-// the lane ask again for those that stay.
-func (h *Hub) lost(ln *lane, s *Session) []string {
+// lost takes the channels of a node connection that have to be sought elsewhere, and has
+// the node connection ask again for those that stay.
+func (h *Hub) lost(ln *nodeConn, s *Session) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	names := slices.Collect(maps.Keys(ln.astray))
@@ -88,15 +88,15 @@ func (h *Hub) lost(ln *lane, s *Session) []string {
 	return names
 }
 
-func (h *Hub) names(ln *lane) []string {
+func (h *Hub) names(ln *nodeConn) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Keys(ln.topics))
 }
 
-// reroute asks the Router for channels of a lane once more and moves those that
+// reroute asks the Router for channels of a node connection once more and moves those that
 // are elsewhere. Where there is no answer, all stays as it is.
-func (h *Hub) reroute(ctx context.Context, ln *lane, names []string) {
+func (h *Hub) reroute(ctx context.Context, ln *nodeConn, names []string) {
 	for _, name := range names {
 		node, err := h.router.Route(ctx, name)
 		if err != nil {

@@ -26,14 +26,14 @@ func callsFor(n, keys, args int, call func(to kinds.Room, i int) Call) []Call {
 	return calls
 }
 
-// errand is one call on its way, and room for what no kind of lock exceeds.
-type errand struct {
+// callBuf is one call on its way, and room for what no kind of lock exceeds.
+type callBuf struct {
 	call Call
 	keys [6]string
 	args [10]string
 }
 
-func (e *errand) room() kinds.Room { return kinds.Room{Keys: e.keys[:0], Args: e.args[:0]} }
+func (e *callBuf) room() kinds.Room { return kinds.Room{Keys: e.keys[:0], Args: e.args[:0]} }
 
 func (b *Backend) one(ctx context.Context, call *Call) Result {
 	if b.single != nil {

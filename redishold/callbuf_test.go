@@ -23,7 +23,7 @@ func TestRenewalsNeedTheKeyOnly(t *testing.T) {
 	}
 }
 
-// Every call of a pair fits into an errand.
+// Every call of a pair fits into a callBuf.
 func TestErrandsHaveRoom(t *testing.T) {
 	both := []string{"PUBLISH", "SPUBLISH"}
 	for _, o := range []Options{{}, {Layout: Plain}, {Layout: Timestamp}} {
@@ -32,7 +32,7 @@ func TestErrandsHaveRoom(t *testing.T) {
 			c := fuzzClaim(kind, "stock:42")
 			f, p := b.forms.of(c), b.layout.Place(c.Name)
 			for _, call := range []Call{f.Acquire(kinds.Room{}, p, c, "", both), f.Release(kinds.Room{}, p, c, both)} {
-				if len(call.Keys) > len(errand{}.keys) || len(call.Args) > len(errand{}.args) {
+				if len(call.Keys) > len(callBuf{}.keys) || len(call.Args) > len(callBuf{}.args) {
 					t.Errorf("%s: %d keys and %d arguments do not fit", call.Script.Name(), len(call.Keys), len(call.Args))
 				}
 			}
@@ -40,7 +40,7 @@ func TestErrandsHaveRoom(t *testing.T) {
 	}
 }
 
-// Calls that lie in one room do not touch each other, and neither does one for which
+// Calls that lie in one buffer do not touch each other, and neither does one for which
 // there is not enough.
 func TestRoomsAreApart(t *testing.T) {
 	for _, most := range []int{0, 1, 2, 3} {
