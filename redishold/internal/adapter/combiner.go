@@ -45,9 +45,9 @@ type Combiner struct {
 	mu         sync.Mutex
 	queue      []*request // no leader has taken them yet
 	collecting bool       // a leader is about to take from the queue
-	underway     int        // calls that were taken and have no answer yet
+	underway   int        // calls that were taken and have no answer yet
 	away       []*batch   // their batches
-	started   uint64     // how many batches there were
+	started    uint64     // how many batches there were
 	alarm      alarm
 }
 
