@@ -66,19 +66,19 @@ func slot(now, at time.Time) int {
 
 // holdTimes draws for how long locks were held that were given up in the last
 // hour.
-func holdTimes(now time.Time, list []happening) chart {
+func holdTimes(now time.Time, list []event) chart {
 	var times [chartMinutes][]time.Duration
 	var all []time.Duration
 	type hold struct{ name, owner string }
 	forced := map[hold]bool{} // how long they were held is known
 	for _, s := range list {
-		if s.Kind == happenedForce && s.Held > 0 {
+		if s.Kind == eventForced && s.Held > 0 {
 			forced[hold{s.Name, s.owner}] = true
 		}
 	}
 	for _, s := range list {
-		lost := s.Kind == happenedLose && s.Why == string(driver.ReasonForced) && forced[hold{s.Name, s.owner}]
-		if !s.ends() || s.Kind == happenedForce && s.Held == 0 || lost { // those who force do not know
+		lost := s.Kind == eventLost && s.Why == string(driver.ReasonForced) && forced[hold{s.Name, s.owner}]
+		if !s.ends() || s.Kind == eventForced && s.Held == 0 || lost { // those who force do not know
 			continue
 		}
 		if i := slot(now, s.At); i >= 0 {
@@ -103,7 +103,7 @@ func holdTimes(now time.Time, list []happening) chart {
 		summary = fmt.Sprintf("%s ended in the last hour: half within %s, the longest %s.",
 			count, span(all[len(all)/2]), span(all[len(all)-1]))
 	}
-	return draw("chart-held", "How long locks were held", now, values, summary, func(v float64) string {
+	return draw("chart-held", "Hold times", now, values, summary, func(v float64) string {
 		return span(time.Duration(v * float64(time.Second)))
 	})
 }
@@ -114,22 +114,22 @@ func waits(now time.Time, values [chartMinutes]value) chart {
 	for _, v := range values {
 		most = max(most, int(v.high))
 	}
-	summary := "Nobody was seen waiting in the last hour."
+	summary := "No client waited in the last hour."
 	if most > 0 {
 		summary = fmt.Sprintf("At most %d waited at once in the last hour.", most)
 	}
-	return draw("chart-waiting", "How many waited", now, values, summary, func(v float64) string {
+	return draw("chart-waiting", "Waiters", now, values, summary, func(v float64) string {
 		return fmt.Sprintf("%d waiting", int(v))
 	})
 }
 
 // lockCharts draws what was seen of one lock.
 func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
-	list := d.history.of(name, now.Add(-time.Hour), mostHappenings, nil)
+	list := d.eventLog.of(name, now.Add(-time.Hour), mostEvents, nil)
 	var values [chartMinutes]value
 	count, last := 0, 0
 	for _, s := range slices.Backward(list) {
-		if s.Kind != happenedWait {
+		if s.Kind != eventWaiting {
 			continue
 		}
 		at := max(slot(now, s.At), 0)
@@ -153,8 +153,8 @@ func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 // allCharts draws what was seen of all locks.
 func (d *Dashboard) allCharts(now time.Time) chartsData {
 	var values [chartMinutes]value
-	for i, m := range d.history.samples(now) {
+	for i, m := range d.eventLog.samples(now) {
 		values[i].high = float64(m.waiting)
 	}
-	return chartsData{[]chart{waits(now, values), holdTimes(now, d.history.of("", now.Add(-time.Hour), mostHappenings, nil))}}
+	return chartsData{[]chart{waits(now, values), holdTimes(now, d.eventLog.of("", now.Add(-time.Hour), mostEvents, nil))}}
 }

@@ -57,7 +57,7 @@ func (d *Dashboard) showPage(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	q := parseQuery(r.URL.Path[len(d.base):], r.URL.Query())
 	if q.page == "lock" && !d.shown(q.name) {
-		d.fail(w, r, http.StatusNotFound, "No lock can have that name here.")
+		d.fail(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.")
 		return
 	}
 	d.prepare(r.Context(), q)
@@ -128,15 +128,15 @@ func (d *Dashboard) prepare(ctx context.Context, q query) {
 
 // content makes the content of a page. Live leaves out what a browser counts by
 // itself, so that it is the same for as long as nothing happens.
-func (d *Dashboard) content(q query, told detail, live bool) content {
+func (d *Dashboard) content(q query, shown detail, live bool) content {
 	var c content
 	switch q.page {
 	case "lock":
-		c = d.lockContent(q, told, live)
+		c = d.lockContent(q, shown, live)
 	case "holders":
 		c = d.holdersContent(live)
-	case "history":
-		c = d.historyContent(q, live)
+	case "event-log":
+		c = d.eventLogContent(q, live)
 	case "health":
 		c = d.healthContent(live)
 	default:
@@ -152,7 +152,7 @@ func (d *Dashboard) status(live bool) statusData {
 	s := statusData{AsOf: stamped(c.answered, live)}
 	switch {
 	case c.silent():
-		s.Trouble, s.Bad = "This store does not tell what is locked.", true
+		s.Trouble, s.Bad = "This store cannot list its locks.", true
 	case !c.failing.IsZero():
 		s.Bad = true
 		s.Trouble = "No answer since " + clock(c.failing) + ": " + short(printable(c.err.Error()), 300)

@@ -26,7 +26,7 @@ type Options struct {
 	// goroutines; a stream of updates asks again every ten minutes.
 	Authorize func(*http.Request) Role
 
-	// User names who made a request, for the log and the history. If it is nil,
+	// User names who made a request, for the Logger and the event log. If it is nil,
 	// nobody is named.
 	User func(*http.Request) string
 
@@ -42,9 +42,9 @@ type Options struct {
 	// and has 10 s.
 	Findings func(context.Context) []Finding
 
-	// History keeps what happened; see NewHistory. If it is nil the Dashboard
+	// EventLog keeps what happened; see NewEventLog. If it is nil the Dashboard
 	// has one of its own.
-	History *History
+	EventLog *EventLog
 
 	// NamePrefix limits what is shown, and what can be forced, to names that begin
 	// with it.
@@ -68,7 +68,7 @@ type Dashboard struct {
 	static   webpage.Files
 	protect  *http.CrossOriginProtection
 	log      *slog.Logger
-	history  *History
+	eventLog *EventLog
 	table    table
 	store    store
 	views    views
@@ -108,11 +108,11 @@ func Handler(console *admin.Console, opts *Options) *Dashboard {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	d.history = d.options.History
-	if d.history == nil {
-		d.history = NewHistory()
+	d.eventLog = d.options.EventLog
+	if d.eventLog == nil {
+		d.eventLog = NewEventLog()
 	}
-	d.table.init(d.history)
+	d.table.init(d.eventLog)
 	d.views.init()
 	d.static = webpage.Load(staticFiles, "static")
 	d.pages = loadTemplates(d.static)

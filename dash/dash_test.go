@@ -27,10 +27,10 @@ func TestPagesShowWhatIsLocked(t *testing.T) {
 			"/":                        {"deploy/prod", "app@host:1", "1m 05s", "<progress", "1 name · 1 held"},
 			"/lock?name=deploy%2Fprod": {"deploy/prod", "app@host:1", "holdfast inspect -- deploy/prod", "Token"},
 			"/holders":                 {"app@host:1", `href="lock?name=deploy%2Fprod"`},
-			"/history":                 {"What happened"},
+			"/event-log":               {"<h2>Events</h2>"},
 			"/health":                  {"Names in use", "holdfast doctor"},
-			"/lock?name=other":         {"Free: nobody holds it."},
-			"/?q=nothing":              {"Nothing that is locked matches the search.", "0 of 1 name"},
+			"/lock?name=other":         {"Free: no client holds it."},
+			"/?q=nothing":              {"No lock matches the search.", "0 of 1 name"},
 		} {
 			a := s.get(path)
 			if a.status != http.StatusOK {
@@ -275,17 +275,17 @@ func TestStoreThatFails(t *testing.T) {
 	}
 }
 
-// deaf is a store that does not tell what is locked.
-type deaf struct{ driver.Backend }
+// unlistable is a store that cannot list its locks.
+type unlistable struct{ driver.Backend }
 
-func TestStoreThatDoesNotTell(t *testing.T) {
+func TestStoreThatCannotList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := dash.Handler(admin.New(deaf{memhold.New()}), nil)
+		d := dash.Handler(admin.New(unlistable{memhold.New()}), nil)
 		defer d.Close()
 		for range 2 {
 			w := httptest.NewRecorder()
 			d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "does not tell what is locked") {
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "cannot list its locks") {
 				t.Fatalf("got %d: %s", w.Code, w.Body)
 			}
 		}
@@ -311,7 +311,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	})
 }
 
-func TestWatchKeepsHistory(t *testing.T) {
+func TestWatchKeepsEvents(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		ctx, cancel := context.WithCancel(t.Context())
 		watched := make(chan error)
@@ -324,7 +324,7 @@ func TestWatchKeepsHistory(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		body := s.get("/lock?name=nightly").body
-		for _, want := range []string{"acquired", "released", "renewed", "held for 1m", "Free: nobody holds it."} {
+		for _, want := range []string{"acquired", "released", "renewed", "held for 1m", "Free: no client holds it."} {
 			if !strings.Contains(body, want) {
 				t.Errorf("no %q in\n%s", want, body)
 			}
@@ -400,7 +400,7 @@ func TestKindsOfLocks(t *testing.T) {
 		}()
 		time.Sleep(3 * time.Second)
 		body := s.get("/").body
-		for _, want := range []string{"reads", "1 of 5", "3 left", "in line", "read-write", "semaphore", "latch", "fair"} {
+		for _, want := range []string{"reads", "1 of 5", "3 left", "in the queue", "read-write", "semaphore", "latch", "fair"} {
 			if !strings.Contains(body, want) {
 				t.Errorf("no %q in\n%s", want, body)
 			}
@@ -574,7 +574,7 @@ func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
 }
 
 // A hold that was ended elsewhere by force is reported as such once, with the reason.
-func TestHistoryTellsOfForce(t *testing.T) {
+func TestEventLogTellsOfForce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		leave := s.follow("view=", "")
 		defer leave.close()
@@ -599,8 +599,8 @@ func TestHistoryTellsOfForce(t *testing.T) {
 				t.Errorf("%s: the timeline tells it %d times, want once:\n%s", name, n, body)
 			}
 		}
-		if body := s.get("/history").body; strings.Count(body, "gone (ann@host)") != 2 || !strings.Contains(body, "seen while the dashboard watched") {
-			t.Errorf("the history does not tell:\n%s", body)
+		if body := s.get("/event-log").body; strings.Count(body, "gone (ann@host)") != 2 || !strings.Contains(body, "since the dashboard began to poll") {
+			t.Errorf("the event log does not tell:\n%s", body)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestHostileNames(t *testing.T) {
 		defer st.close()
 		f, _ := st.until(3*time.Second, "alert(1)")
 		pages := map[string]string{"the stream": f.all()}
-		for _, path := range []string{"/", "/holders", "/history", "/health"} {
+		for _, path := range []string{"/", "/holders", "/event-log", "/health"} {
 			pages[path] = s.get(path).body
 		}
 		for _, name := range hostile() {
@@ -85,7 +85,7 @@ func checkPage(t *testing.T, path, body string) {
 func TestHostileSearch(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for _, find := range hostile() {
-			for _, page := range []string{"/", "/history"} {
+			for _, page := range []string{"/", "/event-log"} {
 				path := page + "?q=" + url.QueryEscape(find) + "&sort=" + url.QueryEscape(find) + "&page=" + url.QueryEscape(find)
 				if len(path) > 30_000 {
 					continue

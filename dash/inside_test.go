@@ -122,7 +122,7 @@ func TestDescribeWhatIsANoteOnly(t *testing.T) {
 // same; one with another token is that of the next holder.
 func TestHoldThatIsToldLater(t *testing.T) {
 	var table table
-	table.init(NewHistory())
+	table.init(NewEventLog())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	tell := func(after time.Duration, token uint64, since time.Duration) held {
 		table.found(at.Add(after), []admin.Record{{Name: "job", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{{
@@ -132,7 +132,7 @@ func TestHoldThatIsToldLater(t *testing.T) {
 		return e.holds[0]
 	}
 	happened := func() int {
-		return len(table.history.of("job", time.Time{}, 10, func(s *happening) bool { return s.Kind != happenedRenew }))
+		return len(table.eventLog.of("job", time.Time{}, 10, func(s *event) bool { return s.Kind != eventRenewed }))
 	}
 	table.pass.number = 2
 	if h := tell(0, 0, 0); h.exact || !h.since.Equal(at) {
@@ -145,13 +145,13 @@ func TestHoldThatIsToldLater(t *testing.T) {
 		}
 	}
 	if n := happened(); n != 1 {
-		t.Errorf("%d happenings, want that it was acquired", n)
+		t.Errorf("%d events, want that it was acquired", n)
 	}
 	if h := tell(30*time.Second, 8, 5*time.Second); !h.since.Equal(at.Add(25 * time.Second)) {
 		t.Errorf("got %+v, want the next holder's", h)
 	}
 	if n := happened(); n != 3 {
-		t.Errorf("%d happenings, want a release and another acquire", n)
+		t.Errorf("%d events, want a release and another acquire", n)
 	}
 	tell(31*time.Second, 0, 0)
 	if h := tell(60*time.Second, 9, 4*time.Second); !h.since.Equal(at.Add(56 * time.Second)) {
@@ -159,44 +159,44 @@ func TestHoldThatIsToldLater(t *testing.T) {
 	}
 }
 
-func TestHistoryIsLimited(t *testing.T) {
-	h := NewHistory()
+func TestEventLogIsLimited(t *testing.T) {
+	h := NewEventLog()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for i := range 3 * mostHappenings / 2 {
-		h.add(happening{At: at.Add(time.Duration(i) * time.Millisecond), Kind: happenedAcquire, Name: fmt.Sprint("lock", i%3000)})
+	for i := range 3 * mostEvents / 2 {
+		h.add(event{At: at.Add(time.Duration(i) * time.Millisecond), Kind: eventAcquired, Name: fmt.Sprint("lock", i%3000)})
 	}
-	all := h.of("", time.Time{}, 10*mostHappenings, nil)
-	if len(all) != mostHappenings || all[0].number != 3*mostHappenings/2 {
-		t.Fatalf("got %d happenings, the last is %d; want %d and %d", len(all), all[0].number, mostHappenings, 3*mostHappenings/2)
+	all := h.of("", time.Time{}, 10*mostEvents, nil)
+	if len(all) != mostEvents || all[0].number != 3*mostEvents/2 {
+		t.Fatalf("got %d events, the last is %d; want %d and %d", len(all), all[0].number, mostEvents, 3*mostEvents/2)
 	}
 	one := h.of("lock7", time.Time{}, 1000, nil)
-	if want := mostHappenings/3000 + 1; len(one) < want-1 || len(one) > want {
-		t.Errorf("got %d happenings of one name, want about %d", len(one), want)
+	if want := mostEvents/3000 + 1; len(one) < want-1 || len(one) > want {
+		t.Errorf("got %d events of one name, want about %d", len(one), want)
 	}
 	for _, s := range one {
 		if s.Name != "lock7" {
 			t.Fatalf("got %q among those of lock7", s.Name)
 		}
 	}
-	for i := range mostHappenings {
-		h.add(happening{At: at.Add(time.Hour), Kind: happenedAcquire, Name: fmt.Sprint("other", i)})
+	for i := range mostEvents {
+		h.add(event{At: at.Add(time.Hour), Kind: eventAcquired, Name: fmt.Sprint("other", i)})
 	}
-	if got := len(h.last); got != mostHappenings {
-		t.Errorf("got %d names that are remembered, want %d", got, mostHappenings)
+	if got := len(h.last); got != mostEvents {
+		t.Errorf("got %d names that are remembered, want %d", got, mostEvents)
 	}
 }
 
-func TestHistoryJoinsWhatBelongsTogether(t *testing.T) {
-	h := NewHistory()
+func TestEventLogJoinsWhatBelongsTogether(t *testing.T) {
+	h := NewEventLog()
 	at := time.Now()
 	for i := range 10 {
-		h.add(happening{At: at.Add(time.Duration(i) * 10 * time.Second), Kind: happenedRenew, Name: "a", Who: "me"})
+		h.add(event{At: at.Add(time.Duration(i) * 10 * time.Second), Kind: eventRenewed, Name: "a", Who: "me"})
 	}
 	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "a", HeldFor: time.Minute})
-	h.saw(happening{At: time.Now(), Kind: happenedRelease, Name: "a", Held: time.Minute})
+	h.addPolled(event{At: time.Now(), Kind: eventReleased, Name: "a", Held: time.Minute})
 	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "b", Reason: driver.ReasonForced})
-	h.saw(happening{At: time.Now().Add(time.Second), Kind: happenedRelease, Name: "b", Held: 10 * time.Second})
-	h.saw(happening{At: time.Now().Add(time.Minute), Kind: happenedRelease, Name: "b", Held: 10 * time.Second})
+	h.addPolled(event{At: time.Now().Add(time.Second), Kind: eventReleased, Name: "b", Held: 10 * time.Second})
+	h.addPolled(event{At: time.Now().Add(time.Minute), Kind: eventReleased, Name: "b", Held: 10 * time.Second})
 	var got []string
 	for _, s := range h.of("", time.Time{}, 100, nil) {
 		got = append(got, fmt.Sprint(s.Name, " ", s.Kind, " ", s.Count))
@@ -215,11 +215,11 @@ func TestCharts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := Handler(admin.New(memhold.New()), nil)
 		now := time.Now()
-		d.history.add(happening{At: now.Add(-90 * time.Minute), Kind: happenedRelease, Name: "a", Held: time.Hour})
-		d.history.add(happening{At: now.Add(-30 * time.Minute), Kind: happenedWait, Name: "a", Count: 4})
-		d.history.add(happening{At: now.Add(-20 * time.Minute), Kind: happenedWait, Name: "a", Count: 0})
-		d.history.add(happening{At: now.Add(-10 * time.Minute), Kind: happenedRelease, Name: "a", Held: 3 * time.Second})
-		d.history.add(happening{At: now.Add(-10 * time.Minute), Kind: happenedExpire, Name: "a", Held: 9 * time.Second})
+		d.eventLog.add(event{At: now.Add(-90 * time.Minute), Kind: eventReleased, Name: "a", Held: time.Hour})
+		d.eventLog.add(event{At: now.Add(-30 * time.Minute), Kind: eventWaiting, Name: "a", Count: 4})
+		d.eventLog.add(event{At: now.Add(-20 * time.Minute), Kind: eventWaiting, Name: "a", Count: 0})
+		d.eventLog.add(event{At: now.Add(-10 * time.Minute), Kind: eventReleased, Name: "a", Held: 3 * time.Second})
+		d.eventLog.add(event{At: now.Add(-10 * time.Minute), Kind: eventExpired, Name: "a", Held: 9 * time.Second})
 		charts := d.lockCharts(now, "a").Charts
 		if got := len(charts[0].Bars); got != 11 {
 			t.Errorf("got %d minutes with waiters, want 11", got)
@@ -294,7 +294,7 @@ func TestLateRenewal(t *testing.T) {
 // that takes the lock again meanwhile, and releases it, was not forced twice.
 func TestForceIsToldOnce(t *testing.T) {
 	var tb table
-	h := NewHistory()
+	h := NewEventLog()
 	tb.init(h)
 	now := time.Now()
 	owner := admin.Ended{Name: "a", Owner: "o:1"}
@@ -322,28 +322,28 @@ func TestForceIsToldOnce(t *testing.T) {
 
 // What a program reports of itself replaces what was polled, whichever
 // comes first, and of nothing else.
-func TestHistoryLearns(t *testing.T) {
+func TestEventLogLearns(t *testing.T) {
 	at := time.Now()
-	row := func(kind, client string, after time.Duration, token uint64) happening {
-		return happening{At: at.Add(after), Kind: kind, Name: "a", Who: client, client: client, Token: token}
+	row := func(kind, client string, after time.Duration, token uint64) event {
+		return event{At: at.Add(after), Kind: kind, Name: "a", Who: client, client: client, Token: token}
 	}
-	held := func(s happening, d time.Duration) happening {
+	held := func(s event, d time.Duration) event {
 		s.Held = d
 		return s
 	}
-	owned := func(s happening, owner string) happening {
+	owned := func(s event, owner string) event {
 		s.owner = owner
 		return s
 	}
-	told := func(s happening) happening {
-		s.told = true
+	told := func(s event) event {
+		s.reported = true
 		return s
 	}
 	const s, m = time.Second, time.Minute
-	got, gone, lapsed, lost, forced := happenedAcquire, happenedRelease, happenedExpire, happenedLose, happenedForce
+	got, gone, lapsed, lost, forced := eventAcquired, eventReleased, eventExpired, eventLost, eventForced
 	for _, tt := range []struct {
 		name         string
-		seen, learnt happening
+		seen, learnt event
 		want         string // with ! where reported; the latest first
 	}{
 		{"acquired", row(got, "c", s, 0), row(got, "c", 0, 1), "acquired c 1!"},
@@ -363,18 +363,18 @@ func TestHistoryLearns(t *testing.T) {
 		{"of another kind", row(gone, "c", s, 1), row(got, "c", 0, 1), "released c 1, acquired c 1!"},
 	} {
 		for _, first := range []string{"seen", "told"} {
-			h := NewHistory()
+			h := NewEventLog()
 			if first == "seen" {
-				h.saw(tt.seen)
+				h.addPolled(tt.seen)
 			}
-			h.learned(told(tt.learnt))
+			h.addReported(told(tt.learnt))
 			if first == "told" {
-				h.saw(tt.seen)
+				h.addPolled(tt.seen)
 			}
 			var rows []string
 			for _, o := range h.of("a", time.Time{}, 10, nil) {
 				text := fmt.Sprint(o.Kind, " ", o.client, " ", o.Token)
-				if o.told {
+				if o.reported {
 					text += "!"
 				}
 				rows = append(rows, text)
@@ -391,16 +391,16 @@ func TestHistoryLearns(t *testing.T) {
 }
 
 // What several programs tell at a time is not the same.
-func TestHistoryKeepsTellersApart(t *testing.T) {
-	h := NewHistory()
+func TestEventLogKeepsTellersApart(t *testing.T) {
+	h := NewEventLog()
 	at := time.Now()
 	for _, client := range []string{"a", "b", "b"} {
-		h.learned(happening{At: at, Kind: happenedBusy, Name: "nightly", client: client, told: true})
+		h.addReported(event{At: at, Kind: eventGaveUp, Name: "nightly", client: client, reported: true})
 	}
-	h.learned(happening{At: at, Kind: happenedAcquire, Name: "nightly", client: "d", Token: 1, told: true})
-	h.learned(happening{At: at.Add(time.Second), Kind: happenedAcquire, Name: "nightly", client: "d", Token: 2, told: true})
+	h.addReported(event{At: at, Kind: eventAcquired, Name: "nightly", client: "d", Token: 1, reported: true})
+	h.addReported(event{At: at.Add(time.Second), Kind: eventAcquired, Name: "nightly", client: "d", Token: 2, reported: true})
 	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "nightly", Token: 2})
-	h.learned(happening{At: time.Now(), Kind: happenedRelease, Name: "nightly", client: "d", Token: 2, told: true})
+	h.addReported(event{At: time.Now(), Kind: eventReleased, Name: "nightly", client: "d", Token: 2, reported: true})
 	if got := len(h.of("nightly", time.Time{}, 100, nil)); got != 6 {
 		t.Errorf("got %d rows, want three that gave up, two acquires and a release", got)
 	}
@@ -408,7 +408,7 @@ func TestHistoryKeepsTellersApart(t *testing.T) {
 
 // A dashboard that is started late knows what programs reported before, and goes on
 // from there; of a hold that ends it knows that it was lost.
-func TestDashboardReadsTheHistory(t *testing.T) {
+func TestDashboardReadsTheEventLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
 		program := holdfast.New(store, &holdfast.Options{Note: "a program", Observe: audit.New(store, nil).Observe})
@@ -443,7 +443,7 @@ func TestDashboardReadsTheHistory(t *testing.T) {
 		<-watched
 		d.Close()
 		var got []string
-		for _, s := range d.history.of("", time.Time{}, 10, func(s *happening) bool { return s.Kind != happenedRenew && s.Kind != happenedWait }) {
+		for _, s := range d.eventLog.of("", time.Time{}, 10, func(s *event) bool { return s.Kind != eventRenewed && s.Kind != eventWaiting }) {
 			got = append(got, s.Name+" "+s.Kind+" "+s.text())
 		}
 		want := []string{"silent released", "job forced taken from", "job lost by a program after 1m", "silent acquired", "job acquired by a program, token "}
@@ -482,7 +482,7 @@ func TestDashboardCatchesUp(t *testing.T) {
 			defer stop()
 			_ = d.Watch(ctx)
 			time.Sleep(2 * lingerTime) // until nobody watches any more
-			return len(d.history.of("", time.Time{}, mostHappenings, func(s *happening) bool { return s.told }))
+			return len(d.eventLog.of("", time.Time{}, mostEvents, func(s *event) bool { return s.reported }))
 		}
 		tell(10, 1)
 		if got := look(); got != 10 {

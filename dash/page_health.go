@@ -149,7 +149,7 @@ func (d *Dashboard) facts() []factData {
 	if c.median > 0 {
 		facts = append(facts, factData{"Time for an answer", fmt.Sprintf("%s, at most %s, over the last two minutes", fine(c.median), fine(c.worst))})
 	}
-	walk := "the first one is under way"
+	walk := "the first one is running"
 	if !p.ended.IsZero() {
 		walk = "the last one took " + fine(p.lasted)
 	}
@@ -158,7 +158,7 @@ func (d *Dashboard) facts() []factData {
 	}
 	return append(facts,
 		factData{"Names in use", fmt.Sprint(names)},
-		factData{"Walk over all names", walk},
+		factData{"Scan of all names", walk},
 	)
 }
 

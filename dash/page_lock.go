@@ -56,17 +56,17 @@ type keysData struct{ Keys []keyData }
 
 type keyData struct {
 	Name, Type, Value string
-	Forever, Untold   bool
+	Forever, Unknown   bool
 	Ends              int64
 	Text              string
 }
 
 // lockData makes the page of name.
-func (d *Dashboard) lockData(name string, told detail, live, mayUnlock bool) lockData {
+func (d *Dashboard) lockData(name string, shown detail, live, mayUnlock bool) lockData {
 	text := printable(name)
-	data := lockData{Name: short(text, 2*longName), Title: short(text, 2000), State: d.state(name, told, live), Keys: keys(told, live)}
+	data := lockData{Name: short(text, 2*longName), Title: short(text, 2000), State: d.state(name, shown, live), Keys: keys(shown, live)}
 	now := time.Now()
-	happened := d.history.of(name, time.Time{}, timelineRows, nil)
+	happened := d.eventLog.of(name, time.Time{}, timelineRows, nil)
 	data.Events = eventRows(happened, live)
 	data.Charts = d.lockCharts(now, name)
 	if mayUnlock && len(data.State.Holds) > 0 {
@@ -88,8 +88,8 @@ func (d *Dashboard) commands(name string) []string {
 	return list
 }
 
-func (d *Dashboard) lockContent(q query, told detail, live bool) content {
-	data := d.lockData(q.name, told, live, false)
+func (d *Dashboard) lockContent(q query, shown detail, live bool) content {
+	data := d.lockData(q.name, shown, live, false)
 	return content{
 		title: short(data.Name, 60), page: "lock", data: data,
 		parts: []part{
@@ -102,14 +102,14 @@ func (d *Dashboard) lockContent(q query, told detail, live bool) content {
 }
 
 // state describes the holder of name now.
-func (d *Dashboard) state(name string, told detail, live bool) stateData {
+func (d *Dashboard) state(name string, shown detail, live bool) stateData {
 	e, ok := d.table.get(name)
-	s := stateData{Free: !ok, Listeners: -1, Token: told.Token}
-	if told.err != nil {
-		s.Trouble = short(printable(told.err.Error()), 300)
+	s := stateData{Free: !ok, Listeners: -1, Token: shown.Token}
+	if shown.err != nil {
+		s.Trouble = short(printable(shown.err.Error()), 300)
 	}
 	if !ok {
-		if told.Kind == admin.KindOther {
+		if shown.Kind == admin.KindOther {
 			s.Kind = "no lock: something else has this name"
 		}
 		return s
@@ -127,16 +127,16 @@ func (d *Dashboard) state(name string, told detail, live bool) stateData {
 		s.Waiters = append(s.Waiters, w)
 	}
 	s.MoreWait = max(0, e.Waiting-len(e.Waiters))
-	s.Clients = clients(e, told, live)
+	s.Clients = clients(e, shown, live)
 	return s
 }
 
 // clients returns who says that it waits without a place in line.
-func clients(e entry, told detail, live bool) (list []clientData) {
-	for _, w := range told.Waits {
+func clients(e entry, shown detail, live bool) (list []clientData) {
+	for _, w := range shown.Waits {
 		c := clientData{
 			person: describe(w.Client, "", w.Client.Note), Count: w.Count,
-			Since: since(told.seen.Add(-w.Waited).Round(time.Second), false, live),
+			Since: since(shown.seen.Add(-w.Waited).Round(time.Second), false, live),
 		}
 		if e.Kind == admin.KindReadWrite || w.Mode == driver.Shared {
 			c.Mode = w.Mode.String()
@@ -147,13 +147,13 @@ func clients(e entry, told detail, live bool) (list []clientData) {
 }
 
 // keys shows what the store keeps, key by key.
-func keys(told detail, live bool) (data keysData) {
-	for _, k := range told.Keys {
+func keys(shown detail, live bool) (data keysData) {
+	for _, k := range shown.Keys {
 		row := keyData{
-			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0 && k.Remaining != admin.RemainingUnknown, Untold: k.Remaining == admin.RemainingUnknown,
+			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0 && k.Remaining != admin.RemainingUnknown, Unknown: k.Remaining == admin.RemainingUnknown,
 		}
-		if !row.Forever && !row.Untold {
-			ends := told.seen.Add(k.Remaining).Round(time.Second)
+		if !row.Forever && !row.Unknown {
+			ends := shown.seen.Add(k.Remaining).Round(time.Second)
 			row.Ends = ends.UnixMilli()
 			if !live {
 				row.Text = span(k.Remaining)

@@ -99,9 +99,9 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 func (p pass) progress() string {
 	switch {
 	case p.ended.IsZero() && p.number <= 1:
-		return "still looking for more"
+		return "the scan goes on"
 	case p.partial != nil:
-		return "not everything could be looked at"
+		return "the last scan was not complete"
 	case p.lasted > 10*time.Second:
 		return "new names appear within " + span((p.lasted + p.lasted/4).Round(10*time.Second))
 	}
@@ -120,7 +120,7 @@ func matches(find string) func(*entry) bool {
 			return true
 		}
 		return slices.ContainsFunc(e.Holds, func(h admin.Hold) bool {
-			return people(h).says(find) || strings.Contains(h.Owner, find)
+			return people(h).contains(find) || strings.Contains(h.Owner, find)
 		})
 	}
 }

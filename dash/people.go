@@ -22,8 +22,8 @@ type purpose struct {
 	Labels string // its --label, "key=value key=value"
 }
 
-// says reports that text, in small letters, is in p.
-func (p purpose) says(text string) bool {
+// contains reports that text, in small letters, is in p.
+func (p purpose) contains(text string) bool {
 	return strings.Contains(strings.ToLower(p.Reason), text) || strings.Contains(strings.ToLower(p.Labels), text)
 }
 
@@ -107,9 +107,9 @@ func purposeIn(rest string) (purpose, bool) {
 	return p, p.Labels == "" || strings.Contains(first, "=")
 }
 
-// says reports whether text, in small letters, is in what is shown of p.
-func (p person) says(text string) bool {
-	return strings.Contains(strings.ToLower(p.text()), text) || p.purpose.says(text)
+// contains reports whether text, in small letters, is in what is shown of p.
+func (p person) contains(text string) bool {
+	return strings.Contains(strings.ToLower(p.text()), text) || p.purpose.contains(text)
 }
 
 // process names a process: "host · program · pid".

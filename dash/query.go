@@ -14,19 +14,19 @@ const (
 
 // query says what a page shows.
 type query struct {
-	page string // "", "lock", "holders", "history", "health"
+	page string // "", "lock", "holders", "event-log", "health"
 	find string
 	sort string
 	down bool
 	at   int // which page of rows, from 1
 	name string
-	what string // of the history: the only kind of event; "" for all
+	what string // of the event log: the only kind of event; "" for all
 }
 
-// filters are the kinds of events that the history can be asked for: those that
+// filters are the kinds of events that the event log can be asked for: those that
 // are rare, and looked for.
 func filters() []string {
-	return []string{happenedLose, happenedForce, happenedExpire, happenedLate, happenedBusy}
+	return []string{eventLost, eventForced, eventExpired, eventRenewedLate, eventGaveUp}
 }
 
 // parseQuery reads what a request asks for; what makes no sense is left out.
@@ -41,7 +41,7 @@ func parseQuery(page string, v url.Values) query {
 	}
 	q.find = v.Get("q")
 	q.find = printable(strings.TrimSpace(q.find[:min(len(q.find), longFind)])) // as names are shown
-	if what := v.Get("what"); page == "history" && slices.Contains(filters(), what) {
+	if what := v.Get("what"); page == "event-log" && slices.Contains(filters(), what) {
 		q.what = what
 	}
 	q.sort, q.down = strings.CutPrefix(v.Get("sort"), "-")

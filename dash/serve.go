@@ -37,7 +37,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // are compared as they are: nothing is looked up in a file system.
 func (d *Dashboard) route(path string) http.Handler {
 	switch path {
-	case "", "lock", "holders", "history", "health":
+	case "", "lock", "holders", "event-log", "health":
 		return http.HandlerFunc(d.showPage)
 	case "unlock":
 		return http.HandlerFunc(d.unlock)

@@ -90,10 +90,10 @@ func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	told, _ := d.console.ForceReasons(ctx, ended) // what cannot be learnt is left out
+	texts, _ := d.console.ForceReasons(ctx, ended) // a reason that cannot be read is left out
 	why := make(reasons, len(ended))
 	for i, e := range ended {
-		why[e] = told[i]
+		why[e] = texts[i]
 	}
 	return why
 }

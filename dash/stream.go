@@ -128,7 +128,7 @@ func (d *Dashboard) viewed(r *http.Request) (query, bool) {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)
 	switch q.page {
-	case "", "holders", "history", "health":
+	case "", "holders", "event-log", "health":
 		return q, true
 	case "lock":
 		return q, d.shown(q.name)

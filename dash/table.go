@@ -19,12 +19,12 @@ const (
 // table is what is known of all names. What it returns is a copy; nothing outside
 // changes it.
 type table struct {
-	mu      sync.Mutex
-	entries map[string]entry
-	history *History
-	first   chan struct{} // closed when a page of names, or all, were found once
-	pass    pass
-	blamed  map[admin.Ended]string // why the last forced hold of an owner was, as reported
+	mu       sync.Mutex
+	entries  map[string]entry
+	eventLog *EventLog
+	first    chan struct{} // closed when a page of names, or all, were found once
+	pass     pass
+	blamed   map[admin.Ended]string // why the last forced hold of an owner was, as reported
 }
 
 // reasons says why holds were ended by force.
@@ -41,12 +41,12 @@ type entry struct {
 
 // held is what is known of a hold beyond what the store shows.
 type held struct {
-	since  time.Time // when it was granted, or first seen
-	exact  bool      // the store said since
-	ends   time.Time // when the lease ends unless it is renewed; zero if never, or if that is unknown
-	untold bool
-	span   time.Duration // the longest lease that was seen
-	renews int           // how many renewals were seen
+	since      time.Time // when it was granted, or first seen
+	exact      bool      // the store said since
+	ends       time.Time // when the lease ends unless it is renewed; zero if never, or if that is unknown
+	unknownEnd bool
+	span       time.Duration // the longest lease that was seen
+	renews     int           // how many renewals were seen
 }
 
 // pass is a walk over all names.
@@ -59,8 +59,8 @@ type pass struct {
 	partial error // why the last one did not see everything
 }
 
-func (t *table) init(h *History) {
-	t.entries, t.history, t.first, t.blamed = map[string]entry{}, h, make(chan struct{}), map[admin.Ended]string{}
+func (t *table) init(h *EventLog) {
+	t.entries, t.eventLog, t.first, t.blamed = map[string]entry{}, h, make(chan struct{}), map[admin.Ended]string{}
 }
 
 // ready reports that there is something to show.
@@ -91,7 +91,7 @@ func (t *table) open() {
 	}
 }
 
-// put replaces what is known of r.Name, and adds what changed to the history.
+// put replaces what is known of r.Name, and adds what changed to the event log.
 func (t *table) put(now time.Time, r admin.Record, why reasons) {
 	if r.Kind == admin.KindUnknown {
 		return
@@ -147,11 +147,11 @@ func (o held) next(now time.Time, since time.Duration, h admin.Hold, had bool) h
 	if !had {
 		n = held{since: now}
 	}
-	if told := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.exact || told.Sub(n.since) > jitter) { // later: it was passed on
-		n.since, n.exact = told, true
+	if granted := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.exact || granted.Sub(n.since) > jitter) { // later: it was passed on
+		n.since, n.exact = granted, true
 	}
 	if h.Remaining < 0 {
-		n.ends, n.span, n.untold = time.Time{}, 0, h.Remaining == admin.RemainingUnknown
+		n.ends, n.span, n.unknownEnd = time.Time{}, 0, h.Remaining == admin.RemainingUnknown
 		return n
 	}
 	ends := now.Add(h.Remaining)
@@ -190,11 +190,11 @@ func (o held) lapsed(now time.Time) bool {
 	return !o.ends.IsZero() && !now.Before(o.ends.Add(-jitter))
 }
 
-// compare adds to the history how a name got from old to e.
+// compare adds to the event log how a name got from old to e.
 func (t *table) compare(now time.Time, old, e entry, why reasons) {
 	for i, h := range old.Holds {
 		if _, still := e.hold(h); !still {
-			t.history.saw(t.ending(now, e.Name, h, old.holds[i], why))
+			t.eventLog.addPolled(t.ending(now, e.Name, h, old.holds[i], why))
 		}
 	}
 	for i, h := range e.Holds {
@@ -202,30 +202,30 @@ func (t *table) compare(now time.Time, old, e entry, why reasons) {
 		before, had := old.hold(h)
 		switch {
 		case !had:
-			t.history.saw(happening{
-				At: e.holds[i].since, Kind: happenedAcquire, Name: e.Name, Who: who.text(), purpose: who.purpose,
+			t.eventLog.addPolled(event{
+				At: e.holds[i].since, Kind: eventAcquired, Name: e.Name, Who: who.text(), purpose: who.purpose,
 				client: clientOf(h), owner: h.Owner, Mode: h.Mode, alone: h.Mode == driver.Exclusive, Token: h.Token,
 			})
 		case e.holds[i].renews > before.renews:
-			t.history.saw(happening{At: now, Kind: happenedRenew, Name: e.Name, Who: who.text(), purpose: who.purpose, client: clientOf(h), owner: h.Owner, Left: before.ends.Sub(now)})
+			t.eventLog.addPolled(event{At: now, Kind: eventRenewed, Name: e.Name, Who: who.text(), purpose: who.purpose, client: clientOf(h), owner: h.Owner, Left: before.ends.Sub(now)})
 		}
 	}
 	if was, is := waiting(old.Record), waiting(e.Record); was != is {
-		t.history.saw(happening{At: now, Kind: happenedWait, Name: e.Name, Count: is})
+		t.eventLog.addPolled(event{At: now, Kind: eventWaiting, Name: e.Name, Count: is})
 	}
 }
 
 // ending reports how the hold h of name ended, which is over at now.
-func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why reasons) happening {
+func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why reasons) event {
 	who := people(h)
-	s := happening{
-		At: now, Kind: happenedRelease, Name: name, Who: who.text(), purpose: who.purpose,
+	s := event{
+		At: now, Kind: eventReleased, Name: name, Who: who.text(), purpose: who.purpose,
 		client: clientOf(h), owner: h.Owner, Token: h.Token, Held: now.Sub(o.since), alone: h.Mode == driver.Exclusive,
 	}
 	owner := admin.Ended{Name: name, Owner: h.Owner}
 	switch reason := why[owner]; {
 	case o.lapsed(now):
-		s.Kind = happenedExpire
+		s.Kind = eventExpired
 	case reason != "" && t.blamed[owner] != reason:
 		// Shown once: a thread of Redisson's may take the lock again, and release it,
 		// while the store remembers.
@@ -233,7 +233,7 @@ func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why rea
 			clear(t.blamed)
 		}
 		t.blamed[owner] = reason
-		s.Kind, s.Who, s.Why = happenedForce, "taken from "+s.Who, short(printable(reason), longReason)
+		s.Kind, s.Who, s.Why = eventForced, "taken from "+s.Who, short(printable(reason), longReason)
 	}
 	return s
 }

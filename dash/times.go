@@ -41,10 +41,10 @@ func since(t time.Time, atLeast, live bool) ago {
 	return a
 }
 
-// lease is what is left of a hold.
+// lease is the lease of a hold, as a page shows it.
 type lease struct {
 	Forever bool
-	Untold  bool  // the store does not tell when it ends
+	Unknown  bool  // the store does not say when it ends
 	Ends    int64 // in ms since 1970
 	Span    int64 // the longest that was seen, in ms
 	Late    int64 // the moment at which a renewal is late, in ms; 0 if none is expected
@@ -57,7 +57,7 @@ type lease struct {
 // when less than half is left, one is late.
 func leaseOf(h held, live bool) lease {
 	if h.ends.IsZero() {
-		return lease{Forever: !h.untold, Untold: h.untold}
+		return lease{Forever: !h.unknownEnd, Unknown: h.unknownEnd}
 	}
 	l := lease{Ends: h.ends.UnixMilli(), Span: max(h.span.Milliseconds(), 1)}
 	if h.renews > 0 {

@@ -56,9 +56,9 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		d.refuse(w, r, http.StatusBadRequest, err.Error(), "")
 	case !d.shown(f.name):
-		d.refuse(w, r, http.StatusNotFound, "No lock can have that name here.", "")
+		d.refuse(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.", "")
 	case f.typed != word(f.name):
-		d.askAgain(w, r, f.name, "What was typed is not the name. Nothing was changed.")
+		d.askAgain(w, r, f.name, "The typed name is not the name of the lock. Nothing was changed.")
 	case f.reason == "":
 		d.askAgain(w, r, f.name, "A reason is needed. Nothing was changed.")
 	default:
@@ -94,7 +94,7 @@ func parseForce(r *http.Request) (f force, err error) {
 // askUnlock shows the holder of name now, with a form for each.
 func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name string, status int, trouble string) {
 	if !d.shown(name) {
-		d.fail(w, r, http.StatusNotFound, "No lock can have that name here.")
+		d.fail(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.")
 		return
 	}
 	_, err := d.detail(r.Context(), name)
@@ -108,10 +108,10 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name strin
 			hold := forceData{
 				holdData: holdOf(e, i, false), Name64: base64.RawURLEncoding.EncodeToString([]byte(name)),
 				Owner64: base64.RawURLEncoding.EncodeToString([]byte(h.Owner)), Soon: h.Remaining >= 0 && h.Remaining < soon,
-				Renewing: "no renewal was seen yet",
+				Renewing: "no renewal yet",
 			}
 			if n := e.holds[i].renews; n > 0 {
-				hold.Renewing = fmt.Sprintf("yes, %d renewals were seen: it is alive", n)
+				hold.Renewing = fmt.Sprintf("yes, %d renewals: the holder is alive", n)
 			}
 			data.Holds = append(data.Holds, hold)
 		}
@@ -128,13 +128,13 @@ func (d *Dashboard) askAgain(w http.ResponseWriter, r *http.Request, name, troub
 
 // force ends the hold that f describes, if it is still as it was shown.
 func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
-	told, err := d.detail(r.Context(), f.name)
+	shown, err := d.detail(r.Context(), f.name)
 	if err != nil {
 		d.refuse(w, r, http.StatusServiceUnavailable, "The store does not answer: "+short(printable(err.Error()), 300), f.name)
 		return
 	}
-	const changed = "The lock has changed since it was shown. Nothing was done: look again."
-	for _, h := range told.Holds {
+	const changed = "The lock has changed since the page was loaded. Nothing was done. Check again."
+	for _, h := range shown.Holds {
 		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token && h.Token != 0 && f.token != 0 { // 0: not reported yet
 			continue
 		}
@@ -145,7 +145,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 		case errors.Is(err, driver.ErrGone):
 			d.refuse(w, r, http.StatusConflict, changed, f.name)
 		case err != nil:
-			d.refuse(w, r, http.StatusBadGateway, "It is not certain that it was done: "+short(printable(err.Error()), 300), f.name)
+			d.refuse(w, r, http.StatusBadGateway, "The result is unknown: "+short(printable(err.Error()), 300), f.name)
 		default:
 			if d.options.Forced != nil {
 				d.options.Forced(f.name, h.Holder, d.why(r, f))
@@ -178,14 +178,14 @@ func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold, before held) 
 		who = "somebody"
 	}
 	from := people(h)
-	s := happening{
-		At: time.Now(), Kind: happenedForce, Name: f.name, told: true, client: clientOf(h), owner: h.Owner, Token: h.Token,
+	s := event{
+		At: time.Now(), Kind: eventForced, Name: f.name, reported: true, client: clientOf(h), owner: h.Owner, Token: h.Token,
 		Who: "taken from " + from.text() + " by " + who + " at " + printable(address(r)), purpose: from.purpose, Why: f.reason,
 	}
 	if !before.since.IsZero() {
 		s.Held = time.Since(before.since)
 	}
-	d.history.add(s)
+	d.eventLog.add(s)
 	d.freshenNow(r.Context(), f.name)
 }
 

@@ -120,14 +120,14 @@ func (v *views) wanted(now time.Time) (names []string, details []*view) {
 
 // refresh asks the store again for what the page of a lock shows.
 func (w *view) refresh(ctx context.Context, d *Dashboard) {
-	told, err := d.detail(ctx, w.query.name)
+	shown, err := d.detail(ctx, w.query.name)
 	if ctx.Err() != nil {
 		return
 	}
 	d.views.mu.Lock()
 	defer d.views.mu.Unlock()
 	if err == nil {
-		w.detail.Detail = told
+		w.detail.Detail = shown
 	}
 	w.detail.err, w.detail.seen = err, time.Now()
 }

@@ -23,7 +23,7 @@ const (
 	probeName = "holdfast-dashboard"
 )
 
-// Watch keeps the dashboard watching while nobody looks, so that its history and
+// Watch keeps the dashboard watching while nobody looks, so that its event log and
 // charts have no holes. It returns when ctx ends, with its cause, or after Close.
 func (d *Dashboard) Watch(ctx context.Context) error {
 	leave, ok := d.join()
@@ -103,7 +103,7 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
 	others.Go(func() { d.walk(ctx) })
-	others.Go(func() { d.study(ctx) })
+	others.Go(func() { d.readLog(ctx) })
 	defer func() { cancel(); others.Wait() }()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -133,7 +133,7 @@ func (d *Dashboard) round(ctx context.Context) {
 		}
 	}
 	held, waits := d.table.totals()
-	d.history.sample(time.Now(), held, waits)
+	d.eventLog.sample(time.Now(), held, waits)
 	d.publish()
 }
 

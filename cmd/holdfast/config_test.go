@@ -133,7 +133,7 @@ func TestConfigPasswords(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	for content, want := range map[string]string{
-		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; there are etcd, history, lock, mysql, postgres, prefix, redis`,
+		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; there are etcd, event_log, lock, mysql, postgres, prefix, redis`,
 		"lock:\n  tll: 3s":                          `line 2: unknown key "lock.tll"; there are fair, kill_after, margin, max_hold, ttl, wait`,
 		"lock:\n  ttl: s3cret":                      "line 2: lock.ttl: a time is expected",
 		"lock:\n  ttl: 3":                           "line 2: lock.ttl: a time is expected",
@@ -228,7 +228,7 @@ const everySetting = `url: unix:///no/such/socket
 prefix: "p:"
 redis: {layout: plain, replicas: 1}
 lock: {ttl: 20s, margin: 1s, wait: 3s, max_hold: 4s, kill_after: 5s, fair: true}
-history: {enabled: true}
+event_log: {enabled: true}
 serve:
   listen: 127.0.0.1:7171
   metrics_listen: 127.0.0.1:7172

@@ -24,7 +24,7 @@ func storeSettings() []setting {
 		{"prefix", "HOLDFAST_PREFIX", "prefix"},
 		{"layout", "", "redis.layout"},
 		{"replicas", "", "redis.replicas"},
-		{"history", "", "history.enabled"},
+		{"event-log", "", "event_log.enabled"},
 	}
 }
 
@@ -219,7 +219,7 @@ func (o *connectOptions) engine() (*redishold.Options, error) {
 	default:
 		return nil, usageError("--layout %q: use redisson, plain or timestamp", o.layout)
 	}
-	if length, ok := o.config.Lookup("history.stream_maxlen"); ok {
+	if length, ok := o.config.Lookup("event_log.stream_maxlen"); ok {
 		options.LogLength, _ = strconv.Atoi(length) // the configuration was checked
 	}
 	switch n, err := strconv.ParseUint(cmp.Or(o.replicas, "0"), 10, 16); {

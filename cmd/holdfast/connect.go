@@ -34,7 +34,7 @@ type connectOptions struct {
 	configName string
 	layout     string
 	replicas   string
-	history    bool                 // tell the store what happens to the locks
+	eventLog   bool                 // tell the store what happens to the locks
 	redisFlag  string               // the first flag that was given which is for Redis alone
 	config     *config.File         // nil until it was loaded
 	imported   *importconf.Settings // what the file of a Java program says that the configuration names
@@ -63,9 +63,9 @@ func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	markConnection(f, "layout", "replicas", "config")
 }
 
-// addHistoryTo adds the flag of commands that take locks, or end them.
-func (o *connectOptions) addHistoryTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.history, "history", false, "record in the store what happens to the lock, for tail --since and the dashboard")
+// addEventLogTo adds the flag of commands that take locks, or end them.
+func (o *connectOptions) addEventLogTo(f *pflag.FlagSet) {
+	f.BoolVar(&o.eventLog, "event-log", false, "record in the store what happens to the lock, for tail --since and the dashboard")
 }
 
 // access completes what the flags say of the store at address.

@@ -102,17 +102,17 @@ func paragraphs(out *strings.Builder, text string) {
 	}
 }
 
-// Three commands have --history, and each records something else.
-func TestHelpOfHistory(t *testing.T) {
+// Three commands have --event-log, and each records something else.
+func TestHelpOfEventLog(t *testing.T) {
 	said := map[string]string{}
 	for _, name := range []string{"run", "force-unlock", "serve"} {
 		cmd, _, err := newRootCommand(environment{}).Find([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		usage := cmd.Flags().Lookup("history").Usage
+		usage := cmd.Flags().Lookup("event-log").Usage
 		if other, twice := said[usage]; twice {
-			t.Errorf("%s and %s say the same of --history: %s", name, other, usage)
+			t.Errorf("%s and %s say the same of --event-log: %s", name, other, usage)
 		}
 		said[usage] = name
 	}

@@ -77,8 +77,8 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	f.StringVar(&o.reason, "reason", "", "why: the holder gets it; required")
 	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
 	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
-	o.addHistoryTo(f)
-	f.Lookup("history").Usage = "record in the store that the hold was ended, and why, for tail --since and the dashboard"
+	o.addEventLogTo(f)
+	f.Lookup("event-log").Usage = "record in the store that the hold was ended, and why, for tail --since and the dashboard"
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask on a terminal; only with --holder or --token")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "owner" {
@@ -149,7 +149,7 @@ func (c *forcing) end(ctx context.Context, hold admin.Hold, seen time.Time) erro
 	if errors.Is(err, driver.ErrGone) {
 		return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: %w", err)}
 	}
-	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.history {
+	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.eventLog {
 		log := audit.New(source, &audit.Options{Logger: c.logger})
 		log.Forced(c.name, h, reason)
 		flush(log)

@@ -61,7 +61,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	markConnection(f, "prefix")
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
 	f.StringVar(&o.reason, "reason", "", "shown to waiters for the lock")
-	o.addHistoryTo(f)
+	o.addEventLogTo(f)
 	f.StringArrayVar(&o.labels, "label", nil, "key=value, shown beside the reason; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }

@@ -28,7 +28,7 @@ lock and a reason, and a lock that has changed since it was shown stays as it is
 attempt is a line on standard error.
 
 It reads the event log of the last hour at the start. It polls continuously, with less
-than 200 commands per second, to cover clients without --history; with
+than 200 commands per second, to cover clients without --event-log; with
 --only-while-viewed it polls only while a page is open. /healthz answers "ok" to
 everybody. /metrics has numbers for Prometheus, with the same authentication as the
 pages, or without at --metrics-listen.
@@ -103,12 +103,12 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of proxies whose --auth-header is believed, as 10.0.0.0/8")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
 	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end the hold of somebody else")
-	o.addHistoryTo(f)
-	f.Lookup("history").Usage = "record in the store which holds operators end here, for tail --since and other dashboards"
+	o.addEventLogTo(f)
+	f.Lookup("event-log").Usage = "record in the store which holds operators end here, for tail --since and other dashboards"
 	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.names, "names", "", "show only names that begin with this")
 	f.BoolVar(&o.counters, "counters", false, "show bare numbers too, which may be latches")
-	f.BoolVar(&o.onlyViewed, "only-while-viewed", false, "watch only while somebody looks: less history")
+	f.BoolVar(&o.onlyViewed, "only-while-viewed", false, "watch only while somebody looks: fewer events")
 	f.StringVar(&o.metricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }

@@ -30,7 +30,7 @@ const stopLimit = 5 * time.Second // for requests that are under way when a sign
 func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
 	metrics := promhold.New(nil)
 	var forced func(name string, h admin.Holder, reason string)
-	if source, ok := l.store.Backend.(admin.Source); ok && o.history {
+	if source, ok := l.store.Backend.(admin.Source); ok && o.eventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
 		defer flush(log)
 		forced = log.Forced

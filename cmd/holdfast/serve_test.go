@@ -165,13 +165,13 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What programs reported before the server was started is in the history.
+// What programs reported before the server was started is in the event log.
 func TestServeKnowsThePast(t *testing.T) {
 	s := newSite(t)
-	s.run("run", "nightly", "--history", "--reason", "INC-7", "--", "true").want(t, 0)
+	s.run("run", "nightly", "--event-log", "--reason", "INC-7", "--", "true").want(t, 0)
 	v := s.serve()
 	await.Until(t, 20*time.Second, "the page says that nightly was released", func() bool {
-		_, body := v.get("history")
+		_, body := v.get("event-log")
 		return strings.Contains(body, "nightly") && strings.Contains(body, "released") && strings.Contains(body, "INC-7")
 	})
 }

@@ -71,8 +71,8 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 		o.kind = s.Kind
 		return s.Backend, s.Close, nil
 	}
-	if o.history {
-		return nil, nil, usageError("several servers keep no history: leave out --history, or say --history=false where the configuration has it")
+	if o.eventLog {
+		return nil, nil, usageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
 	}
 	accesses, err := accessesOf(ctx, o.connectOptions, source, urls, env, report)
 	if err != nil {

@@ -91,8 +91,8 @@ func (o storeOptions) onlyForRedis(t *open.Target) error {
 		return usageError("--%s is for Redis, and not for %s", o.redisFlag, title)
 	case o.prefix != "":
 		return usageError("--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis: %s keeps a lock under its own name; begin that with %q", title, o.prefix)
-	case o.history:
-		return usageError("%s keeps no history: leave out --history, or say --history=false where the configuration has it", title)
+	case o.eventLog:
+		return usageError("%s has no event log: leave out --event-log, or say --event-log=false where the configuration has it", title)
 	case o.ttl == 0:
 		return nil
 	case info.SessionTTL > 0 && o.ttl != info.SessionTTL:

@@ -64,7 +64,7 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 		{postgres, "run --replicas 1 job true", 64, "--replicas is for Redis, and not for PostgreSQL"},
 		{mysql, "ls --layout redisson", 64, "--layout is for Redis, and not for MySQL"},
 		{etcd, "run --prefix p: job true", 64, `--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis`},
-		{etcd, "run --history job true", 64, "etcd keeps no history"},
+		{etcd, "run --event-log job true", 64, "etcd has no event log"},
 		{etcd, "run --ttl 1500ms --kill-after 100ms job true", 64, "etcd keeps leases of whole seconds; use 2s"},
 		{etcd, "hold --ttl 400ms job", 64, "use 1s"},
 		{etcd, "run -u " + etcd + " -u " + etcd + " job true", 64, "all members of a cluster in one URL"},

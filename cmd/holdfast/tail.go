@@ -23,7 +23,7 @@ poll. A hold that ended is "forced" if the store still knows the reason, "expire
 lease was about to end, else "released". "Renewed-late" is a lease that had less than a
 third left before its renewal.
 
-Programs with package audit or --history write an event log to the store: waits, grants,
+Programs with package audit or --event-log write an event log to the store: waits, grants,
 losses and releases. --since prints the events of that time first. Tail also prints
 losses from the event log while it runs, because only the holder knows of them. If it
 printed the end of the same hold before, the line says so.
@@ -108,7 +108,7 @@ type tailing struct {
 	next    string                 // the first name to look at again, where not all can be
 	told    map[admin.Ended]string // of owners whose hold was forced: why, as printed
 	ends    map[admin.Ended]string // of owners whose hold was printed as over: the event
-	past    chronicle
+	past    logPosition
 	lines   int
 	failing time.Time // since when the store does not answer
 }

@@ -78,7 +78,7 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 		return exit(interrupt.status())
 	}
 	observers := []observer{o.warnOfPermits(report)}
-	if source, ok := store.(admin.Source); ok && o.history {
+	if source, ok := store.(admin.Source); ok && o.eventLog {
 		log := audit.New(source, &audit.Options{Logger: logger})
 		defer func() {
 			if answers {

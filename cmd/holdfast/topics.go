@@ -31,7 +31,7 @@ to the user or to root and must not be writable for others.
     max_hold: 0s
     kill_after: 10s
     fair: false
-  history:                     # events of locks are written to the store: --history
+  event_log:                   # events of locks are written to the store: --event-log
     enabled: false
     stream_maxlen: 10000       # how much of it is kept, about
   serve:                       # the pages of holdfast serve: its flags

@@ -79,7 +79,7 @@ func TestLockPage(t *testing.T) {
 	p.Until(3*time.Second, "the page of the lock", "document.querySelector('h1').innerText === 'billing'")
 	p.Until(3*time.Second, "keys", "document.querySelector('#keys table')")
 	text := p.Text("main")
-	for _, want := range []string{"Held by", "Waiting", "Timeline", "redisson_lock_queue:{billing}", "hash", "How many waited", "dashtest"} {
+	for _, want := range []string{"Held by", "Waiting", "Timeline", "redisson_lock_queue:{billing}", "hash", "Waiters", "dashtest"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q on the page:\n%s", want, text)
 		}
@@ -291,8 +291,8 @@ func TestScriptInNames(t *testing.T) {
 	const script, image, drawing = "<script>window.hit=1</script>", `"><img src=x onerror="window.hit=1">`, "<svg onload=window.hit=1>"
 	all := []string{script, image, drawing}
 	p := open(t, desktop())
-	p.Visit(s.url("history"))
-	for n := int64(0); !strings.Contains(p.Text("#rows"), "probe:") && n < 30; n++ { // what is locked after that is in the history
+	p.Visit(s.url("event-log"))
+	for n := int64(0); !strings.Contains(p.Text("#rows"), "probe:") && n < 30; n++ { // what is locked after that is in the event log
 		s.javaLock("probe:"+itoa(n), java+":0", time.Hour)
 		awaitUpdates(p, 1)
 	}
@@ -300,7 +300,7 @@ func TestScriptInNames(t *testing.T) {
 		s.javaLock(name, java+":"+itoa(int64(i)), time.Hour)
 	}
 	for path, names := range map[string][]string{
-		"": all, "?q=" + url.QueryEscape(drawing): {drawing}, "holders": all, "history": all,
+		"": all, "?q=" + url.QueryEscape(drawing): {drawing}, "holders": all, "event-log": all,
 		"lock?name=" + url.QueryEscape(script): {script}, "lock?name=" + url.QueryEscape(image): {image},
 	} {
 		p.Visit(s.url(path))
@@ -324,7 +324,7 @@ func TestAccessible(t *testing.T) {
 			p := open(t, size)
 			for title, path := range map[string]string{
 				"locks": "", "search": "?q=none", "lock": "lock?name=billing", "java": "lock?name=orders%3A7", "free": "lock?name=free",
-				"holders": "holders", "history": "history", "health": "health", "unlock": "unlock?name=pool",
+				"holders": "holders", "event-log": "event-log", "health": "health", "unlock": "unlock?name=pool",
 			} {
 				p.Visit(s.url(path))
 				p.Until(5*time.Second, "the first update", "window.updates > 0 || !document.body.dataset.feed")

@@ -59,7 +59,7 @@ func TestReasonsAreShown(t *testing.T) {
 			shown("", "#rows", "nightly")
 			shown("lock?name=deploy%2Fprod", "#state", "db <maintenance>")
 			shown("holders", "#rows", "db <maintenance>")
-			shown("history", "#rows", "nightly")
+			shown("event-log", "#rows", "nightly")
 			shown("lock?name=backup", "#timeline", "nightly")
 			p.Visit(s.url("unlock?name=deploy%2Fprod"))
 			if text := p.Text("main"); !strings.Contains(text, "db <maintenance>") || !strings.Contains(text, "team=infra") {

@@ -71,7 +71,7 @@ func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, 
 		}
 		args = append(args, mark+clients.JSON(textOf(h, now)))
 	}
-	if _, err := c.Call(ctx, wire.Call{Script: c.Script("history_add"), Keys: c.Layout.EventLog(), Args: args}); err != nil {
+	if _, err := c.Call(ctx, wire.Call{Script: c.Script("event_log_add"), Keys: c.Layout.EventLog(), Args: args}); err != nil {
 		return logError(c, "add to the event log", "+xadd", err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	}
 	most := cmp.Or(max(f.Limit, 0), logPage)
 	reply, err := c.Call(ctx, wire.Call{
-		Script: c.Script("history_read"),
+		Script: c.Script("event_log_read"),
 		Keys:   c.Layout.EventLog(),
 		Args:   []string{f.After, strconv.FormatInt(max(0, f.Last.Milliseconds()), 10), strconv.Itoa(most)},
 	})
@@ -112,7 +112,7 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	all, ok1 := parsePage(r.Texts())
 	rare, ok2 := parsePage(r.Texts())
 	if bad != nil || !ok1 || !ok2 || !r.Done() {
-		return nil, wire.BadReply("history_read", reply)
+		return nil, wire.BadReply("event_log_read", reply)
 	}
 	var list []admin.Entry
 	read := time.Now()

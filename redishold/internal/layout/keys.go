@@ -175,9 +175,9 @@ func (l *Layout) Call(p Place, id string) string { return l.beside(p.Lock, "call
 
 // EventLog returns the keys of the event log, which are in one slot.
 func (l *Layout) EventLog() []string {
-	key := l.Prefix + "holdfast:{history}"
+	key := l.Prefix + "holdfast:{events}"
 	if strings.Contains(l.Prefix, "{") {
-		key = l.Prefix + "holdfast:history"
+		key = l.Prefix + "holdfast:events"
 	}
 	return []string{key, key + ":rare"}
 }

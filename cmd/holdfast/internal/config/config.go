@@ -34,7 +34,7 @@ func keys() map[string]sort {
 
 		"redis.layout": text, "redis.replicas": text, "redis.shared_tokens": yes,
 
-		"history.enabled": yes, "history.stream_maxlen": number,
+		"event_log.enabled": yes, "event_log.stream_maxlen": number,
 
 		"serve.listen": text, "serve.metrics_listen": text, "serve.base_path": text,
 		"serve.tls.cert": path, "serve.tls.key": path,

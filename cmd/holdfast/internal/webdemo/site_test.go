@@ -305,7 +305,7 @@ func TestTheEndGivesBackLocks(t *testing.T) {
 		v.await("the sale has begun", func(s state) bool { return s.Sales[1].Sold > 0 })
 	})
 	// These end by themselves; programs introduce themselves and say what they wait for and did, and claims that were given up leave a mark.
-	want := []string{prefix + tokenName, prefix + ledgerName, prefix + "holdfast:history", prefix + "holdfast:history:rare"}
+	want := []string{prefix + tokenName, prefix + ledgerName, prefix + "holdfast:events", prefix + "holdfast:events:rare"}
 	for _, key := range server.Keys() {
 		if !slices.Contains(want, key) && !strings.HasPrefix(key, prefix+"holdfast:client:") && !strings.Contains(key, ":holdfast:gone:") && !strings.Contains(key, "holdfast:waiting:") {
 			t.Errorf("left behind: %q", key)

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	historyKey = "holdfast:{history}"
-	rareKey    = historyKey + ":rare"
+	eventLogKey = "holdfast:{events}"
+	rareKey     = eventLogKey + ":rare"
 )
 
-func TestHistoryScripts(t *testing.T) {
+func TestEventLogScripts(t *testing.T) {
 	b := newBench(t)
-	keys := []string{historyKey, rareKey}
+	keys := []string{eventLogKey, rareKey}
 	pages := func(after string, past, most int) (all, rare []any) {
 		t.Helper()
-		reply := b.run("history_read", keys, after, past, most).([]any)
+		reply := b.run("event_log_read", keys, after, past, most).([]any)
 		if len(reply) != 3 || len(reply[0].(string)) != len("1795337659735") {
 			t.Fatalf("got %v, want a time and two pages", reply)
 		}
 		return reply[1].([]any), reply[2].([]any)
 	}
 	if all, rare := pages("", 60_000, 10); len(all)+len(rare) != 0 {
-		t.Fatalf("without a history: got %v and %v", all, rare)
+		t.Fatalf("without an event log: got %v and %v", all, rare)
 	}
-	b.want(n(3), "history_add", keys, 1000, 100, 60_000, "me", ".a", "!b", ".c")
-	b.wantTTL(historyKey, 60_000)
+	b.want(n(3), "event_log_add", keys, 1000, 100, 60_000, "me", ".a", "!b", ".c")
+	b.wantTTL(eventLogKey, 60_000)
 	b.wantTTL(rareKey, 60_000)
-	b.Do("XADD", historyKey, "*", "something", "else")
+	b.Do("XADD", eventLogKey, "*", "something", "else")
 	all, rare := pages("", 60_000, 10)
 	if got, want := fmt.Sprint(all[2:4], all[6:8], all[10:12], all[13:], rare[2:]), "[me a] [me b] [me c] [  ] [me b]"; got != want || rare[0] != all[4] {
 		t.Errorf("got %s, want %s; %v and %v", got, want, all[4], rare[0])
@@ -52,44 +52,44 @@ func TestHistoryScripts(t *testing.T) {
 	if old, _ := pages("", -60_000, 10); len(old) != 0 {
 		t.Errorf("of the future: got %v", old)
 	}
-	b.want(n(250), "history_add", keys, append([]any{100, 10, 60_000, "me"}, manyHappenings(250)...)...)
-	if got := b.Int("XLEN", historyKey); got < 100 || got > 200 { // a hundred to a node
+	b.want(n(250), "event_log_add", keys, append([]any{100, 10, 60_000, "me"}, manyEvents(250)...)...)
+	if got := b.Int("XLEN", eventLogKey); got < 100 || got > 200 { // a hundred to a node
 		t.Errorf("got %d entries, want about 100", got)
 	}
 	if _, rare := pages("", 60_000, 10); rare[3] != "b" {
 		t.Errorf("got %v, want what is rare still there", rare)
 	}
-	b.Do("DEL", historyKey)
-	b.Do("SET", historyKey, "mine")
-	for script, args := range map[string][]any{"history_add": {100, 10, 60_000, "me", ".a"}, "history_read": {"", 60_000, 10}} {
+	b.Do("DEL", eventLogKey)
+	b.Do("SET", eventLogKey, "mine")
+	for script, args := range map[string][]any{"event_log_add": {100, 10, 60_000, "me", ".a"}, "event_log_read": {"", 60_000, 10}} {
 		if _, err := eval(t, b.client, script, keys, args...); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%s: got error %v, want WRONGTYPE", script, err)
 		}
 	}
-	if got := b.String("GET", historyKey); got != "mine" || b.Int("TTL", historyKey) != -1 {
+	if got := b.String("GET", eventLogKey); got != "mine" || b.Int("TTL", eventLogKey) != -1 {
 		t.Errorf("a key that is somebody else's: got %q", got)
 	}
 }
 
 // Where a clock was ahead, ids are as well, for as long as there is a stream. It
 // begins again, and readers who have seen such an id go by the time.
-func TestHistoryAfterAClockThatWasAhead(t *testing.T) {
+func TestEventLogAfterAClockThatWasAhead(t *testing.T) {
 	b := newBench(t)
-	keys := []string{historyKey, rareKey}
+	keys := []string{eventLogKey, rareKey}
 	const later = "9999999999999-0"
 	for name, prepare := range map[string]func(){
-		"both":  func() { b.Do("XADD", historyKey, later, "what", "x"); b.Do("XADD", rareKey, later, "what", "x") },
-		"first": func() { b.Do("XADD", historyKey, later, "what", "x") },
+		"both":  func() { b.Do("XADD", eventLogKey, later, "what", "x"); b.Do("XADD", rareKey, later, "what", "x") },
+		"first": func() { b.Do("XADD", eventLogKey, later, "what", "x") },
 		"rare":  func() { b.Do("XADD", rareKey, later, "what", "x") },
 	} {
-		b.Do("DEL", historyKey, rareKey)
+		b.Do("DEL", eventLogKey, rareKey)
 		prepare()
-		if reply := b.run("history_read", keys, "", 60_000, 10).([]any); fmt.Sprint(reply[1:]) != "[[] []]" {
+		if reply := b.run("event_log_read", keys, "", 60_000, 10).([]any); fmt.Sprint(reply[1:]) != "[[] []]" {
 			t.Errorf("%s: got %v, want nothing of the future", name, reply)
 		}
-		b.want(n(2), "history_add", keys, 100, 10, 60_000, "me", ".a", "!b")
+		b.want(n(2), "event_log_add", keys, 100, 10, 60_000, "me", ".a", "!b")
 		for _, after := range []string{"", later} {
-			reply := b.run("history_read", keys, after, 60_000, 10).([]any)
+			reply := b.run("event_log_read", keys, after, 60_000, 10).([]any)
 			all, rare := reply[1].([]any), reply[2].([]any)
 			if len(all) != 8 || len(rare) != 4 || all[7] != "b" || rare[0] != all[4] {
 				t.Errorf("%s, after %q: got %v and %v, want a and b", name, after, all, rare)
@@ -98,7 +98,7 @@ func TestHistoryAfterAClockThatWasAhead(t *testing.T) {
 	}
 }
 
-func manyHappenings(n int) []any {
+func manyEvents(n int) []any {
 	all := make([]any, n)
 	for i := range all {
 		all[i] = "." + strconv.Itoa(i)
@@ -108,7 +108,7 @@ func manyHappenings(n int) []any {
 
 // A page is what comes next of both streams, and those who go on from its last miss
 // nothing.
-func TestHistoryComesInPages(t *testing.T) {
+func TestEventLogComesInPages(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{LogLength: 100})
 	var entries []admin.Entry
@@ -156,7 +156,7 @@ func TestHistoryComesInPages(t *testing.T) {
 }
 
 // Names are bytes.
-func TestHistoryOfAnyName(t *testing.T) {
+func TestEventLogOfAnyName(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
 	for _, name := range []string{"a\x00b", "\xff\xfe", strings.Repeat("x", 900), "ü", `{"}`} {
@@ -172,7 +172,7 @@ func TestHistoryOfAnyName(t *testing.T) {
 }
 
 // What others wrote costs its own entry, and nothing else.
-func TestHistoryIsNotBelieved(t *testing.T) {
+func TestEventLogIsNotBelieved(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
 	long := strings.Repeat("x", 5000)
@@ -181,9 +181,9 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 		`{"event":"acquired\u001b[2J","ago_ms":-5,"name":"` + long + `","held_ms":-1,"count":-7,"mode":"?","kind":"\u0000"}`,
 		`{"event":"lost","ago_ms":9223372036854775807,"held_ms":9223372036854775807,"reason":"` + long + `"}`,
 	} {
-		server.Do("XADD", historyKey, "*", "at", strconv.FormatInt(time.Now().UnixMilli(), 10), "who", `{"id":"a\u001b","note":"`+long+`","pid":1}`, "what", what)
+		server.Do("XADD", eventLogKey, "*", "at", strconv.FormatInt(time.Now().UnixMilli(), 10), "who", `{"id":"a\u001b","note":"`+long+`","pid":1}`, "what", what)
 	}
-	server.Do("XADD", historyKey, "*", "who", `{}`, "what", `{"event":"lost","name":"x"}`)
+	server.Do("XADD", eventLogKey, "*", "who", `{}`, "what", `{"event":"lost","name":"x"}`)
 	if err := b.AppendLog(bounded(t), admin.Client{ID: "c"}, []admin.Entry{{Type: admin.EntryLost, At: time.Now(), Name: "job"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestHistoryIsNotBelieved(t *testing.T) {
 
 // A user without the permission to write the event log has his locks, and one warning;
 // a user without the permission to read it gets an error that says so.
-func TestHistoryRights(t *testing.T) {
+func TestEventLogRights(t *testing.T) {
 	server := redistest.Start(t)
 	var log bytes.Buffer
 	b := limited(t, server, "~* &* "+leastRights)

@@ -12,12 +12,12 @@ import (
 // chroniclePage is how much of the event log comes at once.
 const chroniclePage = 1000
 
-// listenAgain is how long a history that could not be read is left alone. It may be
+// listenAgain is how long an event log that could not be read is left alone. It may be
 // on a node of a cluster that hangs, while the locks are elsewhere.
 const listenAgain = 15 * time.Second
 
-// chronicle is how far the event log was read.
-type chronicle struct {
+// logPosition tells how far the event log was read.
+type logPosition struct {
 	begun time.Time // since when changes are seen
 	last  string    // the ID of the last event
 	next  time.Time // not read before
@@ -53,7 +53,7 @@ func (t *tailing) recall(ctx context.Context) error {
 	}
 	t.past.begun = time.Now()
 	if t.since > 0 && !told {
-		t.report.line(levelNotice, "the event log has nothing of that time: programs write it with --history, or package audit")
+		t.report.line(levelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
 	}
 	return nil
 }

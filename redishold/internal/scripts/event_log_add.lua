@@ -1,6 +1,6 @@
--- history_add: note for people what a client did.
+-- event_log_add: note for people what a client did.
 --
--- KEYS   1 history: a stream, 2 what of it is rare, once more
+-- KEYS   1 event log: a stream, 2 what of it is rare, once more
 -- ARGV   1 how many entries the first keeps, about, 2 the second; 3 ttl in ms, 4 who the
 --        client is, in JSON, 5... what happened, in JSON behind a '!' if it is rare, else
 --        a '.'

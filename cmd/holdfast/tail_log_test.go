@@ -29,9 +29,9 @@ func events(t *testing.T, r result) string {
 func TestTailSince(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		s.run("tail", "--since", "1m", "--for", "100ms").want(t, 0, "the event log has nothing of that time")
-		s.run("run", "job", "--history", "--reason", "nightly", "--", "true").want(t, 0)
+		s.run("run", "job", "--event-log", "--reason", "nightly", "--", "true").want(t, 0)
 		s.run("run", "job", "--", "true").want(t, 0)
-		s.run("run", "other", "--history", "--", "true").want(t, 0)
+		s.run("run", "other", "--event-log", "--", "true").want(t, 0)
 		got := s.run("tail", "--since", "1m", "--json", "--for", "100ms", "j*")
 		if want := "acquired job!, released job!"; events(t, got) != want {
 			t.Errorf("got %s, want %s", events(t, got), want)
@@ -54,12 +54,12 @@ func TestTailSince(t *testing.T) {
 // That a lock was lost only its holder can tell.
 func TestTailTellsOfLoss(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
-		holder := begin(t, t.Context(), strings.NewReader(""), s.environ, "hold", "job", "--history", "--json", "--ttl", "5s", "--ignore-stdin")
+		holder := begin(t, t.Context(), strings.NewReader(""), s.environ, "hold", "job", "--event-log", "--json", "--ttl", "5s", "--ignore-stdin")
 		holder.ready()
 		c := begin(t, t.Context(), strings.NewReader(""), s.environ, "tail", "--every", "100ms", "--scan", "0s", "job")
 		c.ready()
 		owner := objects(t, s.run("inspect", "job", "--json"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
-		s.run("force-unlock", "job", "--history", "--reason", "stuck", "--yes", "--holder", owner).want(t, 0)
+		s.run("force-unlock", "job", "--event-log", "--reason", "stuck", "--yes", "--holder", owner).want(t, 0)
 		holder.wait().want(t, 79, "lost: forced")
 		await.Until(t, 20*time.Second, "tail says that it was lost", func() bool { return strings.Contains(c.stdout.String(), "lost") })
 		got := s.run("tail", "--since", "1m", "--for", "100ms")
@@ -71,12 +71,12 @@ func TestTailTellsOfLoss(t *testing.T) {
 	})
 }
 
-func TestHistoryOfTheConfiguration(t *testing.T) {
+func TestEventLogOfTheConfiguration(t *testing.T) {
 	s := newSite(t)
-	file := configure(t, "holdfast.yaml", "url: "+s.url+"\nhistory: {enabled: true, stream_maxlen: 50}\n")
+	file := configure(t, "holdfast.yaml", "url: "+s.url+"\nevent_log: {enabled: true, stream_maxlen: 50}\n")
 	s.environ = bare("HOLDFAST_CONFIG=" + file)
 	s.run("run", "job", "--", "true").want(t, 0)
-	s.run("run", "quiet", "--history=false", "--", "true").want(t, 0)
+	s.run("run", "quiet", "--event-log=false", "--", "true").want(t, 0)
 	got := s.run("tail", "--since", "1m", "--json", "--for", "100ms")
 	if want := "acquired job!, released job!"; events(t, got) != want {
 		t.Errorf("got %s, want %s", events(t, got), want)
@@ -88,8 +88,8 @@ func TestHistoryOfTheConfiguration(t *testing.T) {
 	if engine, err := o.engine(); err != nil || engine.LogLength != 50 {
 		t.Errorf("got %+v and error %v, want a length of 50", engine, err)
 	}
-	call(t, s.environ, "run", "job", "--history", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
-		want(t, 64, "several servers keep no history")
+	call(t, s.environ, "run", "job", "--event-log", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
+		want(t, 64, "several servers have no event log")
 }
 
 func TestListOutput(t *testing.T) {

@@ -29,7 +29,7 @@ func TestLogLength(t *testing.T) {
 		}
 		_ = New(conn, &Options{KeyPrefix: "app:", LogLength: tt.length}).AppendLog(t.Context(), admin.Client{ID: testUUID}, entries) // the fake has no answer
 		call := conn.sent[len(conn.sent)-1][0]
-		if want := []string{"app:holdfast:{history}", "app:holdfast:{history}:rare"}; !slices.Equal(call.Keys, want) {
+		if want := []string{"app:holdfast:{events}", "app:holdfast:{events}:rare"}; !slices.Equal(call.Keys, want) {
 			t.Errorf("got keys %q, want %q", call.Keys, want)
 		}
 		if got := call.Args[:3]; !slices.Equal(got, tt.want) {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-const historyRows = 200
+const eventLogRows = 200
 
-// historyData is the page History.
-type historyData struct {
+// eventLogData is the page Event log.
+type eventLogData struct {
 	Find    string
 	What    string // the only kind of event that is shown
 	Filters []filterData
@@ -35,27 +35,27 @@ type busyData struct {
 	Waiting    int
 }
 
-// eventData is one step in the life of a lock.
+// eventData is a row: one event of a lock.
 type eventData struct {
 	ID, Kind, Name, Link, Text string
 	purpose
 	At stamp
 }
 
-func (d *Dashboard) historyContent(q query, live bool) content {
+func (d *Dashboard) eventLogContent(q query, live bool) content {
 	find := strings.ToLower(q.find)
 	now := time.Now()
-	list := d.history.of("", time.Time{}, historyRows, func(s *happening) bool {
-		return (q.what == "" || s.Kind == q.what) && (find == "" || s.says(find))
+	list := d.eventLog.of("", time.Time{}, eventLogRows, func(s *event) bool {
+		return (q.what == "" || s.Kind == q.what) && (find == "" || s.contains(find))
 	})
-	data := historyData{
+	data := eventLogData{
 		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live),
 	}
 	all := q
 	all.find = ""
 	data.ShowAll = all.link()
 	data.Empty = emptyData{Empty: len(list) == 0, Find: find != "" || q.what != ""}
-	c := content{title: "History", page: "history", data: data}
+	c := content{title: "Event log", page: "event-log", data: data}
 	c.parts = []part{{"charts", "charts", data.Charts}, {"busy", "busy", data.Busy}, {"empty", "noevents", data.Empty}}
 	for _, row := range data.Rows {
 		c.rows = append(c.rows, part{row.ID, "event", row})
@@ -76,7 +76,7 @@ func filtersOf(q query) []filterData {
 // hour.
 func (d *Dashboard) busiest(now time.Time) []busyData {
 	most := map[string]int{}
-	for _, s := range d.history.of("", now.Add(-time.Hour), mostHappenings, func(s *happening) bool { return s.Kind == happenedWait }) {
+	for _, s := range d.eventLog.of("", now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Kind == eventWaiting }) {
 		most[s.Name] = max(most[s.Name], s.Count)
 	}
 	var list []busyData
@@ -89,7 +89,7 @@ func (d *Dashboard) busiest(now time.Time) []busyData {
 	return list[:min(8, len(list))]
 }
 
-func eventRows(list []happening, live bool) []eventData {
+func eventRows(list []event, live bool) []eventData {
 	rows := make([]eventData, 0, len(list))
 	for _, s := range list {
 		rows = append(rows, eventData{
@@ -100,52 +100,52 @@ func eventRows(list []happening, live bool) []eventData {
 	return rows
 }
 
-// says reports that find, in small letters, is in what is shown of s: its name, who
-// it is about, and why.
-func (s *happening) says(find string) bool {
+// contains reports whether s shows find, which has small letters: in its name, its
+// holder or its reason.
+func (s *event) contains(find string) bool {
 	for _, text := range []string{printable(s.Name), s.Who, s.Why} {
 		if strings.Contains(strings.ToLower(text), find) {
 			return true
 		}
 	}
-	return s.purpose.says(find)
+	return s.purpose.contains(find)
 }
 
-// text says what happened.
-func (s happening) text() string {
+// text describes s in words.
+func (s event) text() string {
 	switch s.Kind {
-	case happenedAcquire:
+	case eventAcquired:
 		text := "by " + s.Who
 		if s.Token != 0 {
 			text += fmt.Sprintf(", token %d", s.Token)
 		}
 		return text
-	case happenedRenew:
+	case eventRenewed:
 		if s.Count > 1 {
 			return fmt.Sprintf("%d times by %s", s.Count, s.Who)
 		}
 		return "by " + s.Who
-	case happenedLate:
+	case eventRenewedLate:
 		return fmt.Sprintf("by %s, %s of the lease were left", s.Who, span(s.Left))
-	case happenedWait:
+	case eventWaiting:
 		if s.Count == 0 {
-			return "nobody waits any more"
+			return "no waiters"
 		}
 		return fmt.Sprintf("%d waiting", s.Count)
-	case happenedExpire:
+	case eventExpired:
 		return fmt.Sprintf("not renewed by %s, held for %s", s.Who, span(s.Held))
-	case happenedForce:
+	case eventForced:
 		if s.Held == 0 {
 			return s.Who + ": " + s.Why
 		}
 		return fmt.Sprintf("%s, held for %s: %s", s.Who, span(s.Held), s.Why)
-	case happenedLose:
+	case eventLost:
 		text := fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
 		if s.Late >= time.Second {
 			text += "; it noticed " + span(s.Late) + " later"
 		}
 		return text
-	case happenedBusy:
+	case eventGaveUp:
 		return "by " + s.Who + ": still held by another"
 	}
 	return fmt.Sprintf("by %s, held for %s", s.Who, span(s.Held))

@@ -12,16 +12,16 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// notes is what a test gives a history: each is polled or reported.
-type notes []happening
+// notes is what a test gives an event log: each is polled or reported.
+type notes []event
 
 func (n notes) in(order []int) []string {
-	h := NewHistory()
+	h := NewEventLog()
 	for _, i := range order {
-		if n[i].told {
-			h.learned(n[i])
+		if n[i].reported {
+			h.addReported(n[i])
 		} else {
-			h.saw(n[i])
+			h.addPolled(n[i])
 		}
 	}
 	var rows []string
@@ -47,25 +47,25 @@ func orders(n int) [][]int {
 
 // A program notices only at its next renewal that its lock is gone. What was seen
 // before is the same end.
-func TestHistoryHasOneEndOfAHold(t *testing.T) {
+func TestEventLogHasOneEndOfAHold(t *testing.T) {
 	at := time.Now()
-	seen := happening{At: at, Kind: happenedRelease, Name: "a", client: "c", owner: "c:1", Held: 6 * time.Second}
+	seen := event{At: at, Kind: eventReleased, Name: "a", client: "c", owner: "c:1", Held: 6 * time.Second}
 	for _, late := range []time.Duration{8 * time.Second, 40 * time.Second} {
-		lost := happening{
-			At: at.Add(late), Kind: happenedLose, Name: "a", Who: "me", client: "c", owner: "c:1", Token: 7,
-			Held: 6*time.Second + late, Why: "deleted", told: true,
+		lost := event{
+			At: at.Add(late), Kind: eventLost, Name: "a", Who: "me", client: "c", owner: "c:1", Token: 7,
+			Held: 6*time.Second + late, Why: "deleted", reported: true,
 		}
 		for _, order := range orders(2) {
-			h := NewHistory()
+			h := NewEventLog()
 			for _, i := range order {
 				if i == 0 {
-					h.saw(seen)
+					h.addPolled(seen)
 				} else {
-					h.learned(lost)
+					h.addReported(lost)
 				}
 			}
 			list := h.of("a", time.Time{}, 10, nil)
-			if len(list) != 1 || list[0].Kind != happenedLose {
+			if len(list) != 1 || list[0].Kind != eventLost {
 				t.Errorf("%s late, in order %v: got %+v, want the loss", late, order, list)
 				continue
 			}
@@ -81,7 +81,7 @@ func TestHistoryHasOneEndOfAHold(t *testing.T) {
 	// The end of an earlier hold of the same owner is another.
 	before := seen
 	before.At, before.Token = at.Add(-time.Minute), 6
-	lost := happening{At: at.Add(8 * time.Second), Kind: happenedLose, Name: "a", client: "c", owner: "c:1", Token: 7, Held: 14 * time.Second, told: true}
+	lost := event{At: at.Add(8 * time.Second), Kind: eventLost, Name: "a", client: "c", owner: "c:1", Token: 7, Held: 14 * time.Second, reported: true}
 	if got := (notes{before, lost}).in([]int{0, 1}); len(got) != 2 {
 		t.Errorf("got %q, want two ends of two holds", got)
 	}
@@ -89,16 +89,16 @@ func TestHistoryHasOneEndOfAHold(t *testing.T) {
 
 // The new holder of a lock reports it before anybody has seen, and before its last holder has
 // noticed, that it was taken from that. It reads in the order in which it was.
-func TestHistoryIsInTheOrderOfCauses(t *testing.T) {
+func TestEventLogIsInTheOrderOfCauses(t *testing.T) {
 	at := time.Now()
 	ms := func(n int) time.Time { return at.Add(time.Duration(n) * time.Millisecond) }
-	first := happening{At: ms(-20_000), Kind: happenedAcquire, Name: "a", client: "x", owner: "x:1", Token: 1, alone: true, told: true}
-	second := happening{At: ms(5), Kind: happenedAcquire, Name: "a", client: "y", owner: "y:1", Token: 2, alone: true, told: true}
-	forced := happening{At: ms(10), Kind: happenedForce, Name: "a", client: "x", owner: "x:1", told: true}
-	seen := happening{At: ms(900), Kind: happenedForce, Name: "a", client: "x", owner: "x:1", Held: 20_900 * time.Millisecond}
-	released := happening{At: ms(900), Kind: happenedRelease, Name: "a", client: "x", owner: "x:1", Held: 20_900 * time.Millisecond}
-	lost := happening{At: ms(600), Kind: happenedLose, Name: "a", client: "x", owner: "x:1", Token: 1, Held: 20_600 * time.Millisecond, told: true}
-	with := func(alone bool, s happening) happening {
+	first := event{At: ms(-20_000), Kind: eventAcquired, Name: "a", client: "x", owner: "x:1", Token: 1, alone: true, reported: true}
+	second := event{At: ms(5), Kind: eventAcquired, Name: "a", client: "y", owner: "y:1", Token: 2, alone: true, reported: true}
+	forced := event{At: ms(10), Kind: eventForced, Name: "a", client: "x", owner: "x:1", reported: true}
+	seen := event{At: ms(900), Kind: eventForced, Name: "a", client: "x", owner: "x:1", Held: 20_900 * time.Millisecond}
+	released := event{At: ms(900), Kind: eventReleased, Name: "a", client: "x", owner: "x:1", Held: 20_900 * time.Millisecond}
+	lost := event{At: ms(600), Kind: eventLost, Name: "a", client: "x", owner: "x:1", Token: 1, Held: 20_600 * time.Millisecond, reported: true}
+	with := func(alone bool, s event) event {
 		s.alone = alone
 		return s
 	}
@@ -114,12 +114,12 @@ func TestHistoryIsInTheOrderOfCauses(t *testing.T) {
 		"writer, readers": {notes{first, with(false, second), with(true, released)}, "acquired y:1, released x:1, acquired x:1"},
 		"two readers":     {notes{with(false, first), with(false, second), released}, "released x:1, acquired y:1, acquired x:1"},
 		"not known which": {notes{with(false, first), with(false, second), forced}, "forced x:1, acquired y:1, acquired x:1"},
-		"told to be released": {notes{first, second, func() happening {
+		"told to be released": {notes{first, second, func() event {
 			s := released
-			s.told, s.Token = true, 1
+			s.reported, s.Token = true, 1
 			return s
 		}()}, "released x:1, acquired y:1, acquired x:1"}, // two held it at once: that is not to be hidden
-		"a later hold": {notes{second, func() happening {
+		"a later hold": {notes{second, func() event {
 			s := lost
 			s.Token, s.Held = 3, 300*time.Millisecond
 			return s
@@ -140,18 +140,18 @@ func TestHistoryIsInTheOrderOfCauses(t *testing.T) {
 
 // Each hold of a name has its renewals in one row, however many hold it at a time
 // and whatever happens in between.
-func TestHistoryFoldsAllRenewals(t *testing.T) {
-	h := NewHistory()
+func TestEventLogFoldsAllRenewals(t *testing.T) {
+	h := NewEventLog()
 	at := time.Now()
 	for round := range 10 {
 		for holder := range 3 {
 			at = at.Add(time.Second)
-			h.saw(happening{At: at, Kind: happenedRenew, Name: "pool", Who: fmt.Sprint("p", holder), client: "c", owner: fmt.Sprint("c:", holder), Left: time.Duration(20-round) * time.Second})
+			h.addPolled(event{At: at, Kind: eventRenewed, Name: "pool", Who: fmt.Sprint("p", holder), client: "c", owner: fmt.Sprint("c:", holder), Left: time.Duration(20-round) * time.Second})
 		}
-		h.saw(happening{At: at, Kind: happenedWait, Name: "pool", Count: round})
+		h.addPolled(event{At: at, Kind: eventWaiting, Name: "pool", Count: round})
 	}
 	renewals := func() (rows []string) {
-		for _, s := range h.of("pool", time.Time{}, 100, func(s *happening) bool { return s.Kind == happenedRenew }) {
+		for _, s := range h.of("pool", time.Time{}, 100, func(s *event) bool { return s.Kind == eventRenewed }) {
 			rows = append(rows, s.text()+" "+span(s.Left))
 		}
 		return rows
@@ -160,9 +160,9 @@ func TestHistoryFoldsAllRenewals(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	// The next hold has renewals of its own, also of an owner that is used again.
-	h.saw(happening{At: at, Kind: happenedRelease, Name: "pool", Who: "p1", client: "c", owner: "c:1", Held: time.Minute})
-	h.saw(happening{At: at.Add(time.Second), Kind: happenedAcquire, Name: "pool", Who: "p1", client: "c", owner: "c:1"})
-	h.saw(happening{At: at.Add(2 * time.Second), Kind: happenedRenew, Name: "pool", Who: "p1", client: "c", owner: "c:1", Left: time.Second})
+	h.addPolled(event{At: at, Kind: eventReleased, Name: "pool", Who: "p1", client: "c", owner: "c:1", Held: time.Minute})
+	h.addPolled(event{At: at.Add(time.Second), Kind: eventAcquired, Name: "pool", Who: "p1", client: "c", owner: "c:1"})
+	h.addPolled(event{At: at.Add(2 * time.Second), Kind: eventRenewed, Name: "pool", Who: "p1", client: "c", owner: "c:1", Left: time.Second})
 	if got := renewals(); len(got) != 4 || got[0] != "by p1 1s" {
 		t.Errorf("got %q, want a row for the next hold", got)
 	}
@@ -173,15 +173,15 @@ func TestHistoryFoldsAllRenewals(t *testing.T) {
 
 // What was forgotten does not grow any more.
 func TestRenewalsAreForgotten(t *testing.T) {
-	h := NewHistory()
+	h := NewEventLog()
 	at := time.Now()
-	for i := range 2 * mostHappenings {
-		h.saw(happening{At: at, Kind: happenedRenew, Name: fmt.Sprint(i), client: "c", owner: "c:1"})
+	for i := range 2 * mostEvents {
+		h.addPolled(event{At: at, Kind: eventRenewed, Name: fmt.Sprint(i), client: "c", owner: "c:1"})
 	}
-	if len(h.renewals) != mostHappenings {
-		t.Errorf("got %d, want %d", len(h.renewals), mostHappenings)
+	if len(h.renewals) != mostEvents {
+		t.Errorf("got %d, want %d", len(h.renewals), mostEvents)
 	}
-	h.saw(happening{At: at, Kind: happenedRenew, Name: "0", client: "c", owner: "c:1"})
+	h.addPolled(event{At: at, Kind: eventRenewed, Name: "0", client: "c", owner: "c:1"})
 	if s := h.of("0", time.Time{}, 10, nil); len(s) != 1 || s[0].Count != 1 {
 		t.Errorf("got %+v, want a new row", s)
 	}
@@ -189,16 +189,16 @@ func TestRenewalsAreForgotten(t *testing.T) {
 
 // What was lost, forced or expired is found among all that happened, however much
 // that is, together with a search or without.
-func TestHistoryIsFiltered(t *testing.T) {
+func TestEventLogIsFiltered(t *testing.T) {
 	d := Handler(admin.New(memhold.New()), nil)
 	defer d.Close()
 	at := time.Now()
-	for i, kind := range []string{happenedLose, happenedForce, happenedExpire, happenedLate, happenedBusy} {
-		d.history.add(happening{At: at, Kind: kind, Name: fmt.Sprint("job-", i), Who: "ada"})
-		d.history.add(happening{At: at, Kind: kind, Name: "other", Who: "grace", purpose: purpose{Reason: "deploy"}})
+	for i, kind := range []string{eventLost, eventForced, eventExpired, eventRenewedLate, eventGaveUp} {
+		d.eventLog.add(event{At: at, Kind: kind, Name: fmt.Sprint("job-", i), Who: "ada"})
+		d.eventLog.add(event{At: at, Kind: kind, Name: "other", Who: "grace", purpose: purpose{Reason: "deploy"}})
 	}
-	for i := range 2 * historyRows {
-		d.history.add(happening{At: at.Add(time.Duration(i)), Kind: happenedAcquire, Name: fmt.Sprint("busy-", i)})
+	for i := range 2 * eventLogRows {
+		d.eventLog.add(event{At: at.Add(time.Duration(i)), Kind: eventAcquired, Name: fmt.Sprint("busy-", i)})
 	}
 	for address, want := range map[string]string{
 		"what=lost":                    "job-0 lost, other lost",
@@ -215,17 +215,17 @@ func TestHistoryIsFiltered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := parseQuery("history", v)
-		c := d.historyContent(q, false)
+		q := parseQuery("event-log", v)
+		c := d.eventLogContent(q, false)
 		var rows []string
-		for _, r := range c.data.(historyData).Rows {
+		for _, r := range c.data.(eventLogData).Rows {
 			rows = append(rows, r.Name+" "+r.Kind)
 		}
 		slices.Sort(rows)
 		if got := strings.Join(rows, ", "); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}
-		if again := parseQuery("history", q.values()); again != q {
+		if again := parseQuery("event-log", q.values()); again != q {
 			t.Errorf("%s: updates are for %+v, want %+v", address, again, q)
 		}
 	}

@@ -1,6 +1,6 @@
--- history_read: what clients did. It writes nothing.
+-- event_log_read: what clients did. It writes nothing.
 --
--- KEYS   1 history: a stream, 2 what of it is rare, once more
+-- KEYS   1 event log: a stream, 2 what of it is rare, once more
 -- ARGV   1 the id after which, '' for the last so many ms; 2 how many ms, 3 how many
 --        entries of each at most
 -- Reply  {the server's time in ms, {id, at, who, what, ...}, {id, at, who, what, ...}},

@@ -97,7 +97,7 @@ func TestForcedLockReadsInOrder(t *testing.T) {
 
 // What is rare is found with one click, on a phone as well, and stays chosen while
 // the page is updated.
-func TestHistoryFilters(t *testing.T) {
+func TestEventLogFilters(t *testing.T) {
 	for screen, size := range map[string]browser.Screen{"desktop": desktop(), "phone": phone()} {
 		t.Run(screen, func(t *testing.T) {
 			s := start(t, nil)
@@ -106,7 +106,7 @@ func TestHistoryFilters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Visit(s.url("history"))
+			p.Visit(s.url("event-log"))
 			p.Until(10*time.Second, "the grant", "document.querySelector('#rows tr.acquired')")
 			click(p, "nav.chips a[href='history?what=lost']")
 			p.Until(5*time.Second, "nothing lost yet", "location.search === '?what=lost' && !document.querySelector('#rows tr') && document.querySelector('#empty').innerText.includes('matches')")
