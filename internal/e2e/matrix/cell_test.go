@@ -62,7 +62,7 @@ func (k kind) rival() kind {
 
 // outcome is what a fault leads to, as letters in this order:
 //
-//	A  nothing to be seen: locks are taken, kept and released
+//	A  no effect: locks are taken, kept and released
 //	E  an acquire returned an error, and left nothing
 //	L  a holder was notified that its lock is lost
 //	W  waiters waited for longer, and then got the lock
@@ -80,10 +80,10 @@ type cell struct {
 	want  outcome
 	check func(*scene)
 
-	by    string // the test that checks it, where that is not check: "Test", or "folder.Test"
-	told  string // U: when the older holder is notified
-	party string // cells of a deployment with the same word share one fault
-	proxy bool   // the server's answer, or one of them, is given by a proxy in its place
+	by       string // the test that checks it, where that is not check: "Test", or "folder.Test"
+	notified string // U: when the older holder is notified
+	party    string // cells of a deployment with the same word share one fault
+	proxy    bool   // the server's answer, or one of them, is given by a proxy in its place
 }
 
 // fault is one row.
@@ -95,11 +95,11 @@ type entry struct {
 	on    []deployment
 	kinds []kind // nil: the mutex
 
-	want     outcome
-	check    func(*scene)
-	by, told string
-	party    string
-	proxy    bool
+	want         outcome
+	check        func(*scene)
+	by, notified string
+	party        string
+	proxy        bool
 }
 
 func (e entry) cells() []cell {
@@ -112,7 +112,7 @@ func (e entry) cells() []cell {
 		for _, k := range kinds {
 			all = append(all, cell{
 				fault: e.fault, on: on, kind: k, want: e.want, check: e.check,
-				by: e.by, told: e.told, party: e.party, proxy: e.proxy,
+				by: e.by, notified: e.notified, party: e.party, proxy: e.proxy,
 			})
 		}
 	}

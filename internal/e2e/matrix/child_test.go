@@ -164,13 +164,13 @@ func (p *process) resume() time.Duration {
 	last := p.read()
 	p.story.end(p.belief, last.At)
 	if !last.Lost {
-		p.Error("the holder was not told of its loss")
+		p.Error("the holder was not notified of its loss")
 	}
 	if last.Unlock == "" {
 		p.Error("Unlock after a loss: got nil, want ErrLost")
 	}
 	p.story.note('L')
-	p.Logf("told after %v, of which it waited for a processor for %v", last.At.Sub(resumed), last.Queued-before)
+	p.Logf("notified after %v, of which it waited for a processor for %v", last.At.Sub(resumed), last.Queued-before)
 	return last.At.Sub(resumed) - (last.Queued - before)
 }
 

@@ -45,14 +45,14 @@ func loading(s *scene) {
 	c, o := s.client(), s.client()
 	k := c.take()
 	server.Kill()
-	told := o.onReply(s.script("acquire"), says("-LOADING "))
+	notified := o.onReply(s.script("acquire"), says("-LOADING "))
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
 		server.Restart()
 	}()
 	o.waitsUntil(func() { <-back })
-	if told.Load() == 0 {
+	if notified.Load() == 0 {
 		s.Error("no acquire was answered LOADING")
 	}
 	c.renewed(k, 1)

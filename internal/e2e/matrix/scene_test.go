@@ -336,8 +336,8 @@ type grip struct {
 
 	remaining func() time.Duration // of a single lock
 
-	told  atomic.Int64 // when ctx ended, in ns since 1970
-	ended chan struct{}
+	notified atomic.Int64 // when ctx ended, in ns since 1970
+	ended    chan struct{}
 }
 
 // take takes the lock and fails the test if it cannot be had.
@@ -384,7 +384,7 @@ func (k *grip) believed() *grip {
 			k.story.note('L')
 		}
 		k.story.end(k.belief, now)
-		k.told.Store(now.UnixNano())
+		k.notified.Store(now.UnixNano())
 		close(k.ended)
 	})
 	return k
@@ -434,13 +434,13 @@ func (k *grip) lost(since time.Time, bound time.Duration) {
 	select {
 	case <-k.ended:
 	case <-time.After(patience):
-		k.Fatalf("not told of the loss: %v", k.err())
+		k.Fatalf("not notified of the loss: %v", k.err())
 	}
 	cause := context.Cause(k.ctx)
 	if !errors.Is(cause, holdfast.ErrLost) {
 		k.Errorf("the context ended with %v, want ErrLost", cause)
 	}
-	k.within("told of the loss", time.Unix(0, k.told.Load()).Sub(since), bound)
+	k.within("notified of the loss", time.Unix(0, k.notified.Load()).Sub(since), bound)
 	if err := k.unlock(); !errors.Is(err, holdfast.ErrLost) {
 		k.Errorf("Unlock: got %v, want ErrLost", err)
 	}

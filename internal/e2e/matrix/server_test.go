@@ -76,7 +76,7 @@ func stoppedHolder(s *scene) {
 	p := s.holder()
 	p.stop()
 	next := o.takeRival()
-	p.within("told after the pause", p.resume(), afterPause)
+	p.within("notified after the pause", p.resume(), afterPause)
 	next.stays(s.ttl / 3)
 	next.mustUnlock()
 }

@@ -10,9 +10,9 @@ import (
 // storeTable returns what stands between the markers of the matrix of the other stores.
 func storeTable() string {
 	var b strings.Builder
-	b.WriteString("\nThe letters are those of the [fault matrix](#fault-matrix). (In brackets): proved by a test that is named below the table; " +
-		"each other place is a cell of `TestMatrixOfStores`, on a real server, in `internal/e2e/matrix`. " +
-		"–: does not apply. ?: not tried.\n\n")
+	b.WriteString("\nThe letters are those of the [fault matrix](#fault-matrix). A cell in brackets has a test that is named below the table. " +
+		"Each other cell belongs to `TestMatrixOfStores` in `internal/e2e/matrix`, on a real server. " +
+		"A dash (–) means that the fault does not apply, and a question mark that it was not tested.\n\n")
 	b.WriteString("| | fault | the holder | a waiter | etcd | ZooKeeper | PostgreSQL | MariaDB |\n|---|---|---|---|---|---|---|---|\n")
 	for _, f := range storeFaults() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", f.id, f.what, f.holder, f.waiter)
@@ -22,14 +22,14 @@ func storeTable() string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "\nThe TTL is %v, with ZooKeeper %v, and %v in F18. In F14 the lock is free one TTL and one second after the death of its holder, "+
-		"with ZooKeeper one tick more. The tokens in F46 are told of [below](#postgresql-mariadb-mysql). In F11 and F12 the waiter has it within %v. "+
-		"Times are net of those for which the machine left the test without a processor, as above.\n",
+		"with ZooKeeper one tick later. For the tokens in F46 see [below](#postgresql-mariadb-mysql). In F11 and F12 the waiter has the lock within %v. "+
+		"As above, the time without a processor is subtracted.\n",
 		etcd.ttl(), zookeeper.ttl(), restartTTL, storeBack)
-	b.WriteString("\nWhere two may hold a lock, the older holder is told:\n\n| at the latest | cells |\n|---|---|\n")
-	for _, line := range grouped(storeCells(), func(c cell) string { return c.told }) {
+	b.WriteString("\nWhere two clients may hold a lock, the older one is notified:\n\n| at the latest | cells |\n|---|---|\n")
+	for _, line := range grouped(storeCells(), func(c cell) string { return c.notified }) {
 		fmt.Fprintf(&b, "| %s | %s |\n", line.key, line.places)
 	}
-	b.WriteString("\nProved by tests of other folders of `internal/e2e`:\n\n| test | cells |\n|---|---|\n")
+	b.WriteString("\nTests in other folders of `internal/e2e`:\n\n| test | cells |\n|---|---|\n")
 	for _, line := range grouped(storeCells(), func(c cell) string { return c.by }) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Replace(line.key, ".", "` `", 1), line.places)
 	}

@@ -55,15 +55,25 @@ func between(t *testing.T, text, begin, end, by string) string {
 	return before + begin + by + end + after
 }
 
+// legend explains the letters of the matrix of Redis.
+const legend = `
+| letter | outcome |
+|---|---|
+| A | no effect: locks are taken, kept and released |
+| E | an acquire fails, and leaves nothing |
+| L | the holder is notified of its loss before another can have the lock. With U it is notified within the time given below the table |
+| W | waiters wait longer, and get the lock |
+| **U** | two clients may hold the lock. The newer one has the larger token, and package ` + "`fence`" + ` refuses the older one. A quorum and the plain semaphore have no tokens |
+| – | does not apply, or the same as with one server |
+| * | a proxy answers in place of the server, with the server's words |
+| (in brackets) | checked on the memory store only |
+
+`
+
 // table returns what stands between the markers of the matrix of Redis.
 func table() string {
 	var b strings.Builder
-	b.WriteString("\nA: nothing to be seen, locks are taken, kept and released. E: an acquire fails and leaves nothing. " +
-		"L: the holder is told that its lock is lost, before another can have it or, with U, in the time below. " +
-		"W: waiters wait for longer, and are served. **U**: two may hold it; the newer one has the larger token, " +
-		"and package `fence` refuses the older one (a quorum and the plain semaphore have no tokens). " +
-		"–: does not apply, or as with one server. " +
-		"*: a proxy answers, in the server's place and with its words. (In brackets): checked on the memory store only.\n\n")
+	b.WriteString(legend)
 	b.WriteString("| | fault | one server | Sentinel | Cluster | Sentinel, strict | quorum of 5 |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range faults() {
 		fmt.Fprintf(&b, "| %s | %s |", f.id, f.what)
@@ -72,15 +82,15 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nThe time of a call is %v at most, and %v after a failover. A time is net of the longest one for which the machine "+
-		"left the test without a processor, and a cell that failed while that was %v or more is played again, %d times in all at most; "+
-		"in a run that may happen to %d cells. Tokens that do not rise, keys without a TTL, a fence that answers wrongly and a wrong hold count "+
-		"are final: no machine explains them.\n", call, callAfterFailOver, standstill, attempts, replays)
+	fmt.Fprintf(&b, "\nA call takes %v at most, and %v after a failover. The test measures how long the machine leaves it without a processor, "+
+		"and subtracts the longest such pause from each time. A cell that failed in a run with a pause of %v or more runs again, at most %d times in all. "+
+		"At most %d cells of a run may do so. Tokens that do not rise, keys without a TTL, wrong answers of a fence and wrong hold counts "+
+		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, replays)
 	b.WriteString(onOneAdapter())
-	b.WriteString("\nStrict is `redishold.Options.Replicas` as `AllReplicas`, and `min-replicas-to-write 1` at the servers. " +
-		"There a renewal that finds no replica ends its lock at once: also in the moment of a failover in which the replicas have left the old master " +
-		"and clients have not.\n\n")
-	b.WriteString("The other kinds, where they differ in what has to be done; the last but one column is on Sentinel, the others on one server.\n\n")
+	b.WriteString("\n*Strict* means that `redishold.Options.Replicas` is `AllReplicas`, and that the servers have `min-replicas-to-write 1`. " +
+		"A renewal that finds no replica then ends its lock at once. That can happen during a failover, while the replicas have left the old master " +
+		"and the clients have not.\n\n")
+	b.WriteString("The other kinds of lock have these cells. F23 is on Sentinel, the others are on one server.\n\n")
 	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|\n")
 	for _, k := range otherKinds() {
 		fmt.Fprintf(&b, "| %s |", k)
@@ -144,7 +154,7 @@ func onOneAdapter() string {
 		}
 		b.WriteString(".")
 	}
-	return fmt.Sprintf("\nCells of %s are played with both adapters, the others with one:\n%s\n", strings.Join(both, " and "), b.String())
+	return fmt.Sprintf("\nCells of %s run with both adapters, the others with one:\n%s\n", strings.Join(both, " and "), b.String())
 }
 
 func find(fault string, on deployment, k kind) (cell, bool) {
@@ -156,7 +166,7 @@ func find(fault string, on deployment, k kind) (cell, bool) {
 	return all[i], true
 }
 
-// twoHolders lists the cells with U by when the older holder learns of the loss.
+// twoHolders lists the cells with U by when the older holder is notified of the loss.
 func twoHolders() string {
 	when := map[string][]string{}
 	for _, c := range cells() {
@@ -167,17 +177,17 @@ func twoHolders() string {
 		if c.kind != mutex {
 			what += ", " + string(c.kind)
 		}
-		when[c.told] = append(when[c.told], what)
+		when[c.notified] = append(when[c.notified], what)
 	}
 	var b strings.Builder
-	b.WriteString("Where two may hold a lock, the older holder is told:\n\n| at the latest | cells |\n|---|---|\n")
+	b.WriteString("Where two clients may hold a lock, the older one is notified:\n\n| at the latest | cells |\n|---|---|\n")
 	var order []string
-	for told := range when {
-		order = append(order, told)
+	for notified := range when {
+		order = append(order, notified)
 	}
 	slices.SortFunc(order, func(a, b string) int { return cmp.Or(len(when[b])-len(when[a]), cmp.Compare(a, b)) })
-	for _, told := range order {
-		fmt.Fprintf(&b, "| %s | %s |\n", told, strings.Join(when[told], "; "))
+	for _, notified := range order {
+		fmt.Fprintf(&b, "| %s | %s |\n", notified, strings.Join(when[notified], "; "))
 	}
 	return b.String()
 }
@@ -195,7 +205,7 @@ func elsewhere() string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "\nChecked elsewhere, on the memory store: " + strings.Join(lines, ", ") + ". All others are cells of `TestMatrix`.\n"
+	return "\nOther tests, on the memory store: " + strings.Join(lines, ", ") + ". All other cells belong to `TestMatrix`.\n"
 }
 
 // missing lists the places that should have a cell.
@@ -204,7 +214,7 @@ func missing() string {
 	for _, f := range faults() {
 		for _, on := range deployments() {
 			if none(f.id, on) == notPlayed {
-				fmt.Fprintf(&b, "\nNot played: %s on %s.\n", f.id, on)
+				fmt.Fprintf(&b, "\nNot tested: %s on %s.\n", f.id, on)
 			}
 		}
 	}
@@ -280,8 +290,8 @@ func TestCells(t *testing.T) {
 			t.Errorf("%s %s %s: needs a check, or another test", c.fault, c.on, c.kind)
 		case c.by != "" && !tests[c.by]:
 			t.Errorf("%s %s %s: no test is called %s", c.fault, c.on, c.kind, c.by)
-		case strings.Contains(string(c.want), "U") != (c.told != ""):
-			t.Errorf("%s %s %s: two holders, and nothing is said of when the older one is told, or the other way round", c.fault, c.on, c.kind)
+		case strings.Contains(string(c.want), "U") != (c.notified != ""):
+			t.Errorf("%s %s %s: two holders, and but no time at which the older one is notified, or the other way round", c.fault, c.on, c.kind)
 		case strings.Trim(string(c.want), letters) != "" || c.want == "":
 			t.Errorf("%s %s %s: outcome %q", c.fault, c.on, c.kind, c.want)
 		}
