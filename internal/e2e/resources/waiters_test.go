@@ -19,8 +19,8 @@ const (
 	waiters = 1000
 
 	idleTime       = 3 * time.Second
-	idlePerWaiter  = 2.0 // scripts a second, reliability invariant I11
-	grantScripts   = 3   // for each grant, also I11
+	idlePerWaiter  = 2.0 // scripts a second
+	grantScripts   = 3   // for each grant
 	goroutinesEach = 4   // of a waiter: the caller, and what asks the server for it
 	wakeMedian     = 100 * time.Millisecond
 )

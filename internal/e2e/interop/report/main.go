@@ -1,6 +1,6 @@
-// Command report makes the tables of docs/redisson.md from a run of the suite:
+// Command report makes the tables of docs/evidence/redisson.md from a run of the suite:
 //
-//	go test -json ./internal/e2e/interop/redisson/... | go run ./internal/e2e/interop/report -doc docs/redisson.md
+//	go test -json ./internal/e2e/interop/redisson/... | go run ./internal/e2e/interop/report -doc docs/evidence/redisson.md
 //
 // It prints what failed and fails with it, and also if the document's table of
 // results is not that of the run. With -update it writes the tables instead.

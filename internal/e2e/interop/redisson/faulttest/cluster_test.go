@@ -261,6 +261,6 @@ func classicAndSharded(t *testing.T, b *redisson.Bench, all []group) {
 			}
 		}
 	}
-	t.Attr("observed", fmt.Sprintf("in a cluster %s (classic channels) and %s (sharded channels) do not wake each other: a waiter sleeps until the lease of %v would have ended (W24); Go wakes both and is woken by both",
+	t.Attr("observed", fmt.Sprintf("in a cluster %s (classic channels) and %s (sharded channels) do not wake each other: a waiter sleeps until the lease of %v would have ended; Go wakes both and is woken by both",
 		classic.what, sharded.what, lease))
 }

@@ -294,7 +294,7 @@ func manyEnded(t *testing.T, b *redisson.Bench) {
 	if r := j.Try(j.command("available", 0)); r.Err() == nil || !strings.Contains(r.Error, "too many results to unpack") {
 		t.Fatalf("availablePermits: got %s and %v: what was observed is no longer so", r.Value, r.Err())
 	}
-	t.Attr("observed", fmt.Sprintf("availablePermits fails with \"too many results to unpack\" where %d permits have ended (W29), until Holdfast or single acquires have taken some back", many))
+	t.Attr("observed", fmt.Sprintf("availablePermits fails with \"too many results to unpack\" where %d permits have ended, until Holdfast or single acquires have taken some back", many))
 
 	s := b.Locker(10*time.Second).Semaphore(b.Name, many)
 	if total, free, err := s.Permits(t.Context()); err != nil || total != many || free != many {

@@ -122,7 +122,7 @@ func ttlOfSemaphore(t *testing.T, b *redisson.Bench, s *unleased.Semaphore, j ob
 	if left := admin.Int("PTTL", b.Name); left != -1 {
 		t.Fatalf("PTTL after Java's drainPermits: got %d, want -1: what was observed is no longer so", left)
 	}
-	t.Attr("observed", "addPermits and drainPermits of RSemaphore drop the TTL that trySetPermits gave it (W28); Holdfast's Add, Release and Drain keep it")
+	t.Attr("observed", "addPermits and drainPermits of RSemaphore drop the TTL that trySetPermits gave it; Holdfast's Add, Release and Drain keep it")
 }
 
 func wantAvailable(t *testing.T, s *unleased.Semaphore, j object, want int) {
