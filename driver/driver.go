@@ -2,7 +2,7 @@
 //
 // It states what a store must be able to do atomically, and nothing else.
 // Waiting in turn, lost replies, deadlines, renewal and clean-up are subtle and
-// the same forevery store; they stand above this seam, once, in package
+// the same for every store; they stand above this seam, once, in package
 // holdfast. An adapter is therefore small, and uses its store the way the store
 // is meant to be used.
 //
@@ -69,7 +69,7 @@ type Claim struct {
 	Name string
 
 	// Client is who makes the claim: a random UUID, the same for all claims of a Locker.
-	// Seq numbers the claims of a client, from 1. Both are set forevery claim.
+	// Seq numbers the claims of a client, from 1. Both are set for every claim.
 	Client string
 	Seq    uint64
 
@@ -118,7 +118,7 @@ type Outcome struct {
 	Granted bool
 	Queued  bool // not granted: the store keeps a place for the claim, until Release
 
-	Token    uint64        // granted: the first of Claim.Tokens, larger forevery later grant; 0 if the store has none
+	Token    uint64        // granted: the first of Claim.Tokens, larger for every later grant; 0 if the store has none
 	ValidFor time.Duration // granted: a lower bound of the lease, counted from the start of the call
 	Permits  int           // granted in Mode Permit: how many the name has in all; 0 if that is Claim.Permits, or not known
 

@@ -76,7 +76,7 @@ const longest = 100 * 365 * 24 * time.Hour
 // Without it, the quorum has to take on trust that a node that answers is the
 // node that answered before.
 type Incarnator interface {
-	// Incarnation returns an id that is different forevery server and changes
+	// Incarnation returns an id that is different for every server and changes
 	// with every start of it, and a lower bound of the time since that start.
 	Incarnation(ctx context.Context) (id string, uptime time.Duration, err error)
 }

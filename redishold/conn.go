@@ -25,9 +25,9 @@ type Conn interface {
 	// Subscribe starts to listen on ch and returns when the server has confirmed
 	// it. All subscriptions share one connection per node. notify is called from
 	// the connection's reading goroutine, in order, and must not block: once with
-	// Notice.Subscribed forevery confirmation of the subscription, the first one
+	// Notice.Subscribed for every confirmation of the subscription, the first one
 	// (before or shortly after Subscribe returns) and each one after a broken
-	// connection, and once forevery message. The Conn restores a broken
+	// connection, and once for every message. The Conn restores a broken
 	// connection by itself for as long as there are subscriptions.
 	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)
 

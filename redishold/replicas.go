@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// AllReplicas asks forevery replica that the server has, see Options.Replicas.
+// AllReplicas asks for every replica that the server has, see Options.Replicas.
 const AllReplicas = -1
 
 // tooFew says that fewer replicas have a write than were asked for.

@@ -7,7 +7,7 @@ import (
 
 const (
 	// maxGroups bounds the values of the label lock_group. Each value is a set of
-	// series forevery kind of lock and every outcome.
+	// series for every kind of lock and every outcome.
 	maxGroups = 100
 	// maxGroup bounds a value in bytes.
 	maxGroup = 128

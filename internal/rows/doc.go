@@ -1,7 +1,7 @@
 // Package rows keeps locks in a table of a database: a lease row for each name.
 //
 // A row has the owner of the lease and when it ends, by the clock of the server, and
-// the last fencing token that was given. Engine is what is the same forevery database:
+// the last fencing token that was given. Engine is what is the same for every database:
 // what a Backend answers, conflicts of transactions, batches, and waiting. A Table is
 // what differs: statements and errors.
 //

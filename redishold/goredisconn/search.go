@@ -70,7 +70,7 @@ func (c *nodes) find() ([]string, error) {
 
 // ask has go-redis ask one of the nodes that it knows, unless too many have yet to
 // answer. A node that was taken out of the cluster answers that there are no
-// masters, which go-redis takes for the truth: it then draws a node forevery key.
+// masters, which go-redis takes for the truth: it then draws a node for every key.
 // Where nobody answers in time, go-redis returns what it knew before.
 func (c *nodes) ask(ctx context.Context, answers chan<- finding) bool {
 	if c.silent.Add(1) > looksMost {

@@ -86,7 +86,7 @@ type env struct {
 	close  func()
 }
 
-// each runs test forevery adapter, with a server and a proxy of its own, some at
+// each runs test for every adapter, with a server and a proxy of its own, some at
 // the same time: they wait for most of it.
 func each(t *testing.T, test func(e *env)) {
 	for _, s := range subjects() {

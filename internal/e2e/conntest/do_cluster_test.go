@@ -25,7 +25,7 @@ type clusterEnv struct {
 	conn    redishold.Conn
 }
 
-// eachInCluster runs test forevery adapter, on one cluster that is healed in
+// eachInCluster runs test for every adapter, on one cluster that is healed in
 // between.
 func eachInCluster(t *testing.T, test func(e *clusterEnv), opts ...redistest.Option) {
 	d := redistest.StartDeployment(t, redistest.Cluster, opts...)
@@ -45,7 +45,7 @@ func eachInCluster(t *testing.T, test func(e *clusterEnv), opts ...redistest.Opt
 	}
 }
 
-// key returns a key of its own forevery i.
+// key returns a key of its own for every i.
 func (e *clusterEnv) key(i int) string { return e.adapter + "-" + strconv.Itoa(i) }
 
 // keys returns n keys, of slots all over the cluster.

@@ -27,7 +27,7 @@ type kindEnv struct {
 	spread  bool              // each node serves those of its slots
 }
 
-// eachKind runs test forevery adapter and all kinds of channels, or with -short for
+// eachKind runs test for every adapter and all kinds of channels, or with -short for
 // those that the engine prefers, each with a Conn of its own, on one cluster that is
 // healed in between.
 func eachKind(t *testing.T, test func(e *kindEnv)) {

@@ -60,7 +60,7 @@ func lockThem(t *testing.T, ctx context.Context, ours, theirs *holdfast.Locker, 
 	}
 }
 
-// nameOfEachSlot returns a name forevery slot of a cluster.
+// nameOfEachSlot returns a name for every slot of a cluster.
 func nameOfEachSlot() []string {
 	names := make([]string, slots)
 	for i, missing := 0, slots; missing > 0; i++ {

@@ -84,7 +84,7 @@ func documentedRights(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(doc), "\n## Rights\n")
+	_, section, _ := strings.Cut(string(doc), "\n## Permissions\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rule := regexp.MustCompile(`^([~&][a-z{][a-z_:{]*\*|\+[a-z|]+)$`)
 	unknown := []string{"+client|setinfo"} // before Redis 7.2, and not needed

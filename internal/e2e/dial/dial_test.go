@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
-// each runs test forevery adapter.
+// each runs test for every adapter.
 func each(t *testing.T, test func(t *testing.T, adapter string)) {
 	for _, adapter := range dial.Adapters() {
 		t.Run(adapter, func(t *testing.T) { test(t, adapter) })

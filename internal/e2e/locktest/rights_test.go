@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// commonRights are those that docs/redis.md lists forevery kind of lock.
+// commonRights are those that docs/redis.md lists for every kind of lock.
 const commonRights = "~app:* &redisson_lock__channel:* " +
 	"+evalsha +eval +subscribe +unsubscribe +publish +info +hello +ping +client|setname " +
 	"+exists +del +pexpire +pttl +get +set +hget +hset +hdel +hexists +hlen +hkeys +hgetall +time"

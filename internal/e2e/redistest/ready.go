@@ -13,7 +13,7 @@ import (
 const readyLimit = 30 * time.Second
 
 // AwaitReady returns when the deployment is as it should be: every process runs,
-// there is a master that takes writes (in a cluster forevery slot, and all
+// there is a master that takes writes (in a cluster for every slot, and all
 // nodes agree on whose they are), every replica is in sync, every sentinel
 // reaches everybody and sees nobody down. After 30 s it returns what is amiss.
 func (d *Deployment) AwaitReady() error {

@@ -17,7 +17,7 @@ const (
 )
 
 // PermitID is what stands for an owner in the layout: 16 bytes, as Redisson's ids are, and
-// the same forevery try of a claim. Its first ten bytes are the stem of the client, the
+// the same for every try of a claim. Its first ten bytes are the stem of the client, the
 // others the claim's number, so that a reader can ask whose it is. Where more
 // distinguishes claims than the client and the number, the owner is hashed.
 func PermitID(owner string) string {

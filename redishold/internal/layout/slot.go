@@ -34,7 +34,7 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// SlotNumbers finds, forevery slot, the smallest number whose decimal digits
+// SlotNumbers finds, for every slot, the smallest number whose decimal digits
 // lie in that slot, which takes a few milliseconds. Such a number in braces makes a
 // key for the slot.
 func SlotNumbers() *[SlotCount]uint32 {
