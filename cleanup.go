@@ -11,14 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Drain waits until the Locker has confirmed what it does in the background: it
-// takes back acquires that were cancelled without an answer, and goes on with an
-// Unlock whose answer was lost. A program that ends before leaves such a lock to
-// the end of its lease. Each of them ends with the lease that the store may still
-// keep, which is one TTL after it began at the latest; Drain returns ctx's
-// error if ctx ends first. Locks that are held do not count.
-// When Drain returns nil, every loss so far has been reported to Options.Observe and
-// the Logger.
+// Drain waits for the work of the Locker in the background, and returns nil: releases
+// after a cancelled acquire without an answer, and after an Unlock without an answer. If
+// a program ends without Drain, such a lock stays until its lease ends. Each of these
+// releases takes one TTL at most. If ctx ends first, Drain returns its error. Drain does
+// not wait for held locks. When it returns nil, every loss so far has been reported to
+// Options.Observe and to the Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err

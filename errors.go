@@ -11,18 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Errors to test for with errors.Is. What a store cannot do answers
-// errors.ErrUnsupported; the store's own error stays reachable with errors.As.
+// Errors to test for with errors.Is. A call that the store cannot perform returns
+// errors.ErrUnsupported. errors.As reaches the error of the store.
 var (
-	// ErrBusy: somebody else holds the name. Errors that are ErrBusy are a
-	// *BusyError.
+	// ErrBusy: another client holds the lock. The error is also a *BusyError.
 	ErrBusy = errors.New("held by another")
 
-	// ErrLost: the lock ended before it was unlocked. Errors that are ErrLost are
-	// a *LostError.
+	// ErrLost: the lock ended before Unlock. The error is also a *LostError.
 	ErrLost = errors.New("lock lost")
 
-	// ErrUnlocked: the lock was unlocked already.
+	// ErrUnlocked: Unlock was called before.
 	ErrUnlocked = errors.New("already unlocked")
 
 	// ErrDeadlock: the caller would wait for itself.
@@ -32,15 +30,15 @@ var (
 	ErrMismatch = driver.ErrMismatch
 )
 
-// BusyError says that another client holds a name, and which.
+// BusyError is the error for a lock that another client holds. It names that client.
 type BusyError struct {
 	Name      string
-	Holder    string        // for people; "" if the store does not tell
-	Remaining time.Duration // what is left of the holder's lease if it is not renewed; 0 if unknown
-	HeldFor   time.Duration // for how long the holder has held it; 0 if unknown
+	Holder    string        // a text for people; "" if the store does not know it
+	Remaining time.Duration // the rest of the holder's lease without a renewal; 0 if unknown
+	HeldFor   time.Duration // how long the holder has held it; 0 if unknown
 }
 
-// Error names the lock, its holder, for how long it has been held and when the
+// Error returns a text with the lock, its holder, how long it has been held and when the
 // lease ends.
 func (e *BusyError) Error() string {
 	holder := e.Holder
@@ -56,17 +54,17 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("lock %q is held by %s, lease ends in %s", e.Name, holder, coarse(e.Remaining))
 }
 
-// Is reports that a BusyError is ErrBusy.
+// Is makes errors.Is(err, ErrBusy) true.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
-// LostError says why a lock ended before it was unlocked.
+// LostError is the error of a lock that ended before Unlock. It has the reason.
 type LostError struct {
 	Name   string
 	Reason driver.Reason
-	Cause  error // what the store said last; may be nil
+	Cause  error // the last error of the store; may be nil
 }
 
-// Error names the lock and the reason.
+// Error returns a text with the lock and the reason.
 func (e *LostError) Error() string {
 	if e.Cause == nil {
 		return fmt.Sprintf("lock %q lost: %s", e.Name, e.Reason)
@@ -74,7 +72,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("lock %q lost: %s: %v", e.Name, e.Reason, e.Cause)
 }
 
-// Is reports that a LostError is ErrLost.
+// Is makes errors.Is(err, ErrLost) true.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Unwrap returns the cause.

@@ -11,22 +11,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Handoff bounds how long a lock may go from one goroutine to another of the same
-// Locker before it goes back to the store, where other processes wait for it.
-// Within these bounds an Unlock gives it to the goroutine that has waited
-// longest, without a call to the store and with the next of the fencing tokens
-// that were reserved when the store granted it. Only exclusive locks that are
-// neither fair nor read-write are passed on, and none with a Lease of its own.
+// Handoff limits how long a lock may go from goroutine to goroutine of a Locker before it
+// is released in the store, where other processes wait for it. Within these limits Unlock
+// hands the lock to the goroutine that has waited longest. That needs no call to the
+// store. The new holder gets the next fencing token of a block that the store reserved
+// with the grant. Only a Mutex is handed on, not a fair or read-write lock, and no lock
+// with the option Lease.
 //
-// In the store the lock keeps the owner of the first holder.
+// In the store the lock keeps the owner of its first holder.
 type Handoff struct {
-	// Max is how often a lock is passed on before it goes back. Default and most is
-	// 1024; negative to pass on none. A queue begins with 64, and twice as many each
-	// time that they are used up: tokens that nobody needs are not reserved.
+	// Max is how often a lock is handed on before it is released in the store. The
+	// default and the maximum are 1024; a negative value turns handing on off. The store
+	// reserves 64 tokens first, and twice as many whenever all were used, so that few are
+	// wasted.
 	Max int
 
-	// For is how long after the store granted it a lock is still passed on. A
-	// holder keeps it for as long as it wants. Default 50ms.
+	// For is how long after the grant of the store a lock may be handed on. It does not
+	// limit how long a holder keeps the lock. Default 50ms.
 	For time.Duration
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
-// Lock is a lock that is held, until Unlock or until it is lost. Its methods may
-// be called from any goroutine: a Lock belongs to the code that has it.
+// Lock is a held lock. It is held until Unlock or until it is lost. Any goroutine may
+// call its methods: a Lock belongs to the code that has it.
 //
-// A Lock that becomes unreachable without Unlock is no longer renewed, and the
-// Locker's logger is notified. That is a net for mistakes, not a way to unlock.
+// When a Lock without Unlock becomes unreachable, Holdfast stops its renewals and writes
+// a line to the Logger. This finds mistakes. It does not replace Unlock.
 type Lock struct {
 	hold  *hold
 	net   runtime.Cleanup
@@ -31,16 +31,17 @@ func newLock(h *hold) *Lock {
 // Name returns the name of the lock.
 func (k *Lock) Name() string { return k.hold.lease.name }
 
-// Token returns the fencing token: larger than that of every earlier holder of
-// the name, and constant while the lock is held. Send it along with every write
-// and let the resource refuse a smaller token than the largest it has seen. It
-// is 0 if the store has no tokens.
+// Token returns the fencing token. It is larger than the token of every earlier holder of
+// the name, and does not change while the lock is held. Send it with every write, and let
+// the resource refuse a token that is smaller than the largest it has seen. It is 0 if
+// the store has no tokens.
 func (k *Lock) Token() uint64 { return k.hold.token }
 
-// Err returns nil while the lock is held, then forever a *LostError, which is
-// ErrLost, or ErrUnlocked. It asks no store: it compares the clock with the end
-// of the lease. After the machine was suspended it may say, until the store was
-// asked, that the lock is uncertain, with an error that is neither.
+// Err returns nil while the lock is held. Afterwards it returns ErrUnlocked, or a
+// *LostError, which is ErrLost, and does not change any more. It sends no request: it
+// compares the clock with the end of the lease. After the machine was suspended, it
+// returns another error until the store has confirmed the lock, because the lock is
+// uncertain then.
 func (k *Lock) Err() error {
 	if k == nil {
 		return ErrUnlocked
@@ -48,35 +49,34 @@ func (k *Lock) Err() error {
 	return k.hold.state()
 }
 
-// Remaining returns how long the lock is held if it is not renewed again: what is
-// left of the lease, less Options.Margin. It is 0 when the lock is lost or
-// unlocked. An operation that needs longer should not begin. It counts on the
-// monotonic clock, so it means nothing while Err says that the lock is uncertain.
+// Remaining returns how long the lock will be held without another renewal: the rest of
+// the lease minus Options.Margin. It is 0 when the lock is lost or unlocked. Do not begin
+// an operation that needs longer. It uses the monotonic clock, so it has no meaning while
+// Err reports that the lock is uncertain.
 func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 
-// Context returns a context that is ctx for as long as the lock is held. It ends
-// with ctx, when the lock is lost and when it is unlocked; context.Cause then
-// returns ctx's cause, ErrLost or ErrUnlocked. Locking the same name with it
-// answers ErrDeadlock, unless WithOwner allows to re-enter.
+// Context returns a context for the work under the lock. It is derived from ctx, and also
+// ends when the lock is lost or unlocked. context.Cause then returns ctx's cause, ErrLost
+// or ErrUnlocked. Locking the same name with it returns ErrDeadlock, unless WithOwner
+// allows re-entry.
 //
-// The lock keeps track of each context until ctx ends or the lock is over: give
-// each piece of work a context of its own that ends with it, rather than derive
-// many from one that lives for long.
+// The lock stores each such context until ctx ends or the lock ends. So pass a ctx that
+// ends with the piece of work, instead of deriving many contexts from one that lives
+// long.
 func (k *Lock) Context(ctx context.Context) context.Context {
 	return withHeld(k.hold.derive(ctx), k)
 }
 
-// Unlock releases the lock. It returns ErrLost if the lock was lost before,
-// and ErrUnlocked if it was unlocked before; calling it is harmless in every
-// case, also on a nil Lock.
+// Unlock releases the lock and returns nil. It returns ErrLost if the lock was lost
+// before, and ErrUnlocked if it was unlocked before. A call is always safe, also on a nil
+// Lock.
 //
-// Unlock takes no context, so that a deferred call works when the caller's is
-// over. It waits 3s at most for a store that does not answer, and no longer than the
-// lease; then it returns an error that says so, while the release goes on in the
-// background for as long as the store may keep the lock, which is one TTL at most;
-// Locker.Drain waits for it.
+// Unlock takes no context, so that a deferred call works after the caller's context has
+// ended. If the store does not answer, it waits for 3s at most, and not longer than the
+// lease. Then it returns an error that says so. The release continues in the background
+// until the lease has ended in the store, one TTL at most. Locker.Drain waits for it.
 //
-// Under WithOwner the lock is released by as many Unlock as there were Lock.
+// Under WithOwner, as many calls of Unlock as of Lock release the lock.
 func (k *Lock) Unlock() error {
 	if k == nil {
 		return ErrUnlocked

@@ -57,10 +57,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
-// Locker takes locks from one store, as one client. It may be used by any
-// number of goroutines; most programs need one. It starts no goroutine before
-// the first lock is held and keeps none after the last is released, so
-// there is nothing to close.
+// Locker takes locks from one store, as one client of it. Any number of goroutines may
+// use it, and most programs need only one. It has goroutines only while it holds locks,
+// so it needs no Close.
 type Locker struct {
 	settings
 	backend driver.Backend
@@ -80,9 +79,8 @@ type Locker struct {
 	clock      *clock.Clock
 }
 
-// New returns a Locker that keeps its locks in b. It does no I/O. Options that
-// make no sense are reported by the first call that would use them. New panics
-// if b is nil.
+// New returns a Locker that keeps its locks in b. opts may be nil. It does no I/O. Calls
+// return an error if they use an invalid option. New panics if b is nil.
 func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
@@ -95,31 +93,31 @@ func New(b driver.Backend, opts *Options) *Locker {
 	return l
 }
 
-// Lock waits until name is free, takes it, and returns it. It waits until ctx is
-// done, then returns ctx's error; Wait sets an earlier limit, after which it
-// returns ErrBusy. ctx bounds the waiting only, not the lock: use Lock.Context
-// for what is done while it is held.
+// Lock waits until name is free, takes the lock, and returns it. If ctx ends first, it
+// returns ctx's error. The option Wait sets an earlier limit, after which it returns
+// ErrBusy. ctx limits only the wait, not the lock: use Lock.Context for the work under
+// the lock.
 //
-// A store that is unreachable is asked again until ctx is done. What waiting
-// cannot fix is returned at once: a refused password, a missing right, a full
-// server, ErrMismatch where the name is in use for something else, ErrDeadlock
-// where the caller would wait for itself.
+// If the store is unreachable, Lock tries again until ctx ends. An error that does not go
+// away by waiting is returned at once: a wrong password, a missing permission, a full
+// server, ErrMismatch if the name is in use for something else, ErrDeadlock if the caller
+// would wait for itself.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.Mutex(name).Lock(ctx, opts...)
 }
 
-// TryLock takes name if it is free. If it is not, TryLock returns a *BusyError,
-// which is ErrBusy, at once or after Wait. A store that does not answer is
-// asked a few times, then its error is returned.
+// TryLock takes the lock name if it is free, and returns it. If it is not free, TryLock
+// returns a *BusyError, which is ErrBusy, at once or after the option Wait. If the store
+// does not answer, TryLock tries a few times, and then returns its error.
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.Mutex(name).TryLock(ctx, opts...)
 }
 
-// Do runs fn while holding name, and is the form to prefer. It waits for the
-// lock as Lock does; fn gets a context that ends when the lock is lost. Do
-// returns what fn returned. If the lock was lost meanwhile, the error is fn's
-// error joined with ErrLost, even where fn returned nil; so it is with the error
-// of an Unlock that could not be confirmed. fn is never called without the lock.
+// Do takes the lock name, runs fn and releases the lock. Prefer it to Lock. It waits as
+// Lock does, and never calls fn without the lock. The context of fn ends when the lock is
+// lost. Do returns the results of fn. If the lock was lost meanwhile, the error is fn's
+// error joined with ErrLost, even if fn returned nil. If the release could not be
+// confirmed, its error is joined in the same way.
 func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Context, *Lock) (T, error), opts ...Option) (result T, err error) {
 	lock, err := l.Lock(ctx, name, opts...)
 	if err != nil {

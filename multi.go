@@ -12,22 +12,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Locks are several locks that are held together.
+// Locks are several locks held together.
 type Locks []*Lock
 
-// LockAll takes all of ms or none of them. It waits until ctx is done; what it
-// has taken by then it releases. However the mutexes are ordered, two calls
-// cannot wait for each other in a circle: a waiter for one of them holds
-// only those whose names come before it. Only where one name is used with
-// several Lockers is their order that of ms, and has to be the same everywhere.
-// A program that also takes some of them one by one has to keep the order of the
-// names itself.
+// LockAll takes all of ms or none. It waits until ctx ends, and then releases the locks
+// that it has taken. Calls of LockAll cannot deadlock, in whatever order they list the
+// mutexes: a waiter holds only locks whose names come before the one it waits for. There
+// is one exception: if one name is used with several Lockers, they are taken in the order
+// of ms, which must then be the same everywhere. A program that also takes some of the
+// locks one by one must do so in the order of their names.
 //
-// Where nobody is in the way, all locks of one Locker take one round trip, if its
-// store can do that.
+// If all locks are free, those of one Locker take one round trip, if its store supports
+// that.
 //
-// A name that a Locker's mutexes have twice is ErrDeadlock, also where they are of
-// different kinds.
+// It returns ErrDeadlock if ms has a name of one Locker twice, also with different kinds.
 func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
 		if c := strings.Compare(a.name, b.name); c != 0 {
@@ -212,7 +210,8 @@ func (ks Locks) giveUp() error {
 	return nil
 }
 
-// Err returns nil while all of them are held, else the first one's error.
+// Err returns nil while all locks are held, and otherwise the error of the first one that
+// is not. See Lock.Err.
 func (ks Locks) Err() error {
 	for _, k := range ks {
 		if err := k.Err(); err != nil {
@@ -222,8 +221,8 @@ func (ks Locks) Err() error {
 	return nil
 }
 
-// Context returns a context that is ctx for as long as all of them are held. It
-// ends when the first one is lost.
+// Context returns a context for the work under the locks. It is derived from ctx, and
+// ends when the first of the locks is lost or unlocked.
 func (ks Locks) Context(ctx context.Context) context.Context {
 	for _, k := range ks {
 		ctx = k.Context(ctx)
@@ -231,8 +230,8 @@ func (ks Locks) Context(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Unlock gives all of them back and joins the errors. Those of one Locker take
-// one round trip, if its store can do that.
+// Unlock releases all locks and returns their errors joined, or nil. The locks of one
+// Locker take one round trip, if its store supports that.
 func (ks Locks) Unlock() error {
 	errs := make([]error, len(ks))
 	together := make(map[*Locker][]int)

@@ -18,34 +18,33 @@ type Mutex struct {
 	kind   kind
 }
 
-// RWMutex describes a read-write lock: any number of readers or one writer. Each
-// reader has a lease of its own, so one that dies disturbs nobody else.
+// RWMutex describes a read-write lock: any number of readers or one writer. Each reader
+// has its own lease, so a reader that dies does not affect the others.
 //
-// Under WithOwner a writer may take the read side as well, and keep it when it
-// unlocks the write side (downgrade). A reader that asks for the write side gets
-// ErrDeadlock: two of them would wait for each other.
+// Under WithOwner a writer may also take the read side, and keep it after it unlocks the
+// write side (downgrade). A reader that asks for the write side gets ErrDeadlock, because
+// two such readers would wait for each other.
 //
-// Whether waiting writers keep new readers out is the store's rule. Redisson's
-// layout never refuses a reader while others read: where reading never pauses, a
-// writer may wait forever.
+// The store decides whether a waiting writer blocks new readers. Redisson's layout never
+// refuses a reader while others read, so a writer may wait forever if there are always
+// readers.
 type RWMutex struct {
 	Read, Write *Mutex
 }
 
-// Mutex returns the description of an exclusive lock. It does no I/O and keeps
-// no state: two mutexes of one name are the same lock.
+// Mutex returns the exclusive lock name. It does no I/O. A Mutex has no state: two of
+// them with one name are the same lock.
 func (l *Locker) Mutex(name string) *Mutex { return &Mutex{locker: l, name: name} }
 
-// FairMutex returns the description of an exclusive lock that goes to those who
-// wait for it in the order in which they first asked the store, over all
-// processes. All who contend for the name must use FairMutex. A waiter that dies
-// is skipped after a few seconds. A TryLock takes no place in the queue and does
-// not pass those who have one.
+// FairMutex returns the fair exclusive lock name. Its waiters get it in the order in
+// which they first asked the store, across all processes. All clients of that name must
+// use FairMutex. A waiter that dies is skipped after a few seconds. A TryLock takes no
+// place in the queue, and does not overtake waiters. FairMutex does no I/O.
 //
-// Fairness costs: each waiter asks the store by itself, at least once a second.
+// Fairness has a cost: each waiter asks the store itself, at least once a second.
 func (l *Locker) FairMutex(name string) *Mutex { return &Mutex{locker: l, name: name, kind: fair} }
 
-// RWMutex returns the description of a read-write lock.
+// RWMutex returns the read-write lock name. It does no I/O.
 func (l *Locker) RWMutex(name string) RWMutex {
 	return RWMutex{
 		Read:  &Mutex{locker: l, name: name, kind: reader},
@@ -53,7 +52,7 @@ func (l *Locker) RWMutex(name string) RWMutex {
 	}
 }
 
-// Name returns the name that the mutex was described with.
+// Name returns the name of the lock.
 func (m *Mutex) Name() string { return m.name }
 
 // Lock is Locker.Lock for this mutex.
@@ -66,7 +65,7 @@ func (m *Mutex) TryLock(ctx context.Context, opts ...Option) (*Lock, error) {
 	return m.lock(ctx, 0, opts)
 }
 
-// Do is the function Do for this mutex, where fn has no result but an error.
+// Do is the function Do for this mutex, with an fn that returns only an error.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, opts ...Option) error {
 	lock, err := m.Lock(ctx, opts...)
 	return doWith(ctx, lock, err, fn)

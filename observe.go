@@ -11,58 +11,58 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// EventType says what an Event reports.
+// EventType is the type of an Event.
 type EventType string
 
 // Kinds of events.
 const (
-	EventWait          EventType = "wait"          // a Lock or TryLock begins to wait; once for each, and EventAcquire follows
+	EventWait          EventType = "wait"          // a Lock or TryLock begins to wait; at most once for a call, and EventAcquire follows
 	EventWake          EventType = "wake"          // a waiter asks the store again
-	EventAcquire       EventType = "acquire"       // a Lock or TryLock ended, in a lock or an error
-	EventRenew         EventType = "renew"         // a renewal was answered, or failed
+	EventAcquire       EventType = "acquire"       // a Lock or TryLock ended, with a lock or an error
+	EventRenew         EventType = "renew"         // a renewal got an answer, or failed
 	EventRelease       EventType = "release"       // the last Unlock ended
 	EventLoss          EventType = "loss"          // a lock was lost
-	EventCall          EventType = "call"          // the store answered a call, or did not in time
-	EventIndeterminate EventType = "indeterminate" // a call without an answer was followed up
+	EventCall          EventType = "call"          // a call to the store ended, with an answer or without one in time
+	EventIndeterminate EventType = "indeterminate" // Holdfast found out the result of a call without an answer, or stopped asking
 )
 
-// What a call asks of the store, as in Event.Op.
+// Values of Event.Op: what a call asks of the store.
 const (
-	OpTry     = "try"     // to take a name
+	OpTry     = "try"     // to take a lock
 	OpRenew   = "renew"   // to extend leases
-	OpRelease = "release" // to give a name back
+	OpRelease = "release" // to release a lock
 )
 
-// Event reports one step in a lock's life, for metrics, traces and audit. Fields
-// that have no meaning for its kind are zero. Later versions may add fields.
+// Event is one event of a lock, for metrics, traces and audit. Fields without a meaning
+// for its type are zero. Later versions may add fields.
 type Event struct {
 	Type    EventType
 	Name    string
 	Kind    string // the kind: mutex, fair, read, write or semaphore
 	Backend string // the store's name
-	Client  string // the Locker, as a random UUID: its owners begin with it
+	Client  string // a random UUID of the Locker; its owners begin with it
 	Note    string // Options.Note
-	Owner   string // the holder of the lock in the store, admin.Holder.Owner: where it was acquired
+	Owner   string // the owner of the lock in the store, as in admin.Hold.Owner; if it was acquired
 	Token   uint64
 
-	Blocked   bool          // acquire: EventWait came before
-	Waited    time.Duration // acquire: from the call to its end
-	Attempts  int           // acquire: how often the store was asked
+	Blocked   bool          // acquire: an EventWait came before
+	Waited    time.Duration // acquire: the time from the call to its end
+	Attempts  int           // acquire: the number of calls to the store
 	HeldFor   time.Duration // release, loss: since the acquire
-	Margin    time.Duration // renew: what was left until the lock would have counted as lost
-	Remaining time.Duration // renew: what was left of the lease in the store
-	Late      bool          // renew: the renewal succeeded when less than a third of the lease was left
+	Margin    time.Duration // renew: the time that was left before the lock would have counted as lost
+	Remaining time.Duration // renew: the rest of the lease in the store
+	Late      bool          // renew: it succeeded with less than a third of the lease left
 	Reason    driver.Reason // loss
-	Leased    bool          // loss, renew: its end was fixed, see Lease
-	Notified  bool          // wake: the store said so; otherwise the sleep was over
+	Leased    bool          // loss, renew: the lock has the option Lease
+	Notified  bool          // wake: the store sent a notification; if false, a timer ended
 	Op        string        // call, indeterminate
 	Took      time.Duration // call
-	Resolved  bool          // indeterminate: the store's state is certain now; otherwise it is once the lease ends
-	Permits   int           // acquire: how many permits the semaphore has in all, if others than it was described with
+	Resolved  bool          // indeterminate: the result is certain now; if false, when the lease ends
+	Permits   int           // acquire: the number of permits of the semaphore, if it differs from that of the description
 
-	// Err is why the step failed: ErrBusy, a context's error or the store's for
-	// an acquire, the store's for a renewal, a release or a call, ErrLost for a
-	// loss.
+	// Err is the error of the event. For an acquire it is ErrBusy, the error of a context
+	// or of the store; for a renewal, a release or a call the error of the store; for a
+	// loss ErrLost.
 	Err error
 }
 

@@ -19,62 +19,60 @@ const (
 	minTTL = 10 * time.Millisecond
 )
 
-// Options are the settings of a Locker. The zero value of each field means its
-// default.
+// Options are the settings of a Locker. A zero field means the default.
 type Options struct {
-	// TTL is how long a lock outlives a silent holder: it is renewed every TTL/3
-	// for as long as it is held. At least 10ms, at most 100 years. Default 30s, or what
-	// comes nearest to it of what the store has.
+	// TTL is the lease: how long a lock stays after its holder stops renewing. A held
+	// lock is renewed every TTL/3. It must be between 10ms and 100 years. Default 30s, or
+	// the nearest value that the store allows.
 	TTL time.Duration
 
-	// Margin is how long before the end of its lease a lock counts as lost. It
-	// covers the difference between two clocks' rates and the time that a holder
-	// needs to stop. Default TTL/10; less than TTL/2. Where the default is used, a
-	// lease that the store granted for a short time, as the release of a fair lock
-	// does on Redis, has a tenth of that until its first renewal.
+	// Margin is how long before the end of its lease a lock counts as lost. It covers the
+	// difference between the rates of two clocks, and the time that a holder needs to
+	// stop. Default TTL/10. It must be less than TTL/2. The store may grant a shorter
+	// lease, as the release of a fair lock does on Redis. With the default, the margin of
+	// such a lease is a tenth of it until the first renewal.
 	Margin time.Duration
 
-	// Note is shown to people beside the lock. Default "program@host:pid".
+	// Note is a text for people, stored with the lock. Default "program@host:pid".
 	Note string
 
-	// Anonymous writes nothing to the store that says who this client is, where it
-	// runs and what it holds or waits for, beyond the locks themselves: there is no
-	// default Note. A Note that is given is written beside the lock.
+	// Anonymous keeps information about this client out of the store: where it runs, what
+	// it holds and what it waits for. Only the locks themselves are written. There is no
+	// default Note then, but an explicit Note is written.
 	Anonymous bool
 
-	// Logger receives what cannot be returned: losses, late renewals, clean-up
-	// that fails. Default: nothing is logged.
+	// Logger gets the events that no call can return: losses, late renewals, clean-up
+	// that fails. Default: no log.
 	Logger *slog.Logger
 
-	// Observe is called after each acquire, renewal, release and loss, from the
-	// goroutine that did it or from one of its own, never while the Locker holds
-	// an internal lock. It may be slow: each step is recorded before it is
-	// reported, and no lock or renewal waits for the report but the call that made
-	// it. While Observe is busy with a renewal of a lock, other renewals of that
-	// lock are not reported. Package audit writes events to the store, for people.
+	// Observe gets each event, from the goroutine of the event or from a separate one,
+	// and never while the Locker holds an internal mutex. It may be slow: only the call
+	// that caused the event waits for it, no other lock and no renewal. While Observe
+	// handles a renewal of a lock, other renewals of that lock are not reported. Package
+	// audit writes events to the store.
 	Observe func(context.Context, Event)
 
-	// Handoff bounds how long a lock may circulate among the goroutines of this
-	// Locker before it goes back to the store.
+	// Handoff limits how long a lock may go from goroutine to goroutine of this Locker
+	// before it is released in the store.
 	Handoff Handoff
 }
 
-// Option is an exception for one call.
+// Option changes the settings for one call.
 type Option func(*request)
 
-// Lease fixes the end of the lock: it ends after d, unlocked or not. At least 10ms, at
-// most 100 years.
+// Lease fixes the end of the lock: it ends after d, even without Unlock. d must be
+// between 10ms and 100 years.
 //
-// The lock is not renewed, so it ends without the process, too. The exception is a store
-// with driver.Info.SessionTTL: there the lock is renewed, if need be, until d has passed,
-// and then released. If the process dies it ends with the session.
+// The lock is not renewed, so it also ends if the process dies. The exception is a store
+// with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has
+// passed, and then releases it. If the process dies, the lock ends with the session.
 func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
-// Wait says how long to wait for the lock before ErrBusy. 0 means one attempt.
-// Without it TryLock does not wait, and Lock waits until its context is done; so it
-// is with more than 100 years.
+// Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without it
+// TryLock does not wait, and Lock waits until its context is done; so it is with more
+// than 100 years.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = d }
 }

@@ -10,21 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// WithOwner returns a context that marks a call tree as one holder: within it,
-// locking a name that the tree already holds returns the same *Lock, held once
-// more, and the last Unlock releases it. Without it no lock is reentrant,
-// because Go has no thread identity that could own one.
+// WithOwner returns a context that marks a call tree as one holder. With this context,
+// locking a name that the tree already holds returns the same *Lock again, and the last
+// Unlock releases it. Without WithOwner no lock is reentrant, because Go has no thread
+// identity.
 //
-// Goroutines that share an owner are not kept apart from each other. Do not mark
-// a context that unrelated requests derive theirs from. Marking a context of a
-// marked tree again changes nothing.
+// Goroutines that share an owner do not exclude each other. Do not mark a context from
+// which unrelated requests derive theirs. Marking a context of a marked tree again
+// changes nothing.
 //
-// Each change of the count is one round trip, which also proves that the lock is
-// still held and extends its lease, on stores that record a count. Whatever the
-// store does meanwhile, as many Unlocks as Locks end the hold. The first
-// acquisition's options stay in force: Lease on a re-entry has no effect. The two
-// sides of a read-write lock are counted apart; see RWMutex. A name that the tree
-// holds as one kind and locks as another is ErrDeadlock. Permits of a semaphore are
+// On stores that record a count, each change of it is one round trip, which also confirms
+// the lock and extends its lease. As many calls of Unlock as of Lock end the hold. The
+// options of the first Lock stay in force: Lease on a re-entry has no effect. The two
+// sides of a read-write lock have separate counts; see RWMutex. If the tree holds a name
+// as one kind and locks it as another, it gets ErrDeadlock. Permits of a semaphore are
 // not reentrant.
 func WithOwner(ctx context.Context) context.Context {
 	if ownerOf(ctx) != nil {

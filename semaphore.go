@@ -9,49 +9,49 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Semaphore describes a semaphore: up to so many holders at a time. A permit is
-// a leased *Lock, renewed as other locks are, so the permit of a process that
-// died comes back when its lease ends.
+// Semaphore describes a semaphore: a limited number of holders at a time. A permit is a
+// *Lock with a lease and renewals. The permit of a process that died becomes free when
+// its lease ends.
 //
-// Each Acquire takes one more permit, also under WithOwner.
+// Each Acquire takes another permit, also under WithOwner.
 type Semaphore struct {
 	locker  *Locker
 	name    string
 	permits int
 }
 
-// Semaphore returns the description of a semaphore. permits is how many it has
-// if the store does not know the name yet; after that, only Resize changes it. Where
-// the store has another number, an acquire says so: in Event.Permits, and once as a
+// Semaphore returns the semaphore name. It does no I/O. If the store does not know the
+// name yet, the semaphore gets that number of permits; later only Resize changes it. If
+// the store has another number, an acquire reports it in Event.Permits, and once as a
 // warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{locker: l, name: name, permits: permits}
 }
 
-// Name returns the name that the semaphore was described with.
+// Name returns the name of the semaphore.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire waits for a permit as Locker.Lock waits for a lock. Unlock gives it
-// back.
+// Acquire waits for a permit and returns it, with the errors of Locker.Lock. Unlock
+// releases it.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...Option) (*Lock, error) {
 	return s.acquire(ctx, forever, opts)
 }
 
-// TryAcquire takes a permit if one is free, else it returns ErrBusy at once or
-// after Wait.
+// TryAcquire takes a permit if one is free, and returns it. Otherwise it returns ErrBusy,
+// at once or after the option Wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...Option) (*Lock, error) {
 	return s.acquire(ctx, 0, opts)
 }
 
-// Do runs fn while holding a permit, as Mutex.Do does with a lock.
+// Do runs fn with a permit. See Mutex.Do.
 func (s *Semaphore) Do(ctx context.Context, fn func(context.Context, *Lock) error, opts ...Option) error {
 	lock, err := s.Acquire(ctx, opts...)
 	return doWith(ctx, lock, err, fn)
 }
 
-// Resize sets how many permits there are in all, held ones included, and wakes
-// waiters. Where more are held than there are from now on, they go on,
-// and no other is given out until enough have come back.
+// Resize sets the number of all permits, including held ones, and notifies waiters. If
+// more permits are held than the new number, their holders keep them, and no other permit
+// is granted until enough are released.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	store, err := s.resizer()
 	if err == nil && permits < 1 {
@@ -66,9 +66,9 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	return nil
 }
 
-// Permits returns how many permits there are in all, and how many are free. free
-// is negative after a Resize below what was held. Both are 0 if the store does
-// not know the name.
+// Permits returns the number of all permits and of free permits. free is negative after a
+// Resize below the number of held permits. Both are 0 if the store does not know the
+// name.
 func (s *Semaphore) Permits(ctx context.Context) (total, free int, err error) {
 	store, err := s.resizer()
 	if err == nil {
@@ -122,27 +122,27 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 	}
 }
 
-// CountDownLatch describes a latch: it is set to a count once, then CountDown counts
-// down, and a waiter goes on when it reaches 0. A latch at 0 is open and
-// leaves nothing in the store; it can be set again.
+// CountDownLatch describes a latch. TrySet sets its count once, CountDown lowers it, and
+// Wait returns when it reaches 0. A latch at 0 is open and has no key in the store; it
+// can be set again.
 //
-// A latch has no holder and no lease: the share of a process that dies before
-// its CountDown is missing forever. Bound Wait by its context.
+// A latch has no holder and no lease. If a process dies before its CountDown, its count
+// is missing forever. Give Wait a context with a deadline.
 type CountDownLatch struct {
 	locker *Locker
 	name   string
 }
 
-// CountDownLatch returns the description of a count-down latch.
+// CountDownLatch returns the count-down latch name. It does no I/O.
 func (l *Locker) CountDownLatch(name string) *CountDownLatch {
 	return &CountDownLatch{locker: l, name: name}
 }
 
-// Name returns the name that the latch was described with.
+// Name returns the name of the latch.
 func (c *CountDownLatch) Name() string { return c.name }
 
-// TrySet sets the count to n, at least 1, and reports whether it did: a latch that
-// is counting is left as it is.
+// TrySet sets the count to n, which must be 1 or more, and returns true. It returns
+// false, and changes nothing, if the count is not 0 already.
 func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err error) {
 	if n < 1 {
 		return false, fmt.Errorf("set latch %q: a count of %d would be open from the start", c.name, n)
@@ -155,8 +155,8 @@ func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err err
 	return set && err == nil, err
 }
 
-// CountDown counts down by one. A lost reply is asked for again and counts once. On
-// an open latch it changes nothing.
+// CountDown lowers the count by one. If the reply is lost, it asks again, and counts
+// once. On an open latch it changes nothing.
 func (c *CountDownLatch) CountDown(ctx context.Context) error {
 	call, _ := c.locker.nextOwner()
 	return c.do(ctx, "count down", func(ctx context.Context, store driver.Latcher) error {
@@ -173,7 +173,8 @@ func (c *CountDownLatch) Count(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Wait returns nil when the latch is open, or ctx's error.
+// Wait waits until the latch is open and returns nil. If ctx ends first, it returns ctx's
+// error.
 func (c *CountDownLatch) Wait(ctx context.Context) error {
 	var waiter driver.Waiter
 	defer func() { closeWaiter(waiter) }()

@@ -39,20 +39,19 @@ const (
 	perSecond = 10
 )
 
-// Options are the settings of a Writer. The zero value is right for most programs.
+// Options are the settings of a Writer. The zero value has the defaults.
 type Options struct {
-	// Note says, for people, who ends the holds that are reported with Forced.
+	// Note is a text for people: who ends the holds that are reported with Forced.
 	Note string
 
-	// Logger gets a warning when entries cannot be written, once until they can again.
-	// Default: nothing is logged.
+	// Logger gets one warning when writes begin to fail. Default: no log.
 	Logger *slog.Logger
 }
 
-// Writer collects entries and writes them once a second: 100 at a time and 10 a
-// second on average at most, besides losses, late renewals and forced holds; beyond
-// that only their number is written. It may observe several Lockers. It has a timer
-// only while there is something to write, so it needs no Close.
+// Writer collects entries and writes them once a second. It writes at most 100 entries at
+// once and 10 a second on average; of further entries it writes only the number. Losses,
+// late renewals and forced holds have their own limit. It may observe several Lockers. It
+// has a timer only while there is something to write, so it needs no Close.
 type Writer struct {
 	source  admin.Source
 	options Options
@@ -68,8 +67,8 @@ type Writer struct {
 	failing bool         // and that was logged
 }
 
-// New returns a Writer to the event log of s. A store without one returns
-// errors.ErrUnsupported to every write; s.AppendLog without entries shows it. New does
+// New returns a Writer to the event log of s. If the store has no event log, every write
+// fails with errors.ErrUnsupported; call s.AppendLog without entries to check. New does
 // no I/O. It panics if s is nil; opts may be nil.
 func New(s admin.Source, opts *Options) *Writer {
 	if s == nil {
@@ -85,7 +84,8 @@ func New(s admin.Source, opts *Options) *Writer {
 	return w
 }
 
-// Observe takes in an event, for holdfast.Options.Observe. It returns at once.
+// Observe adds an entry for an event. It is a function for holdfast.Options.Observe, and
+// does not block.
 func (w *Writer) Observe(_ context.Context, e holdfast.Event) {
 	if entry, ok := entryOf(e); ok {
 		entry.Client = admin.Client{ID: e.Client, Note: e.Note}
@@ -93,16 +93,16 @@ func (w *Writer) Observe(_ context.Context, e holdfast.Event) {
 	}
 }
 
-// Forced takes in that this program ended the hold h of name, for the reason given;
-// see admin.Console.ForceUnlock.
+// Forced adds an entry: this program ended the hold h of name with a forced unlock, for
+// the given reason. See admin.Console.ForceUnlock.
 func (w *Writer) Forced(name string, h admin.Holder, reason string) {
 	w.add(admin.Entry{
 		Type: admin.EntryForced, Name: name, Owner: h.Owner, Reason: reason, Client: admin.Client{Note: w.options.Note},
 	})
 }
 
-// Flush writes what has been taken in, and returns when it and what was under way
-// has been tried, or ctx's error.
+// Flush writes the collected entries, and returns nil when this and earlier writes have
+// ended, also without success. If ctx ends first, it returns ctx's error.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.writes.Go(w.write)
 	return w.writes.Wait(ctx)

@@ -21,8 +21,8 @@ import (
 	"fmt"
 )
 
-// ErrStale says that a later holder of the lock has been here: the write that
-// was asked for must not happen, and asking again does not help.
+// ErrStale means that a later holder of the lock has written. The write was refused, and
+// a repetition is refused, too.
 var ErrStale = errors.New("fence: stale token")
 
 // stale describes a refusal. seen is 0 where it is not known.

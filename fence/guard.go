@@ -2,15 +2,14 @@ package fence
 
 import "sync"
 
-// Guard refuses stale tokens in the memory of one process: for a resource that
-// one process owns, a file or a device, while the lock's holders are others that
-// send it their writes. The zero Guard is ready. Its methods may be called from
-// several goroutines at once.
+// Guard refuses stale tokens in the memory of one process. Use it for a resource that one
+// process owns, such as a file or a device, when the holders of the lock send it their
+// writes. The zero Guard is ready for use. Several goroutines may call its methods at
+// once.
 //
-// A Guard keeps one number for each name that it was shown, about a hundred
-// bytes, until Forget; it is for a bounded set of names. It forgets everything
-// when its process ends, and then accepts a stale token once: keep the tokens
-// beside the data where that matters.
+// A Guard stores one number for each name, about a hundred bytes, until Forget. Use it
+// for a limited set of names. It forgets everything when its process ends, and may then
+// accept a stale token. If that matters, store the tokens with the data.
 type Guard struct {
 	mu    sync.Mutex
 	seats map[string]*seat
@@ -22,11 +21,10 @@ type seat struct {
 	token uint64
 }
 
-// Do runs write if token is no smaller than any that was used for name before,
-// and returns its error; otherwise it returns ErrStale and write is not called.
-// Writes of one name run one at a time, so that none can be overtaken by one
-// with a larger token. The token counts from before write runs, whatever write
-// returns: a failed write may have done something.
+// Do runs write and returns its error, if token is not smaller than any earlier token of
+// name. Otherwise it returns ErrStale and does not call write. Writes of one name run one
+// at a time, so none can come after one with a larger token. The token is recorded before
+// write runs, also if write fails, because a failed write may have had an effect.
 //
 // write must not call Do for the same name.
 func (g *Guard) Do(name string, token uint64, write func() error) error {
@@ -43,7 +41,7 @@ func (g *Guard) Do(name string, token uint64, write func() error) error {
 	return write()
 }
 
-// Forget drops what is known of name, for a resource that no longer exists.
+// Forget deletes the number of name, for a resource that no longer exists.
 func (g *Guard) Forget(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,17 +7,18 @@ import (
 	"fmt"
 )
 
-// The table that SQL keeps, one row for each name. Names are compared byte by
-// byte.
+// The table of SQL, with one row for each name. Names are compared byte by byte.
 const (
-	// PostgreSQLTable creates the table in PostgreSQL, once, beside the data that it
-	// protects. Names must be valid text there: UTF-8, without a zero byte.
+	// PostgreSQLTable is the statement that creates the table in PostgreSQL. Run it once,
+	// in the database of the protected data. Names must be valid text there: UTF-8
+	// without a zero byte.
 	PostgreSQLTable = `CREATE TABLE IF NOT EXISTS fence (
 	name  text COLLATE "C" PRIMARY KEY,
 	token bigint NOT NULL
 )`
 
-	// MySQLTable creates the table in MySQL and MariaDB. Names have up to 512 bytes.
+	// MySQLTable is the statement that creates the table in MySQL and MariaDB. Names have
+	// up to 512 bytes.
 	MySQLTable = `CREATE TABLE IF NOT EXISTS fence (
 	name  varbinary(512) NOT NULL PRIMARY KEY,
 	token bigint NOT NULL
@@ -29,9 +30,9 @@ const (
 type SQL int
 
 const (
-	// PostgreSQL is for PostgreSQL 9.5 or newer, and what speaks its SQL.
+	// PostgreSQL is the SQL for PostgreSQL 9.5 or newer, and compatible databases.
 	PostgreSQL SQL = iota + 1
-	// MySQL is for MySQL and MariaDB, with the table in InnoDB.
+	// MySQL is the SQL for MySQL and MariaDB, with a table in InnoDB.
 	MySQL
 )
 
@@ -50,13 +51,13 @@ const (
 //	// … the write …
 //	return tx.Commit()
 //
-// The row of name stays locked until the transaction ends, so that no other
-// holder can write in between; transactions of other names are not delayed. A
-// token that is refused, or whose transaction is rolled back, leaves no trace.
+// The row of name stays locked until the transaction ends, so no other holder can write
+// in between. Transactions of other names do not wait. A refused token, or one whose
+// transaction is rolled back, is not stored.
 //
-// Under an isolation level above the database's default, Check may return the
-// database's error for a serialization failure instead, which says nothing about
-// the token: begin again. The transaction must not be read-only.
+// Under an isolation level above the default of the database, Check may return the
+// database's error for a serialization failure. That error says nothing about the token:
+// begin the transaction again. The transaction must not be read-only.
 func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
 	if err := valid(name, token); err != nil {
 		return err
