@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Console shows the locks of one store, and ends holds. It may be used by any
-// number of goroutines, and has nothing to close.
+// Console shows the locks of one store, and ends holds. Any number of goroutines may use
+// it. It needs no Close.
 type Console struct {
 	source Source // nil: the store is none
 	info   driver.Info
 }
 
-// New returns the Console of b. Where b is no Source, each call returns
+// New returns the Console of b. If b is not a Source, each call returns
 // errors.ErrUnsupported. New panics if b is nil.
 func New(b driver.Backend) *Console {
 	if b == nil {
@@ -26,8 +26,8 @@ func New(b driver.Backend) *Console {
 	return &Console{source: source, info: b.Info()}
 }
 
-// From returns the Console of s, which may stand for a backend that is wrapped in
-// something else. It panics if s is nil.
+// From returns the Console of s. Use it if the Source is not the Backend itself. It
+// panics if s is nil.
 func From(s Source) *Console {
 	if s == nil {
 		panic("admin: From called with a nil Source")
@@ -35,12 +35,12 @@ func From(s Source) *Console {
 	return &Console{source: s, info: s.Info()}
 }
 
-// List yields what is locked in the store, by whatever program, each name once and
-// in no order. What changes while it runs may be missing or outdated. The first
-// records come at once; the rest takes as long as f and ctx allow.
+// List yields the locks of the store, of every program, each name once and in no order. A
+// lock that changes meanwhile may be missing or outdated. The first records come at once.
+// The rest takes as long as f and ctx allow.
 //
-// It ends with an error if it did not see everything: ErrIncomplete when f.Keys was
-// used up, ctx's error when ctx ended. Everything yielded before is valid.
+// If it did not read everything, it ends with an error: ErrIncomplete when it has read
+// f.Keys keys, or ctx's error when ctx ended. All records before the error are valid.
 func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if err := c.check(); err != nil {
@@ -58,13 +58,13 @@ func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	}
 }
 
-// Get returns what the store keeps of names, of whatever kind they are, in the same
-// order; a free name has a Record without a Kind, and one that is no lock has
-// KindOther. The names are not read at the same instant. It is cheap enough to show
-// a page of locks again each second.
+// Get returns a Record for each of names, in the same order, for every kind of lock. The
+// Record of a free name has no Kind, and that of a name which is not a lock has
+// KindOther. The names are not read at the same instant. It is cheap enough to refresh a
+// page of locks each second.
 //
-// Where only some could be read the error is not nil, the others are valid, and
-// those that were not read have KindUnknown.
+// If some names could not be read, the error is not nil, these names have KindUnknown,
+// and the other Records are valid.
 func (c *Console) Get(ctx context.Context, names ...string) ([]Record, error) {
 	err := c.check(names...)
 	var records []Record
@@ -77,7 +77,7 @@ func (c *Console) Get(ctx context.Context, names ...string) ([]Record, error) {
 	return records, nil
 }
 
-// Describe returns all that the store keeps of name, down to its keys.
+// Describe returns everything that the store has of name, with its keys.
 func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	err := c.check(name)
 	var detail Detail
@@ -90,16 +90,15 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	return detail, nil
 }
 
-// ForceUnlock ends exactly the hold h of name, which Get returned, although its
-// holder has not released it, and wakes waiters. It returns an error that is
-// driver.ErrGone, and changes nothing, if h is over or has changed. The holder is
-// notified of the reason.
+// ForceUnlock ends exactly the hold h of name, as Get returned it, although its holder
+// has not released it. It notifies waiters, and the holder with the reason. If h has
+// ended or changed, it changes nothing and returns an error that is driver.ErrGone.
 //
-// A Redisson client that released the lock and took it again in the same thread
-// cannot be distinguished from one that never released it.
+// A Redisson client that released the lock and took it again in the same thread looks
+// like one that never released it.
 //
-// The holder is not stopped: it learns of it at its next renewal at the latest.
-// Only fencing tokens protect the data until then.
+// The holder is not stopped. It is notified at its next renewal at the latest. Until then
+// only fencing tokens protect the data.
 func (c *Console) ForceUnlock(ctx context.Context, name string, h Holder, reason string) error {
 	err := c.check(name)
 	if err == nil {
@@ -111,10 +110,10 @@ func (c *Console) ForceUnlock(ctx context.Context, name string, h Holder, reason
 	return nil
 }
 
-// ForceReasons returns for each hold of ended the reason with which ForceUnlock, of
-// any program, ended it: "" for one that ended otherwise, or longer ago than its
-// lease and some seconds. It is for those who poll Get, and see a hold vanish. On
-// error, some answers may be missing.
+// ForceReasons returns a reason for each hold of ended: the one given to ForceUnlock, by
+// whatever program. It is "" for a hold that ended in another way, or longer ago than its
+// lease and some seconds. Use it if you poll Get and find that a hold has ended. If it
+// returns an error, some answers may be missing.
 func (c *Console) ForceReasons(ctx context.Context, ended []Ended) ([]string, error) {
 	names := make([]string, len(ended))
 	for i, e := range ended {
@@ -133,11 +132,10 @@ func (c *Console) ForceReasons(ctx context.Context, ended []Ended) ([]string, er
 	return reasons, err
 }
 
-// Log yields the entries of the event log, which programs write that use package
-// audit, in the order in which they were written: those after the entry whose ID is
-// f.After, or where that is empty those of the time f.Past. It ends with the last
-// entry there is, or after f.Most of them, or with an error. It has holes where much
-// happened at a time, and where a client died or could not reach the store.
+// Log yields the entries of the event log, which programs with package audit write, in
+// the order of writing. See LogFilter for which entries. It ends with the last entry,
+// after f.Limit entries, or with an error. The log has holes: a client writes a limited
+// number of entries, and loses some when it dies or cannot reach the store.
 func (c *Console) Log(ctx context.Context, f LogFilter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.readLog(ctx, f, yield); err != nil {

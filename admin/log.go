@@ -6,43 +6,44 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// LogFilter says which part of the event log is wanted: the entries after the one
-// whose ID is After, or where that is empty, those of the time Past. Most is how many
-// are wanted at most; of a Source, 0 means 1000.
+// LogFilter selects entries of the event log: those after the entry with the ID After or,
+// if After is empty, those of the time Last before now. Limit is the maximal number of
+// entries; for a Source 0 means 1000.
 type LogFilter struct {
 	Last  time.Duration
 	After string
 	Limit int
 }
 
-// EntryType says what an Entry reports.
+// EntryType is the type of an Entry.
 type EntryType string
 
-// What happens to a lock, as its client reports it.
+// Types of entries.
 const (
-	EntryWaiting     EntryType = "waiting"      // begins to wait
-	EntryAcquired    EntryType = "acquired"     // has the lock
-	EntryGaveUp      EntryType = "gave-up"      // waited, and does not have it
-	EntryRenewedLate EntryType = "renewed-late" // with less of the lease left than there should be
-	EntryReleased    EntryType = "released"     // does not hold it any more
-	EntryLost        EntryType = "lost"         // held it, and cannot be sure any more that it does
-	EntryForced      EntryType = "forced"       // ended the hold of somebody else
+	EntryWaiting     EntryType = "waiting"      // the client begins to wait
+	EntryAcquired    EntryType = "acquired"     // the client has acquired the lock
+	EntryGaveUp      EntryType = "gave-up"      // the client waited, and did not get the lock
+	EntryRenewedLate EntryType = "renewed-late" // the renewal succeeded with less than a third of the lease left
+	EntryReleased    EntryType = "released"     // the client has released the lock
+	EntryLost        EntryType = "lost"         // the client has lost the lock
+	EntryForced      EntryType = "forced"       // the client has ended a hold of another client
 	EntryMissed      EntryType = "missed"       // Count entries were not written
 )
 
-// Rare reports that an entry is one that somebody will look for, however much else
-// happened.
+// Rare reports whether entries of this type are rare and important: losses, forced holds,
+// late renewals. The log keeps them longer.
 func (t EntryType) Rare() bool {
 	return t == EntryLost || t == EntryForced || t == EntryRenewedLate
 }
 
-// Entry is one line of the event log: something that a client did, or that happened
-// to it. The log decides nothing, and has holes: a client writes at most so much a
-// second, later, and once. Fields that have no meaning for its type are zero.
+// Entry is one entry of the event log: an event of a lock, as a client reported it. The
+// log is for people only. It has holes, because a client writes a limited number of
+// entries a second, with a delay, and does not repeat a failed write. Fields without a
+// meaning for its type are zero.
 type Entry struct {
-	ID     string // set by ReadLog: its place, for LogFilter.After
+	ID     string // set by ReadLog: its position, for LogFilter.After
 	Type   EntryType
-	At     time.Time // by the clock of the process that asks, to about a network delay
+	At     time.Time // by the clock of the reading process, with an error of about a network delay
 	Client Client    // set by ReadLog
 	Note   string    // likewise
 
@@ -53,8 +54,8 @@ type Entry struct {
 
 	Waited  time.Duration // acquired, gave-up
 	HeldFor time.Duration // released, lost
-	Left    time.Duration // renewed-late: of the lease, before
-	Owner   string        // of the hold, as Holder.Owner; "" where there is none
-	Reason  string        // lost: a driver.Reason; forced: what was given as the reason; released: "not confirmed"
+	Left    time.Duration // renewed-late: the rest of the lease before the renewal
+	Owner   string        // the owner of the hold, as in Holder.Owner; "" if there is none
+	Reason  string        // lost: a driver.Reason; forced: the given reason; released: "not confirmed"
 	Count   int           // missed
 }

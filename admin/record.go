@@ -7,106 +7,106 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// RemainingUnknown stands where a duration is that ends, and of which the store does not tell how
-// much is left.
+// RemainingUnknown is the value of a Remaining that has an end which the store does not
+// report.
 const RemainingUnknown = time.Duration(math.MinInt64)
 
-// Record is what a store keeps under one name.
+// Record is the state of one name in the store.
 type Record struct {
 	Name string
 	Kind Kind
 
-	// Holds are the holds, up to some dozens: Holders is how many there are. A name
-	// without any is listed only where something else is kept of it: waiters, free
+	// Holds are the holds, at most some dozens; Holders is the number of all. A name
+	// without holds is listed only if the store has something else of it: waiters, free
 	// permits, a count.
 	Holds   []Hold
 	Holders int
 
-	// Waiters are those in the queue of a fair lock, in their order, up to some
-	// dozens: Waiting is how many there are.
+	// Waiters are the waiters in the queue of a fair lock, in their order, at most some
+	// dozens; Waiting is the number of all.
 	Waiters []Waiter
 	Waiting int
 
-	// Listeners is how many clients listen for a release: about as many processes
-	// wait, each with any number of goroutines or threads. Those in a queue are
-	// not among them. -1 if the store does not tell.
+	// Listeners is the number of clients that listen for a release. About as many
+	// processes wait, each with any number of goroutines or threads. Waiters in a queue
+	// are not included. It is -1 if the store does not know it.
 	Listeners int
 
-	Permits int   // KindSemaphore: how many there are in all; 0 if that is not known
-	Free    int   // KindSemaphore: how many are free; negative if more are out than there are
-	Count   int64 // KindLatch: what is left to count; KindCounter: the number
+	Permits int   // KindSemaphore: the number of all permits; 0 if unknown
+	Free    int   // KindSemaphore: the number of free permits; negative if more are held than there are
+	Count   int64 // KindLatch: the count; KindCounter: the number
 
-	// Remaining is how long the store keeps the record; negative if forever, or RemainingUnknown. The
-	// end of a single hold is Hold.Remaining.
+	// Remaining is how long the store will keep the record; negative if it has no end, or
+	// RemainingUnknown. Hold.Remaining is the rest of a single hold.
 	Remaining time.Duration
 }
 
 // Holder is one holder of a name, as the store shows it.
 type Holder struct {
-	Owner     string        // driver.Claim.Owner, or what another client wrote in its place
-	Note      string        // who that is, for people
-	Holds     int           // its hold count
-	Remaining time.Duration // what is left of its lease; negative if it has none, or RemainingUnknown
+	Owner     string        // driver.Claim.Owner, or the value that another library wrote
+	Note      string        // a text for people
+	Holds     int           // the hold count
+	Remaining time.Duration // the rest of its lease; negative if it has no end, or RemainingUnknown
 }
 
-// Hold is a Holder with all that a list shows of it.
+// Hold is a Holder with the details that a list shows.
 type Hold struct {
 	Holder // which ForceUnlock takes
 
 	Mode driver.Mode
-	// Token and HeldFor are of the holder that has it now, or a few seconds ago, where
-	// one process hands a lock from holder to holder. They are 0 if the store does not
-	// tell; it may begin to tell when a hold is some seconds old.
+	// Token and HeldFor belong to the present holder. If a process hands the lock on
+	// between its goroutines, they may be a few seconds old. They are 0 if the store does
+	// not know them; it may get them when a hold is some seconds old.
 	Token   uint64        // the fencing token
-	HeldFor time.Duration // how long ago that holder got it
+	HeldFor time.Duration // how long that holder has held the lock
 	Client  Client
 }
 
 // Waiter is one waiter in the queue of a fair lock.
 type Waiter struct {
 	Owner     string
-	Note      string        // who that is, for people
-	Mode      driver.Mode   // how it wants to hold the name
-	Remaining time.Duration // after which it loses its place if it is not renewed, or RemainingUnknown
+	Note      string        // a text for people
+	Mode      driver.Mode   // the mode in which it wants the lock
+	Remaining time.Duration // the time after which it loses its place without a renewal, or RemainingUnknown
 	Client    Client
 }
 
-// Client is what the process behind an owner says of itself. Fields that it does
-// not say are zero.
+// Client describes the process of an owner, as that process reported it. A field that it
+// did not report is zero.
 type Client struct {
-	ID      string // of the client, part of its owners; "" if the owner has none
-	Library string // "holdfast", "redisson", or "" for an unknown one
+	ID      string // the id of the client, a part of its owners; "" if the owner has none
+	Library string // "holdfast", "redisson", or "" if unknown
 	Program string
 	Host    string
 	PID     int
 	Note    string
-	Started time.Time // by its own clock
+	Started time.Time // the start of the process, by its own clock
 }
 
-// Detail is a Record with what is known of one name only.
+// Detail is a Record with more information, which is read for one name only.
 type Detail struct {
 	Record
-	Token uint64 // the last fencing token drawn for the name; 0 if the store does not keep one per name
-	Keys  []Key  // what the store keeps, key by key; none in a store that has no keys
+	Token uint64 // the last fencing token of the name; 0 if the store does not keep one for each name
+	Keys  []Key  // the keys of the name in the store; empty for a store without keys
 
-	// Waits are the clients that say that they wait without a place in Waiters, the
-	// longest first. A client that has waited for a few seconds only, or that uses another library,
-	// is not among them.
+	// Waits are the clients that reported that they wait outside the queue Waiters, the
+	// longest wait first. Waits of a few seconds, and clients of other libraries, are
+	// missing.
 	Waits []ClientWait
 }
 
-// ClientWait is a client some of whose goroutines wait for a name.
+// ClientWait is a client with goroutines that wait for a name.
 type ClientWait struct {
 	Client Client
-	Mode   driver.Mode   // how they want to hold the name
-	Waited time.Duration // the longest of them, at least
+	Mode   driver.Mode   // the mode in which they want the lock
+	Waited time.Duration // how long the longest of them has waited, at least
 	Count  int           // how many goroutines wait
 }
 
-// Key is one key of a store, as it is there.
+// Key is one key in the store.
 type Key struct {
 	Name      string
-	Type      string        // in the store's words: "hash", "string", "zset", "list"
-	Remaining time.Duration // until it ends; negative if it does not, or RemainingUnknown
-	Value     string        // as text on one or more lines, cut where it is long; what cannot be printed is escaped
+	Type      string        // the store's name for the type: "hash", "string", "zset", "list"
+	Remaining time.Duration // the time until it ends; negative if it has no end, or RemainingUnknown
+	Value     string        // text on one or more lines; a long value is cut, and unprintable bytes are escaped
 }

@@ -18,78 +18,78 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Source is a store that says what is locked, and lets people interfere. What a
-// store cannot do returns an error that is errors.ErrUnsupported.
+// Source is a store that can list its locks and end holds. A method that the store cannot
+// perform returns an error that is errors.ErrUnsupported.
 type Source interface {
-	// Info describes the store, as driver.Backend has it.
+	// Info describes the store, as in driver.Backend.
 	Info() driver.Info
 
-	// List yields the names in use, each once, in no order. What changes while it
-	// runs may be missing, or be shown as it was. It reads a little at a time, and
-	// yields as it reads, so that the first records come at once.
+	// List yields the names in use, each once, in no order. A lock that changes meanwhile
+	// may be missing or outdated. It reads a few keys at a time and yields them, so the
+	// first records come at once.
 	//
-	// It ends with a pair whose error is not nil if it did not see everything:
-	// ErrIncomplete when f.Keys was used up, ctx's error when ctx ended, else the
-	// store's. Everything yielded before is valid.
+	// If it did not read everything, the last pair has an error: ErrIncomplete when it
+	// has read f.Keys keys, ctx's error when ctx ended, or the error of the store. All
+	// records before it are valid.
 	List(ctx context.Context, f Filter) iter.Seq2[Record, error]
 
 	// Get returns the records of names, in the same order; a free name has a Record
-	// without a Kind, and one that is no lock has KindOther. The names are not read
-	// at the same instant. It costs the store a few commands for each name, so a page
-	// of rows can be read each second. Where only some could be read the error is not
-	// nil, the others are valid, and those that were not read have KindUnknown.
+	// without a Kind, and that of a name which is not a lock has KindOther. The names are not read at
+	// the same instant. It costs the store a few commands for each name, so a page of
+	// rows can be read each second. If some names could not be read, the error is not
+	// nil, these names have KindUnknown, and the other Records are valid.
 	Get(ctx context.Context, names ...string) ([]Record, error)
 
-	// Describe returns all that the store knows of one name.
+	// Describe returns everything that the store has of one name.
 	Describe(ctx context.Context, name string) (Detail, error)
 
-	// ForceUnlock ends exactly the hold h of name, as Get returned it. It records
-	// the reason, wakes waiters and notifies the holder. It returns driver.ErrGone,
-	// and changes nothing, if that hold is over or has changed.
+	// ForceUnlock ends exactly the hold h of name, as Get returned it. It records the
+	// reason, and notifies waiters and the holder. If that hold has ended or changed, it
+	// changes nothing and returns driver.ErrGone.
 	ForceUnlock(ctx context.Context, name string, h Holder, reason string) error
 
-	// ForceReasons returns for each of ended the reason that was given to
-	// ForceUnlock: "" for a hold that ended otherwise, or so long ago that the store
-	// does not know any more. It may cost the store a command for each. On error,
-	// some answers may be missing. For an owner that holds the name again, the reason
-	// may belong to its hold before.
+	// ForceReasons returns a reason for each of ended: the one given to ForceUnlock, or
+	// "" for a hold that ended in another way or too long ago. It may cost the store a
+	// command for each. If it returns an error, some answers may be missing. For an owner
+	// that holds the name again, the reason may belong to its earlier hold.
 	ForceReasons(ctx context.Context, ended []Ended) ([]string, error)
 
-	// AppendLog adds to the event log what the client by did; by.ID and by.Note count.
-	// It is called about once a second. An error means that some entries may be
-	// missing; they are not sent again. Without entries it does no I/O, and says
-	// whether the store has an event log.
+	// AppendLog adds entries of the client by to the event log; only by.ID and by.Note
+	// are used. It is called about once a second. After an error some entries may be
+	// missing; they are not sent again. Without entries it does no I/O, and returns nil
+	// if the store has an event log.
 	AppendLog(ctx context.Context, by Client, entries []Entry) error
 
-	// ReadLog returns entries of all clients in the order in which they were
-	// appended, which is about a second after they happened.
+	// ReadLog returns entries of all clients in the order of writing, which is about a
+	// second after the events.
 	ReadLog(ctx context.Context, f LogFilter) ([]Entry, error)
 }
 
-// Ended is a hold that is over.
+// Ended is a hold that has ended.
 type Ended struct {
 	Name  string
-	Owner string // as Holder.Owner
+	Owner string // as in Holder.Owner
 }
 
-// ErrIncomplete says that a List has used up its budget before it saw everything.
+// ErrIncomplete is the error of a List that reached Filter.Keys before it had read
+// everything.
 var ErrIncomplete = errors.New("not everything was looked at")
 
-// Filter limits a List. How long it may take is said by its context. The zero value
-// lists everything, as fast as the store answers.
+// Filter limits a List. The context of List limits its time. The zero value lists
+// everything, as fast as the store answers.
 type Filter struct {
-	NamePrefix string // only names that begin with it
+	NamePrefix string // only names with this prefix
 
-	// Keys is how many keys of the store may be looked at, locks or not: in a
-	// store that is shared with other data, most are not. 0 means no bound.
+	// Keys limits how many keys of the store are read, including keys that are not locks.
+	// 0 means no limit.
 	Keys int
 
-	// Pace is how many commands per second the store may be asked to run on
-	// average; those that run inside of scripts count. The first page, of some
-	// hundred, comes at once. 0 means no bound.
+	// Pace is the average number of commands per second that the store may have to run,
+	// including commands inside scripts. The first few hundred commands run at once. 0
+	// means no limit.
 	Pace int
 
-	// Counters lists bare numbers as well, as KindCounter, where the store cannot
-	// tell a latch from any other number.
+	// Counters also lists bare numbers, as KindCounter, if the store cannot tell a latch
+	// from another number.
 	Counters bool
 }

@@ -108,7 +108,7 @@ func write(path, text string, stdout io.Writer) error {
 		_, err := io.WriteString(stdout, text)
 		return err
 	}
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // documents, foreverybody
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // documents, for everybody
 }
 
 // failures returns an error if Holdfast could not do a work, or not safely.

@@ -37,15 +37,15 @@ import (
 	"time"
 )
 
-// Mode is the way in which a claim shares its name with others.
+// Mode says whether a claim shares its name with others.
 type Mode uint8
 
 const (
-	// Exclusive admits one holder and nobody beside it.
+	// Exclusive allows one holder, alone.
 	Exclusive Mode = iota
-	// Shared admits any number of holders and no exclusive one.
+	// Shared allows any number of holders, but not with an exclusive one.
 	Shared
-	// Permit admits up to Claim.Permits holders.
+	// Permit allows up to Claim.Permits holders.
 	Permit
 )
 
@@ -63,201 +63,199 @@ func (m Mode) String() string {
 	}
 }
 
-// Claim is one attempt to hold a name. The core makes it once and reuses it for
-// every try, renewal and release, changing only TTL, Count, AtLeast and Indeterminate.
+// Claim is a request to hold a name. The core makes it once and uses it for every try,
+// renewal and release. It only changes TTL, Count, AtLeast and Indeterminate.
 type Claim struct {
 	Name string
 
-	// Client is who makes the claim: a random UUID, the same for all claims of a Locker.
-	// Seq numbers the claims of a client, from 1. Both are set for every claim.
+	// Client is a random UUID, the same for all claims of a Locker. Seq numbers the
+	// claims of a client, from 1. Both are always set.
 	Client string
 	Seq    uint64
 
-	// Owner is unique to this claim; equality of claims is equality of owners. The core
-	// derives it from the two before, as "Client:Seq", once for each claim, and a store
-	// keeps it as it is. A store that wraps others may append to it, beginning with a
-	// dot, to make several claims of one. No store takes the Owner of a Claim apart:
-	// that is what Client and Seq are for.
+	// Owner identifies this claim: two claims are equal if their owners are equal. The
+	// core makes it from Client and Seq, as "Client:Seq", and a store keeps it unchanged.
+	// A store of several stores may append a text that begins with a dot, to make several
+	// claims of one. A store must not parse the Owner of a Claim; it uses Client and Seq.
 	Owner string
 
-	// Beside is the owner of an exclusive hold on the same read-write lock, by
-	// the same caller: a Shared claim is granted beside it, and not kept out.
+	// Beside is the owner of an exclusive hold of the same caller on the same read-write
+	// lock. A Shared claim is granted in spite of that hold.
 	Beside string
 
-	Note string // its holder, for people
+	Note string // the holder, as a text for people
 
-	// AtLeast says for how long the name stays taken after the grant, also where the
-	// claim is released before; see Caps.AtLeast. 0 means that a release frees the name.
+	// AtLeast is how long the name stays taken after the grant, also if the claim is
+	// released earlier; see Caps.AtLeast. 0 means that a release frees the name.
 	AtLeast time.Duration
 
 	TTL     time.Duration // how long the store keeps the grant without a renewal
-	Count   int           // the hold count to record, for stores that show one; at least 1
-	Tokens  int           // how many consecutive fencing tokens to reserve; at least 1
-	Permits int           // Mode Permit: how many holders the name admits, if the store does not know yet
+	Count   int           // the hold count, for stores that record it; at least 1
+	Tokens  int           // the number of consecutive fencing tokens to reserve; at least 1
+	Permits int           // Mode Permit: the number of permits, if the store does not know the name yet
 
 	Mode      Mode
 	Fair      bool // first come, first served, over all processes
-	ReadWrite bool // the name is a read-write lock, of which Mode says the side
+	ReadWrite bool // the name is a read-write lock; Mode is its side
 
-	// NoQueue says that a Try that is not granted keeps no place for the claim in a
-	// queue of the store: mostly as nobody is going to wait for it. The claims of a
-	// TryAll, and those at the members of a quorum, have it set.
+	// NoQueue means that a Try that is not granted leaves no place in a queue of the
+	// store, because the caller will not wait. The claims of a TryAll, and of the members
+	// of a quorum, have it set.
 	NoQueue bool
 
-	// Anonymous says that nothing is to be written about who the client is but Note.
+	// Anonymous means that the store writes nothing about the client except Note.
 	Anonymous bool
 
-	// Indeterminate says that an earlier Try of this claim ended without an answer
-	// and may still arrive. With Caps.Tombstones Release then has to make sure that it
-	// finds nothing to grant.
+	// Indeterminate means that an earlier Try of this claim ended without an answer and
+	// may still arrive. With Caps.Tombstones, Release must then ensure that such a Try is
+	// not granted.
 	Indeterminate bool
 }
 
-// Outcome is the answer to a Try.
+// Outcome is the result of a Try.
 type Outcome struct {
 	Granted bool
 	Queued  bool // not granted: the store keeps a place for the claim, until Release
 
-	Token    uint64        // granted: the first of Claim.Tokens, larger for every later grant; 0 if the store has none
-	ValidFor time.Duration // granted: a lower bound of the lease, counted from the start of the call
-	Permits  int           // granted in Mode Permit: how many the name has in all; 0 if that is Claim.Permits, or not known
+	Token    uint64        // granted: the first of Claim.Tokens tokens, which rise from grant to grant; 0 if the store has none
+	ValidFor time.Duration // granted: the lease, or less, counted from the start of the call
+	Permits  int           // granted in Mode Permit: the number of all permits; 0 if it is Claim.Permits, or unknown
 
-	RetryAfter time.Duration // not granted: the latest moment to try again without being woken; 0 if unknown
-	Holder     string        // not granted: the holder of the name, for people; "" if unknown
-	HeldFor    time.Duration // not granted: for how long that holder has held it; 0 if unknown
-	Ahead      any           // not granted: what the store saw; passed to Waiter.Wait
+	RetryAfter time.Duration // not granted: the longest time until the next try without a notification; 0 if unknown
+	Holder     string        // not granted: the holder, as a text for people; "" if unknown
+	HeldFor    time.Duration // not granted: how long that holder has held the lock; 0 if unknown
+	Ahead      any           // not granted: what the store found; it is passed to Waiter.Wait
 }
 
-// Renewal is the answer to one claim of a Renew.
+// Renewal is the result for one claim of a Renew.
 type Renewal struct {
-	// ValidFor is a lower bound of the renewed lease, counted from the start of
-	// the call. It means something only where Err is nil.
+	// ValidFor is the renewed lease, or less, counted from the start of the call. It is
+	// valid only if Err is nil.
 	ValidFor time.Duration
 
-	// Err is nil when the claim was renewed, ErrGone when it is lost. Any other
-	// error leaves it held, until its lease ends.
+	// Err is nil if the claim was renewed, and ErrGone if it is lost. With another error
+	// the claim is held until its lease ends.
 	Err error
 }
 
-// Backend is a store of locks. Its methods may be called from several
-// goroutines at once. A Backend owns nothing that outlives its calls and
-// Waiters, so it has no Close.
+// Backend is a store of locks. Several goroutines may call its methods at once. A Backend
+// keeps no resources beyond its calls and Waiters, so it has no Close.
 type Backend interface {
-	// Info describes the store. It does no I/O and always answers the same.
+	// Info describes the store. It does no I/O and always returns the same value.
 	Info() Info
 
-	// Try makes one attempt to hold c.Name for c.Owner. It answers at once and
-	// never waits for another holder.
+	// Try makes one attempt to take c.Name for c.Owner. It does not wait for another
+	// holder.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
-	// Renew extends held claims to their TTL, with Info.SessionTTL also claims in a
-	// queue of the store, and records their Holds, together as far as the store allows. It never brings back a claim
-	// that is gone. The answer has one Renewal per claim, in the same order; the
-	// error is non-nil only where no claim has an answer of its own.
+	// Renew extends held claims to their TTL, and records their Count. With
+	// Info.SessionTTL it also extends claims in a queue of the store. It uses as few
+	// calls to the store as possible. It never restores a claim that is gone. It returns
+	// one Renewal for each claim, in the same order. The error is not nil only if there
+	// is no answer for any single claim.
 	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
 
-	// Release ends a claim that is held, queued or unknown, and leaves no trace
-	// of it. It returns nil if it ended the claim, and ErrGone if there was nothing
-	// left of it.
+	// Release ends a claim that is held, queued or in an unknown state, and removes it
+	// from the store. It returns nil if it ended the claim, and ErrGone if the store had
+	// nothing of it.
 	Release(ctx context.Context, c Claim) error
 
-	// Waiter prepares to wait for c after a Try that was not granted. It does no
-	// I/O; the first Wait may.
+	// Waiter returns a Waiter for c, for use after a Try that was not granted. It does no
+	// I/O; the first Wait may do I/O.
 	Waiter(c Claim) Waiter
 }
 
-// Waiter waits for a claim's turn. It is used by one goroutine at a time.
+// Waiter waits until another try of a claim may succeed. One goroutine at a time may use
+// it.
 type Waiter interface {
-	// Wait returns when another Try is worth while: at once if the state may have
-	// changed since last, the Outcome of the last Try, else when it changes. It may
-	// return early and must not return late. It returns ctx's error when ctx ends,
-	// and another error when this store cannot wake for now; the caller then sleeps.
+	// Wait returns when another Try may succeed. last is the Outcome of the last Try. If
+	// the state may have changed since then, Wait returns at once, otherwise when it
+	// changes. It may return early, but must not return late. It returns ctx's error when
+	// ctx ends, and another error if the store cannot notify for now; the caller then
+	// sleeps.
 	//
-	// A store may grant a claim on its own while the claim waits, as a queue in the
-	// store can do at a release. Wait may then return that grant. Its ValidFor counts
-	// from the start of the Try that last came from: the message may be late. It may
-	// be shorter than the claim's TTL; a renewal, or another Try, extends it to that.
-	// A grant that Wait does not know of is not lost: the next Try is granted again.
-	// Any other Outcome is the zero one, and says nothing but: try again.
+	// A store may grant a waiting claim by itself, for example from a queue in the store
+	// at a release. Wait may then return that grant. Its ValidFor counts from the start
+	// of the Try of last, because the message may be late. It may be shorter than the TTL
+	// of the claim; a renewal or another Try extends it. If Wait misses a grant, it is
+	// not lost: the next Try is granted again. In all other cases the Outcome is zero,
+	// and the caller tries again.
 	Wait(ctx context.Context, last Outcome) (Outcome, error)
 
-	// Close frees what Wait set up. It does not block on the store.
+	// Close releases the resources of Wait. It does not wait for the store.
 	Close()
 }
 
 // Info describes a store.
 type Info struct {
-	Name string // "redis", "memory": for logs, metrics and error messages
+	Name string // "redis" or "memory", for example; for logs, metrics and error messages
 	Caps Caps
 
-	// SessionTTL is how long the store keeps the claims of a client that has gone
-	// silent, where it keeps them all together: a claim then lives for as long as any
-	// other of the client is renewed, and is released when its holder does not need it
-	// any more, also after a loss. 0 means that each claim ends by itself, after its
-	// TTL.
+	// SessionTTL is set if the store has one session for all claims of a client: it is
+	// how long the store keeps them without a renewal. A renewal of any claim then keeps
+	// all of them. So the core releases each claim when it ends, also after a loss. 0
+	// means that each claim ends by itself after its TTL.
 	SessionTTL    time.Duration
-	SessionOption string // what sets SessionTTL, for messages: "etcdhold.Options.TTL"
+	SessionOption string // the option that sets SessionTTL, for messages: "etcdhold.Options.TTL"
 
-	MinTTL  time.Duration // the shortest TTL that the store keeps; 0 means no bound
-	MaxTTL  time.Duration // the longest; 0 means no bound
-	TTLStep time.Duration // TTLs are rounded up to a multiple of it; 0 means none
-	MaxName int           // the longest name in bytes; 0 means no bound
+	MinTTL  time.Duration // the shortest TTL; 0 means no limit
+	MaxTTL  time.Duration // the longest TTL; 0 means no limit
+	TTLStep time.Duration // the store rounds TTLs up to a multiple of it; 0 means no rounding
+	MaxName int           // the longest name in bytes; 0 means no limit
 
-	// Recheck is for how long a waiter may sleep before the claim is tried again,
-	// although nothing woke it and no RetryAfter has passed. It is for a store whose
-	// wake-ups do not get lost, and where a claim that waits is kept for longer. 0
-	// means a second.
+	// Recheck is the longest time between two tries of a waiter that gets no
+	// notification. A store may set a longer time than the default if it does not lose
+	// notifications, and keeps a waiting claim for longer. 0 means a second.
 	Recheck time.Duration
 
-	// MaxTokens is how many tokens one claim may reserve: Claim.Tokens is never more.
-	// A store without blocks of tokens says 1; its locks are not passed on between
-	// goroutines, since each holder has a token of its own. 0 means no bound.
+	// MaxTokens is the largest number of tokens that a claim may reserve: Claim.Tokens is
+	// never larger. A store without blocks of tokens has 1; its locks are not handed on
+	// between goroutines, because each holder needs its own token. 0 means no limit.
 	MaxTokens int
 }
 
-// Caps declares what a store can do beyond an exclusive lock. The zero Caps is
-// an honest plain mutex.
+// Caps declares the features of a store beyond an exclusive lock. The zero Caps means a
+// plain mutex.
 type Caps struct {
 	Shared       bool // ReadWrite, with Mode Shared
 	Permits      bool // Mode Permit
 	Latches      bool // count-down latches, as a Latcher
 	Fair         bool // Claim.Fair
 	Fencing      bool // Outcome.Token rises with every grant
-	Wakes        bool // Wait is woken by the store, not by polling
-	ExpiresAlone bool // a grant ends after its TTL even if its process is dead or cut off
+	Wakes        bool // the store notifies waiters; otherwise they poll
+	ExpiresAlone bool // a grant ends after its TTL, also if its process is dead or cut off
 	Counts       bool // Claim.Count is recorded
 
-	// Tombstones says that a Try which arrives after a Release of its claim, with
-	// Indeterminate set, is not granted: an error that is ErrGone says so, or a refusal.
-	// The store remembers the claim for as long as its TTL at least.
+	// Tombstones means that a Try which arrives after a Release of its claim with
+	// Indeterminate is not granted: it gets ErrGone or another refusal. The store
+	// remembers such a claim at least for its TTL.
 	//
-	// Where a store cannot do that, a Try that is cut off by its context can be executed
-	// after the Release that follows, and leaves the name taken until the lease ends.
-	// The core makes that rare: no context of a caller cuts a Try off. It runs under a
-	// short one of its own, and if the caller gives up first, it is left to the
-	// background, and released when it has answered.
+	// Without it, the store may execute a Try after the Release that followed it, if the
+	// context of the Try ended. The name is then taken until the lease ends. The core
+	// makes this rare: it does not pass the context of a caller to Try, but a separate
+	// short one. If the caller gives up first, the Try continues in the background, and
+	// the claim is released after its answer.
 	Tombstones bool
 
-	// AtLeast says that Release honours Claim.AtLeast, for Mode Exclusive without
-	// ReadWrite; other claims never have it set.
+	// AtLeast means that Release supports Claim.AtLeast, for Mode Exclusive without
+	// ReadWrite. Other claims never have it set.
 	//
-	// A Release before that time has passed since the grant ends the claim, and leaves
-	// the name taken until it has: foreverybody, the client that released it
-	// included, and also where the lease would have ended before. Release counts from the
-	// grant that the store made first for the claim, and reads AtLeast of the claim
-	// that it is given. It may be repeated, which changes nothing; the answer is then
-	// nil or ErrGone. The claim is over for its owner: a Renew is answered ErrGone, and
-	// a Try finds the name taken. Waiters are woken by the Release, to try again
-	// and be refused with the RetryAfter that is true now; the end of the time wakes
-	// them only where the store can do that.
+	// A Release before that time has passed since the grant ends the claim, but the name
+	// stays taken until the time has passed: for all clients, including the one that
+	// released it, and also if the lease would have ended before. Release counts from the
+	// first grant of the claim, and uses the AtLeast of its argument. A repeated Release
+	// changes nothing, and returns nil or ErrGone. For its owner the claim has ended:
+	// Renew returns ErrGone, and a Try finds the name taken. Release notifies waiters,
+	// which try again and get the new RetryAfter. The store may or may not notify them at
+	// the end of the time.
 	//
-	// A client that dies, or is cut off, frees the name after its TTL, and not after
-	// AtLeast: it is Release that leaves the name taken. Later than AtLeast after the
-	// grant Release frees the name at once.
+	// If a client dies or is cut off, the name becomes free after its TTL, not after
+	// AtLeast: only Release keeps the name taken. A Release later than AtLeast after the
+	// grant frees the name at once.
 	//
-	// Package memhold has it. A quorum has not: it releases what a minority granted to
-	// a claim that was refused, and that must not stay taken. Nor has Redis so far: its
-	// layouts, which it shares with other libraries, do not keep when a lock was
-	// granted, so a release cannot know what is left.
+	// Package memhold supports it. A quorum does not: it releases the grants of a
+	// minority after a refused claim, and these names must not stay taken. Redis does not
+	// either: its layouts, which it shares with other libraries, do not store the time of
+	// a grant.
 	AtLeast bool
 }

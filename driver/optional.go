@@ -5,136 +5,134 @@ import (
 	"time"
 )
 
-// Drainer is implemented by a Backend that goes on in the background after its
+// Drainer is an optional interface of a Backend with work in the background after its
 // calls have returned.
 type Drainer interface {
-	// Drain waits until nothing runs in the background, or returns ctx's error.
+	// Drain waits until the background work has ended and returns nil. If ctx ends first,
+	// it returns ctx's error.
 	Drain(ctx context.Context) error
 }
 
-// Batcher is implemented by a Backend that can make several tries, or releases,
-// in one round trip.
+// Batcher is an optional interface of a Backend: it makes several tries, or several
+// releases, in one round trip.
 type Batcher interface {
-	// TryAll makes one attempt for each of cs, which have different names, as Try
-	// would. The answer has one Attempt per claim, in the same order.
+	// TryAll makes one attempt for each of cs, as Try would. The claims have different
+	// names. It returns one Attempt for each claim, in the same order.
 	TryAll(ctx context.Context, cs []Claim) []Attempt
 
-	// ReleaseAll releases each of cs as Release would. The answer has one error per
+	// ReleaseAll releases each of cs as Release would. It returns one error for each
 	// claim, in the same order.
 	ReleaseAll(ctx context.Context, cs []Claim) []error
 }
 
-// Attempt is the answer to one claim of a TryAll: what Try would have returned.
+// Attempt is the result for one claim of a TryAll: what Try would have returned.
 type Attempt struct {
 	Outcome Outcome
 	Err     error
 }
 
-// Resizer is implemented by a Backend that can change how many permits a
-// semaphore has.
+// Resizer is an optional interface of a Backend that can change the number of permits of
+// a semaphore.
 type Resizer interface {
-	// Resize sets how many permits name has in all, held ones included, and wakes
-	// waiters. Where it has fewer than are held, those go on, and no new one is
-	// given out until enough have come back. Repeating it changes nothing.
+	// Resize sets the number of all permits of name, including held ones, and notifies
+	// waiters. If more permits are held than the new number, their holders keep them, and
+	// no other permit is granted until enough are released. A repetition changes nothing.
 	Resize(ctx context.Context, name string, permits int) error
 
-	// Permits returns how many permits name has in all, and how many of them are
-	// free; both are 0 if the store does not know the name. free is negative if
-	// more are held than there are.
+	// Permits returns the number of all permits and of free permits; both are 0 if the
+	// store does not know the name. free is negative if more are held than there are.
 	Permits(ctx context.Context, name string) (total, free int, err error)
 }
 
-// Latcher is implemented by a Backend that keeps count-down latches.
+// Latcher is an optional interface of a Backend with count-down latches.
 type Latcher interface {
-	// SetCount sets the count of the latch name to n, at least 1, and reports
-	// whether it did: a latch that is counting is not set again. call is unique to
-	// this call; repeated with it, SetCount answers as it did the first time.
+	// SetCount sets the count of the latch name to n, which must be 1 or more, and
+	// returns true. It returns false, and changes nothing, if the count is not 0. call
+	// identifies this call: a repetition with the same call returns the first result.
 	SetCount(ctx context.Context, name, call string, n int64) (bool, error)
 
-	// CountDown lowers the count by one, and opens the latch at 0. Counting down
-	// an open latch changes nothing. call is unique to this call; repeated with
-	// it, CountDown counts once.
+	// CountDown lowers the count by one, and opens the latch at 0. On an open latch it
+	// changes nothing. call identifies this call: a repetition with the same call has no
+	// effect.
 	CountDown(ctx context.Context, name, call string) error
 
 	// Count returns the count; 0 means that the latch is open.
 	Count(ctx context.Context, name string) (int64, error)
 
-	// LatchWaiter returns a Waiter that wakes when the latch may have opened.
-	// Outcome.Ahead of what it is given is ignored: it returns early the first
-	// time, so the caller counts again after each Wait.
+	// LatchWaiter returns a Waiter whose Wait returns when the latch may have opened. It
+	// ignores Outcome.Ahead. The first Wait may return early, so the caller calls Count
+	// after each Wait.
 	LatchWaiter(name string) Waiter
 }
 
-// Notifier is implemented by a Backend that hears early that a grant may be over.
+// Notifier is an optional interface of a Backend that gets notifications of grants that
+// may have ended.
 type Notifier interface {
-	// Notify calls hint with the Claim.Seq of a grant of client, a Claim.Client, that
-	// may be over: somebody has ended it by force. Where all claims of the client may
-	// be over at once, since its session is, it calls hint with 0, once for all of
-	// them. Notify goes on until ctx ends, and then returns ctx's error. It returns
-	// another one if it cannot listen: ErrRefused or errors.ErrUnsupported where it
-	// never will.
+	// Notify calls hint with the Claim.Seq of a grant of client that may have ended, for
+	// example by force. client is a Claim.Client. If all claims of the client may have
+	// ended, because its session may have ended, it calls hint with 0, once. Notify runs
+	// until ctx ends, and then returns ctx's error. It returns another error if it cannot
+	// listen: ErrRefused or errors.ErrUnsupported if it never can.
 	//
-	// A hint proves nothing, may be wrong, may come twice and may be missing: the next
-	// Renew says what is so. hint does not block, and may be called from several
-	// goroutines at once.
+	// A hint may be wrong, may come twice and may be missing: only the next Renew is
+	// certain. hint does not block, and several goroutines may call it at once.
 	Notify(ctx context.Context, client string, hint func(seq uint64)) error
 }
 
-// Releaser is implemented by a Backend that releases in two steps, and learns who
-// else may be waiting.
+// Releaser is an optional interface of a Backend that releases in two steps, and reports
+// how many other clients may be waiting.
 type Releaser interface {
-	// StartRelease is Release, but returns as soon as the call is on its way. finish
-	// waits for the answer as Release does; it must be called, and only once. others
-	// is how many other clients received the release and may be waiting for it, -1 if
-	// that is not known.
+	// StartRelease is a Release that returns as soon as the request is sent. finish waits
+	// for the answer, as Release does; the caller must call it exactly once. others is
+	// the number of other clients that got the notification of the release and may be
+	// waiting; it is -1 if unknown.
 	//
-	// No order is promised: a Try of the same name that is made after StartRelease
-	// arrives later as far as the client can have it so. One that arrives before is
-	// refused, and its Wait returns with the release.
+	// The order is not guaranteed. The client tries to send a Try of the same name after
+	// the release. If the Try arrives first, it is refused, and its Wait returns at the
+	// release.
 	StartRelease(ctx context.Context, c Claim) (finish func() (others int, err error))
 }
 
-// Reporter is implemented by a Backend that keeps for people what a client holds
-// and waits for. What it keeps decides nothing.
+// Reporter is an optional interface of a Backend that stores the holds and waits of a
+// client for operators. No lock depends on them.
 type Reporter interface {
-	// Report replaces what is kept of the client r.Client. While the client has
-	// holds or waits that are older than some seconds it is called every few
-	// seconds, with all of them, and once more without any when the last is over;
-	// never for a client whose holds and waits are all shorter than that. One that
-	// stops to report is forgotten by itself. An error costs only
-	// what is shown.
+	// Report replaces the stored report of the client r.Client. While the client has
+	// holds or waits that are older than some seconds, the core calls it every few
+	// seconds with all of them, and once without any after the last has ended. It does
+	// not call it for shorter ones. The store removes the report of a client that stops.
+	// After an error only the display is out of date.
 	Report(ctx context.Context, r Report) error
 }
 
-// Report is what a client holds and waits for, as far as it is older than some
-// seconds. A client that has very much of it names the oldest only.
+// Report has the holds and waits of a client that are older than some seconds. If there
+// are very many, it has the oldest only.
 type Report struct {
 	Client string        // Claim.Client
 	Note   string        // Claim.Note
 	TTL    time.Duration // the longest of its leases
 
 	Holds     []ReportedHold // the longest first
-	MoreHolds int            // how many there are besides, about
+	MoreHolds int            // the number of further holds, about
 	Waits     []ReportedWait // the longest first
-	MoreWaits int            // for how many names it waits besides, about
+	MoreWaits int            // the number of further names that it waits for, about
 }
 
-// ReportedHold is a grant in the hands of its present holder.
+// ReportedHold is a grant with its present holder.
 type ReportedHold struct {
 	Name            string
 	Owner           string // Claim.Owner
 	Mode            Mode
-	Fair, ReadWrite bool          // as of its Claim
-	Token           uint64        // of the present holder, where the grant was passed on; 0 if the store has none
-	HeldFor         time.Duration // by the present holder
+	Fair, ReadWrite bool          // as in its Claim
+	Token           uint64        // the token of the present holder; 0 if the store has none
+	HeldFor         time.Duration // how long the present holder has held it
 }
 
-// ReportedWait is a name that goroutines of the client wait for without a place in
-// a queue of the store.
+// ReportedWait is a name for which goroutines of the client wait outside a queue of the
+// store.
 type ReportedWait struct {
 	Name      string
 	Mode      Mode
-	ReadWrite bool          // as of the Claims
-	Waited    time.Duration // the longest of them, at least
+	ReadWrite bool          // as in the Claims
+	Waited    time.Duration // how long the longest of them has waited, at least
 	Count     int           // how many goroutines wait
 }

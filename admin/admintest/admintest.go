@@ -26,29 +26,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
-// Store is what the suite looks at, and takes locks from to have something to see.
+// Store is a store for the suite: a Source to test, and a Backend for locks to list.
 type Store interface {
 	driver.Backend
 	admin.Source
 }
 
-// Suite is the specification with its settings. Only Open is needed.
+// Suite is the suite of tests with its settings. Only Open is required.
 type Suite struct {
 	// Open returns the store to test. It is called once per subtest, with that
 	// subtest's T, whose Cleanup may close what Open opened.
 	Open func(t *testing.T) Store
 
-	// Synctest runs each subtest in a bubble of testing/synctest, on its fake
-	// clock. It is for stores that live in the process and do no I/O.
+	// Synctest runs each subtest in a bubble of testing/synctest with its fake clock. Use
+	// it for stores in the process that do no I/O.
 	Synctest bool
 
-	// NoRemaining says that the store cannot tell what is left of a lease, although
-	// leases end: Holder.Remaining is negative.
+	// NoRemaining means that the store does not report the rest of a lease, although
+	// leases end: Holder.Remaining is RemainingUnknown.
 	NoRemaining bool
 
-	// BriefReasons says that the store keeps the reason of a forced unlock until the name
-	// is granted again, and no longer: the holder learns that its hold is over, and of the
-	// reason only if it asks before that.
+	// BriefReasons means that the store keeps the reason of a forced unlock only until
+	// the name is granted again. A holder that asks later is notified of its loss, but
+	// without the reason.
 	BriefReasons bool
 }
 

@@ -26,30 +26,29 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conformance"
 )
 
-// Suite is the conformance suite with its settings. Only Open is needed.
+// Suite is the conformance suite with its settings. Only Open is required.
 type Suite struct {
-	// Open returns the store to test. It is called once per subtest, with that
-	// subtest's T, whose Cleanup may close what Open opened. Of a store with
-	// Info.SessionTTL it is called again for each client that is to stop responding: what
-	// it returns then has a session of its own, and keeps its locks in the same place.
+	// Open returns the store to test. It is called once per subtest, with that subtest's
+	// T, whose Cleanup may close what Open opened. For a store with Info.SessionTTL it is
+	// called again for each client that shall stop responding. It then returns a store
+	// with another session and the same locks.
 	Open func(t *testing.T) driver.Backend
 
-	// TTL is the lease of the tests that let one end. They take about forty
-	// of it in all, and a pause of the test process of half of it may fail them.
-	// 0 means 500 ms, or the store's MinTTL if that is longer. A store with
-	// Info.SessionTTL has no other TTL than that.
+	// TTL is the lease in the tests that wait for its end. They take about forty leases
+	// in all. A pause of the test process of half a lease may fail them. 0 means 500 ms,
+	// or MinTTL of the store if that is longer. A store with Info.SessionTTL always uses
+	// that.
 	TTL time.Duration
 
-	// Presence is how long a fair claim that is not tried again may keep others
-	// waiting. 0 means 6 s.
+	// Presence is how long a fair claim may delay others after its last try. 0 means 6 s.
 	Presence time.Duration
 
-	// Synctest runs each subtest in a bubble of testing/synctest, on its fake
-	// clock. It is for stores that live in the process and do no I/O.
+	// Synctest runs each subtest in a bubble of testing/synctest with its fake clock. Use
+	// it for stores in the process that do no I/O.
 	Synctest bool
 }
 
-// Run runs the suite with its default settings on the stores that open returns.
+// Run runs the suite with its default settings on the stores of open.
 func Run(t *testing.T, open func(t *testing.T) driver.Backend) {
 	t.Helper()
 	Suite{Open: open}.Run(t)

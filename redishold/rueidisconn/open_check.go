@@ -34,7 +34,7 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 	answers := make(chan error, len(keys))
 	for _, key := range keys {
 		// The context of a call ends the handshake of a connection that it makes
-		// foreverybody, so these calls have none. They end when a connection is
+		// for everybody, so these calls have none. They end when a connection is
 		// there or cannot be had.
 		go func() {
 			answers <- client.Do(context.WithoutCancel(ctx), client.B().Arbitrary("PING").Keys(key).Build()).Error()

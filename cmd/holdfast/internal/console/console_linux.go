@@ -31,7 +31,7 @@ type Console struct {
 // t ends. Where there are no pseudo-terminals t is skipped.
 //
 // To try a program as under a login shell let cmd be a shell that runs it: the end
-// of a leader hangs up the terminal foreverybody.
+// of a leader hangs up the terminal for everybody.
 func Start(t testing.TB, columns uint16, cmd *exec.Cmd) *Console {
 	t.Helper()
 	side, tty := Open(t)
