@@ -26,8 +26,8 @@ var _ admin.Source = (*Backend)(nil)
 // errNoSource says that the members show nothing.
 var errNoSource = fmt.Errorf("quorum: the members do not tell what is locked: %w", errors.ErrUnsupported)
 
-// List yields the names that a majority of the members holds, when all members have
-// been read. It ends with an error if less than a majority could be read to the end.
+// List yields the names that a majority of the members has. It reads all members first.
+// If it could not read a majority completely, it ends with an error.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		lists, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (list map[string]admin.Record, err error) {
@@ -61,8 +61,8 @@ func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Reco
 	}
 }
 
-// Get returns what a majority of the members keeps of names. A name that only others
-// hold counts as free.
+// Get returns the state of names at a majority of the members. A name that only a
+// minority holds counts as free.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) ([]admin.Record, error) {
 		return s.Get(ctx, names...)
@@ -84,8 +84,8 @@ func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, err
 	return records, err
 }
 
-// Describe returns what a majority keeps of name, and the keys of all members, each
-// behind the member that has it.
+// Describe returns the state of name at a majority, and the keys of all members, each
+// with its member.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	details, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (admin.Detail, error) {
 		return s.Describe(ctx, name)
@@ -109,8 +109,8 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 	return merged, nil
 }
 
-// ForceUnlock ends the hold at all members. It succeeds if a majority answered, and
-// not a majority of all had it no more.
+// ForceUnlock ends the hold at all members. It returns nil if a majority answered, unless
+// a majority of all members did not have the hold any more.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (gone bool, err error) {
 		err = forceAt(ctx, s, name, h, reason)
@@ -160,16 +160,16 @@ func ownerOf(member string) string {
 	return strings.TrimSuffix(member, "."+number)
 }
 
-// ForceReasons is not supported: the members know the owners of attempts, and nobody
-// knows any more which attempt ended.
+// ForceReasons returns errors.ErrUnsupported: the members know only the owners of
+// attempts, and the attempt of an ended hold is not known any more.
 func (b *Backend) ForceReasons(context.Context, []admin.Ended) ([]string, error) {
 	return nil, fmt.Errorf("quorum: no reasons of force unlocks: %w", errors.ErrUnsupported)
 }
 
-// AppendLog is not supported: the members' logs would be as many, and differ.
+// AppendLog returns errors.ErrUnsupported: each member would have a different log.
 func (b *Backend) AppendLog(context.Context, admin.Client, []admin.Entry) error { return errNoLog() }
 
-// ReadLog is not supported, as AppendLog.
+// ReadLog returns errors.ErrUnsupported, like AppendLog.
 func (b *Backend) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error) {
 	return nil, errNoLog()
 }

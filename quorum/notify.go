@@ -16,9 +16,10 @@ const listenAgain = 2 * time.Second
 
 var _ driver.Notifier = (*Backend)(nil)
 
-// Notify listens at all members that can send notices: a forced unlock
-// ends it at a majority of them, and each of those says so. One of them alone proves
-// nothing, as no hint does. It returns an error if no member can ever be listened to.
+// Notify listens at all members that send notifications. A forced unlock ends a hold at a
+// majority, and each of these members sends one. As with every hint, a notification of a
+// single member is not certain. It returns an error if no member can ever send
+// notifications.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	errs := make([]error, len(b.nodes))
 	var wg sync.WaitGroup

@@ -51,18 +51,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/background"
 )
 
-// Options are the settings of New. The zero value is right for most programs.
+// Options are the settings of New. The zero value has the defaults.
 type Options struct {
-	// MaxTTL is the longest lease that any program may take on these nodes; all of
-	// them must agree. A node that was restarted may have forgotten locks, and its
-	// vote does not count before it has been up for as long; so nothing can be
-	// locked for MaxTTL after a majority of nodes was started. At most 100 years.
-	// Default 1 minute.
+	// MaxTTL is the longest lease on these nodes. All programs must use the same value. A
+	// restarted node may have forgotten locks, so its vote counts only when it has been
+	// up for MaxTTL. After a start of a majority of the nodes, no lock is granted for
+	// MaxTTL. At most 100 years. Default 1 minute.
 	MaxTTL time.Duration
 
-	// TrustRestarts says that nodes remember every lock that they acknowledged
-	// over a restart (Redis: appendonly yes, appendfsync always). Their votes then
-	// count at once, and a lock costs one round trip less.
+	// TrustRestarts means that nodes keep every acknowledged lock across a restart
+	// (Redis: appendonly yes, appendfsync always). Their votes then count at once, and a
+	// lock takes one round trip less.
 	TrustRestarts bool
 }
 
@@ -72,16 +71,15 @@ const defaultMaxTTL = time.Minute
 // servers as old as that do not exist.
 const longest = 100 * 365 * 24 * time.Hour
 
-// Incarnator is implemented by a member that can tell when it lost its memory.
-// Without it, the quorum has to take on trust that a node that answers is the
-// node that answered before.
+// Incarnator is an optional interface of a member that reports restarts, after which it
+// may have forgotten locks. Without it, the quorum assumes that a node does not forget.
 type Incarnator interface {
-	// Incarnation returns an id that is different for every server and changes
-	// with every start of it, and a lower bound of the time since that start.
+	// Incarnation returns an id that differs for every server and every start, and the
+	// time since that start, or less.
 	Incarnation(ctx context.Context) (id string, uptime time.Duration, err error)
 }
 
-// Backend is a store made of stores. It is a driver.Backend.
+// Backend is a driver.Backend that consists of several stores.
 type Backend struct {
 	nodes    []*node
 	majority int
@@ -104,10 +102,10 @@ var _ driver.Backend = (*Backend)(nil)
 // Of returns New(backends, nil).
 func Of(backends ...driver.Backend) (*Backend, error) { return New(backends, nil) }
 
-// New returns a Backend over backends, which stay the caller's. They must be an
-// odd number of different ones, whose locks expire by themselves. New does no
-// I/O: that two of them are the same server is found out, and refused, when the
-// first lock is taken, where the members are Incarnators. opts may be nil.
+// New returns a Backend over backends, which the caller still owns. Their number must be
+// odd, they must be different, and their locks must expire. New does no I/O. If the
+// members are Incarnators, the first lock returns an error if two of them are the same
+// server. opts may be nil.
 func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -187,14 +185,14 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	return all
 }
 
-// Info describes the store: what all members can do, without fencing, read-write
-// locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or
-// of a member if that is less.
+// Info describes the store: the features of all members, without fencing, read-write
+// locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or of a
+// member if that is smaller.
 func (b *Backend) Info() driver.Info { return b.info }
 
-// Drain waits until nothing goes on in the background any more. It returns ctx's
-// error if ctx ends first. A program that ends before leaves what was not given
-// back to the end of its lease.
+// Drain waits until the background work has ended and returns nil. If ctx ends first, it
+// returns ctx's error. If a program ends without Drain, locks that are not released yet
+// stay until their leases end.
 func (b *Backend) Drain(ctx context.Context) error { return b.background.Wait(ctx) }
 
 // drift is what clocks may differ by over a lease of d.

@@ -10,12 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Release gives the claim back on all nodes. It returns nil as soon as a
-// majority has done so, and the rest goes on in the background for one TTL at
-// most. It returns driver.ErrGone if this Backend has nothing of the claim, or if
-// the nodes had lost a majority of it before. Any other error names the nodes
-// whose answers are missing; the work goes on all the same, and a second call
-// learns what became of it.
+// Release releases the claim on all nodes. It returns nil as soon as a majority has
+// released it; the other nodes follow in the background, for one TTL at most. It returns
+// driver.ErrGone if this Backend has nothing of the claim, or if a majority had lost it
+// before. Any other error names the nodes without an answer. The work continues all the
+// same, and a second call returns its result.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := over(ctx); err != nil {
 		return err

@@ -10,15 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Renew extends the claims on the nodes that hold them. A claim is renewed if a
-// majority of the nodes renewed it that held it, without a gap, since the last
-// time that this was proved; it is gone as soon as there cannot be such a
-// majority any more, and is then released on the others.
+// Renew extends the claims on the nodes that hold them. A claim is renewed if a majority
+// renewed it, of nodes that have held it without a gap since the last confirmed renewal.
+// As soon as there cannot be such a majority any more, the claim is gone, and is released
+// on the other nodes.
 //
-// A node that does not hold a claim, because it was down or lost it, is given it
-// again in the background after the claim was renewed. It does not count before
-// a majority without it was renewed once more, which proves that nobody else
-// held the name in between.
+// A node that does not hold a claim, because it was down or lost it, gets it again in the
+// background after a renewal. Its vote counts only after a majority without it has
+// renewed once more. That confirms that no other client held the name in between.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := over(ctx); err != nil {
 		return nil, err

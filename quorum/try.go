@@ -12,15 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Try asks all nodes for the claim and answers as soon as it is certain whether
-// a majority grants it. Outcome.ValidFor is the shortest lease of that majority
-// less the drift of clocks. A claim that is refused releases at once, in the
-// background, what it got from a minority; RetryAfter is random where several
-// claims have split the votes.
+// Try asks all nodes for the claim, and returns as soon as it is certain whether a
+// majority grants it. Outcome.ValidFor is the shortest lease of that majority, minus the
+// drift of clocks. After a refusal, the grants of a minority are released at once in the
+// background. RetryAfter is random if several claims have split the votes.
 //
-// If so many nodes fail that those left are no majority, the error names them
-// and says why. It is driver.ErrNotExecuted if no node has anything of the claim,
-// and driver.ErrRefused or driver.ErrMismatch if trying again is of no use.
+// If a majority cannot be reached, the error names the failed nodes with their errors. It
+// is driver.ErrNotExecuted if no node has anything of the claim, and driver.ErrRefused or
+// driver.ErrMismatch if another try cannot succeed.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := over(ctx); err != nil {
 		return driver.Outcome{}, err

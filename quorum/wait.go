@@ -17,9 +17,9 @@ type view struct {
 	pause    time.Duration     // to be waited before the next try, so that competitors come one by one
 }
 
-// Waiter prepares to wait for c until any of the nodes that answered that it is
-// held wakes. These are so many that a release of a majority frees one of them.
-// Where the votes were split, it waits the random RetryAfter.
+// Waiter returns a Waiter for c. Its Wait returns when one of the nodes that refused
+// sends a notification; a release at a majority reaches at least one of them. If the
+// votes were split, it waits for the random RetryAfter.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	return &waiter{backend: b, claim: c, waiters: make([]driver.Waiter, len(b.nodes))}
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/unleased"
 )
 
-// Options are the settings of New. The zero value is right for most programs.
+// Options are the settings of New. The zero value has the defaults.
 type Options struct {
-	// KeyPrefix is put before every key that is made from a lock's name. It is what
-	// a NameMapper with a prefix does in a Java program that uses Redisson: both
-	// must agree. Default: none.
+	// KeyPrefix is the prefix of every key that is made from the name of a lock. A
+	// NameMapper with a prefix does the same in a Java program with Redisson: both must
+	// agree. Default: none.
 	//
 	// A prefix with a hash tag, such as "{app}:", puts all locks into one slot of
 	// a cluster.
@@ -36,48 +36,48 @@ type Options struct {
 	// use the same names. Default: Redisson's.
 	Layout Layout
 
-	// SharedTokens draws fencing tokens from the counter that Redisson's
-	// RFencedLock keeps for each name, redisson_lock_token:{name}, so that tokens
-	// rise over Go and Java. They go on from the larger of that counter and the
-	// server's clock in microseconds, and Java's go on from there; after a
-	// failover that lost writes, only those that Holdfast draws are certain to be
-	// larger than before. As with Redisson the counter has no TTL: one key per name
-	// stays. Not with another Protocol. Default: a counter per hash slot.
+	// SharedTokens takes fencing tokens from the counter of Redisson's RFencedLock,
+	// redisson_lock_token:{name}, so that tokens rise across Go and Java. A token of
+	// Holdfast is that counter plus one, or the server's clock in microseconds if that is
+	// larger, and Java continues from there. After a failover that lost writes, only
+	// tokens of Holdfast are certain to be larger than before. As in Redisson the counter
+	// has no TTL, so one key for each name stays. Only with the layout Redisson. Default:
+	// a counter for each hash slot.
 	SharedTokens bool
 
-	// Replicas is how many replicas must acknowledge every grant and every renewal
-	// (WAIT); AllReplicas asks for all that are connected, and for at least one.
+	// Replicas is the number of replicas that must acknowledge every grant and every
+	// renewal (WAIT). AllReplicas means all connected replicas, and at least one.
 	// Default: none.
 	//
-	// Where fewer acknowledge in time, a grant is released again and its Try fails;
-	// Lock goes on trying. A renewal ends the hold at once: after a failover to
-	// one of the other replicas the server would give the lock to somebody else.
-	// In time means within the attempt, and a second at most, so replicas must be
-	// quicker than a tenth of the TTL. Calls that travel together wait together, and
-	// fail together; AllReplicas costs a second round trip.
+	// If fewer acknowledge in time, a grant is released again and its Try fails; Lock
+	// tries again. A failed renewal ends the hold at once, because after a failover to
+	// another replica the server would grant the lock again. "In time" means within the
+	// attempt, and a second at most, so replicas must be faster than a tenth of the TTL.
+	// Calls in one pipeline wait together and fail together. AllReplicas takes a second
+	// round trip.
 	//
-	// A number smaller than that of all replicas promises nothing once those that
-	// acknowledged may die or lose the election. AllReplicas is the setting to
-	// use, and even it does not make Redis consistent: a master that was cut off
-	// together with its replicas goes on. Latches and PlainSemaphore do not ask for
-	// replicas.
+	// With a number smaller than that of all replicas, a grant is lost if the
+	// acknowledging replicas die or are not elected. So use AllReplicas. But even that
+	// does not make Redis consistent: a master that is cut off together with its replicas
+	// still grants locks. Latches and PlainSemaphore do not wait for replicas.
 	Replicas int
 
-	// Poll, if not 0, makes waiters sleep and ask again instead of listening on a
-	// channel: 1 ms at first, twice as long each time up to Poll, with jitter, as
-	// Redisson's spin lock does with 128 ms. It is for servers and proxies without
-	// pub/sub; where only the user lacks the right to listen, waiters do so anyway.
+	// Poll, if not 0, makes waiters poll instead of subscribing to a channel: after 1 ms
+	// at first, then after twice as long each time up to Poll, with jitter, as in
+	// Redisson's spin lock with 128 ms. Use it for servers and proxies without pub/sub.
+	// If only the user lacks the permission to subscribe, waiters poll without this
+	// option.
 	Poll time.Duration
 
-	// LogLength is the approximate number of entries that the event log keeps, of some
-	// 300 bytes each, see package audit: a stream, and a second one a tenth as long for
-	// what is rare. If clients disagree, the last one that wrote decides. Default:
+	// LogLength is the approximate number of entries of the event log, see package audit.
+	// An entry has about 300 bytes. A second stream for rare entries has a tenth of that
+	// number. If clients have different values, the last one that wrote decides. Default:
 	// 10,000.
 	LogLength int
 
-	// Logger receives what cannot be returned: an eviction policy that may drop
-	// held locks, a user without the right to listen or to publish, settings of the
-	// client that keep locks unreachable after the loss of a machine. Default: none.
+	// Logger gets warnings that no call can return: an eviction policy that may remove
+	// held locks, a user without the permission to subscribe or to publish, client
+	// settings that make locks unreachable after the loss of a machine. Default: no log.
 	Logger *slog.Logger
 }
 
@@ -85,9 +85,9 @@ type Options struct {
 // driver.Resizer.
 type counts = kinds.Counts
 
-// Backend keeps locks in Redis. It is a driver.Backend, with all that package driver
-// has for stores that can do more (Batcher, Resizer, Latcher, Releaser, Notifier), and
-// an admin.Source.
+// Backend keeps locks in Redis. It is a driver.Backend with the optional interfaces
+// Batcher, Resizer, Latcher, Releaser and Notifier of package driver, and an
+// admin.Source.
 type Backend struct {
 	counts
 
@@ -121,8 +121,8 @@ var (
 	_ driver.Releaser = (*Backend)(nil)
 )
 
-// New returns a Backend over conn, which stays the caller's to close. It does no
-// I/O. opts may be nil.
+// New returns a Backend over conn. The caller closes conn after the last use of the
+// Backend. New does no I/O. opts may be nil.
 func New(conn Conn, opts *Options) *Backend {
 	if opts == nil {
 		opts = &Options{}
@@ -177,8 +177,8 @@ func (b *Backend) Info() driver.Info {
 	})
 }
 
-// PlainSemaphore returns Redisson's semaphore called name. It does no I/O. It
-// must not share a name with a holdfast Semaphore or any other kind of lock.
+// PlainSemaphore returns Redisson's semaphore name. It does no I/O. It must not share a
+// name with a holdfast Semaphore or any other kind of lock.
 func (b *Backend) PlainSemaphore(name string) *unleased.Semaphore {
 	return unleased.New(&b.store, b.log, name)
 }

@@ -6,65 +6,62 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Conn is what the engine needs of a Redis client. It is small so that any
-// client can serve; packages rueidisconn and goredisconn are two of them.
+// Conn is the interface to a Redis client. It is small, so that any client can implement
+// it; packages rueidisconn and goredisconn do.
 //
-// A Conn never repeats a call whose outcome is unknown: the scripts are safe to
-// repeat, and the layer above decides when.
+// A Conn never repeats a call whose outcome is unknown. The scripts are safe to repeat,
+// and the Backend decides when.
 type Conn interface {
-	// Do runs calls, pipelined per node, each at most once, and returns one
-	// Result per call in the same order. It returns promptly when ctx ends, even
-	// while the server or the client library hangs; calls without an answer then
-	// carry an error that is ctx's error.
+	// Do runs calls, each at most once, in one pipeline for each node. It returns one
+	// Result for each call, in the same order. It returns at once when ctx ends, also
+	// while the server or the client library hangs; the Results without an answer then
+	// have ctx's error.
 	//
-	// It keeps nothing of a call, its slices included, once it has returned the
-	// server's answer to it, a value or a *ReplyError: the caller may use them
-	// again. After any other error it may go on to read the slices Keys and Args.
+	// When Do has returned the server's answer to a call, a value or a *ReplyError, the
+	// caller may reuse the slices of that call. After any other error the Conn may still
+	// read Keys and Args.
 	Do(ctx context.Context, calls ...Call) []Result
 
-	// Subscribe starts to listen on ch and returns when the server has confirmed
-	// it. All subscriptions share one connection per node. notify is called from
-	// the connection's reading goroutine, in order, and must not block: once with
-	// Notice.Subscribed for every confirmation of the subscription, the first one
-	// (before or shortly after Subscribe returns) and each one after a broken
-	// connection, and once for every message. The Conn restores a broken
-	// connection by itself for as long as there are subscriptions.
+	// Subscribe subscribes to ch, and returns when the server has confirmed it. All
+	// subscriptions share one connection for each node. The reading goroutine of that
+	// connection calls notify, in order, so notify must not block. It gets each message.
+	// It gets a Notice with Subscribed for each confirmation of the subscription: the
+	// first one, before or shortly after Subscribe returns, and one after each broken
+	// connection. The Conn restores a broken connection as long as there are
+	// subscriptions.
 	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)
 
-	// Server asks the server what it is. What the server will not tell, for want
-	// of rights or because it does not know the question, is left zero.
+	// Server reads the version and the settings of the server. A field that the server
+	// does not report, for example because a permission is missing, is zero.
 	Server(ctx context.Context) (ServerInfo, error)
 }
 
-// Single is a Conn that runs one call without slices.
+// Single is a Conn that runs one call without allocating slices.
 type Single interface {
-	// DoOne is Do for one call. It keeps nothing of call once it has returned the
-	// server's answer; after any other error it may go on to read it.
+	// DoOne is Do for one call. The same rules hold for the slices of call.
 	DoOne(ctx context.Context, call *Call) Result
 }
 
-// Beginner is a Conn that can send a call and let the caller wait for its answer
-// later.
+// Beginner is a Conn that can send a call, and wait for its answer later.
 type Beginner interface {
-	// Begin puts call on its way, as far as it can without waiting: a call for the
-	// same node that is begun or done after Begin has returned arrives later, where
-	// the client can have it so. finish waits for the answer as Do does; it must be
-	// called, and only once. Nothing of call is kept once finish has returned the
-	// server's answer; after any other error it may still be read.
+	// Begin sends call, as far as it can without waiting. A later call for the same node
+	// arrives later, if the client can order them. finish waits for the answer, as Do
+	// does; the caller must call it exactly once. When finish has returned an answer of
+	// the server, the caller may reuse the slices of call. After any other error the Conn
+	// may still read them.
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 
-// Adviser is a Conn that knows how its client is set up.
+// Adviser is a Conn that knows the settings of its client.
 type Adviser interface {
 	// Advice returns the settings of the client that are bad for locks. A Backend
 	// logs them at its first use, and package doctor reports them.
 	Advice() []Advice
 }
 
-// Advice is a setting of a client that keeps locks unreachable for longer than
-// they have to be.
+// Advice is a client setting that makes locks unreachable for longer than necessary.
 type Advice struct {
-	Setting string // as the client's library calls it: "FailoverOptions.MaxRetries"
+	Setting string // its name in the client library: "FailoverOptions.MaxRetries"
 	Is      string // "3"
 	Better  string // "-1"
 	Why     string // a sentence
@@ -75,51 +72,52 @@ type Channel struct {
 	Name    string
 	Sharded bool // SSUBSCRIBE instead of SUBSCRIBE
 
-	// Home asks for a subscription at the node of the slot of Name, where there are
-	// several. Each would do, but PUBLISH counts those that it reaches at its own node.
+	// Home means a subscription at the node of the slot of Name, in a cluster. Every node
+	// would receive the messages, but PUBLISH counts only the receivers at its own node.
 	Home bool
 }
 
 // Subscription is a running subscription.
 type Subscription interface {
-	// Close stops listening. It does not wait for the server; notify may still be
-	// called once while Close runs, not after it has returned.
+	// Close ends the subscription. It does not wait for the server. notify may still be
+	// called while Close runs, but not after Close has returned.
 	Close()
 }
 
 // What a Conn carries.
 type (
-	// Call is one script to run, with Keys and Args. With Source the script's text is
-	// sent at once: the call cannot afford to learn that the server forgot it. Replicas
-	// is how many replicas must acknowledge it, by WAIT on the same connection, right
-	// after the calls that are sent with it; 0 for none.
+	// Call is one script to run, with Keys and Args. With Source the text of the script
+	// is sent at once, for a call that must not need a second round trip. Replicas is the
+	// number of replicas that must acknowledge it, by a WAIT on the same connection
+	// behind the calls that are sent together; 0 means none.
 	Call = wire.Call
 
-	// Result is the answer to one Call. Value is what the script returned: nil, int64,
-	// string or []any of these. Err is nil if the script ran to its end. A *ReplyError is
-	// the server's own answer. An error that is driver.ErrNotExecuted is certain: the call
-	// did not reach the server. After any other error nothing is known. Where the program
-	// has closed the client, a Conn says so with driver.ErrClosed, as soon as it knows.
+	// Result is the result of one Call. Value is the reply of the script: nil, int64,
+	// string or []any of these. Err is nil if the script ran completely. A *ReplyError is
+	// an error reply of the server. driver.ErrNotExecuted means that the call did not
+	// reach the server. After any other error the result is unknown. If the program has
+	// closed the client, the error is driver.ErrClosed, as soon as the Conn knows it.
 	Result = wire.Result
 
-	// Notice is what a subscription hears: Subscribed, the server (again) confirmed it and
-	// messages before that may be lost; or a message, its Payload.
+	// Notice is an event of a subscription. If Subscribed is true, the server has
+	// confirmed the subscription, and earlier messages may be lost. Otherwise it is a
+	// message with its Payload.
 	Notice = wire.Notice
 
-	// ReplyError is an error that the server answered, with its Text.
+	// ReplyError is an error reply of the server, with its Text.
 	ReplyError = wire.ReplyError
 
-	// ServerInfo is what a server says of itself: Version ("7.0.15"; of Valkey the Redis
-	// version that it is compatible with), RunID (another one after each start), Uptime,
-	// Cluster, ShardedPS (it knows SSUBSCRIBE), Role ("master" or "slave"), Replicas
-	// (connected ones), EvictionPolicy and EvictedKeys. Zero fields are not known.
+	// ServerInfo describes a server: Version ("7.0.15"; for Valkey the compatible version
+	// of Redis), RunID (new after each start), Uptime, Cluster, ShardedPS (it supports
+	// SSUBSCRIBE), Role ("master" or "slave"), Replicas (the number of connected ones),
+	// EvictionPolicy and EvictedKeys. A zero field is unknown.
 	ServerInfo = wire.ServerInfo
 
-	// Script is a Lua script. Its Name is that of the file without the ending, Source is
-	// its text for EVAL, SHA the digest for EVALSHA in lower-case hex.
+	// Script is a Lua script. Name is the name of its file without the ending, Source its
+	// text for EVAL, and SHA its digest for EVALSHA in lower-case hex.
 	Script = wire.Script
 )
 
-// NewScript returns a script that is not one of the engine's. Authors of a Conn
-// need it for their tests.
+// NewScript returns a script with another text. Authors of a Conn need it for their
+// tests.
 func NewScript(name, source string) *Script { return wire.NewScript(name, source) }

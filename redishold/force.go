@@ -15,10 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// ForceUnlock ends exactly the hold h of name and wakes waiters. Its owner is notified, and
-// if it does not listen it learns why when it next renews or unlocks; a Redisson
-// client, and the holder of a permit that is not known, only that it is gone. What kind
-// of lock the name is, the scripts find out.
+// ForceUnlock ends exactly the hold h of name, of any kind, and notifies waiters. Its
+// owner is notified at once if it listens, otherwise at its next renewal or unlock, with
+// the reason. A Redisson client, and a permit without a known holder, get no reason.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	p := b.layout.Place(name)
 	if p.Refusal != nil {
@@ -58,9 +57,8 @@ func seqOf(client, owner string) (seq uint64, ok bool) {
 	return seq, ok && err == nil && seq > 0
 }
 
-// Notify listens on the channel holdfast:client:<client>, on which ForceUnlock says
-// which hold it has ended. A client has no session that could be over: the hint is
-// never 0.
+// Notify listens on the channel holdfast:client:<client>, on which ForceUnlock publishes
+// the hold that it has ended. A client has no session, so the hint is never 0.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if b.options.Poll != 0 {
 		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Layout is how a Backend keeps its locks in Redis: the layout that it shares
-// with other programs. All clients of a name must use the same one.
+// Layout is the layout of locks in Redis, which a Backend shares with other programs. All
+// clients of a name must use the same one.
 type Layout uint8
 
 const (
@@ -19,50 +19,46 @@ const (
 	// lock, with wake-up messages that both sides understand.
 	Redisson Layout = iota
 
-	// Plain is a string key with the lock's name and a unique value, written with
-	// SET NX PX, deleted and extended only while it still has that value. It is
-	// how redsync, redislock, node-redlock, the Lock of redis-py and most own
-	// recipes keep a lock on one server; all of them use the name (resource, key)
-	// as it is and compare values for equality only, so they and Holdfast exclude
-	// each other. A lock that another library created with a key prefix of its own
-	// has that prefix in its name.
+	// Plain is a string key with the name of the lock and a unique value. It is written
+	// with SET NX PX, and deleted and extended only while it has that value. redsync,
+	// redislock, node-redlock, the Lock of redis-py and most own recipes use this layout
+	// on one server. All of them use the unchanged name (resource, key) and only compare
+	// values, so they and Holdfast exclude each other. If another library adds a key
+	// prefix, the prefix is a part of the name here.
 	//
-	// Any string is a holder: one without a TTL holds forever. A key of another
-	// type is driver.ErrMismatch.
+	// Any string is a holder. A string without a TTL holds forever. A key of another type
+	// is driver.ErrMismatch.
 	//
-	// Exclusive locks only. Tokens come with Holdfast's own grants; other
-	// libraries draw none, and do not publish a release, so a waiter behind one of
-	// their locks asks once a second and when the key expires.
+	// Only exclusive locks. Only grants of Holdfast have tokens. Other libraries publish
+	// no release, so a waiter for one of their locks polls once a second and when the key
+	// expires.
 	Plain
 
-	// Timestamp is the oldest recipe: SETNX of the Unix second at which the lock
-	// ends, GETSET to take over a time that is past, DEL to unlock; for programs
-	// that still run it. The value is in whole seconds; of another client a
-	// fraction is understood, and what is no time in seconds is
-	// driver.ErrMismatch.
+	// Timestamp is the oldest recipe, for programs that still use it: SETNX of the Unix
+	// second at which the lock ends, GETSET to take an expired lock, DEL to unlock.
+	// Holdfast writes whole seconds. It also reads fractions from other clients. A value
+	// that is not a time in seconds is driver.ErrMismatch.
 	//
-	// Between Holdfast's clients the server's clock decides, and old clients
-	// cannot shake that: a key beside the lock says its holder and for how long.
-	// Its second never comes before the lease is over. A second that Holdfast
-	// wrote is past when it begins; one that an old client wrote, when the next
-	// one begins.
+	// Between clients of Holdfast the clock of the server decides, and old clients do not
+	// change that: another key has the holder and its lease. The second that Holdfast
+	// writes is never before the end of the lease. A second that Holdfast wrote is over
+	// when it begins, a second of an old client when the next one begins.
 	//
-	// What old clients do keeps the recipe's own weaknesses. They trust their own
-	// clocks: one that runs ahead by more than is left of a lease takes the lock
-	// away. Their DEL deletes the lock of any holder. And a GETSET that loses the
-	// race for a past time still overwrites the winner's. Holdfast puts up with
-	// that if the new time is not earlier than its own: its own time was not past,
-	// so a client that overwrote it with a right clock did not win. An earlier time may
-	// be a winner's, and ends the hold at its next renewal, as a missing key does.
-	// So let the old clients' timeout be no shorter than the Locker's TTL, and
-	// fence what must not be written twice.
+	// Old clients keep the weaknesses of the recipe. They use their own clocks: a client
+	// whose clock is ahead by more than the rest of a lease takes the lock. Their DEL
+	// deletes the lock of any holder. A GETSET that loses the race for an expired lock
+	// still overwrites the value of the winner. Holdfast ignores that if the new time is
+	// not earlier than its own, because a client with a correct clock did not win then.
+	// An earlier time may belong to a winner, so it ends the hold at its next renewal,
+	// like a missing key. So the timeout of the old clients should not be shorter than
+	// the TTL of the Locker, and a fence should protect the data.
 	//
-	// Exclusive locks only, with a TTL of at least one second. Old clients do not
-	// publish a release, see Plain.
+	// Only exclusive locks, with a TTL of at least one second. Old clients publish no
+	// release, see Plain.
 	Timestamp
 )
 
-// String returns the protocol's name in lower case.
+// String returns the name of the layout in lower case.
 func (p Layout) String() string {
 	names := [...]string{Redisson: "redisson", Plain: "plain", Timestamp: "timestamp"}
 	if int(p) < len(names) {

@@ -16,9 +16,9 @@ import (
 // minMark is how long the mark of an owner lasts at least.
 const minMark = 10 * time.Second
 
-// Release ends the claim c. With c.Indeterminate it also ensures that an earlier
-// Try that is still under way finds nothing to grant, for as long as the claim's
-// TTL and not less than ten seconds.
+// Release ends the claim c. With c.Indeterminate it also ensures that an earlier Try
+// which arrives later is not granted: for the TTL of the claim, and at least for ten
+// seconds.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	_, err := b.release(ctx, c)
 	return err
@@ -47,8 +47,8 @@ func (b *Backend) releaseAnswer(p layout.Place, result Result) (bool, int, error
 	return b.ended(b.scripts.Release, result.Value)
 }
 
-// ReleaseAll releases each of cs, in one round trip per server. Those that are
-// indeterminate travel by themselves.
+// ReleaseAll releases each of cs, in one round trip for each server. Indeterminate claims
+// take separate calls.
 func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs, at := make([]error, len(cs)), make([]int, 0, len(cs))
 	var indeterminate sync.WaitGroup

@@ -13,11 +13,11 @@ import (
 // renewChunk bounds how many claims share a round trip.
 const renewChunk = 500
 
-// Renew extends the claims cs, pipelined. A claim that is gone is reported with
-// what the server still shows of the reason.
+// Renew extends the claims cs in pipelines. For a claim that is gone, it finds the reason
+// as far as the server shows it.
 //
-// Where the program has closed the client, the claims are gone: nobody can extend
-// them any more.
+// If the program has closed the client, the claims are gone, because they cannot be
+// extended any more.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	renewals := make([]driver.Renewal, 0, len(cs))
 	info, err := b.ask(ctx)

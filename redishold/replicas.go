@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// AllReplicas asks for every replica that the server has, see Options.Replicas.
+// AllReplicas means every replica of the server, see Options.Replicas.
 const AllReplicas = -1
 
 // tooFew says that fewer replicas have a write than were asked for.

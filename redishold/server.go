@@ -128,13 +128,12 @@ func channels(i ServerInfo, name string) []Channel {
 // publishWith is info's, without a slice for each call.
 func (b *Backend) publishWith(info ServerInfo) []string { return b.publish[:wire.Publishing(info)] }
 
-// Incarnation returns the server's run id, which changes with every start of it,
-// and for how long it has certainly been up, by its own wall clock. It asks the
-// server each time, with one INFO. Package quorum knows by it whether a node may
-// have lost its memory.
+// Incarnation returns the run id of the server, which changes with every start, and its
+// uptime, or less, by its own wall clock. Each call sends one INFO. Package quorum uses
+// it to find out whether a node may have forgotten locks.
 //
-// A cluster has no such id: the error is errors.ErrUnsupported. The error of a
-// server that does not tell, for want of the right to INFO, is driver.ErrRefused.
+// For a cluster it returns errors.ErrUnsupported. Without the permission for INFO it
+// returns driver.ErrRefused.
 func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Duration, err error) {
 	info, err := b.conn.Server(ctx)
 	switch {

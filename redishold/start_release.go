@@ -8,16 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
 )
 
-// StartRelease is Release in two steps: it returns when the call is on its way,
-// so that a Try of the same name that is made after it arrives later, as far as
-// the client can have it so. finish waits for the answer; it must be called, and
-// only once.
+// StartRelease is Release in two steps. It returns when the request is sent, so that a
+// Try of the same name after it arrives later, if the client can order them. finish waits
+// for the answer; the caller must call it exactly once.
 //
-// others is how many other clients received the message of the release, and may
-// be waiting. It is -1 where that is not known: for fair and read-write locks, where
-// waiters poll, for an indeterminate claim, and in a
-// cluster where nobody received it at the node of the lock. Finish
-// sends the release where the Conn is no Beginner, and before the server is known. Backends that share a Conn are one client.
+// others is the number of other clients that got the message of the release and may be
+// waiting. It is -1 if unknown: for fair and read-write locks, for waiters that poll, for
+// an indeterminate claim, and in a cluster if no client got it at the node of the lock.
+// If the Conn is not a Beginner, or the server is not known yet, finish sends the
+// release. Backends with one Conn count as one client.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
 	if b.beginner == nil || info == nil || c.Indeterminate {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Waiter returns a Waiter for c. All Waiters for one name share a subscription,
-// which ends with the last of them.
+// Waiter returns a Waiter for c. All Waiters for one name share a subscription, which
+// ends with the last Waiter.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	f, p := b.forms.of(c), b.layout.Place(c.Name)
 	if lock, ok := f.(*fair.Lock); ok && b.topics.Poll == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Try makes one attempt to hold c.Name for c.Owner. The first one of a Backend
-// also asks the server what it is and proves the user's rights.
+// Try makes one attempt to take c.Name for c.Owner. The first Try of a Backend also reads
+// the server's version and settings, and checks the permissions of the user.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	t, err := b.prepare(ctx, c)
 	if err != nil {
@@ -37,7 +37,7 @@ func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	return result
 }
 
-// TryAll makes one attempt for each of cs, in one round trip per server.
+// TryAll makes one attempt for each of cs, in one round trip for each server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
 	tries, at, ask := make([]try, 0, len(cs)), make([]int, 0, len(cs)), ""

@@ -31,8 +31,9 @@ func found[T any](e *exam, about T, checks []check[T]) []Finding {
 const setUser = "ACL SETUSER <user> "
 
 // findingTexts has a block for each id, and for its special cases, with what a finding
-// says that has no words of its own: of Unknown, what a server lacks the right to tell (lacks, right); of OK,
-// what was seen (fine); of what is worse, why it matters and what to do (why, remedy).
+// says that has no words of its own: of Unknown, what a server lacks the right to tell
+// (lacks, right); of OK, what the check found (fine); of what is worse, why it matters
+// and what to do (why, remedy).
 //
 //go:embed findings.txt
 var findingTexts string

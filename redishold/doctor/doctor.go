@@ -16,38 +16,38 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Ask sends one command to one server, at most once, and returns the answer. Its
-// Value may also be a map.
+// Ask sends one command to one server, at most once, and returns the reply. Its Value may
+// also be a map.
 type Ask = func(ctx context.Context, command ...string) redishold.Result
 
-// Asker is a redishold.Conn that lets each server be asked by itself. Those of
-// rueidisconn and goredisconn are, and so are rueidisconn.Sentinels. Of any other
-// Conn little is learnt.
+// Asker is a redishold.Conn that can ask each server separately. The Conns of rueidisconn
+// and goredisconn are Askers, and so is rueidisconn.Sentinels. With another Conn most
+// findings are Unknown.
 type Asker interface {
-	// Servers returns how to ask each server that is known, by its address. It
-	// does not say whether they answer.
+	// Servers returns a function for each known server, by its address. It does not check
+	// whether the servers answer.
 	Servers(ctx context.Context) (map[string]Ask, error)
 }
 
-// Options say how the locks are used. The zero value is that of a program that
-// leaves everything at its default.
+// Options describe the programs that use the locks. The zero value is a program with the
+// default settings.
 type Options struct {
 	TTL    time.Duration // holdfast.Options.TTL; default 30s
 	Margin time.Duration // holdfast.Options.Margin; default TTL/10
 
-	// Redis is what the programs pass to redishold.New: Prefix, Protocol and
-	// Replicas matter here.
+	// Redis has the options that the programs pass to redishold.New. KeyPrefix, Layout
+	// and Replicas matter here.
 	Redis redishold.Options
 
-	// Name is what the names of locks begin with, where the rights of the user
-	// depend on it. The scratch locks are called Name + "holdfast-doctor".
+	// Name is the prefix of lock names, if the permissions of the user depend on it. The
+	// test locks have the name Name + "holdfast-doctor".
 	Name string
 
 	Sentinels Asker  // the Sentinels, if there are any
-	Master    string // what they call the master
+	Master    string // the name of the master at the Sentinels
 
-	Keys  int // how many keys may be looked at for locks without an end; default 20000, negative none
-	Trips int // how many round trips are timed, for 3 s at most; default 50
+	Keys  int // how many keys are read in search of locks without an end; default 20000, negative for none
+	Trips int // how many round trips are measured, for 3 s at most; default 50
 }
 
 func (o Options) withDefaults() Options {
@@ -62,12 +62,12 @@ func (o Options) withDefaults() Options {
 // of the lease has passed.
 func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
 
-// Examine asks all servers and returns what it found. It takes a few seconds at
-// most, more if servers are mute. What a server does not tell, for want of rights
-// or because it does not know the question, is a finding of Unknown, not an error.
+// Examine asks all servers and returns the findings. It takes a few seconds, and longer
+// if a server does not answer. If a server does not report a value, for example because a
+// permission is missing, the finding is Unknown. That is not an error.
 //
-// An error says that nothing could be learnt: ctx has ended, or the server cannot
-// be reached or refuses the client.
+// It returns an error if ctx has ended, or if the server cannot be reached or refuses the
+// client.
 func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, error) {
 	var o Options
 	if opts != nil {

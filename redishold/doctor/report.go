@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/clients"
 )
 
-// Severity says how much a finding matters for locks.
+// Severity is how much a finding matters for locks.
 type Severity int
 
-// From harmless to dangerous.
+// Severities, from harmless to dangerous.
 const (
-	OK      Severity = iota // looked at, and in order
-	Unknown                 // the server did not tell
-	Note                    // good to know; many live with it
-	Warning                 // locks may be lost, or unreachable, in circumstances that will come
-	Danger                  // locks are not safe, or do not work, now
+	OK      Severity = iota // checked, no problem
+	Unknown                 // the server did not report it
+	Note                    // useful to know; many accept it
+	Warning                 // locks may be lost or unreachable later, under conditions that are likely
+	Danger                  // locks are not safe now, or do not work
 )
 
 func severities() []string { return []string{"ok", "unknown", "note", "warning", "danger"} }
@@ -33,7 +33,7 @@ func (s Severity) String() string {
 	return fmt.Sprintf("severity %d", int(s))
 }
 
-// ParseSeverity reads what String returns.
+// ParseSeverity returns the Severity with the given name, as from String.
 func ParseSeverity(name string) (Severity, error) {
 	if i := slices.Index(severities(), name); i >= 0 {
 		return Severity(i), nil
@@ -44,44 +44,44 @@ func ParseSeverity(name string) (Severity, error) {
 // MarshalText returns the name.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the name; another one is an error.
+// UnmarshalText reads the name. It returns an error for an unknown name.
 func (s *Severity) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSeverity(string(text))
 	return err
 }
 
-// Finding is what one check found, alike on all Servers.
+// Finding is the result of one check, the same on all Servers.
 type Finding struct {
-	// ID names the check. IDs and their meaning are in docs/doctor.md, and stay.
+	// ID is the name of the check. docs/doctor.md lists the IDs. They do not change.
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
 
-	Servers []string `json:"servers,omitempty"` // addresses; none if it is about all together
+	Servers []string `json:"servers,omitempty"` // addresses; empty if the finding is about all servers
 
-	Saw    string `json:"saw"`              // what was seen
+	Saw    string `json:"saw"`              // what the check found
 	Why    string `json:"why,omitempty"`    // why it matters for locks
-	Remedy string `json:"remedy,omitempty"` // what to do: a command to type, where one helps
+	Remedy string `json:"remedy,omitempty"` // what to do, with a command if there is one
 
 	special string // see as
 }
 
-// Server is a server that was looked at.
+// Server is a server that was checked.
 type Server struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"` // "Redis 7.0.15"
-	Role    string `json:"role,omitempty"`    // "master", "replica", "sentinel"; what another store calls it
+	Role    string `json:"role,omitempty"`    // "master", "replica", "sentinel", or the word of another store
 }
 
-// ReportVersion is raised when the JSON of a Report changes its meaning. New
-// fields and new findings do not.
+// ReportVersion changes when the meaning of the JSON of a Report changes. It does not
+// change for new fields and new findings.
 const ReportVersion = 1
 
-// Report is the outcome of an examination. It contains no passwords.
+// Report is the result of an examination. It contains no passwords.
 type Report struct {
 	Version    int           `json:"version"` // ReportVersion
 	At         time.Time     `json:"at"`
 	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel", "cluster"; of ZooKeeper "ensemble", of MySQL also "galera"
-	TTL        time.Duration `json:"-"`          // the lease that it was judged for
+	TTL        time.Duration `json:"-"`          // the lease of the programs
 	TTLMillis  int64         `json:"ttl_ms"`     // the same
 	Servers    []Server      `json:"servers"`
 	Worst      Severity      `json:"worst"`
@@ -99,9 +99,9 @@ func (e *exam) report() *Report {
 	return NewReport(e.deployment(), e.options.TTL, servers, e.findings)
 }
 
-// NewReport returns the report of an examination that ends now, also of a store that is
-// no Redis. Findings that are the same but for their servers become one, and the worst
-// comes first.
+// NewReport returns the report of an examination that ends now, also of another store
+// than Redis. It joins findings that differ only in their servers, and sorts them, the
+// worst first.
 func NewReport(deployment string, ttl time.Duration, servers []Server, findings []Finding) *Report {
 	r := &Report{
 		Version: ReportVersion, At: time.Now().UTC().Truncate(time.Second),

@@ -15,10 +15,9 @@ import (
 // look.
 const pingAfter = 2 * time.Second
 
-// Client is what is needed of a go-redis client: *redis.Client,
-// *redis.ClusterClient and redis.UniversalClient have it. *redis.Ring has it
-// too, but is refused, as it spreads keys over servers that know nothing of each
-// other.
+// Client is the interface to a go-redis client. *redis.Client, *redis.ClusterClient and
+// redis.UniversalClient implement it. *redis.Ring implements it, too, but is refused,
+// because it distributes keys over independent servers.
 type Client interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
@@ -27,13 +26,11 @@ type Client interface {
 }
 
 // Conn is a redishold.Conn, redishold.Single and redishold.Beginner over a go-redis
-// client: what Do, DoOne, Begin, Subscribe and Server promise stands there. Package
-// doctor looks at the servers with Servers. A Conn may be used by several goroutines at
-// once.
+// client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
+// doctor uses Servers. Several goroutines may use a Conn at once.
 //
-// In a cluster, the calls for each node that are made with one Do are one pipeline over
-// one connection of its pool, and MOVED and ASK are followed over a connection that is
-// made for it.
+// In a cluster, the calls of one Do for a node are one pipeline over one connection of
+// its pool. MOVED and ASK are followed over a new connection.
 type Conn struct {
 	*conn
 	client Client
@@ -43,18 +40,17 @@ type conn = adapter.Conn
 
 var _ redishold.Adviser = (*Conn)(nil)
 
-// New returns a Conn over a client that the caller owns and closes, after the
-// Conn's last use. The Conn itself needs no closing: its connection for
-// subscriptions lives as long as there are any.
+// New returns a Conn over client. The caller closes the client after the last use of the
+// Conn. The Conn needs no Close: its connection for subscriptions ends with the last one.
 //
-// go-redis replaces a connection that answers READONLY, and a failover client
-// asks the Sentinels for each new one. A cluster client is made to look again
-// where keys live when a node does not answer; one that hangs may keep as many
-// connections of its pool busy as calls were made within ReadTimeout.
+// go-redis replaces a connection that answers READONLY, and a failover client asks the
+// Sentinels for each new connection. If a node of a cluster does not answer, the Conn
+// makes the client read the slots again. A hung node may occupy one connection of the
+// pool for each call within ReadTimeout.
 //
-// On a single server, calls that are made at about the same time travel in one
-// pipeline. Hooks of the client see that, with a context that ends when nobody
-// waits for any of the calls and carries no values of theirs.
+// On a single server, calls at about the same time share a pipeline. Hooks of the client
+// see one pipeline. Its context ends when no caller waits any more, and has no values of
+// the callers' contexts.
 func New(client Client) *Conn {
 	l := newLibrary(client)
 	if l.nodes != nil {
@@ -63,8 +59,8 @@ func New(client Client) *Conn {
 	return &Conn{adapter.New(l, pingAfter, dial(client.Subscribe)), client}
 }
 
-// Advice returns the settings of the client that keep locks unreachable for longer
-// than five seconds after the loss of a machine.
+// Advice returns the client settings that make locks unreachable for longer than five
+// seconds after the loss of a machine.
 func (c *Conn) Advice() []redishold.Advice {
 	if named, ok := c.client.(interface{ Options() *redis.Options }); ok {
 		return advice(named.Options())

@@ -12,10 +12,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Redisson reads a configuration of Redisson 3 or 4, as Config.fromYAML does, or
-// the JSON of older ones. Placeholders, ${NAME} and ${NAME:-default}, are looked up with
-// env, which returns the value of an environment variable and whether it is set; it may
-// know the system properties of the Java program too. nil knows none.
+// Redisson reads a configuration of Redisson 3 or 4, as Config.fromYAML does, or the JSON
+// of older ones. Placeholders, ${NAME} and ${NAME:-default}, are replaced with the result
+// of env, which returns the value of an environment variable and whether it is set. env
+// may also return system properties of the Java program. env may be nil.
 func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, milliseconds)
 	r.minus = true

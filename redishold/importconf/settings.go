@@ -11,27 +11,26 @@ import (
 	"github.com/holdfast-go/holdfast/internal/tlsfile"
 )
 
-// Deployment is how the servers of a configuration belong together.
+// Deployment is the kind of deployment that a configuration describes.
 type Deployment string
 
 // The deployments.
 const (
-	Single     Deployment = "single"     // one server, a unix socket, or a cluster that shows itself as such
+	Single     Deployment = "single"     // one server, a unix socket, or an address of a cluster
 	Sentinel   Deployment = "sentinel"   // Addrs are those of Sentinels
-	Cluster    Deployment = "cluster"    // Addrs are nodes of a Redis Cluster
-	Replicated Deployment = "replicated" // Addrs are servers of which one is the master, nobody says which
+	Cluster    Deployment = "cluster"    // Addrs are nodes of a cluster
+	Replicated Deployment = "replicated" // Addrs are servers, one of which is the master
 )
 
-// Settings is what a configuration says. A zero field was not given, and means
-// the default of the caller. Printing it shows no password, but its fields
-// do.
+// Settings are the settings of a configuration. A zero field was not set, and means the
+// default of the caller. The printed Settings contain no password, but the fields do.
 type Settings struct {
 	URL   string   // for rueidisconn.Open and for the command line, without user and password; "" for a Replicated deployment
 	Nodes []string // URLs of the servers of a Replicated deployment: redishold.Conn.Server reports which one is the master
 
 	Deployment Deployment
-	Addrs      []string // as "host:port", an IPv6 host in brackets; of a unix socket its path
-	MasterName string   // how the Sentinels call the master
+	Addrs      []string // "host:port", with an IPv6 host in brackets; or the path of a unix socket
+	MasterName string   // the name of the master at the Sentinels
 	Database   int
 
 	Username, Password                 string `json:"-"`
@@ -49,37 +48,36 @@ type Settings struct {
 	TTL      time.Duration // holdfast.Options.TTL; lockWatchdogTimeout of Redisson
 	FairWait time.Duration // redishold.Options.FairWait; fairLockWaitTimeout of Redisson
 
-	Ignored []Ignored // what was not used, in the order of the file
+	Ignored []Ignored // keys that were not used, in the order of the file
 }
 
 // Pool is the size of a pool of connections, for clients that have one: go-redis
 // does. rueidisconn sends everything over one connection for each server.
 type Pool struct {
-	Size    int           // connections at most: PoolSize and MaxActiveConns of go-redis
-	MinIdle int           // kept open although unused
-	MaxIdle int           // kept open at most when unused
-	Wait    time.Duration // for a free connection
+	Size    int           // the largest number of connections: PoolSize and MaxActiveConns of go-redis
+	MinIdle int           // the smallest number of idle connections
+	MaxIdle int           // the largest number of idle connections
+	Wait    time.Duration // the longest wait for a free connection
 }
 
-// TLS is how connections are encrypted.
+// TLS has the settings for encrypted connections.
 type TLS struct {
 	Enabled    bool
-	CACert     string // PEM file of the authorities to trust; "" for those of the system
-	Cert, Key  string // PEM files of our own certificate; both or none
-	AnyName    bool   // only who signed the certificate of a server is verified: CA_ONLY of Redisson
-	Insecure   bool   // nothing is: an attacker in between can read passwords and change locks
+	CACert     string // PEM file of the trusted authorities; "" for those of the system
+	Cert, Key  string // PEM files of the client certificate; both or none
+	AnyName    bool   // verify only the issuer of a certificate, not the name: CA_ONLY of Redisson
+	Insecure   bool   // verify nothing: an attacker in the network can read passwords and change locks
 	MinVersion uint16 // of crypto/tls
 }
 
 // Ignored is a key that was not used.
 type Ignored struct {
-	Key  string // unchanged in the file, with what it stands in
+	Key  string // the key as in the file, with its parent keys
 	Line int    // in the file, from 1
-	Why  string // and what to do, if something is to be done
+	Why  string // the reason, and what to do if necessary
 
-	// Serious reports that locks, or the way to the servers, are others than those
-	// of the Java program unless something is done: a class that renames keys
-	// cannot be run here, for example.
+	// Serious means that the program uses other locks or other servers than the Java
+	// program, until you act. For example, Holdfast cannot run a class that renames keys.
 	Serious bool
 }
 
@@ -91,16 +89,15 @@ func (s Settings) String() string {
 	return fmt.Sprintf("%s, user %q, TTL %v, keys ignored: %d", cmp.Or(s.URL, strings.Join(s.Nodes, " or ")), s.Username, s.TTL, len(s.Ignored))
 }
 
-// GoString and LogValue return the same as String, so that neither %#v nor a log
-// shows a password.
+// GoString returns the same as String, so that %#v shows no password.
 func (s Settings) GoString() string { return s.String() }
 
 // LogValue is for log/slog.
 func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// TLSConfig returns the settings for rueidisconn.Options.TLS or a client of the
-// program's own, nil if the connections are not encrypted. The files are read
-// with read, which may be os.ReadFile. An error names the file.
+// TLSConfig returns the settings for rueidisconn.Options.TLS or for your own client, or
+// nil if the connections are not encrypted. It reads the files with read, which may be
+// os.ReadFile. An error contains the name of the file.
 func (s *Settings) TLSConfig(read func(name string) ([]byte, error)) (*tls.Config, error) {
 	t := s.TLS
 	if !t.Enabled {

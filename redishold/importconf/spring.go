@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Spring reads what the first document of an application.properties or
-// application.yaml of Spring Boot 2 to 4 says of the server, the login, the pool, TLS
-// and the times: spring.data.redis.* and spring.redis.*. Other keys are of other things
-// and not listed. The ending of name says the format.
+// Spring reads the keys spring.data.redis.* and spring.redis.* of the first document of
+// an application.properties or application.yaml of Spring Boot 2 to 4: the server, the
+// login, the pool, TLS and the timeouts. Other keys are not listed in Ignored. The ending
+// of name decides the format.
 //
-// Placeholders, ${NAME} and ${NAME:default}, are looked up with env, also in the
-// spelling of environment variables, then in the file. nil knows nothing. Variables
-// that would override a key of the file and other files are not looked at.
+// Placeholders, ${NAME} and ${NAME:default}, are replaced with the result of env, also in
+// the spelling of environment variables, or with a key of the file. env may be nil.
+// Variables that override a key of the file, and other files, are not read.
 func Spring(file []byte, name string, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, springTime)
 	outside := r.lookUp

@@ -19,9 +19,9 @@ const (
 	longestSentinelDial = 2 * time.Second
 )
 
-// Advice returns the settings of the client that keep locks unreachable for longer
-// than five seconds after the loss of a machine. It knows those of a client for
-// Sentinels or for a cluster.
+// Advice returns the client settings that make locks unreachable for longer than five
+// seconds after the loss of a machine. It knows the settings for Sentinels and for a
+// cluster.
 func (c *Conn) Advice() []redishold.Advice {
 	if o, ok := settingsOf(c.library.client); ok && c.end == nil {
 		return o.advice()

@@ -39,12 +39,12 @@ func ask(ctx context.Context, client rueidis.Client, command []string) redishold
 	return redishold.Result{Value: v}
 }
 
-// Sentinels are the Sentinels of a URL, to be asked. There is nothing to close:
-// each question makes a connection of its own.
+// Sentinels are the Sentinels of a URL. They need no Close, because each request makes
+// its own connection.
 type Sentinels struct{ target *target }
 
-// NewSentinels returns the Sentinels that url names, nil if it names none. It
-// does not connect to them. Errors are those of Open about the URL.
+// NewSentinels returns the Sentinels of url, or nil if it has none. It makes no
+// connection. For an invalid url it returns the error of Open.
 func NewSentinels(url string, opts *Options) (*Sentinels, error) {
 	t, err := targetOf("ask redis Sentinels", url, opts)
 	if err != nil || t.Deployment != redisurl.Sentinels {
@@ -53,11 +53,11 @@ func NewSentinels(url string, opts *Options) (*Sentinels, error) {
 	return &Sentinels{target: t}, nil
 }
 
-// Master returns what the Sentinels call the master.
+// Master returns the name of the master at the Sentinels.
 func (s *Sentinels) Master() string { return s.target.Master }
 
-// Servers returns how to ask each Sentinel, by its address, as Conn.Servers does
-// for servers.
+// Servers returns a function that sends a command, for each Sentinel by its address. See
+// doctor.Asker.
 func (s *Sentinels) Servers(context.Context) (map[string]func(ctx context.Context, command ...string) redishold.Result, error) {
 	servers := map[string]func(context.Context, ...string) redishold.Result{}
 	for _, addr := range s.target.Addrs {

@@ -10,12 +10,11 @@ import (
 )
 
 // Conn is a redishold.Conn, redishold.Single and redishold.Beginner over a rueidis
-// client: what Do, DoOne, Begin, Subscribe and Server promise stands there. Package
-// doctor looks at the servers with Servers. A Conn may be used by several goroutines at
-// once.
+// client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
+// doctor uses Servers. Several goroutines may use a Conn at once.
 //
-// Where Call.Replicas is set, the calls for one node go over a connection from its
-// pool, so that WAIT delays nobody else. In a cluster MOVED and ASK are followed.
+// If Call.Replicas is set, the calls for a node use a connection of its pool, so that
+// WAIT does not delay other calls. In a cluster MOVED and ASK are followed.
 type Conn struct {
 	*conn
 	library *library
@@ -26,29 +25,28 @@ type conn = adapter.Conn
 
 var _ redishold.Adviser = (*Conn)(nil)
 
-// New returns a Conn over a client that the caller owns and closes, after the
-// Conn's last use. A client for a single server, a sentinel set or a cluster
-// serves.
+// New returns a Conn over client, for a single server, Sentinels or a cluster. The caller
+// closes the client after the last use of the Conn.
 //
-// How soon a dead connection is noticed is the client's setting:
-// ClientOption.ConnWriteTimeout and ClientOption.Dialer.KeepAlive, by default
-// about ten seconds. Calls return with their context all the same.
+// ClientOption.ConnWriteTimeout and ClientOption.Dialer.KeepAlive decide how soon the
+// client notices a dead connection, by default about ten seconds. Calls return when their
+// contexts end all the same.
 //
-// After a failover rueidis goes to the new master when the Sentinels tell it,
-// when a connection breaks, or when a node redirects it. So that it does not
-// depend on those, set SentinelOption.TopologyRefreshInterval and
-// ClusterOption.ShardsRefreshInterval to a second or two; without the former, a
-// client that missed the Sentinels' message stays with the old master, which
-// answers READONLY, or whose machine is gone. So that a machine that is lost with
-// the master and a Sentinel costs a few seconds at most, set with Sentinels
-// ClientOption.Dialer.Timeout and SentinelOption.Dialer.Timeout to a second. rueidis
-// keeps a connection that answers READONLY: where one address leads to the current
-// the master now, use goredisconn, which replaces it.
+// After a failover rueidis switches to the new master when the Sentinels announce it,
+// when a connection breaks, or when a node redirects it. Set
+// SentinelOption.TopologyRefreshInterval and ClusterOption.ShardsRefreshInterval to a
+// second or two, so that it does not depend on these events. Without the former, a client
+// that missed the message of the Sentinels stays with the old master, which answers
+// READONLY or is lost. With Sentinels, also set ClientOption.Dialer.Timeout and
+// SentinelOption.Dialer.Timeout to a second. Then the loss of a machine with the master
+// and a Sentinel costs a few seconds at most. rueidis keeps a connection that answers
+// READONLY. If one address always leads to the current master, use goredisconn, which
+// replaces such a connection.
 //
-// Leave ClientOption.ConnLifetime at 0: at its end rueidis sends calls again
-// whose answers it lost, DisableRetry or not, so that a call may be executed
-// twice, or be reported as not sent though it was executed. BlockingPoolSize must
-// leave room for two connections to each node beyond those that the program uses.
+// Leave ClientOption.ConnLifetime at 0. When a connection reaches it, rueidis repeats
+// calls whose answers it lost, also with DisableRetry. A call may then be executed twice,
+// or be reported as not sent although it was executed. BlockingPoolSize must allow two
+// connections to each node in addition to those of the program.
 func New(client rueidis.Client) *Conn {
 	l := newLibrary(client)
 	if l.nodes != nil {
@@ -61,9 +59,8 @@ func New(client rueidis.Client) *Conn {
 // more than the second for which one may wait for replicas.
 const closeGrace = 1500 * time.Millisecond
 
-// Close ends all subscriptions and, if the Conn comes from Open, closes its
-// client. A client that was handed to New stays open. Calls that come later
-// fail with driver.ErrClosed.
+// Close ends all subscriptions. It closes the client of a Conn from Open; the client of
+// New stays open. Later calls fail with driver.ErrClosed.
 func (c *Conn) Close() {
 	c.library.Close()
 	adapter.Close(c.conn)

@@ -16,42 +16,41 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// Options are the settings of Open that a URL does not carry, or that shall not
-// stand in one. A zero field means its default.
+// Options are settings of Open that a URL cannot contain, or should not contain. A zero
+// field means the default.
 type Options struct {
-	Username string // instead of the URL's
-	Password string // instead of the URL's
+	Username string // replaces that of the URL
+	Password string // replaces that of the URL
 
-	SentinelUsername string // for Sentinels, if the URL names any; instead of the URL's
+	SentinelUsername string // for Sentinels, if the URL names any; replaces that of the URL
 	SentinelPassword string // the same
 
-	// TLS carries roots, a client certificate and so on for a URL that asks for
-	// TLS; with any other URL it is an error. Default: the system's roots, TLS 1.2
-	// or newer. With ServerName every server must have a certificate for that name.
-	// Without, a server needs one for the host by which it is reached; but where
-	// redis:// has one name, nodes that the cluster announces as IP addresses need one
-	// for that name.
+	// TLS has the roots, a client certificate and other settings for a URL with TLS; with
+	// another URL it is an error. Default: the roots of the system, TLS 1.2 or newer.
+	// With ServerName every server must have a certificate for that name. Without it, a
+	// server needs a certificate for the host of its address. If the URL has one host
+	// name, nodes that a cluster announces by IP address need a certificate for that
+	// name.
 	TLS *tls.Config
 
-	ClientName string // what CLIENT LIST shows; default "holdfast"
+	ClientName string // the name in CLIENT LIST; default "holdfast"
 
-	// Dial makes the connections, through a tunnel for example; default is a
-	// net.Dialer. It is called with "tcp" or "unix" and an address of the URL, or
-	// one that a Sentinel or a cluster announced. Its context ends after DialTimeout.
-	// It does no TLS: the handshake is done on what it returns.
+	// Dial makes the connections, for example through a tunnel. Default: a net.Dialer.
+	// Its arguments are "tcp" or "unix", and an address of the URL or one that a Sentinel
+	// or a cluster announced. Its context ends after DialTimeout. Dial does not do TLS:
+	// the handshake happens on the returned connection.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// DialTimeout is for a connection and, again, for its handshake; default 2s. With
-	// Sentinels the default is 1.5s for the server, and 1s for each Sentinel.
+	// DialTimeout limits the time for a connection, and again for its handshake. Default
+	// 2s. With Sentinels the default is 1.5s for the server, and 1s for each Sentinel.
 	DialTimeout time.Duration
 
-	// PingTimeout is how long the server may leave a PING unanswered before its
-	// connection counts as dead and is replaced; default 1.5s. A PING is sent
-	// after half a second in which nothing was received, so that a dead link is
-	// replaced after PingTimeout plus at most a second. It is the server's
-	// silence that counts, not how long one call takes; but a server that stands
-	// still for longer loses its connections, and calls under way end with an
-	// unknown outcome.
+	// PingTimeout is how long a PING may stay without an answer before the connection
+	// counts as dead and is replaced. Default 1.5s. The client sends a PING when it has
+	// received nothing for half a second, so it replaces a dead connection after
+	// PingTimeout plus at most a second. A long call does not matter if the server
+	// answers others. But a server that hangs for longer loses its connections, and the
+	// outcomes of their calls are unknown.
 	PingTimeout time.Duration
 }
 
@@ -84,12 +83,12 @@ const (
 	maxRedirections = 16 // a cluster whose nodes point at each other must not keep a call forever
 )
 
-// Open connects to the servers that url names and returns when they have
-// answered. It fails at once if there are none, if a user name or password is
-// wrong, if the Sentinels know no such master, or if ctx ends. Of the errors,
-// driver.ErrNotExecuted says that servers could not be reached or are not ready, and
-// a *redishold.ReplyError is a server's refusal; any other error is about the
-// URL. None contains a password. The Conn must be closed.
+// Open connects to the servers of url, and returns a Conn when they have answered. It
+// returns an error at once if the servers do not answer, if a user name or password is
+// wrong, if the Sentinels do not know the master, or if ctx ends. driver.ErrNotExecuted
+// means that the servers could not be reached or are not ready. A *redishold.ReplyError
+// is a refusal of a server. Any other error is about the URL. No error contains a
+// password. The caller must close the Conn.
 //
 // The URL is one of
 //
@@ -100,11 +99,10 @@ const (
 //	redis-sentinel://[user[:password]@]host[:port],host[:port],.../[db]?master=name
 //	unix://[user[:password]@]/path/to/socket[?db=1]
 //
-// where rediss, valkey and valkeys may stand for redis; rediss and valkeys use
-// TLS, with Sentinels too. Ports are 6379, those of Sentinels 26379. Several
-// addresses without Sentinels are nodes of a cluster; so may be a single one.
-// One that answers is enough; clients learn of the others. Which databases there
-// are the servers say: in a cluster only 0, before Valkey 9.
+// The schemes valkey, rediss and valkeys are allowed, too; rediss and valkeys use TLS,
+// also to Sentinels. The default port is 6379, for Sentinels 26379. Several addresses
+// without Sentinels are nodes of a cluster; a single address may be one, too. One address
+// that answers is enough. In a cluster before Valkey 9 the only database is 0.
 //
 // The parameters are client_name, db, dial_timeout, protocol (2 or 3),
 // skip_verify, write_timeout (which is Options.PingTimeout), and for Sentinels

@@ -21,17 +21,17 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Semaphore is Redisson's RSemaphore, to share with Java programs that use
-// one. It is a bare counter: the holder of a permit is unknown, so permits of a
-// process that died never come back, and anyone can release what they never
-// took. Where all sides can, use holdfast's Semaphore, whose permits are leased.
+// Semaphore is Redisson's RSemaphore, to share with Java programs. It is only a counter,
+// and does not know the holders of permits. So the permits of a process that died are
+// lost, and a program can release permits that it did not take. If all programs can, use
+// holdfast.Semaphore, whose permits have leases.
 //
-// A call whose reply was lost is repeated without counting twice, until its
-// context ends or half a minute has passed without any answer. Its error then
-// says that the outcome is unknown, unless it is driver.ErrNotExecuted: nothing was
-// done. A request that the network delays by more than a minute can count twice.
+// If a reply is lost, the call is repeated without counting twice, until its context ends
+// or half a minute has passed without an answer. After an error the outcome is unknown,
+// unless it is driver.ErrNotExecuted: then nothing was done. A request that the network
+// delays by more than a minute can count twice.
 //
-// A Semaphore may be used by several goroutines at once.
+// Several goroutines may use a Semaphore at once.
 type Semaphore struct {
 	store  *kinds.Store
 	log    *slog.Logger
@@ -39,27 +39,27 @@ type Semaphore struct {
 	undoes background.Group
 }
 
-// New returns the semaphore called name in the store of a redishold.Backend; see its
-// method PlainSemaphore.
+// New returns the semaphore name in the store of a redishold.Backend; see its method
+// PlainSemaphore.
 func New(store *kinds.Store, log *slog.Logger, name string) *Semaphore {
 	return &Semaphore{store: store, log: log, name: name}
 }
 
-// TrySet sets the number of free permits to n if nobody has set it yet, and
-// reports whether it did.
+// TrySet sets the number of free permits to n and returns true, if it has not been set.
+// Otherwise it returns false.
 func (s *Semaphore) TrySet(ctx context.Context, n int) (bool, error) {
 	answer, err := s.retry(ctx, &call{what: "set", n: n, Step: kinds.Step{Script: "permits_set", Publish: true, MayFail: true}})
 	return answer.Yes, err
 }
 
-// Add changes the number of free permits by n, which may be negative. A
-// semaphore that nobody has set yet begins at 0.
+// Add changes the number of free permits by n, which may be negative. A semaphore without
+// a number starts at 0.
 func (s *Semaphore) Add(ctx context.Context, n int) error {
 	_, err := s.retry(ctx, &call{what: "add to", n: n, signed: true, Step: kinds.Step{Script: "permits_give", Publish: true}})
 	return err
 }
 
-// Release gives n permits back and wakes waiters.
+// Release releases n permits and notifies waiters.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	_, err := s.retry(ctx, &call{what: "release", n: n, Step: kinds.Step{Script: "permits_give", Publish: true}})
 	return err
@@ -71,21 +71,20 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return int(answer.Number), err
 }
 
-// Available returns the number of free permits, 0 if nobody has set it yet. It
-// may be negative.
+// Available returns the number of free permits, and 0 if it has not been set. It may be
+// negative.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	answer, err := s.retry(ctx, &call{what: "count", reads: true, Step: kinds.Step{Script: "permits_count"}})
 	return int(answer.Number), err
 }
 
-// Acquire waits until it has taken n permits at once, or until ctx ends: then it
-// returns ctx's error and has taken none. It asks again at least every second,
-// so a message that was lost costs no more. Waiters are not served in order.
+// Acquire waits until it has taken n permits together, and returns nil. If ctx ends
+// first, it returns ctx's error and has taken none. It polls at least every second, in
+// case a message is lost. Waiters are not served in order.
 //
-// If ctx ends while an answer is outstanding, Acquire returns at once, and what
-// it may have taken is released in the background, for up to a minute; Settle
-// waits for that. A process that ends before then, or with permits in its hands,
-// takes them with it forever.
+// If ctx ends while an answer is missing, Acquire returns at once, and releases in the
+// background what it may have taken, for up to a minute; Settle waits for that. If a
+// process ends before that, or while it has permits, these permits are lost forever.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Place(s.name)))
 	defer waiter.Close()
@@ -99,16 +98,16 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	}
 }
 
-// TryAcquire takes n permits if so many are free, and reports whether it did. It
-// does not wait for permits, and asks a store that cannot be reached three times.
-// When ctx ends without an answer it releases what it may have taken, as
+// TryAcquire takes n permits if n are free, and returns true. Otherwise it returns false.
+// It does not wait for permits. If the store cannot be reached, it tries three times. If
+// ctx ends without an answer, it releases in the background what it may have taken, as
 // Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	return s.take(ctx, n, retry.TryFailures)
 }
 
-// Settle waits until nothing is left to be released in the background, or
-// returns ctx's error.
+// Settle waits until all releases in the background have ended and returns nil. If ctx
+// ends first, it returns ctx's error.
 func (s *Semaphore) Settle(ctx context.Context) error {
 	return s.explain("settle", s.undoes.Wait(ctx))
 }
