@@ -11,14 +11,19 @@ import (
 // beside what a question costs.
 const every = 2 * time.Millisecond
 
-// Eventually polls until cond holds or d has passed, and reports whether it holds.
+// Eventually polls until cond holds or d has passed, and reports whether it holds. The
+// last poll begins after d has passed: a pause of the process during an earlier one does
+// not hide that cond has come to hold in time.
 func Eventually(d time.Duration, cond func() bool) bool {
-	for deadline := time.Now().Add(d); !cond(); time.Sleep(every) {
-		if time.Now().After(deadline) {
+	for deadline := time.Now().Add(d); ; time.Sleep(every) {
+		last := time.Now().After(deadline)
+		if cond() {
+			return true
+		}
+		if last {
 			return false
 		}
 	}
-	return true
 }
 
 // Until fails the test at once unless cond comes to hold within d.

@@ -40,17 +40,29 @@ func TestAwait(t *testing.T) {
 		at := time.Now().Add(d)
 		return func() bool { return !time.Now().Before(at) }
 	}
+	// paused answers like cond, but the answer of 998ms comes 10ms late.
+	paused := func(cond func() bool) func() bool {
+		at := time.Now().Add(998 * time.Millisecond)
+		return func() bool {
+			holds := cond()
+			if time.Now().Equal(at) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return holds
+		}
+	}
 	for name, test := range map[string]struct {
 		check func(testing.TB)
 		took  time.Duration
 		want  string
 	}{
-		"comes":          {func(t testing.TB) { await.Until(t, time.Second, "it", after(time.Millisecond)) }, 2 * time.Millisecond, ""},
-		"is there":       {func(t testing.TB) { await.Until(t, 0, "it", after(0)) }, 0, ""},
-		"does not come":  {func(t testing.TB) { await.Until(t, time.Second, "it", after(time.Hour)) }, 1002 * time.Millisecond, "not within 1s: it"},
-		"comes at last":  {func(t testing.TB) { await.Until(t, time.Second, "it", after(time.Second)) }, time.Second, ""},
-		"stays away":     {func(t testing.TB) { await.Never(t, time.Second, "it", after(time.Hour)) }, 1002 * time.Millisecond, ""},
-		"comes although": {func(t testing.TB) { await.Never(t, time.Second, "it", after(10*time.Millisecond)) }, 10 * time.Millisecond, "after 10ms, which must not be: it"},
+		"comes":            {func(t testing.TB) { await.Until(t, time.Second, "it", after(time.Millisecond)) }, 2 * time.Millisecond, ""},
+		"is there":         {func(t testing.TB) { await.Until(t, 0, "it", after(0)) }, 0, ""},
+		"does not come":    {func(t testing.TB) { await.Until(t, time.Second, "it", after(time.Hour)) }, 1002 * time.Millisecond, "not within 1s: it"},
+		"comes at last":    {func(t testing.TB) { await.Until(t, time.Second, "it", after(time.Second)) }, time.Second, ""},
+		"comes in a pause": {func(t testing.TB) { await.Until(t, time.Second, "it", paused(after(999*time.Millisecond))) }, 1010 * time.Millisecond, ""},
+		"stays away":       {func(t testing.TB) { await.Never(t, time.Second, "it", after(time.Hour)) }, 1002 * time.Millisecond, ""},
+		"comes although":   {func(t testing.TB) { await.Never(t, time.Second, "it", after(10*time.Millisecond)) }, 10 * time.Millisecond, "after 10ms, which must not be: it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
