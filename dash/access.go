@@ -5,15 +5,15 @@ import (
 	"net/http"
 )
 
-// Role is what somebody may do.
+// Role is the set of actions that a request may do.
 type Role int
 
 const (
-	// None may do nothing: the answer is 403.
+	// None may do nothing: the status is 403.
 	None Role = iota
 	// Viewer may look.
 	Viewer
-	// Operator may look, and force locks where Options.AllowUnlock is set.
+	// Operator may look, and end holds if Options.AllowUnlock is set.
 	Operator
 )
 

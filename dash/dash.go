@@ -13,53 +13,51 @@ import (
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
-// Options are the settings of a Dashboard. The zero value is read-only, and open
-// to everybody who reaches it.
+// Options are the settings of a Dashboard. The zero value is read-only, and open to
+// everybody who can reach it.
 type Options struct {
-	// BasePath is the path below which requests arrive, as "/locks/". The default
-	// is "/". Links between the pages are relative, so a proxy may map them to
-	// another path.
+	// BasePath is the path of the dashboard, such as "/locks/". The default is "/". Links
+	// between the pages are relative, so a proxy may map them to another path.
 	BasePath string
 
-	// Authorize says what a request may do. If it is nil everybody may look, and
-	// nobody may force a lock. It is called for each request, from several
-	// goroutines; a stream of updates asks again every ten minutes.
+	// Authorize returns the role of a request. If it is nil, everybody may look, and no
+	// one may end a hold. It is called for each request, from several goroutines at once,
+	// and every ten minutes for a stream of updates.
 	Authorize func(*http.Request) Role
 
-	// User names who made a request, for the Logger and the event log. If it is nil,
-	// nobody is named.
+	// User returns the name of the user of a request, for the Logger and the event log.
+	// If it is nil, there is no name.
 	User func(*http.Request) string
 
-	// AllowUnlock lets operators end the hold of somebody else.
+	// AllowUnlock lets operators end holds by force.
 	AllowUnlock bool
 
-	// Forced is called after an operator has ended a hold, with what was given as the
-	// reason; audit.Writer.Forced writes it to the event log.
+	// Forced is called after an operator has ended a hold, with the reason.
+	// audit.Writer.Forced is such a function.
 	Forced func(name string, h admin.Holder, reason string)
 
-	// Findings examines the store and returns what endangers its locks, for the
-	// page Health. It is called when somebody opens the page, at most every 30 s,
-	// and has 10 s.
+	// Findings checks the store and returns the findings for the page Health. It is
+	// called when a browser opens the page, at most every 30 s. Its context ends after 10
+	// s.
 	Findings func(context.Context) []Finding
 
-	// EventLog keeps what happened; see NewEventLog. If it is nil the Dashboard
-	// has one of its own.
+	// EventLog is the event log of the dashboard; see NewEventLog. If it is nil, the
+	// Dashboard makes one.
 	EventLog *EventLog
 
-	// NamePrefix limits what is shown, and what can be forced, to names that begin
-	// with it.
+	// NamePrefix limits the dashboard to names with this prefix.
 	NamePrefix string
 
-	// Counters shows bare numbers as well, where the store cannot tell a latch
-	// from any other number.
+	// Counters also shows bare numbers, if the store cannot tell a latch from another
+	// number.
 	Counters bool
 
-	// Logger gets a line at level WARN for each forced unlock, done or refused. If
-	// it is nil nothing is logged.
+	// Logger gets a line at level WARN for each forced unlock, also for refused ones.
+	// Default: no log.
 	Logger *slog.Logger
 }
 
-// Dashboard is an http.Handler; Handler makes it.
+// Dashboard is an http.Handler; Handler returns one.
 type Dashboard struct {
 	options  Options
 	console  *admin.Console
@@ -88,9 +86,9 @@ type Dashboard struct {
 	done     chan struct{} // closed by Close
 }
 
-// Handler returns the dashboard of what is locked in console's store. It does
-// nothing until the first request, and nothing again some seconds after the last
-// browser has left. On a store that does not tell what is locked the pages say so.
+// Handler returns the dashboard of the store of console. It begins to poll with the first
+// request, and stops some seconds after the last browser has left. If the store cannot
+// list its locks, the pages say so. opts may be nil.
 //
 // It panics if console is nil.
 func Handler(console *admin.Console, opts *Options) *Dashboard {

@@ -17,10 +17,10 @@ const (
 // Severity is how much a Finding matters.
 type Severity int
 
-// From harmless to dangerous.
+// Severities, from harmless to dangerous.
 const (
-	Good    Severity = iota // looked at, and in order
-	Unknown                 // the store did not tell
+	Good    Severity = iota // checked, no problem
+	Unknown                 // the store did not report it
 	Note                    // good to know
 	Warning                 // locks may be lost, or unreachable
 	Danger                  // locks are not safe
@@ -42,12 +42,12 @@ func (s Severity) String() string {
 	}
 }
 
-// Finding is something that was found out about the store.
+// Finding is a result of a check of the store.
 type Finding struct {
 	Severity Severity
-	Title    string // what was looked at: "eviction"
+	Title    string // the name of the check: "eviction"
 	Text     string // what was found
-	Remedy   string // what to do about it; "" if nothing
+	Remedy   string // what to do; may be ""
 }
 
 // healthData is the page Health.

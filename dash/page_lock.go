@@ -56,7 +56,7 @@ type keysData struct{ Keys []keyData }
 
 type keyData struct {
 	Name, Type, Value string
-	Forever, Unknown   bool
+	Forever, Unknown  bool
 	Ends              int64
 	Text              string
 }

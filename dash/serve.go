@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
-// ServeHTTP answers one request. Its context ends a stream of updates; so does
-// Close.
+// ServeHTTP answers one request. A stream of updates ends with the context of the
+// request, or with Close.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	webpage.Protect(w.Header())
 	if d.role(r) < Viewer {

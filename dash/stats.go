@@ -2,20 +2,19 @@ package dash
 
 import "time"
 
-// Stats is what a Dashboard has seen, as numbers. They are those of the last time
-// that it watched.
+// Stats are numbers of a Dashboard, from its last polls.
 type Stats struct {
-	Names   int // that are in use
-	Held    int // holds of these, as far as they were looked at
-	Waiting int // waiters for them, as far as the store shows
+	Names   int // the number of names in use
+	Held    int // the number of holds of these names, as far as they were read
+	Waiting int // the number of waiters for these names, as far as the store shows them
 
-	Viewers  int           // browsers that look now, and calls of Watch
+	Viewers  int           // the number of open browsers and calls of Watch
 	Answered time.Time     // when the store last answered; zero if it never did
-	Failing  time.Time     // since when it does not; zero while it does
-	Answer   time.Duration // the median time that it took, over the last two minutes
+	Failing  time.Time     // when the store stopped answering; zero while it answers
+	Answer   time.Duration // the median time of an answer, over the last two minutes
 }
 
-// Stats returns what was seen so far. It asks nobody.
+// Stats returns numbers from the last polls. It sends no request.
 func (d *Dashboard) Stats() Stats {
 	c := d.store.now()
 	s := Stats{Answered: c.answered, Failing: c.failing, Answer: c.median}

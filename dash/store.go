@@ -19,7 +19,7 @@ const (
 type store struct {
 	mu       sync.Mutex
 	answered time.Time // when it last answered
-	failing  time.Time // since when it does not; zero while it does
+	failing  time.Time // when the store stopped answering; zero while it answers
 	err      error     // why; while it answers, what it could not tell
 	times    []time.Duration
 }

@@ -44,7 +44,7 @@ func since(t time.Time, atLeast, live bool) ago {
 // lease is the lease of a hold, as a page shows it.
 type lease struct {
 	Forever bool
-	Unknown  bool  // the store does not say when it ends
+	Unknown bool  // the store does not say when it ends
 	Ends    int64 // in ms since 1970
 	Span    int64 // the longest that was seen, in ms
 	Late    int64 // the moment at which a renewal is late, in ms; 0 if none is expected

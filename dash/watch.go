@@ -23,8 +23,9 @@ const (
 	probeName = "holdfast-dashboard"
 )
 
-// Watch keeps the dashboard watching while nobody looks, so that its event log and
-// charts have no holes. It returns when ctx ends, with its cause, or after Close.
+// Watch makes the dashboard poll also while no browser is open, so that its event log and
+// charts have no holes. When ctx ends, it returns the cause of ctx; after Close it
+// returns nil.
 func (d *Dashboard) Watch(ctx context.Context) error {
 	leave, ok := d.join()
 	if !ok {
@@ -39,10 +40,10 @@ func (d *Dashboard) Watch(ctx context.Context) error {
 	}
 }
 
-// Close ends all streams of updates, and waits until nothing of the dashboard
-// runs any more; what comes later is answered with 503. http.Server.Shutdown does
-// not end streams: pass Close to its RegisterOnShutdown. A Dashboard that is used
-// until its program ends need not be closed.
+// Close ends all streams of updates, and waits until all goroutines of the dashboard have
+// ended. Later requests get status 503. http.Server.Shutdown does not end streams, so
+// pass Close to its RegisterOnShutdown. A Dashboard that is used until its program ends
+// needs no Close.
 func (d *Dashboard) Close() {
 	d.mu.Lock()
 	if !d.closed {

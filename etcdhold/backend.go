@@ -51,16 +51,16 @@ const (
 	maxName = 4096
 )
 
-// Options are the settings of a Backend. The zero Options are the defaults.
+// Options are the settings of a Backend. The zero value has the defaults.
 type Options struct {
-	// TTL is how long locks outlive a process that died, all of them: it is the TTL of
-	// the lease in etcd, rounded up to whole seconds. The server may grant a longer one.
-	// 0 means 30 s.
+	// TTL is how long all locks of a process stay after its death: the TTL of its lease
+	// in etcd, rounded up to whole seconds. The server may grant a longer one. 0 means 30
+	// s.
 	TTL time.Duration
 }
 
 // Backend is a store of locks in etcd. It implements driver.Backend, driver.Notifier,
-// driver.Drainer and admin.Source. Its methods may be called from several goroutines at once.
+// driver.Drainer and admin.Source. Several goroutines may call its methods at once.
 type Backend struct {
 	engine *ordered.Engine
 	ttl    time.Duration
@@ -72,8 +72,8 @@ var (
 	_ driver.Drainer  = (*Backend)(nil)
 )
 
-// New returns a Backend over client, which stays the caller's to close. It does no I/O.
-// opts may be nil.
+// New returns a Backend over client. The caller closes client after the last use of the
+// Backend. New does no I/O. opts may be nil.
 func New(client *clientv3.Client, opts *Options) *Backend {
 	ttl := defaultTTL
 	if opts != nil && opts.TTL > 0 {
@@ -103,37 +103,38 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try makes a key for c, unless it has one, and grants c if no older key excludes it. A
-// claim that is not granted keeps its key, unless it has NoQueue set. The first Try asks
-// all servers for their versions, and refuses to use an old one.
+// Try creates a key for c, unless it has one, and grants c if no older key excludes it. A
+// claim that is not granted keeps its key, unless NoQueue is set. The first Try asks all
+// servers for their versions, and returns an error if one is too old.
 //
-// A name below which there is a key without a lease is answered with driver.ErrMismatch:
-// other programs would wait for that forever.
+// If there is a key without a lease below the name, Try returns driver.ErrMismatch,
+// because such a key never ends.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	return b.engine.Try(ctx, c)
 }
 
-// Renew extends the lease, with two calls for all of cs, and answers with a
-// *driver.GoneError for each whose key is not there.
+// Renew extends the lease, with two calls for all of cs. The result of a claim without a
+// key is a *driver.GoneError.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	return b.engine.Renew(ctx, cs)
 }
 
-// Release removes the key of c. It returns a *driver.GoneError if there was none.
+// Release deletes the key of c. It returns a *driver.GoneError if there was none.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return b.engine.Release(ctx, c)
 }
 
-// Waiter prepares to watch the key that keeps c waiting, and its own. All watches of a
-// client share one stream, which ends with the last.
+// Waiter returns a Waiter for c, which watches the key before that of c and the key of c.
+// All watches of a client share one stream, which ends with the last watch.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(c) }
 
-// Notify calls hint with 0 when a renewal or a try has found that the lease has ended, and
-// with claims of client that ForceUnlock has ended, of any program, by one watch. A user
-// who may not read the keys below "holdfast.forced/" learns of the lease only.
+// Notify calls hint with 0 when a renewal or a try has found that the lease has ended. It
+// calls hint with the claims of client that ForceUnlock of any program has ended; one
+// watch finds them. Without the permission to read the keys below "holdfast.forced/" it
+// reports only the lease.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	return b.engine.Notify(ctx, client, hint)
 }
 
-// Drain waits for watches that end, those of Waiters that were closed.
+// Drain waits until the watches of closed Waiters have ended.
 func (b *Backend) Drain(ctx context.Context) error { return b.engine.Drain(ctx) }

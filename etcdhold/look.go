@@ -25,50 +25,50 @@ var (
 	_ admin.Source   = (*Backend)(nil)
 )
 
-// List yields what is locked, by this package and other programs. It reads the keys of
-// the store that begin with f.Prefix, without their values but for what looks like a
-// lock. f.Counters has no meaning.
+// List yields the locks of this package and of other programs. It reads the keys that
+// begin with f.NamePrefix, and the values only of those that look like locks. f.Counters
+// has no effect.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return b.engine.List(ctx, f)
 }
 
-// Get returns what is kept of names: one request for each, and one for each lease. The
-// keys of other programs are shown as holders and waiters with an owner that has the
-// lease and the create revision. What is left of a lease is rounded up to seconds. Since
-// when a lock is held is not known. Readers beside the writer of the same caller are not
-// shown until the writer has left; then they are one hold, with ".readers" behind the
-// owner of the writer. Record.Listeners is -1.
+// Get returns the Records of names, with one request for each name and one for each
+// lease. Keys of other programs are holders and waiters, too; their owners consist of the
+// lease and the create revision. Hold.Remaining is rounded up to seconds. Hold.HeldFor is
+// 0, because it is unknown. Readers with the same caller as the writer are missing until
+// the writer has left; then they are one hold, whose owner is that of the writer with
+// ".readers". Record.Listeners is -1.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	return b.engine.Get(ctx, names...)
 }
 
-// Describe returns what Get does, and the keys of the lock. There is no token but those
-// of the holds.
+// Describe returns the Record of name, as Get does, and the keys of the lock.
+// Detail.Token is 0; the holds have tokens.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	return b.engine.Describe(ctx, name)
 }
 
-// ForceUnlock deletes the key of the hold h if it is the one that was made for it, and
-// keeps the reason for a minute, or for the TTL of the holder's lease if that is longer:
-// in a key below "holdfast.forced/", which users have to be able to write. The holder
-// learns of it if it listens, see Notify, else with its next renewal; a program that does
-// not use this package, as it does of a deletion.
+// ForceUnlock deletes the key of exactly the hold h. It writes the reason to a key below
+// "holdfast.forced/", for which the user needs the permission to write. That key stays
+// for a minute, or for the TTL of the holder's lease if that is longer. The holder is
+// notified at once if it listens, see Notify, otherwise at its next renewal. To programs
+// without this package it looks like a deletion.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	return b.engine.ForceUnlock(ctx, name, h, reason)
 }
 
-// ForceReasons returns with which reasons ForceUnlock ended holds, as long as it keeps
-// them.
+// ForceReasons returns the reasons given to ForceUnlock, as long as etcd has them: see
+// ForceUnlock.
 func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	return b.engine.ForceReasons(ctx, ended)
 }
 
-// AppendLog is not supported: there is no event log.
+// AppendLog returns errors.ErrUnsupported: there is no event log.
 func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
 	return b.engine.AppendLog(ctx, by, entries)
 }
 
-// ReadLog is not supported, as AppendLog.
+// ReadLog returns errors.ErrUnsupported, like AppendLog.
 func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	return b.engine.ReadLog(ctx, f)
 }

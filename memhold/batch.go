@@ -15,7 +15,7 @@ func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// StartRelease releases c at once. It does not know who else waits.
+// StartRelease releases c at once. others is -1.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
 	err := b.Release(ctx, c)
 	return func() (int, error) { return -1, err }

@@ -26,7 +26,7 @@ type logged struct {
 	at     time.Time // when it was appended
 }
 
-// AppendLog adds entries: the latest 1,000 are kept.
+// AppendLog adds entries to the event log, which keeps the latest 1,000.
 func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 	return nil
 }
 
-// ReadLog returns what clients did.
+// ReadLog returns entries of the event log.
 func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ForceUnlock ends the grant of h.Owner on name and wakes waiters for it. Until
-// its lease would have ended, and for at least 5 s, the owner's Renew and
-// Release answer driver.ReasonForced, with why in the detail. If h.Owner does not hold
-// name any more ForceUnlock changes nothing and returns driver.ErrGone. A name that is
-// taken for the rest of Claim.AtLeast is freed as well.
+// ForceUnlock ends the grant of h.Owner on name and notifies waiters. Until the lease
+// would have ended, and for at least 5 s, Renew and Release of the owner return
+// driver.ReasonForced, with the reason as the detail. If h.Owner does not hold name any
+// more, ForceUnlock changes nothing and returns driver.ErrGone. It also frees a name that
+// is taken for the rest of Claim.AtLeast.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
 }
 
-// ForceReasons returns with which reasons ForceUnlock has ended holds, for as long as
-// their owners are notified.
+// ForceReasons returns the reasons given to ForceUnlock, as long as the owners get them:
+// see ForceUnlock.
 func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]string, error) {
 	why := make([]string, len(over))
 	if err := ended(ctx); err != nil {
@@ -53,12 +53,10 @@ func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]strin
 	return why, nil
 }
 
-// Drop removes all that is kept of name, as if somebody had deleted it from a
-// store by hand, and wakes waiters for it: grants, queue, how many
-// permits a semaphore has and how far a latch has counted. It reports whether
-// there was anything. It is for tests of what a program does when its lock is
-// lost: the holders' Renew and Release answer driver.ReasonDeleted for the rest of
-// their lease, and for at least 5 s.
+// Drop deletes everything of name, like a deletion by hand in a store: grants, the queue,
+// the permits of a semaphore, the count of a latch. It notifies waiters. It returns false
+// if there was nothing. Use it in tests of a lost lock: Renew and Release of the holders
+// return driver.ReasonDeleted for the rest of their lease, and for at least 5 s.
 func (b *Backend) Drop(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,10 +16,10 @@ type answer struct {
 	until time.Time
 }
 
-// SetCount sets the latch name to n if it is not counting, and reports whether
-// it did. Repeated with the same call within 5 s it changes nothing and answers
-// the same. It returns driver.ErrMismatch if name is in use for something else,
-// and driver.ErrRefused if n is less than 1.
+// SetCount sets the count of the latch name to n and returns true. It returns false, and
+// changes nothing, if the count is not 0. A repetition with the same call within 5 s
+// returns the first result. It returns driver.ErrMismatch if name is in use for something
+// else, and driver.ErrRefused if n is less than 1.
 func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (bool, error) {
 	if err := ended(ctx); err != nil {
 		return false, err
@@ -47,10 +47,10 @@ func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (boo
 	return e == nil, nil
 }
 
-// CountDown lowers the count of the latch name by one; at 0 the latch is open,
-// and waiters for it are woken. On an open latch it does nothing.
-// Repeated with the same call within 5 s it counts once. It returns
-// driver.ErrMismatch if name is in use for something else.
+// CountDown lowers the count of the latch name by one. At 0 the latch opens, and waiters
+// are notified. On an open latch it changes nothing. A repetition with the same call
+// within 5 s has no effect. It returns driver.ErrMismatch if name is in use for something
+// else.
 func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -77,9 +77,8 @@ func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 	return nil
 }
 
-// Count returns how far the latch name still has to count; 0 means that it is
-// open, or was never set. It returns driver.ErrMismatch if name is in use for
-// something else.
+// Count returns the count of the latch name; 0 means that it is open or was never set. It
+// returns driver.ErrMismatch if name is in use for something else.
 func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
@@ -99,7 +98,7 @@ func (b *Backend) answered(name, call string, now time.Time) (answer, bool) {
 	return a, ok && now.Before(a.until)
 }
 
-// LatchWaiter returns a Waiter that wakes when the latch name opens. Its first
+// LatchWaiter returns a Waiter whose Wait returns when the latch name opens. The first
 // Wait returns at once.
 func (b *Backend) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{backend: b, name: name}

@@ -13,10 +13,9 @@ import (
 // shown is how many holders and waiters of each name are shown.
 const shown = 32
 
-// List walks over what is locked, and over semaphores and latches, in the order
-// of their names. Its names are those of the instant at which it begins, of which
-// f.Keys looks at the first; what it yields is as it is then. It keeps no pace:
-// nothing is asked of a server.
+// List yields locks, semaphores and latches in the order of their names. It takes the
+// names at its start, at most f.Keys of them, and reads each when it yields it. f.Pace
+// has no effect.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		names := b.names(f.NamePrefix)
@@ -55,8 +54,7 @@ func (b *Backend) names(prefix string) []string {
 	return names
 }
 
-// Get returns what is kept of names, all at the same instant. Nobody knows who
-// listens: Record.Listeners is -1.
+// Get returns the Records of names, all at the same instant. Record.Listeners is -1.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -74,8 +72,8 @@ func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, err
 	return records, nil
 }
 
-// Describe returns what Get does. There are no keys, and tokens are drawn for all
-// names together; Hold.Token has those of the holds.
+// Describe returns the Record of name, as Get does. There are no keys. Detail.Token is 0,
+// because one counter serves all names; the holds have tokens.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	records, err := b.Get(ctx, name)
 	if err != nil {

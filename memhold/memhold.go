@@ -25,14 +25,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Backend is a store of locks in memory. It implements driver.Backend and every
-// optional interface of package driver. Its methods may be called from several
-// goroutines at once.
+// Backend is a store of locks in memory. It implements driver.Backend, the optional
+// interfaces of package driver, and admin.Source. Several goroutines may call its methods
+// at once.
 //
-// A call whose context has ended does nothing and returns an error that is both
-// driver.ErrNotExecuted and the context's error. Memory is released as names
-// become free; what has lapsed is dropped by later calls, on any name. A
-// semaphore, and a latch that is not open, are kept until Drop.
+// A call whose context has ended does nothing, and returns an error that is both
+// driver.ErrNotExecuted and the context's error. Memory is freed when names become free;
+// later calls remove expired leases of all names. A semaphore, and a latch that is not
+// open, stay until Drop.
 type Backend struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by name; lapsed ones until somebody looks
@@ -65,7 +65,7 @@ func New() *Backend {
 	}
 }
 
-// Info describes the store. It knows no bounds on names and TTLs.
+// Info describes the store. Names and TTLs have no limits.
 func (b *Backend) Info() driver.Info {
 	return driver.Info{
 		Name: "memory",
@@ -90,13 +90,13 @@ func (b *Backend) Info() driver.Info {
 // time in microseconds since 1970 and the last token given for any name plus
 // one, so tokens usually rise from one process to the next as well.
 //
-// A fair claim of any mode that is not granted queues up behind those that came
-// before it, unless it has NoQueue set. It keeps its place for as long as it is tried again, or renewed,
-// every 5 s at least, and until Release. Claims that are not fair overtake it.
+// A fair claim that is not granted gets a place at the end of the queue, unless NoQueue
+// is set. It keeps its place until Release, if it is tried again or renewed at least
+// every 5 s. Claims that are not fair overtake it.
 //
-// A try of a claim that Release ended with Indeterminate set is refused with an
-// error that is driver.ErrGone, and one of a name that is in use for something
-// else with driver.ErrMismatch.
+// If Release ended the claim with Indeterminate, Try returns an error that is
+// driver.ErrGone. If the name is in use for something else, it returns
+// driver.ErrMismatch.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ended(ctx); err != nil {
 		return driver.Outcome{}, err
@@ -174,12 +174,11 @@ func (b *Backend) open(c driver.Claim, now time.Time) (*entry, error) {
 	return e, nil
 }
 
-// Renew extends the claims that are held, all at the same instant, and sets
-// their hold counts to Claim.Count. It never shortens a lease. Of a claim in the
-// queue it extends the place, by 5 s. Every other claim is answered with a
-// *driver.GoneError: driver.ReasonForced or driver.ReasonDeleted if it ended so a short
-// while ago, driver.ReasonNotOwner if another owner holds the name alone, else
-// driver.ReasonExpired.
+// Renew extends the held claims, all at the same instant, and sets their hold counts to
+// Claim.Count. It never shortens a lease. It extends the place of a claim in the queue by
+// 5 s. For every other claim the result is a *driver.GoneError: driver.ReasonForced or
+// driver.ReasonDeleted if it ended in that way shortly before, driver.ReasonNotOwner if
+// another owner holds the name alone, and otherwise driver.ReasonExpired.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -211,11 +210,11 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 	return driver.Renewal{Err: b.gone(c, now)}
 }
 
-// Release ends the claim, held or in the queue, and wakes those whose turn it
-// is. With AtLeast the name stays taken until that has passed since the grant; no
-// timer runs, so the end wakes nobody. If nothing of it is left it returns a *driver.GoneError, with the reasons
-// of Renew. Where Indeterminate is set, tries of the same claim are refused for the
-// next TTL, and for at least 5 s.
+// Release ends the claim, held or in the queue, and notifies the next waiters. With
+// AtLeast the name stays taken until that time has passed since the grant; there is no
+// notification at its end. If the store has nothing of the claim, Release returns a
+// *driver.GoneError, with the reasons of Renew. With Indeterminate, tries of the same
+// claim are refused for the next TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
 		return err

@@ -9,8 +9,8 @@ type listener struct {
 	some   chan struct{} // capacity 1: there is some
 }
 
-// Notify calls hint with the numbers of the client's grants that ForceUnlock or Drop
-// have ended, until ctx ends.
+// Notify calls hint with the Claim.Seq of each grant of client that ForceUnlock or Drop
+// ends, until ctx ends.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if err := ended(ctx); err != nil {
 		return err

@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Resize sets how many permits the semaphore name has in all, makes it if there
-// is none, and wakes waiters for one. Where more are held, those go on
-// and no new one is granted until enough have come back. It returns
-// driver.ErrMismatch if name is in use for something else, and driver.ErrRefused
-// if permits is negative.
+// Resize sets the number of all permits of the semaphore name, creates it if necessary,
+// and notifies waiters. If more permits are held than the new number, their holders keep
+// them, and no other permit is granted until enough are released. It returns
+// driver.ErrMismatch if name is in use for something else, and driver.ErrRefused if
+// permits is negative.
 func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -37,10 +37,9 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	return nil
 }
 
-// Permits returns how many permits the semaphore name has in all and how many of
-// them are free: negative if more are held than there are, and 0, 0 if there is
-// no such semaphore. It returns driver.ErrMismatch if name is in use for
-// something else.
+// Permits returns the number of all permits of the semaphore name, and of free ones,
+// which is negative if more are held than there are. Both are 0 if there is no such
+// semaphore. It returns driver.ErrMismatch if name is in use for something else.
 func (b *Backend) Permits(ctx context.Context, name string) (total, free int, err error) {
 	if err := ended(ctx); err != nil {
 		return 0, 0, err

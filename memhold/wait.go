@@ -12,10 +12,10 @@ type ahead struct {
 	before  int             // of a fair claim: how many are before it in the queue
 }
 
-// Waiter prepares to wait until a grant that a try of c ran into has ended, or,
-// if c is fair, until it is c's turn. It wakes by release, by force and by more
-// permits; the end of a lease wakes nobody by itself, so the caller bounds the
-// wait by Outcome.RetryAfter.
+// Waiter returns a Waiter for c. Its Wait returns when the grant that blocked a try of c
+// has ended or, if c is fair, when c is the next one. A release, a forced unlock and
+// additional permits cause it to return; the end of a lease does not, so the caller
+// limits the wait by Outcome.RetryAfter.
 func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 
 // waiter has no state: all that there is to wait for is in the Outcome.

@@ -15,32 +15,33 @@ import (
 	"github.com/holdfast-go/holdfast/internal/advisory"
 )
 
-// AdvisoryLock is a lock of GET_LOCK that the program holds. It is for waiting for
-// programs that use such locks, and for keeping them out: migration tools above all. Its
-// methods may be called from several goroutines at once.
+// AdvisoryLock is a held lock of GET_LOCK. Use it to wait for programs with such locks,
+// and to exclude them, especially migration tools. Several goroutines may call its
+// methods at once.
 //
-// It is a weaker lock than those of a Backend. It has no lease and no fencing token. The
-// server keeps it for as long as it considers the connection alive: it is lost at once when
-// the server or somebody else ends that. Another server does not know of it: not after a
-// failover, and not in a cluster of several servers that take writes. The program learns
-// of a loss within a second, and within six where the connection is silent; until then
-// two programs may use the lock at the same time. A server that hears nothing any more
-// of a program keeps its lock until TCP gives up, or for wait_timeout, eight hours by
-// default.
+// It is weaker than a lock of a Backend. It has no lease and no fencing token. The server
+// keeps it as long as the connection lives; when the connection ends, the lock is lost at
+// once. Other servers do not have it: it is lost in a failover, and it does not exclude
+// clients of other servers in a cluster. The program is notified of a loss within a
+// second, and within six seconds if the connection is silent. Until then two programs may
+// use the lock at the same time. If a program becomes unreachable, the server keeps its
+// lock until TCP closes the connection, or for wait_timeout, eight hours by default.
 type AdvisoryLock struct{ hold *advisory.Hold }
 
-// LockAdvisory waits for GET_LOCK of a name. The names that migration tools use are those
-// of MigrateName, FlywayName and RailsName. A name has 1 to 64 characters, and it is one for
-// all databases of a server. To MySQL upper and lower case are the same, to MariaDB not.
+// LockAdvisory waits for GET_LOCK of name and returns the held lock. MigrateName,
+// FlywayName and RailsName return the names of migration tools. A name has 1 to 64
+// characters, and is valid for all databases of a server. MySQL ignores case in names,
+// MariaDB does not.
 //
-// It opens a connection of its own, and keeps it until Unlock, so it takes none out of a
-// pool that the holder needs. The function mysql.NewConnector of
-// github.com/go-sql-driver/mysql makes a connector of a mysql.Config.
+// It opens a separate connection and keeps it until Unlock, so it does not use
+// connections of a pool. The function mysql.NewConnector of
+// github.com/go-sql-driver/mysql makes a connector from a mysql.Config.
 //
-// ctx bounds the wait. If it ends, LockAdvisory returns up to a second later, six if the
-// server is silent, and nothing stays held, unless the server cannot be reached: it may then
-// grant what is waited for, and keep it as it keeps that of a holder. Waiters are in the queue of the server, and are woken by it; the
-// place in the queue is renewed once a second.
+// ctx limits the wait. If it ends, LockAdvisory returns ctx's error, up to a second
+// later, or six seconds if the server is silent, and holds nothing. If the server cannot
+// be reached, it may still grant the lock and keep it, as for an unreachable holder.
+// Waiters stand in the queue of the server, which wakes them. LockAdvisory leaves the
+// queue and joins it again once a second.
 func LockAdvisory(ctx context.Context, connector sqldriver.Connector, name string) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, connector, name, func(s *session) error {
 		for {
@@ -52,15 +53,15 @@ func LockAdvisory(ctx context.Context, connector sqldriver.Connector, name strin
 	})
 }
 
-// TryAdvisory is LockAdvisory that does not wait: where the lock is held by another, the
-// error is holdfast.ErrBusy.
+// TryAdvisory is LockAdvisory without waiting. If another client holds the lock, it
+// returns holdfast.ErrBusy.
 func TryAdvisory(ctx context.Context, connector sqldriver.Connector, name string) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, connector, name, func(s *session) error { return s.get(ctx, 0) })
 }
 
-// Err returns nil while the lock is held as far as is known, then forever a
-// *holdfast.LostError, which is holdfast.ErrLost, or holdfast.ErrUnlocked. It asks no
-// server.
+// Err returns nil while the lock is held, as far as the program knows. Afterwards it
+// returns holdfast.ErrUnlocked, or a *holdfast.LostError, which is holdfast.ErrLost, and
+// does not change any more. It sends no request.
 func (l *AdvisoryLock) Err() error {
 	if l == nil {
 		return holdfast.ErrUnlocked
@@ -68,15 +69,15 @@ func (l *AdvisoryLock) Err() error {
 	return l.hold.Err()
 }
 
-// Context returns a context that is ctx for as long as the lock is held. It ends with ctx,
-// when the loss of the lock is noticed, and when the lock is unlocked; context.Cause then
-// returns ctx's cause, or what Err returns.
+// Context returns a context for the work under the lock. It is derived from ctx. It also
+// ends when the lock is unlocked, and when its loss is noticed; context.Cause then
+// returns the error of Err.
 func (l *AdvisoryLock) Context(ctx context.Context) context.Context { return l.hold.Context(ctx) }
 
-// Unlock releases the lock and closes its connection. It returns holdfast.ErrLost if the
-// lock was lost before, or if the server does not confirm the release, and
-// holdfast.ErrUnlocked if it was unlocked before. It takes ten seconds at most. Calling it
-// is harmless in every case, also on a nil AdvisoryLock.
+// Unlock releases the lock and closes its connection. It returns nil if the server
+// confirms the release, and otherwise holdfast.ErrLost, also if the lock was lost before.
+// It returns holdfast.ErrUnlocked if it was unlocked before. It takes ten seconds at
+// most. A call is always safe, also on a nil AdvisoryLock.
 func (l *AdvisoryLock) Unlock() error {
 	if l == nil {
 		return holdfast.ErrUnlocked
@@ -84,14 +85,14 @@ func (l *AdvisoryLock) Unlock() error {
 	return l.hold.Unlock()
 }
 
-// MigrateName returns the name that golang-migrate uses. table is "schema_migrations",
-// by default.
+// MigrateName returns the name that golang-migrate uses. The default table of
+// golang-migrate is "schema_migrations".
 func MigrateName(database, table string) string {
 	return strconv.FormatUint(uint64(advisory.Migrate(database+":"+table)), 10)
 }
 
-// FlywayName returns the name that Flyway uses. table is "flyway_schema_history", unless
-// another is given.
+// FlywayName returns the name that Flyway uses. The default table of Flyway is
+// "flyway_schema_history".
 func FlywayName(database, table string) string {
 	quoted := "`" + strings.ReplaceAll(database, "`", "``") + "`.`" + strings.ReplaceAll(table, "`", "``") + "`"
 	return "Flyway-" + strconv.FormatInt(int64(advisory.JavaHash(quoted)), 10)

@@ -44,17 +44,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/shedlock"
 )
 
-// DefaultTable is the table that is used if Options.Table is "".
+// DefaultTable is the name of the table if Options.Table is "".
 const DefaultTable = "holdfast_locks"
 
-// Options are the settings of New. The zero value is right for most programs.
+// Options are the settings of New. The zero value has the defaults.
 type Options struct {
-	// Layout is that of the table. Default: LeaseRows.
+	// Layout is the layout of the table. Default: LeaseRows.
 	Layout Layout
 
-	// Table is the name of the table, with its database if that is not the one of the
-	// connections: "locks" or "ops.locks". Default: DefaultTable, or "shedlock" with the
-	// Layout ShedLock.
+	// Table is the name of the table, with its database if that differs from the one of
+	// the connections: "locks" or "ops.locks". Default: DefaultTable, or "shedlock" with
+	// the Layout ShedLock.
 	Table string
 }
 
@@ -62,7 +62,7 @@ type Options struct {
 type engine = rows.Engine
 
 // Backend keeps locks in MariaDB or MySQL. It is a driver.Backend, a driver.Batcher, a
-// driver.Drainer and an admin.Source. Its methods may be called from several goroutines at once.
+// driver.Drainer and an admin.Source. Several goroutines may call its methods at once.
 type Backend struct {
 	*engine
 	table *table
@@ -74,8 +74,8 @@ var (
 	_ driver.Drainer = (*Backend)(nil)
 )
 
-// New returns a Backend over db, which stays the caller's to close. It does no I/O. opts
-// may be nil.
+// New returns a Backend over db. The caller closes db after the last use of the Backend.
+// New does no I/O. opts may be nil.
 func New(db *sql.DB, opts *Options) *Backend {
 	if opts == nil {
 		opts = &Options{}
@@ -97,11 +97,11 @@ func New(db *sql.DB, opts *Options) *Backend {
 	return &Backend{engine: rows.New(t, rows.Limits{Name: "mysql", Batch: 1}), table: t}
 }
 
-// Schema returns the statement that makes the table.
+// Schema returns the statement that creates the table. It does no I/O.
 func (b *Backend) Schema() string { return b.table.create() }
 
-// CreateTable makes the table if it is not there. For locks SELECT, INSERT and UPDATE on
-// the table are enough.
+// CreateTable creates the table if it does not exist. Locks only need SELECT, INSERT and
+// UPDATE on it.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	if _, err := b.table.db.ExecContext(ctx, b.table.create()); err != nil {
 		return fmt.Errorf("mysqlhold: create table %s: %w", b.table.name, classify(err))
@@ -112,17 +112,17 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 	return b.table.Check(ctx)
 }
 
-// LockTx takes the lock name for the rest of the transaction tx: until its commit or its
-// rollback no other LockTx of name succeeds, in any process. It waits for as long as ctx
-// and innodb_lock_wait_timeout, 50 s by default, allow. A context that ends while it
-// waits closes the connection, and so ends the transaction.
+// LockTx takes the lock name for the rest of the transaction tx and returns nil. Until
+// the commit or rollback of tx, no other LockTx of name succeeds, in any process. It
+// waits until ctx ends, and at most innodb_lock_wait_timeout, 50 s by default. If ctx
+// ends while it waits, the connection is closed, and the transaction ends.
 //
-// It needs no lease and no token: if the connection is lost, so is the transaction. It
-// protects what is read and written in tx after it, so it has to come before the first
-// SELECT of tx, which may fix what tx sees.
+// It needs no lease and no token: if the connection is lost, the transaction is lost,
+// too. It protects the reads and writes of tx after it. So call it before the first
+// SELECT of tx, which may fix the snapshot of tx.
 //
-// It does not exclude holders of name by a lease: a name is locked in one way or in
-// the other.
+// It does not exclude holders of name with a lease. Lock a name in only one of the two
+// ways.
 func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if b.table.layout == ShedLock {
 		return noTx()

@@ -13,32 +13,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/shedlock"
 )
 
-// Layout is how a table keeps locks.
+// Layout is the layout of a table of locks.
 type Layout int
 
 const (
-	// LeaseRows is a table of Holdfast alone, with fencing tokens, in which processes
-	// take turns.
+	// LeaseRows is Holdfast's own table, with fencing tokens and turns of processes.
 	LeaseRows Layout = iota
 
-	// ShedLock is the table of ShedLock, a library for Java: its users and those of this
-	// Layout exclude each other on one name. ShedLock has to use the time of the database
-	// (JdbcTemplateLockProvider with usingDbTime): the clocks of Java programs are not
-	// those of the database, and no two of them agree.
+	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with
+	// this Layout exclude each other. ShedLock must use the time of the database
+	// (JdbcTemplateLockProvider with usingDbTime), because the clocks of Java programs
+	// differ from it.
 	//
-	// The table has no room for fencing tokens, nor for waiters: they look at the
-	// row, and it is chance who is next. LockTx is not supported. Names have up to 64
-	// bytes. A name with a backslash, or with bytes that are no text, is written
-	// otherwise, and so is not shared. A renewal moves lock_until. A lease that is not
-	// renewed any more ends there, as one of ShedLock does.
+	// The table has no columns for fencing tokens and for waiters. So there are no
+	// tokens, waiters poll the row, and their order is random. LockTx returns
+	// errors.ErrUnsupported. Names have up to 64 bytes. A name with a backslash, or with
+	// bytes that are not text, is encoded, and so not shared. A renewal changes
+	// lock_until, and a lease without renewals ends there, as in ShedLock.
 	//
-	// ShedLock's own column name takes some names for the same, as Job and job: of those
-	// the one that has a row can be locked, and the other is refused. The table that
-	// CreateTable makes distinguishes them.
+	// The column name in ShedLock's documentation treats some names as equal, such as Job
+	// and job. The one with a row can be locked, and the others are refused. The table of
+	// CreateTable does not have this problem.
 	//
-	// ShedLock's times are of the type TIMESTAMP, which depends on the time zone of the
-	// session: all sessions need the same, so one that sets another than the server's is
-	// refused. What the sessions of Java set is not seen.
+	// ShedLock's times have the type TIMESTAMP, which depends on the time zone of the
+	// session. All sessions need the same time zone, so a session with another zone than
+	// the server is refused. Holdfast cannot see the zone of Java's sessions.
 	ShedLock
 )
 

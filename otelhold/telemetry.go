@@ -16,37 +16,36 @@ import (
 
 const scope = "github.com/holdfast-go/holdfast/otelhold"
 
-// Options say where to send what, and which names of locks may become attributes
-// of metrics. The zero value of each field means its default.
+// Options are the settings of a Telemetry: the providers, and which names of locks may
+// become attributes of metrics. A zero field means the default.
 type Options struct {
 	// MeterProvider and TracerProvider default to the global ones.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 
-	// Group maps the name of a lock to the value of the attribute lock_group, such
-	// as Prefix. It must always answer the same for a name and may be called from
-	// several goroutines at once. The first 100 values count, in the order in
-	// which they are seen; all others are "other". Default: no attribute.
+	// Group maps the name of a lock to the value of the attribute lock_group, such as
+	// GroupByPrefix. It must always return the same value for a name. Several goroutines
+	// may call it at once. The first 100 values are used, in the order of their first
+	// use; all others become "other". Default: no attribute.
 	Group func(name string) string
 
-	// Elections are the names of locks whose holder is a leader. Each is a value
-	// of the attribute election of holdfast.leader, which is 0 from the start.
+	// Elections are the names of locks whose holder is a leader. Each name is a value of
+	// the attribute election of holdfast.leader, which starts at 0.
 	Elections []string
 
-	// HoldSpans makes a span holdfast.hold of each time that a lock was held, in
-	// a trace of its own, linked to the span of its acquire. It keeps about a
-	// hundred bytes for each lock that is held.
+	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to
+	// the span of its acquire. It needs about a hundred bytes for each held lock.
 	HoldSpans bool
 }
 
-// GroupByPrefix is a ready-made Options.Group: the text before the first colon or
-// decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
-// is of "order-". A name with neither is its own group, so use GroupByPrefix where names
-// are made from a fixed set of prefixes.
+// GroupByPrefix is a function for Options.Group. It returns the text before the first
+// colon or decimal digit: "stock" for "stock:42" and "stock:43", "order-" for "order-7".
+// A name with neither is its own group, so use GroupByPrefix only for names from a fixed
+// set of prefixes.
 func GroupByPrefix(name string) string { return meter.Prefix(name) }
 
-// Telemetry reports what the Lockers of this process do. Its methods may be
-// called from several goroutines at once.
+// Telemetry makes metrics and spans from the events of the Lockers of this process.
+// Several goroutines may call its methods at once.
 type Telemetry struct {
 	groups    *meter.Groups
 	elections map[string]metric.MeasurementOption // by name of the lock
@@ -64,8 +63,8 @@ type Telemetry struct {
 	leader   metric.Int64UpDownCounter
 }
 
-// New returns a Telemetry. opts may be nil. It returns the errors of a
-// MeterProvider that refuses an instrument.
+// New returns a Telemetry. opts may be nil. It returns an error if the MeterProvider
+// refuses an instrument.
 func New(opts *Options) (*Telemetry, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -156,9 +155,9 @@ func indeterminate(op string, resolved bool) metric.MeasurementOption {
 	return with(attribute.String("op", meter.Op(op)), attribute.String("resolved", meter.Resolved(resolved)))
 }
 
-// Observe reports one event. Put it into holdfast.Options.Observe. It ignores
-// kinds of events that it does not know. What it costs is up to the providers:
-// exporters that send from the goroutine that ends a span would hold up locks.
+// Observe handles one event. It is a function for holdfast.Options.Observe. It ignores
+// unknown types of events. Its cost depends on the providers: an exporter that sends from
+// the goroutine that ends a span delays locks.
 func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	now := time.Now()
 	switch e.Type {

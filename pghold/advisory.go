@@ -14,49 +14,49 @@ import (
 	"github.com/holdfast-go/holdfast/internal/advisory"
 )
 
-// AdvisoryLock is an advisory lock of PostgreSQL that the program holds. It is for waiting
-// for programs that use such locks, and for keeping them out: migration tools above all.
-// Its methods may be called from several goroutines at once.
+// AdvisoryLock is a held advisory lock of PostgreSQL. Use it to wait for programs with
+// such locks, and to exclude them, especially migration tools. Several goroutines may
+// call its methods at once.
 //
-// It is a weaker lock than those of a Backend. It has no lease and no fencing token. The
-// server keeps it for as long as it considers the connection alive: it is lost at once when
-// the server or somebody else ends that, and after a failover no server knows of it. The
-// program learns of a loss at once where the connection reports it, and within ten seconds
-// where the connection is silent; until then two programs may use the
-// lock. A server that hears nothing any more of a program keeps its lock for about 25
-// seconds, or until TCP gives up where it cannot be asked to notice that sooner.
+// It is weaker than a lock of a Backend. It has no lease and no fencing token. The server
+// keeps it as long as the connection lives; when the connection ends, the lock is lost at
+// once. A failover loses it, too. The program is notified of a loss at once if the
+// connection reports it, and within ten seconds if the connection is silent. Until then
+// two programs may use the lock. If a program becomes unreachable, the server keeps its
+// lock for about 25 seconds, or until TCP closes the connection if the server does not
+// support TCP keep-alives.
 type AdvisoryLock struct{ hold *advisory.Hold }
 
-// LockAdvisory waits for the advisory lock id of a database. The ids that migration tools
-// use are those of GooseID, MigrateID, MigrateURLID, FlywayID and RailsID.
+// LockAdvisory waits for the advisory lock id of a database and returns the held lock.
+// GooseID, MigrateID, MigrateURLID, FlywayID and RailsID are the ids of migration tools.
 //
-// It opens a connection of its own with config, and keeps it until Unlock, so it takes
-// none out of a pool that the holder needs. With a pool, pool.Config().ConnConfig is
-// right, unless the pool has a BeforeConnect, which it does not have. The connection has to lead to the primary server itself, and to the database of
-// the other program: a standby, and each database of a server, has advisory locks of its
-// own. A pooler such as PgBouncer is refused with errors.ErrUnsupported, because it may
-// give one lock to two clients.
+// It opens a separate connection with config and keeps it until Unlock, so it does not
+// use connections of a pool. If you have a pool, use pool.Config().ConnConfig, which does
+// not include a BeforeConnect of the pool. The connection must lead to the primary server
+// itself, and to the database of the other program, because a standby and each database
+// of a server have separate advisory locks. On a pooler such as PgBouncer it returns
+// errors.ErrUnsupported, because a pooler may grant one lock to two clients.
 //
-// ctx bounds the wait. If it ends, nothing stays held, unless the server cannot be reached:
-// it may then go on to wait for ten seconds, and keep what it grants as it keeps that of a
-// holder. Waiters are in the queue of
-// the server, and are woken by it; the place in the queue is renewed twice a second. So a
-// holder can run CREATE INDEX CONCURRENTLY meanwhile, which waits for older transactions;
-// and the server does not notice that two programs wait for each other: who takes several
-// locks takes them in the same order everywhere.
+// ctx limits the wait. If it ends, LockAdvisory returns ctx's error and holds nothing. If
+// the server cannot be reached, it may wait for up to ten more seconds, and keep a
+// granted lock as for an unreachable holder. Waiters stand in the queue of the server,
+// which wakes them. LockAdvisory leaves the queue and joins it again twice a second. So a
+// holder can run CREATE INDEX CONCURRENTLY, which waits for older transactions. But the
+// server does not detect deadlocks: a program that takes several locks must take them in
+// the same order everywhere.
 func LockAdvisory(ctx context.Context, config *pgx.ConnConfig, id int64) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, config, id, (*session).wait)
 }
 
-// TryAdvisory is LockAdvisory that does not wait: where the lock is held by another, the
-// error is holdfast.ErrBusy.
+// TryAdvisory is LockAdvisory without waiting. If another client holds the lock, it
+// returns holdfast.ErrBusy.
 func TryAdvisory(ctx context.Context, config *pgx.ConnConfig, id int64) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, config, id, (*session).try)
 }
 
-// Err returns nil while the lock is held as far as is known, then forever a
-// *holdfast.LostError, which is holdfast.ErrLost, or holdfast.ErrUnlocked. It asks no
-// server.
+// Err returns nil while the lock is held, as far as the program knows. Afterwards it
+// returns holdfast.ErrUnlocked, or a *holdfast.LostError, which is holdfast.ErrLost, and
+// does not change any more. It sends no request.
 func (l *AdvisoryLock) Err() error {
 	if l == nil {
 		return holdfast.ErrUnlocked
@@ -64,15 +64,15 @@ func (l *AdvisoryLock) Err() error {
 	return l.hold.Err()
 }
 
-// Context returns a context that is ctx for as long as the lock is held. It ends with ctx,
-// when the loss of the lock is noticed, and when the lock is unlocked; context.Cause then
-// returns ctx's cause, or what Err returns.
+// Context returns a context for the work under the lock. It is derived from ctx. It also
+// ends when the lock is unlocked, and when its loss is noticed; context.Cause then
+// returns the error of Err.
 func (l *AdvisoryLock) Context(ctx context.Context) context.Context { return l.hold.Context(ctx) }
 
-// Unlock releases the lock and closes its connection. It returns holdfast.ErrLost if the
-// lock was lost before, or if the server does not confirm the release, and
-// holdfast.ErrUnlocked if it was unlocked before. It takes twelve seconds at most. Calling it
-// is harmless in every case, also on a nil AdvisoryLock.
+// Unlock releases the lock and closes its connection. It returns nil if the server
+// confirms the release, and otherwise holdfast.ErrLost, also if the lock was lost before.
+// It returns holdfast.ErrUnlocked if it was unlocked before. It takes twelve seconds at
+// most. A call is always safe, also on a nil AdvisoryLock.
 func (l *AdvisoryLock) Unlock() error {
 	if l == nil {
 		return holdfast.ErrUnlocked
@@ -80,28 +80,28 @@ func (l *AdvisoryLock) Unlock() error {
 	return l.hold.Unlock()
 }
 
-// GooseID is the id that the session locker of goose uses from version 3.26 on, unless
-// lock.WithLockID gives it another. Older versions use 5887940537704921958.
+// GooseID is the id of the session locker of goose from version 3.26 on, without
+// lock.WithLockID. Older versions use 5887940537704921958.
 const GooseID int64 = 4097083626
 
-// MigrateID returns the id that golang-migrate uses where a program gives it a connection
-// (WithInstance). schema and table are those of its table: "public" and
-// "schema_migrations", by default.
+// MigrateID returns the id that golang-migrate uses with a connection of the program
+// (WithInstance). schema and table name its table, by default "public" and
+// "schema_migrations".
 //
-// One that was given a URL uses that of MigrateURLID instead. The two do not keep each
-// other out. Who wants to keep out both takes both, MigrateID first.
+// With a URL, golang-migrate uses MigrateURLID instead. The two do not exclude each
+// other. To exclude both, take both, MigrateID first.
 func MigrateID(schema, table, database string) int64 {
 	return int64(advisory.Migrate(schema, table, database))
 }
 
-// MigrateURLID is MigrateID for golang-migrate where it is given a URL: its command line,
-// and migrate.New.
+// MigrateURLID returns the id that golang-migrate uses with a URL: on its command line,
+// and with migrate.New. See MigrateID.
 func MigrateURLID(schema, table, database string) int64 {
 	return MigrateID(schema, table, "/"+database)
 }
 
-// FlywayID returns the id that Flyway uses. schema and table are those of its table:
-// "public" and "flyway_schema_history", by default.
+// FlywayID returns the id that Flyway uses. schema and table name the table of Flyway, by
+// default "public" and "flyway_schema_history".
 func FlywayID(schema, table string) int64 {
 	const name = 0x466c79776179 // "Flyway"
 	return name + int64(advisory.JavaHash(pgx.Identifier{schema, table}.Sanitize()))

@@ -48,35 +48,33 @@ import (
 	"github.com/holdfast-go/holdfast/internal/shedlock"
 )
 
-// DefaultTable is the table that is used if Options.Table is "".
+// DefaultTable is the name of the table if Options.Table is "".
 const DefaultTable = "holdfast_locks"
 
 // longestChannel is the longest name of a channel in bytes, as of a table: of a longer one
 // the server takes as much.
 const longestChannel = 63
 
-// Options are the settings of New and NewDB. The zero value is right for many programs.
+// Options are the settings of New and NewDB. The zero value has the defaults.
 type Options struct {
-	// Layout is that of the table. Default: LeaseRows.
+	// Layout is the layout of the table. Default: LeaseRows.
 	Layout Layout
 
-	// Table is the name of the table, with its schema if that is not in the search
+	// Table is the name of the table, with its schema if the schema is not in the search
 	// path: "locks" or "ops.locks". Default: DefaultTable, or "shedlock" with the Layout
 	// ShedLock.
 	Table string
 
-	// Listen is how to connect to the server itself, not to a pooler, to learn of
-	// releases by NOTIFY. The backend has one connection with it while somebody waits,
-	// and for two seconds after. Where the pool goes to the server, pool.Config().ConnConfig is right,
-	// unless the pool has a BeforeConnect, which it does not have.
-	// If it cannot be had, or leads to a pooler, waiters look at their rows meanwhile.
-	// Programs with and without it may share a table: releases wake those who listen,
-	// whichever client releases. It has no meaning with the Layout ShedLock, in which nobody
-	// notifies. Default: nil, waiters look.
+	// Listen is the configuration of a connection to the server itself, not to a pooler,
+	// for notifications of releases (NOTIFY). The Backend has this connection while a
+	// goroutine waits, and for two seconds after. If the pool leads to the server, use
+	// pool.Config().ConnConfig, which does not include a BeforeConnect of the pool. If
+	// the connection fails or leads to a pooler, waiters poll meanwhile. Programs with
+	// and without Listen may share a table: every release notifies. The Layout ShedLock
+	// has no notifications, and ignores Listen. Default: nil, waiters poll.
 	Listen *pgx.ConnConfig
 
-	// Logger receives what cannot be returned: that Listen leads to a pooler. Default:
-	// none.
+	// Logger gets a warning if Listen leads to a pooler. Default: no log.
 	Logger *slog.Logger
 }
 
@@ -84,7 +82,7 @@ type Options struct {
 type engine = rows.Engine
 
 // Backend keeps locks in PostgreSQL. It is a driver.Backend, a driver.Batcher, a
-// driver.Drainer and an admin.Source. Its methods may be called from several goroutines at once.
+// driver.Drainer and an admin.Source. Several goroutines may call its methods at once.
 type Backend struct {
 	*engine
 	table *table
@@ -96,8 +94,8 @@ var (
 	_ driver.Drainer = (*Backend)(nil)
 )
 
-// New returns a Backend over pool, which stays the caller's to close. It does no I/O.
-// opts may be nil.
+// New returns a Backend over pool. The caller closes pool after the last use of the
+// Backend. New does no I/O. opts may be nil.
 func New(pool *pgxpool.Pool, opts *Options) *Backend {
 	return open(opts, func(ctx context.Context, use func(*pgx.Conn) error) error {
 		conn, err := pool.Acquire(ctx)
@@ -157,11 +155,11 @@ func open(opts *Options, lend source) *Backend {
 	}
 }
 
-// Schema returns the statement that makes the table.
+// Schema returns the statement that creates the table. It does no I/O.
 func (b *Backend) Schema() string { return b.table.create() }
 
-// CreateTable makes the table if it is not there. The user needs the right to create in
-// its schema; for locks SELECT, INSERT and UPDATE on the table are enough.
+// CreateTable creates the table if it does not exist. The user needs the permission to
+// create tables in its schema. Locks only need SELECT, INSERT and UPDATE on the table.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	err := b.table.lend(ctx, func(conn *pgx.Conn) error {
 		// Two that create at the same time may collide: the table is there then.
@@ -182,19 +180,19 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 	return b.table.Check(ctx)
 }
 
-// LockTx takes the lock name for the rest of the transaction tx: until its commit or its
-// rollback no other LockTx or LockSQLTx of name succeeds, in any process. It waits for
-// as long as ctx allows; a context that ends while it waits closes the connection, as
-// pgx does, and so ends the transaction.
+// LockTx takes the lock name for the rest of the transaction tx and returns nil. Until
+// the commit or rollback of tx, no other LockTx or LockSQLTx of name succeeds, in any
+// process. It waits until ctx ends. If ctx ends while it waits, pgx closes the
+// connection, and the transaction ends.
 //
-// It needs no lease and no token: if the connection is lost, so is the transaction. It
-// protects what is read and written in tx after it. At the isolation levels repeatable
-// read and serializable it should be the first statement; where it waited for another
-// transaction there, it fails with SQLSTATE 40001, as an update would, and the
-// transaction is to be begun again.
+// It needs no lease and no token: if the connection is lost, the transaction is lost,
+// too. It protects the reads and writes of tx after it. At the isolation levels
+// repeatable read and serializable it should be the first statement. If it waited for
+// another transaction at these levels, it fails with SQLSTATE 40001, like an update, and
+// the program must begin the transaction again.
 //
-// It does not exclude holders of name by a lease: a name is locked in one way or in
-// the other.
+// It does not exclude holders of name with a lease. Lock a name in only one of the two
+// ways.
 func (b *Backend) LockTx(ctx context.Context, tx pgx.Tx, name string) error {
 	return b.lockTx(ctx, name, func(statement string, args ...any) error {
 		_, err := tx.Exec(ctx, statement, append([]any{pgx.QueryExecModeExec}, args...)...)

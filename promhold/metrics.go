@@ -9,28 +9,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// Options say which names of locks may become labels. The zero value means none.
+// Options define which names of locks may become labels. The zero value means none.
 type Options struct {
 	// Group maps the name of a lock to the value of the label lock_group, such as
-	// Prefix. It must always answer the same for a name and may be called from
-	// several goroutines at once. The first 100 values count, in the order in
-	// which they are seen; all others are "other". Default: the label is empty.
+	// GroupByPrefix. It must always return the same value for a name. Several goroutines
+	// may call it at once. The first 100 values are used, in the order of their first
+	// use; all others become "other". Default: the label is empty.
 	Group func(name string) string
 
-	// Elections are the names of locks whose holder is a leader. Each is a value
-	// of the label election of holdfast_leader, which is 0 from the start.
+	// Elections are the names of locks whose holder is a leader. Each name is a value of
+	// the label election of holdfast_leader, which starts at 0.
 	Elections []string
 }
 
-// GroupByPrefix is a ready-made Options.Group: the text before the first colon or
-// decimal digit. "stock:42" and "stock:43" are of the group "stock", "order-7"
-// is of "order-". A name with neither is its own group, so use GroupByPrefix where names
-// are made from a fixed set of prefixes.
+// GroupByPrefix is a function for Options.Group. It returns the text before the first
+// colon or decimal digit: "stock" for "stock:42" and "stock:43", "order-" for "order-7".
+// A name with neither is its own group, so use GroupByPrefix only for names from a fixed
+// set of prefixes.
 func GroupByPrefix(name string) string { return meter.Prefix(name) }
 
-// Metrics counts what the Lockers of this process do. It is a
-// prometheus.Collector, to be registered once. Its methods may be called from
-// several goroutines at once.
+// Metrics counts the events of the Lockers of this process. It is a prometheus.Collector;
+// register it once. Several goroutines may call its methods at once.
 type Metrics struct {
 	groups *meter.Groups
 
@@ -50,10 +49,10 @@ type Metrics struct {
 	leader map[string]prometheus.Gauge // by name of the lock
 }
 
-// New returns Metrics that are not registered anywhere. opts may be nil.
+// New returns Metrics. The caller registers them. opts may be nil.
 //
-// Counters without a label that depends on use are there from the start, at 0:
-// an alert on the first loss would miss a series that begins with 1.
+// Counters exist from the start, at 0, if the values of their labels are known: an alert
+// on an increase would miss a series that begins with 1.
 func New(opts *Options) *Metrics {
 	if opts == nil {
 		opts = &Options{}
@@ -120,8 +119,8 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_" + name, Help: help}, labels)
 }
 
-// Observe counts one event. Put it into holdfast.Options.Observe. It does no I/O
-// and ignores kinds of events that it does not know.
+// Observe counts one event. It is a function for holdfast.Options.Observe. It does no
+// I/O, and ignores unknown types of events.
 func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 	switch e.Type {
 	case holdfast.EventWait:

@@ -106,47 +106,47 @@ const (
 	maxName = 4096
 )
 
-// Options are the settings of a Backend. The zero Options are the defaults.
+// Options are the settings of a Backend. The zero value has the defaults.
 type Options struct {
-	// TTL is how long locks outlive a process that died, all of them: the timeout of the
-	// session. The server rounds it up to its next tick, and keeps it between 2 and 20
-	// ticks, which are 4 s and 40 s if nobody has set them otherwise. A holder that
-	// cannot reach ZooKeeper loses its locks after two thirds of it. 0 means
-	// 30 s.
+	// TTL is how long all locks of a process stay after its death: the timeout of its
+	// session. The server rounds it up to its next tick, and limits it to 2 to 20 ticks,
+	// by default 4 s to 40 s. A holder that cannot reach ZooKeeper loses its locks after
+	// two thirds of it. 0 means 30 s.
 	TTL time.Duration
 
-	// Root is the path below which the names are: "/locks". "" means the root.
+	// Root is the path above all names, such as "/locks". "" means the root.
 	Root string
 
-	// Auth is what the session authenticates with.
+	// Auth has the credentials of the session.
 	Auth []Credentials
 
-	// ACL is who may do what with the nodes that are made. nil means that everybody may
-	// do everything, as with Curator. Who shares locks has to be able to read, create
-	// and delete.
+	// ACL has the permissions of new nodes. nil means all permissions for everybody, as
+	// in Curator. All clients of a lock need the permissions to read, create and delete.
 	ACL []zk.ACL
 
-	// Dial opens the connections, with TLS for instance. nil means net.DialTimeout.
+	// Dial opens the connections, for example with TLS. nil means net.DialTimeout.
 	Dial zk.Dialer
 }
 
-// Credentials are one authentication: of the scheme "digest" "user:password".
+// Credentials are the data of an authentication: for the scheme "digest" the text
+// "user:password".
 type Credentials struct{ Scheme, Auth string }
 
 // engine is embedded for its methods.
 type engine = ordered.Engine
 
-// Backend is a store of locks in ZooKeeper. It implements driver.Backend, driver.Notifier,
-// driver.Drainer and admin.Source. Its methods may be called from several goroutines at once.
+// Backend is a store of locks in ZooKeeper. It implements driver.Backend,
+// driver.Notifier, driver.Drainer and admin.Source. Several goroutines may call its
+// methods at once.
 //
-// Renew asks the leader for the session, with one call for all claims. A Release that its
-// context cuts off goes on, and what was not executed is done when the connection is back.
-// Notify calls its hint with 0 when a renewal or a try has found that the session has
-// expired, and with each claim whose node somebody else has removed, by force or not: at
-// once, in the first quarter of a second of a claim when that is over.
+// Renew confirms the session at the leader, with one call for all claims. If the context
+// of a Release ends, the release continues, also after the connection was broken. Notify
+// calls hint with 0 when a renewal or a try has found that the session has expired, and
+// with each claim whose node another program has deleted: at once or, in the first
+// quarter of a second of a claim, at the end of that time.
 //
-// List, Get, Describe and ForceUnlock are as the package comment says of people. There is
-// no event log: AppendLog and ReadLog return errors.ErrUnsupported.
+// The package comment describes List, Get, Describe and ForceUnlock. There is no event
+// log: AppendLog and ReadLog return errors.ErrUnsupported.
 type Backend struct {
 	*engine
 	store *store
@@ -194,14 +194,14 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try makes a node for c, unless it has one, and grants c if no earlier node excludes it.
-// A claim that is not granted keeps its node, unless it has NoQueue set. The answer
-// names the holder, but for a Try that has made a node and is not granted: the next one
-// does. A claim for less than the TTL, which is not renewed, is refused if it is for more
-// than two thirds of it.
+// Try creates a node for c, unless it has one, and grants c if no earlier node excludes
+// it. A claim that is not granted keeps its node, unless NoQueue is set. The Outcome
+// names the holder, except for a Try that has just created its node: the next Try does. A
+// claim with a TTL below that of the session, which is not renewed, is refused if its TTL
+// is more than two thirds of the session timeout.
 //
-// A name below which there is a node of a lock that is not ephemeral is answered with
-// driver.ErrMismatch, by a Try that reads the holder: it would be waited for without end.
+// If there is a node of a lock below the name that is not ephemeral, a Try that reads the
+// holder returns driver.ErrMismatch, because such a node never ends.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if most := valid(b.ttl); c.TTL > most && c.TTL < b.ttl {
 		return driver.Outcome{}, refused("zkhold", fmt.Errorf("a lease of %v: with a TTL of %v one may be %v at most", c.TTL, b.ttl, most))
@@ -209,8 +209,8 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.engine.Try(ctx, c)
 }
 
-// Drain waits for what runs in the background: watches of Waiters that were closed, and
-// calls that were given up.
+// Drain waits for work in the background: watches of closed Waiters, and calls whose
+// callers gave up.
 func (b *Backend) Drain(ctx context.Context) error {
 	if err := b.engine.Drain(ctx); err != nil {
 		return err
@@ -218,8 +218,8 @@ func (b *Backend) Drain(ctx context.Context) error {
 	return b.store.tasks.Wait(ctx)
 }
 
-// Close ends the session: whatever is still held is free for others at once. Calls after
-// it are answered with driver.ErrClosed. It waits until the connection is closed, for a
-// few seconds at most. It may be called again. Without it the session ends when nobody
-// has used it for the TTL, and with the program.
+// Close ends the session, so all locks that are still held become free at once. Later
+// calls return driver.ErrClosed. Close waits until the connection is closed, for a few
+// seconds at most. It may be called again. Without Close, the session ends when it has
+// not been used for the TTL, and with the program.
 func (b *Backend) Close() { b.store.close() }
