@@ -43,12 +43,12 @@ type connectOptions struct {
 // addTo adds the flags; without says what is used without a URL.
 func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
 	f.VarP(&urlFlag{first: &o.url}, "url", "u", "where the locks are kept: redis://, etcd://, zk://, postgres:// or mysql://, as redis://host:6379/0 ("+without+")")
-	f.StringVar(&o.user, "user", "", "the user of the store, instead of the URL's")
+	f.StringVar(&o.user, "user", "", "the user of the store; overrides that of the URL")
 	f.BoolVar(&o.askpass, "askpass", false, "ask for the password on the terminal")
-	f.StringVar(&o.cacert, "cacert", "", "PEM file of the authorities that certificates of the store must be from (default: the system's)")
-	f.StringVar(&o.cert, "cert", "", "PEM file of our own certificate")
+	f.StringVar(&o.cacert, "cacert", "", "PEM file of the trusted authorities for certificates of the store (default: the system's)")
+	f.StringVar(&o.cert, "cert", "", "PEM file of the client certificate")
 	f.StringVar(&o.key, "key", "", "PEM file of the key of --cert")
-	f.StringVar(&o.sni, "sni", "", "the name that certificates of the store must be for (default: the host)")
+	f.StringVar(&o.sni, "sni", "", "the name in certificates of the store (default: the host)")
 	f.BoolVar(&o.insecure, "insecure", false, "do not verify certificates")
 	markConnection(f, "url", "user", "askpass", "cacert", "cert", "key", "sni", "insecure")
 }
@@ -58,7 +58,7 @@ func (o *connectOptions) addTo(f *pflag.FlagSet, without string) {
 func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 	o.addTo(f, "default $HOLDFAST_URL, then $REDIS_URL, then the configuration")
 	f.StringVar(&o.layout, "layout", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
-	f.StringVar(&o.replicas, "replicas", "0", "how many replicas of a Redis must confirm each lock and each renewal, or all")
+	f.StringVar(&o.replicas, "replicas", "0", "number of replicas of a Redis that must confirm each lock and each renewal, or all")
 	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
 	markConnection(f, "layout", "replicas", "config")
 }

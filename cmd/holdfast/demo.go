@@ -23,22 +23,22 @@ func newDemoCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See what a distributed lock does, in a few seconds",
-		Long: `Races many buyers for few items, from several processes: without a lock, then
-with one. Then a process is paused while it holds the lock, another takes over,
-and a fencing token keeps the first one's late write out.
+		Long: `Demo runs many buyers who race for few items, in several processes: first without a
+lock, then with one. Then it pauses a process that holds the lock. Another process gets
+the lock, and a fencing token stops the late write of the first one.
 
-Without --url the demo starts an in-process Redis stand-in, so nothing has to be
-installed. With --url it uses that Redis, one server: all its keys begin with
-"holdfast-demo:" and are deleted at the end. Or it takes its locks in that etcd,
-ZooKeeper, PostgreSQL or MySQL; a database keeps one row of them. HOLDFAST_URL and REDIS_URL are
-not looked at.
+Without --url the demo starts an in-process Redis stand-in, so it needs no
+installation. With --url it uses that Redis, one server: all its keys begin with
+"holdfast-demo:" and are deleted at the end. With another URL it takes its
+locks in that etcd, ZooKeeper, PostgreSQL or MySQL; in a database one row stays.
+HOLDFAST_URL and REDIS_URL are ignored.
 
-With --serve it keeps a web page up until Ctrl-C: two instances that want the same
-lock, to be paused, killed and cut off; workers that race for a lock on several
-Redis; the shop. Then --url may be any deployment of Redis, and may be given several
-times, for the race. What the page keeps in Redis begins with "{holdfast-demo}:".
+With --serve it serves a web page until Ctrl-C: two instances that want the same lock,
+which the page can pause, kill and cut off; workers that race for a lock on several
+Redis servers; the shop. Then --url may be any deployment of Redis, and may be given
+several times, for the race. The keys of the page begin with "{holdfast-demo}:".
 
-The exit status is 0 if everything that the demo claims has happened, else 1.`,
+The exit status is 0 if all results are as the demo says, else 1.`,
 		Example: `  holdfast demo
   holdfast demo --buyers 500 --items 20 --processes 8
   holdfast demo --url redis://localhost:6379 --look 30s
@@ -61,9 +61,9 @@ The exit status is 0 if everything that the demo claims has happened, else 1.`,
 	flags := cmd.Flags()
 	c.addTo(flags, "default: an in-process stand-in")
 	web.addTo(flags)
-	flags.IntVar(&o.Buyers, "buyers", 60, "how many want to buy")
-	flags.IntVar(&o.Items, "items", 10, "how many items there are, fewer than buyers")
-	flags.IntVar(&o.Processes, "processes", 3, "how many processes the buyers are spread over")
+	flags.IntVar(&o.Buyers, "buyers", 60, "number of buyers")
+	flags.IntVar(&o.Items, "items", 10, "number of items, less than --buyers")
+	flags.IntVar(&o.Processes, "processes", 3, "number of processes of the buyers")
 	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time; a third of it for each phase")
 	flags.DurationVar(&o.Look, "look", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
 	cmd.AddCommand(newDemoWorkerCommand(env), newDemoInstanceCommand(env))

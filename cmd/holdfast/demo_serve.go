@@ -26,8 +26,8 @@ type webOptions struct {
 
 // addTo adds the flags, and lets --url be given several times.
 func (o *webOptions) addTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.serve, "serve", false, "keep a web page up instead")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "where the web page is; port 0 for any")
+	f.BoolVar(&o.serve, "serve", false, "serve a web page instead")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the web page; port 0 for any")
 	url := f.Lookup("url")
 	url.Value = &severalURLs{Value: url.Value, more: &o.more}
 }

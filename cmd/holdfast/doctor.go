@@ -32,15 +32,15 @@ func newDoctorCommand(env environment) *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what endangers the locks of a store",
-		Long: `Doctor asks the servers and says what endangers the locks that they keep:
-settings that let a server forget or drop locks, a deployment that cannot fail
-over, rights that are missing, links that are too slow for the lease. Each finding
-has its remedy. It changes no setting; it takes scratch locks called
-holdfast-doctor, and releases them. --keys is for Redis alone.
+		Short: "Report what endangers the locks of a store",
+		Long: `Doctor checks the servers and reports what endangers their locks: settings that let a
+server forget or remove locks, a deployment without failover, missing permissions,
+connections that are too slow for the lease. Each finding has a remedy. Doctor changes
+no setting. It takes test locks with the name holdfast-doctor, and releases them. --keys
+is for Redis only.
 
-The status is 0 if nothing is as bad as --fail-on, else 1; 69 if the servers
-cannot be reached, 77 if they refuse the user.`,
+Exit status: 1 if a finding has the severity of --fail-on or a higher one, else 0; 69 if
+the servers cannot be reached, 77 if they refuse the user.`,
 		Example: `  holdfast doctor --url redis://localhost:6379
   holdfast doctor --ttl 10s --json | jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
 		Args: noArguments,
@@ -63,12 +63,12 @@ cannot be reached, 77 if they refuse the user.`,
 func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	o.lookOptions.addTo(f, doctorLimit)
 	f.Lookup("json").Usage = "print the report as JSON"
-	f.Lookup("verbose").Usage = "show what is in order as well"
-	f.StringVar(&o.name, "name", "", "what names of locks begin with, if the user has no rights to others")
-	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease that the servers are judged for; default also $HOLDFAST_TTL")
+	f.Lookup("verbose").Usage = "also show checks without a problem"
+	f.StringVar(&o.name, "name", "", "the prefix of lock names, if the user has permissions only for these")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease of the programs; default also $HOLDFAST_TTL")
 	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
-	f.IntVar(&o.keys, "keys", 20000, "how many keys to look at for locks without an end; 0 looks at none")
-	f.StringVar(&o.failOn, "fail-on", "warning", "the least severity with status 1: note, warning, danger or never")
+	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")
+	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with status 1: note, warning, danger or never")
 }
 
 // leaseSettings are the settings that say how long a lease is.

@@ -50,7 +50,7 @@ func newElectCommand(env environment) *cobra.Command {
 	o := &electOptions{}
 	cmd := &cobra.Command{
 		Use:                   "elect [flags] NAME [flags] [--] CMD [ARG...]",
-		Short:                 "Run a command while being the leader, and campaign again",
+		Short:                 "Run a command as the leader, and campaign again",
 		Long:                  electLong,
 		Example:               electExample,
 		DisableFlagsInUseLine: true,

@@ -57,7 +57,7 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	o := &forceOptions{}
 	cmd := &cobra.Command{
 		Use:                   "force-unlock [flags] NAME",
-		Short:                 "End somebody else's hold of a lock",
+		Short:                 "End a hold that its holder has not released",
 		Long:                  forceLong,
 		Example:               forceExample,
 		DisableFlagsInUseLine: true,

@@ -30,7 +30,7 @@ func newInspectCommand(env environment) *cobra.Command {
 	o := &lookOptions{}
 	cmd := &cobra.Command{
 		Use:                   "inspect [flags] NAME",
-		Short:                 "Show all there is to know of a lock",
+		Short:                 "Show everything about a lock",
 		Long:                  inspectLong,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     completeNames(env, o),

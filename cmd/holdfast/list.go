@@ -69,7 +69,7 @@ func newListCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "ls [flags] [PATTERN]",
 		Aliases:               []string{"list"},
-		Short:                 "List what is locked",
+		Short:                 "List the locks",
 		Long:                  listLong,
 		Example:               listExample,
 		DisableFlagsInUseLine: true,
@@ -93,16 +93,16 @@ func newListCommand(env environment) *cobra.Command {
 func (o *listOptions) addTo(f *pflag.FlagSet) {
 	o.lookOptions.addTo(f, 0)
 	f.DurationVar(&o.patience, "timeout", listTimeout, "end the list after this; 0 never does")
-	f.DurationVar(&o.watch, "watch", 0, "print the list again and again, so long after it was complete")
-	f.BoolVar(&o.held, "held", false, "only what is held")
-	f.BoolVar(&o.waiting, "waiting", false, "only what somebody waits for")
-	f.BoolVar(&o.counters, "counters", false, "bare numbers too, which may be latches and plain semaphores")
+	f.DurationVar(&o.watch, "watch", 0, "print the list again, this long after it was complete")
+	f.BoolVar(&o.held, "held", false, "only locks with holders")
+	f.BoolVar(&o.waiting, "waiting", false, "only locks with waiters")
+	f.BoolVar(&o.counters, "counters", false, "also bare numbers, which may be latches and plain semaphores")
 	f.StringVarP(&o.output, "output", "o", "", "table, wide, json (one array) or jsonl (an object on each line)")
-	f.BoolVar(&o.wide, "wide", false, "every holder on a line of its own, with its id; as -o wide")
-	f.StringVar(&o.sort, "sort", "", "by name, kind, holder, lease or waiters; with --json in no order unless given")
-	f.IntVar(&o.limit, "limit", 0, "print no more than this; 0 prints all")
+	f.BoolVar(&o.wide, "wide", false, "each holder on a separate line, with its id; as -o wide")
+	f.StringVar(&o.sort, "sort", "", "by name, kind, holder, lease or waiters; with --json no order is the default")
+	f.IntVar(&o.limit, "limit", 0, "the largest number of locks to print; 0 prints all")
 	f.IntVar(&o.keys, "keys", 0, "look at no more than so many keys; 0 looks at all")
-	f.IntVar(&o.pace, "pace", 0, "ask the store for no more than so many commands per second; 0 is as fast as it answers")
+	f.IntVar(&o.pace, "pace", 0, "commands per second for the store at most; 0 is as fast as it answers")
 }
 
 func (o *listOptions) complete(cmd *cobra.Command, args []string) error {

@@ -56,7 +56,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.addStoreTo(f)
 	url := f.Lookup("url")
 	url.Value = &urlFlag{first: &o.url, more: &o.more}
-	url.Usage += "; given several times: independent servers, of which a majority has to agree"
+	url.Usage += "; given several times: independent servers, of which a majority must agree"
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
 	markConnection(f, "prefix")
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
@@ -75,10 +75,10 @@ func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
 // addKindTo adds the flags that say what kind of lock it is. All who use a name
 // have to agree on that.
 func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.fair, "fair", false, "first come, first served; all who take the lock have to say so")
-	f.BoolVar(&o.shared, "shared", false, "the read side of a read-write lock: many may hold it at a time")
-	f.BoolVar(&o.exclusive, "exclusive", false, "the write side of a read-write lock, which keeps --shared out")
-	f.IntVar(&o.permits, "permits", 0, "so many may hold the lock at a time: a semaphore, of this size if it is new")
+	f.BoolVar(&o.fair, "fair", false, "first come, first served; every client of the lock must use it")
+	f.BoolVar(&o.shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
+	f.BoolVar(&o.exclusive, "exclusive", false, "the write side of a read-write lock, which excludes --shared")
+	f.IntVar(&o.permits, "permits", 0, "a semaphore: this many clients can hold the lock at once; the number is stored when the semaphore is new")
 }
 
 // complete checks what is common, after the flags were filled in.

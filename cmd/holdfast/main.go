@@ -64,8 +64,8 @@ func newRootCommand(env environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
 		Short: "Run commands under a distributed lock",
-		Long: `Holdfast runs commands under a lock that all machines share through Redis, etcd,
-ZooKeeper, PostgreSQL or MySQL. In Redis it has the layout of Redisson, so that Go and
+		Long: `Holdfast runs commands under a lock that all machines share in Redis, etcd, ZooKeeper,
+PostgreSQL or MySQL. In Redis it has the layout of Redisson, so that Go and
 Java programs exclude each other; in etcd that of "etcdctl lock"; in ZooKeeper that of
 Curator.
 

@@ -29,7 +29,7 @@ func newResizeCommand(env environment) *cobra.Command {
 	o := &lookOptions{need: needSizes}
 	cmd := &cobra.Command{
 		Use:                   "resize [flags] NAME PERMITS",
-		Short:                 "Change how many may hold a semaphore",
+		Short:                 "Change the number of permits of a semaphore",
 		Long:                  resizeLong,
 		Example:               resizeExample,
 		DisableFlagsInUseLine: true,

@@ -16,35 +16,35 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const runLong = `Run waits for the lock NAME, runs CMD while it is held, and releases it when CMD
-and everything that CMD started has ended.
+const runLong = `Run waits for the lock NAME, runs CMD while it holds the lock, and releases it when CMD
+and all processes that CMD started have ended.
 
-The lock is renewed for as long as CMD runs. If it is lost all the same, because
-the store was unreachable for too long or somebody removed the lock, CMD gets
---signal and then SIGKILL, before anybody else can get the lock. If holdfast
-itself is killed, so is CMD. What leaves the process group of CMD on purpose, as
-a daemon does with setsid, is not followed.
+Run renews the lock as long as CMD runs. The lock may be lost all the same, because the
+store was unreachable for too long or the lock was deleted. Then CMD gets --signal and
+later SIGKILL, before another client can get the lock. If holdfast itself is killed, CMD
+is killed, too. A process that leaves the process group of CMD on purpose, as a daemon
+does with setsid, is not killed.
 
-Signals INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to CMD. CMD is not run
-by a shell; --shell does that. Flags stand before CMD: what follows belongs to it.
+CMD also gets the signals INT, TERM, HUP, QUIT, USR1 and USR2. CMD does not run in a
+shell, unless --shell is given. Flags stand before CMD: arguments behind it belong to it.
 
-CMD finds in its environment:
+The environment of CMD has:
   HOLDFAST_NAME         the name of the lock, without --prefix
-  HOLDFAST_TOKEN        the fencing token: send it along with each write, and
-                        refuse smaller ones
-  HOLDFAST_HOLDER       the holder of the lock, as others see it
+  HOLDFAST_TOKEN        the fencing token: send it with each write, and let the
+                        resource refuse smaller ones
+  HOLDFAST_HOLDER       the holder of the lock, as inspect shows it
   HOLDFAST_LEASE_MS     --ttl in milliseconds
   HOLDFAST_ACQUIRED_AT  when the lock was taken (RFC 3339)
   HOLDFAST_BACKEND      the kind of store
 
 Exit status:
   that of CMD, or 128+n if signal n ended it, if the lock was held to the end
-  64   the command line makes no sense
+  64   the command line is invalid
   69   the store is unreachable
-  75   the lock is held by another, and waiting was over
-  77   the store refused: password or rights, or a table that is not there
+  75   another client holds the lock, and the wait has ended
+  77   the store refused: a password, a permission or a missing table
   79   the lock was lost while CMD ran
-  125  holdfast itself failed, or the store lacks what is asked for
+  125  holdfast itself failed, or the store lacks a feature
   126  CMD cannot be executed
   127  CMD was not found
 

@@ -37,7 +37,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for at least this, even if the command ends sooner")
 	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
 	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "status if the lock was lost, or --max-hold was over")
-	f.BoolVar(&o.skipOK, "skip-ok", false, "a lock that is held is success: status 0 and no message")
+	f.BoolVar(&o.skipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
 	o.addCommandTo(f)
 }
 
@@ -46,7 +46,7 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // the command keeps its own flags
 	f.SortFlags = false
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command after this; 0 never does")
-	f.DurationVar(&o.killAfter, "kill-after", defaultKillAfter, "how long the command may take to end after --signal, before SIGKILL; at most a third of --ttl unless given")
+	f.DurationVar(&o.killAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }

@@ -24,7 +24,7 @@ Several may be given. Without TLS a network can read passwords: give a certifica
 --tls-cert and --tls-key, or put a proxy with TLS in front.
 
 With --allow-unlock the users of --operator may force-unlock: they type the name of the
-lock and a reason, and a lock that has changed since it was shown stays as it is. Every
+lock and a reason, and a lock that has changed since then stays as it is. Every
 attempt is a line on standard error.
 
 It reads the event log of the last hour at the start. It polls continuously, with less
@@ -70,7 +70,7 @@ func newServeCommand(env environment) *cobra.Command {
 	o := &serveOptions{}
 	cmd := &cobra.Command{
 		Use:     "serve",
-		Short:   "Show what is locked in a browser",
+		Short:   "Show the locks in a browser",
 		Long:    serveLong,
 		Example: serveExample,
 		Args:    noArguments,
@@ -94,21 +94,21 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
 	markConnection(f, "prefix")
 	f.StringVarP(&o.listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
-	f.StringVar(&o.basePath, "base-path", "/", "path below which the pages are")
+	f.StringVar(&o.basePath, "base-path", "/", "path of the pages")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate that browsers see")
 	f.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
 	f.StringVar(&o.basicFile, "basic-file", "", "file of users and their passwords")
 	f.StringVar(&o.tokenFile, "token-file", "", "file of names and tokens")
 	f.StringVar(&o.header, "auth-header", "", "header in which a proxy names the user")
-	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of proxies whose --auth-header is believed, as 10.0.0.0/8")
+	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
-	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end the hold of somebody else")
+	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.addEventLogTo(f)
 	f.Lookup("event-log").Usage = "record in the store which holds operators end here, for tail --since and other dashboards"
 	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.names, "names", "", "show only names that begin with this")
-	f.BoolVar(&o.counters, "counters", false, "show bare numbers too, which may be latches")
-	f.BoolVar(&o.onlyViewed, "only-while-viewed", false, "watch only while somebody looks: fewer events")
+	f.BoolVar(&o.counters, "counters", false, "also show bare numbers, which may be latches")
+	f.BoolVar(&o.onlyViewed, "only-while-viewed", false, "poll only while a page is open: fewer events")
 	f.StringVar(&o.metricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }

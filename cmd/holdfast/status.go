@@ -19,7 +19,7 @@ const statusLong = `Status without NAME shows the server of the locks, its laten
 locks there. "holdfast doctor" shows what endangers locks.
 
 Status NAME reports whether the lock is held. The exit status is 0 if it is free, 75 if a
-client holds it, 1 if the name is in use for something that is no lock. With --quiet it
+client holds it, 1 if the name is in use for something that is not a lock. With --quiet it
 prints nothing.
 
 Otherwise the exit status is 0; 64, 69 and 77 as run.`

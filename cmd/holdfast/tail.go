@@ -20,7 +20,7 @@ It polls the locks that it knows every --every, and scans for new ones every --s
 at most --pace commands per second for each; with more locks than that allows, it polls
 them in turn. Holds between two polls are invisible, and the printed time is that of the
 poll. A hold that ended is "forced" if the store still knows the reason, "expired" if its
-lease was about to end, else "released". "Renewed-late" is a lease that had less than a
+lease was about to end, otherwise "released". "Renewed-late" is a lease that had less than a
 third left before its renewal.
 
 Programs with package audit or --event-log write an event log to the store: waits, grants,
@@ -54,7 +54,7 @@ func newTailCommand(env environment) *cobra.Command {
 	o := &tailOptions{}
 	cmd := &cobra.Command{
 		Use:                   "tail [flags] [PATTERN]",
-		Short:                 "Print what changes",
+		Short:                 "Print events of locks",
 		Long:                  tailLong,
 		Example:               tailExample,
 		DisableFlagsInUseLine: true,
@@ -70,12 +70,12 @@ func newTailCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.DurationVar(&o.since, "since", 0, "begin with the events of this time, where programs write an event log")
-	f.DurationVar(&o.every, "every", time.Second, "how often to look at the locks that are known")
-	f.DurationVar(&o.scan, "scan", 2*time.Second, "how long to wait after a look for new locks until the next")
+	f.DurationVar(&o.since, "since", 0, "begin with the events of this time before now, from the event log")
+	f.DurationVar(&o.every, "every", time.Second, "how often to poll the known locks")
+	f.DurationVar(&o.scan, "scan", 2*time.Second, "how long to wait between two scans for new locks")
 	f.DurationVar(&o.period, "for", 0, "end after this; 0 never does")
-	f.IntVar(&o.count, "count", 0, "end after so many lines; 0 never does")
-	f.IntVar(&o.pace, "pace", 200, "commands per second that each of the two looks may take; 0 is as fast as the store answers")
+	f.IntVar(&o.count, "count", 0, "end after this many lines; 0 never does")
+	f.IntVar(&o.pace, "pace", 200, "commands per second for polls, and again for scans; 0 is as fast as the store answers")
 	return cmd
 }
 

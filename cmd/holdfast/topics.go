@@ -2,13 +2,12 @@ package main
 
 import "github.com/spf13/cobra"
 
-const configurationLong = `What is not given on the command line comes from the environment, else from the
-configuration file, else it has its default.
+const configurationLong = `A setting comes from the first of these: the command line, the environment, the
+configuration file, the default.
 
-The file is named by --config or HOLDFAST_CONFIG; otherwise it is the first that is
-there of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without
-the variable) and /etc/holdfast/holdfast.yaml. One in the current folder must belong
-to the user or to root and must not be writable for others.
+--config or HOLDFAST_CONFIG names the file. Otherwise it is the first existing file of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without
+the variable) and /etc/holdfast/holdfast.yaml. A file in the current folder must
+belong to the user or to root, and others must not be able to write it.
 
   url: redis+sentinel://app:${REDIS_PASSWORD}@s1,s2,s3/mymaster
   prefix: "prod:"              # before the keys in the store
@@ -49,14 +48,14 @@ to the user or to root and must not be writable for others.
     counters: false
     only_while_viewed: false
 
-Instead of url, "redlock: [url, url, url]" names independent servers, of which a majority
-has to agree on each lock of run, hold and elect.
+Instead of url, "redlock: [url, url, url]" names independent servers. A majority of them
+must agree on each lock of run, hold and elect.
 
 Instead of url, "redisson: redisson.yaml" or "spring: application.yaml" names the file
-of a Java program: its servers, passwords, certificates and times are used. What of
-it matters and cannot be done is warned of; the rest is said with --verbose.
+of a Java program: its servers, passwords, certificates and times are used. A warning
+lists important keys that cannot be used; --verbose lists the others.
 
-${NAME} and ${NAME:-default} are replaced by what the environment has; $$ is a
+${NAME} and ${NAME:-default} are replaced with the value in the environment; $$ is a
 dollar. In the user and the password of a URL the value is encoded. Names of files
 are relative to the folder of the configuration. An unknown key is an error, and so
 is a variable without a value.
@@ -71,12 +70,12 @@ Variables:
   HOLDFAST_CONFIG         the configuration file
   HOLDFAST_PREFIX         as --prefix
   HOLDFAST_TTL            as --ttl
-  HOLDFAST_LOG_LEVEL      debug, info, warn or error: what the library says
+  HOLDFAST_LOG_LEVEL      debug, info, warn or error: the level of the log
   HOLDFAST_LOG_FORMAT     json: messages are lines of JSON
   NO_COLOR                no colours`
 
-const urlsLong = `A store is named by a URL, with --url, HOLDFAST_URL, REDIS_URL or the configuration.
-HOST:PORT alone is a Redis.
+const urlsLong = `A URL names a store: in --url, HOLDFAST_URL, REDIS_URL or the configuration. HOST:PORT
+alone is a Redis.
 
   redis://[user[:password]@]host[:port][/db]      rediss:// with TLS; also valkey, valkeys
   redis+cluster://host[:port],host[:port],...     nodes of a cluster
@@ -88,15 +87,15 @@ HOST:PORT alone is a Redis.
   postgres://[user[:password]@]host[:port]/database          also postgresql://
   mysql://[user[:password]@]host[:port]/database             MySQL and MariaDB
 
-A password comes from --askpass, else from the URL, else from REDISCLI_AUTH (for a
-Redis), else from the file that HOLDFAST_PASSWORD_FILE names. PostgreSQL then uses
+A password comes from the first of these: --askpass, the URL, REDISCLI_AUTH (for a
+Redis), the file that HOLDFAST_PASSWORD_FILE names. PostgreSQL then uses
 PGPASSWORD and ~/.pgpass, as libpq does.
 
 In etcd the name of a lock is the prefix of its keys: "etcdctl lock deploy" takes the
 lock deploy. etcd keeps leases of whole seconds. The URL may have ?dial_timeout=.
 
 In ZooKeeper the name of a lock is the path below the path of the URL: a Curator mutex
-on /deploy is the lock deploy. A user is of the scheme digest. The URL may have
+on /deploy is the lock deploy. A user belongs to the scheme digest. The URL may have
 ?dial_timeout=.
 
 A database keeps the locks in a table. ?create=true creates the table. ?table=ops.locks
@@ -106,8 +105,8 @@ names a table other than holdfast_locks. Locks in a database are exclusive: --fa
 ShedLock are excluded too; that table has no fencing tokens, so HOLDFAST_TOKEN is 0.
 
 Other parameters of postgres:// are those of libpq, such as sslmode. If the URL leads to
-a pooler, ?listen=host:port names the server itself, which wakes waiters; ?listen=off
-does without. Other parameters of mysql:// are tls (true, false, preferred or
+a pooler, ?listen=host:port names the server itself, which notifies waiters. With
+?listen=off waiters poll. Other parameters of mysql:// are tls (true, false, preferred or
 skip-verify), socket (a file, instead of the host) and dial_timeout.`
 
 // newURLsTopic is no command, but something to read with help.
