@@ -103,6 +103,10 @@ bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside
 bench-check: redis ## compare what a pair of Lock and Unlock costs with bench/guard.json
 	$(GO) run ./bench -check
 
+.PHONY: pictures
+pictures: redis ## make the pictures of the documents anew; needs Chromium
+	HOLDFAST_SCREENSHOTS=$(CURDIR)/docs/images $(GO) test -count=1 -timeout 5m -run TestPictures ./internal/e2e/dashtest
+
 .PHONY: fuzz
 fuzz: redis ## every fuzz target in turn, each for FUZZTIME=30s
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" sh .ci/fuzz $(MODULES)

@@ -145,7 +145,7 @@
   const reconnect = () => { if (!document.hidden) connect(); };
   const restart = () => {
     last = 0;
-    if (source) connect(); // without one, poll asks foreverything next
+    if (source) connect(); // without one, poll asks for everything next
   };
 
   // A browser keeps six connections to a server, for all its tabs together: those

@@ -38,7 +38,7 @@ func TestRowsAppearAndChange(t *testing.T) {
 			s := start(t, nil)
 			p := open(t, size)
 			p.Visit(s.url(""))
-			p.Until(3*time.Second, "an empty store", "document.querySelector('#empty').innerText.includes('Nothing is locked')")
+			p.Until(3*time.Second, "an empty store", "document.querySelector('#empty').innerText.includes('No lock is held')")
 			lock := s.lock("deploy/prod")
 			p.Until(3*time.Second, "the row of a new lock", row("deploy/prod"))
 			if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") || !strings.Contains(text, "dashtest") {
@@ -269,7 +269,7 @@ func TestForceUnlock(t *testing.T) {
 	holder := s.redis.Strings("HKEYS", "deploy/prod")[0]
 	s.redis.Do("HINCRBY", "deploy/prod", holder, "1") // it was taken once more
 	try("deploy/prod")
-	p.Until(3*time.Second, "the conflict", "document.body.innerText.includes('has changed since it was shown')")
+	p.Until(3*time.Second, "the conflict", "document.body.innerText.includes('has changed since the page was loaded')")
 	s.redis.Do("HINCRBY", "deploy/prod", holder, "-1")
 
 	p.Visit(s.url("unlock?name=deploy%2Fprod"))
