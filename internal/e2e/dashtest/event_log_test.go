@@ -108,7 +108,7 @@ func TestEventLogFilters(t *testing.T) {
 			}
 			p.Visit(s.url("event-log"))
 			p.Until(10*time.Second, "the grant", "document.querySelector('#rows tr.acquired')")
-			click(p, "nav.chips a[href='history?what=lost']")
+			click(p, "nav.chips a[href='event-log?what=lost']")
 			p.Until(5*time.Second, "nothing lost yet", "location.search === '?what=lost' && !document.querySelector('#rows tr') && document.querySelector('#empty').innerText.includes('matches')")
 			s.redis.Do("DEL", "job")
 			<-lock.Context(t.Context()).Done()

@@ -70,14 +70,14 @@ func TestReasonsAreShown(t *testing.T) {
 				t.Errorf("got %s, want the command without the process, which is named already", text)
 			}
 
-			for path, want := range map[string]int{"?q=MAINTENANCE": 1, "?q=infra": 2, "history?q=infra": 2, "history?q=maintenance": 1} {
+			for path, want := range map[string]int{"?q=MAINTENANCE": 1, "?q=infra": 2, "event-log?q=infra": 2, "event-log?q=maintenance": 1} {
 				p.Visit(s.url(path))
 				p.Until(5*time.Second, path, fmt.Sprintf("document.querySelectorAll('#rows tr:not(.renewed)').length === %d", want)) // a renewal is seen if it takes long
 			}
 			if err := held.Unlock(); err != nil {
 				t.Fatal(err)
 			}
-			p.Visit(s.url("history?q=maintenance"))
+			p.Visit(s.url("event-log?q=maintenance"))
 			p.Until(10*time.Second, "the reason beside the end of the hold", "document.querySelector('#rows tr.released .reason')")
 		})
 	}
