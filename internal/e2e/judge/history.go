@@ -41,6 +41,11 @@ type Operation struct {
 	// "busy" needs no holder. The test of a store with places sets it.
 	Reserved bool
 
+	// Late says that a call of an operation that was refused had no answer, so that the
+	// store may have granted it later, and undone that. The test of a store which cannot
+	// refuse a late call sets it.
+	Late bool
+
 	// Released says that the end of a Fixed lease is a release by the holder's process,
 	// which counts from before it asked: the store may grant the name again before it has
 	// kept it for the Lease. The test of a store with sessions sets it.

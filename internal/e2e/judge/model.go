@@ -104,6 +104,9 @@ func modelOperations(ops []Operation, most int64) []porcupine.Operation {
 		for n := range min(most, ghosts(o)) {
 			add(o.Called, o.Answered(), modelCall{ghost: true, owner: -owner - n*int64(len(ops)), lease: o.Lease}, modelAnswer{})
 		}
+		if o.Late {
+			add(o.Called, o.Failed+lateMost, modelCall{ghost: true, owner: -owner}, modelAnswer{})
+		}
 		acquire := modelCall{owner: owner, lease: o.Lease}
 		if o.Kept > 0 {
 			acquire.lease = o.Kept
@@ -142,6 +145,10 @@ func ghosts(o Operation) int64 {
 	}
 	return (o.Answered() - o.Called) / o.Lease
 }
+
+// lateMost is how long after its operation has ended a late call may take the lock: the
+// store undoes it a second later.
+const lateMost = int64(2 * time.Second)
 
 // mostModelled bounds what the checker is given at a time: its cost can explode.
 const mostModelled = 1000

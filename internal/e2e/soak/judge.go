@@ -31,6 +31,9 @@ const (
 	// fairPlace is for how long the others in the queue of a fair lock pass nobody
 	// who does not say that it is still there, as Redisson has it.
 	fairPlace = 5 * time.Second
+	// reportMost is how long after a refused try its process may report that one of its
+	// calls had no answer.
+	reportMost = 2 * time.Second
 )
 
 // round is what is known of one round.
@@ -39,6 +42,7 @@ type round struct {
 	windows []window
 	fencing bool
 	places  bool // the store knows the waiters, and keeps a free name for the first of them
+	undoes  bool // a call that arrives late may take a lock, and is undone a second later
 	queues  bool // a waiter has a place, also for locks that are not fair
 	passes  bool // a TryLock that is refused has a place too, for a moment
 }
@@ -89,6 +93,8 @@ type verdict struct {
 //     with tokens: a quorum may say busy when votes are split. Where the store keeps a
 //     free name for a waiter, TryLock may say busy although nobody holds it; where
 //     a TryLock has a place before it is refused, also for the sake of another TryLock.
+//     Where the store undoes a late call, a TryLock of which a call had no answer may
+//     have the lock for a moment after it was refused.
 //   - Waiting is judged where nothing was broken for the one who waited and for
 //     all others who might have had to do with that name, and always from
 //     afterFault after the last fault of the round on. A release that the store
@@ -112,6 +118,7 @@ func (r *round) judge() verdict {
 	r.judgeWaits(&v)
 	spans := r.spans()
 	r.reserve()
+	r.markLate()
 	for i := range r.history.Operations { // a store that queues has sessions, and no lease of one lock
 		r.history.Operations[i].Released = r.queues && r.history.Operations[i].Fixed
 	}
@@ -147,6 +154,24 @@ func (r *round) reserve() {
 				until = min(w.Answered(), judge.Never-int64(fairPlace)) + int64(fairPlace)
 			}
 			return w.Name == o.Name && (w.Process != o.Process || w.Op != o.Op) && (!w.Try || r.passes) && w.Called < o.Failed && until > o.Called
+		})
+	}
+}
+
+// markLate marks the refused tries that may have taken the lock after they had ended: a
+// call of theirs had no answer, as their process reported, or was killed too soon to.
+func (r *round) markLate() {
+	if !r.undoes {
+		return
+	}
+	for i := range r.history.Operations {
+		o := &r.history.Operations[i]
+		if !o.Try || o.Failure != "busy" {
+			continue
+		}
+		until := o.Failed + int64(reportMost)
+		o.Late = o.Killed < until || slices.ContainsFunc(r.history.Events, func(e judge.Event) bool {
+			return e.What == judge.Doubted && e.Process == o.Process && e.Name == o.Name && e.At >= o.Failed && e.At < until
 		})
 	}
 }

@@ -252,15 +252,19 @@ func TestBusyWhileAnotherIsAwaited(t *testing.T) {
 		places bool
 		passes bool
 		waits  int64 // from when on somebody waits
+		doubt  int64 // when a process reported a call without an answer
 		want   int   // violations
 	}{
-		"kept for one who waits": {true, false, 150, 0},
-		"nobody waits":           {true, false, 380, 1},
-		"nothing is kept":        {false, false, 150, 1},
-		"another is refused":     {true, true, 380, 0},
+		"kept for one who waits":      {true, false, 150, 0, 0},
+		"nobody waits":                {true, false, 380, 0, 1},
+		"nothing is kept":             {false, false, 150, 0, 1},
+		"another is refused":          {true, true, 380, 0, 0},
+		"a late call took it":         {true, false, 380, 306, 0},
+		"a call of another had doubt": {true, false, 380, 200, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := round{fencing: true, places: test.places, passes: test.passes, history: judge.New([]judge.Event{
+			r := round{fencing: true, places: test.places, passes: test.passes, undoes: true, history: judge.New([]judge.Event{
+				{At: test.doubt * ms, What: judge.Doubted, Op: -1, Name: "mutex:a", Process: 3},
 				event(100, judge.Called, 1, ""), event(110, judge.Granted, 1, ""), event(190, judge.Unlock, 1, ""), event(200, judge.Unlocked, 1, ""),
 				event(test.waits, judge.Called, 2, ""), event(400, judge.Granted, 2, ""), event(410, judge.Unlock, 2, ""), event(411, judge.Unlocked, 2, ""),
 				event(320, judge.Called, 4, ""), event(330, judge.Granted, 4, ""), event(340, judge.Unlock, 4, ""), event(350, judge.Unlocked, 4, ""),

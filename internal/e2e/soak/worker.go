@@ -145,8 +145,11 @@ func open(ctx context.Context, t dial.Target) (redishold.Conn, func(), error) {
 // locker returns a new Locker whose renewals are written down.
 func (w *worker) locker() *holdfast.Locker {
 	l := holdfast.New(w.backend, &holdfast.Options{TTL: w.TTL, Margin: w.Margin, Observe: func(_ context.Context, e holdfast.Event) {
-		if e.Type == holdfast.EventRenew && e.Err == nil {
+		switch {
+		case e.Type == holdfast.EventRenew && e.Err == nil:
 			w.held.renewed(w.log, e)
+		case e.Type == holdfast.EventIndeterminate && e.Op == holdfast.OpTry:
+			w.log.Write(judge.Event{What: judge.Doubted, Op: -1, Name: e.Name})
 		}
 	}})
 	w.lockers = append(w.lockers, l)
