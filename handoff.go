@@ -15,18 +15,18 @@ import (
 // is released in the store, where other processes wait for it. Within these limits Unlock
 // hands the lock to the goroutine that has waited longest. That needs no call to the
 // store. The new holder gets the next fencing token of a block that the store reserved
-// with the grant. Only a Mutex is handed on, not a fair or read-write lock, and no lock
+// with the grant. Only a Mutex is passed on, not a fair or read-write lock, and no lock
 // with the option Lease.
 //
 // In the store the lock keeps the owner of its first holder.
 type Handoff struct {
-	// Max is how often a lock is handed on before it is released in the store. The
-	// default and the maximum are 1024; a negative value turns handing on off. The store
+	// Max is how often a lock is passed on before it is released in the store. The
+	// default and the maximum are 1024; a negative value turns passing on off. The store
 	// reserves 64 tokens first, and twice as many whenever all were used, so that few are
 	// wasted.
 	Max int
 
-	// For is how long after the grant of the store a lock may be handed on. It does not
+	// For is how long after the grant of the store a lock may be passed on. It does not
 	// limit how long a holder keeps the lock. Default 50ms.
 	For time.Duration
 }

@@ -48,7 +48,7 @@ func TestCancelledInTheLine(t *testing.T) {
 		must.Unlock(t, held)
 		next := <-got
 		if next.Token() != held.Token()+1 || store.Tries.Load() != tries {
-			t.Errorf("token %d after %d: want the next one, handed on", next.Token(), held.Token())
+			t.Errorf("token %d after %d: want the next one, passed on", next.Token(), held.Token())
 		}
 		must.Unlock(t, next)
 		mustBeFree(t, store, "job")
@@ -114,7 +114,7 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 					later += 10
 					inside.visit(t)
 					if last = a.k.Token(); last != held.Token()+1 {
-						t.Errorf("handed on token %d after %d", last, held.Token())
+						t.Errorf("passed on token %d after %d", last, held.Token())
 					}
 					must.Unlock(t, a.k)
 				case !errors.Is(a.err, context.Canceled):

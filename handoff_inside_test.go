@@ -271,7 +271,7 @@ func TestHandoffAfterTheDoubt(t *testing.T) {
 		c.unlock(held)
 		next := <-c.got
 		if c.owner() != owner || next.Err() != nil {
-			t.Errorf("not handed on after the store was asked; %v", next.Err())
+			t.Errorf("not passed on after the store was asked; %v", next.Err())
 		}
 		c.unlock(next)
 	})

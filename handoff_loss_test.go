@@ -234,7 +234,7 @@ func TestOldLeaseIsNotHandedOn(t *testing.T) {
 		must.Unlock(t, next)
 		last = <-got
 		if holders(t, store, "job")[0].Owner == owner || last.Remaining() < 8*time.Second {
-			t.Errorf("a lease with less than half of it left was handed on: %v remain", last.Remaining())
+			t.Errorf("a lease with less than half of it left was passed on: %v remain", last.Remaining())
 		}
 		must.Unlock(t, last)
 	})

@@ -160,7 +160,7 @@ func TestHandoffNeedsNoStore(t *testing.T) {
 		}
 		for i := 1; i < len(turns); i++ {
 			if turns[i].owner == turns[i-1].owner && turns[i].token != turns[i-1].token+1 {
-				t.Errorf("handed on token %d after %d, want the next one", turns[i].token, turns[i-1].token)
+				t.Errorf("passed on token %d after %d, want the next one", turns[i].token, turns[i-1].token)
 			}
 		}
 		mustBeFree(t, store, "job")
@@ -203,9 +203,9 @@ func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 			}
 		}
 		if len(turns) != 800 || handed < 100 || changes < 20 {
-			t.Errorf("%d turns, %d handed on, %d from one process to another: want 800, and many of each", len(turns), handed, changes)
+			t.Errorf("%d turns, %d passed on, %d from one process to another: want 800, and many of each", len(turns), handed, changes)
 		}
-		t.Logf("%d handed on, %d from one process to another", handed, changes)
+		t.Logf("%d passed on, %d from one process to another", handed, changes)
 	})
 }
 
@@ -408,7 +408,7 @@ func TestHandoffWithoutTokens(t *testing.T) {
 		}
 		last := <-got
 		if now := holders(t, store, "job")[0].Owner; now == owner || last.Token() != 0 {
-			t.Errorf("handed on 65 times, token %d; want 64 times and no token", last.Token())
+			t.Errorf("passed on 65 times, token %d; want 64 times and no token", last.Token())
 		}
 		must.Unlock(t, last)
 		mustBeFree(t, store, "job")
@@ -606,7 +606,7 @@ func TestHandoffToAnOwner(t *testing.T) {
 		must.Unlock(t, give)
 		k := <-got
 		if k.Token() != give.Token()+1 {
-			t.Errorf("token %d after %d, want the next: handed on", k.Token(), give.Token())
+			t.Errorf("token %d after %d, want the next: passed on", k.Token(), give.Token())
 		}
 		again, err := l.Lock(ctx, "job")
 		if err != nil || again != k {
@@ -681,7 +681,7 @@ func TestHandoffBesideLockAll(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if handed.Load() < 100 {
-			t.Errorf("of 1800 locks %d were handed on, want many", handed.Load())
+			t.Errorf("of 1800 locks %d were passed on, want many", handed.Load())
 		}
 		for _, name := range names {
 			mustBeFree(t, store, name)

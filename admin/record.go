@@ -54,7 +54,7 @@ type Hold struct {
 	Holder // which ForceUnlock takes
 
 	Mode driver.Mode
-	// Token and HeldFor belong to the present holder. If a process hands the lock on
+	// Token and HeldFor belong to the present holder. If a process passes the lock on
 	// between its goroutines, they may be a few seconds old. They are 0 if the store does
 	// not know them; it may get them when a hold is some seconds old.
 	Token   uint64        // the fencing token

@@ -209,7 +209,7 @@ type Info struct {
 	Recheck time.Duration
 
 	// MaxTokens is the largest number of tokens that a claim may reserve: Claim.Tokens is
-	// never larger. A store without blocks of tokens has 1; its locks are not handed on
+	// never larger. A store without blocks of tokens has 1; its locks are not passed on
 	// between goroutines, because each holder needs its own token. 0 means no limit.
 	MaxTokens int
 }

@@ -72,7 +72,7 @@ func TestTailTellsChangesApart(t *testing.T) {
 		{"released", held(time.Minute, "a"), held(0), "released a 1000"},
 		{"expired", held(900*time.Millisecond, "a"), held(0), "expired a 1000"},
 		{"never ends", held(-1, "a"), held(0), "released a 1000"},
-		{"handed on", held(time.Minute, "a"), held(time.Minute, "b"), "released a 1000, acquired b"},
+		{"passed on", held(time.Minute, "a"), held(time.Minute, "b"), "released a 1000, acquired b"},
 		{"one more", held(time.Minute, "a"), held(time.Minute, "a", "b"), "acquired b"},
 		{"again", held(time.Minute, "a"), again, "count a"},
 		{"renewed late", lately(9*time.Second, "a"), held(30*time.Second, "a"), "renewed-late a"},

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
 )
 
-// ship is the work that only one process may do at a time. It hands the token on
+// ship is the work that only one process may do at a time. It passes the token on
 // to what it writes to.
 func ship(context.Context, uint64) error { return nil }
 

@@ -11,20 +11,20 @@ import (
 
 // What an Event says.
 const (
-	Called   = "called"   // the lock is asked for
-	Granted  = "granted"  // the call returned a lock
-	Failed   = "failed"   // the call returned an error
-	Renewed  = "renewed"  // the store confirmed a hold
-	Unlock   = "unlock"   // Unlock is called
-	Unlocked = "unlocked" // Unlock returned
-	Lost     = "lost"     // the holder was notified of a loss
-	Read     = "read"     // the holder read what the lock protects
-	Wrote    = "wrote"    // the holder wrote what the lock protects
-	Paused   = "paused"   // the process was stopped: written by the parent
-	Resumed  = "resumed"  // likewise
-	Killed   = "killed"   // likewise
-	Stalled  = "stalled"  // the process did not run for Left until now, by its own watch
-	Doubted  = "doubted"  // a call to take Name had no answer; its claim is released now. Of no operation
+	Called     = "called"     // the lock is asked for
+	Granted    = "granted"    // the call returned a lock
+	Failed     = "failed"     // the call returned an error
+	Renewed    = "renewed"    // the store confirmed a hold
+	Unlock     = "unlock"     // Unlock is called
+	Unlocked   = "unlocked"   // Unlock returned
+	Lost       = "lost"       // the holder was notified of a loss
+	Read       = "read"       // the holder read what the lock protects
+	Wrote      = "wrote"      // the holder wrote what the lock protects
+	Paused     = "paused"     // the process was stopped: written by the parent
+	Resumed    = "resumed"    // likewise
+	Killed     = "killed"     // likewise
+	Stalled    = "stalled"    // the process did not run for Left until now, by its own watch
+	Unanswered = "unanswered" // a call to take Name had no answer; its claim is released now. Of no operation
 )
 
 // Side is what a hold keeps out.

@@ -41,7 +41,7 @@ func handoffRounds(t testing.TB) (again func() bool) {
 	}
 }
 
-// Processes whose goroutines hand locks on, killed and stopped in the middle of
+// Processes whose goroutines pass locks on, killed and stopped in the middle of
 // it: one lock with a lease and a token explains what all of them saw, tokens
 // rise from holder to holder wherever these are, and nobody waits for long.
 // HOLDFAST_HISTORY=10m repeats it for so long on each adapter.
@@ -91,7 +91,7 @@ func handoffRound(s *subject) {
 	within(s, "the longest wait for a free lock", sleptLongest, 2*time.Second)
 	within(s, "the longest wait", seen.longest, 5*time.Second)
 	gone(s, s.server.Admin, 2*time.Second)
-	s.Logf("%d holds: %d handed on, %d from one process to another; %d kills, %d pauses, %d of them of a holder; longest wait %v, for a free lock %v; %d operations judged, %d of them unknown",
+	s.Logf("%d holds: %d passed on, %d from one process to another; %d kills, %d pauses, %d of them of a holder; longest wait %v, for a free lock %v; %d operations judged, %d of them unknown",
 		swept.Holds, seen.handed, seen.changes, kills, pauses, seen.broken, seen.longest.Round(time.Millisecond), sleptLongest.Round(time.Millisecond), judged.Operations, judged.Unknown)
 }
 
@@ -228,7 +228,7 @@ func TestHandoffHistoryShares(t *testing.T) {
 		}
 		within(s, "the longest wait", seen.longest, 2*time.Second)
 		gone(s, s.server.Admin, 2*time.Second)
-		s.Logf("%v of %d holds by process; %d handed on, %d from one process to another; longest wait %v", shares, all, seen.handed, seen.changes, seen.longest.Round(time.Millisecond))
+		s.Logf("%v of %d holds by process; %d passed on, %d from one process to another; longest wait %v", shares, all, seen.handed, seen.changes, seen.longest.Round(time.Millisecond))
 	})
 }
 

@@ -171,7 +171,7 @@ func (r *round) markLate() {
 		}
 		until := o.Failed + int64(reportMost)
 		o.Late = o.Killed < until || slices.ContainsFunc(r.history.Events, func(e judge.Event) bool {
-			return e.What == judge.Doubted && e.Process == o.Process && e.Name == o.Name && e.At >= o.Failed && e.At < until
+			return e.What == judge.Unanswered && e.Process == o.Process && e.Name == o.Name && e.At >= o.Failed && e.At < until
 		})
 	}
 }

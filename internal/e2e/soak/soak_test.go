@@ -264,7 +264,7 @@ func TestBusyWhileAnotherIsAwaited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := round{fencing: true, places: test.places, passes: test.passes, undoes: true, history: judge.New([]judge.Event{
-				{At: test.doubt * ms, What: judge.Doubted, Op: -1, Name: "mutex:a", Process: 3},
+				{At: test.doubt * ms, What: judge.Unanswered, Op: -1, Name: "mutex:a", Process: 3},
 				event(100, judge.Called, 1, ""), event(110, judge.Granted, 1, ""), event(190, judge.Unlock, 1, ""), event(200, judge.Unlocked, 1, ""),
 				event(test.waits, judge.Called, 2, ""), event(400, judge.Granted, 2, ""), event(410, judge.Unlock, 2, ""), event(411, judge.Unlocked, 2, ""),
 				event(320, judge.Called, 4, ""), event(330, judge.Granted, 4, ""), event(340, judge.Unlock, 4, ""), event(350, judge.Unlocked, 4, ""),

@@ -149,7 +149,7 @@ func (w *worker) locker() *holdfast.Locker {
 		case e.Type == holdfast.EventRenew && e.Err == nil:
 			w.held.renewed(w.log, e)
 		case e.Type == holdfast.EventIndeterminate && e.Op == holdfast.OpTry:
-			w.log.Write(judge.Event{What: judge.Doubted, Op: -1, Name: e.Name})
+			w.log.Write(judge.Event{What: judge.Unanswered, Op: -1, Name: e.Name})
 		}
 	}})
 	w.lockers = append(w.lockers, l)
