@@ -320,7 +320,7 @@ func (a *acquisition) settleIn(l *lease) {
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
 			s.plan(l, a.tries > 1, a.start.until != 0)
-			unused, s.heard = s.leave(a.waiter, waiters), nil
+			unused, s.lastBusy = s.leave(a.waiter, waiters), nil
 		})
 		closeWaiter(unused)
 	default:
@@ -336,7 +336,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.failures, a.last, a.answered = 0, out, true
 	a.queued = a.queued || out.Queued
 	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.heard = &out })
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastBusy = &out })
 	}
 	if a.req.wait == 0 {
 		return meanwhile, a.busy()

@@ -134,14 +134,14 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 // busyHere records who of this process is in the way.
 func (a *acquisition) busyHere() {
 	var holder *hold
-	var heard *driver.Outcome
-	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, heard = h, s.heard })
+	var busy *driver.Outcome
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, busy = h, s.lastBusy })
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case heard != nil:
-		a.last = *heard // the holder is elsewhere, whether the store says who it is or not
+	case busy != nil:
+		a.last = *busy // the holder is elsewhere, whether the store says who it is or not
 		return
 	}
 	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")

@@ -89,7 +89,7 @@ type queueState struct {
 
 	// What a head last learned of a holder elsewhere, for those who do not wait;
 	// nil if nothing.
-	heard *driver.Outcome
+	lastBusy *driver.Outcome
 
 	// spare is the Waiter of a head before. It stays open while others are queued,
 	// so that a subscription lives on from head to head.
@@ -263,7 +263,7 @@ func (a *acquisition) admit() {
 	}
 	var waiter, spare driver.Waiter
 	a.place.Admit(n, func(s *queueState, n int) {
-		waiter, spare, s.heard = s.leave(a.waiter, n), s.unused(n), nil
+		waiter, spare, s.lastBusy = s.leave(a.waiter, n), s.unused(n), nil
 	})
 	closeWaiter(waiter)
 	closeWaiter(spare)

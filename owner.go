@@ -193,9 +193,9 @@ func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) erro
 // does not answer is asked for as long as the caller would wait for the lock. If
 // all others have unlocked by the time that it gives up, it releases the lock.
 func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
-	patience := 0
+	failures := 0
 	if wait == 0 {
-		patience = retry.TryFailures
+		failures = retry.TryFailures
 	}
 	if wait > 0 && wait != forever {
 		var cancel context.CancelFunc
@@ -208,7 +208,7 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 			o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
 		}
 	}()
-	if err := o.lock.hold.recount(ctx, patience); err != nil {
+	if err := o.lock.hold.recount(ctx, failures); err != nil {
 		return nil, err
 	}
 	confirmed = true
@@ -323,14 +323,14 @@ func (l *lease) setHolds(count int) {
 
 // recount records the hold count in the store, which also proves and extends the
 // hold. Where the store shows no count it does nothing. It asks until ctx is done,
-// or so many times if patience, a number of failures, is not 0. What it could not record, the next
+// or so many times if failures, a number of failures, is not 0. What it could not record, the next
 // renewal does.
-func (h *hold) recount(ctx context.Context, patience int) error {
+func (h *hold) recount(ctx context.Context, failures int) error {
 	l := h.lease
 	if !l.locker.info.Caps.Counts {
 		return nil
 	}
-	err := l.locker.renewals.Prove(ctx, l, patience)
+	err := l.locker.renewals.Prove(ctx, l, failures)
 	if err == nil {
 		return nil
 	}

@@ -9,10 +9,10 @@ import (
 // some three commands, its details some ten. With all of it in use, and a walk
 // over all names at its side, the server runs less than 200 a second.
 const (
-	looksPerSecond = 32.0
-	looksAtOnce    = 64.0
-	looksPerDetail = 4
-	walkPace       = 85 // commands per second
+	pollsPerSecond = 32.0
+	pollsAtOnce    = 64.0
+	pollsPerDetail = 4
+	scanPace       = 85 // commands per second
 )
 
 // budget bounds how many names are looked at, however many browsers there are.
@@ -27,9 +27,9 @@ func (b *budget) take(now time.Time, n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.at.IsZero() {
-		b.left = looksAtOnce
+		b.left = pollsAtOnce
 	} else {
-		b.left = min(looksAtOnce, b.left+now.Sub(b.at).Seconds()*looksPerSecond)
+		b.left = min(pollsAtOnce, b.left+now.Sub(b.at).Seconds()*pollsPerSecond)
 	}
 	b.at = now
 	granted := min(n, int(b.left))
@@ -40,7 +40,7 @@ func (b *budget) take(now time.Time, n int) int {
 // takeAll grants n looks or none.
 func (b *budget) takeAll(now time.Time, n int) bool {
 	b.mu.Lock()
-	enough := b.at.IsZero() || b.left+now.Sub(b.at).Seconds()*looksPerSecond >= float64(n)
+	enough := b.at.IsZero() || b.left+now.Sub(b.at).Seconds()*pollsPerSecond >= float64(n)
 	b.mu.Unlock()
 	return enough && b.take(now, n) == n
 }

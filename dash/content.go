@@ -91,7 +91,7 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 		if v == nil {
 			v = &view{query: q}
 		}
-		if d.views.stale(v) && d.budget.takeAll(time.Now(), looksPerDetail) {
+		if d.views.stale(v) && d.budget.takeAll(time.Now(), pollsPerDetail) {
 			v.refresh(r.Context(), d)
 		}
 		c := d.content(q, d.views.detailOf(v), false)
@@ -100,7 +100,7 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 	}
 	c := d.content(q, detail{}, false)
 	if len(d.table.stale(c.names, time.Now().Add(-time.Second))) > 0 {
-		d.freshen(r.Context(), c.names)
+		d.refreshNames(r.Context(), c.names)
 		c = d.content(q, detail{}, false)
 	}
 	if v != nil {

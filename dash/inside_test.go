@@ -481,7 +481,7 @@ func TestDashboardCatchesUp(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 			defer stop()
 			_ = d.Watch(ctx)
-			time.Sleep(2 * lingerTime) // until nobody watches any more
+			time.Sleep(2 * idleTime) // until nobody watches any more
 			return len(d.eventLog.of("", time.Time{}, mostEvents, func(s *event) bool { return s.reported }))
 		}
 		tell(10, 1)

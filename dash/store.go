@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	lookTimeout = 800 * time.Millisecond
+	pollTimeout = 800 * time.Millisecond
 	keptTimes   = 120 // answers whose times are kept
 )
 
@@ -63,7 +63,7 @@ func (c condition) silent() bool { return errors.Is(c.err, errors.ErrUnsupported
 
 // fetch asks the store about names, and notes its answer.
 func (d *Dashboard) fetch(ctx context.Context, names []string) {
-	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	began := time.Now()
 	records, err := d.console.Get(limited, names...)
@@ -88,7 +88,7 @@ func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 	if len(ended) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	texts, _ := d.console.ForceReasons(ctx, ended) // a reason that cannot be read is left out
 	why := make(reasons, len(ended))
@@ -100,7 +100,7 @@ func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 
 // detail asks the store for all that it keeps of name.
 func (d *Dashboard) detail(ctx context.Context, name string) (admin.Detail, error) {
-	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	detail, err := d.console.Describe(limited, name)
 	if err == nil {

@@ -13,7 +13,7 @@ const (
 	mostNames = 50_000                 // names that are remembered; a store with more is shown in part
 	jitter    = 400 * time.Millisecond // by which two answers about the same lease may differ
 
-	mostBlamed = 1000 // forced holds that are remembered, to be shown once
+	mostReasons = 1000 // forced holds that are remembered, to be shown once
 )
 
 // table is what is known of all names. What it returns is a copy; nothing outside
@@ -24,7 +24,7 @@ type table struct {
 	eventLog *EventLog
 	first    chan struct{} // closed when a page of names, or all, were found once
 	pass     pass
-	blamed   map[admin.Ended]string // why the last forced hold of an owner was, as reported
+	reasons  map[admin.Ended]string // why the last forced hold of an owner was, as reported
 }
 
 // reasons says why holds were ended by force.
@@ -60,7 +60,7 @@ type pass struct {
 }
 
 func (t *table) init(h *EventLog) {
-	t.entries, t.eventLog, t.first, t.blamed = map[string]entry{}, h, make(chan struct{}), map[admin.Ended]string{}
+	t.entries, t.eventLog, t.first, t.reasons = map[string]entry{}, h, make(chan struct{}), map[admin.Ended]string{}
 }
 
 // ready reports that there is something to show.
@@ -226,13 +226,13 @@ func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why rea
 	switch reason := why[owner]; {
 	case o.lapsed(now):
 		s.Kind = eventExpired
-	case reason != "" && t.blamed[owner] != reason:
+	case reason != "" && t.reasons[owner] != reason:
 		// Shown once: a thread of Redisson's may take the lock again, and release it,
 		// while the store remembers.
-		if len(t.blamed) >= mostBlamed {
-			clear(t.blamed)
+		if len(t.reasons) >= mostReasons {
+			clear(t.reasons)
 		}
-		t.blamed[owner] = reason
+		t.reasons[owner] = reason
 		s.Kind, s.Who, s.Why = eventForced, "taken from "+s.Who, short(printable(reason), longReason)
 	}
 	return s

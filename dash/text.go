@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	longName  = 96   // characters of a name that a table shows
-	longWord  = 40   // characters of a name that has to be typed
-	longPlace = 4096 // bytes of a name that a link can hold
+	longName         = 96   // characters of a name that a table shows
+	longConfirmation = 40   // characters of a name that has to be typed
+	longPlace        = 4096 // bytes of a name that a link can hold
 )
 
 // printable returns s as text that shows what it consists of: control characters,
@@ -76,7 +76,7 @@ func short(text string, n int) string {
 // word returns what must be typed to confirm that name is meant.
 func word(name string) string {
 	text := []rune(printable(name))
-	return trimmed(string(text[:min(len(text), longWord)]))
+	return trimmed(string(text[:min(len(text), longConfirmation)]))
 }
 
 // trimmed returns s without the spaces around it. Where there is nothing but

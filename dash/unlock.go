@@ -186,7 +186,7 @@ func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold, before held) 
 		s.Held = time.Since(before.since)
 	}
 	d.eventLog.add(s)
-	d.freshenNow(r.Context(), f.name)
+	d.refreshName(r.Context(), f.name)
 }
 
 // refuse answers an attempt that was not carried out, and logs it.

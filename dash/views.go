@@ -105,7 +105,7 @@ func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	defer v.mu.Unlock()
 	for q, w := range v.byQuery {
 		switch {
-		case w.readers == 0 && now.Sub(w.asked) > lingerTime:
+		case w.readers == 0 && now.Sub(w.asked) > idleTime:
 			delete(v.byQuery, q)
 		case q.page == "lock":
 			details = append(details, w)

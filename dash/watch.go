@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	lookEvery  = 900 * time.Millisecond // so that what is shown is less than 1 s old
-	lingerTime = 12 * time.Second       // longer than a browser without JavaScript takes to come back
-	walkEvery  = time.Second
-	walkRetry  = 2 * time.Second
+	pollEvery = 900 * time.Millisecond // so that what is shown is less than 1 s old
+	idleTime  = 12 * time.Second       // longer than a browser without JavaScript takes to come back
+	scanEvery = time.Second
+	scanRetry = 2 * time.Second
 
-	missingLooks = 16 // names that a walk which broke off has not found are looked at, each time
+	missingPolls = 16 // names polled each time, of those that an incomplete scan has not found
 
 	// probeName is looked at while no lock is shown, to know that the store
 	// answers. It need not exist.
@@ -86,7 +86,7 @@ func (d *Dashboard) leave() {
 func (d *Dashboard) idle(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.closed && (d.viewers > 0 || now.Sub(d.left) < lingerTime) {
+	if !d.closed && (d.viewers > 0 || now.Sub(d.left) < idleTime) {
 		return false
 	}
 	d.watching = false
@@ -106,7 +106,7 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	others.Go(func() { d.walk(ctx) })
 	others.Go(func() { d.readLog(ctx) })
 	defer func() { cancel(); others.Wait() }()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
 		d.round(ctx)
@@ -129,7 +129,7 @@ func (d *Dashboard) round(ctx context.Context) {
 	}
 	d.fetch(ctx, names)
 	for _, v := range details {
-		if d.store.now().failing.IsZero() && d.budget.takeAll(time.Now(), looksPerDetail) {
+		if d.store.now().failing.IsZero() && d.budget.takeAll(time.Now(), pollsPerDetail) {
 			v.refresh(ctx, d)
 		}
 	}
@@ -158,9 +158,9 @@ func (d *Dashboard) walk(ctx context.Context) {
 	for {
 		began := time.Now()
 		found, err := d.pass(ctx)
-		rest := max(walkEvery, time.Duration(found)*4*time.Second/walkPace-time.Since(began))
+		rest := max(scanEvery, time.Duration(found)*4*time.Second/scanPace-time.Since(began))
 		if err != nil {
-			rest = walkRetry
+			rest = scanRetry
 		}
 		if !retry.Sleep(ctx, rest) {
 			return
@@ -171,7 +171,7 @@ func (d *Dashboard) walk(ctx context.Context) {
 // pass walks over all names once.
 func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
 	d.table.begin(time.Now())
-	options := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: walkPace, Counters: d.options.Counters}
+	options := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
 	for record, failed := range d.console.List(ctx, options) {
 		if failed != nil {
 			err = failed
@@ -202,7 +202,7 @@ func (d *Dashboard) endPass(ctx context.Context, err error) {
 	if len(missing) == 0 || !d.store.now().failing.IsZero() {
 		return
 	}
-	names := make([]string, d.budget.take(now, min(len(missing), missingLooks)))
+	names := make([]string, d.budget.take(now, min(len(missing), missingPolls)))
 	for i := range names {
 		names[i] = missing[i].Name
 	}
@@ -211,9 +211,9 @@ func (d *Dashboard) endPass(ctx context.Context, err error) {
 	}
 }
 
-// freshen looks at those of names that were not looked at just now, as far as the
+// refreshNames looks at those of names that were not looked at just now, as far as the
 // budget goes.
-func (d *Dashboard) freshen(ctx context.Context, names []string) {
+func (d *Dashboard) refreshNames(ctx context.Context, names []string) {
 	old := d.table.stale(names, time.Now().Add(-time.Second))
 	if len(old) == 0 {
 		return
@@ -228,8 +228,8 @@ func (d *Dashboard) shown(name string) bool {
 	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.NamePrefix)
 }
 
-// freshenNow looks at a name that was just changed.
-func (d *Dashboard) freshenNow(ctx context.Context, name string) {
+// refreshName looks at a name that was just changed.
+func (d *Dashboard) refreshName(ctx context.Context, name string) {
 	if d.budget.take(time.Now(), 1) == 1 {
 		d.fetch(ctx, []string{name})
 	}

@@ -27,7 +27,7 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	for {
 		select {
 		case <-l.some:
-			for _, seq := range b.heard(l) {
+			for _, seq := range b.ended(l) {
 				hint(seq)
 			}
 		case <-ctx.Done():
@@ -36,8 +36,8 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	}
 }
 
-// heard returns what l is to be notified of.
-func (b *Backend) heard(l *listener) []uint64 {
+// ended returns what l is to be notified of.
+func (b *Backend) ended(l *listener) []uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ended := l.ended

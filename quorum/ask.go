@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// patience is the timeout of a call for nodes that do not answer. It leaves the
+// callTimeout is the timeout of a call for nodes that do not answer. It leaves the
 // caller, whose context may end soon, the time to learn what the others said.
 // Without a deadline it is a twentieth of the lease.
-func patience(ctx context.Context, ttl time.Duration) time.Duration {
+func callTimeout(ctx context.Context, ttl time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -21,7 +21,7 @@ func patience(ctx context.Context, ttl time.Duration) time.Duration {
 
 // grace is how long a call waits for nodes that did not answer the last time, if
 // there are enough others.
-func grace(patience time.Duration) time.Duration { return patience / 8 }
+func grace(callTimeout time.Duration) time.Duration { return callTimeout / 8 }
 
 // reply is what one node answered.
 type reply[T any] struct {

@@ -27,7 +27,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 		return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
 	}
 	b.vacate(a, c)
-	err := b.await(ctx, a, patience(ctx, c.TTL))
+	err := b.await(ctx, a, callTimeout(ctx, c.TTL))
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		b.forget(a)
 	}
@@ -72,7 +72,7 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	many := n.releasing.Add(1) > mostReleases
 	unsure := false
 	for failures := 0; ; failures++ {
-		attempt, end := context.WithTimeout(ctx, min(patience(context.Background(), c.TTL)<<min(failures, 3), 2*time.Second))
+		attempt, end := context.WithTimeout(ctx, min(callTimeout(context.Background(), c.TTL)<<min(failures, 3), 2*time.Second))
 		err := n.release(attempt, c)
 		end()
 		gone := errors.Is(err, driver.ErrGone)

@@ -26,7 +26,7 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 		return nil, nil
 	}
 	r := b.prepare(cs)
-	limit := patience(ctx, r.shortest)
+	limit := callTimeout(ctx, r.shortest)
 	ended := ask(ctx, b, limit, r.nodes, func(ctx context.Context, i int) answers {
 		return b.renewAt(ctx, r, i)
 	}, func(i int, got answers) bool {
@@ -238,7 +238,7 @@ func (b *Backend) reseed(a *attempt, c driver.Claim) {
 		if s.held || len(s.turn) > 0 {
 			continue
 		}
-		limit := patience(context.Background(), c.TTL)
+		limit := callTimeout(context.Background(), c.TTL)
 		b.background.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			defer cancel()

@@ -68,7 +68,7 @@ func (n *count) add(node int, v vote) {
 // poll makes one election.
 func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.Outcome, error) {
 	start := time.Now()
-	limit := patience(ctx, c.TTL)
+	limit := callTimeout(ctx, c.TTL)
 	n := count{votes: make([]*vote, len(b.nodes))}
 	ended := ask(ctx, b, limit, b.all(), func(ctx context.Context, i int) vote {
 		return b.vote(ctx, a, i, c)

@@ -110,7 +110,7 @@ type Backend struct {
 
 	callBufs, releases sync.Pool // of *callBuf and *release, to be used again
 
-	deaf, mute atomic.Bool // already warned that the user may not listen, publish
+	cannotListen, cannotPublish atomic.Bool // a warning was logged already
 }
 
 var (
@@ -156,7 +156,7 @@ func New(conn Conn, opts *Options) *Backend {
 	b.topics.Subscribe, b.topics.Poll = b.subscribe, opts.Poll
 	b.store = kinds.Store{
 		Layout: b.layout, Library: &b.library, Topics: &b.topics, Ready: b.ready, Run: b.call,
-		Mute: func(script string) { b.warnMute("refused by " + script) },
+		Mute: func(script string) { b.warnCannotPublish("refused by " + script) },
 	}
 	b.counts = b.store.Counts()
 	return b
@@ -197,16 +197,16 @@ func (b *Backend) call(ctx context.Context, c Call) (any, error) {
 	return result.Value, result.Err
 }
 
-// warnMute says once that waiters are not woken.
-func (b *Backend) warnMute(words string) {
-	if b.mute.CompareAndSwap(false, true) {
+// warnCannotPublish says once that waiters are not woken.
+func (b *Backend) warnCannotPublish(words string) {
+	if b.cannotPublish.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to publish: waiters learn of a release late", "reply", words)
 	}
 }
 
-// warnDeaf says once that this process is not woken.
-func (b *Backend) warnDeaf(err error) {
-	if b.deaf.CompareAndSwap(false, true) {
+// warnCannotListen says once that this process is not woken.
+func (b *Backend) warnCannotListen(err error) {
+	if b.cannotListen.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to subscribe: waiting polls where it hears nothing", "error", err)
 	}
 }

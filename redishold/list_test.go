@@ -186,9 +186,9 @@ func TestLookRemembersClients(t *testing.T) {
 				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("client"), err)
 			}
 		}
-		time.Sleep(strangerLife)
+		time.Sleep(unknownLife)
 		if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 3 {
-			t.Errorf("after %v asked %d times, want three times", strangerLife, conn.count("client"))
+			t.Errorf("after %v asked %d times, want three times", unknownLife, conn.count("client"))
 		}
 	})
 }

@@ -170,7 +170,7 @@ func (b *Backend) judge(p layout.Place, channel string, refusals []probeRefusal)
 	for _, r := range refusals {
 		switch meaning := wire.MeaningOf(r.words); {
 		case strings.HasSuffix(r.command, "PUBLISH") && isUnknownCommand(r.words):
-			b.warnMute(r.words)
+			b.warnCannotPublish(r.words)
 			continue
 		case meaning != wire.MeansNoRight && meaning != wire.MeansNoRightInside && meaning != wire.MeansUnknown:
 			return wire.NotTried(b.layout.Classify(p, &ReplyError{Text: r.words})) // no matter of rights: a replica, a full disk

@@ -140,7 +140,7 @@ func (b *Backend) ended(script *Script, value any) (ended bool, receivers int, e
 	case !ok || code < -1 || code > math.MaxInt32:
 		return false, 0, wire.BadReply(script.Name(), value)
 	case code == -1:
-		b.warnMute("refused by " + script.Name())
+		b.warnCannotPublish("refused by " + script.Name())
 		return true, -1, nil
 	default:
 		return code > 0, int(max(code-1, 0)), nil

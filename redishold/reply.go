@@ -20,8 +20,8 @@ type tryReply struct {
 	remaining time.Duration // busy; negative if the lock never expires
 	owner     string        // busy; "" if unknown
 	alive     int64         // queued: until when the owner counts as alive; 0 if there is no queue
-	strangers int64         // queued: how many before it are not Holdfast's
-	said      *clients.Said // busy: what is registered of the owner; nil if the script has not said
+	others    int64         // queued: how many before it are not Holdfast's
+	identity  *clients.Said // busy: what is registered of the owner; nil if the script has not identity
 }
 
 func parseTry(value any) (tryReply, error) {
@@ -35,12 +35,12 @@ func parseTry(value any) (tryReply, error) {
 		answer = tryReply{remaining: wire.Remaining(r.Number()), owner: r.Text()}
 		r.Take() // how often
 		if r.More() && !r.AtList() {
-			answer.alive, answer.strangers = r.Number(), r.Number()
-			ok = answer.alive > 0 && answer.strangers >= 0
+			answer.alive, answer.others = r.Number(), r.Number()
+			ok = answer.alive > 0 && answer.others >= 0
 		}
 		if r.AtList() {
-			answer.said = readSaid(r.Nested())
-			ok = ok && answer.said != nil
+			answer.identity = readIdentity(r.Nested())
+			ok = ok && answer.identity != nil
 		}
 	case 2:
 		token, permits := r.Number(), r.Number()
@@ -59,8 +59,8 @@ func parseTry(value any) (tryReply, error) {
 	return answer, nil
 }
 
-// readSaid reads what introduce.lua has added to a busy answer, nil if it cannot be that.
-func readSaid(r wire.Reply) *clients.Said {
+// readIdentity reads what introduce.lua has added to a busy answer, nil if it cannot be that.
+func readIdentity(r wire.Reply) *clients.Said {
 	s := &clients.Said{Card: clients.Card{Text: r.Text()}}
 	now, err := strconv.ParseInt(r.Text(), 10, 64)
 	if s.Now = now; r.More() {

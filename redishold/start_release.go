@@ -57,7 +57,7 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 	f := b.forms.of(c)
 	r.ctx, r.info, r.claim, r.place = ctx, info, c, b.layout.Place(c.Name)
 	r.channel = ""
-	if f.ReachesAll() && b.topics.Poll == 0 && !b.deaf.Load() {
+	if f.ReachesAll() && b.topics.Poll == 0 && !b.cannotListen.Load() {
 		r.channel, r.turns = f.Channel(r.place, c), b.turns(f)
 		r.state = b.topics.State(r.channel)
 	}

@@ -109,7 +109,7 @@ func TestStartReleaseOthers(t *testing.T) {
 				held := c.claim
 				held.Indeterminate = false
 				mustTry(t, b, held)
-				b.deaf.Store(c.deaf)
+				b.cannotListen.Store(c.deaf)
 				if c.listen {
 					w := b.Waiter(c.claim)
 					defer w.Close()
@@ -191,7 +191,7 @@ func TestStartReleaseOthersOfTheNext(t *testing.T) {
 		if i%2 == 1 {
 			want = -1
 		}
-		b.deaf.Store(i%2 == 1)
+		b.cannotListen.Store(i%2 == 1)
 		mustTry(t, b, c)
 		if others, err := b.StartRelease(t.Context(), c)(); others != want || err != nil {
 			t.Fatalf("release %d: got %d and error %v, want %d", i, others, err, want)

@@ -32,7 +32,7 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 	for _, ch := range channels(info, channel) {
 		sub, err := b.conn.Subscribe(ctx, ch, heardAfterFirst(notify))
 		if wire.Means(err, wire.MeansNoRight) {
-			b.warnDeaf(err)
+			b.warnCannotListen(err)
 		}
 		if ch.Sharded && (wire.Means(err, wire.MeansNoRight) || errors.Is(err, errors.ErrUnsupported)) {
 			continue // the classic channel hears all but some Redisson versions

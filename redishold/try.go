@@ -129,9 +129,9 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		return driver.Outcome{}, lost(reply.mark)
 	default:
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
-		out.Holder, out.HeldFor = b.clients.Holder(t.place.Lock, t.claim.Mode, reply.owner, reply.said)
+		out.Holder, out.HeldFor = b.clients.Holder(t.place.Lock, t.claim.Mode, reply.owner, reply.identity)
 		if reply.alive > 0 {
-			near := reply.strangers == 0 && (reply.owner == "" || b.clients.IsHoldfast(reply.owner))
+			near := reply.others == 0 && (reply.owner == "" || b.clients.IsHoldfast(reply.owner))
 			out.Ahead, out.Queued = fair.Ahead{Shared: t.shared, Own: t.ahead, Near: near, Alive: reply.alive}, true
 		} else {
 			out.Ahead = t.ahead

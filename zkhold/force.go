@@ -113,18 +113,18 @@ func (s *store) Reason(ctx context.Context, name, id string) (reason string, fou
 
 // Forced reports what was removed of the nodes that this process watches anyway, its own.
 func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
-	heard := make(chan place, 64)
+	removed := make(chan place, 64)
 	s.hearing.Lock()
-	s.hearers = append(s.hearers, heard)
+	s.listeners = append(s.listeners, removed)
 	s.hearing.Unlock()
 	defer func() {
 		s.hearing.Lock()
 		defer s.hearing.Unlock()
-		s.hearers = slices.DeleteFunc(s.hearers, func(other chan place) bool { return other == heard })
+		s.listeners = slices.DeleteFunc(s.listeners, func(other chan place) bool { return other == removed })
 	}()
 	for {
 		select {
-		case at := <-heard:
+		case at := <-removed:
 			hint(at.name, at.id)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -137,9 +137,9 @@ func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
 func (s *store) lost(at place) {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
-	for _, heard := range s.hearers {
+	for _, removed := range s.listeners {
 		select {
-		case heard <- at:
+		case removed <- at:
 		default:
 		}
 	}

@@ -249,7 +249,7 @@ func (l *link) call(send func() error) error {
 func (l *link) sync(ctx context.Context) (time.Duration, error) {
 	return do(ctx, l.tasks, func() (time.Duration, error) {
 		err := l.call(func() error {
-			late := time.AfterFunc(patience(l.sessionTime()), l.hangUp)
+			late := time.AfterFunc(answerTimeout(l.sessionTime()), l.hangUp)
 			defer late.Stop()
 			_, err := l.conn.Sync("/")
 			return err

@@ -24,8 +24,8 @@ type store struct {
 	link   *link // the last one
 	closed bool
 
-	hearing sync.Mutex // after the mutex of a link
-	hearers []chan place
+	hearing   sync.Mutex // after the mutex of a link
+	listeners []chan place
 }
 
 // Open opens a session, or goes on with what an earlier call has begun.

@@ -192,7 +192,7 @@ func (l *link) answered(c *creation) {
 func (w *wire) SetReadDeadline(t time.Time) error {
 	most := w.link.sessionTime() / 2
 	if len(w.head) < headLength {
-		most = patience(most * 2)
+		most = answerTimeout(most * 2)
 	}
 	if bound := time.Now().Add(most); t.After(bound) {
 		t = bound
@@ -200,6 +200,6 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// patience is the timeout of a server to answer before another one is asked: so that
+// answerTimeout is the timeout of a server to answer before another one is asked: so that
 // two can be tried after a renewal that was not answered, before the locks are lost.
-func patience(session time.Duration) time.Duration { return max(session/9, time.Second) }
+func answerTimeout(session time.Duration) time.Duration { return max(session/9, time.Second) }

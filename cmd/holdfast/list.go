@@ -60,7 +60,7 @@ type listOptions struct {
 	limit    int
 	keys     int
 	pace     int
-	patience time.Duration
+	timeout  time.Duration
 	watch    time.Duration
 }
 
@@ -92,7 +92,7 @@ func newListCommand(env environment) *cobra.Command {
 
 func (o *listOptions) addTo(f *pflag.FlagSet) {
 	o.lookOptions.addTo(f, 0)
-	f.DurationVar(&o.patience, "timeout", listTimeout, "end the list after this; 0 never does")
+	f.DurationVar(&o.timeout, "timeout", listTimeout, "end the list after this; 0 never does")
 	f.DurationVar(&o.watch, "watch", 0, "print the list again, this long after it was complete")
 	f.BoolVar(&o.held, "held", false, "only locks with holders")
 	f.BoolVar(&o.waiting, "waiting", false, "only locks with waiters")
@@ -115,7 +115,7 @@ func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
 	if _, err := path.Match(o.pattern, ""); err != nil {
 		return usageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
 	}
-	if o.limit < 0 || o.keys < 0 || o.pace < 0 || o.patience < 0 {
+	if o.limit < 0 || o.keys < 0 || o.pace < 0 || o.timeout < 0 {
 		return usageError("--limit, --keys, --pace and --timeout cannot be negative")
 	}
 	if err := o.completeOutput(); err != nil {
@@ -234,9 +234,9 @@ func (o *listOptions) again(ctx context.Context, l *looking) error {
 }
 
 func (l *listing) run(ctx context.Context) error {
-	if l.patience > 0 {
+	if l.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.patience)
+		ctx, cancel = context.WithTimeout(ctx, l.timeout)
 		defer cancel()
 	}
 	for record, err := range l.console.List(ctx, admin.Filter{
@@ -283,7 +283,7 @@ func (l *listing) incomplete(ctx context.Context) error {
 	case errors.Is(err, admin.ErrIncomplete):
 		err = fmt.Errorf("incomplete: %d keys were looked at, and there are more (--keys)", l.keys)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("incomplete: it took longer than --timeout %s", l.patience)
+		err = fmt.Errorf("incomplete: it took longer than --timeout %s", l.timeout)
 	case l.shown+len(l.kept) == 0, ctx.Err() != nil:
 		return err
 	default:

@@ -31,7 +31,7 @@ type progress struct {
 	begun   time.Time
 	stop    context.CancelFunc
 	done    chan struct{}
-	said    bool
+	printed bool
 	holder  string    // as seen last
 	holding time.Time // since when it is the same
 	silent  time.Time // since when the store does not answer; zero if it does
@@ -56,7 +56,7 @@ func (p *progress) end(acquired bool) {
 	p.stop()
 	<-p.done
 	p.report.erase()
-	if p.said && acquired {
+	if p.printed && acquired {
 		p.report.line(levelNotice, fmt.Sprintf("got lock %q after %s", p.name, coarse(time.Since(p.begun))))
 	}
 }
@@ -81,7 +81,7 @@ func (p *progress) run(ctx context.Context) {
 			return
 		}
 		if p.screen == nil {
-			p.said = true
+			p.printed = true
 			p.report.line(levelNotice, text)
 			return
 		}

@@ -135,11 +135,11 @@ func serveSettings() []setting {
 
 // complete fills in what the configuration says, and refuses what would let
 // somebody in whom nobody has thought of.
-func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env environment, report *reporter) (*gate, error) {
+func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env environment, report *reporter) (*authenticator, error) {
 	if err := o.configure(f, env, report, serveSettings()); err != nil {
 		return nil, err
 	}
-	g, err := o.gate()
+	g, err := o.authenticator()
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ import (
 const stopLimit = 5 * time.Second // for requests that are under way when a signal comes
 
 // serve answers browsers until ctx ends.
-func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
+func serve(ctx context.Context, o *serveOptions, g *authenticator, l *looking) error {
 	metrics := promhold.New(nil)
 	var forced func(name string, h admin.Holder, reason string)
 	if source, ok := l.store.Backend.(admin.Source); ok && o.eventLog {
@@ -70,7 +70,7 @@ func serve(ctx context.Context, o *serveOptions, g *gate, l *looking) error {
 }
 
 // announce says where the pages are.
-func (o *serveOptions) announce(g *gate, address string, l *looking) {
+func (o *serveOptions) announce(g *authenticator, address string, l *looking) {
 	scheme := "http"
 	if o.tlsCert != "" {
 		scheme = "https"

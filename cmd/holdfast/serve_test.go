@@ -405,7 +405,7 @@ func TestOwnHost(t *testing.T) {
 // Passwords cost the same whether the user exists or not, and are asked for again
 // only when they were wrong.
 func TestPasswordsAreRemembered(t *testing.T) {
-	g, err := (&serveOptions{basicFile: configure(t, "users", "ada:"+hash(t, "lovelace")+"\n")}).gate()
+	g, err := (&serveOptions{basicFile: configure(t, "users", "ada:"+hash(t, "lovelace")+"\n")}).authenticator()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ type tailing struct {
 	known   map[string]*seen
 	first   bool                   // the first look for locks is not over: they were there before
 	next    string                 // the first name to look at again, where not all can be
-	told    map[admin.Ended]string // of owners whose hold was forced: why, as printed
+	reasons map[admin.Ended]string // of owners whose hold was forced: why, as printed
 	ends    map[admin.Ended]string // of owners whose hold was printed as over: the event
 	past    logPosition
 	lines   int
@@ -114,7 +114,7 @@ type tailing struct {
 }
 
 func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, told: map[admin.Ended]string{}, ends: map[admin.Ended]string{}, first: true}
+	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, reasons: map[admin.Ended]string{}, ends: map[admin.Ended]string{}, first: true}
 }
 
 // found is what the look for new locks hands over: a record, or at its end how it
@@ -352,11 +352,11 @@ func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 // may have taken the lock again, and released it, while the store remembers.
 func (t *tailing) markForced(c *change, why string) {
 	owner := admin.Ended{Name: c.Name, Owner: c.Owner}
-	if why == "" || t.told[owner] == why {
+	if why == "" || t.reasons[owner] == why {
 		return
 	}
-	if len(t.told) >= mostEnds {
-		clear(t.told)
+	if len(t.reasons) >= mostEnds {
+		clear(t.reasons)
 	}
-	c.Event, c.Reason, t.told[owner] = "forced", why, why
+	c.Event, c.Reason, t.reasons[owner] = "forced", why, why
 }

@@ -53,7 +53,7 @@ func (c change) String() string {
 		text += " " + clean(c.Name)
 	}
 	if c.Reported {
-		return text + c.toldText()
+		return text + c.loggedText()
 	}
 	switch c.Event {
 	case "held", "acquired":

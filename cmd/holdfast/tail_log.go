@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// chroniclePage is how much of the event log comes at once.
-const chroniclePage = 1000
+// logPage is how much of the event log comes at once.
+const logPage = 1000
 
 // listenAgain is how long an event log that could not be read is left alone. It may be
 // on a node of a cluster that hangs, while the locks are elsewhere.
@@ -18,16 +18,16 @@ const listenAgain = 15 * time.Second
 
 // logPosition tells how far the event log was read.
 type logPosition struct {
-	begun time.Time // since when changes are seen
-	last  string    // the ID of the last event
-	next  time.Time // not read before
-	told  bool      // that it cannot be read
+	begun   time.Time // since when changes are seen
+	last    string    // the ID of the last event
+	next    time.Time // not read before
+	failing bool      // the last read failed
 }
 
 // recall prints what programs reported of the time before, if that is wanted. It
 // waits for a store that does not answer.
 func (t *tailing) recall(ctx context.Context) error {
-	told := false
+	found := false
 	for more := t.since > 0; more; {
 		list, err := t.read(ctx, t.since)
 		if ctx.Err() != nil {
@@ -45,14 +45,14 @@ func (t *tailing) recall(ctx context.Context) error {
 		if err := t.answered(); err != nil {
 			return err
 		}
-		told = told || len(list) > 0
+		found = found || len(list) > 0
 		if err := t.printEntries(list, func(admin.Entry) bool { return true }); err != nil {
 			return err
 		}
-		more = len(list) == chroniclePage
+		more = len(list) == logPage
 	}
 	t.past.begun = time.Now()
-	if t.since > 0 && !told {
+	if t.since > 0 && !found {
 		t.report.line(levelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
 	}
 	return nil
@@ -60,7 +60,7 @@ func (t *tailing) recall(ctx context.Context) error {
 
 // read returns a page of what follows in the event log, or of the time past.
 func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.Entry, err error) {
-	for e, err := range t.console.Log(ctx, admin.LogFilter{After: t.past.last, Last: past, Limit: chroniclePage}) {
+	for e, err := range t.console.Log(ctx, admin.LogFilter{After: t.past.last, Last: past, Limit: logPage}) {
 		if err != nil {
 			return page, err
 		}
@@ -78,21 +78,21 @@ func (t *tailing) listen(ctx context.Context) error {
 		cancel()
 		if err != nil {
 			t.past.next = time.Now().Add(listenAgain)
-			if !t.past.told {
+			if !t.past.failing {
 				t.report.detail("what programs tell is not shown for now: %v", err)
 			}
 		}
-		t.past.told = err != nil
-		if err := t.printEntries(list, t.unseen); err != nil {
+		t.past.failing = err != nil
+		if err := t.printEntries(list, t.onlyLogged); err != nil {
 			return err
 		}
-		more = len(list) == chroniclePage
+		more = len(list) == logPage
 	}
 	return nil
 }
 
-// unseen reports that a look cannot show what a program reports.
-func (t *tailing) unseen(h admin.Entry) bool {
+// onlyLogged reports that a look cannot show what a program reports.
+func (t *tailing) onlyLogged(h admin.Entry) bool {
 	return h.Type == admin.EntryLost || t.since > 0 && h.At.Before(t.past.begun)
 }
 
@@ -100,10 +100,10 @@ func (t *tailing) unseen(h admin.Entry) bool {
 func (t *tailing) printEntries(list []admin.Entry, wanted func(admin.Entry) bool) error {
 	for _, h := range list {
 		t.past.last = h.ID
-		if !tellable(h, t.pattern) || !wanted(h) {
+		if !isMatched(h, t.pattern) || !wanted(h) {
 			continue
 		}
-		c := toldChange(h)
+		c := loggedChange(h)
 		t.sameEnd(&c)
 		if err := t.print(c); err != nil {
 			return err
@@ -112,17 +112,17 @@ func (t *tailing) printEntries(list []admin.Entry, wanted func(admin.Entry) bool
 	return nil
 }
 
-// tellable reports that an event is one of those that a pattern means. That some
+// isMatched reports that an event is one of those that a pattern means. That some
 // are missing matters to all.
-func tellable(h admin.Entry, pattern string) bool {
+func isMatched(h admin.Entry, pattern string) bool {
 	if h.Type == admin.EntryMissed {
 		return true
 	}
 	return h.Type != "" && h.Name != "" && matches(pattern, h.Name)
 }
 
-// toldChange is an event as a line of tail.
-func toldChange(h admin.Entry) change {
+// loggedChange is an event as a line of tail.
+func loggedChange(h admin.Entry) change {
 	c := change{
 		ID: h.ID, At: h.At, Event: string(h.Type), Reported: true, Name: h.Name, Kind: string(h.Kind), Who: person("", h.Note, h.Client),
 		Owner: h.Owner, Token: h.Token, Count: h.Count, WaitMS: h.Waited.Milliseconds(), HeldMS: h.HeldFor.Milliseconds(),
@@ -144,8 +144,8 @@ func clock(at, now time.Time) string {
 	return at.Format("2006-01-02 " + today)
 }
 
-// toldText is what follows the name in a line for people.
-func (c change) toldText() string {
+// loggedText is what follows the name in a line for people.
+func (c change) loggedText() string {
 	ms := func(n int64) time.Duration { return coarse(time.Duration(n) * time.Millisecond) }
 	switch admin.EntryType(c.Event) {
 	case admin.EntryMissed:

@@ -139,7 +139,7 @@ func TestToldLines(t *testing.T) {
 		if test.h.Type != admin.EntryMissed {
 			test.h.Name = "job"
 		}
-		_, got, _ := strings.Cut(toldChange(test.h).String(), "  ")
+		_, got, _ := strings.Cut(loggedChange(test.h).String(), "  ")
 		if got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}

@@ -132,7 +132,7 @@ func TestTailTellsOfForce(t *testing.T) {
 		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: true}, every: time.Second}, l)
 		tail.known["job"] = &seen{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
 		if test.told != "" {
-			tail.told[admin.Ended{Name: "job", Owner: "a"}] = test.told
+			tail.reasons[admin.Ended{Name: "job", Owner: "a"}] = test.told
 		}
 		if err := tail.lookAgain(t.Context()); err != nil {
 			t.Errorf("%s: got %v", test.name, err)
@@ -219,7 +219,7 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 		if err := tail.compare(held(0), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := tail.printEntries([]admin.Entry{lost("b"), lost("a"), lost("a")}, tail.unseen); err != nil {
+		if err := tail.printEntries([]admin.Entry{lost("b"), lost("a"), lost("a")}, tail.onlyLogged); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -248,7 +248,7 @@ func TestTailForgets(t *testing.T) {
 		c.Event = "released"
 		tail.sawEnd(c)
 	}
-	if len(tail.told) > mostEnds || len(tail.ends) > mostEnds {
-		t.Errorf("got %d and %d, want %d at most", len(tail.told), len(tail.ends), mostEnds)
+	if len(tail.reasons) > mostEnds || len(tail.ends) > mostEnds {
+		t.Errorf("got %d and %d, want %d at most", len(tail.reasons), len(tail.ends), mostEnds)
 	}
 }

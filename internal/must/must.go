@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// patience is how long a test waits for a lock that it is sure to get: longer than any
+// limit is how long a test waits for a lock that it is sure to get: longer than any
 // lease of a bubble.
-const patience = 2 * time.Minute
+const limit = 2 * time.Minute
 
 // Lock takes a lock.
 func Lock(t testing.TB, l *holdfast.Locker, name string, opts ...holdfast.Option) *holdfast.Lock {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
 	defer cancel()
 	lock, err := l.Lock(ctx, name, opts...)
 	if err != nil {

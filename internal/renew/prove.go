@@ -13,12 +13,12 @@ var ErrOver = errors.New("the lease is over")
 
 // Prove renews an item in a call of its own, which begins after Prove was called: it
 // records what the claim says from then on, and proves that the store still holds it. It
-// asks until ctx ends, or so many times if patience, the number of failures, is not 0. Meanwhile the item is not
+// asks until ctx ends, or so many times if failures, the number of failures, is not 0. Meanwhile the item is not
 // renewed otherwise, so that no older claim arrives after this one.
 //
 // The error is final (see package retry), or ErrOver, or says that there were too many failures,
 // or ctx. What could not be recorded, the next renewal records.
-func (s *Scheduler) Prove(ctx context.Context, i Item, patience int) error {
+func (s *Scheduler) Prove(ctx context.Context, i Item, failures int) error {
 	if err := s.pause(ctx, i); err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *Scheduler) Prove(ctx context.Context, i Item, patience int) error {
 			return err
 		}
 		loop.Failed(err)
-		if patience > 0 && loop.Failures() >= patience {
+		if failures > 0 && loop.Failures() >= failures {
 			return err
 		}
 	}

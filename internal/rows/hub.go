@@ -236,9 +236,9 @@ func (h *hub) wakeAfterTurn(name string, t *topic) {
 	})
 }
 
-// hears takes note that from now on releases are heard, or are not. Any name may have
+// setLive takes note that from now on releases are heard, or are not. Any name may have
 // been released since they were heard last.
-func (h *hub) hears(s *session, live bool) {
+func (h *hub) setLive(s *session, live bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.live = live
@@ -270,12 +270,12 @@ func (h *hub) run(ctx context.Context, s *session) {
 			h.listen(ctx, func() {
 				live, failures = true, 1
 				stop()
-				h.hears(s, true)
+				h.setLive(s, true)
 			})
 		}
 		stop()
 		<-done
-		h.hears(s, false) // the link is lost
+		h.setLive(s, false) // the link is lost
 	}
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 func clusterChecks() []check[*server] {
 	return []check[*server]{
-		{"cluster-state", lookAtClusterState},
+		{"cluster-state", checkClusterState},
 		{"cluster-slots", func(_ *exam, s *server) Finding {
 			assigned := s.cluster["cluster_slots_assigned"]
 			if assigned == "" {
@@ -26,7 +26,7 @@ func clusterChecks() []check[*server] {
 	}
 }
 
-func lookAtClusterState(_ *exam, s *server) Finding {
+func checkClusterState(_ *exam, s *server) Finding {
 	state, failed, silent := s.cluster["cluster_state"], s.cluster["cluster_slots_fail"], s.cluster["cluster_slots_pfail"]
 	switch {
 	case state == "":

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-func lookForReplicas(e *exam, s *server) Finding {
+func checkReplicas(e *exam, s *server) Finding {
 	if s.role() != "master" {
 		return Finding{}
 	}
@@ -31,7 +31,7 @@ func lookForReplicas(e *exam, s *server) Finding {
 	}
 }
 
-func lookAtLag(_ *exam, s *server) Finding {
+func checkLag(_ *exam, s *server) Finding {
 	const tolerated = 3 // seconds; a replica reports once a second
 	status, all := s.info["master_link_status"], s.replicas()
 	switch {
@@ -50,7 +50,7 @@ func lookAtLag(_ *exam, s *server) Finding {
 	return saw(judge(true, inStep < all, Warning), "%d of %d replicas are not in step (not online, or silent for more than %d s)", all-inStep, all, tolerated)
 }
 
-func lookAtMinReplicas(e *exam, s *server) Finding {
+func checkMinReplicas(e *exam, s *server) Finding {
 	if s.role() != "master" || s.replicas() == 0 {
 		return Finding{}
 	}

@@ -14,8 +14,8 @@ func serverChecks() []check[*server] {
 			}
 			return saw(judge(ok, true, Danger), "%s is too old", s.version())
 		}},
-		{"lua-holes", lookForHoles},
-		{"role", lookAtRole},
+		{"lua-holes", checkHoles},
+		{"role", checkRole},
 		{"eviction", func(_ *exam, s *server) Finding {
 			policy, known := s.info["maxmemory_policy"]
 			limit, _ := number(s.info, "maxmemory")
@@ -25,48 +25,48 @@ func serverChecks() []check[*server] {
 			evicted, _ := number(s.info, "evicted_keys")
 			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s with maxmemory %s; %d keys were evicted since its start", policy, size(limit), evicted)
 		}},
-		{"memory", lookAtMemory},
-		{"persistence", lookAtPersistence},
-		{"writes", lookAtWrites},
-		{"clients", lookAtClients},
+		{"memory", checkMemory},
+		{"persistence", checkPersistence},
+		{"writes", checkWrites},
+		{"clients", checkClients},
 		{"fork", func(e *exam, s *server) Finding {
 			micros, ok := number(s.info, "latest_fork_usec")
 			took, margin := time.Duration(micros)*time.Microsecond, e.options.Margin
 			return saw(judge(ok, took >= margin/3, severe(took >= margin)), "it stood still for %s to fork, for a snapshot or a rewrite of its log", short(took))
 		}},
-		{"replicas", lookForReplicas},
-		{"replica-lag", lookAtLag},
-		{"min-replicas", lookAtMinReplicas},
+		{"replicas", checkReplicas},
+		{"replica-lag", checkLag},
+		{"min-replicas", checkMinReplicas},
 	}
 }
 
 // fixed are the first releases of each branch without the holes of October 2025
 // in Lua, CVE-2025-49844 before all, which give a user who may run a script the
 // whole server. Branches in between were never fixed.
-func mended(valkey bool) []release {
+func fixedReleases(valkey bool) []release {
 	if valkey {
 		return []release{{7, 2, 11}, {8, 0, 6}, {8, 1, 4}}
 	}
 	return []release{{6, 2, 20}, {7, 2, 11}, {7, 4, 6}, {8, 0, 4}, {8, 2, 2}}
 }
 
-func lookForHoles(_ *exam, s *server) Finding {
+func checkHoles(_ *exam, s *server) Finding {
 	version, valkey := s.info["valkey_version"], true
 	if version == "" {
 		version, valkey = s.info["redis_version"], false
 	}
 	r, ok := parseRelease(version)
-	branches := mended(valkey)
+	branches := fixedReleases(valkey)
 	last := branches[len(branches)-1]
 	if !ok || slices.Compare(r[:], last[:]) >= 0 || slices.ContainsFunc(branches, func(m release) bool {
 		return r[0] == m[0] && r[1] == m[1] && r[2] >= m[2]
 	}) {
 		return Finding{}
 	}
-	return saw(Note, "%s has holes in its Lua (CVE-2025-49844 and others), unless the distribution has mended them", s.version())
+	return saw(Note, "%s has holes in its Lua (CVE-2025-49844 and others), unless the distribution has fixedReleases them", s.version())
 }
 
-func lookAtRole(e *exam, s *server) Finding {
+func checkRole(e *exam, s *server) Finding {
 	switch role := s.role(); {
 	case role == "master":
 		return saw(OK, "a master")
@@ -77,7 +77,7 @@ func lookAtRole(e *exam, s *server) Finding {
 	}
 }
 
-func lookAtMemory(_ *exam, s *server) Finding {
+func checkMemory(_ *exam, s *server) Finding {
 	used, ok := number(s.info, "used_memory")
 	limit, _ := number(s.info, "maxmemory")
 	special := ""
@@ -94,14 +94,14 @@ func lookAtMemory(_ *exam, s *server) Finding {
 	return saw(severity, "%s of %s are in use", size(used), size(limit)).as(special)
 }
 
-func lookAtPersistence(e *exam, s *server) Finding {
+func checkPersistence(e *exam, s *server) Finding {
 	save, told := s.config["save"]
 	aof, known := s.info["aof_enabled"]
 	switch {
 	case !known:
 		return unknown()
 	case aof == "1":
-		return lookAtFsync(s)
+		return checkFsync(s)
 	case !told || save != "":
 		return saw(Warning, "no log (appendonly no): a crash forgets every lock granted since the last snapshot")
 	}
@@ -112,7 +112,7 @@ func lookAtPersistence(e *exam, s *server) Finding {
 	return saw(Warning, saved)
 }
 
-func lookAtFsync(s *server) Finding {
+func checkFsync(s *server) Finding {
 	const seen = "appendonly is yes, appendfsync %s"
 	switch policy, known := s.config["appendfsync"]; {
 	case !known:
@@ -126,8 +126,8 @@ func lookAtFsync(s *server) Finding {
 	}
 }
 
-// lookAtWrites finds why a server would refuse any lock just now.
-func lookAtWrites(_ *exam, s *server) Finding {
+// checkWrites finds why a server would refuse any lock just now.
+func checkWrites(_ *exam, s *server) Finding {
 	switch {
 	case s.info["loading"] == "1":
 		return saw(Danger, "it is loading its data (LOADING)").as("loading")
@@ -139,7 +139,7 @@ func lookAtWrites(_ *exam, s *server) Finding {
 	return saw(OK, "it takes writes")
 }
 
-func lookAtClients(_ *exam, s *server) Finding {
+func checkClients(_ *exam, s *server) Finding {
 	connected, ok := number(s.info, "connected_clients")
 	most, known := number(s.info, "maxclients")
 	if !known {

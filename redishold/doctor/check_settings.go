@@ -20,7 +20,7 @@ func outerChecks() []check[*server] {
 			}
 			return saw(judge(true, by-s.clock.bound >= time.Second, Warning), "its clock is %s %s (give or take %s)", short(by), direction, short(s.clock.bound))
 		}},
-		{"latency", lookAtLatency},
+		{"latency", checkLatency},
 		{"slow-commands", func(e *exam, s *server) Finding {
 			took, margin := s.slow.took, e.options.Margin
 			return saw(judge(s.slow.known, took >= margin/3, severe(took >= margin)),
@@ -41,7 +41,7 @@ func outerChecks() []check[*server] {
 			narrow := hard != 0 && hard < enough || soft != 0 && soft < enough/4
 			return saw(judge(ok, narrow, Warning), "subscribers are cut off at %s, or %s for a while", size(hard), size(soft))
 		}},
-		{"script-limit", lookAtScripts},
+		{"script-limit", checkScripts},
 		{"keyspace-events", func(_ *exam, s *server) Finding {
 			events, ok := s.config["notify-keyspace-events"]
 			return saw(judge(ok, events != "", Note), "events of keys are published (notify-keyspace-events %s)", events)
@@ -49,7 +49,7 @@ func outerChecks() []check[*server] {
 	}
 }
 
-func lookAtLatency(e *exam, s *server) Finding {
+func checkLatency(e *exam, s *server) Finding {
 	n, margin := len(s.trips), e.options.Margin
 	if n == 0 {
 		return unknown()
@@ -61,7 +61,7 @@ func lookAtLatency(e *exam, s *server) Finding {
 		n, short(at(50)), short(at(90)), short(worst), short(margin), short(e.options.TTL))
 }
 
-func lookAtScripts(e *exam, s *server) Finding {
+func checkScripts(e *exam, s *server) Finding {
 	millis, ok := number(s.config, "busy-reply-threshold")
 	if !ok {
 		millis, ok = number(s.config, "lua-time-limit")

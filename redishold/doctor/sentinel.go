@@ -80,12 +80,12 @@ func sentinelChecks() []check[[]*sentinel] {
 			names := strings.Join(slices.Sorted(maps.Keys(masters)), ", ")
 			return saw(judge(true, len(masters) > 1, Danger), "the Sentinels name different masters: %s", names)
 		}},
-		{"sentinel-state", lookAtSentinelState},
+		{"sentinel-state", checkSentinelState},
 		{"sentinels", func(_ *exam, sentinels []*sentinel) Finding {
 			known := most(sentinels, "num-other-sentinels") + 1
 			return saw(judge(true, known < 3, Warning), "%d Sentinels", known)
 		}},
-		{"sentinel-quorum", lookAtQuorum},
+		{"sentinel-quorum", checkQuorum},
 		{"sentinel-replicas", func(_ *exam, sentinels []*sentinel) Finding {
 			return saw(judge(true, most(sentinels, "num-slaves") <= 0, Warning), "the Sentinels know no replica of the master")
 		}},
@@ -107,7 +107,7 @@ func most(sentinels []*sentinel, field string) int64 {
 	return n
 }
 
-func lookAtSentinelState(_ *exam, sentinels []*sentinel) Finding {
+func checkSentinelState(_ *exam, sentinels []*sentinel) Finding {
 	for _, s := range sentinels {
 		var f Finding
 		flags := strings.Split(s.master["flags"], ",")
@@ -126,7 +126,7 @@ func lookAtSentinelState(_ *exam, sentinels []*sentinel) Finding {
 	return saw(OK, "up")
 }
 
-func lookAtQuorum(_ *exam, sentinels []*sentinel) Finding {
+func checkQuorum(_ *exam, sentinels []*sentinel) Finding {
 	for _, s := range sentinels {
 		if reply := (*redishold.ReplyError)(nil); errors.As(s.quorum, &reply) {
 			return Finding{Severity: Danger, Servers: []string{s.addr}, Saw: reply.Text}

@@ -46,7 +46,7 @@ func (e *exam) visit(ctx context.Context) error {
 	case err != nil:
 		return err
 	case len(asks) == 0:
-		return e.hearsay(ctx)
+		return e.readServerInfo(ctx)
 	}
 	seen := map[string]bool{}
 	for _, s := range sideBySide(asks, func(addr string, ask Ask) *server {
@@ -78,8 +78,8 @@ func sideBySide[T any](asks map[string]Ask, examine func(addr string, ask Ask) T
 	return learnt
 }
 
-// hearsay is what a Conn says of a server that cannot be asked directly.
-func (e *exam) hearsay(ctx context.Context) error {
+// readServerInfo is what a Conn says of a server that cannot be asked directly.
+func (e *exam) readServerInfo(ctx context.Context) error {
 	about, err := e.conn.Server(ctx)
 	s := &server{info: map[string]string{
 		"redis_version": about.Version, "run_id": about.RunID,

@@ -26,9 +26,9 @@ type link struct {
 	cancel  func()     // stops go-redis' own attempt to restore the connection
 	pinged  bool       // only for the goroutine that calls Check
 
-	mu    sync.Mutex
-	sent  []request // commands without an answer yet, in order
-	heard bool      // since the last Check
+	mu       sync.Mutex
+	sent     []request // commands without an answer yet, in order
+	received bool      // data arrived since the last Check
 }
 
 // request is a command that the server has yet to answer. Its error replies do
@@ -116,11 +116,11 @@ var errSilent = errors.New("server does not answer a PING")
 // it dead if that was a ping already.
 func (l *link) Check() error {
 	l.mu.Lock()
-	heard := l.heard
-	l.heard = false
+	received := l.received
+	l.received = false
 	l.mu.Unlock()
 	switch {
-	case heard:
+	case received:
 		l.pinged = false
 		return nil
 	case l.pinged:
@@ -169,7 +169,7 @@ func (l *link) read() {
 func (l *link) answered(r request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = true
+	l.received = true
 	if i := slices.Index(l.sent, r); i >= 0 {
 		l.sent = slices.Delete(l.sent, i, i+1)
 	}
@@ -178,7 +178,7 @@ func (l *link) answered(r request) {
 // refusal matches an error reply to the oldest command without an answer.
 func (l *link) refusal(reply *redishold.ReplyError) {
 	l.mu.Lock()
-	l.heard = true
+	l.received = true
 	var r request
 	if len(l.sent) > 0 {
 		r = l.sent[0]

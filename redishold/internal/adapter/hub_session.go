@@ -9,12 +9,12 @@ import (
 // Session is the life of one link, and what is done for it before. It is also where the
 // Link reports, from its reading goroutine, what the server says.
 type Session struct {
-	hub    *Hub
-	node   *nodeConn
-	ctx    context.Context // ends when nobody needs the link any more
-	cancel context.CancelFunc
-	asked  map[string]struct{} // what the link subscribes; only for the running goroutine
-	heard  bool                // the server confirmed something; under Hub.mu
+	hub       *Hub
+	node      *nodeConn
+	ctx       context.Context // ends when nobody needs the link any more
+	cancel    context.CancelFunc
+	asked     map[string]struct{} // what the link subscribes; only for the running goroutine
+	confirmed bool                // the server has confirmed a subscription; under Hub.mu
 }
 
 // Sharded reports whether the channels are sharded ones.
@@ -44,7 +44,7 @@ func (s *Session) Confirmed(kind, channel string) {
 func (s *Session) Subscribed(name string) {
 	h := s.hub
 	h.mu.Lock()
-	s.heard = true
+	s.confirmed = true
 	var fresh []*listener
 	if t := s.topic(name); t != nil {
 		delete(s.node.astray, name)

@@ -71,7 +71,7 @@ func (h *Hub) end(ln *nodeConn, s *Session) (wanted, worked bool) {
 	wanted = s.ctx.Err() != nil
 	s.cancel()
 	ln.session = nil
-	return wanted, s.heard
+	return wanted, s.confirmed
 }
 
 // serve runs one link until it breaks or nobody listens.

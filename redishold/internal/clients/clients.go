@@ -52,7 +52,7 @@ func New(a Access) *Clients {
 		names:  registrar{written: map[string]*registration{}},
 		stems:  registrar{written: map[string]*registration{}},
 		directory: directory{
-			known: map[string]knownClient{}, told: map[string]time.Time{}, asked: map[string]bool{},
+			known: map[string]knownClient{}, asksAgain: map[string]time.Time{}, asked: map[string]bool{},
 		},
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	nameLife     = 10 * time.Second // how long what a client says of itself is believed without asking again
-	strangerLife = time.Second      // how long a list assumes that there is no registration: it may be about to come
-	maxClients   = 4096             // how many are kept, and locks whose holder is known
-	pageSize     = 200              // registrations that one call reads
+	nameLife    = 10 * time.Second // how long what a client says of itself is believed without asking again
+	unknownLife = time.Second      // how long a list assumes that there is no registration: it may be about to come
+	maxClients  = 4096             // how many are kept, and locks whose holder is known
+	pageSize    = 200              // registrations that one call reads
 
 	// holdsLife is for how long a client that did not name a hold is not asked again
 	// for it.
@@ -29,10 +29,10 @@ const (
 // directory remembers who clients are, and which of them permits belong to. A waiter
 // asks for the holder with every try, and a page of locks is looked at each second.
 type directory struct {
-	mu    sync.Mutex
-	known map[string]knownClient // by client uuid; by stem for its ID alone
-	told  map[string]time.Time   // by lock: until when it need not be asked who has it
-	asked map[string]bool        // clients and stems that somebody asks for in the background
+	mu        sync.Mutex
+	known     map[string]knownClient // by client uuid; by stem for its ID alone
+	asksAgain map[string]time.Time   // by lock: until when it need not be asked who has it
+	asked     map[string]bool        // clients and stems that somebody asks for in the background
 
 	background background.Group
 }
@@ -86,20 +86,20 @@ func (d *directory) put(id string, known knownClient) knownClient {
 func (s *Clients) HolderKnown(lock string) bool {
 	s.directory.mu.Lock()
 	defer s.directory.mu.Unlock()
-	return time.Now().Before(s.directory.told[lock])
+	return time.Now().Before(s.directory.asksAgain[lock])
 }
 
 func (d *directory) notify(lock string) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now.Before(d.told[lock]) {
+	if now.Before(d.asksAgain[lock]) {
 		return
 	}
-	if len(d.told) >= maxClients {
-		clear(d.told)
+	if len(d.asksAgain) >= maxClients {
+		clear(d.asksAgain)
 	}
-	d.told[strings.Clone(lock)] = now.Add(nameLife)
+	d.asksAgain[strings.Clone(lock)] = now.Add(nameLife)
 }
 
 // inBackground runs fn, which asks for id, unless that is under way.
@@ -198,7 +198,7 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]sub
 	clients = make(map[string]knownClient, len(about))
 	var asked, keys []string
 	for id, subject := range about {
-		if known, _ := s.directory.get(id); known.fresh(strangerLife, subject.owners...) {
+		if known, _ := s.directory.get(id); known.fresh(unknownLife, subject.owners...) {
 			clients[id] = known
 			continue
 		}
@@ -252,7 +252,7 @@ func (s *Clients) PermitOwner(ctx context.Context, id string) string {
 	if !ok {
 		return ""
 	}
-	if known, _ := s.learn(ctx, stem); known.client.ID != "" {
+	if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
 		return known.client.ID + ":" + number
 	}
 	return ""

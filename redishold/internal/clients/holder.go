@@ -47,7 +47,7 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, said *Said
 		s.directory.notify(lock)
 	}
 	if !fresh {
-		s.directory.inBackground(uuid, func(ctx context.Context) { s.learn(ctx, uuid) })
+		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, uuid) })
 	}
 	return s.describe(owner, client, known)
 }
@@ -63,10 +63,10 @@ func (s *Clients) holderOf(id string, said *Said) (owner string, known bool) {
 		s.directory.put(stem, s.parse(stem, Card{Text: said.Client}))
 	}
 	client, known := s.directory.get(stem)
-	if !client.fresh(strangerLife) {
+	if !client.fresh(unknownLife) {
 		s.directory.inBackground(stem, func(ctx context.Context) {
-			if known, _ := s.learn(ctx, stem); known.client.ID != "" {
-				s.learn(ctx, known.client.ID)
+			if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
+				s.lookUpClient(ctx, known.client.ID)
 			}
 		})
 	}
@@ -76,8 +76,8 @@ func (s *Clients) holderOf(id string, said *Said) (owner string, known bool) {
 	return client.client.ID + ":" + number, true
 }
 
-// learn asks who a client is, or whose a stem is.
-func (s *Clients) learn(ctx context.Context, id string) (known knownClient, ok bool) {
+// lookUpClient asks who a client is, or whose a stem is.
+func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
 	found, _ := s.lookUp(ctx, false, map[string]subject{id: {}})
 	known, ok = found[id]
 	return known, ok
@@ -92,7 +92,7 @@ func (s *Clients) Person(ctx context.Context, owner string) string {
 	}
 	client, known := s.directory.get(uuid)
 	if !client.fresh(nameLife) {
-		if read, ok := s.learn(ctx, uuid); ok {
+		if read, ok := s.lookUpClient(ctx, uuid); ok {
 			client, known = read, true
 		}
 	}

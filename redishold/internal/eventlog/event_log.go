@@ -26,7 +26,7 @@ const (
 	logPage   = 1000
 
 	// In bytes. A name that is longer is cut off.
-	longestTold   = 1000
+	longestName   = 1000
 	longestReason = 500
 	longestEntry  = 16_000
 )
@@ -79,7 +79,7 @@ func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, 
 
 func textOf(h admin.Entry, now time.Time) whatText {
 	text := whatText{
-		Event: string(h.Type), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: clients.Cut(h.Name, longestTold),
+		Event: string(h.Type), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: clients.Cut(h.Name, longestName),
 		Kind: string(h.Kind), Token: h.Token,
 		Waited: h.Waited.Milliseconds(), Held: h.HeldFor.Milliseconds(), Left: h.Left.Milliseconds(),
 		Owner: clients.Cut(h.Owner, clients.LongestReported), Reason: clients.Cut(h.Reason, longestReason), Count: h.Count,
@@ -88,7 +88,7 @@ func textOf(h admin.Entry, now time.Time) whatText {
 		text.Mode = h.Mode.String()
 	}
 	if !utf8.ValidString(h.Name) {
-		text.Name, text.Bytes = "", []byte(h.Name[:min(len(h.Name), longestTold)])
+		text.Name, text.Bytes = "", []byte(h.Name[:min(len(h.Name), longestName)])
 	}
 	return text
 }
@@ -193,7 +193,7 @@ func (e entry) decode(now int64, read time.Time) admin.Entry {
 	h.Type, h.At = admin.EntryType(clients.Printable(said.Event)), read.Add(-clients.Age(now, told, said.Ago))
 	h.Client = client.Client(clients.Printable(client.ID))
 	h.Note = clients.NameOf(h.Client)
-	h.Name = clients.Cut(cmp.Or(said.Name, string(said.Bytes)), longestTold+len("…")) // what was cut stays as it is
+	h.Name = clients.Cut(cmp.Or(said.Name, string(said.Bytes)), longestName+len("…")) // what was cut stays as it is
 	h.Kind, h.Mode, h.Token = admin.Kind(clients.Printable(said.Kind)), clients.ModeNamed(said.Mode), said.Token
 	h.Waited, h.HeldFor, h.Left = clients.Age(said.Waited, 0, 0), clients.Age(said.Held, 0, 0), clients.Age(said.Left, 0, 0)
 	h.Owner, h.Reason, h.Count = clients.Printable(said.Owner), clients.Printable(said.Reason), max(0, said.Count)

@@ -57,14 +57,14 @@ func (c Counts) LatchWaiter(name string) driver.Waiter {
 // latchWaiter is a waiter that knows itself what it has seen.
 type latchWaiter struct {
 	*waiting.Waiter
-	told uint64
+	version uint64
 }
 
 // Wait returns when something was heard since the Wait before.
 func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
-	if _, err := w.Waiter.Wait(ctx, driver.Outcome{Ahead: w.told}); err != nil {
+	if _, err := w.Waiter.Wait(ctx, driver.Outcome{Ahead: w.version}); err != nil {
 		return driver.Outcome{}, err
 	}
-	w.told = w.Version() // the caller counts after this: it sees at least as much
+	w.version = w.Version() // the caller counts after this: it sees at least as much
 	return driver.Outcome{}, nil
 }

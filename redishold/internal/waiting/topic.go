@@ -33,7 +33,7 @@ type Topics struct {
 	last uint64            // the latest version given out; never given out twice
 	open map[string]*topic // by channel; nil before the first
 
-	others map[string]crowd // clients elsewhere that listened on channels on which this process does not
+	others map[string]listeners // clients elsewhere that listened on channels on which this process does not
 }
 
 // Subscription is a running subscription.
@@ -207,7 +207,7 @@ func (ts *Topics) notice(t *topic, n wire.Notice) {
 	case n.Subscribed:
 		ts.advance(t)
 	default:
-		t.heard++
+		t.releases++
 		t.direct = time.Now()
 		ts.advance(t)
 	}

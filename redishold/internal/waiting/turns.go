@@ -39,19 +39,19 @@ const (
 // turns is what a topic knows of waiters for the same name. The mutex of
 // topics guards it.
 type turns struct {
-	others int       // clients elsewhere that listen, as far as known; 0 if it is not
-	heard  int       // releases since this process held the name
-	since  time.Time // when the last was heard
-	direct time.Time // when the last was heard on the channel that counts
-	taken  uint64    // the version of the topic at which somebody else took the name
+	others   int       // clients elsewhere that listen, as far as known; 0 if it is not
+	releases int       // received since this process held the name
+	since    time.Time // when the last was heard
+	direct   time.Time // when the last was heard on the channel that counts
+	taken    uint64    // the version of the topic at which somebody else took the name
 }
 
 // until returns when it is this process's turn to ask.
 func (t *turns) until() time.Time {
-	if t.heard >= t.others {
+	if t.releases >= t.others {
 		return t.since
 	}
-	return t.since.Add(min(time.Duration(t.others-t.heard)*turnStep, turnMost))
+	return t.since.Add(min(time.Duration(t.others-t.releases)*turnStep, turnMost))
 }
 
 // Holds records that this process has got the name of a channel.
@@ -59,7 +59,7 @@ func (ts *Topics) Holds(channel string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if t := ts.open[channel]; t != nil {
-		t.heard = -1 // its own release will be heard, too
+		t.releases = -1 // its own release will be heard, too
 	}
 }
 
@@ -85,13 +85,13 @@ func (ts *Topics) remember(channel string, others int) {
 		clear(ts.others)
 	}
 	if ts.others == nil {
-		ts.others = map[string]crowd{}
+		ts.others = map[string]listeners{}
 	}
-	ts.others[channel] = crowd{others, time.Now().Add(othersLast)}
+	ts.others[channel] = listeners{others, time.Now().Add(othersLast)}
 }
 
-// crowd is how many others listened on a channel, as long as that is of use.
-type crowd struct {
+// listeners is how many others listened on a channel, as long as that is of use.
+type listeners struct {
 	others int
 	until  time.Time
 }

@@ -207,7 +207,7 @@ func (p *postgres) open(ctx context.Context) (*Store, error) {
 		return nil, postgresError(p.where, err)
 	}
 	backend := pghold.New(pool, p.options)
-	limited, cancel := context.WithTimeout(ctx, p.patience())
+	limited, cancel := context.WithTimeout(ctx, p.hostsTimeout())
 	defer cancel()
 	if err = pool.Ping(limited); err != nil {
 		err = postgresError(p.where, err)
@@ -229,8 +229,8 @@ func (p *postgres) open(ctx context.Context) (*Store, error) {
 	return s, nil
 }
 
-// patience is how long all hosts together may take to answer.
-func (p *postgres) patience() time.Duration {
+// hostsTimeout is how long all hosts together may take to answer.
+func (p *postgres) hostsTimeout() time.Duration {
 	return time.Duration(1+len(p.config.ConnConfig.Fallbacks)) * p.config.ConnConfig.ConnectTimeout
 }
 

@@ -23,9 +23,9 @@ const (
 	sayKillBy = 'k' // to the guard, with 8 bytes of nanoseconds from now
 )
 
-// guardPatience bounds how long an answer of the guard is waited for. A guard
+// guardTimeout bounds how long an answer of the guard is waited for. A guard
 // has nothing to do but to answer.
-const guardPatience = 10 * time.Second
+const guardTimeout = 10 * time.Second
 
 // guard is the calling program's side of a guard process.
 type guard struct {
@@ -92,7 +92,7 @@ func executable() (string, error) {
 // answer returns the guard's next answer, 0 if it has ended or hangs.
 func (g *guard) answer() byte {
 	var b [1]byte
-	_ = g.answers.SetReadDeadline(time.Now().Add(guardPatience))
+	_ = g.answers.SetReadDeadline(time.Now().Add(guardTimeout))
 	if _, err := io.ReadFull(g.answers, b[:]); err != nil {
 		return 0
 	}

@@ -28,8 +28,8 @@ const (
 	mostProof = 1000
 )
 
-// gate says who may look, and who may more.
-type gate struct {
+// authenticator says who may look, and who may more.
+type authenticator struct {
 	users     map[string][]byte   // by name: the bcrypt hash of the password
 	tokens    map[string][32]byte // by name: the digest of the token
 	header    string
@@ -47,9 +47,9 @@ type gate struct {
 // userKey is where a request's context has its user.
 type userKey struct{}
 
-// gate reads the files that say who may look.
-func (o *serveOptions) gate() (*gate, error) {
-	g := &gate{header: o.header, operators: o.operators, turns: make(chan struct{}, 2), proved: map[[32]byte]time.Time{}}
+// authenticator reads the files that say who may look.
+func (o *serveOptions) authenticator() (*authenticator, error) {
+	g := &authenticator{header: o.header, operators: o.operators, turns: make(chan struct{}, 2), proved: map[[32]byte]time.Time{}}
 	_, _ = rand.Read(g.salt[:]) // never fails, as of Go 1.24
 	var err error
 	if o.basicFile != "" {
@@ -83,10 +83,10 @@ func (o *serveOptions) gate() (*gate, error) {
 }
 
 // open reports that nobody is asked who he is.
-func (g *gate) open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
+func (g *authenticator) open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
 
 // guard lets those through to next who may look.
-func (g *gate) guard(next http.Handler) http.Handler {
+func (g *authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.open() {
 			if g.hosts && !ownHost(r.Host) {
@@ -119,7 +119,7 @@ func ownHost(host string) bool {
 }
 
 // identify returns who made r.
-func (g *gate) identify(r *http.Request) (string, bool) {
+func (g *authenticator) identify(r *http.Request) (string, bool) {
 	if g.header != "" && g.trusts(r.RemoteAddr) {
 		if names := r.Header.Values(g.header); len(names) == 1 && names[0] != "" {
 			return names[0], true
@@ -138,12 +138,12 @@ func (g *gate) identify(r *http.Request) (string, bool) {
 	return user, g.users != nil && g.right(r.Context(), user, password)
 }
 
-func (g *gate) trusts(remote string) bool {
+func (g *authenticator) trusts(remote string) bool {
 	peer, err := netip.ParseAddrPort(remote)
 	return err == nil && slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
 }
 
-func (g *gate) bearer(token string) (name string, ok bool) {
+func (g *authenticator) bearer(token string) (name string, ok bool) {
 	for user, digest := range g.tokens { // all of them, however early one fits
 		if same(digest, token) {
 			name, ok = user, true
@@ -159,7 +159,7 @@ func same(digest [32]byte, token string) bool {
 
 // right reports that the password of user is right. That takes time on purpose, so
 // it is remembered for a while, as a digest with a salt of this process.
-func (g *gate) right(ctx context.Context, user, password string) bool {
+func (g *authenticator) right(ctx context.Context, user, password string) bool {
 	proof := sha256.Sum256(fmt.Appendf(g.salt[:len(g.salt):len(g.salt)], "%d:%s%s", len(user), user, password))
 	g.mu.Lock()
 	until, ok := g.proved[proof]
@@ -195,8 +195,8 @@ func requester(r *http.Request) string {
 	return name
 }
 
-// role says what somebody may who came through the gate.
-func (g *gate) role(r *http.Request) dash.Role {
+// role says what somebody may who came through the authenticator.
+func (g *authenticator) role(r *http.Request) dash.Role {
 	if g.open() || slices.Contains(g.operators, requester(r)) {
 		return dash.Operator
 	}
