@@ -18,7 +18,7 @@ const (
 
 // completeNames gives shells the names of locks. A store that does not answer soon costs
 // only the completion.
-func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
+func completeNames(env environment, o *readOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -27,7 +27,7 @@ func completeNames(env environment, o *lookOptions) cobra.CompletionFunc {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
 		var names []cobra.Completion
-		_ = o.look(ctx, cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+		_ = o.read(ctx, cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 			for r, err := range l.console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
 				if err != nil || len(names) == completeMost {
 					break
@@ -49,7 +49,7 @@ func completeLock(env environment, o *lockOptions) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return completeNames(env, &lookOptions{connectOptions: o.connectOptions, prefix: o.prefix})(cmd, args, begin)
+		return completeNames(env, &readOptions{connectOptions: o.connectOptions, prefix: o.prefix})(cmd, args, begin)
 	}
 }
 

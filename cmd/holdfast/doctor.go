@@ -18,7 +18,7 @@ const doctorLimit = time.Minute
 
 // doctorOptions is the command line of doctor.
 type doctorOptions struct {
-	lookOptions
+	readOptions
 	name   string
 	ttl    time.Duration
 	margin time.Duration
@@ -51,7 +51,7 @@ the servers cannot be reached, 77 if they refuse the user.`,
 			if err := o.complete(cmd.Flags()); err != nil {
 				return err
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return o.examine(ctx, l)
 			})
 		},
@@ -61,7 +61,7 @@ the servers cannot be reached, 77 if they refuse the user.`,
 }
 
 func (o *doctorOptions) addTo(f *pflag.FlagSet) {
-	o.lookOptions.addTo(f, doctorLimit)
+	o.readOptions.addTo(f, doctorLimit)
 	f.Lookup("json").Usage = "print the report as JSON"
 	f.Lookup("verbose").Usage = "also show checks without a problem"
 	f.StringVar(&o.name, "name", "", "the prefix of lock names, if the user has permissions only for these")
@@ -100,7 +100,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 }
 
 // examine looks, prints what was found, and says by the status how bad it is.
-func (o *doctorOptions) examine(ctx context.Context, l *looking) error {
+func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 	report, err := o.ask(ctx, l)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (o *doctorOptions) examine(ctx context.Context, l *looking) error {
 }
 
 // ask examines the store, whichever it is.
-func (o *doctorOptions) ask(ctx context.Context, l *looking) (*doctor.Report, error) {
+func (o *doctorOptions) ask(ctx context.Context, l *reader) (*doctor.Report, error) {
 	if l.store.Redis == nil {
 		return examine.Store(ctx, l.store.Backend, l.store.Ask, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name})
 	}

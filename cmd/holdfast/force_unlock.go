@@ -45,7 +45,7 @@ const forceExample = `  holdfast force-unlock deploy/prod --reason "runner 7 is 
 
 // forceOptions is the command line of force-unlock.
 type forceOptions struct {
-	lookOptions
+	readOptions
 	holder string
 	token  uint64
 	reason string
@@ -61,14 +61,14 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 		Long:                  forceLong,
 		Example:               forceExample,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, &o.lookOptions),
+		ValidArgsFunction:     completeNames(env, &o.readOptions),
 		Args:                  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd.Flags(), env); err != nil {
 				return err
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
-				return (&forcing{forceOptions: o, looking: l, name: args[0]}).run(ctx)
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+				return (&unlocker{forceOptions: o, reader: l, name: args[0]}).run(ctx)
 			})
 		},
 	}
@@ -111,14 +111,14 @@ func isTerminalInput(in io.Reader) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// forcing is a force-unlock under way.
-type forcing struct {
+// unlocker runs a force-unlock.
+type unlocker struct {
 	*forceOptions
-	*looking
+	*reader
 	name string
 }
 
-func (c *forcing) run(ctx context.Context) error {
+func (c *unlocker) run(ctx context.Context) error {
 	record, hold, err := c.choose(ctx)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (c *forcing) run(ctx context.Context) error {
 
 // end ends the hold, within a limit that does not count the time for the
 // answer of a person.
-func (c *forcing) end(ctx context.Context, hold admin.Hold, seen time.Time) error {
+func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	h := hold.Holder
@@ -158,7 +158,7 @@ func (c *forcing) end(ctx context.Context, hold admin.Hold, seen time.Time) erro
 }
 
 // signature says who forces the lock.
-func (c *forcing) signature() string {
+func (c *unlocker) signature() string {
 	who, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
 		who = u.Username
@@ -170,7 +170,7 @@ func (c *forcing) signature() string {
 }
 
 // choose finds the hold that is meant.
-func (c *forcing) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
+func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	records, err := c.console.Get(ctx, c.name)
@@ -210,12 +210,12 @@ func tellsTokens(r admin.Record) bool {
 }
 
 // no is the end without success.
-func (c *forcing) no(format string, args ...any) error {
+func (c *unlocker) no(format string, args ...any) error {
 	return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: "+format, args...)}
 }
 
 // confirm shows what is to be ended, and wants the name of the lock typed.
-func (c *forcing) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
+func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
 	var p page
 	p.line("name", "%s", clean(r.Name))
 	p.line("kind", "%s", r.Kind)
@@ -276,7 +276,7 @@ type forcedJSON struct {
 	Hold    holdJSON  `json:"hold"`
 }
 
-func (c *forcing) print(r admin.Record, h admin.Hold) error {
+func (c *unlocker) print(r admin.Record, h admin.Hold) error {
 	if c.json {
 		return json.NewEncoder(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
 	}

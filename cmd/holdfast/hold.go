@@ -68,7 +68,7 @@ func newHoldCommand(env environment) *cobra.Command {
 			if o.period < 0 {
 				return usageError("--for %s is negative", o.period)
 			}
-			return (&holding{holdOptions: o, env: env, report: report}).run(cmd.Context())
+			return (&manualHold{holdOptions: o, env: env, report: report}).run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
@@ -91,8 +91,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// holding is a hold by hand.
-type holding struct {
+// manualHold is a hold of the command hold.
+type manualHold struct {
 	*holdOptions
 	env     environment
 	report  *reporter
@@ -100,7 +100,7 @@ type holding struct {
 	holder  string
 }
 
-func (h *holding) run(ctx context.Context) error {
+func (h *manualHold) run(ctx context.Context) error {
 	h.signals = make(chan os.Signal, 16)
 	listen(h.signals)
 	defer signal.Stop(h.signals)
@@ -118,7 +118,7 @@ func (h *holding) run(ctx context.Context) error {
 }
 
 // granted keeps the lock, unless a signal came while it was granted.
-func (h *holding) granted(ctx context.Context, lock *holdfast.Lock, interrupt *interruption) error {
+func (h *manualHold) granted(ctx context.Context, lock *holdfast.Lock, interrupt *interruption) error {
 	if interrupt != nil {
 		_ = h.unlock(lock)
 		return exit(interrupt.status())
@@ -131,7 +131,7 @@ func (h *holding) granted(ctx context.Context, lock *holdfast.Lock, interrupt *i
 }
 
 // keep returns when the lock is to be released, or was lost: why.
-func (h *holding) keep(ctx context.Context, lock *holdfast.Lock) string {
+func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 	var over <-chan time.Time
 	if h.period > 0 {
 		timer := time.NewTimer(h.period)
@@ -162,7 +162,7 @@ func (h *holding) keep(ctx context.Context, lock *holdfast.Lock) string {
 // inputEnds returns a channel that is closed when standard input is, nil if that
 // means nothing: a terminal is not read, and /dev/null is always at its end. What
 // reads it ends with the program: a read of a pipe cannot be given up.
-func (h *holding) inputEnds() <-chan struct{} {
+func (h *manualHold) inputEnds() <-chan struct{} {
 	if file, ok := h.env.stdin.(*os.File); ok {
 		info, err := file.Stat()
 		if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
@@ -180,7 +180,7 @@ func (h *holding) inputEnds() <-chan struct{} {
 	return ended
 }
 
-func (h *holding) release(lock *holdfast.Lock, why string) error {
+func (h *manualHold) release(lock *holdfast.Lock, why string) error {
 	err := h.unlock(lock)
 	if errors.Is(err, holdfast.ErrLost) {
 		return &exitError{code: exitLost, err: errors.Join(err, h.print("lost", lock, err.Error()))}
@@ -202,7 +202,7 @@ type heldLine struct {
 	Why     string    `json:"reason,omitempty"`
 }
 
-func (h *holding) print(event string, lock *holdfast.Lock, why string) error {
+func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error {
 	if h.json {
 		return json.NewEncoder(h.env.stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
 	}

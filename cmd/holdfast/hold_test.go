@@ -86,7 +86,7 @@ func TestHoldInterruptedByTheGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	h := &holding{holdOptions: &holdOptions{}, env: environment{stdout: &out}}
+	h := &manualHold{holdOptions: &holdOptions{}, env: environment{stdout: &out}}
 	var ended *exitError
 	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.code != 143 || out.Len() != 0 {
 		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())

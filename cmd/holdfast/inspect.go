@@ -27,7 +27,7 @@ Exit status: 0, also if the name is free; 64, 69, 77 as run.`
 const lookLimit = 10 * time.Second
 
 func newInspectCommand(env environment) *cobra.Command {
-	o := &lookOptions{}
+	o := &readOptions{}
 	cmd := &cobra.Command{
 		Use:                   "inspect [flags] NAME",
 		Short:                 "Show everything about a lock",
@@ -36,7 +36,7 @@ func newInspectCommand(env environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env, o),
 		Args:                  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				detail, err := l.console.Describe(ctx, args[0])
 				if err != nil {
 					return err

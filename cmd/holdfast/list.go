@@ -49,7 +49,7 @@ const listTimeout = 30 * time.Second
 
 // listOptions is the command line of ls.
 type listOptions struct {
-	lookOptions
+	readOptions
 	pattern  string
 	held     bool
 	waiting  bool
@@ -73,16 +73,16 @@ func newListCommand(env environment) *cobra.Command {
 		Long:                  listLong,
 		Example:               listExample,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, &o.lookOptions),
+		ValidArgsFunction:     completeNames(env, &o.readOptions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				if o.watch > 0 {
 					return o.again(ctx, l)
 				}
-				return (&listing{listOptions: o, looking: l, out: env.stdout}).run(ctx)
+				return (&lister{listOptions: o, reader: l, out: env.stdout}).run(ctx)
 			})
 		},
 	}
@@ -91,7 +91,7 @@ func newListCommand(env environment) *cobra.Command {
 }
 
 func (o *listOptions) addTo(f *pflag.FlagSet) {
-	o.lookOptions.addTo(f, 0)
+	o.readOptions.addTo(f, 0)
 	f.DurationVar(&o.timeout, "timeout", listTimeout, "end the list after this; 0 never does")
 	f.DurationVar(&o.watch, "watch", 0, "print the list again, this long after it was complete")
 	f.BoolVar(&o.held, "held", false, "only locks with holders")
@@ -191,10 +191,10 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// listing is a list that is being made.
-type listing struct {
+// lister makes a list.
+type lister struct {
 	*listOptions
-	*looking
+	*reader
 	out    io.Writer
 	shown  int
 	kept   []admin.Record // to be sorted
@@ -203,7 +203,7 @@ type listing struct {
 
 // again prints the list until ctx ends. A store that does not answer is waited
 // for: the message stands in place of the list.
-func (o *listOptions) again(ctx context.Context, l *looking) error {
+func (o *listOptions) again(ctx context.Context, l *reader) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -213,7 +213,7 @@ func (o *listOptions) again(ctx context.Context, l *looking) error {
 			return ctx.Err()
 		}
 		var text bytes.Buffer
-		err := (&listing{listOptions: o, looking: l, out: &text}).run(ctx)
+		err := (&lister{listOptions: o, reader: l, out: &text}).run(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -233,7 +233,7 @@ func (o *listOptions) again(ctx context.Context, l *looking) error {
 	}
 }
 
-func (l *listing) run(ctx context.Context) error {
+func (l *lister) run(ctx context.Context) error {
 	if l.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, l.timeout)
@@ -270,12 +270,12 @@ func (l *listing) run(ctx context.Context) error {
 	return l.incomplete(ctx)
 }
 
-func (l *listing) wanted(r admin.Record) bool {
+func (l *lister) wanted(r admin.Record) bool {
 	return matches(l.pattern, r.Name) && (!l.held || r.Holders > 0) && (!l.waiting || waiters(r) > 0)
 }
 
 // incomplete says why there may be more than was printed.
-func (l *listing) incomplete(ctx context.Context) error {
+func (l *lister) incomplete(ctx context.Context) error {
 	err := l.failed
 	switch {
 	case err == nil:
@@ -292,11 +292,11 @@ func (l *listing) incomplete(ctx context.Context) error {
 	return &exitError{code: exitFailure, err: err}
 }
 
-func (l *listing) print(r admin.Record) error {
+func (l *lister) print(r admin.Record) error {
 	return json.NewEncoder(l.out).Encode(recordOf(r))
 }
 
-func (l *listing) printSorted() error {
+func (l *lister) printSorted() error {
 	order := orders()[l.sort]
 	slices.SortFunc(l.kept, func(a, b admin.Record) int {
 		return cmp.Or(order(a, b), cmp.Compare(a.Name, b.Name))
@@ -334,7 +334,7 @@ func (l *listing) printSorted() error {
 	return l.table(shown)
 }
 
-func (l *listing) printArray(records []admin.Record) error {
+func (l *lister) printArray(records []admin.Record) error {
 	list := make([]recordJSON, len(records))
 	for i, r := range records {
 		list[i] = recordOf(r)

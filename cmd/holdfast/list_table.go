@@ -14,7 +14,7 @@ import (
 )
 
 // table prints records for people.
-func (l *listing) table(records []admin.Record) error {
+func (l *lister) table(records []admin.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (l *listing) table(records []admin.Record) error {
 	return w.Flush()
 }
 
-func (l *listing) rows(w io.Writer, r admin.Record, width int) {
+func (l *lister) rows(w io.Writer, r admin.Record, width int) {
 	row := func(name, holder, count, held, lease string, wide ...string) {
 		cells := []string{name, kindOf(r), holder, count, held, lease, waitersOf(r)}
 		if l.wide {

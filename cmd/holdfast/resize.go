@@ -26,7 +26,7 @@ as run, 64 also for a name that is another kind of lock.`
 const resizeExample = `  holdfast resize backups 3`
 
 func newResizeCommand(env environment) *cobra.Command {
-	o := &lookOptions{need: needSizes}
+	o := &readOptions{need: needSizes}
 	cmd := &cobra.Command{
 		Use:                   "resize [flags] NAME PERMITS",
 		Short:                 "Change the number of permits of a semaphore",
@@ -40,7 +40,7 @@ func newResizeCommand(env environment) *cobra.Command {
 			if err != nil || permits < 1 {
 				return usageError("%q is no number of permits; use 1 or more", args[1])
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return l.resize(ctx, args[0], permits)
 			})
 		},
@@ -65,7 +65,7 @@ type resized struct {
 }
 
 // resize sets the number of permits and says what has become of it.
-func (l *looking) resize(ctx context.Context, name string, permits int) error {
+func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	locker := holdfast.New(l.store.Backend, &holdfast.Options{Logger: l.logger})
 	defer drain(locker)
 	s := locker.Semaphore(name, permits)

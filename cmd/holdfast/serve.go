@@ -46,7 +46,7 @@ const serveExample = `  holdfast serve --url redis://localhost:6379
 
 // serveOptions is the command line of serve.
 type serveOptions struct {
-	lookOptions
+	readOptions
 	listen        string
 	metricsListen string
 	basePath      string
@@ -79,7 +79,7 @@ func newServeCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return serve(ctx, o, g, l)
 			})
 		},

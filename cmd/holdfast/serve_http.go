@@ -27,7 +27,7 @@ import (
 const stopLimit = 5 * time.Second // for requests that are under way when a signal comes
 
 // serve answers browsers until ctx ends.
-func serve(ctx context.Context, o *serveOptions, g *authenticator, l *looking) error {
+func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) error {
 	metrics := promhold.New(nil)
 	var forced func(name string, h admin.Holder, reason string)
 	if source, ok := l.store.Backend.(admin.Source); ok && o.eventLog {
@@ -70,7 +70,7 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *looking) e
 }
 
 // announce says where the pages are.
-func (o *serveOptions) announce(g *authenticator, address string, l *looking) {
+func (o *serveOptions) announce(g *authenticator, address string, l *reader) {
 	scheme := "http"
 	if o.tlsCert != "" {
 		scheme = "https"
@@ -91,7 +91,7 @@ func (o *serveOptions) announce(g *authenticator, address string, l *looking) {
 
 // findings examines the store as the command doctor does, but does not look for
 // locks without an end: that is a walk over all keys.
-func (l *looking) findings(ctx context.Context) []dash.Finding {
+func (l *reader) findings(ctx context.Context) []dash.Finding {
 	report, err := l.examine(ctx)
 	if err != nil {
 		return []dash.Finding{{Severity: dash.Danger, Title: "examination", Text: err.Error()}}
@@ -240,7 +240,7 @@ func (s *webServer) serve(server *http.Server, listener net.Listener) error {
 	return err
 }
 
-func (l *looking) examine(ctx context.Context) (*doctor.Report, error) {
+func (l *reader) examine(ctx context.Context) (*doctor.Report, error) {
 	if l.store.Redis == nil {
 		return examine.Store(ctx, l.store.Backend, l.store.Ask, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10})
 	}

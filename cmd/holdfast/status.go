@@ -28,7 +28,7 @@ const statusExample = `  holdfast status
   holdfast status deploy/prod --quiet || echo "somebody deploys"`
 
 func newStatusCommand(env environment) *cobra.Command {
-	o := &lookOptions{}
+	o := &readOptions{}
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:                   "status [flags] [NAME]",
@@ -41,7 +41,7 @@ func newStatusCommand(env environment) *cobra.Command {
 			if len(args) > 1 || len(args) == 1 && args[0] == "" {
 				return usageError("one name of a lock at most is expected; use: %s", cmd.UseLine())
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				if quiet {
 					l.env.stdout = io.Discard
 				}
@@ -57,7 +57,7 @@ func newStatusCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func (l *looking) lockStatus(ctx context.Context, name string, quiet bool) error {
+func (l *reader) lockStatus(ctx context.Context, name string, quiet bool) error {
 	records, err := l.console.Get(ctx, name)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func isHeld(r admin.Record) bool {
 
 // waitingFor returns who says that it waits without a place in the queue. A store, or
 // rights, that do not tell cost nothing else.
-func (l *looking) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
+func (l *reader) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
 	if r.Holders == 0 {
 		return admin.Detail{}
 	}
@@ -106,7 +106,7 @@ func (l *looking) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
 	return d
 }
 
-func (l *looking) printStatus(ctx context.Context, r admin.Record) error {
+func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 	waiting := l.waitingFor(ctx, r)
 	if l.options.json {
 		return json.NewEncoder(l.env.stdout).Encode(recordOf(r).with(waiting.Waits))
@@ -168,7 +168,7 @@ type statusJSON struct {
 	Confirms  string  `json:"confirmed_by,omitempty"` // how many replicas confirm each lock
 }
 
-func (l *looking) serverStatus(ctx context.Context) error {
+func (l *reader) serverStatus(ctx context.Context) error {
 	ask := l.aboutStore
 	if l.store.Redis != nil {
 		ask = l.aboutRedis
@@ -184,7 +184,7 @@ func (l *looking) serverStatus(ctx context.Context) error {
 	return s.print(l.env.stdout)
 }
 
-func (l *looking) aboutRedis(ctx context.Context) (statusJSON, error) {
+func (l *reader) aboutRedis(ctx context.Context) (statusJSON, error) {
 	info, err := l.store.Redis.Server(ctx)
 	if err != nil {
 		return statusJSON{}, err
@@ -201,7 +201,7 @@ func (l *looking) aboutRedis(ctx context.Context) (statusJSON, error) {
 }
 
 // aboutStore is what is known of a store that is no Redis.
-func (l *looking) aboutStore(ctx context.Context) (s statusJSON, err error) {
+func (l *reader) aboutStore(ctx context.Context) (s statusJSON, err error) {
 	s.Layout = l.store.Layout
 	s.LatencyMS, err = latency(func() error {
 		s.Server, err = l.store.Ping(ctx)

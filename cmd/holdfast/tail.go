@@ -40,7 +40,7 @@ const tailExample = `  holdfast tail 'deploy/*'
 
 // tailOptions is the command line of tail.
 type tailOptions struct {
-	lookOptions
+	readOptions
 	pattern string
 	every   time.Duration
 	scan    time.Duration
@@ -58,13 +58,13 @@ func newTailCommand(env environment) *cobra.Command {
 		Long:                  tailLong,
 		Example:               tailExample,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, &o.lookOptions),
+		ValidArgsFunction:     completeNames(env, &o.readOptions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
-			return o.look(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *looking) error {
-				return newTailing(o, l).run(ctx)
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+				return newTailer(o, l).run(ctx)
 			})
 		},
 	}
@@ -98,12 +98,12 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 // errEnough ends a tail that was asked for so many lines, or for so long.
 var errEnough = errors.New("enough")
 
-// tailing is a tail at work. Only its run uses it; the look for new locks has a
+// tailer runs a tail. Only its run uses it; the scan for new locks has a
 // goroutine of its own and hands over what it finds.
-type tailing struct {
+type tailer struct {
 	*tailOptions
-	*looking
-	known   map[string]*seen
+	*reader
+	known   map[string]*observation
 	first   bool                   // the first look for locks is not over: they were there before
 	next    string                 // the first name to look at again, where not all can be
 	reasons map[admin.Ended]string // of owners whose hold was forced: why, as printed
@@ -113,19 +113,18 @@ type tailing struct {
 	failing time.Time // since when the store does not answer
 }
 
-func newTailing(o *tailOptions, l *looking) *tailing {
-	return &tailing{tailOptions: o, looking: l, known: map[string]*seen{}, reasons: map[admin.Ended]string{}, ends: map[admin.Ended]string{}, first: true}
+func newTailer(o *tailOptions, l *reader) *tailer {
+	return &tailer{tailOptions: o, reader: l, known: map[string]*observation{}, reasons: map[admin.Ended]string{}, ends: map[admin.Ended]string{}, first: true}
 }
 
-// found is what the look for new locks hands over: a record, or at its end how it
-// ended.
-type found struct {
+// discovery is a result of the scan for new locks: a record, or at its end its error.
+type discovery struct {
 	record admin.Record
 	over   bool
 	err    error
 }
 
-func (t *tailing) run(ctx context.Context) error {
+func (t *tailer) run(ctx context.Context) error {
 	if t.period > 0 {
 		var done context.CancelFunc
 		ctx, done = context.WithTimeoutCause(ctx, t.period, errEnough)
@@ -135,7 +134,7 @@ func (t *tailing) run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	discoveries, done := make(chan found), make(chan struct{})
+	discoveries, done := make(chan discovery), make(chan struct{})
 	go func() {
 		defer close(done)
 		t.discover(ctx, discoveries)
@@ -156,7 +155,7 @@ func ended(ctx context.Context, err error) error {
 }
 
 // discover looks for locks again and again until ctx ends.
-func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
+func (t *tailer) discover(ctx context.Context, discoveries chan<- discovery) {
 	for ctx.Err() == nil {
 		var failed error
 		for record, err := range t.console.List(ctx, admin.Filter{NamePrefix: beginning(t.pattern), Pace: t.pace}) {
@@ -164,13 +163,13 @@ func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 				break
 			}
 			select {
-			case discoveries <- found{record: record}:
+			case discoveries <- discovery{record: record}:
 			case <-ctx.Done():
 				return
 			}
 		}
 		select {
-		case discoveries <- found{over: true, err: failed}:
+		case discoveries <- discovery{over: true, err: failed}:
 		case <-ctx.Done():
 			return
 		}
@@ -181,7 +180,7 @@ func (t *tailing) discover(ctx context.Context, discoveries chan<- found) {
 }
 
 // follow prints changes until it ends.
-func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
+func (t *tailer) follow(ctx context.Context, discoveries <-chan discovery) error {
 	tick := time.NewTicker(t.every)
 	defer tick.Stop()
 	for {
@@ -202,7 +201,7 @@ func (t *tailing) follow(ctx context.Context, discoveries <-chan found) error {
 	}
 }
 
-func (t *tailing) discovered(ctx context.Context, f found) error {
+func (t *tailer) discovered(ctx context.Context, f discovery) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // which says nothing of the store
@@ -218,7 +217,7 @@ func (t *tailing) discovered(ctx context.Context, f found) error {
 }
 
 // lookAgain looks at what is known.
-func (t *tailing) lookAgain(ctx context.Context) error {
+func (t *tailer) lookAgain(ctx context.Context) error {
 	names := make([]string, 0, len(t.known))
 	for name := range t.known {
 		names = append(names, name)
@@ -255,7 +254,7 @@ const lookCost = 4
 
 // turn returns those of names whose turn it is: as many as the pace allows, and
 // each time the next ones.
-func (t *tailing) turn(names []string) []string {
+func (t *tailer) turn(names []string) []string {
 	most := len(names)
 	if t.pace > 0 {
 		most = min(most, max(1, int(float64(t.pace)*t.every.Seconds())/lookCost))
@@ -269,7 +268,7 @@ func (t *tailing) turn(names []string) []string {
 }
 
 // trouble says once that the store does not answer.
-func (t *tailing) trouble(err error) error {
+func (t *tailer) trouble(err error) error {
 	if !t.failing.IsZero() || err == nil || errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -280,7 +279,7 @@ func (t *tailing) trouble(err error) error {
 	return t.print(change{Event: "unreachable", Error: err.Error()})
 }
 
-func (t *tailing) answered() error {
+func (t *tailer) answered() error {
 	if t.failing.IsZero() {
 		return nil
 	}
@@ -295,7 +294,7 @@ const mostForced = 64
 // forced asks the store which of the holds that records show to be over, though
 // their leases were not, were ended by force, and why. It costs only the
 // reason if that cannot be learnt.
-func (t *tailing) forced(ctx context.Context, records ...admin.Record) map[admin.Ended]string {
+func (t *tailer) forced(ctx context.Context, records ...admin.Record) map[admin.Ended]string {
 	var ended []admin.Ended
 	now := time.Now()
 	for _, r := range records {
@@ -324,12 +323,12 @@ func (t *tailing) forced(ctx context.Context, records ...admin.Record) map[admin
 
 // compare prints how r differs from what was known, and remembers it. why has
 // holds that were forced.
-func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
+func (t *tailer) compare(r admin.Record, why map[admin.Ended]string) error {
 	before := t.known[r.Name]
 	if before == nil {
-		before = &seen{at: time.Now(), since: map[string]time.Time{}}
+		before = &observation{at: time.Now(), since: map[string]time.Time{}}
 	}
-	now := &seen{Record: r, at: time.Now(), since: map[string]time.Time{}}
+	now := &observation{Record: r, at: time.Now(), since: map[string]time.Time{}}
 	changes := now.differences(before, t.first)
 	if r.Holders > 0 || r.Waiting > 0 {
 		t.known[r.Name] = now
@@ -350,7 +349,7 @@ func (t *tailing) compare(r admin.Record, why map[admin.Ended]string) error {
 
 // markForced makes a release forced, if why says so and is news: a thread of Redisson's
 // may have taken the lock again, and released it, while the store remembers.
-func (t *tailing) markForced(c *change, why string) {
+func (t *tailer) markForced(c *change, why string) {
 	owner := admin.Ended{Name: c.Name, Owner: c.Owner}
 	if why == "" || t.reasons[owner] == why {
 		return

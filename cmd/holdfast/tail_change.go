@@ -29,7 +29,7 @@ type change struct {
 	Error    string    `json:"error,omitempty"`
 }
 
-func (t *tailing) print(c change) error {
+func (t *tailer) print(c change) error {
 	c.Version = jsonVersion
 	if c.At.IsZero() {
 		c.At = time.Now()

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// seen is what was last seen of a name.
-type seen struct {
+// observation is the last polled state of a name.
+type observation struct {
 	admin.Record
 	at    time.Time
 	since map[string]time.Time     // when each owner was first seen
@@ -17,7 +17,7 @@ type seen struct {
 
 // differences returns what happened between two looks: first who is gone, then
 // who came. present says that what is new has been there before.
-func (s *seen) differences(before *seen, present bool) []change {
+func (s *observation) differences(before *observation, present bool) []change {
 	var changes []change
 	for _, h := range before.ended(s.Record) {
 		changes = append(changes, before.over(h, s.at))
@@ -59,7 +59,7 @@ func (s *seen) differences(before *seen, present bool) []change {
 }
 
 // ended returns the holds of s that r does not have any more, as far as r shows all.
-func (s *seen) ended(r admin.Record) []admin.Hold {
+func (s *observation) ended(r admin.Record) []admin.Hold {
 	if r.Holders > len(r.Holds) {
 		return nil
 	}
@@ -79,7 +79,7 @@ func late(old, h admin.Hold, span time.Duration) bool {
 	return same && old.Remaining >= 0 && old.Remaining < span/3 && h.Remaining > old.Remaining
 }
 
-func (s *seen) change(event string, h admin.Hold) change {
+func (s *observation) change(event string, h admin.Hold) change {
 	return change{
 		At: s.at, Event: event, Name: s.Name, Kind: string(s.Kind), Who: person(h.Owner, h.Note, h.Client),
 		Owner: h.Owner, Mode: h.Mode.String(), Count: h.Holds,
@@ -87,7 +87,7 @@ func (s *seen) change(event string, h admin.Hold) change {
 }
 
 // over says how a hold ended that is not there any more at the time now.
-func (s *seen) over(h admin.Hold, now time.Time) change {
+func (s *observation) over(h admin.Hold, now time.Time) change {
 	c := s.change("released", h)
 	c.At = now
 	if s.lapsed(h, now) {
@@ -98,6 +98,6 @@ func (s *seen) over(h admin.Hold, now time.Time) change {
 }
 
 // lapsed reports that the lease of h, as it was when s was seen, is over by now.
-func (s *seen) lapsed(h admin.Hold, now time.Time) bool {
+func (s *observation) lapsed(h admin.Hold, now time.Time) bool {
 	return h.Remaining >= 0 && s.at.Add(h.Remaining).Before(now)
 }

@@ -7,7 +7,7 @@ const mostEnds = 1000
 
 // sawEnd remembers that a hold was printed as over. Its holder may tell later that
 // it has lost the lock.
-func (t *tailing) sawEnd(c change) {
+func (t *tailer) sawEnd(c change) {
 	if c.Event != "released" && c.Event != "expired" {
 		return
 	}
@@ -18,7 +18,7 @@ func (t *tailing) sawEnd(c change) {
 }
 
 // sameEnd says of a loss as what it was printed before, if it was.
-func (t *tailing) sameEnd(c *change) {
+func (t *tailer) sameEnd(c *change) {
 	if !c.Reported || admin.EntryType(c.Event) != admin.EntryLost {
 		return
 	}

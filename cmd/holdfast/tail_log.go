@@ -26,7 +26,7 @@ type logPosition struct {
 
 // recall prints what programs reported of the time before, if that is wanted. It
 // waits for a store that does not answer.
-func (t *tailing) recall(ctx context.Context) error {
+func (t *tailer) recall(ctx context.Context) error {
 	found := false
 	for more := t.since > 0; more; {
 		list, err := t.read(ctx, t.since)
@@ -59,7 +59,7 @@ func (t *tailing) recall(ctx context.Context) error {
 }
 
 // read returns a page of what follows in the event log, or of the time past.
-func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.Entry, err error) {
+func (t *tailer) read(ctx context.Context, past time.Duration) (page []admin.Entry, err error) {
 	for e, err := range t.console.Log(ctx, admin.LogFilter{After: t.past.last, Last: past, Limit: logPage}) {
 		if err != nil {
 			return page, err
@@ -71,7 +71,7 @@ func (t *tailing) read(ctx context.Context, past time.Duration) (page []admin.En
 
 // listen prints what cannot be seen: that a lock was lost. After recall it also
 // prints what was reported late of the time before.
-func (t *tailing) listen(ctx context.Context) error {
+func (t *tailer) listen(ctx context.Context) error {
 	for more := time.Now().After(t.past.next); more; {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
 		list, err := t.read(limited, time.Since(t.past.begun))
@@ -92,12 +92,12 @@ func (t *tailing) listen(ctx context.Context) error {
 }
 
 // onlyLogged reports that a look cannot show what a program reports.
-func (t *tailing) onlyLogged(h admin.Entry) bool {
+func (t *tailer) onlyLogged(h admin.Entry) bool {
 	return h.Type == admin.EntryLost || t.since > 0 && h.At.Before(t.past.begun)
 }
 
 // printEntries prints those of list that are wanted.
-func (t *tailing) printEntries(list []admin.Entry, wanted func(admin.Entry) bool) error {
+func (t *tailer) printEntries(list []admin.Entry, wanted func(admin.Entry) bool) error {
 	for _, h := range list {
 		t.past.last = h.ID
 		if !isMatched(h, t.pattern) || !wanted(h) {

@@ -18,13 +18,13 @@ import (
 // said is what tail makes of two looks, the second of which is a second later.
 func said(before, after admin.Record) string {
 	begun := time.Now()
-	first := &seen{at: begun, since: map[string]time.Time{}}
-	was := &seen{Record: before, at: begun, since: map[string]time.Time{}}
+	first := &observation{at: begun, since: map[string]time.Time{}}
+	was := &observation{Record: before, at: begun, since: map[string]time.Time{}}
 	was.differences(first, true)
 	if before.Remaining > 0 { // the lease was longer once
 		was.span[before.Holds[0].Owner] = before.Remaining
 	}
-	is := &seen{Record: after, at: begun.Add(time.Second), since: map[string]time.Time{}}
+	is := &observation{Record: after, at: begun.Add(time.Second), since: map[string]time.Time{}}
 	var all []string
 	for _, c := range is.differences(was, false) {
 		text := c.Event + " " + c.Owner
@@ -89,7 +89,7 @@ func TestTailTellsChangesApart(t *testing.T) {
 
 func TestTailLooksInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
-	tail := &tailing{tailOptions: &tailOptions{pace: 8, every: time.Second}}
+	tail := &tailer{tailOptions: &tailOptions{pace: 8, every: time.Second}}
 	for _, want := range []string{"[a b]", "[c d]", "[e a]", "[b c]"} {
 		if got := fmt.Sprint(tail.turn(names)); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -128,9 +128,9 @@ func TestTailTellsOfForce(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		store := &marked{partly: partly{Backend: memhold.New(), records: []admin.Record{held(0)}}, why: test.marked}
-		l := &looking{options: &lookOptions{json: true}, env: environment{stdout: &out}, console: admin.New(store)}
-		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: true}, every: time.Second}, l)
-		tail.known["job"] = &seen{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
+		l := &reader{options: &readOptions{json: true}, env: environment{stdout: &out}, console: admin.New(store)}
+		tail := newTailer(&tailOptions{readOptions: readOptions{json: true}, every: time.Second}, l)
+		tail.known["job"] = &observation{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
 		if test.told != "" {
 			tail.reasons[admin.Ended{Name: "job", Owner: "a"}] = test.told
 		}
@@ -182,12 +182,12 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		test.store.Backend = memhold.New()
-		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, console: admin.New(&test.store)}
-		tail := newTailing(&tailOptions{every: time.Second}, l)
+		l := &reader{options: &readOptions{}, env: environment{stdout: &out}, console: admin.New(&test.store)}
+		tail := newTailer(&tailOptions{every: time.Second}, l)
 		for _, name := range []string{"job", "other"} {
 			r := held(time.Minute, "a")
 			r.Name = name
-			tail.known[name] = &seen{Record: r, at: time.Now(), since: map[string]time.Time{}}
+			tail.known[name] = &observation{Record: r, at: time.Now(), since: map[string]time.Time{}}
 		}
 		if test.failing {
 			tail.failing = time.Now()
@@ -213,9 +213,9 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 	}
 	for _, json := range []bool{false, true} {
 		var out bytes.Buffer
-		l := &looking{options: &lookOptions{}, env: environment{stdout: &out}, console: admin.New(memhold.New())}
-		tail := newTailing(&tailOptions{lookOptions: lookOptions{json: json}, every: time.Second}, l)
-		tail.known["job"] = &seen{Record: held(time.Minute, "a"), at: time.Now(), since: map[string]time.Time{}}
+		l := &reader{options: &readOptions{}, env: environment{stdout: &out}, console: admin.New(memhold.New())}
+		tail := newTailer(&tailOptions{readOptions: readOptions{json: json}, every: time.Second}, l)
+		tail.known["job"] = &observation{Record: held(time.Minute, "a"), at: time.Now(), since: map[string]time.Time{}}
 		if err := tail.compare(held(0), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -239,8 +239,8 @@ func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
 }
 
 func TestTailForgets(t *testing.T) {
-	l := &looking{options: &lookOptions{}, env: environment{stdout: io.Discard}, console: admin.New(memhold.New())}
-	tail := newTailing(&tailOptions{every: time.Second}, l)
+	l := &reader{options: &readOptions{}, env: environment{stdout: io.Discard}, console: admin.New(memhold.New())}
+	tail := newTailer(&tailOptions{every: time.Second}, l)
 	for i := range 3 * mostEnds {
 		c := change{Event: "released", Name: "job", Owner: fmt.Sprint(i)}
 		tail.markForced(&c, "stuck")

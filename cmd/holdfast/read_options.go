@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// lookOptions are the flags of commands that look at locks.
-type lookOptions struct {
+// readOptions are the flags of commands that look at locks.
+type readOptions struct {
 	connectOptions
 	prefix  string
 	json    bool
@@ -24,7 +24,7 @@ type lookOptions struct {
 	need    need
 }
 
-func (o *lookOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
+func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	f.SortFlags = false
 	o.addStoreTo(f)
 	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
@@ -36,9 +36,9 @@ func (o *lookOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	}
 }
 
-// looking is an open store that is only looked at.
-type looking struct {
-	options *lookOptions
+// reader is an open store that the command only reads.
+type reader struct {
+	options *readOptions
 	env     environment
 	report  *reporter
 	store   *store
@@ -46,8 +46,8 @@ type looking struct {
 	logger  *slog.Logger // of the library
 }
 
-// look opens the store and does work. A signal ends its context.
-func (o *lookOptions) look(ctx context.Context, f *pflag.FlagSet, env environment, work func(context.Context, *looking) error) error {
+// read opens the store and calls work. A signal ends its context.
+func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env environment, work func(context.Context, *reader) error) error {
 	report := newReporter(env, o.verbose)
 	if err := o.configure(f, env, report, storeSettings()); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (o *lookOptions) look(ctx context.Context, f *pflag.FlagSet, env environmen
 	return storeFailure(err)
 }
 
-func (o *lookOptions) within(ctx context.Context, env environment, report *reporter, work func(context.Context, *looking) error) error {
+func (o *readOptions) within(ctx context.Context, env environment, report *reporter, work func(context.Context, *reader) error) error {
 	logger, err := libraryLogger(env, o.verbose)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *lookOptions) within(ctx context.Context, env environment, report *repor
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	return failureOf(store.Kind, work(ctx, &looking{
+	return failureOf(store.Kind, work(ctx, &reader{
 		options: o, env: env, report: report, store: store, console: admin.New(store.Backend), logger: logger,
 	}))
 }
