@@ -51,7 +51,7 @@ type lockOptions struct {
 	unconfirmed bool           // its release was not answered in time
 }
 
-// addTo adds the flags that say which lock, and what manualHold it means.
+// addTo adds the flags that say which lock, and what holding it means.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.addStoreTo(f)
 	url := f.Lookup("url")

@@ -24,17 +24,17 @@ const (
 // that is drawn again each second and erased at the end, elsewhere with a message
 // at the beginning and one at the end.
 type progress struct {
-	console    *admin.Console
-	name       string
-	report     *reporter
-	screen     *os.File // nil: no terminal
-	begun      time.Time
-	stop       context.CancelFunc
-	done       chan struct{}
-	printed    bool
-	holder     string    // as seen last
-	manualHold time.Time // since when it is the same
-	silent     time.Time // since when the store does not answer; zero if it does
+	console   *admin.Console
+	name      string
+	report    *reporter
+	screen    *os.File // nil: no terminal
+	begun     time.Time
+	stop      context.CancelFunc
+	done      chan struct{}
+	printed   bool
+	holder    string    // as seen last
+	sameSince time.Time // since when it is the same
+	silent    time.Time // since when the store does not answer; zero if it does
 }
 
 func startProgress(ctx context.Context, console *admin.Console, name string, env environment, report *reporter) *progress {
@@ -124,10 +124,10 @@ func (p *progress) describe(r admin.Record) string {
 	}
 	first := r.Holds[0]
 	if owner := first.Owner; owner != p.holder {
-		p.holder, p.manualHold = owner, time.Now().Add(-first.HeldFor)
+		p.holder, p.sameSince = owner, time.Now().Add(-first.HeldFor)
 	}
 	text := ": held"
-	if held := time.Since(p.manualHold); held >= 2*time.Second {
+	if held := time.Since(p.sameSince); held >= 2*time.Second {
 		text += " " + held.Truncate(time.Second).String() + "+" // it may have held it before the first answer, too
 	}
 	if ends := lease(r); ends >= 0 {

@@ -18,7 +18,7 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 	}
 	us := admin.Waiter{Client: admin.Client{Host: host, PID: os.Getpid()}}
 	owner := admin.Holder{Owner: "a", Holds: 1, Remaining: 25 * time.Second, Note: "sleep@vm:3036 (INC-1 nightly) team=core"}
-	p := &progress{name: "deploy/prod", holder: "a", manualHold: time.Now().Add(-12 * time.Second)}
+	p := &progress{name: "deploy/prod", holder: "a", sameSince: time.Now().Add(-12 * time.Second)}
 	for _, test := range []struct {
 		name      string
 		waiters   []admin.Waiter

@@ -341,15 +341,15 @@ func TestRedissonsLockIsShownAsSuch(t *testing.T) {
 func TestHolderBehindAPrefixIsNamed(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		in, out := io.Pipe()
-		manualHold := begin(t, t.Context(), in, s.environ, "hold", "px", "--prefix", "prod:", "--reason", "nightly")
-		manualHold.ready()
+		held := begin(t, t.Context(), in, s.environ, "hold", "px", "--prefix", "prod:", "--reason", "nightly")
+		held.ready()
 		for _, args := range [][]string{{"ls", "prod:"}, {"inspect", "prod:px"}} {
 			if got := s.run(args...); !strings.Contains(got.stdout, "nightly") || strings.Contains(got.stdout, "Redisson") {
 				t.Errorf("%v: got %s", args, got.stdout)
 			}
 		}
 		out.Close()
-		manualHold.wait().want(t, 0)
+		held.wait().want(t, 0)
 	})
 }
 
