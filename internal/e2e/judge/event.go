@@ -24,7 +24,7 @@ const (
 	Resumed    = "resumed"    // likewise
 	Killed     = "killed"     // likewise
 	Stalled    = "stalled"    // the process did not run for Left until now, by its own watch
-	Unanswered = "unanswered" // a call to take Name had no answer; its claim is released now. Of no operation
+	Unanswered = "unanswered" // a call to take Name had no answer. Of no operation
 )
 
 // Side is what a hold keeps out.

@@ -41,9 +41,9 @@ type Operation struct {
 	// "busy" needs no holder. The test of a store with places sets it.
 	Reserved bool
 
-	// Late says that a call of an operation that was refused had no answer, so that the
-	// store may have granted it later, and undone that. The test of a store which cannot
-	// refuse a late call sets it.
+	// Late says that a call of the operation had no answer, so that the store may grant it
+	// after the operation has ended, and undo that. The test of a store which cannot refuse
+	// a late call sets it.
 	Late bool
 
 	// Released says that the end of a Fixed lease is a release by the holder's process,

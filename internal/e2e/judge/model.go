@@ -58,7 +58,7 @@ func modelStep(s modelState, in modelCall, out modelAnswer, called int64) (bool,
 		}
 		return true, s
 	case out.result == "busy":
-		return s.owner != 0 && s.owner != in.owner, s
+		return s.owner != 0 && s.owner != in.owner && s.owner != late(in.owner), s
 	}
 	if s.owner != 0 && s.owner != in.owner { // only if that lease is over by now
 		s.now = max(s.now, s.expires)
@@ -97,15 +97,15 @@ func modelOperations(ops []Operation, most int64) []porcupine.Operation {
 		all = append(all, porcupine.Operation{Input: modelInput{in, called}, Call: called, Output: out, Return: returned})
 	}
 	for i, o := range ops {
+		owner := int64(i + 1)
+		if o.Late {
+			add(o.Called, o.last()+lateMost, modelCall{ghost: true, owner: late(owner)}, modelAnswer{})
+		}
 		if o.Reserved && o.Failure == "busy" { // says nothing, and did nothing
 			continue
 		}
-		owner := int64(i + 1)
 		for n := range min(most, ghosts(o)) {
 			add(o.Called, o.Answered(), modelCall{ghost: true, owner: -owner - n*int64(len(ops)), lease: o.Lease}, modelAnswer{})
-		}
-		if o.Late {
-			add(o.Called, o.Failed+lateMost, modelCall{ghost: true, owner: -owner}, modelAnswer{})
 		}
 		acquire := modelCall{owner: owner, lease: o.Lease}
 		if o.Kept > 0 {
@@ -144,6 +144,20 @@ func ghosts(o Operation) int64 {
 		return 0
 	}
 	return (o.Answered() - o.Called) / o.Lease
+}
+
+// late returns the owner of a hold that a late call of owner's operation has taken.
+func late(owner int64) int64 { return -owner - 1<<40 }
+
+// last returns the last instant that is known of the operation.
+func (o *Operation) last() int64 {
+	at := o.Called
+	for _, t := range []int64{o.Granted, o.Failed, o.Unlock, o.Unlocked} {
+		if t != Never {
+			at = max(at, t)
+		}
+	}
+	return at
 }
 
 // lateMost is how long after its operation has ended a late call may take the lock: the

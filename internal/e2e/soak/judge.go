@@ -31,9 +31,6 @@ const (
 	// fairPlace is for how long the others in the queue of a fair lock pass nobody
 	// who does not say that it is still there, as Redisson has it.
 	fairPlace = 5 * time.Second
-	// reportMost is how long after a refused try its process may report that one of its
-	// calls had no answer.
-	reportMost = 2 * time.Second
 )
 
 // round is what is known of one round.
@@ -93,8 +90,8 @@ type verdict struct {
 //     with tokens: a quorum may say busy when votes are split. Where the store keeps a
 //     free name for a waiter, TryLock may say busy although nobody holds it; where
 //     a TryLock has a place before it is refused, also for the sake of another TryLock.
-//     Where the store undoes a late call, a TryLock of which a call had no answer may
-//     have the lock for a moment after it was refused.
+//     Where the store undoes a late call, an operation of which a call had no answer may
+//     have the lock for a moment after it has ended.
 //   - Waiting is judged where nothing was broken for the one who waited and for
 //     all others who might have had to do with that name, and always from
 //     afterFault after the last fault of the round on. A release that the store
@@ -158,21 +155,26 @@ func (r *round) reserve() {
 	}
 }
 
-// markLate marks the refused tries that may have taken the lock after they had ended: a
-// call of theirs had no answer, as their process reported, or was killed too soon to.
+// markLate marks the operations of which a call had no answer: the store may execute it
+// after the operation has ended.
 func (r *round) markLate() {
 	if !r.undoes {
 		return
 	}
+	type key struct {
+		process int
+		name    string
+	}
+	unanswered := map[key][]int64{}
+	for _, e := range r.history.Events {
+		if e.What == judge.Unanswered {
+			k := key{e.Process, e.Name}
+			unanswered[k] = append(unanswered[k], e.At)
+		}
+	}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		if !o.Try || o.Failure != "busy" {
-			continue
-		}
-		until := o.Failed + int64(reportMost)
-		o.Late = o.Killed < until || slices.ContainsFunc(r.history.Events, func(e judge.Event) bool {
-			return e.What == judge.Unanswered && e.Process == o.Process && e.Name == o.Name && e.At >= o.Failed && e.At < until
-		})
+		o.Late = slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
 	}
 }
 

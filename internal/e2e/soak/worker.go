@@ -148,7 +148,7 @@ func (w *worker) locker() *holdfast.Locker {
 		switch {
 		case e.Type == holdfast.EventRenew && e.Err == nil:
 			w.held.renewed(w.log, e)
-		case e.Type == holdfast.EventIndeterminate && e.Op == holdfast.OpTry:
+		case e.Type == holdfast.EventCall && e.Op == holdfast.OpTry && e.Err != nil && !errors.Is(e.Err, driver.ErrNotExecuted):
 			w.log.Write(judge.Event{What: judge.Unanswered, Op: -1, Name: e.Name})
 		}
 	}})
