@@ -1,9 +1,9 @@
 // Package holdfast is a distributed lock: one process at a time sells the last
 // item, runs the nightly job, deploys, or leads.
 //
-// A Locker takes locks from a store. Package redishold keeps them in Redis, in
-// Redisson's layout; package memhold keeps them in memory, for examples and
-// tests.
+// A Locker takes locks from a store. Package redishold keeps them in Redis, in Redisson's
+// layout. Packages etcdhold, zkhold, pghold and mysqlhold keep them in other stores.
+// Package memhold keeps them in memory, for examples and tests.
 //
 //	lock, err := locker.Lock(ctx, "stock:42") // waits until ctx is done
 //	if err != nil {
@@ -15,29 +15,26 @@
 //
 // # Words
 //
-// A claim is one attempt to hold a name. When the store grants it, it becomes a
-// hold, which the user has as a *Lock, and only for as long as it is held. The
-// store keeps a hold for its TTL, the lease; the Locker renews the lease each
-// third of it until the lock is unlocked, unless the option Lease fixed its end.
-// A hold that ends in any other way is lost.
+// A claim is a request to hold a name. When the store grants it, it becomes a hold, and
+// the caller gets a *Lock. The store keeps a hold for its TTL, the lease. The Locker
+// renews the lease after each third of it until Unlock, unless the option Lease fixes its
+// end. A hold that ends in any other way is lost.
 //
 // # What is promised
 //
-// At most one holder considers itself the holder as long as the store keeps
-// what it acknowledged for the length of the lease and clocks run at rates
-// within one percent. The holder learns of a loss before the store can give the
-// lock away: the lease counts from before the request was sent, minus a margin,
-// on the monotonic clock, and needs no answer from a store that is unreachable.
-// Any doubt is "not acquired": no error ever becomes a held lock, and an acquire
-// that failed or was cancelled leaves nothing behind for longer than one TTL
-// after the store executed it. A machine that was suspended asks the store before
-// it trusts a lock again.
+// At most one client considers itself the holder, under two conditions: the store keeps
+// what it acknowledged for the length of the lease, and the rates of clocks differ by
+// less than one percent. The holder is notified of a loss before the store can grant the
+// lock again. Its lease counts from before the request was sent, minus a margin, on the
+// monotonic clock, so this needs no answer of the store. A call that returns an error has
+// not acquired the lock. An acquire that failed or was cancelled leaves nothing for
+// longer than one TTL after the store executed it. After the machine was suspended,
+// Holdfast asks the store before it reports the lock as held again.
 //
-// A lock alone does not protect data outside the store. A process that is
-// suspended between its last check and its write still writes. Where that
-// matters, send Lock.Token along and let the resource refuse a token smaller
-// than the largest it has seen (Kleppmann, "How to do distributed locking",
-// 2016).
+// A lock alone does not protect data outside the store. A process that is paused between
+// its last check and its write still writes. If that matters, send Lock.Token with each
+// write, and let the resource refuse a token that is smaller than the largest it has seen
+// (Kleppmann, "How to do distributed locking", 2016).
 package holdfast
 
 import (

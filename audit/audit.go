@@ -1,15 +1,15 @@
-// Package audit writes what happens to the locks of a program to the event log of
-// their store, for people: waits, grants, releases, losses and forced unlocks.
-// It is an observer of the Locker:
+// Package audit writes the events of a program's locks to the event log of their store,
+// for operators: waits, grants, releases, losses and forced unlocks. It is an observer of
+// the Locker:
 //
 //	log := audit.New(store, nil)
 //	locker := holdfast.New(store, &holdfast.Options{Observe: log.Observe})
 //	...
 //	err := log.Flush(ctx) // before the program ends, after Drain
 //
-// admin.Console.Log reads the log, and so do `holdfast tail --since` and the
-// dashboard. It is one small call a second while something happens. No lock waits
-// for it, and nothing depends on it: entries of a call that fails are missing.
+// admin.Console.Log reads the log, and so do `holdfast tail --since` and the dashboard.
+// It takes one small call a second while there are events. No lock waits for it or
+// depends on it. If a call fails, its entries are missing.
 package audit
 
 import (

@@ -1,14 +1,11 @@
-// Package driver is the seam between Holdfast and a store.
+// Package driver is the interface between Holdfast and a store.
 //
-// It states what a store must be able to do atomically, and nothing else.
-// Waiting in turn, lost replies, deadlines, renewal and clean-up are subtle and
-// the same for every store; they stand above this seam, once, in package
-// holdfast. An adapter is therefore small, and uses its store the way the store
-// is meant to be used.
+// It defines the atomic operations of a store, and nothing else. The queue of waiters,
+// lost replies, deadlines, renewals and clean-up are the same for every store, so package
+// holdfast has them. A store is therefore small.
 //
-// Users of locks need nothing from this package. Authors of a store do, and
-// prove their work with package drivertest, whose test names are the
-// specification.
+// Users of locks do not need this package. Authors of a store do, and test it with
+// package drivertest. The names of its tests are the specification.
 //
 // # Rules
 //

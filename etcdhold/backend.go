@@ -1,7 +1,7 @@
 // Package etcdhold keeps locks in etcd, in the layout of its package concurrency.
 //
-// A program that uses this package, one that uses concurrency.Mutex, etcdctl lock and
-// jetcd exclude each other on one name, and are served in the order in which they came.
+// Programs with this package, programs with concurrency.Mutex, etcdctl lock and jetcd
+// exclude each other on one name, and get the lock in the order of their arrival.
 //
 // # Keys
 //
@@ -10,29 +10,29 @@
 //	<name>/<lease, hexadecimal>-<kind>-<claim, 16 hexadecimal digits>    the note, and a line with the owner
 //
 // The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one
-// of three permits. Keys of other programs end with their lease: they are exclusive, and
-// go with all kinds. The number of permits is that of the oldest claim.
+// of three permits. Keys of other programs end with their lease: they are exclusive, for
+// every kind. The number of permits is that of the oldest claim.
 //
-// The holder follows from the create revisions of the keys. They are the fencing tokens,
-// shifted by ten bits: tokens of other programs, which are revisions, do not compare with
-// those of this package.
+// The create revisions of the keys decide who holds. Shifted by ten bits, they are the
+// fencing tokens. Tokens of other programs are unshifted revisions, so do not compare
+// them with those of this package.
 //
 // # Names
 //
-// A name with a slash is a name like any other among users of this package. Other
-// programs take every key below "job/" for a claim of "job", so for them "job" waits for
-// the holder of "job/1". Names that are shared with them should have no slash. Do not
-// use the name of an election: its leader is read from the first key. Names do not begin
-// with "holdfast.forced/", which is for the reasons of forced unlocks.
+// For programs with this package, a name with a slash is an ordinary name. Other programs
+// treat every key below "job/" as a claim of "job", so for them "job" waits for the
+// holder of "job/1". Do not use a slash in names that you share with them. Do not use the
+// name of an election, because its leader is read from the first key. Names must not
+// begin with "holdfast.forced/", which is for the reasons of forced unlocks.
 //
 // # Leases
 //
-// A Backend has one lease of etcd for all of its locks, since to grant one is a write to
-// all members. It is extended by renewals and, after a while, by the next lock. The lease
-// is not revoked: it ends by itself when nobody extends it any more.
+// A Backend has one lease of etcd for all of its locks, because granting a lease is a
+// write to all members. Renewals extend it, and after some time the next lock does. The
+// lease is not revoked: it ends when it is not extended any more.
 //
-// The server has to be 3.5.23 or newer, of 3.6 at least 3.6.5: older ones say of a lease
-// that was revoked that it was extended.
+// The server must be 3.5.23 or newer, of 3.6 at least 3.6.5. Older servers may report
+// that they extended a lease although it was revoked.
 package etcdhold
 
 import (

@@ -1,19 +1,19 @@
 // Package fence refuses stale writes at the resource that a lock protects.
 //
-// A lock cannot stop a holder that was paused after its last look at the lock
-// and before its write. The resource can, if every write brings the fencing
-// token of its lock (holdfast's Lock.Token) and a token that is smaller than one
-// seen before is refused. The comparison and the write have to be one step:
+// A lock cannot stop a holder that was paused after its last check of the lock and before
+// its write. The resource can, if every write has the fencing token of its lock
+// (Lock.Token) and the resource refuses a token that is smaller than an earlier one. The
+// comparison and the write must be one step:
 //
 //   - SQL compares and records in the transaction of the write,
 //   - Script does so in Redis, together with the write,
 //   - Guard does so in the memory of the one process that owns the resource.
 //
-// An equal token is accepted: it is the same holder, writing again. Tokens of
-// different names, or from different stores of locks, cannot be compared.
+// An equal token is accepted, because it belongs to the same holder. Tokens of different
+// names or of different stores cannot be compared.
 //
-// A token of 0 is what a store without tokens gives. It is refused, with an error
-// that is not ErrStale: accepting it would protect nothing.
+// A store without tokens gives the token 0. It is refused with an error that is not
+// ErrStale, because it cannot protect the data.
 package fence
 
 import (

@@ -1,15 +1,12 @@
 // Package memhold keeps locks in the memory of one process.
 //
-// It is for examples, for unit tests of programs that use Holdfast, and for
-// Holdfast's own tests. It keeps nothing apart that does not share the same
-// Backend value: it is no lock between processes, and it forgets everything
-// when the process ends. For goroutines of one process a sync.Mutex is the
-// better lock.
+// It is for examples, for unit tests of programs that use Holdfast, and for Holdfast's
+// own tests. Its locks only exclude users of the same Backend value, not other processes,
+// and end with the process. For goroutines of one process a sync.Mutex is better.
 //
-// Leases run by time.Now, and no timer or goroutine runs behind a Backend. In a
-// bubble of testing/synctest they therefore follow the fake clock: hours of
-// renewals pass in milliseconds. A Backend belongs to the bubble in which it is
-// first used.
+// Leases use time.Now, and a Backend has no timers and no goroutines. So in a bubble of
+// testing/synctest leases use the fake clock, and hours of renewals take milliseconds. A
+// Backend belongs to the bubble in which it is first used.
 //
 // A name is one thing at a time: a mutex, a read-write lock, a semaphore or a
 // count-down latch. A claim of another kind is refused with driver.ErrMismatch.

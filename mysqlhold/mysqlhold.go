@@ -5,31 +5,31 @@
 //	...
 //	locker := holdfast.New(mysqlhold.New(db, nil), nil)
 //
-// The package has no driver of its own. With interpolateParams=true in the DSN each call
-// is one round trip in place of two.
+// The package contains no driver. With interpolateParams=true in the DSN each call takes
+// one round trip instead of two.
 //
-// The table is made by Backend.CreateTable, or by an administrator; until it is there, every
-// Lock fails with an error that prints the statement. Names are case-exact, of up to 512
-// bytes. A row per name stays after its release, and keeps the token; deleting those of
-// free names does no harm, as a new token is never below the server's clock in
+// Backend.CreateTable or an administrator creates the table. Without it every Lock fails
+// with an error that contains the statement. Names are case-sensitive and have up to 512
+// bytes. The row of a name stays after its release, because it keeps the token. Rows of
+// free names may be deleted: a new token is never below the server's clock in
 // microseconds.
 //
-// With Options.Layout set to ShedLock the table is that of ShedLock, and its users are
-// excluded, too; see there what that layout lacks.
+// With Options.Layout set to ShedLock the table is that of ShedLock, and programs with
+// ShedLock are excluded, too. The constant ShedLock lists what that layout lacks.
 //
-// Locks are exclusive. There is no read-write lock, no semaphore, no fair lock and no
-// latch: those answer errors.ErrUnsupported. Nobody is woken: waiters look at
-// their rows, 1 to 100 ms after each other.
+// Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
+// errors.ErrUnsupported. There are no notifications: waiters poll their rows every 1 to
+// 100 ms.
 //
-// The statements work at any isolation level and in any SQL mode, and for sessions of
-// any time zone. A session that does not commit by itself (autocommit=0) is refused.
+// The statements work at any isolation level, in any SQL mode and in any time zone. A
+// session with autocommit=0 is refused.
 //
-// The lease is as durable as the data: after the promotion of a replica that had not
-// received the last commits a lock may have two holders. Where the lock protects rows of
+// A lease is as durable as the data: after the promotion of a replica that had not
+// received the last commits, a lock may have two holders. If the lock protects rows of
 // the same database, Backend.LockTx is safe even then.
 //
-// LockAdvisory is apart from all that: it waits for, and holds, the session locks that
-// migration tools use.
+// LockAdvisory is independent of the table: it waits for, and holds, the session locks of
+// migration tools.
 package mysqlhold
 
 import (

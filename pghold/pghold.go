@@ -5,30 +5,30 @@
 //	...
 //	locker := holdfast.New(pghold.New(pool, nil), nil)
 //
-// The table is made by Backend.CreateTable, or by an administrator; until it is there, every
-// Lock fails with an error that prints the statement. Names are case-exact, of up to 512
-// bytes. A row per name stays after its release, and keeps the token; deleting those of
-// free names does no harm, as a new token is never below the server's clock in
+// Backend.CreateTable or an administrator creates the table. Without it every Lock fails
+// with an error that contains the statement. Names are case-sensitive and have up to 512
+// bytes. The row of a name stays after its release, because it keeps the token. Rows of
+// free names may be deleted: a new token is never below the server's clock in
 // microseconds.
 //
-// With Options.Layout set to ShedLock the table is that of ShedLock, and its users are
-// excluded, too; see there what that layout lacks.
+// With Options.Layout set to ShedLock the table is that of ShedLock, and programs with
+// ShedLock are excluded, too. The constant ShedLock lists what that layout lacks.
 //
-// Locks are exclusive. There is no read-write lock, no semaphore, no fair lock and no
-// latch: those answer errors.ErrUnsupported.
+// Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
+// errors.ErrUnsupported.
 //
-// All statements are transactions of their own and work at any isolation level, and
-// behind a pooler in transaction mode. They are prepared where the pool is made for that,
-// as pgx makes it by default, and leads to the server itself. Waiters look at their
-// rows, 1 to 100 ms after each other; with Options.Listen they are woken by NOTIFY instead.
+// Every statement is its own transaction. They work at any isolation level, and behind a
+// pooler in transaction mode. They are prepared if the pool prepares statements, as pgx
+// does by default, and leads to the server itself. Waiters poll their rows every 1 to 100
+// ms; with Options.Listen they get notifications (NOTIFY) instead.
 //
-// The lease is as durable as the data. After the promotion of a standby that had not
-// received the last commits a lock may have two holders; with synchronous_commit and a
-// synchronous standby it has not. Where the lock protects rows of the same database,
+// A lease is as durable as the data. After the promotion of a standby that had not
+// received the last commits, a lock may have two holders. With synchronous_commit and a
+// synchronous standby this cannot happen. If the lock protects rows of the same database,
 // Backend.LockTx is safe even then.
 //
-// LockAdvisory is apart from all that: it waits for, and holds, the session locks that
-// migration tools use.
+// LockAdvisory is independent of the table: it waits for, and holds, the session locks of
+// migration tools.
 package pghold
 
 import (

@@ -1,41 +1,35 @@
-// Package quorum makes one store of locks out of several independent ones: a
-// lock is held while a majority of them says so. This is Redlock, as a backend
-// of backends: renewal, loss, waiting and the rest of Holdfast work with it
-// unchanged.
+// Package quorum makes one store of several independent ones: a lock is held while a
+// majority of them holds it. This is Redlock as a store. Renewals, notifications of
+// losses, waiting and all other features of Holdfast work with it.
 //
 //	backend, err := quorum.Of(redisA, redisB, redisC)
 //	locker := holdfast.New(backend, nil)
 //
-// Its use is availability: locks are taken, held and released while any
-// minority of the nodes is down, slow or unreachable, at the price of a round
-// trip or two to all of them.
+// Its purpose is availability: clients take, hold and release locks while any minority of
+// the nodes is down, slow or unreachable. It costs a round trip or two to all nodes.
 //
 // # What it does not do
 //
-// It has no fencing tokens. Every node counts by itself; the largest token of
-// one majority need not be larger than that of the majority before, and nothing
-// that the nodes answer could make it so without a consensus protocol, which
-// this is not. A resource that must never see a stale write needs a store that
-// has tokens.
+// It has no fencing tokens. Every node has its own counter. The largest token of one
+// majority may be smaller than that of the majority before, and only a consensus protocol
+// could change that. A resource that must refuse stale writes needs a store with tokens.
 //
-// It is not linearizable. Exclusion rests on clocks that run at about the same
-// rate (the drift allowed for is 1 percent of the lease and 2 ms), on wall clocks
-// of Redis servers that are not set forward, and on nodes that keep what they
-// acknowledged, or are noticed when they do not: a node that was restarted does
-// not vote for Options.MaxTTL. Keys that are deleted by hand or evicted on a
-// majority of nodes are a lock that is lost.
+// It is not linearizable. Exclusion needs three conditions. The rates of clocks must be
+// about equal; the allowed drift is 1 percent of the lease plus 2 ms. No one may set the
+// wall clocks of Redis servers forward. Nodes must keep what they acknowledged, except
+// that a restarted node does not vote for Options.MaxTTL. If keys are deleted by hand or
+// evicted on a majority of nodes, the lock is lost.
 //
-// Read-write locks, semaphores and fair locks are refused: majorities of counts
-// and of queues do not add up to a count or a queue.
+// Read-write locks, semaphores and fair locks are refused, because majorities of counts
+// and queues do not make one count or one queue.
 //
-// All programs must be given the same nodes. The order does not matter.
+// All programs must use the same nodes, in any order.
 //
 // # Background work
 //
-// An answer is given as soon as it is certain. What the nodes that were not
-// needed for it still have to do goes on in the background, bounded by a few
-// seconds for what takes a lock and by its TTL for what releases it. Drain
-// waits for it.
+// A call returns as soon as its result is certain. Calls to further nodes continue in the
+// background: for a few seconds at most when they take a lock, and for its TTL at most
+// when they release it. Drain waits for them.
 package quorum
 
 import (

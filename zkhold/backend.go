@@ -1,10 +1,10 @@
 // Package zkhold keeps locks in ZooKeeper, in the layout of Curator.
 //
-// A program that uses this package and one that uses Curator's InterProcessMutex,
-// InterProcessReadWriteLock or InterProcessSemaphoreV2 exclude each other on one path, and
-// are served in the order in which they came. So do zk.Lock of go-zookeeper, and kazoo, if
-// its locks are made with extra_lock_patterns=["lock-"]: without that kazoo does not see
-// other programs.
+// Programs with this package and programs with Curator's InterProcessMutex,
+// InterProcessReadWriteLock or InterProcessSemaphoreV2 exclude each other on one path,
+// and get the lock in the order of their arrival. So do zk.Lock of go-zookeeper, and
+// kazoo with extra_lock_patterns=["lock-"]. Without that setting kazoo ignores other
+// programs.
 //
 // # Nodes
 //
@@ -18,74 +18,76 @@
 //	<path>/leases/_c_<session and claim, as a UUID>-p3-lease-0000000007    one of three permits
 //	<path>/locks/_c_<session and claim, as a UUID>-lock-0000000007         a waiter for one
 //
-// The claim stands in the name of the node, as it does with Curator's protection: a node
-// whose creation was not answered is found again by it. The data is the note.
+// The name of the node contains the claim, as with Curator's protection. So a node is
+// found again if the answer to its creation was lost. The data is the note.
 //
-// The holder follows from the sequence numbers. The fencing tokens come from czxid, the
-// number of the transaction that made the node, shifted by ten bits: sequence numbers
-// begin again with a new container, czxid does not.
+// The sequence numbers decide who holds. The fencing tokens come from czxid, the id of
+// the transaction that created the node, shifted by ten bits. Sequence numbers start
+// again with a new container, czxid does not.
 //
-// The number of permits is that of the oldest claim that says one; Curator's do not.
+// The number of permits is that of the oldest claim that contains one; Curator's claims
+// do not.
 //
 // A path belongs to one kind of lock. A mutex of Curator does not wait for the nodes of a
-// read-write lock; this package answers driver.ErrMismatch to a claim that finds a node of
-// another kind before its own.
+// read-write lock. If a claim of this package finds an earlier node of another kind, it
+// gets driver.ErrMismatch.
 //
 // # Names
 //
-// A name is the path unchanged. What ZooKeeper does not allow in a path is written as
-// the bytes in hexadecimal digits, each after a percent sign, and so is the percent sign
-// itself: control characters, characters beyond U+D7FF but for U+F900 to U+FFEF, bytes
-// that are no UTF-8, the elements "." and "..". An empty element is a lone percent sign.
-// So are the last digit of an element that looks like the node of a claim, and the first
-// letter of /zookeeper, which is the server's.
+// A name is the unchanged path. Characters that ZooKeeper does not allow in a path are
+// written as bytes in hexadecimal digits, each after a percent sign: control characters,
+// characters beyond U+D7FF except U+F900 to U+FFEF, bytes that are not UTF-8, and the
+// elements "." and "..". So are the percent sign itself, the last digit of an element
+// that looks like the node of a claim, and the first letter of /zookeeper, which belongs
+// to the server. An empty element is a single percent sign.
 //
 // # For people
 //
-// A list walks the tree below Options.Root, with one request for each node and two for each
-// lock, and ends with an error that is driver.ErrRefused if there were nodes that it may not
-// read. Get asks once for each holder and waiter that it shows. What is read may be moments
-// old, as the server knows it that answers.
+// A list scans the tree below Options.Root, with one request for each node and two for
+// each lock. If it may not read some nodes, it ends with an error that is
+// driver.ErrRefused. Get takes one request for each holder and waiter that it shows. The
+// data may be a moment old, because any server can answer.
 //
-// ZooKeeper does not say what is left of a session, so Holder.Remaining is negative; nor
-// since when a lock is held. Nodes of other programs have an owner that is made of the
-// session and czxid, and the data as their note. How many permits a semaphore has is known
-// only from claims of this package; without one Record.Permits is 0, and a claim with a node
-// in leases is shown as a holder, also the one that may still wait there. A reader of
-// Curator beside its own writer is shown as a waiter while the writer holds. Readers of
-// this package beside the writer of the same caller are not shown until the writer has
-// left; then they are one hold, with the owner of the writer.
+// ZooKeeper does not report the rest of a session, so Holder.Remaining is
+// admin.RemainingUnknown, nor the time of a grant, so Hold.HeldFor is 0. The owner of a
+// node of another program consists of the session and czxid, and its note is the data.
+// The number of permits of a semaphore is known only from claims of this package. Without
+// one, Record.Permits is 0, and every claim with a node in leases is shown as a holder,
+// also one that may still wait there. A reader of Curator that has the write side, too,
+// is shown as a waiter while the writer holds. Readers of this package with the same
+// caller as the writer are missing until the writer has left; then they are one hold,
+// with the owner of the writer.
 //
-// ForceUnlock removes the node of a hold, and writes the reason in the same transaction to
-// the node holdfast.forced below Options.Root, which stays, and keeps the last reasons. Its
-// data is JSON. The holder is notified at once, in the first quarter of a second of its
-// hold when that is over, and finds the reason there if it has the same root; a program
-// that does not use this package finds its node removed.
+// ForceUnlock deletes the node of a hold. In the same transaction it writes the reason to
+// the node holdfast.forced below Options.Root, which stays and has the last reasons as
+// JSON. The holder is notified at once or, in the first quarter of a second of its hold,
+// at the end of that time. It finds the reason there if it has the same root. A program
+// without this package finds its node deleted.
 //
 // # Sessions
 //
-// A Backend opens one session for all of its locks, with the first of them, and ends it
-// when it was not used for the session's time, or with Close.
+// A Backend opens one session for all of its locks, with the first lock. It ends the
+// session with Close, or when it was not used for the session timeout.
 //
-// A claim counts as held for two thirds of the session's time after the last answer of the
-// leader: a client pings every third of it, and a server that is no leader reports to the
-// leader later than it answers. A holder that is cut off is notified then, and the server
-// gives the lock to another only when all of the time has passed. That the connection is
-// broken is no loss; only an expired session is one, and ZooKeeper says so only when the
-// connection is back.
+// A claim counts as held until two thirds of the session timeout have passed since the
+// last answer of the leader. The reason: a client sends a ping every third of it, and a
+// follower reports to the leader later than it answers. A holder that is cut off is
+// notified then, and the server grants the lock again only after the whole timeout. A
+// broken connection is not a loss, only an expired session is. ZooKeeper reports that
+// only when the connection is back.
 //
 // # The client
 //
 // The package uses github.com/go-zookeeper/zk 1.0.4, and none of its recipes. That client
-// knows no contexts, so each call runs in a goroutine of its own, which ends with the
-// call: after half of the session's time at the latest, since the connection is given up
-// then if the server says nothing, and after a ninth of it, or a second, if that is longer,
-// without an answer to a renewal. Another server is tried then. Calls about one claim go one after the other, so no
-// creation that was given up comes after the removal that follows it.
+// takes no contexts, so each call has a goroutine, which ends with the call. If the
+// server does not answer, the connection is closed after half of the session timeout, or
+// after a ninth of it (at least a second) without an answer to a renewal. Then another
+// server is tried. Calls for one claim run one after the other, so an abandoned creation
+// cannot arrive after the deletion that follows it.
 //
-// A lock that is free costs two requests in one round trip, its release one more. The
-// client's request for a node is sent as one whose answer has czxid, which is read off the
-// connection.
+// A free lock takes two requests in one round trip, its release one more. The client's
+// request to create a node is replaced with one whose answer has czxid, which is read
+// from the connection.
 package zkhold
 
 import (

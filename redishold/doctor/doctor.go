@@ -1,10 +1,9 @@
-// Package doctor looks at the Redis servers that keep locks, and says what
-// endangers the locks: settings that let a server forget or drop them, a
-// deployment that cannot fail over, rights that are missing, links that are too
-// slow for the lease.
+// Package doctor checks the Redis servers of locks, and reports what endangers the locks:
+// settings that let a server forget or remove them, a deployment without failover,
+// missing permissions, connections that are too slow for the lease.
 //
-// It asks, and changes no setting. What it writes are scratch locks of its own,
-// which end with the examination: only so it can tell whether the user may lock.
+// It changes no setting. It takes and releases test locks, because only that shows
+// whether the user may lock.
 package doctor
 
 import (

@@ -1,6 +1,6 @@
-// Package unleased shares Redisson's RSemaphore with Java programs that use one. Its
-// permits are not leased: those of a process that died never come back. Where all sides
-// can, use holdfast's Semaphore instead.
+// Package unleased shares Redisson's RSemaphore with Java programs. Its permits have no
+// lease: the permits of a process that died are lost. If all programs can, use
+// holdfast.Semaphore instead.
 package unleased
 
 import (
