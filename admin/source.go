@@ -1,13 +1,12 @@
-// Package admin is for operators, who read locks and force-unlock them: other
-// people's locks too, whatever program took them. Nothing that it returns decides
-// the holder of a lock.
+// Package admin is for operators: it lists the locks of all programs in a store, and ends
+// holds by force. No program may conclude from its results that it holds a lock.
 //
 //	console := admin.New(backend)
 //	records, err := console.Get(ctx, "deploy/prod")
 //	err = console.ForceUnlock(ctx, "deploy/prod", records[0].Holds[0].Holder, "runner 7 is gone")
 //
-// It needs no Locker. A store offers it by implementing Source; package admintest
-// is the specification of that.
+// It needs no Locker. A store must implement Source; package admintest is its
+// specification.
 package admin
 
 import (

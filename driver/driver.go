@@ -9,24 +9,23 @@
 //
 // # Rules
 //
-//  1. Try is idempotent by Claim.Owner: repeated, it never makes two grants, two
-//     counts or two queue entries. While the owner holds, Try grants again, with
-//     the same token or a larger one that nobody else was given.
-//  2. Renew and Release touch the claim's own owner and nobody else's. Release
-//     is safe for a claim that never arrived. With Claim.Indeterminate set it cannot
-//     be overtaken by an earlier Try of the same claim, where Caps.Tombstones says so.
-//  3. Only durations cross the seam. Outcome.ValidFor counts from the start of
-//     the call; the caller keeps the deadline, on its monotonic clock.
-//  4. A context ends a call promptly, even where the client library below
-//     ignores contexts. An adapter never repeats a write by itself.
-//  5. Wait never misses a change: if the state changed after the Outcome that it
-//     is given, it returns. A broken or restored link counts as a change.
-//  6. Names are injective and case-exact on the store.
-//  7. What Info.Caps does not declare is refused above the seam with
-//     errors.ErrUnsupported; the adapter is never called with it.
-//  8. An error says what is known of the call. ErrGone, ErrNotExecuted, ErrRefused,
-//     ErrClosed and ErrMismatch are declared together, with the table of what
-//     follows from them.
+//  1. Try is idempotent by Claim.Owner: a repetition never makes two grants, two
+//     counts or two queue entries. While the owner holds, Try grants again, with the
+//     same token or a larger one that no other owner has got.
+//  2. Renew and Release affect only the owner of the claim. Release is safe for a
+//     claim that never arrived. With Claim.Indeterminate and Caps.Tombstones, an
+//     earlier Try of the same claim cannot take effect after it.
+//  3. A store gets and returns durations, not points in time. Outcome.ValidFor counts
+//     from the start of the call. The caller keeps the deadline, on its monotonic clock.
+//  4. A call returns soon after its context ends, even if the client library ignores
+//     contexts. A store never repeats a write itself.
+//  5. Wait never misses a change: if the state has changed since the given Outcome, it
+//     returns. A broken or restored connection counts as a change.
+//  6. Different names are different in the store, also if they differ only in case.
+//  7. The core does not call a store for features that Info.Caps does not declare. It
+//     returns errors.ErrUnsupported.
+//  8. An error says what is certain about the call. The table at ErrGone,
+//     ErrNotExecuted, ErrRefused, ErrClosed and ErrMismatch defines what follows.
 package driver
 
 import (

@@ -7,12 +7,12 @@
 //	}
 //	locker := holdfast.New(store, &holdfast.Options{Observe: telemetry.Observe})
 //
-// The metrics mean what those of package promhold mean. Attributes are called as
-// its labels are, so that one dashboard reads both where a collector passes
-// metrics on to Prometheus.
+// The metrics have the same meaning as those of package promhold. Attributes have the
+// names of its labels, so one dashboard works for both if a collector passes the metrics
+// to Prometheus.
 //
-// Each acquire is a span holdfast.acquire below the span of the caller's
-// context; Options.HoldSpans adds holdfast.hold. Calls to the store are spans of
-// its client's own instrumentation. Spans carry the name of the lock; metrics do
-// not, unless Options maps it.
+// Each acquire is a span holdfast.acquire below the span of the caller's context.
+// Options.HoldSpans adds a span holdfast.hold. The instrumentation of the store's client
+// makes spans of the calls to the store. Spans have the name of the lock; metrics do not,
+// unless Options maps it.
 package otelhold

@@ -4,16 +4,15 @@
 //	prometheus.MustRegister(metrics)
 //	locker := holdfast.New(store, &holdfast.Options{Observe: metrics.Observe})
 //
-// One Metrics may serve any number of Lockers. A program that also wants traces
-// calls both observers from one function:
+// One Metrics can serve any number of Lockers. A program that also wants traces calls
+// both observers from one function:
 //
 //	Observe: func(ctx context.Context, e holdfast.Event) {
 //		metrics.Observe(ctx, e)
 //		telemetry.Observe(ctx, e) // of package otelhold
 //	},
 //
-// Names of locks are unbounded, so no label carries one unless Options maps it:
-// to a group, or to an election. docs/metrics.md of the repository lists the
-// metrics and says what to alert on; it comes with a Grafana dashboard and alert
-// rules.
+// The number of lock names is not limited, so no label has a name, unless Options maps it
+// to a group or to an election. docs/metrics.md of the repository lists the metrics and
+// the alerts. The repository has a Grafana dashboard and alert rules.
 package promhold

@@ -1,4 +1,4 @@
-// Package admintest proves that a store keeps the rules of admin.Source.
+// Package admintest tests that a store follows the rules of admin.Source.
 //
 // The test of a store is one call:
 //
@@ -6,12 +6,12 @@
 //		admintest.Suite{Open: func(t *testing.T) admintest.Store { return openStore(t) }}.Run(t)
 //	}
 //
-// The names of the subtests are the specification. A subtest is skipped, with a
-// line that says why, where the store does not have what it is about: where
-// driver.Caps does not declare it, or a method returns errors.ErrUnsupported.
+// The names of the subtests are the specification. If a store lacks a feature, its
+// subtests are skipped with the reason: if driver.Caps does not declare it, or a method
+// returns errors.ErrUnsupported.
 //
-// Every subtest uses names of its own with random letters, so a store may run the
-// suite several times at once.
+// Every subtest uses its own names with random letters, so several runs of the suite at
+// once are possible.
 package admintest
 
 import (

@@ -1,4 +1,4 @@
-// Package drivertest proves that a store keeps the rules of package driver.
+// Package drivertest tests that a store follows the rules of package driver.
 //
 // The test of an adapter is one call:
 //
@@ -6,15 +6,14 @@
 //		drivertest.Run(t, func(t *testing.T) driver.Backend { return openStore(t) })
 //	}
 //
-// The names of the subtests are the specification. A subtest is skipped, with a
-// line that says why, where the store does not declare what it is about.
+// The names of the subtests are the specification. If a store does not declare a feature,
+// its subtests are skipped with the reason.
 //
-// The suite shows what a Backend alone can show, in one process and without
-// faults. Lost replies, cut connections, killed processes and failover need the
-// store's own tests.
+// The suite tests a Backend in one process, without faults. Lost replies, cut
+// connections, killed processes and failovers need tests of the store.
 //
-// A store must be able to run the suite several times at once: every subtest
-// uses names of its own, and all but a one-byte name carry random letters.
+// A store must allow several runs of the suite at once: every subtest uses its own names,
+// and all except a one-byte name have random letters.
 package drivertest
 
 import (

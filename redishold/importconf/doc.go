@@ -1,9 +1,9 @@
-// Package importconf reads the configuration that a Java program has for the same Redis:
-// a file of Redisson, or of Spring Boot what names the server, the login, the pool, TLS
-// and the times. It connects to nothing. What is not used is listed in Settings.Ignored
-// with its line and the reason.
+// Package importconf reads the configuration of a Java program for the same Redis: a file
+// of Redisson, or the keys of a Spring Boot file for the server, the login, the pool, TLS
+// and the timeouts. It makes no connection. Settings.Ignored lists the unused keys with
+// their lines and the reasons.
 //
-// What cannot be done as the file says, and would leave the connection less safe or lead
-// it elsewhere, is an error with the key and the line. No error shows a value of the file:
-// it could be a password.
+// If a key cannot be used, and the connection would be less safe or lead to another
+// server, the functions return an error with the key and the line. No error contains a
+// value of the file, because it could be a password.
 package importconf
