@@ -70,9 +70,9 @@ func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
-// Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without it
-// TryLock does not wait, and Lock waits until its context is done; so it is with more
-// than 100 years.
+// Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without
+// the option Wait, TryLock does not wait, and Lock waits until its context ends. A Wait
+// of more than 100 years has the same effect as no option.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = d }
 }

@@ -58,10 +58,10 @@ func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	}
 }
 
-// Get returns a Record for each of names, in the same order, for every kind of lock. The
-// Record of a free name has no Kind, and that of a name which is not a lock has
-// KindOther. The names are not read at the same instant. It is cheap enough to refresh a
-// page of locks each second.
+// Get returns one Record for each of names, in the same order, for every kind of lock.
+// The Record of a free name has no Kind. If a name is in use for something that is not a
+// lock, its Record has KindOther. The names are not read at the same instant. It is cheap
+// enough to refresh a page of locks each second.
 //
 // If some names could not be read, the error is not nil, these names have KindUnknown,
 // and the other Records are valid.

@@ -99,7 +99,7 @@ type Detail struct {
 type ClientWait struct {
 	Client Client
 	Mode   driver.Mode   // the mode in which they want the lock
-	Waited time.Duration // how long the longest of them has waited, at least
+	Waited time.Duration // the longest waiting time of these goroutines; the real time may be longer
 	Count  int           // how many goroutines wait
 }
 

@@ -32,11 +32,12 @@ type Source interface {
 	// records before it are valid.
 	List(ctx context.Context, f Filter) iter.Seq2[Record, error]
 
-	// Get returns the records of names, in the same order; a free name has a Record
-	// without a Kind, and that of a name which is not a lock has KindOther. The names are not read at
-	// the same instant. It costs the store a few commands for each name, so a page of
-	// rows can be read each second. If some names could not be read, the error is not
-	// nil, these names have KindUnknown, and the other Records are valid.
+	// Get returns one Record for each of names, in the same order. The Record of a free
+	// name has no Kind. If a name is in use for something that is not a lock, its Record
+	// has KindOther. The names are not read at the same instant. It costs the store a few
+	// commands for each name, so a page of rows can be read each second. If some names
+	// could not be read, the error is not nil, these names have KindUnknown, and the
+	// other Records are valid.
 	Get(ctx context.Context, names ...string) ([]Record, error)
 
 	// Describe returns everything that the store has of one name.
@@ -47,10 +48,11 @@ type Source interface {
 	// changes nothing and returns driver.ErrGone.
 	ForceUnlock(ctx context.Context, name string, h Holder, reason string) error
 
-	// ForceReasons returns a reason for each of ended: the one given to ForceUnlock, or
-	// "" for a hold that ended in another way or too long ago. It may cost the store a
-	// command for each. If it returns an error, some answers may be missing. For an owner
-	// that holds the name again, the reason may belong to its earlier hold.
+	// ForceReasons returns one reason for each hold in ended. The reason is the text that
+	// was given to ForceUnlock. It is "" if the hold ended in another way, or too long
+	// ago. It may cost the store a command for each hold. If it returns an error, some
+	// answers may be missing. An owner may hold the same name twice, one after the other.
+	// Then the reason of the first hold may be returned for the second.
 	ForceReasons(ctx context.Context, ended []Ended) ([]string, error)
 
 	// AppendLog adds entries of the client by to the event log; only by.ID and by.Note

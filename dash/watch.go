@@ -24,8 +24,8 @@ const (
 )
 
 // Watch makes the dashboard poll also while no browser is open, so that its event log and
-// charts have no holes. When ctx ends, it returns the cause of ctx; after Close it
-// returns nil.
+// charts have no holes. Watch blocks. When ctx ends, it returns context.Cause(ctx). When
+// Close is called, it returns nil.
 func (d *Dashboard) Watch(ctx context.Context) error {
 	leave, ok := d.join()
 	if !ok {

@@ -88,7 +88,7 @@ type Claim struct {
 	TTL     time.Duration // how long the store keeps the grant without a renewal
 	Count   int           // the hold count, for stores that record it; at least 1
 	Tokens  int           // the number of consecutive fencing tokens to reserve; at least 1
-	Permits int           // Mode Permit: the number of permits, if the store does not know the name yet
+	Permits int           // Mode Permit: the number of all permits of a new name; ignored if the store knows the name
 
 	Mode      Mode
 	Fair      bool // first come, first served, over all processes
@@ -114,7 +114,7 @@ type Outcome struct {
 	Queued  bool // not granted: the store keeps a place for the claim, until Release
 
 	Token    uint64        // granted: the first of Claim.Tokens tokens, which rise from grant to grant; 0 if the store has none
-	ValidFor time.Duration // granted: the lease, or less, counted from the start of the call
+	ValidFor time.Duration // granted: how long the lease lasts, counted from the start of the call; never longer than in the store
 	Permits  int           // granted in Mode Permit: the number of all permits; 0 if it is Claim.Permits, or unknown
 
 	RetryAfter time.Duration // not granted: the longest time until the next try without a notification; 0 if unknown
@@ -125,8 +125,9 @@ type Outcome struct {
 
 // Renewal is the result for one claim of a Renew.
 type Renewal struct {
-	// ValidFor is the renewed lease, or less, counted from the start of the call. It is
-	// valid only if Err is nil.
+	// ValidFor is how long the lease lasts after the renewal, counted from the start of
+	// the Renew call. It may be shorter than the real time, but never longer. Read it
+	// only if Err is nil.
 	ValidFor time.Duration
 
 	// Err is nil if the claim was renewed, and ErrGone if it is lost. With another error
@@ -222,12 +223,13 @@ type Caps struct {
 	ExpiresAlone bool // a grant ends after its TTL, also if its process is dead or cut off
 	Counts       bool // Claim.Count is recorded
 
-	// Tombstones means that a Try which arrives after a Release of its claim with
-	// Indeterminate is not granted: it gets ErrGone or another refusal. The store
-	// remembers such a claim at least for its TTL.
+	// Tombstones means that the store refuses a late Try. A Try is late if it arrives
+	// after a Release of the same claim with Claim.Indeterminate. A late Try gets ErrGone
+	// or another refusal. The store remembers such a claim at least for its TTL.
 	//
-	// Without it, the store may execute a Try after the Release that followed it, if the
-	// context of the Try ended. The name is then taken until the lease ends. The core
+	// Without Tombstones, the store may execute the two calls in the wrong order: a
+	// caller sends a Try, its context ends, and it sends a Release, but the store
+	// executes the Release first. The name is then taken until the lease ends. The core
 	// makes this rare: it does not pass the context of a caller to Try, but a separate
 	// short one. If the caller gives up first, the Try continues in the background, and
 	// the claim is released after its answer.

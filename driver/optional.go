@@ -133,6 +133,6 @@ type ReportedWait struct {
 	Name      string
 	Mode      Mode
 	ReadWrite bool          // as in the Claims
-	Waited    time.Duration // how long the longest of them has waited, at least
+	Waited    time.Duration // the longest waiting time of these goroutines; the real time may be longer
 	Count     int           // how many goroutines wait
 }

@@ -207,11 +207,12 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 	return driver.Renewal{Err: b.gone(c, now)}
 }
 
-// Release ends the claim, held or in the queue, and notifies the next waiters. With
-// AtLeast the name stays taken until that time has passed since the grant; there is no
-// notification at its end. If the store has nothing of the claim, Release returns a
-// *driver.GoneError, with the reasons of Renew. With Indeterminate, tries of the same
-// claim are refused for the next TTL, and for at least 5 s.
+// Release ends the claim, held or in the queue, and notifies the next waiters. If AtLeast
+// is set, the name stays taken until the duration AtLeast has passed since the grant. The
+// store does not notify waiters when this duration ends. If the store has no record of
+// the claim, Release returns a *driver.GoneError, with one of the reasons of Renew. If
+// Indeterminate is set, the store refuses each later Try of this claim for one TTL, and
+// for not less than 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
 		return err

@@ -12,10 +12,10 @@ type ahead struct {
 	before  int             // of a fair claim: how many are before it in the queue
 }
 
-// Waiter returns a Waiter for c. Its Wait returns when the grant that blocked a try of c
-// has ended or, if c is fair, when c is the next one. A release, a forced unlock and
-// additional permits cause it to return; the end of a lease does not, so the caller
-// limits the wait by Outcome.RetryAfter.
+// Waiter returns a Waiter for c. Its Wait returns after a release, a forced unlock or an
+// increase of the permits, if this ended the grant that blocked c. If c is fair, Wait
+// returns when c is the first in the queue. Wait does not return when a lease expires, so
+// the caller must not wait longer than Outcome.RetryAfter.
 func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 
 // waiter has no state: all that there is to wait for is in the Outcome.

@@ -15,17 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/advisory"
 )
 
-// AdvisoryLock is a held lock of GET_LOCK. Use it to wait for programs with such locks,
-// and to exclude them, especially migration tools. Several goroutines may call its
-// methods at once.
+// AdvisoryLock is a held lock of GET_LOCK. Some programs, such as migration tools, take
+// such a lock. Use AdvisoryLock to wait until such a program has finished, and to exclude
+// it while you work. Several goroutines may call its methods at once.
 //
 // It is weaker than a lock of a Backend. It has no lease and no fencing token. The server
 // keeps it as long as the connection lives; when the connection ends, the lock is lost at
 // once. Other servers do not have it: it is lost in a failover, and it does not exclude
 // clients of other servers in a cluster. The program is notified of a loss within a
-// second, and within six seconds if the connection is silent. Until then two programs may
-// use the lock at the same time. If a program becomes unreachable, the server keeps its
-// lock until TCP closes the connection, or for wait_timeout, eight hours by default.
+// second, and within six seconds if the connection is silent. Until then a second program
+// may hold the same lock. If a program becomes unreachable, the server keeps its lock
+// until TCP closes the connection, or for wait_timeout, eight hours by default.
 type AdvisoryLock struct{ hold *advisory.Hold }
 
 // LockAdvisory waits for GET_LOCK of name and returns the held lock. MigrateName,
@@ -38,10 +38,11 @@ type AdvisoryLock struct{ hold *advisory.Hold }
 // github.com/go-sql-driver/mysql makes a connector from a mysql.Config.
 //
 // ctx limits the wait. If it ends, LockAdvisory returns ctx's error, up to a second
-// later, or six seconds if the server is silent, and holds nothing. If the server cannot
-// be reached, it may still grant the lock and keep it, as for an unreachable holder.
-// Waiters stand in the queue of the server, which wakes them. LockAdvisory leaves the
-// queue and joins it again once a second.
+// later, or six seconds if the server is silent, and holds nothing. If the connection
+// breaks during the wait, the server may grant the lock although LockAdvisory has
+// returned an error. It keeps the lock until it notices that the connection is dead. The
+// server has a queue of waiters and wakes the next one. Every second LockAdvisory ends
+// its GET_LOCK call and starts a new one, so it loses its place in the queue.
 func LockAdvisory(ctx context.Context, connector sqldriver.Connector, name string) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, connector, name, func(s *session) error {
 		for {

@@ -14,17 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/advisory"
 )
 
-// AdvisoryLock is a held advisory lock of PostgreSQL. Use it to wait for programs with
-// such locks, and to exclude them, especially migration tools. Several goroutines may
-// call its methods at once.
+// AdvisoryLock is a held advisory lock of PostgreSQL. Some programs, such as migration
+// tools, take such a lock. Use AdvisoryLock to wait until such a program has finished,
+// and to exclude it while you work. Several goroutines may call its methods at once.
 //
 // It is weaker than a lock of a Backend. It has no lease and no fencing token. The server
 // keeps it as long as the connection lives; when the connection ends, the lock is lost at
 // once. A failover loses it, too. The program is notified of a loss at once if the
-// connection reports it, and within ten seconds if the connection is silent. Until then
-// two programs may use the lock. If a program becomes unreachable, the server keeps its
-// lock for about 25 seconds, or until TCP closes the connection if the server does not
-// support TCP keep-alives.
+// connection reports it, and within ten seconds if the connection is silent. Until then a
+// second program may hold the same lock. If the server cannot reach the program, it keeps
+// the lock of that program for about 25 seconds. A server without TCP keep-alives keeps
+// it until TCP closes the connection, which can take much longer.
 type AdvisoryLock struct{ hold *advisory.Hold }
 
 // LockAdvisory waits for the advisory lock id of a database and returns the held lock.
@@ -38,12 +38,13 @@ type AdvisoryLock struct{ hold *advisory.Hold }
 // errors.ErrUnsupported, because a pooler may grant one lock to two clients.
 //
 // ctx limits the wait. If it ends, LockAdvisory returns ctx's error and holds nothing. If
-// the server cannot be reached, it may wait for up to ten more seconds, and keep a
-// granted lock as for an unreachable holder. Waiters stand in the queue of the server,
-// which wakes them. LockAdvisory leaves the queue and joins it again twice a second. So a
-// holder can run CREATE INDEX CONCURRENTLY, which waits for older transactions. But the
-// server does not detect deadlocks: a program that takes several locks must take them in
-// the same order everywhere.
+// the connection breaks during the wait, the server may wait for up to ten more seconds,
+// and grant the lock although LockAdvisory has returned an error. It keeps the lock until
+// it notices that the connection is dead. The server has a queue of waiters and wakes the
+// next one. Twice a second LockAdvisory leaves this queue and joins it again at its end.
+// So a holder can run CREATE INDEX CONCURRENTLY, which waits for older transactions. But
+// the server does not detect deadlocks: a program that takes several locks must take them
+// in the same order everywhere.
 func LockAdvisory(ctx context.Context, config *pgx.ConnConfig, id int64) (*AdvisoryLock, error) {
 	return takeAdvisory(ctx, config, id, (*session).wait)
 }

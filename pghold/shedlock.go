@@ -18,7 +18,8 @@ import (
 type Layout int
 
 const (
-	// LeaseRows is Holdfast's own table, with fencing tokens and turns of processes.
+	// LeaseRows is Holdfast's own table. It has fencing tokens, and waiting processes get
+	// the lock in turn.
 	LeaseRows Layout = iota
 
 	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with

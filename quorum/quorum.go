@@ -48,9 +48,10 @@ import (
 // Options are the settings of New. The zero value has the defaults.
 type Options struct {
 	// MaxTTL is the longest lease on these nodes. All programs must use the same value. A
-	// restarted node may have forgotten locks, so its vote counts only when it has been
-	// up for MaxTTL. After a start of a majority of the nodes, no lock is granted for
-	// MaxTTL. At most 100 years. Default 1 minute.
+	// node may forget locks when it restarts. So the vote of a restarted node counts only
+	// after the node has been up for MaxTTL. If a majority of the nodes restarts at the
+	// same time, no program gets a lock for MaxTTL. TrustRestarts changes this. At most
+	// 100 years. Default 1 minute.
 	MaxTTL time.Duration
 
 	// TrustRestarts means that nodes keep every acknowledged lock across a restart

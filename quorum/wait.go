@@ -17,9 +17,10 @@ type view struct {
 	pause    time.Duration     // to be waited before the next try, so that competitors come one by one
 }
 
-// Waiter returns a Waiter for c. Its Wait returns when one of the nodes that refused
-// sends a notification; a release at a majority reaches at least one of them. If the
-// votes were split, it waits for the random RetryAfter.
+// Waiter returns a Waiter for c. Its Wait returns when a node that refused the last Try
+// sends a notification. A holder releases the lock on a majority of the nodes, so at
+// least one of the refusing nodes sends one. If no claim got a majority, Wait returns
+// after Outcome.RetryAfter, which is a random time.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	return &waiter{backend: b, claim: c, waiters: make([]driver.Waiter, len(b.nodes))}
 }

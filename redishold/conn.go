@@ -118,6 +118,6 @@ type (
 	Script = wire.Script
 )
 
-// NewScript returns a script with another text. Authors of a Conn need it for their
-// tests.
+// NewScript returns a Script with the given name and source text. Authors of a Conn need
+// it for tests with their own scripts.
 func NewScript(name, source string) *Script { return wire.NewScript(name, source) }

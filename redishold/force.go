@@ -58,7 +58,7 @@ func seqOf(client, owner string) (seq uint64, ok bool) {
 }
 
 // Notify listens on the channel holdfast:client:<client>, on which ForceUnlock publishes
-// the hold that it has ended. A client has no session, so the hint is never 0.
+// the hold that it has ended. The store has no sessions, so hint is never called with 0.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if b.options.Poll != 0 {
 		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)

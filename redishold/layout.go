@@ -15,8 +15,9 @@ import (
 type Layout uint8
 
 const (
-	// Redisson is the layout of Redisson for Java, and the default: all kinds of
-	// lock, with wake-up messages that both sides understand.
+	// Redisson is the default layout of the keys in Redis. It is the layout of the Java
+	// library Redisson. It supports all kinds of lock, and Go and Java programs notify
+	// each other of releases.
 	Redisson Layout = iota
 
 	// Plain is a string key with the name of the lock and a unique value. It is written

@@ -12,10 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Redisson reads a configuration of Redisson 3 or 4, as Config.fromYAML does, or the JSON
-// of older ones. Placeholders, ${NAME} and ${NAME:-default}, are replaced with the result
-// of env, which returns the value of an environment variable and whether it is set. env
-// may also return system properties of the Java program. env may be nil.
+// Redisson reads a configuration file of the Java library Redisson: the YAML of versions
+// 3 and 4, as Config.fromYAML does, or the JSON of older versions. Placeholders, ${NAME}
+// and ${NAME:-default}, are replaced with the result of env, which returns the value of
+// an environment variable and whether it is set. If the file uses system properties of
+// the Java program, env must return them, too. env may be nil.
 func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, milliseconds)
 	r.minus = true

@@ -41,8 +41,9 @@ type Options struct {
 	// the handshake happens on the returned connection.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// DialTimeout limits the time for a connection, and again for its handshake. Default
-	// 2s. With Sentinels the default is 1.5s for the server, and 1s for each Sentinel.
+	// DialTimeout limits the time to open a connection. The same limit applies again to
+	// the handshake. Default 2s. If the URL has Sentinels, the default is 1.5s for the
+	// server and 1s for each Sentinel.
 	DialTimeout time.Duration
 
 	// PingTimeout is how long a PING may stay without an answer before the connection

@@ -100,8 +100,9 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 
 // TryAcquire takes n permits if n are free, and returns true. Otherwise it returns false.
 // It does not wait for permits. If the store cannot be reached, it tries three times. If
-// ctx ends without an answer, it releases in the background what it may have taken, as
-// Acquire does.
+// ctx ends before the store answers, TryAcquire returns. It does not know whether the
+// store granted the permits, so it releases them in the background. Acquire does the
+// same.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	return s.take(ctx, n, retry.TryFailures)
 }
