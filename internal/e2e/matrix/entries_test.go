@@ -45,7 +45,7 @@ func faults() []fault {
 		{"F36a", "minority of the servers down"},
 		{"F36b", "majority of the servers down"},
 		{"F37", "one server slow"},
-		{"F38", "machine lost, and with the master a Sentinel or another node"},
+		{"F38", "machine of the master lost, which also ran a Sentinel or another node"},
 	}
 }
 
@@ -74,7 +74,7 @@ func entries() []entry {
 		{fault: "F11", on: replicas, want: "LW", check: hungMaster},
 		{fault: "F11", on: one(quorum5), want: "A", check: hungMinority},
 		{fault: "F12", on: all, want: "W", check: deafWaiter},
-		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: "5 ms of its own after it runs again"},
+		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: "5 ms after its process runs again, without the time in which the process waits for a processor"},
 		{fault: "F14", on: all, want: "W", check: killedHolder},
 		{fault: "F15", on: all, want: "A", by: "TestWallClockStepsAreHarmless"},
 		{fault: "F16a", on: servers, want: "LU", check: clockForward, notified: "TTL/3, and the time of a call"},
