@@ -57,12 +57,16 @@ func TestShortCut(t *testing.T) {
 	t.Parallel()
 	var link zktest.Link
 	defer link.Heal()
-	l := locker(t, &zkhold.Options{TTL: 4 * ttl, Dial: link.Dialer})
+	// The client gives the connection up when a renewal, after a third of the session, has
+	// no answer for a ninth of it. It may then take another ninth and a second to be
+	// connected again, and has until two thirds of the session have passed.
+	const session = 16 * ttl
+	l := locker(t, &zkhold.Options{TTL: session, Dial: link.Dialer})
 	lock := must.Lock(t, l, name(t))
 	link.Cut()
-	time.Sleep(2 * ttl) // half of the session: the client has given the connection up
+	time.Sleep(session * 4 / 9)
 	link.Heal()
-	time.Sleep(2 * ttl) // longer than what was left of the session
+	time.Sleep(session * 6 / 10) // longer than what was left of the session
 	if err := lock.Err(); err != nil {
 		t.Errorf("got error %v, want that the lock is held", err)
 	}
