@@ -7,7 +7,11 @@
 //
 // A claim is a key below its name, and ends with the lease of its process:
 //
-//	<name>/<lease, hexadecimal>-<kind>-<claim, 16 hexadecimal digits>    the note, and a line with the owner
+//	<name>/<lease, hexadecimal>-<kind>-<number, 16 hexadecimal digits>    the note, and a line with the owner
+//
+// The number is the lowest that no other claim of the process has for this name, so one
+// claim after the other has the same key. etcd keeps deleted keys until the next
+// compaction, and passes them when it reads a queue.
 //
 // The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one
 // of three permits. Keys of other programs end with their lease: they are exclusive, for

@@ -33,16 +33,8 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 	if err != nil {
 		return false, s.errorOf(err)
 	}
-	key := strings.TrimSuffix(e.Key, shared)
-	same := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(e.Order))}
-	switch {
-	case e.Shared:
-		same = append(same, clientv3.Compare(clientv3.Version(key), ">", 1))
-	case e.Mark.Kind == ordered.Writer:
-		same = append(same, clientv3.Compare(clientv3.Version(key), "=", 1))
-	}
-	r, err := s.client.Txn(ctx).If(same...).
-		Then(clientv3.OpDelete(key), clientv3.OpPut(forcedKey(e.Name, id), reason, clientv3.WithLease(keep.ID))).
+	r, err := s.client.Txn(ctx).If(sameEntry(e)...).
+		Then(clientv3.OpDelete(claimKey(e)), clientv3.OpPut(forcedKey(e.Name, id), reason, clientv3.WithLease(keep.ID))).
 		Commit()
 	if err != nil {
 		return false, s.errorOf(err)

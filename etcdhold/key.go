@@ -1,6 +1,7 @@
 package etcdhold
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,17 +19,17 @@ const idLength = 16
 func below(name string) string { return name + "/" }
 
 // keyOf returns the key of a claim.
-func keyOf(lease int64, name string, m ordered.Mark) string {
+func keyOf(lease int64, name string, m ordered.Mark, suffix string) string {
 	kind := string(m.Kind)
 	if m.Kind == ordered.Permit {
 		kind += strconv.Itoa(m.Permits)
 	}
-	return fmt.Sprintf("%s/%x-%s-%s", name, lease, kind, m.ID)
+	return fmt.Sprintf("%s/%x-%s-%s", name, lease, kind, suffix)
 }
 
 // parseKey takes a key apart. ok says that it is the key of a claim of that name, of this
 // package or another program: after the last slash it has a lease. The keys of a name
-// that continues this one have a slash behind it.
+// that continues this one have a slash behind it. The ID is the suffix.
 func parseKey(key string) (name string, m ordered.Mark, ok bool) {
 	slash := strings.LastIndexByte(key, '/')
 	if slash < 0 {
@@ -68,6 +69,9 @@ func hexadecimal(s string) bool {
 // shared marks ordered.Entry.Key of an entry that is shared: its key in etcd stays.
 const shared = " shared"
 
+// claimKey returns the key of an entry in etcd.
+func claimKey(e ordered.Entry) string { return strings.TrimSuffix(e.Key, shared) }
+
 // entry makes an entry of a key below name. ok is false if the key is none of a claim of
 // that name. The error says that the key is data that is no lock.
 func entry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err error) {
@@ -77,6 +81,9 @@ func entry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err erro
 	}
 	if kv.Lease == 0 {
 		return e, false, fmt.Errorf("the key %q has no lease, and would keep the name taken forever: %w", kv.Key, driver.ErrMismatch)
+	}
+	if m.ID != "" {
+		m.ID = cmp.Or(ordered.ClaimOf(string(kv.Value)), m.ID)
 	}
 	e = ordered.Entry{Name: name, Key: string(kv.Key), Order: uint64(kv.CreateRevision), Mark: m, Note: string(kv.Value), Session: kv.Lease}
 	if m.Kind == ordered.Writer && kv.Version > 1 {

@@ -24,7 +24,7 @@ func TestKeys(t *testing.T) {
 		"//1669a20375372d66-p1000000-" + id: {Kind: ordered.Permit, Permits: 1000000, ID: id},
 	} {
 		name := key[:strings.LastIndexByte(key, '/')]
-		if got := keyOf(0x1669a20375372d66, name, m); got != key {
+		if got := keyOf(0x1669a20375372d66, name, m, m.ID); got != key {
 			t.Errorf("key of %+v: got %q, want %q", m, got, key)
 		}
 		if of, got, ok := parseKey(key); !ok || of != name || got != m {

@@ -154,7 +154,7 @@ func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget)
 
 // Look reads all that is to be known.
 func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) {
-	return s.Queue(ctx, name)
+	return s.Queue(ctx, name, 0)
 }
 
 // Complete has nothing to add.
@@ -175,7 +175,7 @@ func (s *store) Rest(ctx context.Context, session int64) (time.Duration, error) 
 // Show returns the key of an entry.
 func (s *store) Show(e ordered.Entry) admin.Key {
 	return admin.Key{
-		Name: strings.TrimSuffix(e.Key, shared), Type: "key",
+		Name: claimKey(e), Type: "key",
 		Value: fmt.Sprintf("lease → %x\ncreate revision → %d\nvalue → %q", e.Session, e.Order, e.Note),
 	}
 }

@@ -17,6 +17,7 @@ type store struct {
 	client *clientv3.Client
 	ttl    time.Duration
 	fit    bool // the servers are new enough; used by Open alone, of which one runs at a time
+	keys   suffixes
 }
 
 // Open grants a lease.
@@ -55,7 +56,11 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 	}
 	entries := make([]ordered.Entry, 0, len(r.Keys))
 	for _, key := range r.Keys {
-		if name, m, ok := parseKey(string(key)); ok {
+		name, m, ok := parseKey(string(key))
+		if ok {
+			m.ID, ok = s.keys.claim(session, name, m.ID)
+		}
+		if ok {
 			entries = append(entries, ordered.Entry{Name: name, Key: string(key), Mark: m})
 		}
 	}
@@ -64,7 +69,7 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 
 // Enqueue puts the key, unless there is one, and reads the queue in the same transaction.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
-	key := keyOf(session, name, m)
+	key := keyOf(session, name, m, s.keys.of(session, name, m.ID, true))
 	none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	if alone {
 		none = clientv3.Compare(clientv3.CreateRevision(below(name)), "=", 0).WithPrefix()
@@ -73,15 +78,19 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	r, err := s.client.Txn(ctx).If(none).
 		Then(clientv3.OpPut(key, note, clientv3.WithLease(clientv3.LeaseID(session))), read).
 		Else(read).Commit()
-	if err != nil {
-		return nil, s.errorOf(err)
+	if err = s.errorOf(err); err != nil {
+		s.keys.answered(session, name, m.ID, false, err)
+		return nil, err
 	}
-	return queue(r.Responses[len(r.Responses)-1].GetResponseRange().Kvs, name)
+	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().Kvs
+	there := slices.ContainsFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == key })
+	s.keys.answered(session, name, m.ID, there, nil)
+	return queue(kvs, name)
 }
 
 // Queue reads the queue.
-func (s *store) Queue(ctx context.Context, name string) ([]ordered.Entry, error) {
-	r, err := s.client.Get(ctx, below(name), clientv3.WithPrefix())
+func (s *store) Queue(ctx context.Context, name string, last uint64) ([]ordered.Entry, error) {
+	r, err := s.client.Get(ctx, below(name), clientv3.WithPrefix(), clientv3.WithMaxCreateRev(int64(last)))
 	if err != nil {
 		return nil, s.errorOf(err)
 	}
@@ -107,9 +116,11 @@ func queue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 
 // Remove deletes the key. It needs no comparison: the key is this claim's alone.
 func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	r, err := s.client.Delete(ctx, keyOf(session, name, m))
+	r, err := s.client.Delete(ctx, keyOf(session, name, m, s.keys.of(session, name, m.ID, false)))
+	err = s.errorOf(err)
+	s.keys.removed(session, name, m.ID, err)
 	if err != nil {
-		return false, s.errorOf(err)
+		return false, err
 	}
 	return r.Deleted > 0, nil
 }
@@ -117,12 +128,14 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 // Share puts the key a second time, with the value and the lease that it has: its
 // version says that it is shared. Other programs wait for it as before.
 func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	key := keyOf(session, name, m)
+	key := keyOf(session, name, m, s.keys.of(session, name, m.ID, false))
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 1)).
 		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).
 		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
+	err = s.errorOf(err)
+	s.keys.answered(session, name, m.ID, true, err)
 	if err != nil {
-		return false, s.errorOf(err)
+		return false, err
 	}
 	return r.Succeeded || r.Responses[0].GetResponseRange().Count > 0, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -14,18 +13,18 @@ import (
 // few is how many keys are watched one by one. Of more the whole queue is watched.
 const few = 2
 
-// Watch watches from now, and reads the queue once the watch has begun. A watch from a
+// Watch watches from now, and compares the keys once the watch has begun. A watch from a
 // revision of the past would be served ten times a second only, where the server puts
 // those that have to catch up.
-func (s *store) Watch(ctx context.Context, name string, keys []string) error {
+func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	var watches []clientv3.WatchChan
-	if len(keys) > few {
+	if len(entries) > few {
 		watches = append(watches, s.client.Watch(ctx, below(name), clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
 	} else {
-		for _, key := range keys {
-			watches = append(watches, s.client.Watch(ctx, strings.TrimSuffix(key, shared), clientv3.WithCreatedNotify()))
+		for _, e := range entries {
+			watches = append(watches, s.client.Watch(ctx, claimKey(e), clientv3.WithCreatedNotify()))
 		}
 	}
 	for _, w := range watches {
@@ -33,14 +32,8 @@ func (s *store) Watch(ctx context.Context, name string, keys []string) error {
 			return s.errorOf(failure(ctx, r))
 		}
 	}
-	now, err := s.Queue(ctx, name)
-	if err != nil {
+	if same, err := s.unchanged(ctx, name, entries); err != nil || !same {
 		return err
-	}
-	for _, key := range keys {
-		if !slices.ContainsFunc(now, func(e ordered.Entry) bool { return e.Key == key }) {
-			return nil
-		}
 	}
 	if len(watches) == 1 {
 		watches = append(watches, nil) // never receives
@@ -55,10 +48,41 @@ func (s *store) Watch(ctx context.Context, name string, keys []string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !ok || r.Err() != nil || concerns(r, keys) {
+		if !ok || r.Err() != nil || concerns(r, entries) {
 			return nil // also where the watch has ended: nobody knows what happened since
 		}
 	}
+}
+
+// unchanged says that the entries are there, and are as they were. A key that was deleted
+// and put again is another entry: clients of package concurrency use their key again.
+func (s *store) unchanged(ctx context.Context, name string, entries []ordered.Entry) (bool, error) {
+	if len(entries) > few { // a transaction has a limit
+		now, err := s.Queue(ctx, name, 0)
+		return !slices.ContainsFunc(entries, func(e ordered.Entry) bool { return !slices.Contains(now, e) }), err
+	}
+	var all []clientv3.Cmp
+	for _, e := range entries {
+		all = append(all, sameEntry(e)...)
+	}
+	r, err := s.client.Txn(ctx).If(all...).Commit()
+	if err != nil {
+		return false, s.errorOf(err)
+	}
+	return r.Succeeded, nil
+}
+
+// sameEntry compares a key with an entry.
+func sameEntry(e ordered.Entry) []clientv3.Cmp {
+	key := claimKey(e)
+	same := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(e.Order))}
+	switch {
+	case e.Shared:
+		same = append(same, clientv3.Compare(clientv3.Version(key), ">", 1))
+	case e.Mark.Kind == ordered.Writer:
+		same = append(same, clientv3.Compare(clientv3.Version(key), "=", 1))
+	}
+	return same
 }
 
 // errWatchEnded says that a watch ended by itself.
@@ -75,9 +99,9 @@ func failure(ctx context.Context, r clientv3.WatchResponse) error {
 	return errWatchEnded
 }
 
-// concerns says that one of the keys was changed or removed.
-func concerns(r clientv3.WatchResponse, keys []string) bool {
-	return slices.ContainsFunc(r.Events, func(e *clientv3.Event) bool {
-		return slices.ContainsFunc(keys, func(key string) bool { return strings.TrimSuffix(key, shared) == string(e.Kv.Key) })
+// concerns says that the key of one of the entries was changed or removed.
+func concerns(r clientv3.WatchResponse, entries []ordered.Entry) bool {
+	return slices.ContainsFunc(r.Events, func(event *clientv3.Event) bool {
+		return slices.ContainsFunc(entries, func(e ordered.Entry) bool { return claimKey(e) == string(event.Kv.Key) })
 	})
 }

@@ -153,7 +153,7 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 
 // Queue lists the queue. The client's own changes are in it: requests of a connection are
 // executed in their order.
-func (s *store) Queue(ctx context.Context, name string) ([]ordered.Entry, error) {
+func (s *store) Queue(ctx context.Context, name string, _ uint64) ([]ordered.Entry, error) {
 	l := s.current()
 	if l == nil {
 		return nil, errExpired
@@ -199,14 +199,14 @@ func (s *store) Share(ctx context.Context, session int64, name string, m ordered
 
 // Watch watches the nodes. All who watch a node share one request: the client has none
 // to end a watch.
-func (s *store) Watch(ctx context.Context, name string, keys []string) error {
+func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
 	l := s.current()
 	if l == nil {
 		return nil
 	}
 	wake := make(chan error, 1)
-	for _, key := range keys {
-		w := l.observe(l.path(name)+"/"+key, wake)
+	for _, e := range entries {
+		w := l.observe(l.path(name)+"/"+e.Key, wake)
 		defer l.ignore(w, wake)
 	}
 	select {

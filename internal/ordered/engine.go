@@ -59,7 +59,7 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 		}
 		t.claim = e.begin(&t)
 		out, err := e.ask(ctx, &t)
-		e.tried(t.claim)
+		e.tried(t.claim, err)
 		if !errors.Is(err, driver.ErrGone) {
 			return out, err
 		}
@@ -83,11 +83,16 @@ func (e *Engine) begin(t *attempt) *claim {
 	return k
 }
 
-// tried takes note of the end of a Try.
-func (e *Engine) tried(k *claim) {
+// tried takes note of the end of a Try. A claim that no Try can have made an entry for is
+// forgotten: nobody releases it.
+func (e *Engine) tried(k *claim, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k.tries--
+	k.unsure = k.unsure || err != nil && !errors.Is(err, driver.ErrNotExecuted)
+	if k.tries == 0 && err != nil && !k.unsure && k.order == 0 && e.claims[k.place] == k {
+		delete(e.claims, k.place)
+	}
 }
 
 // ask gets the queue, with an entry for the claim where that is possible, and answers.
@@ -125,10 +130,10 @@ func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 // a claim with NoQueue.
 func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int, err error) {
 	e.mu.Lock()
-	known := t.claim.order > 0
+	order := t.claim.order
 	e.mu.Unlock()
-	if known { // to read is cheaper than to write
-		if queue, err = e.store.Queue(ctx, t.Name); err != nil {
+	if order > 0 { // to read is cheaper than to write, and nothing behind the entry matters
+		if queue, err = e.store.Queue(ctx, t.Name, order); err != nil {
 			return nil, -1, err
 		}
 		if i = find(queue, t.mark.ID); i >= 0 && queue[i].Order > 0 { // else its creation was not answered
@@ -186,14 +191,11 @@ func validFor(t *attempt, s session) time.Duration { return min(s.rest(t.start),
 // refusal is the answer to a claim that has to wait for one of ahead. mine is its entry,
 // nil if it has none.
 func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
-	met := &met{name: t.Name}
-	for _, entry := range ahead {
-		met.keys = append(met.keys, entry.Key)
-	}
+	met := &met{name: t.Name, ahead: ahead}
 	out := driver.Outcome{Ahead: met}
 	if mine != nil {
 		out.Queued = true
-		met.own = mine.Key
+		met.own = mine
 	}
 	if len(queue) > 0 {
 		out.Holder, met.unnamed = queue[0].people(), queue[0].Order == 0

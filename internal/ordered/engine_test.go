@@ -87,6 +87,37 @@ func TestLateMismatchLeavesNothing(t *testing.T) {
 	})
 }
 
+// Nothing is left in memory of a claim that the store refuses: nobody releases it.
+func TestRefusedClaimIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		refusal := driver.ErrNotExecuted
+		m.spoil(func(_ context.Context, call string) error {
+			if call == "enqueue" {
+				return refusal
+			}
+			return nil
+		}, nil)
+		for range 3 {
+			if _, err := ps[0].Try(t.Context(), ps[0].claim()); !errors.Is(err, refusal) {
+				t.Fatalf("got error %v, want %v", err, refusal)
+			}
+		}
+		if n := ps[0].Claims(); n != 0 {
+			t.Errorf("%d claims after three that the store refused, want none", n)
+		}
+		lost := ps[0].claim()
+		for _, refusal = range []error{errLost, driver.ErrNotExecuted} {
+			if _, err := ps[0].Try(t.Context(), lost); !errors.Is(err, refusal) {
+				t.Fatalf("got error %v, want %v", err, refusal)
+			}
+		}
+		if n := ps[0].Claims(); n != 1 {
+			t.Errorf("%d claims after a try without an answer, want one: there may be an entry", n)
+		}
+	})
+}
+
 // A TryLock of a name that is held writes nothing, so those who try keep nobody out.
 func TestNoQueueWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

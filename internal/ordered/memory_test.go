@@ -184,9 +184,10 @@ func (m *memory) queue(name string) (queue []ordered.Entry) {
 	return queue
 }
 
-func (m *memory) Queue(ctx context.Context, name string) (queue []ordered.Entry, err error) {
+func (m *memory) Queue(ctx context.Context, name string, last uint64) (queue []ordered.Entry, err error) {
 	err = m.call(ctx, "queue", func() error {
-		if queue = m.queue(name); m.neverNamed {
+		queue = slices.DeleteFunc(m.queue(name), func(e ordered.Entry) bool { return last > 0 && e.Order > last })
+		if m.neverNamed {
 			queue = withoutNote(queue, ordered.Mark{})
 		}
 		return nil
@@ -227,20 +228,20 @@ func (m *memory) Share(ctx context.Context, session int64, name string, mark ord
 	return there, err
 }
 
-func (m *memory) Watch(ctx context.Context, name string, keys []string) error {
+func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
 	for {
 		var changed <-chan struct{}
 		left := 0
 		err := m.call(ctx, "watch", func() error {
 			changed = m.changed
 			for _, e := range m.queue(name) {
-				if slices.Contains(keys, e.Key) {
+				if slices.ContainsFunc(entries, func(of ordered.Entry) bool { return of.Key == e.Key }) {
 					left++
 				}
 			}
 			return nil
 		})
-		if err != nil || left < len(keys) {
+		if err != nil || left < len(entries) {
 			return err
 		}
 		select {

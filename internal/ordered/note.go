@@ -18,15 +18,30 @@ func noteOf(c *driver.Claim) string {
 	return c.Note + "\n" + c.Client + " " + rest
 }
 
+// ClaimOf returns the ID of the claim with a note: Mark.ID. It is "" if the note is none of
+// a claim.
+func ClaimOf(note string) string {
+	if _, client, rest, ok := split(note); ok {
+		return idOf(client + rest)
+	}
+	return ""
+}
+
 // read takes a note apart. Without an owner, which the ID has to confirm, with which that
 // of another session may begin, all of it is the note.
 func (e *Entry) read() (note, client, owner string) {
-	end := strings.LastIndexByte(e.Note, '\n')
-	client, rest, ok := strings.Cut(e.Note[end+1:], " ")
-	if end < 0 || !ok || !strings.HasPrefix(e.Mark.ID, idOf(client+rest)) {
+	note, client, rest, ok := split(e.Note)
+	if !ok || !strings.HasPrefix(e.Mark.ID, idOf(client+rest)) {
 		return e.Note, "", ""
 	}
-	return e.Note[:end], client, client + rest
+	return note, client, client + rest
+}
+
+// split returns the parts of a note, if it has a last line for programs.
+func split(all string) (note, client, rest string, ok bool) {
+	end := strings.LastIndexByte(all, '\n')
+	client, rest, ok = strings.Cut(all[end+1:], " ")
+	return all[:max(end, 0)], client, rest, ok && end >= 0
 }
 
 // people returns the note for people.

@@ -39,8 +39,9 @@ type Store interface {
 	// that there is no entry.
 	Enqueue(ctx context.Context, session int64, name string, m Mark, note string, alone bool) ([]Entry, error)
 	// Queue returns the queue of name in its order, as it is at the time of the call or
-	// later. An error that is driver.ErrGone says that the session has ended.
-	Queue(ctx context.Context, name string) ([]Entry, error)
+	// later. Unless last is 0, entries with a higher Order may be missing. An error that
+	// is driver.ErrGone says that the session has ended.
+	Queue(ctx context.Context, name string, last uint64) ([]Entry, error)
 	// Remove takes the entry of m out of the queue of name. It reports whether there was
 	// one.
 	Remove(ctx context.Context, session int64, name string, m Mark) (bool, error)
@@ -48,10 +49,10 @@ type Store interface {
 	// in the queue: Entry.Shared. It reports whether there is one.
 	Share(ctx context.Context, session int64, name string, m Mark) (bool, error)
 
-	// Watch returns nil when one of the entries with these keys in the queue of name is
-	// removed or changed, at once if it was before, and when it is not sure that none
-	// was. Another error than that of ctx says that it cannot watch.
-	Watch(ctx context.Context, name string, keys []string) error
+	// Watch returns nil when one of these entries in the queue of name is removed or
+	// changed, at once if it was before, and when it is not sure that none was. Another
+	// error than that of ctx says that it cannot watch.
+	Watch(ctx context.Context, name string, entries []Entry) error
 }
 
 // Kind is what the claim of an entry asks for.
@@ -78,7 +79,7 @@ type Mark struct {
 // Entry is a place in the queue of a name.
 type Entry struct {
 	Name    string
-	Key     string // distinguishes entries
+	Key     string // distinguishes the entries of a queue
 	Order   uint64 // rises with each entry; may be 0 in a queue but for the claim that asks
 	Mark    Mark
 	Note    string // as Enqueue was given it, or what another program keeps there
@@ -100,6 +101,7 @@ type claim struct {
 	seq     uint64 // Claim.Seq
 	order   uint64 // of its entry; 0 while nobody has seen it
 	held    bool   // a Try was granted
+	unsure  bool   // a Try had no answer
 	over    bool   // a Release has begun
 	left    bool   // its entry is that of its readers
 	tries   int    // calls of Try under way

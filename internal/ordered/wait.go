@@ -16,9 +16,9 @@ const settled = 250 * time.Millisecond
 // met is what a Try found in its way: Outcome.Ahead.
 type met struct {
 	name    string
-	keys    []string // of the entries ahead
-	own     string   // that of the claim's own; "" if it has none
-	unnamed bool     // the holder is not known
+	ahead   []Entry
+	own     *Entry // the claim's own; nil if it has none
+	unnamed bool   // the holder is not known
 }
 
 // watch is a call of Store.Watch under way.
@@ -33,7 +33,7 @@ type waiter struct {
 	engine *Engine
 
 	// What is watched, since when; watch is nil while nothing is.
-	keys  []string
+	met   *met
 	since time.Time
 	watch *watch // of the entries ahead
 	own   *watch // of the claim's own; nil at first
@@ -77,8 +77,8 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 				w.asked = true
 				return driver.Outcome{}, nil
 			}
-			if m.own != "" && w.own == nil {
-				w.own = w.engine.watch(m.name, []string{m.own})
+			if m.own != nil && w.own == nil {
+				w.own = w.engine.watch(m.name, []Entry{*m.own})
 			}
 		case <-ctx.Done():
 			return driver.Outcome{}, ctx.Err()
@@ -88,13 +88,21 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 
 // prepare watches what is ahead, unless that is watched already.
 func (w *waiter) prepare(m *met) {
-	keys := append(slices.Clone(m.keys), m.own)
-	if w.watch != nil && slices.Equal(w.keys, keys) {
+	if w.watch != nil && w.met.same(m) {
 		return
 	}
 	w.Close()
-	w.keys, w.since, w.asked = keys, time.Now(), false
-	w.watch = w.engine.watch(m.name, m.keys)
+	w.met, w.since, w.asked = m, time.Now(), false
+	w.watch = w.engine.watch(m.name, m.ahead)
+}
+
+// same says that two Tries of a claim met the same entries.
+func (m *met) same(other *met) bool {
+	keys := func(a, b Entry) bool { return a.Key == b.Key }
+	if m.own == nil || other.own == nil {
+		return m.own == other.own && slices.EqualFunc(m.ahead, other.ahead, keys)
+	}
+	return keys(*m.own, *other.own) && slices.EqualFunc(m.ahead, other.ahead, keys)
 }
 
 // later is how long it takes until the wait is a long one: that of a caller who has not
@@ -118,12 +126,12 @@ func (w *waiter) Close() {
 }
 
 // watch begins to watch entries.
-func (e *Engine) watch(name string, keys []string) *watch {
+func (e *Engine) watch(name string, entries []Entry) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel, done: make(chan struct{})}
 	e.watches.Go(func() {
 		defer close(w.done)
-		w.err = e.store.Watch(ctx, name, keys)
+		w.err = e.store.Watch(ctx, name, entries)
 	})
 	return w
 }

@@ -74,6 +74,34 @@ func TestWaitersKeyIsRemoved(t *testing.T) {
 	must.Unlock(t, <-got)
 }
 
+// A lock of one process has the same key each time: etcd passes deleted keys when it
+// reads a queue, until the next compaction.
+func TestKeyIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	l := locker(t)
+	for range 20 {
+		must.Unlock(t, must.Lock(t, l, name(t)))
+	}
+	client := server.Client(t)
+	r, err := client.Get(within(t), name(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, changes := make(map[string]bool), 0
+	for w := range client.Watch(within(t), name(t)+"/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		for _, e := range w.Events {
+			keys[string(e.Kv.Key)] = true
+			changes++
+		}
+		if w.Err() != nil || w.Header.Revision >= r.Header.Revision || changes >= 40 {
+			break
+		}
+	}
+	if len(keys) != 1 || changes != 40 {
+		t.Errorf("20 locks changed keys %d times: got keys %v, want 40 times the same", changes, keys)
+	}
+}
+
 // The keys of a thousand locks are renewed by few calls.
 func TestManyLocksAreRenewedTogether(t *testing.T) {
 	t.Parallel()

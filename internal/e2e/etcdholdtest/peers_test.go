@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
@@ -307,6 +308,46 @@ func TestNestedNames(t *testing.T) {
 			continue
 		}
 		must.Unlock(t, lock)
+	}
+}
+
+// A Mutex that unlocks and locks again has the same key, behind that of a waiter who has
+// seen it before its own.
+func TestConcurrencyMutexLocksAgain(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	m, _ := mutex(t, name(t), 5)
+	if err := m.Lock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b := etcdhold.New(server.Client(t), &etcdhold.Options{TTL: 10 * time.Second})
+	claim := driver.Claim{Name: name(t), Client: "c", Owner: "c:1", Seq: 1, TTL: 10 * time.Second, Count: 1, Tokens: 1}
+	out, err := b.Try(ctx, claim)
+	if err != nil || out.Granted {
+		t.Fatalf("Try while a Mutex holds: got granted %v and error %v", out.Granted, err)
+	}
+	if err := m.Unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- m.Lock(ctx) }()
+	waitsIn(t, name(t), 2)
+	w := b.Waiter(claim)
+	if _, err := w.Wait(ctx, out); err != nil {
+		t.Fatalf("Wait when the Mutex has its key behind ours: got error %v", err)
+	}
+	w.Close()
+	if out, err := b.Try(ctx, claim); err != nil || !out.Granted {
+		t.Fatalf("Try when the Mutex is behind us: got granted %v and error %v", out.Granted, err)
+	}
+	if err := b.Release(ctx, claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.Unlock(ctx), b.Drain(ctx)); err != nil {
+		t.Error(err)
 	}
 }
 
