@@ -129,6 +129,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // Waiter returns a Waiter for c, which watches the key before that of c and the key of c.
+// When the key before has gone, it reads the queue, and returns the grant if c is the first.
 // All watches of a client share one stream, which ends with the last watch.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(c) }
 

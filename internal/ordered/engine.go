@@ -177,6 +177,23 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 	return out, nil
 }
 
+// grantOf returns the grant of a claim that was not granted by t, if the queue says so
+// now; the zero Outcome if another try is to find out.
+func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
+	i := find(queue, t.mark.ID)
+	if i < 0 || queue[i].Order == 0 || mismatch(t.Name, queue[:i], t.mark.Kind) != nil || len(blocked(queue[:i], t.mark)) > 0 {
+		return driver.Outcome{}
+	}
+	if s := e.current(); s.id != t.at.id || !e.enough(s, t.TTL) {
+		return driver.Outcome{}
+	}
+	out, err := e.answer(context.Background(), t, queue, i)
+	if err != nil {
+		return driver.Outcome{}
+	}
+	return out
+}
+
 // saw takes note of a claim's entry, and returns the session as it is now.
 func (e *Engine) saw(k *claim, mine Entry, granted bool) session {
 	e.mu.Lock()
@@ -191,7 +208,7 @@ func validFor(t *attempt, s session) time.Duration { return min(s.rest(t.start),
 // refusal is the answer to a claim that has to wait for one of ahead. mine is its entry,
 // nil if it has none.
 func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
-	met := &met{name: t.Name, ahead: ahead}
+	met := &met{by: t, ahead: ahead}
 	out := driver.Outcome{Ahead: met}
 	if mine != nil {
 		out.Queued = true

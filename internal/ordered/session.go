@@ -35,14 +35,7 @@ func (e *Engine) current() session {
 // or all of ttl where that is shorter than the time of a session, since such a claim is
 // not renewed. One that was idle is extended, or replaced if it has ended.
 func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) {
-	enough := func(s session) bool {
-		need := s.ttl / 2
-		if ttl < s.ttl {
-			need = max(need, ttl)
-		}
-		return s.id != 0 && s.rest(e.clock.Read()) >= need
-	}
-	if s := e.current(); enough(s) {
+	if s := e.current(); e.enough(s, ttl) {
 		return s, nil
 	}
 	select { // one opens or extends it for all
@@ -52,7 +45,7 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 		return session{}, notExecuted(ctx.Err())
 	}
 	s := e.current()
-	if enough(s) {
+	if e.enough(s, ttl) {
 		return s, nil
 	}
 	if s.id != 0 {
@@ -65,6 +58,15 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 		}
 	}
 	return e.open(ctx)
+}
+
+// enough says that s lives for as long as a claim with that TTL needs.
+func (e *Engine) enough(s session, ttl time.Duration) bool {
+	need := s.ttl / 2
+	if ttl < s.ttl {
+		need = max(need, ttl)
+	}
+	return s.id != 0 && s.rest(e.clock.Read()) >= need
 }
 
 func (e *Engine) open(ctx context.Context) (s session, err error) {

@@ -15,7 +15,7 @@ const settled = 250 * time.Millisecond
 
 // met is what a Try found in its way: Outcome.Ahead.
 type met struct {
-	name    string
+	by      *attempt
 	ahead   []Entry
 	own     *Entry // the claim's own; nil if it has none
 	unnamed bool   // the holder is not known
@@ -24,8 +24,9 @@ type met struct {
 // watch is a call of Store.Watch under way.
 type watch struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when err is what the call returned
-	err    error
+	done   chan struct{} // closed when the others are set
+	err    error         // of the call
+	queue  []Entry       // as it was after the call; nil if that is not known
 }
 
 // waiter waits for one claim.
@@ -44,9 +45,9 @@ type waiter struct {
 // of the claim itself.
 func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
 
-// Wait returns when what last met has changed, and once for another try where last does
-// not name the holder. The watches go on when ctx ends: the next Wait for the same entries
-// misses nothing.
+// Wait returns when what last met has changed, with the grant if there is nothing ahead any
+// more, and once for another try where last does not name the holder. The watches go on
+// when ctx ends: the next Wait for the same entries misses nothing.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
@@ -65,9 +66,9 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		}
 		select {
 		case <-w.watch.done:
-			err := w.watch.err
+			queue, err := w.watch.queue, w.watch.err
 			w.Close()
-			return driver.Outcome{}, err
+			return w.engine.grantOf(m.by, queue), err
 		case <-own:
 			err := w.own.err
 			w.Close()
@@ -78,7 +79,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 				return driver.Outcome{}, nil
 			}
 			if m.own != nil && w.own == nil {
-				w.own = w.engine.watch(m.name, []Entry{*m.own})
+				w.own = w.engine.watch(m.by.Name, []Entry{*m.own}, 0)
 			}
 		case <-ctx.Done():
 			return driver.Outcome{}, ctx.Err()
@@ -93,7 +94,11 @@ func (w *waiter) prepare(m *met) {
 	}
 	w.Close()
 	w.met, w.since, w.asked = m, time.Now(), false
-	w.watch = w.engine.watch(m.name, m.ahead)
+	var last uint64
+	if m.own != nil {
+		last = m.own.Order
+	}
+	w.watch = w.engine.watch(m.by.Name, m.ahead, last)
 }
 
 // same says that two Tries of a claim met the same entries.
@@ -102,7 +107,7 @@ func (m *met) same(other *met) bool {
 	if m.own == nil || other.own == nil {
 		return m.own == other.own && slices.EqualFunc(m.ahead, other.ahead, keys)
 	}
-	return keys(*m.own, *other.own) && slices.EqualFunc(m.ahead, other.ahead, keys)
+	return m.own.Order == other.own.Order && keys(*m.own, *other.own) && slices.EqualFunc(m.ahead, other.ahead, keys)
 }
 
 // later is how long it takes until the wait is a long one: that of a caller who has not
@@ -125,13 +130,19 @@ func (w *waiter) Close() {
 	w.watch, w.own = nil, nil
 }
 
-// watch begins to watch entries.
-func (e *Engine) watch(name string, entries []Entry) *watch {
+// watch begins to watch entries. When one of them has changed it reads the queue up to
+// last, unless that is 0.
+func (e *Engine) watch(name string, entries []Entry, last uint64) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel, done: make(chan struct{})}
 	e.watches.Go(func() {
 		defer close(w.done)
-		w.err = e.store.Watch(ctx, name, entries)
+		if w.err = e.store.Watch(ctx, name, entries); w.err != nil || last == 0 {
+			return
+		}
+		if queue, err := e.store.Queue(ctx, name, last); err == nil { // else another try finds out
+			w.queue = queue
+		}
 	})
 	return w
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
 // A caller that has waited for a while learns the holder, from a store that did not say it at first:
@@ -41,6 +43,82 @@ func TestHolderIsAskedForLater(t *testing.T) {
 		}
 		if n := m.count("enqueue", "queue"); n != 3 {
 			t.Errorf("%d calls, want one for the holder, one for the waiter, and one that names the holder", n)
+		}
+	})
+}
+
+// Wait reads the queue and returns the grant. The lease of it ends with the session at the
+// latest, although the caller counts from the start of its last Try.
+func TestWaitReturnsTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 3)
+		held, queued := ps[0].claim(), ps[1].claim()
+		first := ps[0].granted(held, true)
+		began := time.Now()
+		last := ps[1].granted(queued, false)
+		ps[2].granted(ps[2].claim(), false)
+		time.Sleep(ttl / 10)
+		w := ps[1].Waiter(queued)
+		defer w.Close()
+		go func() {
+			time.Sleep(ttl / 10)
+			ps[0].release(held)
+		}()
+		out, err := w.Wait(t.Context(), last)
+		if err != nil || !out.Granted || out.Token <= first.Token {
+			t.Fatalf("got %+v and error %v, want a grant with a token above %d", out, err, first.Token)
+		}
+		if end := began.Add(ttl); began.Add(out.ValidFor).After(end) {
+			t.Errorf("valid for %v from the last Try, which is beyond the session", out.ValidFor)
+		}
+		if n := m.count("queue"); n != 1 {
+			t.Errorf("the queue was read %d times, want once", n)
+		}
+		if again := ps[1].granted(queued, true); again.Token != out.Token {
+			t.Errorf("another Try has token %d, want %d", again.Token, out.Token)
+		}
+	})
+}
+
+// Wait grants nothing that is not certain: the session lives for too short a time, the
+// claim's own entry was removed, or another one is ahead.
+func TestWaitLeavesItToTry(t *testing.T) {
+	for name, spoil := range map[string]func(m *memory, queued driver.Claim){
+		"the end of the session is near": func(*memory, driver.Claim) { time.Sleep(ttl * 6 / 10) },
+		"the own entry is gone": func(m *memory, queued driver.Claim) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(queued.Owner) })
+		},
+		"the queue cannot be read": func(m *memory, _ driver.Claim) { m.spoil(nil, losing("queue")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, ps := processes(t, 2)
+				held, queued := ps[0].claim(), ps[1].claim()
+				ps[0].granted(held, true)
+				last := ps[1].granted(queued, false)
+				spoil(m, queued)
+				w := ps[1].Waiter(queued)
+				defer w.Close()
+				ps[0].release(held)
+				if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
+					t.Errorf("got %+v and error %v, want that another Try finds out", out, err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, ps := processes(t, 3)
+		held, leaving, queued := ps[0].claim(), ps[1].claim(), ps[2].claim()
+		ps[0].granted(held, true)
+		ps[1].granted(leaving, false)
+		last := ps[2].granted(queued, false)
+		w := ps[2].Waiter(queued)
+		defer w.Close()
+		ps[1].release(leaving)
+		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
+			t.Errorf("the waiter ahead has left: got %+v and error %v, want that the claim waits", out, err)
 		}
 	})
 }
