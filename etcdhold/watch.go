@@ -10,62 +10,39 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// few is how many keys are watched one by one. Of more the whole queue is watched.
-const few = 2
-
 // Watch watches from now, and compares the keys once the watch has begun. A watch from a
 // revision of the past would be served ten times a second only, where the server puts
-// those that have to catch up.
+// those that have to catch up. For more than one entry it watches the whole queue.
 func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	var watches []clientv3.WatchChan
-	if len(entries) > few {
-		watches = append(watches, s.client.Watch(ctx, below(name), clientv3.WithPrefix(), clientv3.WithCreatedNotify()))
-	} else {
-		for _, e := range entries {
-			watches = append(watches, s.client.Watch(ctx, claimKey(e), clientv3.WithCreatedNotify()))
-		}
+	key, opts := below(name), []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithPrefix()}
+	if len(entries) == 1 {
+		key, opts = claimKey(entries[0]), opts[:1]
 	}
-	for _, w := range watches {
-		if r, ok := <-w; !ok || r.Err() != nil {
-			return s.errorOf(failure(ctx, r))
-		}
+	changes := s.client.Watch(ctx, key, opts...)
+	if r, ok := <-changes; !ok || r.Err() != nil {
+		return s.errorOf(failure(ctx, r))
 	}
 	if same, err := s.unchanged(ctx, name, entries); err != nil || !same {
 		return err
 	}
-	if len(watches) == 1 {
-		watches = append(watches, nil) // never receives
-	}
-	for {
-		var r clientv3.WatchResponse
-		var ok bool
-		select {
-		case r, ok = <-watches[0]:
-		case r, ok = <-watches[1]:
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if !ok || r.Err() != nil || concerns(r, entries) {
-			return nil // also where the watch has ended: nobody knows what happened since
+	for r := range changes {
+		if r.Err() != nil || concerns(r, entries) {
+			break
 		}
 	}
+	return ctx.Err() // nil also where the watch has ended: nobody knows what happened since
 }
 
 // unchanged says that the entries are there, and are as they were. A key that was deleted
 // and put again is another entry: clients of package concurrency use their key again.
 func (s *store) unchanged(ctx context.Context, name string, entries []ordered.Entry) (bool, error) {
-	if len(entries) > few { // a transaction has a limit
+	if len(entries) > 1 {
 		now, err := s.Queue(ctx, name, 0)
 		return !slices.ContainsFunc(entries, func(e ordered.Entry) bool { return !slices.Contains(now, e) }), err
 	}
-	var all []clientv3.Cmp
-	for _, e := range entries {
-		all = append(all, sameEntry(e)...)
-	}
-	r, err := s.client.Txn(ctx).If(all...).Commit()
+	r, err := s.client.Txn(ctx).If(sameEntry(entries[0])...).Commit()
 	if err != nil {
 		return false, s.errorOf(err)
 	}
