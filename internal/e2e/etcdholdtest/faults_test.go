@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
@@ -154,6 +155,40 @@ func TestOldServerIsRefused(t *testing.T) {
 	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "etcd 3.5.22 is too old for locks") || !strings.Contains(err.Error(), "3.5.23") {
 		t.Errorf("got error %v, want ErrRefused and the versions", err)
 	}
+}
+
+// When the disk quota is reached, held locks are renewed, released, and pass on to those who
+// wait already. A new lock is refused, with what to do, until an operator has freed space.
+func TestDiskQuota(t *testing.T) {
+	t.Parallel()
+	s := etcdtest.Start(t)
+	client, ctx := s.Client(t), within(t)
+	alarm := func(action etcdserverpb.AlarmRequest_AlarmAction) {
+		t.Helper()
+		all := etcdserverpb.NewMaintenanceClient(client.ActiveConnection())
+		if _, err := all.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: action, Alarm: etcdserverpb.AlarmType_NOSPACE}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, other := lockerOf(t, client), lockerOf(t, s.Client(t))
+	held := must.Lock(t, l, name(t))
+	next := make(chan *holdfast.Lock)
+	go func() { next <- must.Lock(t, other, name(t)) }()
+	if !await.Eventually(patience, func() bool { return leftIn(t, client, name(t)) == 2 }) {
+		t.Fatal("no waiter")
+	}
+	alarm(etcdserverpb.AlarmRequest_ACTIVATE)
+	for _, l := range []*holdfast.Locker{l, lockerOf(t, s.Client(t))} { // with a lease, and without
+		if _, err := l.Mutex(name(t) + "-new").Lock(ctx); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "disk quota") {
+			t.Errorf("a new lock: got error %v, want ErrRefused because of the disk quota", err)
+		}
+	}
+	time.Sleep(2 * shortest) // the TTL: the lease ends unless it is extended
+	must.Unlock(t, held)
+	lock := <-next
+	alarm(etcdserverpb.AlarmRequest_DEACTIVATE)
+	must.Unlock(t, must.Lock(t, l, name(t)+"-new"))
+	must.Unlock(t, lock)
 }
 
 // Data that is no lock is said to be none.
