@@ -13,7 +13,7 @@ import (
 // Watch watches from now, and compares the keys once the watch has begun. A watch from a
 // revision of the past would be served ten times a second only, where the server puts
 // those that have to catch up. For more than one entry it watches the whole queue.
-func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
+func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	key, opts := below(name), []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithPrefix()}
@@ -22,17 +22,17 @@ func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry)
 	}
 	changes := s.client.Watch(ctx, key, opts...)
 	if r, ok := <-changes; !ok || r.Err() != nil {
-		return s.errorOf(failure(ctx, r))
+		return false, s.errorOf(failure(ctx, r))
 	}
 	if same, err := s.unchanged(ctx, name, entries); err != nil || !same {
-		return err
+		return false, err
 	}
 	for r := range changes {
 		if r.Err() != nil || concerns(r, entries) {
 			break
 		}
 	}
-	return ctx.Err() // nil also where the watch has ended: nobody knows what happened since
+	return false, ctx.Err() // nil also where the watch has ended: nobody knows what happened since
 }
 
 // unchanged says that the entries are there, and are as they were. A key that was deleted

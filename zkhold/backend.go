@@ -172,7 +172,9 @@ func New(servers []string, opts *Options) *Backend {
 	if s.opts.TTL <= 0 {
 		s.opts.TTL = defaultTTL
 	}
-	return &Backend{engine: ordered.New(s), store: s, ttl: s.opts.TTL}
+	b := &Backend{engine: ordered.New(s), store: s, ttl: s.opts.TTL}
+	b.Early = true
+	return b
 }
 
 // Info describes the store.

@@ -146,8 +146,10 @@ func (l *link) event(e zk.Event) {
 	defer l.mu.Unlock()
 	switch {
 	case e.Type != zk.EventSession:
-		if w := l.watches[e.Path]; w != nil && w.own.id != "" && e.Type == zk.EventNodeDeleted {
-			l.lost(w.own)
+		if w := l.watches[e.Path]; w != nil && e.Type == zk.EventNodeDeleted {
+			if w.deleted = true; w.own.id != "" {
+				l.lost(w.own)
+			}
 		}
 		l.fire(e.Path, nil)
 	case e.State == zk.StateHasSession:

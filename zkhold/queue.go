@@ -146,8 +146,9 @@ type watch struct {
 	err  error
 	own  place // of whose claim the node is, if it is one of the session, until that is removed
 
-	fired bool
-	wakes []chan error // of waiters
+	fired   bool
+	deleted bool         // for certain
+	wakes   []chan error // of waiters
 }
 
 // observe returns the watch of a node, and has wake receive when the node is changed or
@@ -182,8 +183,8 @@ func (l *link) request(path string, w *watch) {
 	if err == nil || l.watches[path] != w {
 		return
 	}
-	if errors.Is(err, zk.ErrNoNode) || l.over != nil {
-		err = nil // it is removed
+	if w.deleted = errors.Is(err, zk.ErrNoNode); w.deleted || l.over != nil {
+		err = nil
 	}
 	l.fire(path, errorOf(err))
 }
@@ -202,6 +203,13 @@ func (l *link) fire(path string, err error) {
 		default: // another of its watches was first
 		}
 	}
+}
+
+// isDeleted says that the node of a watch was deleted for certain.
+func (l *link) isDeleted(w *watch) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return w.deleted
 }
 
 // ignore ends an observe with wake.

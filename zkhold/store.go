@@ -199,20 +199,22 @@ func (s *store) Share(ctx context.Context, session int64, name string, m ordered
 
 // Watch watches the nodes. All who watch a node share one request: the client has none
 // to end a watch.
-func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
+func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) (gone bool, err error) {
 	l := s.current()
 	if l == nil {
-		return nil
+		return false, nil
 	}
 	wake := make(chan error, 1)
+	var last *watch
 	for _, e := range entries {
 		w := l.observe(l.path(name)+"/"+e.Key, wake)
 		defer l.ignore(w, wake)
+		last = w
 	}
 	select {
 	case err := <-wake:
-		return err
+		return err == nil && len(entries) == 1 && l.isDeleted(last), err
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 }

@@ -9,15 +9,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// TestConformance runs the specification on the fake clock. Each subtest has a store of
+// TestConformance runs the specification on the fake clock, with and without Engine.Early. Each subtest has a store of
 // its own, which its clients share.
 func TestConformance(t *testing.T) {
-	var stores sync.Map
-	drivertest.Suite{
-		Open: func(t *testing.T) driver.Backend {
-			m, _ := stores.LoadOrStore(t.Name(), newMemory(2*time.Second))
-			return newBackend(m.(*memory))
-		},
-		Synctest: true,
-	}.Run(t)
+	for name, early := range map[string]bool{"late": false, "early": true} {
+		t.Run(name, func(t *testing.T) {
+			var stores sync.Map
+			drivertest.Suite{
+				Open: func(t *testing.T) driver.Backend {
+					m, _ := stores.LoadOrStore(t.Name(), newMemory(2*time.Second))
+					b := newBackend(m.(*memory))
+					b.Early = early
+					return b
+				},
+				Synctest: true,
+			}.Run(t)
+		})
+	}
 }

@@ -16,6 +16,12 @@ import (
 // Engine makes a driver.Backend of a Store, but for Info. Its methods may be called from
 // several goroutines at once.
 type Engine struct {
+	// Early has the waiter for a mutex read the queue while the one ahead of it holds, and
+	// not after the release. That costs one more Watch. The Store has to notify of entries
+	// that somebody else removes: the waiter does not look whether its own is there still.
+	// It is set before the first use.
+	Early bool
+
 	store Store
 	clock *clock.Clock
 	turn  chan struct{} // held by who opens or extends the session for a Try
@@ -212,7 +218,7 @@ func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 	out := driver.Outcome{Ahead: met}
 	if mine != nil {
 		out.Queued = true
-		met.own = mine
+		met.own, met.before = mine, queue[:find(queue, mine.Mark.ID)]
 	}
 	if len(queue) > 0 {
 		out.Holder, met.unnamed = queue[0].people(), queue[0].Order == 0

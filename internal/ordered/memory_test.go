@@ -228,7 +228,7 @@ func (m *memory) Share(ctx context.Context, session int64, name string, mark ord
 	return there, err
 }
 
-func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry) error {
+func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry) (gone bool, err error) {
 	for {
 		var changed <-chan struct{}
 		left := 0
@@ -242,12 +242,12 @@ func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry
 			return nil
 		})
 		if err != nil || left < len(entries) {
-			return err
+			return err == nil && len(entries) == 1, err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 }

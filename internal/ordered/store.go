@@ -49,10 +49,11 @@ type Store interface {
 	// in the queue: Entry.Shared. It reports whether there is one.
 	Share(ctx context.Context, session int64, name string, m Mark) (bool, error)
 
-	// Watch returns nil when one of these entries in the queue of name is removed or
-	// changed, at once if it was before, and when it is not sure that none was. Another
-	// error than that of ctx says that it cannot watch.
-	Watch(ctx context.Context, name string, entries []Entry) error
+	// Watch returns when one of these entries in the queue of name is removed or changed,
+	// at once if it was before, and when it is not sure that none was. gone says for
+	// certain that the only one of them was removed; that of a Writer may be shared since.
+	// Another error than that of ctx says that it cannot watch.
+	Watch(ctx context.Context, name string, entries []Entry) (gone bool, err error)
 }
 
 // Kind is what the claim of an entry asks for.

@@ -17,8 +17,9 @@ const settled = 250 * time.Millisecond
 type met struct {
 	by      *attempt
 	ahead   []Entry
-	own     *Entry // the claim's own; nil if it has none
-	unnamed bool   // the holder is not known
+	before  []Entry // the claim's own in the queue, ahead among them
+	own     *Entry  // the claim's own; nil if it has none
+	unnamed bool    // the holder is not known
 }
 
 // watch is a call of Store.Watch under way.
@@ -79,7 +80,10 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 				return driver.Outcome{}, nil
 			}
 			if m.own != nil && w.own == nil {
-				w.own = w.engine.watch(m.by.Name, []Entry{*m.own}, 0)
+				w.own = w.engine.watch(func(ctx context.Context) ([]Entry, error) {
+					_, err := w.engine.store.Watch(ctx, m.by.Name, []Entry{*m.own})
+					return nil, err
+				})
 			}
 		case <-ctx.Done():
 			return driver.Outcome{}, ctx.Err()
@@ -94,11 +98,7 @@ func (w *waiter) prepare(m *met) {
 	}
 	w.Close()
 	w.met, w.since, w.asked = m, time.Now(), false
-	var last uint64
-	if m.own != nil {
-		last = m.own.Order
-	}
-	w.watch = w.engine.watch(m.by.Name, m.ahead, last)
+	w.watch = w.engine.watch(func(ctx context.Context) ([]Entry, error) { return w.engine.follow(ctx, m) })
 }
 
 // same says that two Tries of a claim met the same entries.
@@ -130,21 +130,35 @@ func (w *waiter) Close() {
 	w.watch, w.own = nil, nil
 }
 
-// watch begins to watch entries. When one of them has changed it reads the queue up to
-// last, unless that is 0.
-func (e *Engine) watch(name string, entries []Entry, last uint64) *watch {
+// watch begins to watch entries.
+func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel, done: make(chan struct{})}
 	e.watches.Go(func() {
 		defer close(w.done)
-		if w.err = e.store.Watch(ctx, name, entries); w.err != nil || last == 0 {
-			return
-		}
-		if queue, err := e.store.Queue(ctx, name, last); err == nil { // else another try finds out
-			w.queue = queue
-		}
+		w.queue, w.err = call(ctx)
 	})
 	return w
+}
+
+// follow returns when what a Try met has changed, with the queue up to the claim's entry,
+// nil if that is not known.
+func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	early := e.early(ctx, m)
+	gone, err := e.store.Watch(ctx, m.by.Name, m.ahead)
+	if err != nil || m.own == nil {
+		return nil, err
+	}
+	if gone && early.isNext(m) {
+		return []Entry{*m.own}, nil
+	}
+	queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order)
+	if err != nil { // another try finds out
+		return nil, nil
+	}
+	return queue, nil
 }
 
 // Drain waits until nothing runs in the background: watches of Waiters that were closed.

@@ -1,0 +1,69 @@
+package ordered
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// brief is a wait, and a fifth of it a hold, that is too short to pay for another watch and
+// another read.
+const brief = 5 * time.Millisecond
+
+// early is the queue up to a claim's entry, read before the entry ahead goes: the end of
+// that one alone says then that the claim is the next.
+type early struct {
+	asked chan struct{} // closed when the queue is about to be read
+	read  chan struct{} // closed when queue is set
+	queue []Entry       // nil if it could not be read
+}
+
+// early begins to watch the entry before the one ahead. When that goes, the one ahead
+// holds, and the queue is read. It returns nil where the queue is read later: without
+// Engine.Early, and if not all entries are of mutexes. Each of those is there as a whole
+// or not at all, a writer may leave a part to its readers.
+func (e *Engine) early(ctx context.Context, m *met) *early {
+	other := func(e Entry) bool { return e.Mark.Kind != Mutex }
+	if !e.Early || m.own == nil || other(*m.own) || slices.ContainsFunc(m.before, other) {
+		return nil
+	}
+	r := &early{asked: make(chan struct{}), read: make(chan struct{})}
+	if len(m.before) == 1 {
+		r.queue = append(slices.Clone(m.before), *m.own)
+		close(r.asked)
+		close(r.read)
+		return r
+	}
+	e.watches.Go(func() {
+		last := len(m.before) - 1
+		if !retry.Sleep(ctx, brief) {
+			return
+		}
+		if _, err := e.store.Watch(ctx, m.by.Name, m.before[last-1:last]); err != nil || !retry.Sleep(ctx, brief/5) {
+			return
+		}
+		close(r.asked)
+		defer close(r.read)
+		if queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order); err == nil {
+			r.queue = queue
+		}
+	})
+	return r
+}
+
+// isNext says that nothing but the entry ahead, which has gone, was before the claim's.
+func (r *early) isNext(m *met) bool {
+	if r == nil {
+		return false
+	}
+	select {
+	case <-r.asked:
+	default: // others are there still
+		return false
+	}
+	<-r.read
+	i := find(r.queue, m.own.Mark.ID)
+	return i == 0 || i == 1 && r.queue[0].Key == m.ahead[0].Key
+}
