@@ -268,9 +268,6 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	if a.claim.Indeterminate {
 		a.locker.reportDoubt(OpTry, &a.claim, true)
 	}
-	if a.kind == permit {
-		a.notePermits(out)
-	}
 	return lock
 }
 
@@ -307,6 +304,9 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	a.leavePlace()
 	a.settleIn(l)
 	a.locker.renewals.Add(l, start, l.ends-start.Mono, !l.extended())
+	if a.kind == permit {
+		a.notePermits(out)
+	}
 	return lock
 }
 

@@ -32,6 +32,7 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 	if err != nil {
 		return 0, 0, s.errorOf(err)
 	}
+	s.keys.reset(int64(r.ID))
 	return int64(r.ID), time.Duration(r.TTL) * time.Second, nil
 }
 
@@ -69,7 +70,8 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 
 // Enqueue puts the key, unless there is one, and reads the queue in the same transaction.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
-	key := keyOf(session, name, m, s.keys.of(session, name, m.ID, true))
+	use := s.keys.begin(session, name, m.ID, true)
+	key := keyOf(session, name, m, use.text)
 	none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	if alone {
 		none = clientv3.Compare(clientv3.CreateRevision(below(name)), "=", 0).WithPrefix()
@@ -79,12 +81,13 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 		Then(clientv3.OpPut(key, note, clientv3.WithLease(clientv3.LeaseID(session))), read).
 		Else(read).Commit()
 	if err = s.errorOf(err); err != nil {
-		s.keys.answered(session, name, m.ID, false, err)
+		s.keys.answered(use, false, err)
 		return nil, err
 	}
 	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().Kvs
-	there := slices.ContainsFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == key })
-	s.keys.answered(session, name, m.ID, there, nil)
+	s.keys.answered(use, slices.ContainsFunc(kvs, func(kv *mvccpb.KeyValue) bool {
+		return string(kv.Key) == key && ordered.ClaimOf(string(kv.Value)) == m.ID
+	}), nil)
 	return queue(kvs, name)
 }
 
@@ -116,9 +119,10 @@ func queue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 
 // Remove deletes the key. It needs no comparison: the key is this claim's alone.
 func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	r, err := s.client.Delete(ctx, keyOf(session, name, m, s.keys.of(session, name, m.ID, false)))
+	use := s.keys.begin(session, name, m.ID, false)
+	r, err := s.client.Delete(ctx, keyOf(session, name, m, use.text))
 	err = s.errorOf(err)
-	s.keys.removed(session, name, m.ID, err)
+	s.keys.removed(use, err)
 	if err != nil {
 		return false, err
 	}
@@ -128,12 +132,13 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 // Share puts the key a second time, with the value and the lease that it has: its
 // version says that it is shared. Other programs wait for it as before.
 func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	key := keyOf(session, name, m, s.keys.of(session, name, m.ID, false))
+	use := s.keys.begin(session, name, m.ID, false)
+	key := keyOf(session, name, m, use.text)
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 1)).
 		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).
 		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
 	err = s.errorOf(err)
-	s.keys.answered(session, name, m.ID, true, err)
+	s.keys.shared(use, err)
 	if err != nil {
 		return false, err
 	}

@@ -16,8 +16,8 @@ import (
 // passes all keys of a name when it reads the queue, those that were deleted since the
 // last compaction among them.
 //
-// A suffix is not used again after a call without an answer: etcd may execute that call
-// when the key is that of another claim.
+// A suffix is not used again while a call for its key is under way, nor after a call
+// without an answer: etcd may execute that call when the key is that of another claim.
 type suffixes struct {
 	mu     sync.Mutex
 	lease  int64
@@ -27,34 +27,46 @@ type suffixes struct {
 // suffix is in use, unless it is the zero value.
 type suffix struct {
 	id     string // of the claim; "" if that has no key any more
+	calls  int    // under way
 	there  bool   // etcd has answered that there is a key
+	over   bool   // the key was removed
 	unsure bool   // a call had no answer
 }
 
-// of returns the suffix of a claim. One that has none gets one if take is set; else its
-// ID is returned, with which there is no key.
-func (s *suffixes) of(lease int64, name, id string, take bool) string {
+// use is a call for the key of a claim, from before it is sent until it is answered.
+type use struct {
+	lease int64
+	name  string
+	index int    // -1 if the claim has no suffix: then there is no key
+	text  string // the suffix
+}
+
+// reset begins with a new lease. The keys of the one before end with it.
+func (s *suffixes) reset(lease int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if take && lease != s.lease {
-		s.lease, s.byName = lease, make(map[string][]suffix)
-	}
-	if lease != s.lease {
-		return id
-	}
+	s.lease, s.byName = lease, make(map[string][]suffix)
+}
+
+// begin returns the suffix of a claim. One that has none gets one if take is set; else its
+// ID is returned, with which there is no key. So it is for a lease that has ended.
+func (s *suffixes) begin(lease int64, name, id string, take bool) use {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all := s.byName[name]
 	i := slices.IndexFunc(all, func(x suffix) bool { return x.id == id })
-	if i < 0 && !take {
-		return id
+	if lease != s.lease || i < 0 && !take {
+		return use{index: -1, text: id}
 	}
 	if i < 0 {
 		if i = slices.Index(all, suffix{}); i < 0 {
 			i, all = len(all), append(all, suffix{})
 		}
-		all[i] = suffix{id: id}
+		all[i].id = id
 		s.byName[name] = all
 	}
-	return fmt.Sprintf("%0*x", idLength, i)
+	all[i].calls++
+	return use{lease, name, i, fmt.Sprintf("%0*x", idLength, i)}
 }
 
 // claim returns the ID of the claim with a suffix, and the suffix for a key that no claim
@@ -70,47 +82,47 @@ func (s *suffixes) claim(lease int64, name, text string) (id string, ok bool) {
 	return "", false
 }
 
-// answered takes note of the end of a call for a claim, after which there is a key or not.
-func (s *suffixes) answered(lease int64, name, id string, there bool, err error) {
-	s.change(lease, name, id, func(x *suffix) {
-		switch {
-		case err == nil:
-			x.there = there
-		case !errors.Is(err, driver.ErrNotExecuted):
-			x.unsure = true
-		}
-		if !x.there && !x.unsure {
-			*x = suffix{}
+// answered takes note of the end of a call, after which there is a key or not.
+func (s *suffixes) answered(u use, there bool, err error) {
+	s.end(u, err, func(x *suffix) {
+		if x.there = there; there { // a try after a release has put it
+			x.over = false
 		}
 	})
 }
 
-// removed takes note of the end of a call that removes the key of a claim.
-func (s *suffixes) removed(lease int64, name, id string, err error) {
-	s.change(lease, name, id, func(x *suffix) {
-		switch {
-		case err == nil:
-			*x = suffix{unsure: x.unsure}
-		case !errors.Is(err, driver.ErrNotExecuted):
-			x.unsure = true
-		}
-	})
+// removed takes note of the end of a call that removes the key.
+func (s *suffixes) removed(u use, err error) {
+	s.end(u, err, func(x *suffix) { x.there, x.over = false, true })
 }
 
-// change changes the suffix of a claim, and forgets those at the end that are not used.
-func (s *suffixes) change(lease int64, name, id string, to func(*suffix)) {
+// shared takes note of the end of a call that changes the key, if there is one.
+func (s *suffixes) shared(u use, err error) { s.end(u, err, func(*suffix) {}) }
+
+// end takes note of the end of a call. If it was answered, answer changes the suffix. One
+// that is not used any more is free, or never used again.
+func (s *suffixes) end(u use, err error, answer func(*suffix)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.byName[name]
-	i := slices.IndexFunc(all, func(x suffix) bool { return x.id == id })
-	if lease != s.lease || i < 0 {
+	if u.index < 0 || u.lease != s.lease {
 		return
 	}
-	to(&all[i])
+	all := s.byName[u.name]
+	x := &all[u.index]
+	x.calls--
+	switch {
+	case err == nil:
+		answer(x)
+	case !errors.Is(err, driver.ErrNotExecuted):
+		x.unsure = true
+	}
+	if x.calls == 0 && !x.there && (x.over || !x.unsure) {
+		*x = suffix{unsure: x.unsure}
+	}
 	for len(all) > 0 && all[len(all)-1] == (suffix{}) {
 		all = all[:len(all)-1]
 	}
-	if s.byName[name] = all; len(all) == 0 {
-		delete(s.byName, name)
+	if s.byName[u.name] = all; len(all) == 0 {
+		delete(s.byName, u.name)
 	}
 }

@@ -13,94 +13,138 @@ const (
 	third  = "0000000000000002"
 )
 
-// using is the suffixes of lease 1 after claims have got a key of "job" each.
-func using(t *testing.T, ids ...string) *suffixes {
+// keys is the suffixes of lease 1 in a test.
+type keys struct {
+	*testing.T
+	suffixes
+}
+
+// using returns them after claims have got a key of "job" each.
+func using(t *testing.T, ids ...string) *keys {
 	t.Helper()
-	s := new(suffixes)
+	s := &keys{T: t}
+	s.reset(1)
 	for i, want := range []string{first, second, third}[:len(ids)] {
-		if got := s.of(1, "job", ids[i], true); got != want {
-			t.Fatalf("the suffix of %s: got %s, want %s", ids[i], got, want)
-		}
-		s.answered(1, "job", ids[i], true, nil)
+		s.put(ids[i], want)
 	}
 	return s
 }
 
+// put has a claim put its key, with that suffix.
+func (s *keys) put(id, want string) {
+	s.Helper()
+	s.answered(s.has(id, true, want), true, nil)
+}
+
+// has begins a call.
+func (s *keys) has(id string, take bool, want string) use {
+	s.Helper()
+	u := s.begin(1, "job", id, take)
+	if u.text != want {
+		s.Fatalf("the suffix of %s: got %s, want %s", id, u.text, want)
+	}
+	return u
+}
+
+// remove removes the key of a claim.
+func (s *keys) remove(id string) { s.removed(s.begin(1, "job", id, false), nil) }
+
 func TestSuffixesAreUsedAgain(t *testing.T) {
 	s := using(t, "a", "b")
-	if got := s.of(1, "job", "b", true); got != second {
-		t.Errorf("the suffix of b once more: got %s, want %s", got, second)
+	s.put("b", second)
+	if got := s.begin(1, "other", "a", true); got.text != first {
+		t.Errorf("the suffix of another name: got %s, want %s", got.text, first)
 	}
-	if got := s.of(1, "other", "a", true); got != first {
-		t.Errorf("the suffix of another name: got %s, want %s", got, first)
-	}
-	s.removed(1, "job", "a", nil)
-	if got := s.of(1, "job", "c", true); got != first {
-		t.Errorf("the suffix after a release: got %s, want %s", got, first)
-	}
-	if got := s.of(1, "job", "a", false); got != "a" {
-		t.Errorf("the suffix of a claim without a key: got %s, want its ID", got)
-	}
-	s.removed(1, "job", "b", nil)
-	s.removed(1, "job", "c", nil)
+	s.remove("a")
+	s.put("c", first)
+	s.remove("b")
+	s.remove("c")
+	s.has("a", false, "a") // without a key: its ID
 	if len(s.byName["job"]) > 0 {
 		t.Errorf("after all releases: got %v, want nothing", s.byName)
 	}
-	if got := s.of(2, "job", "d", true); got != first {
-		t.Errorf("the suffix of another lease: got %s, want %s", got, first)
+}
+
+// A call of a lease that has ended changes nothing of the next one.
+func TestSuffixesOfAnotherLease(t *testing.T) {
+	s := using(t, "a")
+	late := s.begin(1, "job", "b", true)
+	s.reset(2)
+	now := s.begin(2, "job", "c", true)
+	if now.text != first {
+		t.Errorf("the suffix after a new lease: got %s, want %s", now.text, first)
+	}
+	s.answered(now, true, nil)
+	if got := s.begin(1, "job", "d", true); got.text != "d" {
+		t.Errorf("the suffix for a lease that has ended: got %s, want the ID", got.text)
+	}
+	s.removed(late, nil)
+	s.removed(s.begin(1, "job", "c", false), nil)
+	if id, ok := s.claim(2, "job", first); id != "c" || !ok {
+		t.Errorf("the claim with the suffix: got %q, %v, want c", id, ok)
 	}
 }
 
 // Etcd may still execute a call without an answer: nobody else gets its key.
 func TestSuffixOfACallWithoutAnAnswer(t *testing.T) {
 	lost := errors.New("the answer was lost")
-	for call, fail := range map[string]func(s *suffixes){
-		"Enqueue": func(s *suffixes) { s.answered(1, "job", "a", false, lost) },
-		"Share":   func(s *suffixes) { s.answered(1, "job", "a", true, lost) },
-		"Remove":  func(s *suffixes) { s.removed(1, "job", "a", lost) },
+	for call, fail := range map[string]func(s *keys, u use){
+		"Enqueue": func(s *keys, u use) { s.answered(u, false, lost) },
+		"Share":   func(s *keys, u use) { s.shared(u, lost) },
+		"Remove":  func(s *keys, u use) { s.removed(u, lost) },
 	} {
-		s := using(t, "a")
-		fail(s)
-		if got := s.of(1, "job", "a", true); got != first {
-			t.Errorf("%s: the suffix of the claim itself: got %s, want %s", call, got, first)
-		}
-		s.answered(1, "job", "a", false, nil) // of a try, which does not say what becomes of the first
-		if got := s.of(1, "job", "a", false); got != first {
-			t.Errorf("%s: the suffix after another try: got %s, want %s", call, got, first)
-		}
-		s.removed(1, "job", "a", nil)
-		if got := s.of(1, "job", "b", true); got != second {
-			t.Errorf("%s: the suffix of the next claim: got %s, want %s", call, got, second)
-		}
-		if id, ok := s.claim(1, "job", first); id != first || !ok {
-			t.Errorf("%s: a key that the call makes: got %q, %v, want one of no claim", call, id, ok)
-		}
+		t.Run(call, func(t *testing.T) {
+			s := using(t, "a")
+			fail(s, s.has("a", true, first))
+			s.answered(s.has("a", true, first), false, nil) // of a try, which does not say what becomes of the first
+			s.has("a", false, first)
+			s = using(t, "a")
+			fail(s, s.has("a", true, first))
+			s.remove("a")
+			s.put("b", second)
+			if id, ok := s.claim(1, "job", first); id != first || !ok {
+				t.Errorf("a key that the call makes: got %q, %v, want one of no claim", id, ok)
+			}
+		})
+	}
+}
+
+// A call that is under way when the key is removed may reach etcd after that.
+func TestSuffixOfACallUnderWay(t *testing.T) {
+	for call, end := range map[string]func(s *keys, u use){
+		"Share":  func(s *keys, u use) { s.shared(u, nil) },
+		"Remove": func(s *keys, u use) { s.removed(u, nil) },
+	} {
+		t.Run(call, func(t *testing.T) {
+			s := using(t, "a")
+			late := s.has("a", false, first)
+			s.remove("a")
+			s.put("b", second)
+			end(s, late)
+			s.put("c", first)
+		})
 	}
 }
 
 func TestSuffixOfACallThatWasNotSent(t *testing.T) {
+	unavailable := unsent.Error(errors.New("no connection"))
 	s := using(t)
 	for range 3 {
-		if got := s.of(1, "job", "a", true); got != first {
-			t.Errorf("the suffix: got %s, want %s", got, first)
-		}
-		s.answered(1, "job", "a", false, unsent.Error(errors.New("no connection")))
+		s.answered(s.has("a", true, first), false, unavailable)
 	}
 	if len(s.byName) > 0 {
 		t.Errorf("got %v, want nothing", s.byName)
 	}
 	s = using(t, "a")
-	s.removed(1, "job", "a", unsent.Error(errors.New("no connection")))
-	if got := s.of(1, "job", "a", false); got != first {
-		t.Errorf("the suffix after a Remove that was not sent: got %s, want %s", got, first)
-	}
+	s.removed(s.has("a", false, first), unavailable)
+	s.has("a", false, first)
 }
 
 // A key that was listed and is released since belongs to nobody: the next claim may have
 // put it again.
 func TestClaimOfASuffix(t *testing.T) {
 	s := using(t, "a", "b", "c")
-	s.removed(1, "job", "b", nil)
+	s.remove("b")
 	for text, want := range map[string]string{first: "a", second: "", third: "c", "0000000000000003": "", "0a96690245b9a443": "", "x": ""} {
 		if id, ok := s.claim(1, "job", text); id != want || ok != (want != "") {
 			t.Errorf("the claim with suffix %s: got %q, %v, want %q", text, id, ok, want)

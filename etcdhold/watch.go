@@ -42,7 +42,8 @@ func (s *store) unchanged(ctx context.Context, name string, entries []ordered.En
 		now, err := s.Queue(ctx, name, 0)
 		return !slices.ContainsFunc(entries, func(e ordered.Entry) bool { return !slices.Contains(now, e) }), err
 	}
-	r, err := s.client.Txn(ctx).If(sameEntry(entries[0])...).Commit()
+	// Without an operation any server would answer as it is, although it may be behind.
+	r, err := s.client.Txn(ctx).If(sameEntry(entries[0])...).Then(clientv3.OpGet(claimKey(entries[0]), clientv3.WithCountOnly())).Commit()
 	if err != nil {
 		return false, s.errorOf(err)
 	}

@@ -20,35 +20,40 @@ type early struct {
 	queue []Entry       // nil if it could not be read
 }
 
-// early begins to watch the entry before the one ahead. When that goes, the one ahead
-// holds, and the queue is read. It returns nil where the queue is read later: without
-// Engine.Early, and if not all entries are of mutexes. Each of those is there as a whole
-// or not at all, a writer may leave a part to its readers.
-func (e *Engine) early(ctx context.Context, m *met) *early {
+// nearest returns the last two entries before that of a claim. It returns nil if not all
+// entries are of mutexes: each of those is there as a whole or not at all, but a writer may
+// leave a part to its readers.
+func nearest(before []Entry, mine Entry) []Entry {
 	other := func(e Entry) bool { return e.Mark.Kind != Mutex }
-	if !e.Early || m.own == nil || other(*m.own) || slices.ContainsFunc(m.before, other) {
+	if other(mine) || slices.ContainsFunc(before, other) {
+		return nil
+	}
+	return slices.Clone(before[max(0, len(before)-2):])
+}
+
+// early begins to watch the entry before the one ahead. When that goes, the one ahead
+// holds, and the queue is read. It returns nil where the queue is read later.
+func (e *Engine) early(ctx context.Context, m *met) *early {
+	if len(m.nearest) == 0 {
 		return nil
 	}
 	r := &early{asked: make(chan struct{}), read: make(chan struct{})}
-	if len(m.before) == 1 {
-		r.queue = append(slices.Clone(m.before), *m.own)
+	if len(m.nearest) == 1 {
+		r.queue = []Entry{m.nearest[0], *m.own}
 		close(r.asked)
 		close(r.read)
 		return r
 	}
 	e.watches.Go(func() {
-		last := len(m.before) - 1
 		if !retry.Sleep(ctx, brief) {
 			return
 		}
-		if _, err := e.store.Watch(ctx, m.by.Name, m.before[last-1:last]); err != nil || !retry.Sleep(ctx, brief/5) {
+		if _, err := e.store.Watch(ctx, m.by.Name, m.nearest[:1]); err != nil || !retry.Sleep(ctx, brief/5) {
 			return
 		}
 		close(r.asked)
 		defer close(r.read)
-		if queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order); err == nil {
-			r.queue = queue
-		}
+		r.queue = e.look(ctx, m)
 	})
 	return r
 }

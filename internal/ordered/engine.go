@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,10 +106,9 @@ func (e *Engine) tried(k *claim, err error) {
 func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	queue, i, err := e.queueOf(ctx, t)
 	if errors.Is(err, driver.ErrMismatch) { // of a claim that may have an entry by now
-		if _, failed := e.store.Remove(ctx, t.at.id, t.Name, t.mark); failed != nil {
+		if failed := e.takeBack(ctx, t); failed != nil {
 			return driver.Outcome{}, failed
 		}
-		e.forget(t.claim)
 	}
 	if err != nil {
 		return driver.Outcome{}, err
@@ -161,10 +161,9 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 	err := mismatch(t.Name, before, t.mark.Kind)
 	ahead := blocked(before, t.mark)
 	if err != nil || len(ahead) > 0 && t.NoQueue {
-		if _, failed := e.store.Remove(ctx, t.at.id, t.Name, t.mark); failed != nil {
+		if failed := e.takeBack(ctx, t); failed != nil {
 			return driver.Outcome{}, failed
 		}
-		e.forget(t.claim)
 		return refusal(t, queue, ahead, nil), err
 	}
 	s := e.saw(t.claim, mine, len(ahead) == 0)
@@ -172,7 +171,11 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 	case s.id != t.at.id:
 		return driver.Outcome{}, none() // its session has ended meanwhile
 	case len(ahead) > 0:
-		return refusal(t, queue, ahead, &mine), nil
+		out := refusal(t, queue, ahead, &mine)
+		if e.Early {
+			out.Ahead.(*met).nearest = nearest(before, mine)
+		}
+		return out, nil
 	}
 	out := driver.Outcome{Granted: true, Token: tokenOf(mine.Order), ValidFor: validFor(t, s)}
 	if t.mark.Kind == Permit {
@@ -183,6 +186,19 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 	return out, nil
 }
 
+// takeBack removes the entry of a claim that shall not wait. An error does not say that
+// nothing was executed: there is an entry.
+func (e *Engine) takeBack(ctx context.Context, t *attempt) error {
+	_, err := e.store.Remove(ctx, t.at.id, t.Name, t.mark)
+	switch {
+	case errors.Is(err, driver.ErrNotExecuted):
+		return errors.New("an entry was made, and not removed: " + err.Error())
+	case err == nil:
+		e.forget(t.claim)
+	}
+	return err
+}
+
 // grantOf returns the grant of a claim that was not granted by t, if the queue says so
 // now; the zero Outcome if another try is to find out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
@@ -190,7 +206,7 @@ func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 	if i < 0 || queue[i].Order == 0 || mismatch(t.Name, queue[:i], t.mark.Kind) != nil || len(blocked(queue[:i], t.mark)) > 0 {
 		return driver.Outcome{}
 	}
-	if s := e.current(); s.id != t.at.id || !e.enough(s, t.TTL) {
+	if s := e.current(); s.id != t.at.id || !e.enough(s, t.TTL) || !e.knows(t.claim) {
 		return driver.Outcome{}
 	}
 	out, err := e.answer(context.Background(), t, queue, i)
@@ -198,6 +214,14 @@ func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 		return driver.Outcome{}
 	}
 	return out
+}
+
+// knows says that a claim was neither released nor removed by somebody else, as far as that
+// was noticed.
+func (e *Engine) knows(k *claim) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.claims[k.place] == k && !k.over
 }
 
 // saw takes note of a claim's entry, and returns the session as it is now.
@@ -214,11 +238,11 @@ func validFor(t *attempt, s session) time.Duration { return min(s.rest(t.start),
 // refusal is the answer to a claim that has to wait for one of ahead. mine is its entry,
 // nil if it has none.
 func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
-	met := &met{by: t, ahead: ahead}
+	met := &met{by: t, ahead: slices.Clone(ahead)} // the whole queue would stay in memory
 	out := driver.Outcome{Ahead: met}
 	if mine != nil {
 		out.Queued = true
-		met.own, met.before = mine, queue[:find(queue, mine.Mark.ID)]
+		met.own = mine
 	}
 	if len(queue) > 0 {
 		out.Holder, met.unnamed = queue[0].people(), queue[0].Order == 0

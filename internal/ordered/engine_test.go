@@ -84,6 +84,22 @@ func TestLateMismatchLeavesNothing(t *testing.T) {
 		if after := m.keys("job"); after != before {
 			t.Errorf("in the queue: %s, want %s", after, before)
 		}
+		// If the entry cannot be removed, the caller has to release it.
+		queued = ps[1].claim()
+		m.spoil(nil, nil)
+		ps[1].granted(queued, false)
+		m.spoil(func(_ context.Context, call string) error {
+			switch call {
+			case "queue":
+				return driver.ErrMismatch
+			case "remove":
+				return driver.ErrNotExecuted
+			}
+			return nil
+		}, nil)
+		if _, err := ps[1].Try(t.Context(), queued); err == nil || errors.Is(err, driver.ErrNotExecuted) {
+			t.Errorf("got error %v, want one that does not say that nothing was executed", err)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // settled is for how long a claim has to wait until its own entry is watched, and until
@@ -17,7 +18,7 @@ const settled = 250 * time.Millisecond
 type met struct {
 	by      *attempt
 	ahead   []Entry
-	before  []Entry // the claim's own in the queue, ahead among them
+	nearest []Entry // with Engine.Early: ahead, and the one before it; nil where the queue is read later
 	own     *Entry  // the claim's own; nil if it has none
 	unnamed bool    // the holder is not known
 }
@@ -154,11 +155,19 @@ func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
 	if gone && early.isNext(m) {
 		return []Entry{*m.own}, nil
 	}
+	return e.look(ctx, m), nil
+}
+
+// look reads the queue up to the claim's entry. It returns nil after an error, and if that
+// takes as long as a try may: then another try finds out.
+func (e *Engine) look(ctx context.Context, m *met) []Entry {
+	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))
+	defer cancel()
 	queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order)
-	if err != nil { // another try finds out
-		return nil, nil
+	if err != nil {
+		return nil
 	}
-	return queue, nil
+	return queue
 }
 
 // Drain waits until nothing runs in the background: watches of Waiters that were closed.
