@@ -8,9 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// brief is a wait, and a fifth of it a hold, that is too short to pay for another watch and
-// another read.
-const brief = 5 * time.Millisecond
+// Shorter waits do not pay for another watch, and shorter holds not for another read.
+const (
+	longWait = 15 * time.Millisecond
+	longHold = 4 * time.Millisecond
+)
 
 // early is the queue up to a claim's entry, read before the entry ahead goes: the end of
 // that one alone says then that the claim is the next.
@@ -45,10 +47,10 @@ func (e *Engine) early(ctx context.Context, m *met) *early {
 		return r
 	}
 	e.watches.Go(func() {
-		if !retry.Sleep(ctx, brief) {
+		if !retry.Sleep(ctx, longWait) {
 			return
 		}
-		if _, err := e.store.Watch(ctx, m.by.Name, m.nearest[:1]); err != nil || !retry.Sleep(ctx, brief/5) {
+		if _, err := e.store.Watch(ctx, m.by.Name, m.nearest[:1]); err != nil || !retry.Sleep(ctx, longHold) {
 			return
 		}
 		close(r.asked)
