@@ -85,9 +85,9 @@
 // server is tried. Calls for one claim run one after the other, so an abandoned creation
 // cannot arrive after the deletion that follows it.
 //
-// A waiter for a mutex reads the queue while the claim ahead of it holds. When that
-// claim's node is deleted, the waiter holds the lock. It is notified within a quarter of a
-// second if another program has deleted its own node shortly before.
+// A waiter for a mutex with only the holder ahead does not read the queue again when that
+// has left. It is notified within a quarter of a second if another program has deleted its
+// own node shortly before.
 //
 // A free lock takes two requests in one round trip, its release one more. The client's
 // request to create a node is replaced with one whose answer has czxid, which is read
@@ -177,7 +177,7 @@ func New(servers []string, opts *Options) *Backend {
 		s.opts.TTL = defaultTTL
 	}
 	b := &Backend{engine: ordered.New(s), store: s, ttl: s.opts.TTL}
-	b.Early = true
+	b.ReadOnce = true
 	return b
 }
 

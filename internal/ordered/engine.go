@@ -17,11 +17,10 @@ import (
 // Engine makes a driver.Backend of a Store, but for Info. Its methods may be called from
 // several goroutines at once.
 type Engine struct {
-	// Early has the waiter for a mutex read the queue while the one ahead of it holds, and
-	// not after the release. That costs one more Watch. The Store has to notify of entries
-	// that somebody else removes: the waiter does not look whether its own is there still.
-	// It is set before the first use.
-	Early bool
+	// ReadOnce has a waiter for a mutex with only one entry ahead not read the queue again
+	// when that has gone. The Store has to notify of entries that somebody else removes: the
+	// waiter does not look whether its own is there still. It is set before the first use.
+	ReadOnce bool
 
 	store Store
 	clock *clock.Clock
@@ -172,9 +171,7 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 		return driver.Outcome{}, none() // its session has ended meanwhile
 	case len(ahead) > 0:
 		out := refusal(t, queue, ahead, &mine)
-		if e.Early {
-			out.Ahead.(*met).nearest = nearest(before, mine)
-		}
+		out.Ahead.(*met).sole = len(before) == 1 && before[0].Mark.Kind == Mutex && mine.Mark.Kind == Mutex
 		return out, nil
 	}
 	out := driver.Outcome{Granted: true, Token: tokenOf(mine.Order), ValidFor: validFor(t, s)}

@@ -18,9 +18,9 @@ const settled = 250 * time.Millisecond
 type met struct {
 	by      *attempt
 	ahead   []Entry
-	nearest []Entry // with Engine.Early: ahead, and the one before it; nil where the queue is read later
-	own     *Entry  // the claim's own; nil if it has none
-	unnamed bool    // the holder is not known
+	sole    bool   // the one ahead is the only one, and both are of mutexes: a writer may leave a part to its readers
+	own     *Entry // the claim's own; nil if it has none
+	unnamed bool   // the holder is not known
 }
 
 // watch is a call of Store.Watch under way.
@@ -145,29 +145,20 @@ func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 // follow returns when what a Try met has changed, with the queue up to the claim's entry,
 // nil if that is not known.
 func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	early := e.early(ctx, m)
 	gone, err := e.store.Watch(ctx, m.by.Name, m.ahead)
 	if err != nil || m.own == nil {
 		return nil, err
 	}
-	if gone && early.isNext(m) {
+	if gone && m.sole && e.ReadOnce {
 		return []Entry{*m.own}, nil
 	}
-	return e.look(ctx, m), nil
-}
-
-// look reads the queue up to the claim's entry. It returns nil after an error, and if that
-// takes as long as a try may: then another try finds out.
-func (e *Engine) look(ctx context.Context, m *met) []Entry {
 	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))
 	defer cancel()
 	queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order)
-	if err != nil {
-		return nil
+	if err != nil { // another try finds out
+		return nil, nil
 	}
-	return queue
+	return queue, nil
 }
 
 // Drain waits until nothing runs in the background: watches of Waiters that were closed.

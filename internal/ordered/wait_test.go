@@ -218,3 +218,46 @@ func TestOwnEntryIsWatchedLater(t *testing.T) {
 		}
 	})
 }
+
+// A waiter that is alone with the holder does not read the queue again, and one with others
+// ahead, or for a read-write lock, does.
+func TestReadOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		readWrite bool
+		ahead     int
+		reads     int
+	}{
+		"alone with the holder":   {ahead: 1, reads: 0},
+		"behind a waiter":         {ahead: 2, reads: 1},
+		"a writer":                {ahead: 1, readWrite: true, reads: 1},
+		"a writer behind another": {ahead: 2, readWrite: true, reads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, ps := processes(t, test.ahead+1)
+				claims := make([]driver.Claim, len(ps))
+				var last driver.Outcome
+				for i, p := range ps {
+					p.ReadOnce = true
+					claims[i] = p.claim()
+					claims[i].ReadWrite = test.readWrite
+					last = p.granted(claims[i], i == 0)
+				}
+				w := ps[test.ahead].Waiter(claims[test.ahead])
+				defer w.Close()
+				go func() {
+					for i := range test.ahead {
+						time.Sleep(time.Millisecond)
+						ps[i].release(claims[i])
+					}
+				}()
+				if out, err := w.Wait(t.Context(), last); err != nil || !out.Granted {
+					t.Errorf("got %+v and error %v, want a grant", out, err)
+				}
+				if n := m.count("queue"); n != test.reads {
+					t.Errorf("the queue was read %d times after the release, want %d", n, test.reads)
+				}
+			})
+		})
+	}
+}
