@@ -130,7 +130,7 @@ func TestRequestsOfATurn(t *testing.T) {
 				if time.Since(began) > short { // a longer wait: once more
 					continue
 				}
-				if got := count.All() - before; int(got) != want {
+				if got := count.All() - before; got != want {
 					t.Errorf("%d requests for a turn, want %d", got, want)
 				}
 				return
