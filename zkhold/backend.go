@@ -176,9 +176,7 @@ func New(servers []string, opts *Options) *Backend {
 	if s.opts.TTL <= 0 {
 		s.opts.TTL = defaultTTL
 	}
-	b := &Backend{engine: ordered.New(s), store: s, ttl: s.opts.TTL}
-	b.ReadOnce = true
-	return b
+	return &Backend{engine: ordered.New(s), store: s, ttl: s.opts.TTL}
 }
 
 // Info describes the store.

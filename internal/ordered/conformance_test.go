@@ -9,18 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// TestConformance runs the specification on the fake clock, with and without Engine.ReadOnce. Each subtest has a store of
-// its own, which its clients share.
+// TestConformance runs the specification on the fake clock, over stores that say for
+// certain that an entry has gone, and others. Each subtest has a store of its own, which
+// its clients share.
 func TestConformance(t *testing.T) {
-	for name, once := range map[string]bool{"reads again": false, "reads once": true} {
+	for name, sure := range map[string]bool{"not sure": false, "sure": true} {
 		t.Run(name, func(t *testing.T) {
 			var stores sync.Map
 			drivertest.Suite{
 				Open: func(t *testing.T) driver.Backend {
-					m, _ := stores.LoadOrStore(t.Name(), newMemory(2*time.Second))
-					b := newBackend(m.(*memory))
-					b.ReadOnce = once
-					return b
+					m := newMemory(2 * time.Second)
+					m.sure = sure
+					shared, _ := stores.LoadOrStore(t.Name(), m)
+					return newBackend(shared.(*memory))
 				},
 				Synctest: true,
 			}.Run(t)

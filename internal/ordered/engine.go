@@ -17,11 +17,6 @@ import (
 // Engine makes a driver.Backend of a Store, but for Info. Its methods may be called from
 // several goroutines at once.
 type Engine struct {
-	// ReadOnce has a waiter for a mutex with only one entry ahead not read the queue again
-	// when that has gone. The Store has to notify of entries that somebody else removes: the
-	// waiter does not look whether its own is there still. It is set before the first use.
-	ReadOnce bool
-
 	store Store
 	clock *clock.Clock
 	turn  chan struct{} // held by who opens or extends the session for a Try
@@ -174,13 +169,18 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 		out.Ahead.(*met).sole = len(before) == 1 && before[0].Mark.Kind == Mutex && mine.Mark.Kind == Mutex
 		return out, nil
 	}
+	return grant(t, before, mine, s), nil
+}
+
+// grant is the answer to a claim that holds.
+func grant(t *attempt, before []Entry, mine Entry, s session) driver.Outcome {
 	out := driver.Outcome{Granted: true, Token: tokenOf(mine.Order), ValidFor: validFor(t, s)}
 	if t.mark.Kind == Permit {
 		if n := PermitsOf(before, t.mark); n != t.Permits {
 			out.Permits = n
 		}
 	}
-	return out, nil
+	return out
 }
 
 // takeBack removes the entry of a claim that shall not wait. An error does not say that
@@ -200,17 +200,21 @@ func (e *Engine) takeBack(ctx context.Context, t *attempt) error {
 // now; the zero Outcome if another try is to find out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 	i := find(queue, t.mark.ID)
-	if i < 0 || queue[i].Order == 0 || mismatch(t.Name, queue[:i], t.mark.Kind) != nil || len(blocked(queue[:i], t.mark)) > 0 {
+	if i < 0 || queue[i].Order == 0 || !e.knows(t.claim) {
 		return driver.Outcome{}
 	}
-	if s := e.current(); s.id != t.at.id || !e.enough(s, t.TTL) || !e.knows(t.claim) {
+	before, mine := queue[:i], queue[i]
+	if mismatch(t.Name, before, t.mark.Kind) != nil || len(blocked(before, t.mark)) > 0 {
 		return driver.Outcome{}
 	}
-	out, err := e.answer(context.Background(), t, queue, i)
-	if err != nil {
+	if s := e.current(); s.id != t.at.id || !e.enough(s, t.TTL) {
 		return driver.Outcome{}
 	}
-	return out
+	s := e.saw(t.claim, mine, true)
+	if s.id != t.at.id { // it has ended meanwhile
+		return driver.Outcome{}
+	}
+	return grant(t, before, mine, s)
 }
 
 // knows says that a claim was neither released nor removed by somebody else, as far as that

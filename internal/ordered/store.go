@@ -50,9 +50,13 @@ type Store interface {
 	Share(ctx context.Context, session int64, name string, m Mark) (bool, error)
 
 	// Watch returns when one of these entries in the queue of name is removed or changed,
-	// at once if it was before, and when it is not sure that none was. gone says for
-	// certain that the only one of them was removed; that of a Writer may be shared since.
-	// Another error than that of ctx says that it cannot watch.
+	// at once if it was before, and when it is not sure that none was. Another error than
+	// that of ctx says that it cannot watch.
+	//
+	// gone says for certain that the only one of them was removed; that of a Writer may be
+	// shared since. A waiter for a mutex that was alone with the holder does not read the
+	// queue then, nor whether its own entry is there still. So only a Store says it that
+	// notifies of entries that somebody else removes.
 	Watch(ctx context.Context, name string, entries []Entry) (gone bool, err error)
 }
 

@@ -149,7 +149,7 @@ func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
 	if err != nil || m.own == nil {
 		return nil, err
 	}
-	if gone && m.sole && e.ReadOnce {
+	if gone && m.sole {
 		return []Entry{*m.own}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))

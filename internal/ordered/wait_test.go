@@ -236,9 +236,9 @@ func TestReadOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, ps := processes(t, test.ahead+1)
 				claims := make([]driver.Claim, len(ps))
+				m.sure = true
 				var last driver.Outcome
 				for i, p := range ps {
-					p.ReadOnce = true
 					claims[i] = p.claim()
 					claims[i].ReadWrite = test.readWrite
 					last = p.granted(claims[i], i == 0)

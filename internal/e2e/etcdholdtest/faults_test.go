@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
-	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
@@ -174,9 +173,7 @@ func TestDiskQuota(t *testing.T) {
 	held := must.Lock(t, l, name(t))
 	next := make(chan *holdfast.Lock)
 	go func() { next <- must.Lock(t, other, name(t)) }()
-	if !await.Eventually(patience, func() bool { return leftIn(t, client, name(t)) == 2 }) {
-		t.Fatal("no waiter")
-	}
+	waitsOn(t, client, name(t), 2)
 	alarm(etcdserverpb.AlarmRequest_ACTIVATE)
 	for _, l := range []*holdfast.Locker{l, lockerOf(t, s.Client(t))} { // with a lease, and without
 		if _, err := l.Mutex(name(t) + "-new").Lock(ctx); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "disk quota") {

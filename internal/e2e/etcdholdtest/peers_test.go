@@ -222,7 +222,13 @@ func leftIn(t *testing.T, client *clientv3.Client, name string) int {
 // waitsIn waits until there are n keys below a name.
 func waitsIn(t *testing.T, name string, n int) {
 	t.Helper()
-	await.Until(t, patience, fmt.Sprintf("%d keys of %s", n, name), func() bool { return left(t, name) == n })
+	waitsOn(t, observer, name, n)
+}
+
+// waitsOn is waitsIn on the server of a client.
+func waitsOn(t *testing.T, client *clientv3.Client, name string, n int) {
+	t.Helper()
+	await.Until(t, patience, fmt.Sprintf("%d keys of %s", n, name), func() bool { return leftIn(t, client, name) == n })
 }
 
 // A program that dies frees its name when its lease ends, for the others.
