@@ -83,14 +83,26 @@ func TestWaitReturnsTheGrant(t *testing.T) {
 // Wait grants nothing that is not certain: the session lives for too short a time, the
 // claim's own entry was removed, or another one is ahead.
 func TestWaitLeavesItToTry(t *testing.T) {
-	for name, spoil := range map[string]func(m *memory, queued driver.Claim){
-		"the end of the session is near": func(*memory, driver.Claim) { time.Sleep(ttl * 6 / 10) },
-		"the own entry is gone": func(m *memory, queued driver.Claim) {
+	for name, spoil := range map[string]func(m *memory, p *process, queued driver.Claim){
+		"the end of the session is near": func(*memory, *process, driver.Claim) { time.Sleep(ttl * 6 / 10) },
+		"the own entry is gone": func(m *memory, _ *process, queued driver.Claim) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(queued.Owner) })
 		},
-		"the queue cannot be read": func(m *memory, _ driver.Claim) { m.spoil(nil, losing("queue")) },
+		"the queue cannot be read": func(m *memory, _ *process, _ driver.Claim) { m.spoil(nil, losing("queue")) },
+		"the claim was released, and its entry is there still": func(m *memory, p *process, queued driver.Claim) {
+			m.spoil(func(_ context.Context, call string) error {
+				if call == "remove" {
+					return errLost
+				}
+				return nil
+			}, nil)
+			if err := p.Release(context.Background(), queued); !errors.Is(err, errLost) {
+				p.t.Errorf("Release: got error %v, want %v", err, errLost)
+			}
+			m.spoil(nil, nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -98,7 +110,7 @@ func TestWaitLeavesItToTry(t *testing.T) {
 				held, queued := ps[0].claim(), ps[1].claim()
 				ps[0].granted(held, true)
 				last := ps[1].granted(queued, false)
-				spoil(m, queued)
+				spoil(m, ps[1], queued)
 				w := ps[1].Waiter(queued)
 				defer w.Close()
 				ps[0].release(held)
