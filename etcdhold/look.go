@@ -154,7 +154,7 @@ func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget)
 
 // Look reads all that is to be known.
 func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) {
-	return s.Queue(ctx, name, 0)
+	return s.Queue(ctx, name, 0, true)
 }
 
 // Complete has nothing to add.

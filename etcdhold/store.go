@@ -91,8 +91,8 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	return queue(kvs, name)
 }
 
-// Queue reads the queue.
-func (s *store) Queue(ctx context.Context, name string, last uint64) ([]ordered.Entry, error) {
+// Queue reads the queue. Each entry has its note.
+func (s *store) Queue(ctx context.Context, name string, last uint64, _ bool) ([]ordered.Entry, error) {
 	r, err := s.client.Get(ctx, below(name), clientv3.WithPrefix(), clientv3.WithMaxCreateRev(int64(last)))
 	if err != nil {
 		return nil, s.errorOf(err)

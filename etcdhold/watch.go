@@ -12,8 +12,9 @@ import (
 
 // Watch watches from now, and compares the keys once the watch has begun. A watch from a
 // revision of the past would be served ten times a second only, where the server puts
-// those that have to catch up. For more than one entry it watches the whole queue.
-func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) (gone bool, err error) {
+// those that have to catch up. For more than one entry it watches the whole queue. It does
+// not watch the entry before them: that would be a watch more.
+func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry, _ *ordered.Entry, _ func()) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	key, opts := below(name), []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithPrefix()}
@@ -39,7 +40,7 @@ func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry)
 // and put again is another entry: clients of package concurrency use their key again.
 func (s *store) unchanged(ctx context.Context, name string, entries []ordered.Entry) (bool, error) {
 	if len(entries) > 1 {
-		now, err := s.Queue(ctx, name, 0)
+		now, err := s.Queue(ctx, name, 0, false)
 		return !slices.ContainsFunc(entries, func(e ordered.Entry) bool { return !slices.Contains(now, e) }), err
 	}
 	// Without an operation any server would answer as it is, although it may be behind.

@@ -85,13 +85,14 @@
 // server is tried. Calls for one claim run one after the other, so an abandoned creation
 // cannot arrive after the deletion that follows it.
 //
-// A waiter for a mutex with only the holder ahead does not read the queue again when that
-// has left. It is notified within a quarter of a second if another program has deleted its
-// own node shortly before.
+// A waiter for a mutex reads the queue when it is alone with the holder, and not again when
+// that has left. It is notified within a quarter of a second if another program has deleted
+// its own node shortly before.
 //
 // A free lock takes two requests in one round trip, its release one more. The client's
 // request to create a node is replaced with one whose answer has czxid, which is read
-// from the connection.
+// from the connection. Watches are requested beside the client, several with one request;
+// the client has none of its own, and does not renew them.
 package zkhold
 
 import (

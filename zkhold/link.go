@@ -1,6 +1,7 @@
 package zkhold
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
@@ -9,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/internal/background"
 )
 
 // link is a session of ZooKeeper and its connection. Each session has a client of its
@@ -18,7 +17,7 @@ import (
 // the old one.
 type link struct {
 	opts  *Options
-	tasks *background.Group // of the store
+	tasks workers
 	lost  func(place)       // notified of a node of the session that somebody else has removed
 	ready chan struct{}     // closed when conn is usable, or err says why it is not
 	conn  *zk.Conn          // not nil once ready is closed without an error
@@ -31,7 +30,6 @@ type link struct {
 	session int64
 	timeout time.Duration // of the session
 	up      bool          // connected
-	back    bool          // connected again, and about to ask for watches
 	over    error         // why the session is of no use any more
 	wire    *wire         // the last one
 	idle    *time.Timer   // ends the session
@@ -44,10 +42,11 @@ type link struct {
 // connect begins to open a session.
 func (s *store) connect() *link {
 	l := &link{
-		opts: &s.opts, tasks: &s.tasks, lost: s.lost,
+		opts: &s.opts, lost: s.lost,
 		ready: make(chan struct{}), opened: make(chan struct{}), quit: make(chan struct{}),
 		timeout: s.opts.TTL, nodes: make(map[place]*node), watches: make(map[string]*watch), making: make(map[string]*creation),
 	}
+	l.tasks = workers{calls: &s.tasks, goroutines: &s.clients, next: make(chan func()), quit: l.quit}
 	s.clients.Go(func() {
 		// Twice: the client pauses for a second when it has tried all.
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
@@ -81,8 +80,6 @@ func (l *link) start() {
 			return
 		}
 	}
-	_, _, _, err := l.conn.ExistsW("/") // so that there always is a watch: see wire.Write
-	l.err = errorOf(err)
 }
 
 // silent is a zk.Logger.
@@ -104,7 +101,7 @@ func (l *link) dial(network, address string, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: conn, link: l}
+	w := &wire{Conn: conn, in: bufio.NewReader(conn), link: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wire = w
@@ -153,30 +150,23 @@ func (l *link) event(e zk.Event) {
 		}
 		l.fire(e.Path, nil)
 	case e.State == zk.StateHasSession:
+		l.up = true
 		select {
 		case <-l.opened:
-			l.back = true
+			l.restored()
 		default:
-			l.up = true
 			close(l.opened)
 		}
 	case e.State == zk.StateExpired:
 		l.end(errExpired)
 	case e.State == zk.StateDisconnected, e.State == zk.StateConnecting:
-		l.up, l.back = false, false
+		l.up = false
 	}
 }
 
-// restored takes note that the client has asked for its watches on a connection that came
-// after another: what was watched may have changed, and what could not be removed is
-// removed now.
+// restored takes note of a connection that came after another: what was watched may have
+// changed, and what could not be removed is removed now. The mutex is held.
 func (l *link) restored() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.back {
-		return
-	}
-	l.up, l.back = true, false
 	for path := range l.watches {
 		l.fire(path, nil)
 	}
@@ -249,7 +239,7 @@ func (l *link) call(send func() error) error {
 // sync asks the leader, which knows whether the session lives. It returns for how long
 // it does at least.
 func (l *link) sync(ctx context.Context) (time.Duration, error) {
-	return do(ctx, l.tasks, func() (time.Duration, error) {
+	return do(ctx, &l.tasks, func() (time.Duration, error) {
 		err := l.call(func() error {
 			late := time.AfterFunc(answerTimeout(l.sessionTime()), l.hangUp)
 			defer late.Stop()
@@ -293,7 +283,7 @@ func (l *link) looked() {
 func valid(timeout time.Duration) time.Duration { return timeout * 2 / 3 }
 
 // do runs call, which knows no contexts, until ctx ends. It goes on then.
-func do[T any](ctx context.Context, tasks *background.Group, call func() (T, error)) (T, error) {
+func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -317,10 +307,4 @@ func (l *link) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.over != nil
-}
-
-func (l *link) isBack() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.back
 }

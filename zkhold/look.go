@@ -31,7 +31,7 @@ func view[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (
 		return none, err
 	}
 	l.looked()
-	return do(ctx, l.tasks, func() (T, error) {
+	return do(ctx, &l.tasks, func() (T, error) {
 		value, err := call(l)
 		return value, errorOf(err)
 	})
@@ -162,7 +162,7 @@ func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) 
 // each node has its own.
 func unique(key string) string {
 	node := path.Base(key)
-	return node[:min(len(node), len(prefix(0, "0123456789abcdef")))]
+	return node[:min(len(node), ownLength)]
 }
 
 // Complete asks for the data and the session of a node. The session says whether the name

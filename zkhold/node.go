@@ -49,7 +49,7 @@ func with[T any](ctx context.Context, l *link, at place, call func(n *node) (T, 
 		var none T
 		return none, notExecuted(ctx.Err())
 	}
-	return do(ctx, l.tasks, func() (T, error) {
+	return do(ctx, &l.tasks, func() (T, error) {
 		defer l.leave(at, n)
 		defer func() { <-n.turn }()
 		value, err := call(n)
@@ -237,19 +237,25 @@ func (l *link) contain(dir string) error {
 
 // inspect looks whether the node is there and of this session, and watches it.
 func (l *link) inspect(at place, n *node) error {
-	w := l.observe(l.path(at.name)+"/"+n.name, nil)
-	<-w.set
+	path := l.path(at.name) + "/" + n.name
+	w := l.observe([]target{{path: path}})[0]
+	var there bool
+	var stat *zk.Stat
+	err := l.call(func() (err error) {
+		there, stat, err = l.conn.Exists(path)
+		return err
+	})
 	switch {
-	case errors.Is(w.err, zk.ErrNoNode):
+	case err != nil:
+		return err
+	case !there:
 		l.set(n.forget)
 		return nil
-	case w.err != nil:
-		return w.err
-	case w.stat.EphemeralOwner != l.session:
+	case stat.EphemeralOwner != l.session:
 		return zk.ErrSessionExpired
 	}
 	l.set(func() {
-		if n.order, n.watch, w.own = uint64(w.stat.Czxid), w, at; w.fired { // before anybody knew whose it is
+		if n.order, n.watch, w.own = uint64(stat.Czxid), w, at; w.fired { // before anybody knew whose it is
 			l.lost(at)
 		}
 	})

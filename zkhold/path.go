@@ -14,14 +14,18 @@ import (
 
 // pathOf returns the path of a lock: different ones for different names.
 func pathOf(root, name string) string {
-	elements := strings.Split(name, "/")
+	first, rest, nested := strings.Cut(name, "/")
+	if first = escape(first); root == "" && first == "zookeeper" {
+		first = "%7Aookeeper"
+	}
+	if !nested {
+		return root + "/" + first
+	}
+	elements := strings.Split(rest, "/")
 	for i, e := range elements {
 		elements[i] = escape(e)
 	}
-	if root == "" && elements[0] == "zookeeper" {
-		elements[0] = "%7Aookeeper"
-	}
-	return root + "/" + strings.Join(elements, "/")
+	return root + "/" + first + "/" + strings.Join(elements, "/")
 }
 
 // nameOf returns the name of the lock with a path, and whether one has it.
@@ -126,43 +130,52 @@ type mark struct {
 // parse takes the name of a node apart. ok says that it is that of a claim, of this
 // package or another program. Those of ours say how many permits there are.
 func parse(node string) (m ordered.Mark, seq int32, ok bool) {
-	if node == "" || node[len(node)-1] < '0' || node[len(node)-1] > '9' {
-		return m, 0, false
+	before := strings.TrimRight(node, "0123456789")
+	m.Kind = kindOf(before)
+	if m.Kind == "" && strings.HasSuffix(before, "-") { // sequence numbers overflow
+		before = before[:len(before)-1]
+		m.Kind = kindOf(before)
 	}
-	for _, k := range marks() {
-		i := strings.LastIndex(node, k.text)
-		if i < 0 {
-			continue
-		}
-		digits := node[i+len(k.text):]
-		if n, err := strconv.ParseInt(digits, 10, 32); err == nil && len(digits) >= 10 && digits[0] != '+' {
-			m.Kind = k.kind
-			if p, permits, found := strings.Cut(strings.TrimSuffix(node[:i], "-"), "-p"); found && m.Kind == ordered.Permit && p != "" {
-				m.Permits, _ = strconv.Atoi(permits)
-			}
-			return m, int32(n), true
+	number := node[len(before):]
+	n, err := strconv.ParseInt(number, 10, 32)
+	if m.Kind == "" || err != nil || len(number) < 10 {
+		return ordered.Mark{}, 0, false
+	}
+	if m.Kind == ordered.Permit {
+		p, permits, found := strings.Cut(strings.TrimSuffix(before, "-lease-"), "-p")
+		if found && p != "" {
+			m.Permits, _ = strconv.Atoi(permits)
 		}
 	}
-	return m, 0, false
+	return m, int32(n), true
 }
 
-// prefix returns what the names of a claim's nodes begin with: the session and the claim
-// in the form of the UUID that Curator has there.
-func prefix(session int64, id string) string {
-	s := fmt.Sprintf("%016x", uint64(session))
-	return "_c_" + s[:8] + "-" + s[8:12] + "-" + s[12:] + "-" + id[:4] + "-" + id[4:]
+// kindOf returns the kind of a node with such a name before its sequence number, "" if it
+// is not that of a claim.
+func kindOf(before string) ordered.Kind {
+	for _, k := range marks() {
+		if strings.HasSuffix(before, k.text) {
+			return k.kind
+		}
+	}
+	return ""
 }
+
+// digits is the number of a session in hexadecimal digits.
+func digits(session int64) (s [16]byte) {
+	hex.Encode(s[:], binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(session)))
+	return s
+}
+
+// ownLength is how long the part of a node's name is that contains the session and the claim.
+const ownLength = len("_c_01234567-89ab-cdef-0123-456789abcdef")
 
 // idOf returns the claim of a node of this session. The ID of any other node is its name.
 func idOf(session int64, node string) string {
-	const length = len("_c_01234567-89ab-cdef-0123-456789abcdef-")
-	if len(node) < length || node[:3] != "_c_" {
+	if len(node) <= ownLength || node[:3] != "_c_" {
 		return node
 	}
-	var raw [8]byte
-	var s [2 * len(raw)]byte
-	binary.BigEndian.PutUint64(raw[:], uint64(session))
-	hex.Encode(s[:], raw[:])
+	s := digits(session)
 	switch {
 	case node[3:11] != string(s[:8]), node[12:16] != string(s[8:12]), node[17:21] != string(s[12:]):
 		return node
@@ -172,12 +185,14 @@ func idOf(session int64, node string) string {
 	return node[22:26] + node[27:39]
 }
 
-// nodeOf returns the name of a new node, without its sequence number.
+// nodeOf returns the name of a new node, without its sequence number. It begins with the
+// session and the claim, in the form of the UUID that Curator has there.
 func nodeOf(session int64, m ordered.Mark) string {
-	name := prefix(session, m.ID) + "-"
-	if m.Kind == ordered.Permit {
-		name += "p" + strconv.Itoa(m.Permits) + "-"
-	}
+	s := digits(session)
 	all := marks()
-	return name + all[slices.IndexFunc(all, func(k mark) bool { return k.kind == m.Kind })].text
+	kind := all[slices.IndexFunc(all, func(k mark) bool { return k.kind == m.Kind })].text
+	if m.Kind == ordered.Permit {
+		kind = "p" + strconv.Itoa(m.Permits) + "-" + kind
+	}
+	return "_c_" + string(s[:8]) + "-" + string(s[8:12]) + "-" + string(s[12:]) + "-" + m.ID[:4] + "-" + m.ID[4:] + "-" + kind
 }

@@ -55,10 +55,14 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 	return queue, nil
 }
 
-// read is list with a context.
-func (l *link) read(ctx context.Context, name string) ([]ordered.Entry, error) {
-	return do(ctx, l.tasks, func() ([]ordered.Entry, error) {
-		queue, err := l.list(name)
+// read is list with a context. Unless named is set it does not ask for the note.
+func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Entry, error) {
+	return do(ctx, &l.tasks, func() ([]ordered.Entry, error) {
+		list := l.children
+		if named {
+			list = l.list
+		}
+		queue, err := list(name)
 		return queue, errorOf(err)
 	})
 }
@@ -137,84 +141,4 @@ func (l *link) own() (entries []ordered.Entry, doubtful []place) {
 		}
 	}
 	return entries, doubtful
-}
-
-// watch is a watch of a node. The mutex of the link is held for what changes.
-type watch struct {
-	set  chan struct{} // closed when ZooKeeper has answered
-	stat *zk.Stat      // its answer
-	err  error
-	own  place // of whose claim the node is, if it is one of the session, until that is removed
-
-	fired   bool
-	deleted bool         // for certain
-	wakes   []chan error // of waiters
-}
-
-// observe returns the watch of a node, and has wake receive when the node is changed or
-// removed, or was before. wake may be nil.
-func (l *link) observe(path string, wake chan error) *watch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w := l.watches[path]
-	if w == nil {
-		w = &watch{set: make(chan struct{})}
-		l.watches[path] = w
-		l.tasks.Go(func() { l.request(path, w) })
-	}
-	if wake != nil {
-		w.wakes = append(w.wakes, wake)
-	}
-	return w
-}
-
-// request asks ZooKeeper for a watch. To ask for the data leaves none where there is no
-// node.
-func (l *link) request(path string, w *watch) {
-	var stat *zk.Stat
-	err := l.call(func() (err error) {
-		_, stat, _, err = l.conn.GetW(path)
-		return err
-	})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w.stat, w.err = stat, err
-	close(w.set)
-	if err == nil || l.watches[path] != w {
-		return
-	}
-	if w.deleted = errors.Is(err, zk.ErrNoNode); w.deleted || l.over != nil {
-		err = nil
-	}
-	l.fire(path, errorOf(err))
-}
-
-// fire ends a watch. The mutex is held.
-func (l *link) fire(path string, err error) {
-	w := l.watches[path]
-	if w == nil {
-		return
-	}
-	delete(l.watches, path)
-	w.fired = true
-	for _, wake := range w.wakes {
-		select {
-		case wake <- err:
-		default: // another of its watches was first
-		}
-	}
-}
-
-// isDeleted says that the node of a watch was deleted for certain.
-func (l *link) isDeleted(w *watch) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return w.deleted
-}
-
-// ignore ends an observe with wake.
-func (l *link) ignore(w *watch, wake chan error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	w.wakes = slices.DeleteFunc(w.wakes, func(other chan error) bool { return other == wake })
 }

@@ -58,7 +58,7 @@ func (l *link) permit(ctx context.Context, name string, m ordered.Mark, note str
 // readPermits is read with the nodes of other kinds before the permits, for whom the name
 // is no semaphore.
 func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, error) {
-	queue, err := l.read(ctx, name)
+	queue, err := l.read(ctx, name, true)
 	i := slices.IndexFunc(queue, func(e ordered.Entry) bool { return e.Mark.Kind != ordered.Permit })
 	if i < 0 {
 		return queue, err

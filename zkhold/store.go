@@ -18,7 +18,7 @@ type store struct {
 	servers []string
 	opts    Options
 	tasks   background.Group // calls that may outlive their callers
-	clients background.Group // a connection each
+	clients background.Group // connections, and the goroutines of calls
 
 	mu     sync.Mutex
 	link   *link // the last one
@@ -153,12 +153,12 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 
 // Queue lists the queue. The client's own changes are in it: requests of a connection are
 // executed in their order.
-func (s *store) Queue(ctx context.Context, name string, _ uint64) ([]ordered.Entry, error) {
+func (s *store) Queue(ctx context.Context, name string, _ uint64, named bool) ([]ordered.Entry, error) {
 	l := s.current()
 	if l == nil {
 		return nil, errExpired
 	}
-	return l.read(ctx, name)
+	return l.read(ctx, name, named)
 }
 
 // Remove deletes the node, after all that is under way about it. If it fails the node is
@@ -197,24 +197,32 @@ func (s *store) Share(ctx context.Context, session int64, name string, m ordered
 	return with(ctx, l, at, func(n *node) (bool, error) { return l.share(at, n) })
 }
 
-// Watch watches the nodes. All who watch a node share one request: the client has none
-// to end a watch.
-func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry) (gone bool, err error) {
+// Watch watches the nodes, all of them with one request.
+func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry, before *ordered.Entry, early func()) (gone bool, err error) {
 	l := s.current()
 	if l == nil {
 		return false, nil
 	}
-	wake := make(chan error, 1)
-	var last *watch
+	dir, wake, passed := l.path(name)+"/", make(chan error, 1), make(chan error, 1)
+	targets := make([]target, 0, len(entries)+1)
 	for _, e := range entries {
-		w := l.observe(l.path(name)+"/"+e.Key, wake)
-		defer l.ignore(w, wake)
-		last = w
+		targets = append(targets, target{dir + e.Key, wake})
 	}
-	select {
-	case err := <-wake:
-		return err == nil && len(entries) == 1 && l.isDeleted(last), err
-	case <-ctx.Done():
-		return false, ctx.Err()
+	if before != nil {
+		targets = append(targets, target{dir + before.Key, passed})
+	}
+	watches := l.observe(targets)
+	defer l.ignore(watches, targets)
+	for {
+		select {
+		case err := <-wake:
+			return err == nil && len(entries) == 1 && l.isDeleted(watches[0]), err
+		case err := <-passed:
+			if err == nil {
+				early()
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
 	}
 }

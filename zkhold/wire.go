@@ -1,7 +1,9 @@
 package zkhold
 
 import (
+	"bufio"
 	"encoding/binary"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -13,13 +15,15 @@ import (
 // And it gives the connection up sooner.
 type wire struct {
 	net.Conn
+	in   *bufio.Reader // the client reads each packet in two parts
 	link *link
 	head []byte // of the first packet from the server
-	held []byte // packets that are not yet sent
 
 	// What is read of the packet that arrives.
 	reply []byte // its length and what comes first in it
 	rest  int    // so much of it is still to come
+
+	writing sync.Mutex // of the client, and of watch
 
 	mu     sync.Mutex
 	making map[uint32]*creation // that were sent, by the number of the request
@@ -35,10 +39,13 @@ type creation struct {
 // The numbers of requests.
 const (
 	opCreate     = 1
-	opPing       = 11
 	opCreate2    = 15 // create, whose reply has the node's stat, too
-	opAuth       = 100
 	opSetWatches = 101
+
+	// numberSetWatches is -8, the number that clients of ZooKeeper give each such request.
+	numberSetWatches = 0xfffffff8
+	// mostWatches is how many watches of the longest names fit into a packet of 1 MB.
+	mostWatches = 64
 )
 
 const (
@@ -54,7 +61,7 @@ const (
 
 // Read reads, and takes note of the session and of nodes that were made.
 func (w *wire) Read(b []byte) (int, error) {
-	n, err := w.Conn.Read(b)
+	n, err := w.in.Read(b)
 	w.scan(b[:max(n, 0)])
 	if len(w.head) < headLength && n > 0 {
 		w.head = append(w.head, b[:min(n, headLength-len(w.head))]...)
@@ -108,31 +115,48 @@ func (w *wire) answered() {
 	}
 }
 
-// Write writes. On a connection that comes after another it holds back what was meant for
-// the one before, until the client has asked for its watches: the client reads without a
-// lock from which transaction on it asks, and any answer writes that. A client without
-// watches does not ask; it pings.
+// Write writes a request.
 func (w *wire) Write(b []byte) (int, error) {
-	var op uint32
-	if len(b) >= 12 { // its length, a number, and what it asks for
-		op = binary.BigEndian.Uint32(b[8:])
-	}
-	if op == opCreate && len(w.head) == headLength { // the first packet has no number of a request
+	greeted := len(w.head) == headLength // the packet before that has no number of a request
+	if greeted && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == opCreate {
 		b = w.create(b)
 	}
-	switch {
-	case op == opPing || op == opSetWatches:
-		if _, err := w.Conn.Write(append(slices.Clone(b), w.held...)); err != nil {
-			return 0, err
+	return w.send(b)
+}
+
+// send writes whole packets.
+func (w *wire) send(packets []byte) (int, error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return w.Conn.Write(packets)
+}
+
+// watch asks for watches of nodes, with the request by which clients ask again on a new
+// connection. It is one request for all nodes, and its answer, which the client ignores,
+// has no data. For a node that is not there ZooKeeper sends the event of its deletion at
+// once.
+//
+// The client has no watches of its own therefore, and does not ask for them on a new
+// connection. When it does, it reads without a lock from which transaction on it asks,
+// while any answer writes that.
+func (w *wire) watch(paths []string) error {
+	for some := range slices.Chunk(paths, mostWatches) {
+		b := make([]byte, 4, 64+len(some)*(4+len(some[0])))
+		b = binary.BigEndian.AppendUint32(b, numberSetWatches)
+		b = binary.BigEndian.AppendUint32(b, opSetWatches)
+		b = binary.BigEndian.AppendUint64(b, math.MaxInt64) // no event for changes of the data before
+		b = binary.BigEndian.AppendUint32(b, uint32(len(some)))
+		for _, path := range some {
+			b = binary.BigEndian.AppendUint32(b, uint32(len(path)))
+			b = append(b, path...)
 		}
-		w.held = nil
-		w.link.restored()
-	case op != opAuth && len(w.head) == headLength && w.link.isBack():
-		w.held = append(w.held, b...)
-	default:
-		return w.Conn.Write(b)
+		b = append(b, 0, 0, 0, 0, 0, 0, 0, 0) // no watches of other kinds
+		binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+		if _, err := w.send(b); err != nil {
+			return err
+		}
 	}
-	return len(b), nil
+	return nil
 }
 
 // create returns the request for a node as one whose reply has the czxid, which the client

@@ -1,9 +1,13 @@
 package zkhold
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
+	"math"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -60,7 +64,7 @@ func TestCzxidOfACreation(t *testing.T) {
 		for _, at := range []int{1, 3, 4, 17, 1 << 20} {
 			l := &link{making: make(map[string]*creation), nodes: make(map[place]*node)}
 			s := &script{at: at}
-			w := &wire{Conn: s, link: l}
+			w := &wire{Conn: s, in: bufio.NewReader(s), link: l}
 			read := func(packets ...[]byte) {
 				s.arrives = bytes.Join(packets, nil)
 				for b := make([]byte, 1<<20); len(s.arrives) > 0; {
@@ -95,6 +99,39 @@ func TestCzxidOfACreation(t *testing.T) {
 				t.Errorf("%s, %d at once: got session %x", name, at, l.session)
 			}
 		}
+	}
+}
+
+// Watches of several nodes are one request, in which no watch is for data that has changed
+// before. Long lists are several.
+func TestWatchesAreOneRequest(t *testing.T) {
+	s := &script{}
+	w := &wire{Conn: s}
+	if err := w.watch([]string{"/deploy/a", "/deploy/bc"}); err != nil {
+		t.Fatal(err)
+	}
+	want := packet(int32(-8), int32(opSetWatches), int64(math.MaxInt64), int32(2), "/deploy/a", "/deploy/bc", int32(0), int32(0))
+	if !bytes.Equal(s.sent.Bytes(), want) {
+		t.Errorf("sent %q, want %q", s.sent.Bytes(), want)
+	}
+	s.sent.Reset()
+	if err := w.watch(nil); err != nil || s.sent.Len() > 0 {
+		t.Errorf("for no node: sent %q and error %v, want nothing", s.sent.Bytes(), err)
+	}
+	long := strings.Repeat("x", 3*maxName)
+	if err := w.watch(slices.Repeat([]string{long}, 2*mostWatches+1)); err != nil {
+		t.Fatal(err)
+	}
+	packets := 0
+	for b := s.sent.Bytes(); len(b) > 0; packets++ {
+		n := binary.BigEndian.Uint32(b)
+		if n > 1<<20 {
+			t.Errorf("a packet of %d bytes", n)
+		}
+		b = b[4+n:]
+	}
+	if packets != 3 {
+		t.Errorf("%d packets for %d nodes, want 3", packets, 2*mostWatches+1)
 	}
 }
 

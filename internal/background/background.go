@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Group counts goroutines. The zero Group is ready to use, and may be used again
+// Group counts goroutines, or tasks. The zero Group is ready to use, and may be used again
 // after all have ended.
 type Group struct {
 	mu   sync.Mutex
@@ -18,19 +18,26 @@ type Group struct {
 
 // Go runs fn in a goroutine of its own.
 func (g *Group) Go(fn func()) {
-	g.mu.Lock()
-	if g.n == 0 {
-		g.idle = make(chan struct{})
-	}
-	g.n++
-	g.mu.Unlock()
+	g.Begin()
 	go func() {
-		defer g.done()
+		defer g.End()
 		fn()
 	}()
 }
 
-func (g *Group) done() {
+// Begin counts a task that runs in a goroutine which the Group does not start. Each Begin
+// needs one End.
+func (g *Group) Begin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.n == 0 {
+		g.idle = make(chan struct{})
+	}
+	g.n++
+}
+
+// End counts the task of a Begin no longer.
+func (g *Group) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.n--; g.n == 0 {

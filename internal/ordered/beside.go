@@ -20,7 +20,7 @@ func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome,
 	if t.at, err = e.ready(ctx, t.TTL); err != nil {
 		return out, false, err
 	}
-	queue, err := e.store.Queue(ctx, t.Name, 0)
+	queue, err := e.store.Queue(ctx, t.Name, 0, false)
 	if errors.Is(err, driver.ErrGone) {
 		e.lose(t.at.id) // and its writer: the reader queues in the next session
 		return out, false, nil

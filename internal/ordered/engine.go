@@ -133,7 +133,7 @@ func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int,
 	order := t.claim.order
 	e.mu.Unlock()
 	if order > 0 { // to read is cheaper than to write, and nothing behind the entry matters
-		if queue, err = e.store.Queue(ctx, t.Name, order); err != nil {
+		if queue, err = e.store.Queue(ctx, t.Name, order, true); err != nil {
 			return nil, -1, err
 		}
 		if i = find(queue, t.mark.ID); i >= 0 && queue[i].Order > 0 { // else its creation was not answered
@@ -166,7 +166,7 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 		return driver.Outcome{}, none() // its session has ended meanwhile
 	case len(ahead) > 0:
 		out := refusal(t, queue, ahead, &mine)
-		out.Ahead.(*met).sole = len(before) == 1 && before[0].Mark.Kind == Mutex && mine.Mark.Kind == Mutex
+		out.Ahead.(*met).mutexes(before)
 		return out, nil
 	}
 	return grant(t, before, mine, s), nil

@@ -60,7 +60,7 @@ func (m *memory) Names(ctx context.Context, prefix string, b *budget.Budget) ite
 }
 
 func (m *memory) Look(ctx context.Context, name string) ([]ordered.Entry, error) {
-	queue, err := m.Queue(ctx, name, 0)
+	queue, err := m.Queue(ctx, name, 0, true)
 	for i, e := range queue {
 		if m.bare {
 			mark := e.Mark

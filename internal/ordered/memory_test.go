@@ -186,7 +186,7 @@ func (m *memory) queue(name string) (queue []ordered.Entry) {
 	return queue
 }
 
-func (m *memory) Queue(ctx context.Context, name string, last uint64) (queue []ordered.Entry, err error) {
+func (m *memory) Queue(ctx context.Context, name string, last uint64, _ bool) (queue []ordered.Entry, err error) {
 	err = m.call(ctx, "queue", func() error {
 		queue = slices.DeleteFunc(m.queue(name), func(e ordered.Entry) bool { return last > 0 && e.Order > last })
 		if m.neverNamed {
@@ -230,21 +230,27 @@ func (m *memory) Share(ctx context.Context, session int64, name string, mark ord
 	return there, err
 }
 
-func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry) (gone bool, err error) {
+func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry, before *ordered.Entry, early func()) (gone bool, err error) {
 	for {
 		var changed <-chan struct{}
-		left := 0
+		left, passed := 0, m.sure && before != nil
 		err := m.call(ctx, "watch", func() error {
 			changed = m.changed
 			for _, e := range m.queue(name) {
 				if slices.ContainsFunc(entries, func(of ordered.Entry) bool { return of.Key == e.Key }) {
 					left++
 				}
+				passed = passed && e.Key != before.Key
 			}
 			return nil
 		})
 		if err != nil || left < len(entries) {
 			return m.sure && err == nil && len(entries) == 1, err
+		}
+		if passed {
+			before = nil
+			early()
+			continue
 		}
 		select {
 		case <-changed:

@@ -73,7 +73,7 @@ func (k *claim) entry() place {
 // missing asks once more for the entry of k, which was not among those of the session.
 // It returns nil if the entry is there.
 func (e *Engine) missing(ctx context.Context, k *claim) error {
-	queue, err := e.store.Queue(ctx, k.name, 0)
+	queue, err := e.store.Queue(ctx, k.name, 0, true)
 	switch {
 	case err != nil:
 		return err

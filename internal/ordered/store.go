@@ -39,9 +39,10 @@ type Store interface {
 	// that there is no entry.
 	Enqueue(ctx context.Context, session int64, name string, m Mark, note string, alone bool) ([]Entry, error)
 	// Queue returns the queue of name in its order, as it is at the time of the call or
-	// later. Unless last is 0, entries with a higher Order may be missing. An error that
-	// is driver.ErrGone says that the session has ended.
-	Queue(ctx context.Context, name string, last uint64) ([]Entry, error)
+	// later. Unless last is 0, entries with a higher Order may be missing. Unless named is
+	// set, the first may be without what shows the holder. An error that is driver.ErrGone
+	// says that the session has ended.
+	Queue(ctx context.Context, name string, last uint64, named bool) ([]Entry, error)
 	// Remove takes the entry of m out of the queue of name. It reports whether there was
 	// one.
 	Remove(ctx context.Context, session int64, name string, m Mark) (bool, error)
@@ -54,10 +55,13 @@ type Store interface {
 	// that of ctx says that it cannot watch.
 	//
 	// gone says for certain that the only one of them was removed; that of a Writer may be
-	// shared since. A waiter for a mutex that was alone with the holder does not read the
-	// queue then, nor whether its own entry is there still. So only a Store says it that
-	// notifies of entries that somebody else removes.
-	Watch(ctx context.Context, name string, entries []Entry) (gone bool, err error)
+	// shared since. A waiter for a mutex that knows itself alone with the holder does not
+	// read the queue then, nor whether its own entry is there still. So only a Store says
+	// it that notifies of entries that somebody else removes.
+	//
+	// before is the entry before the only one of entries, or nil. A Store that can watch
+	// it without another request calls early when it is removed, before Watch returns.
+	Watch(ctx context.Context, name string, entries []Entry, before *Entry, early func()) (gone bool, err error)
 }
 
 // Kind is what the claim of an entry asks for.

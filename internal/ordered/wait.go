@@ -19,8 +19,21 @@ type met struct {
 	by      *attempt
 	ahead   []Entry
 	sole    bool   // the one ahead is the only one, and both are of mutexes: a writer may leave a part to its readers
+	before  *Entry // the one before that, if there is one and both are of mutexes
 	own     *Entry // the claim's own; nil if it has none
 	unnamed bool   // the holder is not known
+}
+
+// mutexes takes note of what is before the one ahead, if that and the claim are of mutexes.
+func (m *met) mutexes(before []Entry) {
+	n := len(before)
+	switch {
+	case m.own.Mark.Kind != Mutex || before[n-1].Mark.Kind != Mutex:
+	case n == 1:
+		m.sole = true
+	default:
+		m.before = &slices.Clone(before[n-2:n-1])[0]
+	}
 }
 
 // watch is a call of Store.Watch under way.
@@ -82,7 +95,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 			}
 			if m.own != nil && w.own == nil {
 				w.own = w.engine.watch(func(ctx context.Context) ([]Entry, error) {
-					_, err := w.engine.store.Watch(ctx, m.by.Name, []Entry{*m.own})
+					_, err := w.engine.store.Watch(ctx, m.by.Name, []Entry{*m.own}, nil, nil)
 					return nil, err
 				})
 			}
@@ -145,20 +158,34 @@ func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 // follow returns when what a Try met has changed, with the queue up to the claim's entry,
 // nil if that is not known.
 func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
-	gone, err := e.store.Watch(ctx, m.by.Name, m.ahead)
+	sole := m.sole
+	gone, err := e.store.Watch(ctx, m.by.Name, m.ahead, m.before, func() { sole = e.isSole(ctx, m) })
 	if err != nil || m.own == nil {
 		return nil, err
 	}
-	if gone && m.sole {
+	if gone && sole {
 		return []Entry{*m.own}, nil
 	}
+	return e.read(ctx, m), nil
+}
+
+// isSole says that nothing but the one ahead is before the claim's own any more.
+func (e *Engine) isSole(ctx context.Context, m *met) bool {
+	queue := e.read(ctx, m)
+	i := find(queue, m.own.Mark.ID)
+	return i == 0 || i == 1 && queue[0].Key == m.ahead[0].Key
+}
+
+// read returns the queue up to the claim's entry, nil if it cannot be read: then another
+// try finds out.
+func (e *Engine) read(ctx context.Context, m *met) []Entry {
 	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))
 	defer cancel()
-	queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order)
-	if err != nil { // another try finds out
-		return nil, nil
+	queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order, false)
+	if err != nil {
+		return nil
 	}
-	return queue, nil
+	return queue
 }
 
 // Drain waits until nothing runs in the background: watches of Waiters that were closed.

@@ -135,6 +135,76 @@ func TestWaitLeavesItToTry(t *testing.T) {
 	})
 }
 
+// Where a store notifies of the entry before the one ahead, the queue is read while that
+// one holds, and not after its release.
+func TestQueueIsReadBeforeTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 4)
+		m.sure = true
+		claims := make([]driver.Claim, len(ps))
+		var last driver.Outcome
+		for i, p := range ps {
+			claims[i] = p.claim()
+			last = p.granted(claims[i], i == 0)
+		}
+		w := ps[3].Waiter(claims[3])
+		defer w.Close()
+		granted := make(chan driver.Outcome)
+		go func() {
+			out, err := w.Wait(t.Context(), last)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- out
+		}()
+		for i, reads := range []int{0, 1, 0} {
+			before := m.count("queue")
+			ps[i].release(claims[i])
+			synctest.Wait()
+			if n := m.count("queue") - before; n != reads {
+				t.Errorf("after release %d: the queue was read %d times, want %d", i+1, n, reads)
+			}
+			if i < 2 {
+				ps[i+1].granted(claims[i+1], true)
+			}
+		}
+		if out := <-granted; !out.Granted {
+			t.Errorf("got %+v, want a grant", out)
+		}
+	})
+}
+
+// The one before the one ahead has left, and did not hold: what was read then grants
+// nothing.
+func TestWaitersAheadGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 4)
+		m.sure = true
+		claims := make([]driver.Claim, len(ps))
+		var last driver.Outcome
+		for i, p := range ps {
+			claims[i] = p.claim()
+			last = p.granted(claims[i], i == 0)
+		}
+		w := ps[3].Waiter(claims[3])
+		defer w.Close()
+		go func() {
+			for _, i := range []int{1, 2} {
+				time.Sleep(time.Millisecond)
+				ps[i].release(claims[i])
+			}
+		}()
+		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
+			t.Fatalf("got %+v and error %v while another holds", out, err)
+		}
+		last = ps[3].granted(claims[3], false)
+		go ps[0].release(claims[0])
+		if out, err := w.Wait(t.Context(), last); err != nil || !out.Granted {
+			t.Errorf("got %+v and error %v, want a grant", out, err)
+		}
+	})
+}
+
 // A store that never names the holder is asked once.
 func TestHolderIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

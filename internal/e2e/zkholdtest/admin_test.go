@@ -336,15 +336,7 @@ func TestListOfManyLocks(t *testing.T) {
 	root := "/" + name(t)
 	l := locker(t, &zkhold.Options{Root: root, TTL: 60 * time.Second})
 	locks := make([]*holdfast.Lock, n)
-	var wg sync.WaitGroup
-	for w := range 20 {
-		wg.Go(func() {
-			for i := w; i < n; i += 20 {
-				locks[i] = must.Lock(t, l, fmt.Sprintf("%d/%d", i%40, i))
-			}
-		})
-	}
-	wg.Wait()
+	byTwenty(n, func(i int) { locks[i] = must.Lock(t, l, fmt.Sprintf("%d/%d", i%40, i)) })
 	var count zktest.Count
 	c := console(t, &zkhold.Options{Root: root, Dial: count.Dialer})
 	began, got := time.Now(), 0
@@ -358,10 +350,7 @@ func TestListOfManyLocks(t *testing.T) {
 	if most := 3*n + 40 + 10; got != n || count.All() > most {
 		t.Errorf("got %d locks by %d requests, want %d by %d at most", got, count.All(), n, most)
 	}
-	for _, lock := range locks {
-		wg.Go(func() { must.Unlock(t, lock) })
-	}
-	wg.Wait()
+	byTwenty(n, func(i int) { must.Unlock(t, locks[i]) })
 }
 
 // A Console keeps no session that nobody needs, and opens one where there is none.

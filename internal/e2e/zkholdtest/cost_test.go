@@ -25,15 +25,7 @@ func TestManyLocksAreRenewedTogether(t *testing.T) {
 	var count zktest.Count
 	l := locker(t, &zkhold.Options{TTL: long, Dial: count.Dialer})
 	locks := make([]*holdfast.Lock, n)
-	var wg sync.WaitGroup
-	for w := range 10 {
-		wg.Go(func() {
-			for i := w; i < n; i += 10 {
-				locks[i] = must.Lock(t, l, fmt.Sprintf("%s-%d", name(t), i))
-			}
-		})
-	}
-	wg.Wait()
+	byTwenty(n, func(i int) { locks[i] = must.Lock(t, l, fmt.Sprintf("%s-%d", name(t), i)) })
 	const period = long * 2 / 3 / 3 // each lock is renewed once in it
 	time.Sleep(period)              // the first time, when what was left of the lease differs
 	before := count.All()
@@ -43,8 +35,19 @@ func TestManyLocksAreRenewedTogether(t *testing.T) {
 	if got < 2 || got > 80 {
 		t.Errorf("%d requests for %d locks in %v, want 80 at most", got, n, 2*period)
 	}
-	for _, lock := range locks {
-		wg.Go(func() { must.Unlock(t, lock) })
+	byTwenty(n, func(i int) { must.Unlock(t, locks[i]) })
+}
+
+// byTwenty calls do with each number below n, from twenty goroutines.
+func byTwenty(n int, do func(i int)) {
+	const goroutines = 20
+	var wg sync.WaitGroup
+	for first := range goroutines {
+		wg.Go(func() {
+			for i := first; i < n; i += goroutines {
+				do(i)
+			}
+		})
 	}
 	wg.Wait()
 }
@@ -140,6 +143,45 @@ func TestRequestsOfATurn(t *testing.T) {
 	}
 }
 
+// With more clients a turn costs five. The queue is read when the node before the one ahead
+// has gone, so nothing is asked between the release and the grant.
+func TestQueueIsReadBeforeTheRelease(t *testing.T) {
+	t.Parallel()
+	var count zktest.Count
+	opts := &zkhold.Options{TTL: 20 * ttl}
+	first, second, third := locker(t, opts), locker(t, opts), locker(t, &zkhold.Options{TTL: 20 * ttl, Dial: count.Dialer})
+	must.Unlock(t, must.Lock(t, third, name(t)))
+	const short = 200 * time.Millisecond
+	for limit := time.Now().Add(patience); time.Now().Before(limit); {
+		held, began := must.Lock(t, first, name(t)), time.Now()
+		passed := make(chan *holdfast.Lock)
+		go func() { passed <- must.Lock(t, second, name(t)) }()
+		await.Until(t, patience, "the second waits", func() bool { return len(nodes(t, name(t))) == 2 })
+		before := count.All()
+		granted := make(chan int)
+		go func() {
+			lock := must.Lock(t, third, name(t))
+			granted <- count.All() - before
+			must.Unlock(t, lock)
+			granted <- count.All() - before
+		}()
+		await.Until(t, patience, "the third waits", func() bool { return count.All() >= before+3 })
+		must.Unlock(t, held)
+		lock := <-passed
+		await.Until(t, patience, "the third has read the queue", func() bool { return count.All() >= before+4 })
+		must.Unlock(t, lock)
+		got, all := <-granted, <-granted
+		if time.Since(began) > short { // a longer wait: once more
+			continue
+		}
+		if got != 4 || all != 5 {
+			t.Errorf("%d requests before the grant and %d in all, want 4 and 5", got, all)
+		}
+		return
+	}
+	t.Error("no turn was short")
+}
+
 // The queue is asked for before the answer to the creation of the node is there: a lock
 // costs one round trip.
 func TestALockIsOneRoundTrip(t *testing.T) {
@@ -165,11 +207,13 @@ func (a *ahead) dial(network, address string, timeout time.Duration) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return &aheadConn{Conn: conn, ahead: a, asked: make(chan struct{}, 10)}, nil
+	c := &aheadConn{ahead: a, asked: make(chan struct{}, 10)}
+	c.Packets = zktest.Packets{Conn: conn, Arrived: c.arrived}
+	return c, nil
 }
 
 type aheadConn struct {
-	net.Conn
+	zktest.Packets
 	ahead    *ahead
 	creation atomic.Uint32 // its number
 	asked    chan struct{}
@@ -188,10 +232,8 @@ func (c *aheadConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read is called for the length of an answer, and then for the answer.
-func (c *aheadConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n >= 16 && c.creation.Load() != 0 && binary.BigEndian.Uint32(b) == c.creation.Load() {
+func (c *aheadConn) arrived(number uint32) error {
+	if c.creation.Load() != 0 && number == c.creation.Load() {
 		c.ahead.answers.Add(1)
 		select {
 		case <-c.asked:
@@ -199,7 +241,7 @@ func (c *aheadConn) Read(b []byte) (int, error) {
 			c.ahead.late.Add(1)
 		}
 	}
-	return n, err
+	return nil
 }
 
 // A token is the number of the transaction that made the node.

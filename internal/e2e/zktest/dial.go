@@ -3,6 +3,7 @@ package zktest
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -36,16 +37,48 @@ func (l *Loss) Dialer(network, address string, timeout time.Duration) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	return &lossy{Conn: conn, loss: l, unlucky: make(map[uint32]bool)}, nil
+	c := &lossy{loss: l, unlucky: make(map[uint32]bool)}
+	c.Packets = Packets{Conn: conn, Arrived: c.arrived}
+	return c, nil
 }
 
 // errLost is what a client sees of a lost answer.
 var errLost = errors.New("the test lost the answer")
 
-// lossy is a connection of a client that writes and reads whole packets, but for the
-// length before them, as go-zookeeper does.
-type lossy struct {
+// Packets is a connection of a client, that reads one packet of the server after the other.
+type Packets struct {
 	net.Conn
+	// Arrived is called with the number of the request whose answer has arrived, and
+	// before the client reads any of it.
+	Arrived func(number uint32) error
+
+	rest []byte // of the last packet
+}
+
+// Read reads from the last packet or the next.
+func (p *Packets) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		length := make([]byte, 4)
+		if _, err := io.ReadFull(p.Conn, length); err != nil {
+			return 0, err
+		}
+		packet := append(length, make([]byte, binary.BigEndian.Uint32(length))...)
+		if _, err := io.ReadFull(p.Conn, packet[4:]); err != nil {
+			return 0, err
+		}
+		if err := p.Arrived(binary.BigEndian.Uint32(packet[4:])); err != nil {
+			return 0, err
+		}
+		p.rest = packet
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// lossy is a connection of a client that writes whole packets, as go-zookeeper does.
+type lossy struct {
+	Packets
 	loss *Loss
 
 	mu      sync.Mutex
@@ -68,20 +101,16 @@ func (c *lossy) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads an answer, or loses it.
-func (c *lossy) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n < 16 { // not an answer to a request
-		return n, err
-	}
+// arrived loses the answer to a request, or does not.
+func (c *lossy) arrived(xid uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unlucky[binary.BigEndian.Uint32(b)] {
+	if c.unlucky[xid] {
 		c.loss.lost.Add(1)
 		_ = c.Close()
-		return 0, errLost
+		return errLost
 	}
-	return n, err
+	return nil
 }
 
 // Count counts the requests of clients.
