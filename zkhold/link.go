@@ -18,9 +18,9 @@ import (
 type link struct {
 	opts  *Options
 	tasks workers
-	lost  func(place)       // notified of a node of the session that somebody else has removed
-	ready chan struct{}     // closed when conn is usable, or err says why it is not
-	conn  *zk.Conn          // not nil once ready is closed without an error
+	lost  func(place)   // notified of a node of the session that somebody else has removed
+	ready chan struct{} // closed when conn is usable, or err says why it is not
+	conn  *zk.Conn      // not nil once ready is closed without an error
 	err   error
 
 	opened chan struct{} // closed with the first answer of a server

@@ -32,7 +32,7 @@ func (m *met) mutexes(before []Entry) {
 	case n == 1:
 		m.sole = true
 	default:
-		m.before = &slices.Clone(before[n-2:n-1])[0]
+		m.before = &slices.Clone(before[n-2 : n-1])[0]
 	}
 }
 
