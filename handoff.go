@@ -21,7 +21,7 @@ import (
 // In the store the lock keeps the owner of its first holder.
 type Handoff struct {
 	// Max is how often a lock is passed on before it is released in the store. The
-	// default and the maximum are 1024; a negative value turns passing on off. The store
+	// default and the maximum are 4096; a negative value turns passing on off. The store
 	// reserves 64 tokens first, and twice as many whenever all were used, so that few are
 	// wasted.
 	Max int
@@ -32,12 +32,12 @@ type Handoff struct {
 }
 
 const (
-	defaultHandoffMax = 1024
+	defaultHandoffMax = 4096
 	defaultHandoffFor = 50 * time.Millisecond
 
 	// handoffMost bounds Max: so many tokens are drawn with a grant, and they must
 	// not run ahead of the clock that they start from.
-	handoffMost = 1024
+	handoffMost = 4096
 
 	// handoffFirst is how often a lock is passed on where nothing is known of the
 	// queue yet.

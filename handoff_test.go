@@ -299,20 +299,21 @@ func TestHandoffBounds(t *testing.T) {
 func TestBlockFollowsTheQueue(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bound int
+		turns int
 		slow  []int // the turns in which the holder keeps the lock past Handoff.For
 		want  []int
 	}{
-		"by default":     {0, nil, []int{65, 129, 257, 513, 1025, 1025, 86}},
-		"up to 200":      {200, nil, []int{65, 129, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 92}},
-		"fewer than 64":  {1000, []int{300}, []int{65, 129, 107, 107, 213, 425, 849, 1001, 204}},
-		"none, and late": {0, []int{0}, []int{1, 65, 129, 257, 513, 1025, 1025, 85}},
+		"by default":     {0, 9000, nil, []int{65, 129, 257, 513, 1025, 2049, 4097, 865}},
+		"up to 200":      {200, 3100, nil, []int{65, 129, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 92}},
+		"fewer than 64":  {1000, 3100, []int{300}, []int{65, 129, 107, 107, 213, 425, 849, 1001, 204}},
+		"none, and late": {0, 3100, []int{0}, []int{1, 65, 129, 257, 513, 1025, 1110}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := faulty.New()
 				reserved := recordBlocks(store)
 				l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: tt.bound, For: time.Minute}})
-				turns := line(t, l, store, 3100, func(n int, _ *holdfast.Lock) {
+				turns := line(t, l, store, tt.turns, func(n int, _ *holdfast.Lock) {
 					if slices.Contains(tt.slow, n) {
 						time.Sleep(time.Minute)
 					}
