@@ -2,10 +2,12 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,6 +224,49 @@ func TestModelOfALostAnswer(t *testing.T) {
 			})
 			if err := h.Linearizable(limit, nil).Err(); (err == nil) != test.want {
 				t.Errorf("got %v, want accepted: %v", err, test.want)
+			}
+		})
+	}
+}
+
+// Calls without an answer, which may have had their effect at any time or never, do not
+// keep the checker from a verdict, also where many waited.
+func TestModelOfUnansweredCalls(t *testing.T) {
+	const ms, n = int64(time.Millisecond), 12
+	for name, test := range map[string]struct {
+		busy int64 // when somebody found the lock busy
+		want bool
+	}{
+		"legal":     {30, true},
+		"not legal": {5, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events []Event
+			event := func(at int64, what string, op, lease int64, token uint64, err string) {
+				events = append(events, Event{At: at * ms, What: what, Op: op, Name: "a", Side: Exclusive, Lease: lease * ms, Token: token, Err: err, Process: 1})
+			}
+			event(test.busy, Called, 1, 1000, 0, "")
+			event(test.busy+1, Failed, 1, 1000, 0, "busy")
+			event(10, Called, 2, 1000, 0, "")
+			event(20, Granted, 2, 1000, 1, "")
+			for i := range int64(n) {
+				waiter, lost := 10+i, 100+i
+				event(40+i, Called, waiter, 4000, 0, "")
+				event(2000+10*i, Granted, waiter, 4000, uint64(2+i), "")
+				event(2004+10*i, Unlock, waiter, 4000, 0, "")
+				event(2005+10*i, Unlocked, waiter, 4000, 0, "")
+				event(60+i, Called, lost, 500, 0, "")
+				event(500+i, Failed, lost, 500, 0, "no answer")
+			}
+			event(700, Unlock, 2, 1000, 0, "")
+			event(1500, Unlocked, 2, 1000, 0, "")
+			slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+			h := New(events)
+			for i := range h.Operations {
+				h.Operations[i].Late = h.Operations[i].Failed != Never && h.Operations[i].Failure != "busy"
+			}
+			if j := h.Linearizable(time.Second, nil); j.Undecided > 0 || (len(j.Violations) == 0) != test.want {
+				t.Errorf("%d names undecided, violations %v, want accepted: %v", j.Undecided, j.Violations, test.want)
 			}
 		})
 	}

@@ -27,6 +27,7 @@ type modelCall struct {
 type modelAnswer struct {
 	result string // "granted", "busy", "released" or "" if it is not known
 	token  uint64
+	rank   int // of the token among those of all grants, from 1; 0 if it is not known
 }
 
 // modelState is the lock. Without now and expires, one operation that may have
@@ -34,6 +35,7 @@ type modelAnswer struct {
 type modelState struct {
 	owner   int64 // 0 if it is free
 	token   uint64
+	rank    int   // of the token
 	expires int64 // the lease does not end before
 	now     int64 // it is not earlier
 }
@@ -63,11 +65,11 @@ func modelStep(s modelState, in modelCall, out modelAnswer, called int64) (bool,
 	if s.owner != 0 && s.owner != in.owner { // only if that lease is over by now
 		s.now = max(s.now, s.expires)
 	}
-	if s.now > in.returned || out.result == "granted" && out.token <= s.token {
+	if s.now > in.returned || out.result == "granted" && (out.token <= s.token || out.rank > s.rank+1) {
 		return false, s
 	}
 	s.owner, s.expires = in.owner, s.now+in.lease
-	s.token = max(s.token, out.token)
+	s.token, s.rank = max(s.token, out.token), max(s.rank, out.rank)
 	return true, s
 }
 
@@ -87,24 +89,39 @@ func lockModel() porcupine.Model {
 	}
 }
 
+// doubt is what a history may contain that nobody has seen an answer of.
+type doubt struct {
+	calls  bool  // calls without an answer had their effect
+	ghosts int64 // of each operation there are so many ghosts at most
+}
+
+// doubts are tried one after the other: the more there may have been, the longer the
+// checker takes, and few histories need it.
+func doubts() []doubt {
+	return []doubt{{false, 0}, {true, 0}, {true, 1}, {true, math.MaxInt64}}
+}
+
 // modelOperations makes them of one name's history. What a process that was
-// killed was about may have had its effect at any later time. Of each operation there are
-// so many ghosts at most.
-func modelOperations(ops []Operation, most int64) []porcupine.Operation {
+// killed was about may have had its effect at any later time.
+func modelOperations(ops []Operation, may doubt) []porcupine.Operation {
 	var all []porcupine.Operation
 	add := func(called, returned int64, in modelCall, out modelAnswer) {
 		in.returned = returned
 		all = append(all, porcupine.Operation{Input: modelInput{in, called}, Call: called, Output: out, Return: returned})
 	}
+	ranks := ranksOf(ops)
 	for i, o := range ops {
 		owner := int64(i + 1)
-		if o.Late {
+		if !may.calls && o.Granted == Never && (o.Failed == Never || o.Failure != "busy") {
+			continue
+		}
+		if o.Late && may.calls {
 			add(o.Called, o.last()+lateMost, modelCall{ghost: true, owner: late(owner)}, modelAnswer{})
 		}
 		if o.Reserved && o.Failure == "busy" { // says nothing, and did nothing
 			continue
 		}
-		for n := range min(most, ghosts(o)) {
+		for n := range min(may.ghosts, ghosts(o)) {
 			add(o.Called, o.Answered(), modelCall{ghost: true, owner: -owner - n*int64(len(ops)), lease: o.Lease}, modelAnswer{})
 		}
 		acquire := modelCall{owner: owner, lease: o.Lease}
@@ -113,7 +130,7 @@ func modelOperations(ops []Operation, most int64) []porcupine.Operation {
 		}
 		switch {
 		case o.Granted != Never:
-			add(o.Called, o.Granted, acquire, modelAnswer{"granted", o.Token})
+			add(o.Called, o.Granted, acquire, modelAnswer{"granted", o.Token, ranks[o.Token]})
 		case o.Failed != Never && o.Failure == "busy":
 			add(o.Called, o.Failed, acquire, modelAnswer{result: "busy"})
 		default:
@@ -133,6 +150,27 @@ func modelOperations(ops []Operation, most int64) []porcupine.Operation {
 		}
 	}
 	return all
+}
+
+// ranksOf returns the ranks of the tokens; none if two are equal. All grants have a place
+// in the order that is looked for, and tokens rise in it, so a grant can only follow the
+// one with the token before. Without that the checker tries orders that cannot end well.
+func ranksOf(ops []Operation) map[uint64]int {
+	var tokens []uint64
+	for _, o := range ops {
+		if o.Granted != Never {
+			tokens = append(tokens, o.Token)
+		}
+	}
+	slices.Sort(tokens)
+	if len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
+		return nil
+	}
+	ranks := make(map[uint64]int, len(tokens))
+	for i, token := range tokens {
+		ranks[token] = i + 1
+	}
+	return ranks
 }
 
 // ghosts returns how many times an acquisition may have held the lock before it
@@ -205,7 +243,7 @@ func (h *History) Linearizable(limit time.Duration, accept func(name string) boo
 }
 
 func (j *Judgement) ask(name string, ops []Operation, limit time.Duration) {
-	modelled := modelOperations(ops, 0)
+	modelled := modelOperations(ops, doubt{calls: true})
 	if len(modelled) > mostModelled {
 		j.undecided(name, ops)
 		return
@@ -216,11 +254,9 @@ func (j *Judgement) ask(name string, ops []Operation, limit time.Duration) {
 			j.Unknown++
 		}
 	}
-	// Ghosts may have been, and need not: with many of them the checker takes too
-	// long, and few histories need them.
 	answer := porcupine.Unknown
-	for _, most := range []int64{0, 1, math.MaxInt64} {
-		if answer = porcupine.CheckOperationsTimeout(lockModel(), modelOperations(ops, most), limit); answer == porcupine.Ok {
+	for _, may := range doubts() {
+		if answer = porcupine.CheckOperationsTimeout(lockModel(), modelOperations(ops, may), limit); answer == porcupine.Ok {
 			break
 		}
 	}
