@@ -35,6 +35,9 @@ func From(s Source) *Console {
 	return &Console{source: s, info: s.Info()}
 }
 
+// Info describes the store, as in driver.Backend.
+func (c *Console) Info() driver.Info { return c.info }
+
 // List yields the locks of the store, of every program, each name once and in no order. A
 // lock that changes meanwhile may be missing or outdated. The first records come at once.
 // The rest takes as long as f and ctx allow.

@@ -108,14 +108,17 @@ func holdTimes(now time.Time, list []event) chart {
 	})
 }
 
-// waits draws how many waited.
-func waits(now time.Time, values [chartMinutes]value) chart {
+// waits draws how many waited. If hidden, others may have waited that the store does not show.
+func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	most := 0
 	for _, v := range values {
 		most = max(most, int(v.high))
 	}
 	summary := "No client waited in the last hour."
-	if most > 0 {
+	switch {
+	case most == 0 && hidden:
+		summary = "Unknown: the store does not show whether clients wait."
+	case most > 0:
 		summary = fmt.Sprintf("At most %d waited at once in the last hour.", most)
 	}
 	return draw("chart-waiting", "Waiters", now, values, summary, func(v float64) string {
@@ -139,7 +142,8 @@ func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 		count, last = s.Count, at
 		values[at].high = max(values[at].high, float64(count))
 	}
-	if e, ok := d.table.get(name); ok {
+	e, ok := d.table.get(name)
+	if ok {
 		if now := waiting(e.Record); count == 0 {
 			count, last = now, chartMinutes-1
 		}
@@ -147,7 +151,7 @@ func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 	for i := last; i < chartMinutes; i++ {
 		values[i].high = max(values[i].high, float64(count))
 	}
-	return chartsData{[]chart{waits(now, values), holdTimes(now, list)}}
+	return chartsData{[]chart{waits(now, values, ok && waitersHidden(e.Record)), holdTimes(now, list)}}
 }
 
 // allCharts draws what was seen of all locks.
@@ -156,5 +160,5 @@ func (d *Dashboard) allCharts(now time.Time) chartsData {
 	for i, m := range d.eventLog.samples(now) {
 		values[i].high = float64(m.waiting)
 	}
-	return chartsData{[]chart{waits(now, values), holdTimes(now, d.eventLog.of("", now.Add(-time.Hour), mostEvents, nil))}}
+	return chartsData{[]chart{waits(now, values, d.table.hidden()), holdTimes(now, d.eventLog.of("", now.Add(-time.Hour), mostEvents, nil))}}
 }

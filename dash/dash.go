@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -72,6 +73,7 @@ type Dashboard struct {
 	views    views
 	budget   budget
 	findings findings
+	noLog    atomic.Bool // the store has no event log
 
 	mu       sync.Mutex
 	viewers  int

@@ -416,6 +416,26 @@ func TestKindsOfLocks(t *testing.T) {
 	})
 }
 
+// A store in memory does not show who waits for a lock without a queue: no page says that
+// nobody does.
+func TestWaitersThatAreNotShown(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.lock("job")
+		time.Sleep(3 * time.Second)
+		for _, path := range []string{"/", "/lock?name=job", "/event-log"} {
+			body := s.get(path).body
+			for _, no := range []string{"0 waiting", ">0<", "No client waited"} {
+				if strings.Contains(body, no) {
+					t.Errorf("%s says %q:\n%s", path, no, body)
+				}
+			}
+			if !strings.Contains(body, "the store does not show whether clients wait") {
+				t.Errorf("%s does not say that waiters are unknown:\n%s", path, body)
+			}
+		}
+	})
+}
+
 // The page of a lock shows the clients that say that they wait, and how many of
 // their goroutines do.
 func TestClientsThatWait(t *testing.T) {

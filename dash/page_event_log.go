@@ -17,6 +17,7 @@ type eventLogData struct {
 	What    string // the only kind of event that is shown
 	Filters []filterData
 	ShowAll string // the address without the search
+	NoLog   bool   // the store has no event log that programs could report to
 	Charts  chartsData
 	Busy    []busyData
 	Rows    []eventData
@@ -49,7 +50,7 @@ func (d *Dashboard) eventLogContent(q query, live bool) content {
 		return (q.what == "" || s.Kind == q.what) && (find == "" || s.contains(find))
 	})
 	data := eventLogData{
-		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live),
+		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live), NoLog: d.noLog.Load(),
 	}
 	all := q
 	all.find = ""
@@ -76,7 +77,7 @@ func filtersOf(q query) []filterData {
 // hour.
 func (d *Dashboard) busiest(now time.Time) []busyData {
 	most := map[string]int{}
-	for _, s := range d.eventLog.of("", now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Kind == eventWaiting }) {
+	for _, s := range d.eventLog.of("", now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Kind == eventWaiting && s.Count > 0 }) {
 		most[s.Name] = max(most[s.Name], s.Count)
 	}
 	var list []busyData

@@ -145,7 +145,7 @@ func (d *Dashboard) facts() []factData {
 	if !c.failing.IsZero() {
 		answer = "not since " + clock(c.failing)
 	}
-	facts := []factData{{"Answers", answer}}
+	facts := []factData{{"Store", short(printable(d.console.Info().Name), 100)}, {"Answers", answer}}
 	if c.median > 0 {
 		facts = append(facts, factData{"Time for an answer", fmt.Sprintf("%s, at most %s, over the last two minutes", fine(c.median), fine(c.worst))})
 	}

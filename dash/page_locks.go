@@ -30,6 +30,7 @@ type column struct {
 
 type summaryData struct {
 	Names, Shown, Held, Waiting int
+	Hidden                      bool // nobody is known to wait, but somebody may
 	Find                        string
 	Looking                     string // what the walk does
 }
@@ -48,6 +49,7 @@ type rowData struct {
 	More                        int
 	Waiting                     int
 	Line                        bool // waiters stand in line
+	Hidden                      bool // the store does not show whether there are waiters
 	Count                       string
 }
 
@@ -81,7 +83,9 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 	for _, e := range list {
 		data.Summary.Held += e.Holders
 		data.Summary.Waiting += waiting(e.Record)
+		data.Summary.Hidden = data.Summary.Hidden || waitersHidden(e.Record)
 	}
+	data.Summary.Hidden = data.Summary.Hidden && data.Summary.Waiting == 0
 	data.Empty = emptyData{Empty: len(list) == 0, Find: q.find != "", Looking: p.ended.IsZero()}
 	c := content{title: "Locks", page: "locks"}
 	for _, e := range page {
@@ -191,7 +195,7 @@ func rowOf(e entry, live bool) rowData {
 	text := printable(e.Name)
 	row := rowData{
 		ID: e.id, Link: lockLink(e.Name), Name: short(text, longName), Kind: string(e.Kind),
-		Waiting: waiting(e.Record), Line: e.Waiting > 0, Count: countOf(e.Record),
+		Waiting: waiting(e.Record), Line: e.Waiting > 0, Hidden: waitersHidden(e.Record), Count: countOf(e.Record),
 	}
 	if row.Name != text {
 		row.Title = fmt.Sprintf("%d bytes: %s", len(e.Name), short(text, 1000))

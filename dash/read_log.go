@@ -2,6 +2,7 @@ package dash
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ func (d *Dashboard) readLogPage(ctx context.Context) (more bool, err error) {
 			d.eventLog.addReported(s)
 		}
 	}
+	d.noLog.Store(errors.Is(err, errors.ErrUnsupported))
 	d.readAt = time.Now()
 	more = read == logPage
 	d.caughtUp = d.caughtUp || err == nil && !more

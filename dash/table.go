@@ -242,6 +242,9 @@ func (t *table) ending(now time.Time, name string, h admin.Hold, o held, why rea
 // and the clients that listen for a release.
 func waiting(r admin.Record) int { return r.Waiting + max(r.Listeners, 0) }
 
+// waitersHidden reports that clients may wait for r which the store does not show.
+func waitersHidden(r admin.Record) bool { return r.Waiting == 0 && r.Listeners < 0 }
+
 // begin starts a pass.
 func (t *table) begin(now time.Time) {
 	t.mu.Lock()
@@ -318,6 +321,18 @@ func (t *table) totals() (held, waits int) {
 		waits += waiting(e.Record)
 	}
 	return held, waits
+}
+
+// hidden reports that the store does not show whether clients wait for some names.
+func (t *table) hidden() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.entries {
+		if waitersHidden(e.Record) {
+			return true
+		}
+	}
+	return false
 }
 
 // stale returns those of names that were not looked at since.

@@ -110,8 +110,11 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name strin
 				Owner64: base64.RawURLEncoding.EncodeToString([]byte(h.Owner)), Soon: h.Remaining >= 0 && h.Remaining < soon,
 				Renewing: "no renewal yet",
 			}
-			if n := e.holds[i].renews; n > 0 {
+			switch n := e.holds[i].renews; {
+			case n > 0:
 				hold.Renewing = fmt.Sprintf("yes, %d renewals: the holder is alive", n)
+			case e.holds[i].unknownEnd:
+				hold.Renewing = "unknown: the store does not show renewals"
 			}
 			data.Holds = append(data.Holds, hold)
 		}
