@@ -14,6 +14,7 @@ func TestCLI(t *testing.T) {
 	addr := strings.TrimPrefix(server.Addr(), "http://")
 	tool := storecli.New(t, storecli.Store{
 		Network: "tcp", Addr: addr, Name: "etcd", Backend: "etcd",
+		Shown: storecli.Shown{Queue: true, Rest: true, ReadWrite: true},
 		URL: func(addr string) string { return "etcd://" + addr },
 	})
 	tool.Run(t)

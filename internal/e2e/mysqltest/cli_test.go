@@ -41,7 +41,7 @@ func TestCLI(t *testing.T) {
 	if _, err := admin.Exec("GRANT ALL ON test.* TO app@localhost"); err != nil {
 		t.Fatal(err)
 	}
-	tool := storecli.New(t, storecli.Store{Network: "unix", Addr: socket, Name: "MySQL", Backend: "mysql", URL: func(addr string) string {
+	tool := storecli.New(t, storecli.Store{Network: "unix", Addr: socket, Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Rest: true, Granted: true}, URL: func(addr string) string {
 		return "mysql://app:s3%2Fcr%40t@" + addr + "/test"
 	}})
 	lock := []string{"run", "-n", "setup", "--", "true"}

@@ -25,6 +25,7 @@ func (c *Tool) Run(t *testing.T) {
 		"Status":       status,
 		"Looks":        looks,
 		"Doctor":       examined,
+		"Serve":        served,
 		"Frozen":       frozen,
 		"FrozenAtOnce": frozenAtOnce,
 		"FrozenLater":  frozenLater,

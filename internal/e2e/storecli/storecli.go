@@ -30,6 +30,8 @@ type Store struct {
 	// Name is what the tool calls the store, and Backend what commands find in
 	// HOLDFAST_BACKEND.
 	Name, Backend string
+	// Shown is what pages and lists show of a lock.
+	Shown Shown
 }
 
 // Tool is the command line tool, in front of a store.

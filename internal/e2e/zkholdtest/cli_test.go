@@ -13,6 +13,7 @@ func TestCLI(t *testing.T) {
 	addr := server.Addr()
 	tool := storecli.New(t, storecli.Store{
 		Network: "tcp", Addr: addr, Name: "ZooKeeper", Backend: "ZooKeeper",
+		Shown: storecli.Shown{Queue: true, ReadWrite: true},
 		URL: func(addr string) string { return "zk://" + addr },
 	})
 	tool.Run(t)
