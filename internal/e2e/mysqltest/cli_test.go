@@ -58,5 +58,6 @@ func TestCLI(t *testing.T) {
 	tool.Start(over("--cacert", cert)...).Want(0)
 	tool.Start(over("--insecure")...).Want(0)
 	tool.Start(over("--cacert", cert, "--sni", "db.example")...).Want(69, "db.example")
+	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: its clock is ")
 	tool.Run(t)
 }

@@ -2,6 +2,7 @@ package examine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -114,6 +116,9 @@ func TestPostgres(t *testing.T) {
 		{func(s *postgresSettings) { s.Autovacuum = false }, []string{"autovacuum warning"}},
 		{func(s *postgresSettings) { s.Now = 81 }, []string{"connections warning"}},
 		{func(s *postgresSettings) { s.Now = 96 }, []string{"connections danger"}},
+		{func(s *postgresSettings) { s.Behind = true }, nil},
+		{func(s *postgresSettings) { s.Pooled = true }, []string{"pooler note"}},
+		{func(s *postgresSettings) { s.Pooled, s.Behind = true, true }, []string{"pooler note", "notifications note"}},
 	} {
 		s := good
 		test.change(&s)
@@ -147,6 +152,49 @@ func TestMySQL(t *testing.T) {
 		}
 		t.Run(cmp.Or(change, "good"), func(t *testing.T) { want(t, mysqlFindings(said), wanted...) })
 	}
+}
+
+// A clock counts as wrong only if that is certain, however long the answer took.
+func TestClock(t *testing.T) {
+	for _, test := range []struct {
+		ahead, takes time.Duration
+		want         string
+	}{
+		{0, 0, ""},
+		{900 * time.Millisecond, 0, ""},
+		{-900 * time.Millisecond, 100 * time.Millisecond, ""},
+		{1100 * time.Millisecond, 0, "clock warning"},
+		{-90 * time.Second, 0, "clock warning"},
+		{1400 * time.Millisecond, time.Second, ""}, // 1.4 s ± 0.5 s
+		{1600 * time.Millisecond, time.Second, "clock warning"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			trips := 0
+			f := clocks(compareClocks(t.Context(), func(context.Context) (time.Time, error) {
+				trips++
+				takes := test.takes
+				if trips != 3 {
+					takes += 10 * time.Second // the quickest trip counts
+				}
+				time.Sleep(takes / 2)
+				now := time.Now().Add(test.ahead)
+				time.Sleep(takes / 2)
+				return now, nil
+			}))
+			var wanted []string
+			if test.want != "" {
+				wanted = []string{test.want}
+			}
+			want(t, []doctor.Finding{f}, wanted...)
+			if text := fmt.Sprintf("its clock is %v ", test.ahead.Abs()); !strings.HasPrefix(f.Saw, text) {
+				t.Errorf("got %q, want %q", f.Saw, text)
+			}
+			if behind := strings.Contains(f.Saw, "behind ours"); behind != (test.ahead < 0) {
+				t.Errorf("got %q of a clock that is %v ahead", f.Saw, test.ahead)
+			}
+		})
+	}
+	want(t, []doctor.Finding{clocks(clock{}, errors.New("no"))}, "clock unknown")
 }
 
 func TestFencing(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
@@ -31,6 +32,11 @@ func MySQL(db *sql.DB, addr string) Ask {
 			}
 		}
 		facts := Facts{Deployment: "standalone", Findings: mysqlFindings(said)}
+		facts.Findings = append(facts.Findings, clocks(compareClocks(ctx, func(ctx context.Context) (time.Time, error) {
+			var micros int64
+			err := db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros)
+			return time.UnixMicro(micros), err
+		})))
 		switch {
 		case said["wsrep_on"] == "ON":
 			facts.Deployment = "galera"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,6 +24,10 @@ type postgresSettings struct {
 	Autovacuum  bool
 	Most, Now   int // connections
 	Replicas    int // standbys that stream from it
+	Session     uint32
+
+	Pooled bool // the connection leads to a pooler
+	Behind bool // Listen leads where the connection does
 }
 
 const askPostgres = `SELECT current_setting('server_version') AS version,
@@ -33,6 +38,7 @@ const askPostgres = `SELECT current_setting('server_version') AS version,
  current_setting('fsync')::bool AS fsync,
  current_setting('autovacuum')::bool AS autovacuum,
  current_setting('max_connections')::int AS most,
+ pg_backend_pid() AS session,
  (SELECT sum(numbackends) FROM pg_stat_database)::int AS now,
  (SELECT count(*) FROM pg_stat_replication AS r WHERE coalesce(application_name, '') <> 'pg_basebackup' AND NOT EXISTS
   (SELECT 1 FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))::int AS replicas`
@@ -42,16 +48,23 @@ func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
 	return func(ctx context.Context, _ Options) (Facts, error) {
 		ctx, cancel := context.WithTimeout(ctx, askLimit)
 		defer cancel()
-		var s postgresSettings
-		// A pooler in transaction mode knows no prepared statements.
-		row := pool.QueryRow(ctx, askPostgres, pgx.QueryExecModeExec)
-		err := row.Scan(&s.Version, &s.Standby, &s.ReadOnly, &s.Commit, &s.Synchronous, &s.Fsync, &s.Autovacuum, &s.Most, &s.Now, &s.Replicas)
+		conn, err := pool.Acquire(ctx)
 		if err != nil {
 			return Facts{}, fmt.Errorf("ask PostgreSQL for its settings: %w", err)
 		}
+		defer conn.Release()
+		var s postgresSettings
+		if err := s.read(ctx, conn.Conn()); err != nil {
+			return Facts{}, fmt.Errorf("ask PostgreSQL for its settings: %w", err)
+		}
 		config := pool.Config().ConnConfig
+		s.Behind = layout.Listen != nil && layout.Listen.Host == config.Host && layout.Listen.Port == config.Port
 		server := doctor.Server{Address: net.JoinHostPort(config.Host, fmt.Sprint(config.Port)), Version: "PostgreSQL " + s.Version, Role: "primary"}
 		facts := Facts{Deployment: "standalone", Findings: s.findings(layout)}
+		facts.Findings = append(facts.Findings, clocks(compareClocks(ctx, func(ctx context.Context) (at time.Time, err error) {
+			err = conn.QueryRow(ctx, "SELECT clock_timestamp()", pgx.QueryExecModeExec).Scan(&at)
+			return at, err
+		})))
 		if s.Replicas > 0 {
 			facts.Deployment = "replicated"
 		}
@@ -63,9 +76,19 @@ func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
 	}
 }
 
+// read asks the server, or the pooler before it: that has no sessions of its own, and so
+// answers with another one than it named when the client connected.
+func (s *postgresSettings) read(ctx context.Context, conn *pgx.Conn) error {
+	// A pooler in transaction mode knows no prepared statements.
+	row := conn.QueryRow(ctx, askPostgres, pgx.QueryExecModeExec)
+	err := row.Scan(&s.Version, &s.Standby, &s.ReadOnly, &s.Commit, &s.Synchronous, &s.Fsync, &s.Autovacuum, &s.Most, &s.Session, &s.Now, &s.Replicas)
+	s.Pooled = s.Session != conn.PgConn().PID()
+	return err
+}
+
 func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 	found := []doctor.Finding{
-		s.writes(), s.replication(), s.durability(),
+		s.writes(), s.replication(), s.durability(), s.pooler(layout),
 		connections(s.Now, s.Most, "raise max_connections, or put a pooler before the server"),
 		because(saw("autovacuum", worse(!s.Autovacuum, doctor.Warning), "autovacuum is %s", onOff(s.Autovacuum)),
 			"every renewal leaves a dead row, and the table of locks grows", "ALTER SYSTEM SET autovacuum = on"),
@@ -73,17 +96,35 @@ func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 	if layout.Layout == pghold.ShedLock { // nobody notifies there, and no setting changes that
 		return found
 	}
-	return append(found, notifications(layout.Listen != nil))
+	return append(found, s.notifications(layout.Listen != nil))
 }
 
 // notifications judges whether waiters are woken, and need not ask again and again.
-func notifications(received bool) doctor.Finding {
+func (s *postgresSettings) notifications(wanted bool) doctor.Finding {
 	const id = "notifications"
-	if received {
+	f := saw(id, doctor.Note, "notifications are off in the URL (listen=off)")
+	switch {
+	case wanted && s.Pooled && s.Behind:
+		f = saw(id, doctor.Note, "notifications do not come through the pooler")
+	case wanted:
 		return saw(id, doctor.OK, "notifications are received")
 	}
-	return because(saw(id, doctor.Note, "notifications are off in the URL (listen=off)"),
+	return because(f,
 		"those who wait ask again and again, and learn of a release later", "listen=HOST:PORT of the server itself, where the URL leads to a pooler")
+}
+
+// pooler judges what stands between the programs and the server.
+func (s *postgresSettings) pooler(layout *pghold.Options) doctor.Finding {
+	const id = "pooler"
+	if !s.Pooled {
+		return saw(id, doctor.OK, "the connection leads to the server itself")
+	}
+	remedy := "listen=HOST:PORT of the server itself; for advisory locks a connection to the server itself"
+	if layout.Layout == pghold.ShedLock || layout.Listen != nil && !s.Behind {
+		remedy = "nothing for these locks; for advisory locks a connection to the server itself"
+	}
+	return because(saw(id, doctor.Note, "the connection leads to a pooler"),
+		"a pooler passes on no notifications, so listen must name the server itself; advisory locks through it are refused", remedy)
 }
 
 func (s *postgresSettings) writes() doctor.Finding {
