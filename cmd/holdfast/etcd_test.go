@@ -19,14 +19,19 @@ type etcdFace struct {
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcdserverpb.UnimplementedAuthServer
 	loggedIn chan bool // whether a question came with the token of a login
+	asks     bool      // for a login
 }
 
-// Status returns the version to every client, as an etcd does.
+// Status returns the version, as an etcd does: where that has users, to them alone.
 func (f *etcdFace) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
+	known := len(md.Get(rpctypes.TokenFieldNameGRPC)) > 0
 	select {
-	case f.loggedIn <- len(md.Get(rpctypes.TokenFieldNameGRPC)) > 0:
+	case f.loggedIn <- known:
 	default:
+	}
+	if f.asks && !known {
+		return nil, rpctypes.ErrGRPCUserEmpty
 	}
 	return &etcdserverpb.StatusResponse{Header: &etcdserverpb.ResponseHeader{}, Version: "3.9.99"}, nil
 }
@@ -40,13 +45,13 @@ func (f *etcdFace) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateR
 }
 
 // startEtcdFace starts one with a certificate, and returns its address.
-func startEtcdFace(t *testing.T, config *tls.Config) (*etcdFace, string) {
+func startEtcdFace(t *testing.T, config *tls.Config, asks bool) (*etcdFace, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &etcdFace{loggedIn: make(chan bool, 100)}
+	f := &etcdFace{loggedIn: make(chan bool, 100), asks: asks}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	etcdserverpb.RegisterMaintenanceServer(server, f)
 	etcdserverpb.RegisterAuthServer(server, f)
@@ -66,7 +71,7 @@ func TestEtcdOverTLS(t *testing.T) {
 	pair, pool, cert, key := certificate(t)
 	f, addr := startEtcdFace(t, &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-	})
+	}, false)
 	status := func(args ...string) result {
 		return call(t, bare(), append([]string{"status", "--url", "etcds://" + addr}, args...)...)
 	}
@@ -87,7 +92,7 @@ func TestEtcdOverTLS(t *testing.T) {
 // refused, and no error shows it.
 func TestEtcdLogin(t *testing.T) {
 	pair, _, cert, _ := certificate(t)
-	f, addr := startEtcdFace(t, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
+	f, addr := startEtcdFace(t, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, true)
 	file := configure(t, "password", "s3/cret\n")
 	conf := configure(t, "holdfast.yaml", "url: etcds://app@"+addr+"\netcd: {password_file: "+file+", tls: {ca: "+cert+"}}\n")
 	for name, environ := range map[string][]string{
@@ -103,6 +108,9 @@ func TestEtcdLogin(t *testing.T) {
 			args = append(args, "--cacert", cert)
 		}
 		call(t, bare(environ...), args...).want(t, 0)
+		if len(f.loggedIn) < 2 {
+			t.Fatalf("%s: got %d questions, want two", name, len(f.loggedIn))
+		}
 		<-f.loggedIn // whether the server is there is asked without a login
 		if !<-f.loggedIn {
 			t.Errorf("%s: the question came without a login", name)

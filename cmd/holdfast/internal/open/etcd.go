@@ -144,8 +144,10 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 }
 
 // probeEtcd returns when a server has answered. It has a client of its own, which does
-// not try again: the one for locks does, until time is up, and then does not say why.
+// not try again: the one for locks does, until time is up, and then does not say why. It
+// does not log in: a server that asks for that has answered.
 func probeEtcd(ctx context.Context, config clientv3.Config) error {
+	user := config.Username
 	config.Username, config.Password, config.MaxUnaryRetries = "", "", 1
 	client, err := clientv3.New(config)
 	if err != nil {
@@ -160,6 +162,10 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 		defer conn.Close()
 		// Unlike the client's own Status this one does not wait for a server that is down.
 		r, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+		err = rpctypes.Error(err)
+		if user != "" && errors.Is(err, rpctypes.ErrUserEmpty) {
+			return "unknown", nil
+		}
 		return r.GetVersion(), err
 	})
 	return err
