@@ -253,20 +253,19 @@ func TestListOfData(t *testing.T) {
 	}
 }
 
-// A user with rights to the keys of a lock alone holds it, and neither ends holds nor
-// learns why one was ended.
-func TestAdminWithFewRights(t *testing.T) {
-	t.Parallel()
-	s := etcdtest.Start(t)
+// askForLogins turns authentication on: for root with the password r, and for a user with
+// rights to the keys from first to end.
+func askForLogins(t *testing.T, s *etcdtest.Server, user, password, first, end string) {
+	t.Helper()
 	root, ctx := s.Client(t), within(t)
 	for _, do := range []func() error{
 		func() error { _, err := root.UserAdd(ctx, "root", "r"); return err },
 		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := root.UserAdd(ctx, "poor", "p"); return err },
-		func() error { _, err := root.RoleAdd(ctx, "poor"); return err },
-		func() error { _, err := root.UserGrantRole(ctx, "poor", "poor"); return err },
+		func() error { _, err := root.UserAdd(ctx, user, password); return err },
+		func() error { _, err := root.RoleAdd(ctx, user); return err },
+		func() error { _, err := root.UserGrantRole(ctx, user, user); return err },
 		func() error {
-			_, err := root.RoleGrantPermission(ctx, "poor", "job/", clientv3.GetPrefixRangeEnd("job/"), clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err := root.RoleGrantPermission(ctx, user, first, end, clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		},
 		func() error { _, err := root.AuthEnable(ctx); return err },
@@ -275,6 +274,14 @@ func TestAdminWithFewRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A user with rights to the keys of a lock alone holds it, and neither ends holds nor
+// learns why one was ended.
+func TestAdminWithFewRights(t *testing.T) {
+	t.Parallel()
+	s, ctx := etcdtest.Start(t), within(t)
+	askForLogins(t, s, "poor", "p", "job/", clientv3.GetPrefixRangeEnd("job/"))
 	as := func(user, password string) *clientv3.Client {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/e2e/storecli"
 )
@@ -15,7 +16,7 @@ func TestCLI(t *testing.T) {
 	tool := storecli.New(t, storecli.Store{
 		Network: "tcp", Addr: addr, Name: "etcd", Backend: "etcd",
 		Shown: storecli.Shown{Queue: true, Rest: true, ReadWrite: true},
-		URL: func(addr string) string { return "etcd://" + addr },
+		URL:   func(addr string) string { return "etcd://" + addr },
 	})
 	tool.Run(t)
 	t.Run("OneHostIsEnough", func(t *testing.T) {
@@ -25,7 +26,34 @@ func TestCLI(t *testing.T) {
 		tool.Start("status", "--url", several).Want(0, "etcd version ")
 		tool.Start("run", "--url", "etcd://u:s3cret@"+addr, "-n", name(t), "--", "true").Want(0) // there is no login to fail
 	})
+	t.Run("LoginOverTLS", func(t *testing.T) { loginOverTLS(t, tool.In(t)) })
 	t.Run("SharesNamesWithEtcdctl", func(t *testing.T) { sharesNames(t, tool.In(t)) })
+}
+
+// loginOverTLS: etcds:// locks over TLS, as a user whose password is nowhere shown.
+func loginOverTLS(t *testing.T, tool *storecli.Tool) {
+	s, addr, ca := etcdtest.StartTLS(t)
+	askForLogins(t, s, "app", "s3/cr@t", "\x00", "\x00") // all keys
+	as := func(who string, args ...string) *storecli.Program {
+		return tool.Start(append([]string{args[0], "--url", "etcds://" + who + addr, "--cacert", ca}, args[1:]...)...)
+	}
+	const app = "app:s3%2Fcr%40t@"
+	held := as(app, "run", "job", "--", "sh", "-c", "echo held; read -r line; true")
+	held.Await("held")
+	as(app, "run", "-n", "job", "--", "true").Want(75, "is held by")
+	tool.Start("run", "--url", "etcd://"+app+strings.TrimPrefix(s.Addr(), "http://"), "-n", "job", "--", "true").Want(75, "is held by")
+	as(app, "ls", "--json").Want(0, `"name":"job"`)
+	as(app, "doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a lock can be had", "voting members: 1")
+	for _, args := range [][]string{{"run", "-n", "job", "--", "true"}, {"ls"}, {"doctor"}} {
+		wrong := as("app:wr0ng@", args...)
+		wrong.Want(77, "etcd at "+addr, "authentication failed, invalid user ID or password")
+		wrong.Hides("wr0ng")
+		as("", args...).Want(77, "user name is empty")
+	}
+	tool.Start("run", "--url", "etcds://"+app+addr, "-n", "job", "--", "true").Want(69, "certificate")
+	tool.Start("run", "--url", "etcd://"+app+addr, "-n", "job", "--", "true").Want(69, "etcd at "+addr)
+	held.End()
+	held.Want(0)
 }
 
 // sharesNames: the name of a lock is what etcdctl calls it.

@@ -173,6 +173,14 @@ func (p *Program) Want(code int, says ...string) {
 	}
 }
 
+// Hides fails if the tool, which has ended, has said text on either output.
+func (p *Program) Hides(text string) {
+	p.t.Helper()
+	if said := p.said.String(); strings.Contains(said, text) {
+		p.t.Errorf("%q said %q, want it without %q", p.cmd.Args[1], said, text)
+	}
+}
+
 // token returns the fencing token that hold has printed.
 func (p *Program) token() string {
 	_, after, _ := strings.Cut(p.said.String(), "token ")

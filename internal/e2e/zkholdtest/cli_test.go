@@ -3,6 +3,8 @@ package zkholdtest
 import (
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast/internal/e2e/storecli"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
@@ -14,7 +16,7 @@ func TestCLI(t *testing.T) {
 	tool := storecli.New(t, storecli.Store{
 		Network: "tcp", Addr: addr, Name: "ZooKeeper", Backend: "ZooKeeper",
 		Shown: storecli.Shown{Queue: true, ReadWrite: true},
-		URL: func(addr string) string { return "zk://" + addr },
+		URL:   func(addr string) string { return "zk://" + addr },
 	})
 	tool.Run(t)
 	t.Run("OneHostIsEnough", func(t *testing.T) {
@@ -24,6 +26,7 @@ func TestCLI(t *testing.T) {
 		tool.Start("status", "--url", several).Want(0, "ZooKeeper version 3.")
 	})
 	t.Run("TLS", func(t *testing.T) { overTLS(t, tool.In(t)) })
+	t.Run("Login", func(t *testing.T) { login(t, tool.In(t)) })
 	t.Run("NamesArePathsBelowTheURL", func(t *testing.T) {
 		tool := tool.In(t)
 		held := tool.Start("run", "--url", "zk://"+addr+"/ops/locks", "deploy", "--", "sh", "-c", "echo held; read -r line; true")
@@ -33,6 +36,37 @@ func TestCLI(t *testing.T) {
 		held.End()
 		held.Want(0)
 	})
+}
+
+// login: below a node for one user, only that user has locks, and the password is nowhere
+// shown. ZooKeeper knows no wrong password: it makes somebody else of the user.
+func login(t *testing.T, tool *storecli.Tool) {
+	if _, err := observer.Create("/login", nil, 0, zk.DigestACL(zk.PermAll, "app", "s3/cr@t")); err != nil {
+		t.Fatal(err)
+	}
+	as := func(who string, args ...string) *storecli.Program {
+		return tool.Start(append([]string{args[0], "--url", "zk://" + who + server.Addr() + "/login"}, args[1:]...)...)
+	}
+	for _, who := range []string{"app:wr0ng@", ""} { // first: what a doctor with rights leaves there is open to everybody
+		wrong := as(who, "doctor")
+		wrong.Want(1, "danger   locks", "ZooKeeper does not let this client")
+		wrong.Hides("wr0ng")
+	}
+	const app = "app:s3%2Fcr%40t@"
+	held := as(app, "run", "job", "--", "sh", "-c", "echo held; read -r line; true")
+	held.Await("held")
+	as(app, "run", "-n", "job", "--", "true").Want(75, "is held by")
+	as(app, "ls", "--json").Want(0, `"name":"job"`)
+	as(app, "doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a lock can be had")
+	for _, who := range []string{"app:wr0ng@", ""} {
+		for _, args := range [][]string{{"run", "-n", "other", "--", "true"}, {"ls"}} {
+			wrong := as(who, args...)
+			wrong.Want(77, "ZooKeeper does not let this client use the nodes of the lock")
+			wrong.Hides("wr0ng")
+		}
+	}
+	held.End()
+	held.Want(0)
 }
 
 // overTLS: zks:// locks over TLS, for as long as the certificate is trusted.
