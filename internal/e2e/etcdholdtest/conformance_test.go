@@ -2,9 +2,9 @@
 package etcdholdtest
 
 import (
-	"math/rand/v2"
+	"context"
+	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,12 +12,12 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 )
@@ -60,34 +60,29 @@ func TestConformance(t *testing.T) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	sessiontest.Store{
-		TTL:  2 * shortest,
-		Open: func(t *testing.T, ttl time.Duration) driver.Backend { return openOn(t, server, ttl) },
-		OpenLinked: func(t *testing.T, ttl time.Duration) (driver.Backend, sessiontest.Link) {
-			link := &etcdtest.Link{}
-			return openOn(t, server, ttl, link.Option()), link
+		TTL:   2 * shortest,
+		Open:  func(t *testing.T, ttl time.Duration) driver.Backend { return openOn(t, server, ttl) },
+		Start: func(t *testing.T) sessiontest.Server { return own{etcdtest.Start(t)} },
+		Left:  left,
+	}.Run(t)
+}
+
+// TestCutOff cuts holders off from the server.
+func TestCutOff(t *testing.T) {
+	const ttl = 3 * shortest
+	cutofftest.Store{
+		Addr: strings.TrimPrefix(server.Addr(), "http://"), TTL: ttl,
+		Open: func(t *testing.T, addr string) *holdfast.Locker {
+			return sessiontest.LockerOf(t, openOn(t, server, ttl, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			})))
 		},
-		OpenLossy: openLossy,
-		Start:     func(t *testing.T) sessiontest.Server { return own{etcdtest.Start(t)} },
-		Left:      left,
 	}.Run(t)
 }
 
 func openOn(t *testing.T, s *etcdtest.Server, ttl time.Duration, opts ...grpc.DialOption) *etcdhold.Backend {
 	t.Helper()
 	return etcdhold.New(s.Client(t, opts...), &etcdhold.Options{TTL: ttl})
-}
-
-// openLossy returns a client that loses a fifth of the answers to writes.
-func openLossy(t *testing.T, ttl time.Duration) (driver.Backend, func() int) {
-	var lost atomic.Int32
-	return openOn(t, server, ttl, unary(func(method string, _ any, call func() error) error {
-		err := call()
-		if (strings.HasSuffix(method, "/Txn") || strings.HasSuffix(method, "/DeleteRange")) && rand.IntN(5) == 0 {
-			lost.Add(1)
-			return status.Error(codes.Unavailable, "the test lost the answer")
-		}
-		return err
-	})), func() int { return int(lost.Load()) }
 }
 
 // own is the server of a single test.

@@ -5,11 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,13 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
+	"github.com/holdfast-go/holdfast/internal/e2e/lossytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
-// TestLostAnswers has clients contend for a name while a tenth of all answers is lost,
-// and a tenth of them gives up early: there is one holder at a time, tokens rise, and
-// nothing is left that keeps the name taken.
+// TestLostAnswers has clients contend for a lock while a fifth of the answers is lost, and
+// in the table of ShedLock.
 func TestLostAnswers(t *testing.T) {
 	dsn, admin, _ := sqltest.StartMySQL(t)
 	t.Run("rows", func(t *testing.T) { lostAnswers(t, database(t, dsn, admin), nil) })
@@ -34,79 +33,48 @@ func TestLostAnswers(t *testing.T) {
 func lostAnswers(t *testing.T, at string, layout *mysqlhold.Options) {
 	fenced := sqltest.Prepared(t, mysqlhold.New(newDB(t, at), layout)).Info().Caps.Fencing
 	var loss sqltest.Losses
-	var passes atomic.Int64
-	loss.Percent.Store(10)
-	const ttl = 3 * time.Second
-	var lockers []*holdfast.Locker
-	for i := range 4 {
-		config, err := mysql.ParseDSN(at + "?interpolateParams=true")
-		if err != nil {
-			t.Fatal(err)
-		}
-		config.Logger = &mysql.NopLogger{}
-		config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return loss.On(conn), nil
-		}
-		connector, err := mysql.NewConnector(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db := sql.OpenDB(connector)
-		db.SetMaxIdleConns(4)
-		t.Cleanup(func() { _ = db.Close() })
-		opts := &holdfast.Options{TTL: ttl}
-		if i > 0 {
-			opts.Handoff.Max = -1 // else most never reach the store
-		}
-		lockers = append(lockers, holdfast.New(mysqlhold.New(db, layout), opts))
-	}
-	ctx := await.Context(t, 6*time.Second)
-	var inside atomic.Int32
-	var token atomic.Uint64
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				limit, cancel := ctx, context.CancelFunc(func() {})
-				if rand.IntN(10) == 0 {
-					limit, cancel = context.WithTimeout(ctx, time.Duration(rand.IntN(3000))*time.Microsecond)
-				}
-				lock, err := lockers[i%4].Lock(limit, "job")
-				cancel()
-				if err != nil {
-					continue // the context has ended, or the store gave no answer
-				}
-				if n, last := inside.Add(1), token.Swap(lock.Token()); n != 1 || fenced && lock.Token() <= last {
-					t.Errorf("%d holders, token %d after %d", n, lock.Token(), last)
-				}
-				passes.Add(1)
-				inside.Add(-1)
-				_ = lock.Unlock() // an answer may be lost here too
-			}
-		})
-	}
-	wg.Wait()
-	if loss.Lost.Load() < 20 || passes.Load() < 20 {
-		t.Fatalf("%d answers were lost and %d locks taken: nothing is tested", loss.Lost.Load(), passes.Load())
-	}
-	t.Logf("%d answers were lost, %d locks taken", loss.Lost.Load(), passes.Load())
-	loss.Percent.Store(0)
-	lock, err := lockers[0].Lock(await.Context(t, ttl+2*time.Second), "job")
+	loss.Percent.Store(20)
+	lossytest.Store{
+		TTL: 3 * time.Second, Plain: !fenced, Mutex: (*holdfast.Locker).Mutex,
+		Open: func(t *testing.T) driver.Backend { return mysqlhold.New(lossyDB(t, at, &loss), layout) },
+		Lost: func() int { return int(loss.Lost.Load()) },
+		Heal: func() { loss.Percent.Store(0) },
+	}.Run(t)
+}
+
+// lossyDB returns a pool whose connections lose answers.
+func lossyDB(t *testing.T, at string, loss *sqltest.Losses) *sql.DB {
+	t.Helper()
+	config, err := mysql.ParseDSN(at + "?interpolateParams=true")
 	if err != nil {
-		t.Fatalf("after the faults the name stays taken: %v", err)
+		t.Fatal(err)
 	}
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
-	}
-	for _, l := range lockers {
-		if err := l.Drain(await.Context(t, 20*time.Second)); err != nil {
-			t.Error(err)
+	config.Logger = &mysql.NopLogger{}
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
 		}
+		return loss.On(conn), nil
 	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(4)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// TestCutOff cuts holders off from the server.
+func TestCutOff(t *testing.T) {
+	server := sqltest.Start(t, sqltest.RunMySQL)
+	const ttl = 3 * time.Second
+	cutofftest.Store{Addr: server.Addr(), TTL: ttl, Open: func(t *testing.T, addr string) *holdfast.Locker {
+		b := sqltest.Prepared(t, mysqlhold.New(newDB(t, onLoopback(addr)), nil))
+		return holdfast.New(b, &holdfast.Options{TTL: ttl})
+	}}.Run(t)
 }
 
 // TestLockTx has transactions read a number and write the next one, in two statements,

@@ -50,11 +50,10 @@ func closedByServer(t *testing.T, admin *sql.DB) (n int) {
 // TestProxyDropsConnections has something between client and server that breaks all
 // connections ten times a second, or loses answers with them.
 func TestProxyDropsConnections(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunMariaDB)
+	server := sqltest.Start(t, sqltest.RunMySQL)
 	const ttl = 3 * time.Second
 	b := sqltest.Prepared(t, mysqlhold.New(newDB(t, server.Name), nil))
 	server.KeepsItsLockThroughDrops(t, 3*ttl, func(t *testing.T, addr string) *holdfast.Locker {
-		at := "test@tcp(" + addr + ")/test?interpolateParams=true"
-		return holdfast.New(sqltest.Prepared(t, mysqlhold.New(newDB(t, at), nil)), &holdfast.Options{TTL: ttl})
+		return holdfast.New(sqltest.Prepared(t, mysqlhold.New(newDB(t, onLoopback(addr)), nil)), &holdfast.Options{TTL: ttl})
 	}, holdfast.New(b, nil))
 }

@@ -60,6 +60,10 @@ func database(t *testing.T, dsn string, admin *sql.DB) string {
 	return strings.TrimSuffix(dsn, "test") + name
 }
 
+// onLoopback returns the name for the driver of the database of a server that is reached at
+// addr.
+func onLoopback(addr string) string { return "test@tcp(" + addr + ")/test?interpolateParams=true" }
+
 func newDB(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)

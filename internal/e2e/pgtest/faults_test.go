@@ -3,44 +3,21 @@ package pgtest
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
+	"github.com/holdfast-go/holdfast/internal/e2e/lossytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// guarded is what a lock protects.
-type guarded struct {
-	plain  bool // there are no tokens
-	inside atomic.Int32
-	token  atomic.Uint64
-	passes atomic.Int64
-}
-
-// pass says what is wrong while lock is held.
-func (g *guarded) pass(lock *holdfast.Lock) error {
-	defer g.inside.Add(-1)
-	if n := g.inside.Add(1); n != 1 {
-		return fmt.Errorf("%d holders", n)
-	}
-	if last := g.token.Swap(lock.Token()); !g.plain && lock.Token() <= last {
-		return fmt.Errorf("token %d after %d", lock.Token(), last)
-	}
-	g.passes.Add(1)
-	return lock.Err()
-}
-
-// TestLostAnswers has clients contend for a name while a fifth of all answers is lost,
-// and a tenth of them gives up early, at every isolation level, behind a pooler, and in
-// the table of ShedLock: there is one holder at a time, tokens rise, and nothing is left that keeps the name taken.
+// TestLostAnswers has clients contend for a lock while a fifth of the answers is lost, at
+// every isolation level, behind a pooler, and in the table of ShedLock.
 func TestLostAnswers(t *testing.T) {
 	server, admin := start(t)
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable", "pooler", "shedlock"} {
@@ -59,64 +36,17 @@ func TestLostAnswers(t *testing.T) {
 			sqltest.Prepared(t, pghold.New(newPool(t, url), &pghold.Options{Layout: layout}))
 			var loss sqltest.Losses
 			loss.Percent.Store(20)
-			const ttl = 3 * time.Second
-			g := guarded{plain: layout == pghold.ShedLock}
-			var lockers []*holdfast.Locker
-			for i := range 4 {
-				store := listening(t, url)
-				store.Layout = layout
-				b := pghold.New(newPool(t, at, spoil(&loss)), store)
-				opts := &holdfast.Options{TTL: ttl}
-				if i > 0 {
-					opts.Handoff.Max = -1 // else most never reach the store
-				}
-				lockers = append(lockers, holdfast.New(b, opts))
-			}
-			ctx := await.Context(t, 6*time.Second)
-			var wg sync.WaitGroup
-			for i := range 8 {
-				wg.Go(func() { contend(ctx, t, lockers[i%4], &g) })
-			}
-			wg.Wait()
-			if loss.Lost.Load() < 20 || g.passes.Load() < 20 {
-				t.Fatalf("%d answers were lost and %d locks taken: nothing is tested", loss.Lost.Load(), g.passes.Load())
-			}
-			t.Logf("%d answers were lost, %d locks taken", loss.Lost.Load(), g.passes.Load())
-			loss.Percent.Store(0)
-			began := time.Now()
-			lock, err := lockers[0].Lock(await.Context(t, ttl+2*time.Second), "job")
-			if err != nil {
-				t.Fatalf("after the faults the name stays taken: %v", err)
-			}
-			t.Logf("free after %v", time.Since(began).Round(time.Millisecond))
-			if err := lock.Unlock(); err != nil {
-				t.Error(err)
-			}
-			for _, l := range lockers {
-				if err := l.Drain(await.Context(t, 20*time.Second)); err != nil {
-					t.Error(err)
-				}
-			}
+			lossytest.Store{
+				TTL: 3 * time.Second, Plain: layout == pghold.ShedLock, Mutex: (*holdfast.Locker).Mutex,
+				Open: func(t *testing.T) driver.Backend {
+					store := listening(t, url)
+					store.Layout = layout
+					return pghold.New(newPool(t, at, spoil(&loss)), store)
+				},
+				Lost: func() int { return int(loss.Lost.Load()) },
+				Heal: func() { loss.Percent.Store(0) },
+			}.Run(t)
 		})
-	}
-}
-
-// contend locks and unlocks until ctx ends, and gives up one time in ten after a moment.
-func contend(ctx context.Context, t *testing.T, locker *holdfast.Locker, g *guarded) {
-	for ctx.Err() == nil {
-		limit, cancel := ctx, context.CancelFunc(func() {})
-		if rand.IntN(10) == 0 {
-			limit, cancel = context.WithTimeout(ctx, time.Duration(rand.IntN(3000))*time.Microsecond)
-		}
-		lock, err := locker.Lock(limit, "job")
-		cancel()
-		if err != nil {
-			continue // the context has ended, or the store gave no answer
-		}
-		if err := g.pass(lock); err != nil {
-			t.Error(err)
-		}
-		_ = lock.Unlock() // an answer may be lost here too
 	}
 }
 
@@ -156,54 +86,15 @@ func TestLateTry(t *testing.T) {
 	await.Until(t, 5*time.Second, "it is swept", func() bool { return owner() == "" })
 }
 
-// TestCutOff cuts holders off from the server, each in another phase of its lease: each is
-// notified before somebody else has the name.
+// TestCutOff cuts holders off from the server.
 func TestCutOff(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
-	waiters := holdfast.New(sqltest.Prepared(t, pghold.New(newPool(t, url), listening(t, url))), nil)
-	const holders, ttl = 30, 1500 * time.Millisecond
-	var wg sync.WaitGroup
-	var least atomic.Int64
-	least.Store(int64(time.Hour))
-	for i := range holders {
-		wg.Go(func() {
-			cut := gate{whole: true}
-			b := pghold.New(newPool(t, url, cut.keep), nil)
-			name := fmt.Sprint("job ", i)
-			lock, err := holdfast.New(b, &holdfast.Options{TTL: ttl}).Lock(t.Context(), name)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			held := lock.Context(t.Context())
-			time.Sleep(time.Duration(i) * ttl / holders)
-			cut.set(true)
-			defer func() {
-				cut.set(false)
-				cut.send()
-			}()
-			told := make(chan time.Time, 1)
-			go func() {
-				<-held.Done()
-				told <- time.Now()
-			}()
-			next, err := waiters.Lock(await.Context(t, 20*time.Second), name)
-			granted := time.Now()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer func() { _ = next.Unlock() }()
-			early := granted.Sub(<-told)
-			least.Store(min(least.Load(), int64(early))) // near enough for the log
-			if early <= 0 {
-				t.Errorf("holder %d was told %v after the next grant", i, -early)
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("%d holders were told at least %v before the next grant", holders, time.Duration(least.Load()).Round(time.Millisecond))
+	server := sqltest.Start(t, sqltest.RunPostgreSQL, "log_min_messages=fatal", "log_min_error_statement=panic")
+	const ttl = 3 * time.Second
+	cutofftest.Store{Addr: server.Addr(), TTL: ttl, Open: func(t *testing.T, addr string) *holdfast.Locker {
+		at := strings.Replace(server.Name, server.Addr(), addr, 1)
+		b := sqltest.Prepared(t, pghold.New(newPool(t, at), listening(t, at)))
+		return holdfast.New(b, &holdfast.Options{TTL: ttl})
+	}}.Run(t)
 }
 
 // TestListenCut cuts the link on which a client learns of releases: it notices, looks at

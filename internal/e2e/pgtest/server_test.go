@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"net"
 	"net/url"
 	"slices"
@@ -126,7 +125,6 @@ func quoted(at string) string {
 type gate struct {
 	mu     sync.Mutex
 	closed bool
-	whole  bool // no connection can be made either while it is closed
 	kept   []func()
 }
 
@@ -136,9 +134,6 @@ func (g *gate) keep(config *pgxpool.Config) {
 		conn, err := dial(ctx, network, addr)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if err == nil && g.closed && g.whole {
-			return nil, errors.Join(errors.New("the way is cut"), conn.Close())
-		}
 		if err != nil || g.closed { // it is for a request to cancel, which comes too early
 			return conn, err
 		}

@@ -1,12 +1,11 @@
-// Package sessiontest is what locks of any store with sessions survive: answers that are
-// lost, a client that is cut off, servers that restart or stand still, waiters that give
-// up, programs that die. Each store runs it over real servers.
+// Package sessiontest is what locks of any store with sessions survive: servers that restart
+// or stand still, waiters that give up, programs that die. Each store runs it over real
+// servers.
 package sessiontest
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -30,21 +29,10 @@ type Store struct {
 
 	// Open returns a client, with sessions of ttl, which is closed when t ends.
 	Open func(t *testing.T, ttl time.Duration) driver.Backend
-	// OpenLinked returns one whose connections can be cut.
-	OpenLinked func(t *testing.T, ttl time.Duration) (driver.Backend, Link)
-	// OpenLossy returns one that loses a fifth of the answers to writes, and says how many
-	// it has lost.
-	OpenLossy func(t *testing.T, ttl time.Duration) (b driver.Backend, lost func() int)
 	// Start starts a server for t alone.
 	Start func(t *testing.T) Server
 	// Left returns how many entries the common server keeps for a name.
 	Left func(t *testing.T, name string) int
-}
-
-// Link is what the connections of a client go through.
-type Link interface {
-	Cut()  // nothing arrives any more, and no side gets an error
-	Heal() // what was on its way arrives
 }
 
 // Server is a server that a test may end.
@@ -63,8 +51,6 @@ type Server interface {
 // Run runs the tests, all at the same time.
 func (s Store) Run(t *testing.T) {
 	for name, test := range map[string]func(Store, *testing.T){
-		"LostAnswers":       Store.lostAnswers,
-		"HolderCutOff":      Store.holderCutOff,
 		"ServerRestarts":    Store.serverRestarts,
 		"ServerStandsStill": Store.serverStandsStill,
 		"WaitersGiveUp":     Store.waitersGiveUp,
@@ -116,87 +102,6 @@ func (s *section) pass(t *testing.T, lock *holdfast.Lock) {
 		t.Errorf("token %d after %d", lock.Token(), last)
 	}
 	s.inside.Add(-1)
-}
-
-// A fifth of the answers to writes is lost. Nobody holds beside another, tokens rise, and
-// nothing is left.
-func (s Store) lostAnswers(t *testing.T) {
-	const rounds = 20
-	var in section
-	var wg sync.WaitGroup
-	var losses []func() int
-	for range 4 {
-		b, lost := s.OpenLossy(t, 4*s.TTL)
-		losses = append(losses, lost)
-		m := LockerOf(t, b).FairMutex(name(t)) // each goroutine asks by itself
-		for range 2 {
-			wg.Go(func() {
-				for range rounds {
-					lock, err := m.Lock(await.Context(t, 2*Timeout))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					in.pass(t, lock)
-					if err := lock.Unlock(); err != nil && !errors.Is(err, holdfast.ErrLost) {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	all := 0
-	for _, lost := range losses {
-		all += lost()
-	}
-	t.Logf("%d answers were lost", all)
-	if all < rounds {
-		t.Errorf("%d answers were lost, want more", all)
-	}
-	s.nothingLeft(t, name(t))
-}
-
-// A holder that is cut off learns of the loss before the lock is given to another: at
-// random moments between two renewals.
-func (s Store) holderCutOff(t *testing.T) {
-	const runs = 30
-	for i := range runs {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			s.cutOff(t)
-		})
-	}
-}
-
-func (s Store) cutOff(t *testing.T) {
-	b, link := s.OpenLinked(t, s.TTL)
-	defer link.Heal()
-	l := LockerOf(t, b)
-	lock := must.Lock(t, l, name(t))
-	time.Sleep(rand.N(s.TTL))
-	link.Cut()
-	cut := time.Now()
-	var granted time.Time
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		other := must.Lock(t, s.locker(t), name(t))
-		granted = time.Now()
-		must.Unlock(t, other)
-	})
-	<-lock.Context(within(t)).Done()
-	lost := time.Now()
-	wg.Wait()
-	t.Logf("told %v after the cut, %v before the other was granted", lost.Sub(cut), granted.Sub(lost))
-	if lost.After(granted) {
-		t.Errorf("the other was granted %v before the holder was told", lost.Sub(granted))
-	}
-	if !errors.Is(lock.Err(), holdfast.ErrLost) {
-		t.Errorf("got error %v, want ErrLost", lock.Err())
-	}
-	link.Heal()
-	_ = lock.Unlock()
-	must.Unlock(t, must.Lock(t, l, name(t))) // in a new session
 }
 
 // A server that is killed and comes back before the session has ended costs no lock, and

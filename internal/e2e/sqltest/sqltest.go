@@ -106,7 +106,7 @@ func StartMariaDB(t testing.TB, options ...string) (dsn string, db *sql.DB) {
 	t.Helper()
 	await.NotShort(t, "needs a database")
 	s := bind(t)(makeMariaDB())
-	return startMySQL(t, s, program("/usr/sbin/mariadbd", "mariadbd"), options)
+	return startMySQL(t, s, mariadbd(), options)
 }
 
 // MySQLEnv names the environment variable with the path of a mysqld of MySQL.
@@ -122,11 +122,7 @@ func StartMySQL(t testing.TB, options ...string) (dsn string, db *sql.DB, oracle
 		return dsn, db, false
 	}
 	await.NotShort(t, "needs a database")
-	s := newServer(t, "root") // it may be in a folder that nobody else may read
-	if err := s.run(daemon, "--no-defaults", "--initialize-insecure", "--datadir="+s.data(), "--user="+s.user); err != nil {
-		t.Fatal(err)
-	}
-	dsn, db = startMySQL(t, s, daemon, append(options, "--mysqlx=OFF", "--secure-file-priv=NULL"))
+	dsn, db = startMySQL(t, bind(t)(makeMySQL(daemon)), daemon, append(options, onlyClassic()...))
 	return dsn, db, true
 }
 
@@ -158,7 +154,7 @@ func missing(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// Start starts a server for t by run, which is RunPostgreSQL or RunMariaDB. settings are
+// Start starts a server for t by run, which is RunPostgreSQL, RunMariaDB or RunMySQL. settings are
 // what run takes.
 func Start(t testing.TB, run func(settings ...string) (*Server, error), settings ...string) *Server {
 	t.Helper()

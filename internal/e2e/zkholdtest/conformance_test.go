@@ -9,8 +9,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
+	"github.com/holdfast-go/holdfast/internal/e2e/lossytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/zkhold"
@@ -72,17 +75,35 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	sessiontest.Store{
 		TTL: ttl, Late: zktest.Tick,
-		Open: func(t *testing.T, ttl time.Duration) driver.Backend { return open(t, &zkhold.Options{TTL: ttl}) },
-		OpenLinked: func(t *testing.T, ttl time.Duration) (driver.Backend, sessiontest.Link) {
-			link := &zktest.Link{}
-			return open(t, &zkhold.Options{TTL: ttl, Dial: link.Dialer}), link
-		},
-		OpenLossy: func(t *testing.T, ttl time.Duration) (driver.Backend, func() int) {
-			loss := &zktest.Loss{Rate: 0.2}
-			return open(t, &zkhold.Options{TTL: ttl, Dial: loss.Dialer}), loss.Lost
-		},
+		Open:  func(t *testing.T, ttl time.Duration) driver.Backend { return open(t, &zkhold.Options{TTL: ttl}) },
 		Start: func(t *testing.T) sessiontest.Server { return own{zktest.Start(t)} },
 		Left:  func(t *testing.T, name string) int { return len(nodes(t, name)) },
+	}.Run(t)
+}
+
+// TestCutOff cuts holders off from the server.
+func TestCutOff(t *testing.T) {
+	const ttl = 3 * time.Second
+	cutofftest.Store{
+		Addr: server.Addr(), TTL: ttl,
+		Open: func(t *testing.T, addr string) *holdfast.Locker {
+			b := zkhold.New([]string{addr}, &zkhold.Options{TTL: ttl})
+			t.Cleanup(b.Close)
+			return sessiontest.LockerOf(t, b)
+		},
+	}.Run(t)
+}
+
+// TestLostAnswers has clients contend for a lock while a fifth of the answers is lost.
+func TestLostAnswers(t *testing.T) {
+	const ttl = 4 * time.Second
+	loss := &zktest.Loss{Rate: 0.2}
+	lossytest.Store{
+		TTL: ttl, Late: zktest.Tick, Mutex: (*holdfast.Locker).FairMutex,
+		Open: func(t *testing.T) driver.Backend { return open(t, &zkhold.Options{TTL: ttl, Dial: loss.Dialer}) },
+		Lost: loss.Lost,
+		Heal: loss.Heal,
+		Left: func(t *testing.T, name string) int { return len(nodes(t, name)) },
 	}.Run(t)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-// A tenth of the answers to writes is lost, and some waiters for a permit give up. No
+// A tenth of the answers to writes and renewals is lost, and some waiters for a permit give up. No
 // more than two are inside, and no node is left.
 func TestLostAnswersOfPermits(t *testing.T) {
 	t.Parallel()

@@ -21,12 +21,17 @@ func (l *Link) Dialer(network, address string, timeout time.Duration) (net.Conn,
 	return l.Dial(timeout, func() (net.Conn, error) { return net.DialTimeout(network, address, timeout) })
 }
 
-// Loss loses answers to writes: the connection is closed when one has arrived.
+// Loss loses answers to writes, and to the requests by which locks are renewed: the
+// connection is closed when one has arrived.
 type Loss struct {
 	Rate float64 // of the answers
 
 	lost atomic.Int32
+	over atomic.Bool
 }
+
+// Heal ends the losses.
+func (l *Loss) Heal() { l.over.Store(true) }
 
 // Lost returns how many answers were lost so far.
 func (l *Loss) Lost() int { return int(l.lost.Load()) }
@@ -87,11 +92,11 @@ type lossy struct {
 
 // Write sends a request, and decides what becomes of its answer.
 func (c *lossy) Write(b []byte) (int, error) {
-	const create, remove, multi, create2 = 1, 2, 14, 15
+	const create, remove, sync, multi, create2 = 1, 2, 9, 14, 15
 	if len(b) >= 12 {
 		switch xid := binary.BigEndian.Uint32(b[4:]); binary.BigEndian.Uint32(b[8:]) {
-		case create, remove, multi, create2:
-			if rand.Float64() < c.loss.Rate {
+		case create, remove, sync, multi, create2:
+			if rand.Float64() < c.loss.Rate && !c.loss.over.Load() {
 				c.mu.Lock()
 				c.unlucky[xid] = true
 				c.mu.Unlock()
