@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -29,99 +30,108 @@ func among(t *testing.T, members []*etcdtest.Server, change ...func(*clientv3.Co
 	return lockerOf(t, client, func(o *etcdhold.Options) { o.TTL = ofThree })
 }
 
-// waiter is a waiter for a lock.
-type waiter struct {
-	granted chan struct{} // closed then
-	at      time.Time
-	lock    *holdfast.Lock
-}
-
-func wait(t *testing.T, l *holdfast.Locker) *waiter {
-	t.Helper()
-	w := &waiter{granted: make(chan struct{})}
-	go func() {
-		defer close(w.granted)
-		var err error
-		if w.lock, err = l.Lock(within(t), name(t)); err != nil {
-			t.Error(err)
-		}
-		w.at = time.Now()
-	}()
-	return w
-}
-
-// next waits until w has the lock, with a larger token than the one before, and returns
-// when that was.
-func (w *waiter) next(t *testing.T, before *holdfast.Lock) time.Time {
-	t.Helper()
-	<-w.granted
-	if w.lock == nil {
-		t.FailNow()
+// A cluster whose leader is killed keeps locks and places in the queue, and tokens rise.
+func TestLeaderDies(t *testing.T) {
+	t.Parallel()
+	c := ofMembers(t)
+	c.members[0].Kill()
+	c.anotherLeads(t)
+	await.Never(t, 2*ofThree, "granted while the name is held", c.granted)
+	if err := c.members[0].Restart(); err != nil {
+		t.Fatal(err)
 	}
-	if w.lock.Token() <= before.Token() {
-		t.Errorf("token %d after %d", w.lock.Token(), before.Token())
+	await.Never(t, ofThree/2, "granted while the name is held", c.granted)
+	if err := c.lock.Err(); err != nil {
+		t.Errorf("got error %v, want that the lock is held", err)
 	}
-	must.Unlock(t, w.lock)
-	return w.at
+	must.Unlock(t, c.lock)
+	if !sessiontest.Serve(t, c.lock.Token(), c.waiters...) {
+		t.Error("the waiters were not granted in their order")
+	}
 }
 
-// A cluster whose leader is killed, or stands still for longer than a lease, keeps locks
-// and places in the queue: the holder holds, or is notified before the next grant,
-// and tokens rise. How a client finds that a member is silent makes no difference to that.
+// A cluster whose leader stands still for longer than a lease keeps locks and places in the
+// queue. How a client finds that a member is silent makes no difference to that.
 //
 // A leader that comes back is another matter. For a moment it considers itself the leader, and
 // that the leases have ended which another leader has renewed since; what it sends to end
 // them is passed on, now and then, to the one that leads (etcd's ensureLeadership does not
 // ask while the member has ticked, up to 3.7.3 at least). Such a lease is over as if
-// somebody had revoked it, and the holder learns of that at its next renewal.
-func TestLeaderIsGone(t *testing.T) {
+// somebody had revoked it, and the holder learns of that at its next renewal. A waiter
+// takes a new place. Tokens rise all the same.
+func TestLeaderStandsStill(t *testing.T) {
 	t.Parallel()
-	for what, test := range map[string]struct {
-		harm   func(*etcdtest.Server) error
-		mend   func(*etcdtest.Server) error
-		change []func(*clientv3.Config)
-	}{
-		"killed":           {func(s *etcdtest.Server) error { s.Kill(); return nil }, (*etcdtest.Server).Restart, nil},
-		"paused":           {(*etcdtest.Server).Pause, (*etcdtest.Server).Resume, nil},
-		"paused, attended": {(*etcdtest.Server).Pause, (*etcdtest.Server).Resume, []func(*clientv3.Config){attentive}},
-	} {
+	for what, change := range map[string][]func(*clientv3.Config){"unnoticed": nil, "noticed": {attentive}} {
 		t.Run(what, func(t *testing.T) {
-			members := etcdtest.StartCluster(t, 3)
-			lock := must.Lock(t, among(t, members, test.change...), name(t))
-			w := wait(t, among(t, members, test.change...))
-			awaitKeys(t, members, 2)
-			harmed := time.Now()
-			if err := test.harm(members[0]); err != nil {
+			c := ofMembers(t, change...)
+			if err := c.members[0].Pause(); err != nil {
 				t.Fatal(err)
 			}
-			await.Until(t, patience, "another one leads", func() bool { return slices.ContainsFunc(members[1:], (*etcdtest.Server).Leads) })
-			t.Logf("another member led after %v", time.Since(harmed).Round(time.Millisecond))
-			keptOrTold(t, lock, w, 2*ofThree)
-			if err := test.mend(members[0]); err != nil {
+			c.anotherLeads(t)
+			await.Never(t, 2*ofThree, "granted while the name is held", c.granted)
+			if err := c.lock.Err(); err != nil {
+				t.Errorf("got error %v, want that the lock is held", err)
+			}
+			if err := c.members[0].Resume(); err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case <-w.granted:
-				if lock.Err() == nil {
-					endedByTheFormerLeader(t, members, lock)
-				}
-			case <-lock.Context(t.Context()).Done():
+			case <-c.waiters[0].Granted:
+			case <-c.waiters[1].Granted:
+			case <-c.lock.Context(t.Context()).Done():
 			case <-time.After(ofThree):
 			}
-			released := time.Now()
-			if err := lock.Unlock(); err != nil {
-				t.Logf("lost: %v", err)
+			began := time.Now()
+			if c.granted() && c.lock.Err() == nil {
+				<-c.lock.Context(within(t)).Done()
+				t.Logf("two held for %v", time.Since(began).Round(time.Millisecond))
 			}
-			t.Logf("the next grant came %v after the release", w.next(t, lock).Sub(released).Round(time.Millisecond))
+			if late := time.Since(began); late > ofThree/2 {
+				t.Errorf("the holder was notified after %v, want at its next renewal", late)
+			}
+			lost := c.lock.Unlock()
+			inOrder := sessiontest.Serve(t, c.lock.Token(), c.waiters...)
+			if lost != nil || !inOrder {
+				t.Logf("the waiters were granted in their order: %v; Unlock: %v", inOrder, lost)
+				endedByTheFormerLeader(t, c.members)
+			}
 		})
 	}
 }
 
-// endedByTheFormerLeader fails t unless it was members[0] that ended the lease of lock, as
-// it says itself, and the holder is notified at its next renewal.
-func endedByTheFormerLeader(t *testing.T, members []*etcdtest.Server, lock *holdfast.Lock) {
+// cluster is three members, the leader first, with a holder and two waiters of one name,
+// each of which has a client of its own.
+type cluster struct {
+	members []*etcdtest.Server
+	lock    *holdfast.Lock
+	waiters []*sessiontest.Waiter
+}
+
+func ofMembers(t *testing.T, change ...func(*clientv3.Config)) *cluster {
 	t.Helper()
-	began := time.Now()
+	c := &cluster{members: etcdtest.StartCluster(t, 3)}
+	c.lock = must.Lock(t, among(t, c.members, change...), name(t))
+	for i := range int64(2) {
+		c.waiters = append(c.waiters, sessiontest.Wait(within(t), t, among(t, c.members, change...), name(t)))
+		awaitKeys(t, c.members, 2+i)
+	}
+	return c
+}
+
+func (c *cluster) granted() bool { return slices.ContainsFunc(c.waiters, (*sessiontest.Waiter).Has) }
+
+// anotherLeads waits until there is another leader.
+func (c *cluster) anotherLeads(t *testing.T) {
+	t.Helper()
+	harmed := time.Now()
+	await.Until(t, patience, "another one leads", func() bool { return slices.ContainsFunc(c.members[1:], (*etcdtest.Server).Leads) })
+	t.Logf("another member led after %v", time.Since(harmed).Round(time.Millisecond))
+}
+
+// endedByTheFormerLeader fails t unless members[0] has ended a lease, as it says itself,
+// and no other has.
+func endedByTheFormerLeader(t *testing.T, members []*etcdtest.Server) {
+	t.Helper()
 	var ended []int
 	for _, m := range members {
 		n, err := m.LeasesEnded(within(t))
@@ -131,26 +141,7 @@ func endedByTheFormerLeader(t *testing.T, members []*etcdtest.Server, lock *hold
 		ended = append(ended, n)
 	}
 	if ended[0] == 0 || ended[1]+ended[2] > 0 {
-		t.Errorf("granted to another while the holder believes that it holds; the members ended %v leases, the former leader first", ended)
-	}
-	<-lock.Context(within(t)).Done()
-	if late := time.Since(began); late > ofThree/2 {
-		t.Errorf("the holder was told after %v, want at its next renewal", late)
-	}
-	t.Logf("the former leader ended the lease: two held for %v", time.Since(began).Round(time.Millisecond))
-}
-
-// keptOrTold watches a lock for d: it stays held, or the holder is notified before w gets it.
-func keptOrTold(t *testing.T, lock *holdfast.Lock, w *waiter, d time.Duration) {
-	t.Helper()
-	select {
-	case <-lock.Context(t.Context()).Done():
-		t.Log("the holder was told of a loss")
-	case <-w.granted:
-		if lock.Err() == nil {
-			t.Fatal("granted to another while the holder believes that it holds")
-		}
-	case <-time.After(d):
+		t.Errorf("the members ended %v leases, the former leader first, want that it ended some and the others none", ended)
 	}
 }
 
@@ -173,14 +164,15 @@ func TestHolderAndLeaderAreGone(t *testing.T) {
 	defer link.Heal()
 	lock := must.Lock(t, among(t, members, func(c *clientv3.Config) { c.DialOptions = append(c.DialOptions, link.Option()) }), name(t))
 	held := lock.Context(t.Context())
-	w := wait(t, among(t, members))
+	w := sessiontest.Wait(within(t), t, among(t, members), name(t))
 	awaitKeys(t, members, 2)
 	link.Cut()
 	members[0].Kill()
 	gone := time.Now()
 	<-held.Done()
 	told := time.Now()
-	at := w.next(t, lock)
+	sessiontest.Serve(t, lock.Token(), w)
+	at := w.At
 	t.Logf("told after %v, the next grant came after %v, with a TTL of %v", told.Sub(gone).Round(time.Millisecond), at.Sub(gone).Round(time.Millisecond), ofThree)
 	if !at.After(told) {
 		t.Errorf("the next was granted the lock %v before the holder was told", told.Sub(at))

@@ -1,6 +1,7 @@
 package zkholdtest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"slices"
@@ -43,78 +44,72 @@ func ensemble(t *testing.T) []*zktest.Server {
 	return servers
 }
 
-// An ensemble that loses its leader keeps locks and places in the queue, and tokens rise.
-func TestLeaderDies(t *testing.T) {
-	t.Parallel()
-	servers := ensemble(t)
-	holder, other := on(t, servers...), on(t, servers...)
-	lock := must.Lock(t, holder, name(t))
-	waited := make(chan *holdfast.Lock, 1)
-	var granted atomic.Bool
-	go func() {
-		waiting, err := other.Lock(within(t), name(t))
-		granted.Store(true)
-		if err != nil {
-			t.Error(err)
-		}
-		waited <- waiting
-	}()
-	await.Never(t, time.Second, "granted while the name is held", granted.Load)
-	servers[0].Kill()
-	await.Never(t, long/2, "granted while the name is held", granted.Load)
+// queue has clients wait for the name of t, one after the other. servers[2] is asked for
+// their nodes.
+func queue(ctx context.Context, t *testing.T, servers []*zktest.Server, lockers ...*holdfast.Locker) []*sessiontest.Waiter {
+	t.Helper()
+	var waiters []*sessiontest.Waiter
+	client := servers[2].Client(t)
+	for _, l := range lockers {
+		waiters = append(waiters, sessiontest.Wait(ctx, t, l, name(t)))
+		await.Until(t, patience, "one more waits", func() bool {
+			children, _, err := client.Children("/" + name(t))
+			return err == nil && len(children) == 1+len(waiters)
+		})
+	}
+	return waiters
+}
+
+// granted returns a function that reports whether one of the waiters has been granted.
+func granted(waiters []*sessiontest.Waiter) func() bool {
+	return func() bool { return slices.ContainsFunc(waiters, (*sessiontest.Waiter).Has) }
+}
+
+// release fails t unless the lock is held until now, and the waiters are granted in their
+// order.
+func release(t *testing.T, lock *holdfast.Lock, waiters []*sessiontest.Waiter) {
+	t.Helper()
 	if err := lock.Err(); err != nil {
 		t.Errorf("got error %v, want that the lock is held", err)
 	}
 	must.Unlock(t, lock)
-	next := <-waited
-	if next.Token() <= lock.Token() {
-		t.Errorf("token %d after %d", next.Token(), lock.Token())
+	if !sessiontest.Serve(t, lock.Token(), waiters...) {
+		t.Error("the waiters were not granted in their order")
 	}
-	must.Unlock(t, next)
+}
+
+// An ensemble that loses its leader keeps locks and places in the queue, and tokens rise.
+func TestLeaderDies(t *testing.T) {
+	t.Parallel()
+	servers := ensemble(t)
+	lock := must.Lock(t, on(t, servers...), name(t))
+	waiters := queue(within(t), t, servers, on(t, servers...), on(t, servers...))
+	servers[0].Kill()
+	await.Never(t, long+long/4, "granted while the name is held", granted(waiters))
+	release(t, lock, waiters)
 }
 
 // An ensemble whose leader stands still for longer than a session, and comes back, keeps
-// locks and places in the queue: the holder holds, or is notified before the next is granted.
+// locks and places in the queue, and tokens rise.
 func TestLeaderStandsStill(t *testing.T) {
 	t.Parallel()
 	servers := ensemble(t)
-	holder, other := on(t, servers...), on(t, servers...)
-	lock := must.Lock(t, holder, name(t))
-	waited := make(chan *holdfast.Lock, 1)
-	var granted atomic.Bool
-	go func() {
-		waiting, err := other.Lock(await.Context(t, time.Minute), name(t))
-		granted.Store(true)
-		if err != nil {
-			t.Error(err)
-		}
-		waited <- waiting
-	}()
-	await.Never(t, time.Second, "granted while the name is held", granted.Load)
-	beside := func() bool { return granted.Load() && lock.Err() == nil }
+	lock := must.Lock(t, on(t, servers...), name(t))
+	waiters := queue(await.Context(t, 2*time.Minute), t, servers, on(t, servers...), on(t, servers...))
 	if err := servers[0].Pause(); err != nil {
 		t.Fatal(err)
 	}
 	await.Until(t, patience, "another one leads", func() bool { return slices.ContainsFunc(servers[1:], (*zktest.Server).Leads) })
-	await.Never(t, long+long/4, "granted while the holder believes that it holds", beside)
+	await.Never(t, long+long/4, "granted while the name is held", granted(waiters))
 	if err := servers[0].Resume(); err != nil {
 		t.Fatal(err)
 	}
-	await.Never(t, long/2, "granted while the holder believes that it holds", beside)
-	if err := lock.Unlock(); err != nil {
-		t.Logf("lost: %v", err)
-	}
-	next := <-waited
-	if next == nil {
-		return
-	}
-	if next.Token() <= lock.Token() {
-		t.Errorf("token %d after %d", next.Token(), lock.Token())
-	}
-	must.Unlock(t, next)
+	await.Never(t, long/2, "granted while the name is held", granted(waiters))
+	release(t, lock, waiters)
 }
 
-// A client leaves a server that hangs for another one, before its locks are lost.
+// A client leaves a server that hangs for another one, before its locks are lost. A waiter
+// that uses the other servers waits until they are released.
 func TestFollowerStandsStill(t *testing.T) {
 	t.Parallel()
 	servers := ensemble(t)
@@ -124,15 +119,13 @@ func TestFollowerStandsStill(t *testing.T) {
 	b := zkhold.New([]string{servers[1].Addr(), servers[2].Addr()}, &zkhold.Options{TTL: long, Dial: dialOnly(&at)})
 	t.Cleanup(b.Close)
 	lock := must.Lock(t, sessiontest.LockerOf(t, b), name(t))
+	waiters := queue(within(t), t, servers, on(t, servers[0], servers[2]))
 	if err := servers[1].Pause(); err != nil {
 		t.Fatal(err)
 	}
 	at.Store(nil)
-	time.Sleep(long + long/2)
-	if err := lock.Err(); err != nil {
-		t.Errorf("got error %v, want that the lock is held over another server", err)
-	}
-	must.Unlock(t, lock)
+	await.Never(t, long+long/2, "granted while the name is held", granted(waiters))
+	release(t, lock, waiters)
 	if err := servers[1].Resume(); err != nil {
 		t.Fatal(err)
 	}
