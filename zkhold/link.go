@@ -211,13 +211,18 @@ func (l *link) id() int64 {
 // usable returns an error if calls would not be sent now: what waits for a connection
 // would be sent when nobody expects it any more.
 func (l *link) usable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state()
+}
+
+// state is usable where the mutex is held.
+func (l *link) state() error {
 	select {
 	case <-l.ready:
 	default:
 		return errDisconnected
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.over == nil && !l.up {
 		return errDisconnected
 	}

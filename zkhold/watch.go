@@ -1,6 +1,9 @@
 package zkhold
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // watch is a watch of a node. The mutex of the link is held for what changes.
 type watch struct {
@@ -21,26 +24,24 @@ type target struct {
 // observe watches nodes. All who watch a node share one watch of ZooKeeper. A lost
 // connection ends all watches when the next one is there.
 func (l *link) observe(targets []target) []*watch {
-	err := l.usable()
 	l.mu.Lock()
 	watches := make([]*watch, len(targets))
-	var unknown []string
+	made := make(map[string]*watch)
 	for i, t := range targets {
 		w := l.watches[t.path]
 		if w == nil {
 			w = new(watch)
-			l.watches[t.path] = w
-			unknown = append(unknown, t.path)
+			l.watches[t.path], made[t.path] = w, w
 		}
 		if t.wake != nil {
 			w.wakes = append(w.wakes, t.wake)
 		}
 		watches[i] = w
 	}
-	wire := l.wire
+	wire, err := l.wire, l.state() // together: the next wire is not to be used before it is greeted
 	l.mu.Unlock()
 	if err == nil {
-		err = wire.watch(unknown)
+		err = wire.watch(slices.Sorted(maps.Keys(made)))
 	}
 	if err != nil {
 		l.mu.Lock()
@@ -48,8 +49,10 @@ func (l *link) observe(targets []target) []*watch {
 		if l.over != nil {
 			err = nil // the next try finds out
 		}
-		for _, path := range unknown {
-			l.fire(path, errorOf(err))
+		for path, w := range made {
+			if l.watches[path] == w { // not one that was made since, on another connection
+				l.fire(path, errorOf(err))
+			}
 		}
 	}
 	return watches

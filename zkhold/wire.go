@@ -24,6 +24,7 @@ type wire struct {
 	rest  int    // so much of it is still to come
 
 	writing sync.Mutex // of the client, and of watch
+	logins  int        // of Options.Auth, that were sent
 
 	mu     sync.Mutex
 	making map[uint32]*creation // that were sent, by the number of the request
@@ -40,6 +41,7 @@ type creation struct {
 const (
 	opCreate     = 1
 	opCreate2    = 15 // create, whose reply has the node's stat, too
+	opAuth       = 100
 	opSetWatches = 101
 
 	// numberSetWatches is -8, the number that clients of ZooKeeper give each such request.
@@ -94,13 +96,16 @@ func (w *wire) scan(b []byte) {
 	}
 }
 
-// answered takes note of the czxid if the reply is that to a creation: the path comes
-// before it.
+// answered takes note of the czxid if the reply is that to a creation, where the path comes
+// before it. If watches were refused, it closes the connection.
 func (w *wire) answered() {
 	if len(w.reply) < replyLength {
 		return
 	}
 	xid := binary.BigEndian.Uint32(w.reply[4:])
+	if failed := binary.BigEndian.Uint32(w.reply[16:]); xid == numberSetWatches && failed != 0 {
+		_ = w.Conn.Close() // there are no such watches: the next connection ends all of them
+	}
 	w.mu.Lock()
 	c := w.making[xid]
 	delete(w.making, xid)
@@ -117,18 +122,29 @@ func (w *wire) answered() {
 
 // Write writes a request.
 func (w *wire) Write(b []byte) (int, error) {
-	greeted := len(w.head) == headLength // the packet before that has no number of a request
-	if greeted && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == opCreate {
+	var op uint32
+	if greeted := len(w.head) == headLength; greeted && len(b) >= 12 { // the packet before that has no number of a request
+		op = binary.BigEndian.Uint32(b[8:])
+	}
+	if op == opCreate {
 		b = w.create(b)
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if op == opAuth {
+		w.logins++
 	}
 	return w.send(b)
 }
 
-// send writes whole packets.
+// send writes whole packets. After an error a part of one may have been written, so the
+// connection is of no use. The mutex writing is held.
 func (w *wire) send(packets []byte) (int, error) {
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	return w.Conn.Write(packets)
+	n, err := w.Conn.Write(packets)
+	if err != nil {
+		_ = w.Conn.Close()
+	}
+	return n, err
 }
 
 // watch asks for watches of nodes, with the request by which clients ask again on a new
@@ -139,7 +155,15 @@ func (w *wire) send(packets []byte) (int, error) {
 // The client has no watches of its own therefore, and does not ask for them on a new
 // connection. When it does, it reads without a lock from which transaction on it asks,
 // while any answer writes that.
+//
+// ZooKeeper sends no event of a node that a client may not read, so a watch is not
+// requested before the client has sent all credentials.
 func (w *wire) watch(paths []string) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.logins < len(w.link.opts.Auth) {
+		return errDisconnected
+	}
 	for some := range slices.Chunk(paths, mostWatches) {
 		b := make([]byte, 4, 64+len(some)*(4+len(some[0])))
 		b = binary.BigEndian.AppendUint32(b, numberSetWatches)

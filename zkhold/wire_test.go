@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // script is a connection on which certain bytes arrive, so many at once.
@@ -17,6 +20,12 @@ type script struct {
 	arrives []byte
 	at      int // at once
 	sent    bytes.Buffer
+	closed  bool
+}
+
+func (s *script) Close() error {
+	s.closed = true
+	return nil
 }
 
 func (s *script) Read(b []byte) (int, error) {
@@ -106,7 +115,7 @@ func TestCzxidOfACreation(t *testing.T) {
 // before. Long lists are several.
 func TestWatchesAreOneRequest(t *testing.T) {
 	s := &script{}
-	w := &wire{Conn: s}
+	w := &wire{Conn: s, link: &link{opts: &Options{}}}
 	if err := w.watch([]string{"/deploy/a", "/deploy/bc"}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +141,37 @@ func TestWatchesAreOneRequest(t *testing.T) {
 	}
 	if packets != 3 {
 		t.Errorf("%d packets for %d nodes, want 3", packets, 2*mostWatches+1)
+	}
+}
+
+// A connection has no watches before the client has sent all credentials, and is closed
+// when the server refuses watches: nobody reads the answer.
+func TestWatchesOfAConnection(t *testing.T) {
+	l := &link{opts: &Options{Auth: make([]Credentials, 1)}, making: make(map[string]*creation)}
+	greeting := packet(int32(0), int32(30_000), session, "password")
+	s := &script{at: 1 << 20, arrives: greeting}
+	w := &wire{Conn: s, in: bufio.NewReader(s), link: l}
+	read := func() {
+		if _, err := w.Read(make([]byte, 1<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	if err := w.watch([]string{"/deploy/a"}); !errors.Is(err, driver.ErrNotExecuted) || s.sent.Len() > 0 {
+		t.Errorf("before the credentials: got error %v and %d bytes sent, want ErrNotExecuted and none", err, s.sent.Len())
+	}
+	if _, err := w.Write(packet(int32(-4), int32(opAuth), int32(0), "digest", "user:password")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.watch([]string{"/deploy/a"}); err != nil {
+		t.Errorf("after the credentials: got error %v", err)
+	}
+	for _, failed := range []int32{0, -127} {
+		s.arrives = packet(int32(-8), int64(7), failed)
+		read()
+		if s.closed != (failed != 0) {
+			t.Errorf("watches answered with %d: the connection is closed: %v", failed, s.closed)
+		}
 	}
 }
 

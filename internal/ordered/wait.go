@@ -44,6 +44,19 @@ type watch struct {
 	queue  []Entry       // as it was after the call; nil if that is not known
 }
 
+// ended says that the call has returned; false for nil.
+func (w *watch) ended() bool {
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // waiter waits for one claim.
 type waiter struct {
 	engine *Engine
@@ -82,8 +95,16 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		select {
 		case <-w.watch.done:
 			queue, err := w.watch.queue, w.watch.err
-			w.Close()
-			return w.engine.grantOf(m.by, queue), err
+			if w.own.ended() { // the own entry may have gone first
+				queue = nil
+			}
+			w.watch.cancel()
+			w.watch = nil
+			out := w.engine.grantOf(m.by, queue)
+			if out.Granted {
+				w.Close()
+			}
+			return out, err
 		case <-own:
 			err := w.own.err
 			w.Close()
@@ -110,18 +131,28 @@ func (w *waiter) prepare(m *met) {
 	if w.watch != nil && w.met.same(m) {
 		return
 	}
-	w.Close()
+	if w.watch != nil {
+		w.watch.cancel()
+	}
+	if w.own != nil && !m.sameOwn(w.met) { // else another program may remove it meanwhile
+		w.own.cancel()
+		w.own = nil
+	}
 	w.met, w.since, w.asked = m, time.Now(), false
 	w.watch = w.engine.watch(func(ctx context.Context) ([]Entry, error) { return w.engine.follow(ctx, m) })
 }
 
 // same says that two Tries of a claim met the same entries.
 func (m *met) same(other *met) bool {
-	keys := func(a, b Entry) bool { return a.Key == b.Key }
+	return m.sameOwn(other) && slices.EqualFunc(m.ahead, other.ahead, func(a, b Entry) bool { return a.Key == b.Key })
+}
+
+// sameOwn says that the claim had the same entry in both, or none.
+func (m *met) sameOwn(other *met) bool {
 	if m.own == nil || other.own == nil {
-		return m.own == other.own && slices.EqualFunc(m.ahead, other.ahead, keys)
+		return m.own == other.own
 	}
-	return m.own.Order == other.own.Order && keys(*m.own, *other.own) && slices.EqualFunc(m.ahead, other.ahead, keys)
+	return m.own.Order == other.own.Order && m.own.Key == other.own.Key
 }
 
 // later is how long it takes until the wait is a long one: that of a caller who has not

@@ -205,6 +205,37 @@ func TestWaitersAheadGiveUp(t *testing.T) {
 	})
 }
 
+// The watch of the own entry outlives another Try that finds the same entry: if another
+// program removes it, nothing is granted by the release that follows.
+func TestOwnEntryStaysWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 3)
+		m.sure = true
+		claims := make([]driver.Claim, len(ps))
+		var last driver.Outcome
+		for i, p := range ps {
+			claims[i] = p.claim()
+			last = p.granted(claims[i], i == 0)
+		}
+		w := ps[2].Waiter(claims[2])
+		defer w.Close()
+		time.AfterFunc(time.Second, func() { ps[1].release(claims[1]) })
+		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
+			t.Fatalf("got %+v and error %v, want that the claim waits", out, err)
+		}
+		last = ps[2].granted(claims[2], false)
+		time.AfterFunc(time.Millisecond, func() {
+			m.mu.Lock()
+			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(claims[2].Owner) })
+			m.mu.Unlock()
+		})
+		time.AfterFunc(2*time.Millisecond, func() { ps[0].release(claims[0]) })
+		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
+			t.Errorf("got %+v and error %v, want no grant to a claim without an entry", out, err)
+		}
+	})
+}
+
 // A store that never names the holder is asked once.
 func TestHolderIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
