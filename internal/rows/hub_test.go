@@ -268,30 +268,41 @@ func TestFirstLooksOften(t *testing.T) {
 	}
 }
 
-// Where nobody is notified, four processes take turns at a lock that is held for no time, and
-// each looks in time that it is next.
+// Where nobody is notified, processes take turns at a lock that is held for no time, and
+// each looks in time that it is next, also one that had a place far behind.
 func TestPaceWhereRowsAreLookedAt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tab := newTable()
-		var wg sync.WaitGroup
-		const each = 100
-		turns := make([]time.Duration, 0, 4*each)
-		began := time.Now()
-		for process := range uint64(4) {
-			e := newEngine(tab, false)
-			t.Cleanup(func() { _ = e.Drain(context.Background()) })
-			wg.Go(func() {
-				for n := range uint64(each) {
-					hold(t, e, claim("job", 10*n+process+1), time.Millisecond/2)
-					tab.change(func() { turns = append(turns, time.Since(began)) })
+	for _, test := range []struct {
+		processes int
+		turn      time.Duration // how long one takes at most, on average
+		looks     int           // for each turn
+	}{{4, 1400 * time.Microsecond, 2}, {16, 3 * time.Millisecond, 6}} {
+		t.Run(fmt.Sprint(test.processes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tab := newTable()
+				var wg sync.WaitGroup
+				const each = 100
+				n := (test.processes - 1) * each // until the first process may be done
+				turns := make([]time.Duration, 0, n+each)
+				began := time.Now()
+				for process := range uint64(test.processes) {
+					e := newEngine(tab, false)
+					t.Cleanup(func() { _ = e.Drain(context.Background()) })
+					wg.Go(func() {
+						for i := range uint64(each) {
+							hold(t, e, claim("job", 100*i+process+1), time.Millisecond/2)
+							tab.change(func() { turns = append(turns, time.Since(began)) })
+						}
+					})
+				}
+				wg.Wait()
+				took, looks := turns[n]/time.Duration(n), tab.calls().looks/n
+				t.Logf("a turn took %v, with %d looks at rows", took, looks)
+				if took > test.turn || looks > test.looks {
+					t.Errorf("a turn took %v, with %d looks at rows, want %v and %d looks at most", took, looks, test.turn, test.looks)
 				}
 			})
-		}
-		wg.Wait()
-		if took, looks := turns[3*each], tab.calls().looks; took > 400*time.Millisecond || looks > 5*each {
-			t.Errorf("%d turns took %v, with %d looks at rows in all, want 400 ms and %d looks at most", 3*each, took, looks, 5*each)
-		}
-	})
+		})
+	}
 }
 
 // However many begin to wait, and however often, rows are looked at.
