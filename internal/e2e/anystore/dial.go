@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
@@ -26,6 +28,10 @@ func Dial(name, addr string, ttl time.Duration) (b driver.Backend, shut func(), 
 		client, err := clientv3.New(clientv3.Config{
 			Endpoints: []string{"http://" + addr}, Logger: zap.NewNop(),
 			DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second, // a silent link is given up
+			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{ // and soon tried again
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+				MinConnectTimeout: time.Second,
+			})},
 		})
 		if err != nil {
 			return nil, nil, err

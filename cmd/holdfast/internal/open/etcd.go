@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
@@ -27,6 +28,15 @@ const (
 	etcdKeepAlive        = 10 * time.Second
 	etcdKeepAliveTimeout = 3 * time.Second
 )
+
+// reconnecting has a server tried again within two seconds once it is back. By default the
+// pauses grow to two minutes, and a server that accepts a connection and does not answer is
+// given up after 20 s. A waiter whose turn comes meanwhile keeps all others waiting.
+func reconnecting() grpc.ConnectParams {
+	pauses := backoff.DefaultConfig
+	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, time.Second
+	return grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: etcdKeepAliveTimeout}
+}
 
 // etcdTarget is an etcd: etcd://[user:password@]host[:port],host[:port],..., with TLS as
 // etcds. Its parameter is dial_timeout.
@@ -82,7 +92,8 @@ func etcdConfig(r Request) (config clientv3.Config, where string, err error) {
 		Username: cmp.Or(r.Access.Username, a.username), Password: cmp.Or(r.Access.Password, a.password),
 		DialTimeout:       dialLimit(r.Access, inURL),
 		DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAliveTimeout,
-		Logger: zap.NewNop(), // what cannot be done is returned
+		Logger:      zap.NewNop(), // what cannot be done is returned
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnecting())},
 	}
 	if (config.Username == "") != (config.Password == "") {
 		return config, "", errors.New("etcd wants a user and a password, or neither: certificates say who somebody is without them")
@@ -94,7 +105,7 @@ func etcdConfig(r Request) (config clientv3.Config, where string, err error) {
 	if config.TLS != nil {
 		scheme = "https://"
 		if name := config.TLS.ServerName; name != "" {
-			config.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(named{credentials.NewTLS(config.TLS), name})}
+			config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(named{credentials.NewTLS(config.TLS), name}))
 		}
 	}
 	for _, addr := range addrs {
