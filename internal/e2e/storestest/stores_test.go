@@ -5,6 +5,7 @@ package storestest
 import (
 	"context"
 	"database/sql"
+	"os"
 	"testing"
 	"time"
 
@@ -30,9 +31,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
 // stores returns what starts a store of each kind for a test. It returns what opens a
-// client of it.
+// client of it. MySQL is among them where HOLDFAST_MYSQL names a server.
 func stores() map[string]func(*testing.T) (open func(*testing.T) driver.Backend) {
-	return map[string]func(*testing.T) func(*testing.T) driver.Backend{
+	all := map[string]func(*testing.T) func(*testing.T) driver.Backend{
 		"memory":     startMemory,
 		"redisson":   func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Redisson) },
 		"plain":      func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Plain) },
@@ -44,6 +45,10 @@ func stores() map[string]func(*testing.T) (open func(*testing.T) driver.Backend)
 		"postgresql": startPostgreSQL,
 		"mariadb":    startMariaDB,
 	}
+	if os.Getenv(sqltest.MySQLEnv) != "" {
+		all["mysql"] = startMySQL
+	}
+	return all
 }
 
 func startMemory(*testing.T) func(*testing.T) driver.Backend {
@@ -130,6 +135,16 @@ func startPostgreSQL(t *testing.T) func(*testing.T) driver.Backend {
 
 func startMariaDB(t *testing.T) func(*testing.T) driver.Backend {
 	dsn, _ := sqltest.StartMariaDB(t)
+	return openMySQL(dsn)
+}
+
+// startMySQL starts the server that HOLDFAST_MYSQL names.
+func startMySQL(t *testing.T) func(*testing.T) driver.Backend {
+	dsn, _, _ := sqltest.StartMySQL(t)
+	return openMySQL(dsn)
+}
+
+func openMySQL(dsn string) func(*testing.T) driver.Backend {
 	return func(t *testing.T) driver.Backend {
 		t.Helper()
 		db, err := sql.Open("mysql", dsn+"?interpolateParams=true")
