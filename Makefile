@@ -41,7 +41,7 @@ test: redis ## the tests that need only Go and Redis, with the race detector; at
 .PHONY: race
 race: FLAGS += -count=3
 race: redis ## the tests of the library three times over, to provoke races
-	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold zkhold cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold zkhold pghold mysqlhold cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 # The cells of TestSharesHistory: all of them, for ten seconds each, or a few.
 SHARES  ?= all

@@ -32,16 +32,17 @@ func TestCLIOverShedLock(t *testing.T) {
 // The command line tool, built and run as users do.
 func TestCLI(t *testing.T) {
 	cert, key := sqltest.Certificate(t, "mysql")
-	dsn, admin := sqltest.StartMariaDB(t, "--ssl-cert="+cert, "--ssl-key="+key)
+	server := sqltest.Start(t, sqltest.RunMySQL, "--ssl-cert="+cert, "--ssl-key="+key)
+	admin, dsn := newDB(t, server.Name), server.Name
 	_, socket, _ := strings.Cut(dsn, "unix(")
 	socket, _, _ = strings.Cut(socket, ")")
-	if _, err := admin.Exec("CREATE USER app@localhost IDENTIFIED BY 's3/cr@t'"); err != nil {
+	if _, err := admin.Exec("CREATE USER app@'%' IDENTIFIED BY 's3/cr@t'"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.Exec("GRANT ALL ON test.* TO app@localhost"); err != nil {
+	if _, err := admin.Exec("GRANT ALL ON test.* TO app@'%'"); err != nil {
 		t.Fatal(err)
 	}
-	tool := storecli.New(t, storecli.Store{Network: "unix", Addr: socket, Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Rest: true, Granted: true}, URL: func(addr string) string {
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: server.Addr(), Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Rest: true, Granted: true}, URL: func(addr string) string {
 		return "mysql://app:s3%2Fcr%40t@" + addr + "/test"
 	}})
 	lock := []string{"run", "-n", "setup", "--", "true"}
