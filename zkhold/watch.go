@@ -1,9 +1,6 @@
 package zkhold
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // watch is a watch of a node. The mutex of the link is held for what changes.
 type watch struct {
@@ -26,12 +23,14 @@ type target struct {
 func (l *link) observe(targets []target) []*watch {
 	l.mu.Lock()
 	watches := make([]*watch, len(targets))
-	made := make(map[string]*watch)
+	var made []*watch
+	var paths []string // of made
 	for i, t := range targets {
 		w := l.watches[t.path]
 		if w == nil {
 			w = new(watch)
-			l.watches[t.path], made[t.path] = w, w
+			l.watches[t.path] = w
+			made, paths = append(made, w), append(paths, t.path)
 		}
 		if t.wake != nil {
 			w.wakes = append(w.wakes, t.wake)
@@ -41,7 +40,7 @@ func (l *link) observe(targets []target) []*watch {
 	wire, err := l.wire, l.state() // together: the next wire is not to be used before it is greeted
 	l.mu.Unlock()
 	if err == nil {
-		err = wire.watch(slices.Sorted(maps.Keys(made)))
+		err = wire.watch(paths)
 	}
 	if err != nil {
 		l.mu.Lock()
@@ -49,8 +48,8 @@ func (l *link) observe(targets []target) []*watch {
 		if l.over != nil {
 			err = nil // the next try finds out
 		}
-		for path, w := range made {
-			if l.watches[path] == w { // not one that was made since, on another connection
+		for i, path := range paths {
+			if l.watches[path] == made[i] { // not one that was made since, on another connection
 				l.fire(path, errorOf(err))
 			}
 		}

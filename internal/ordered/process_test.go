@@ -33,6 +33,21 @@ func processes(t *testing.T, n int) (*memory, []*process) {
 	return m, ps
 }
 
+// contend has n processes queue for one name, which the first holds. It returns their claims,
+// and what the last was answered. The store is sure of what has gone.
+func contend(t *testing.T, n int, readWrite bool) (m *memory, ps []*process, claims []driver.Claim, last driver.Outcome) {
+	t.Helper()
+	m, ps = processes(t, n)
+	m.sure = true
+	for i, p := range ps {
+		c := p.claim()
+		c.ReadWrite = readWrite
+		last = p.granted(c, i == 0)
+		claims = append(claims, c)
+	}
+	return m, ps, claims, last
+}
+
 func (p *process) claim() driver.Claim {
 	n := p.seq.Add(1)
 	return driver.Claim{Name: "job", Client: p.name, Seq: n, Owner: fmt.Sprintf("%s:%d", p.name, n), TTL: ttl, Count: 1, Tokens: 1, Note: p.name}

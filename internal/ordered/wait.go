@@ -32,7 +32,8 @@ func (m *met) mutexes(before []Entry) {
 	case n == 1:
 		m.sole = true
 	default:
-		m.before = &slices.Clone(before[n-2 : n-1])[0]
+		second := before[n-2] // a copy: the whole queue would stay in memory
+		m.before = &second
 	}
 }
 

@@ -139,14 +139,7 @@ func TestWaitLeavesItToTry(t *testing.T) {
 // one holds, and not after its release.
 func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, ps := processes(t, 4)
-		m.sure = true
-		claims := make([]driver.Claim, len(ps))
-		var last driver.Outcome
-		for i, p := range ps {
-			claims[i] = p.claim()
-			last = p.granted(claims[i], i == 0)
-		}
+		m, ps, claims, last := contend(t, 4, false)
 		w := ps[3].Waiter(claims[3])
 		defer w.Close()
 		granted := make(chan driver.Outcome)
@@ -178,14 +171,7 @@ func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 // nothing.
 func TestWaitersAheadGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, ps := processes(t, 4)
-		m.sure = true
-		claims := make([]driver.Claim, len(ps))
-		var last driver.Outcome
-		for i, p := range ps {
-			claims[i] = p.claim()
-			last = p.granted(claims[i], i == 0)
-		}
+		_, ps, claims, last := contend(t, 4, false)
 		w := ps[3].Waiter(claims[3])
 		defer w.Close()
 		go func() {
@@ -209,14 +195,7 @@ func TestWaitersAheadGiveUp(t *testing.T) {
 // program removes it, nothing is granted by the release that follows.
 func TestOwnEntryStaysWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, ps := processes(t, 3)
-		m.sure = true
-		claims := make([]driver.Claim, len(ps))
-		var last driver.Outcome
-		for i, p := range ps {
-			claims[i] = p.claim()
-			last = p.granted(claims[i], i == 0)
-		}
+		m, ps, claims, last := contend(t, 3, false)
 		w := ps[2].Waiter(claims[2])
 		defer w.Close()
 		time.AfterFunc(time.Second, func() { ps[1].release(claims[1]) })
@@ -347,15 +326,7 @@ func TestReadOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m, ps := processes(t, test.ahead+1)
-				claims := make([]driver.Claim, len(ps))
-				m.sure = true
-				var last driver.Outcome
-				for i, p := range ps {
-					claims[i] = p.claim()
-					claims[i].ReadWrite = test.readWrite
-					last = p.granted(claims[i], i == 0)
-				}
+				m, ps, claims, last := contend(t, test.ahead+1, test.readWrite)
 				w := ps[test.ahead].Waiter(claims[test.ahead])
 				defer w.Close()
 				go func() {

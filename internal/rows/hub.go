@@ -370,7 +370,7 @@ func (h *hub) seen(name string, r *Row) (soon time.Duration) {
 // and so the next estimates longer. The mutex of the hub is held.
 func (t *topic) advanced(place int) (soon time.Duration) {
 	now := time.Now()
-	if gained := t.place - place; gained > 0 && place >= nearPlaces && !t.looked.IsZero() {
+	if gained := t.place - place; gained > 0 && place >= nearPlaces {
 		each := now.Sub(t.looked) / time.Duration(gained)
 		soon = min(max(each*time.Duration(place-1)/3, soonAt(1)), pollMost)
 	}

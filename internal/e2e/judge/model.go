@@ -112,9 +112,6 @@ func modelOperations(ops []Operation, may doubt) []porcupine.Operation {
 	ranks := ranksOf(ops)
 	for i, o := range ops {
 		owner := int64(i + 1)
-		if !may.calls && o.Granted == Never && (o.Failed == Never || o.Failure != "busy") {
-			continue
-		}
 		if o.Late && may.calls {
 			add(o.Called, o.last()+lateMost, modelCall{ghost: true, owner: late(owner)}, modelAnswer{})
 		}
@@ -133,6 +130,8 @@ func modelOperations(ops []Operation, may doubt) []porcupine.Operation {
 			add(o.Called, o.Granted, acquire, modelAnswer{"granted", o.Token, ranks[o.Token]})
 		case o.Failed != Never && o.Failure == "busy":
 			add(o.Called, o.Failed, acquire, modelAnswer{result: "busy"})
+		case !may.calls:
+			continue
 		default:
 			add(o.Called, Never, acquire, modelAnswer{})
 		}
@@ -163,12 +162,12 @@ func ranksOf(ops []Operation) map[uint64]int {
 		}
 	}
 	slices.Sort(tokens)
-	if len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
-		return nil
-	}
 	ranks := make(map[uint64]int, len(tokens))
 	for i, token := range tokens {
 		ranks[token] = i + 1
+	}
+	if len(ranks) != len(tokens) {
+		return nil
 	}
 	return ranks
 }
