@@ -416,7 +416,7 @@ func TestKindsOfLocks(t *testing.T) {
 	})
 }
 
-// A store in memory does not show who waits for a lock without a queue: no page says that
+// A store in memory does not show the waiters of a lock without a queue: no page says that
 // nobody does.
 func TestWaitersThatAreNotShown(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {

@@ -283,7 +283,7 @@ func TestAdminWithFewRights(t *testing.T) {
 	s, ctx := etcdtest.Start(t), within(t)
 	askForLogins(t, s, "poor", "p", "job/", clientv3.GetPrefixRangeEnd("job/"))
 	as := func(user, password string) *clientv3.Client {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, DialTimeout: patience, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, DialTimeout: timeout, Logger: zap.NewNop()})
 		if err != nil {
 			t.Fatal(err)
 		}

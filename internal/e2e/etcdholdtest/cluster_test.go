@@ -124,7 +124,7 @@ func (c *cluster) granted() bool { return slices.ContainsFunc(c.waiters, (*sessi
 func (c *cluster) anotherLeads(t *testing.T) {
 	t.Helper()
 	harmed := time.Now()
-	await.Until(t, patience, "another one leads", func() bool { return slices.ContainsFunc(c.members[1:], (*etcdtest.Server).Leads) })
+	await.Until(t, timeout, "another one leads", func() bool { return slices.ContainsFunc(c.members[1:], (*etcdtest.Server).Leads) })
 	t.Logf("another member led after %v", time.Since(harmed).Round(time.Millisecond))
 }
 
@@ -149,7 +149,7 @@ func endedByTheFormerLeader(t *testing.T, members []*etcdtest.Server) {
 func awaitKeys(t *testing.T, members []*etcdtest.Server, n int64) {
 	t.Helper()
 	client := members[1].Client(t)
-	await.Until(t, patience, "all wait", func() bool {
+	await.Until(t, timeout, "all wait", func() bool {
 		r, err := client.Get(t.Context(), name(t)+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		return err == nil && r.Count == n
 	})

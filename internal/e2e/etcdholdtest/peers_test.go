@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// patience is the timeout: a test waits for what is sure to come.
-const patience = 20 * time.Second
+// timeout bounds a wait for what is sure to come.
+const timeout = 20 * time.Second
 
 // locker returns a Locker of a client of its own.
 func locker(t *testing.T, opts ...func(*etcdhold.Options)) *holdfast.Locker {
@@ -39,8 +39,8 @@ func lockerOf(t *testing.T, client *clientv3.Client, opts ...func(*etcdhold.Opti
 	return sessiontest.LockerOf(t, etcdhold.New(client, &o))
 }
 
-// within returns a context that ends after patience.
-func within(t *testing.T) context.Context { return await.Context(t, patience) }
+// within returns a context that ends after timeout.
+func within(t *testing.T) context.Context { return await.Context(t, timeout) }
 
 // name returns the name of a lock for t alone, without a slash.
 func name(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }
@@ -210,7 +210,7 @@ func TestConcurrencyMutexAmongReaders(t *testing.T) {
 func left(t *testing.T, name string) int { return leftIn(t, observer, name) }
 
 func leftIn(t *testing.T, client *clientv3.Client, name string) int {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	r, err := client.Get(ctx, name+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
@@ -228,7 +228,7 @@ func waitsIn(t *testing.T, name string, n int) {
 // waitsOn is waitsIn on the server of a client.
 func waitsOn(t *testing.T, client *clientv3.Client, name string, n int) {
 	t.Helper()
-	await.Until(t, patience, fmt.Sprintf("%d keys of %s", n, name), func() bool { return leftIn(t, client, name) == n })
+	await.Until(t, timeout, fmt.Sprintf("%d keys of %s", n, name), func() bool { return leftIn(t, client, name) == n })
 }
 
 // A program that dies frees its name when its lease ends, for the others.

@@ -63,9 +63,13 @@ func Run(dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return untilPortsAreFree(func() (*Server, error) { return runOn(program, dir) })
+}
+
+// untilPortsAreFree calls run again while somebody else takes a port that it has chosen.
+func untilPortsAreFree(run func() (*Server, error)) (s *Server, err error) {
 	for range 20 {
-		var s *Server
-		if s, err = runOn(program, dir); !errors.Is(err, errPortTaken) {
+		if s, err = run(); !errors.Is(err, errPortTaken) {
 			return s, err
 		}
 	}

@@ -17,28 +17,29 @@ func StartTLS(t testing.TB) (s *Server, addr, ca string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		dir := t.TempDir()
+	dir := t.TempDir()
+	if err := redistest.Certificates(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err = untilPortsAreFree(func() (*Server, error) {
 		ports, failed := freePorts()
 		port, err := redistest.FreePort()
-		if err = errors.Join(failed, err, redistest.Certificates(dir)); err != nil {
-			t.Fatal(err)
+		if err = errors.Join(failed, err); err != nil {
+			return nil, err
 		}
-		s, addr = newServer(program, dir, "one", ports, "one="+url(ports[1])), strings.TrimPrefix(url(port), "http://")
+		s := newServer(program, dir, "one", ports, "one="+url(ports[1]))
+		addr = strings.TrimPrefix(url(port), "http://")
 		for i, arg := range s.args {
 			if strings.HasPrefix(arg, "--listen-client-urls=") {
 				s.args[i] += ",https://" + addr
 			}
 		}
 		s.args = append(s.args, "--cert-file="+filepath.Join(dir, "cert.pem"), "--key-file="+filepath.Join(dir, "key.pem"))
-		if err = s.Restart(); err == nil {
-			t.Cleanup(s.Kill)
-			return s, addr, filepath.Join(dir, "ca-cert.pem")
-		}
-		if !errors.Is(err, errPortTaken) {
-			t.Fatal(err)
-		}
+		return s, s.Restart()
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal(errPortTaken)
-	return nil, "", ""
+	t.Cleanup(s.Kill)
+	return s, addr, filepath.Join(dir, "ca-cert.pem")
 }

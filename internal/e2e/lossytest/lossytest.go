@@ -143,11 +143,11 @@ func (c *crew) observe(_ context.Context, e holdfast.Event) {
 func (c *crew) contend(ctx context.Context, m *holdfast.Mutex, long bool, first func()) {
 	defer first()
 	for ctx.Err() == nil {
-		patience := limit
+		wait := limit
 		if rand.IntN(10) == 0 {
-			patience = rand.N(3 * time.Millisecond)
+			wait = rand.N(3 * time.Millisecond)
 		}
-		bound, cancel := context.WithTimeout(ctx, patience)
+		bound, cancel := context.WithTimeout(ctx, wait)
 		lock, err := m.Lock(bound)
 		cancel()
 		switch {
@@ -155,7 +155,7 @@ func (c *crew) contend(ctx context.Context, m *holdfast.Mutex, long bool, first 
 			c.pass(lock, long)
 			long = false
 			first()
-		case patience == limit && ctx.Err() == nil:
+		case wait == limit && ctx.Err() == nil:
 			c.t.Errorf("Lock: %v", err)
 			return
 		}

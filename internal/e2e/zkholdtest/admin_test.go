@@ -146,7 +146,7 @@ func TestGetOfASemaphore(t *testing.T) {
 		}()
 	}
 	// The first of them has a node in leases, too.
-	await.Until(t, patience, "two wait", func() bool {
+	await.Until(t, timeout, "two wait", func() bool {
 		return len(nodes(t, name(t)+"/locks")) == 2 && len(nodes(t, name(t)+"/leases")) == 3
 	})
 	r := get(t, c, name(t))
@@ -360,7 +360,7 @@ func TestViewOpensASession(t *testing.T) {
 	b := open(t, &zkhold.Options{Dial: count.Dialer})
 	c := admin.New(b)
 	get(t, c, name(t))
-	await.Until(t, patience, "the session has ended", func() bool { return count.Closed() == 1 })
+	await.Until(t, timeout, "the session has ended", func() bool { return count.Closed() == 1 })
 	get(t, c, name(t))
 	b.Close()
 	if _, err := c.Get(within(t), name(t)); !errors.Is(err, driver.ErrClosed) {

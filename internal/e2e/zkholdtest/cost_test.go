@@ -119,7 +119,7 @@ func TestRequestsOfATurn(t *testing.T) {
 			first, second := locker(t, &zkhold.Options{TTL: 20 * ttl}), lock(t, &count)
 			second()()
 			const short = 200 * time.Millisecond
-			for limit := time.Now().Add(patience); time.Now().Before(limit); {
+			for limit := time.Now().Add(timeout); time.Now().Before(limit); {
 				held := must.Lock(t, first, name(t))
 				before, began := count.All(), time.Now()
 				unlocked := make(chan struct{})
@@ -127,7 +127,7 @@ func TestRequestsOfATurn(t *testing.T) {
 					defer close(unlocked)
 					second()()
 				}()
-				await.Until(t, patience, "the second waits", func() bool { return count.All() >= before+3 })
+				await.Until(t, timeout, "the second waits", func() bool { return count.All() >= before+3 })
 				must.Unlock(t, held)
 				<-unlocked
 				if time.Since(began) > short { // a longer wait: once more
@@ -152,11 +152,11 @@ func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 	first, second, third := locker(t, opts), locker(t, opts), locker(t, &zkhold.Options{TTL: 20 * ttl, Dial: count.Dialer})
 	must.Unlock(t, must.Lock(t, third, name(t)))
 	const short = 200 * time.Millisecond
-	for limit := time.Now().Add(patience); time.Now().Before(limit); {
+	for limit := time.Now().Add(timeout); time.Now().Before(limit); {
 		held, began := must.Lock(t, first, name(t)), time.Now()
 		passed := make(chan *holdfast.Lock)
 		go func() { passed <- must.Lock(t, second, name(t)) }()
-		await.Until(t, patience, "the second waits", func() bool { return len(nodes(t, name(t))) == 2 })
+		await.Until(t, timeout, "the second waits", func() bool { return len(nodes(t, name(t))) == 2 })
 		before := count.All()
 		granted := make(chan int)
 		go func() {
@@ -165,10 +165,10 @@ func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 			must.Unlock(t, lock)
 			granted <- count.All() - before
 		}()
-		await.Until(t, patience, "the third waits", func() bool { return count.All() >= before+3 })
+		await.Until(t, timeout, "the third waits", func() bool { return count.All() >= before+3 })
 		must.Unlock(t, held)
 		lock := <-passed
-		await.Until(t, patience, "the third has read the queue", func() bool { return count.All() >= before+4 })
+		await.Until(t, timeout, "the third has read the queue", func() bool { return count.All() >= before+4 })
 		must.Unlock(t, lock)
 		got, all := <-granted, <-granted
 		if time.Since(began) > short { // a longer wait: once more

@@ -38,7 +38,7 @@ func on(t *testing.T, servers ...*zktest.Server) *holdfast.Locker {
 func ensemble(t *testing.T) []*zktest.Server {
 	t.Helper()
 	servers := zktest.StartEnsemble(t, 3)
-	await.Until(t, patience, "there is a leader", func() bool { return slices.ContainsFunc(servers, (*zktest.Server).Leads) })
+	await.Until(t, timeout, "there is a leader", func() bool { return slices.ContainsFunc(servers, (*zktest.Server).Leads) })
 	i := slices.IndexFunc(servers, (*zktest.Server).Leads)
 	servers[0], servers[i] = servers[i], servers[0]
 	return servers
@@ -52,7 +52,7 @@ func queue(ctx context.Context, t *testing.T, servers []*zktest.Server, lockers 
 	client := servers[2].Client(t)
 	for _, l := range lockers {
 		waiters = append(waiters, sessiontest.Wait(ctx, t, l, name(t)))
-		await.Until(t, patience, "one more waits", func() bool {
+		await.Until(t, timeout, "one more waits", func() bool {
 			children, _, err := client.Children("/" + name(t))
 			return err == nil && len(children) == 1+len(waiters)
 		})
@@ -99,7 +99,7 @@ func TestLeaderStandsStill(t *testing.T) {
 	if err := servers[0].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, patience, "another one leads", func() bool { return slices.ContainsFunc(servers[1:], (*zktest.Server).Leads) })
+	await.Until(t, timeout, "another one leads", func() bool { return slices.ContainsFunc(servers[1:], (*zktest.Server).Leads) })
 	await.Never(t, long+long/4, "granted while the name is held", granted(waiters))
 	if err := servers[0].Resume(); err != nil {
 		t.Fatal(err)

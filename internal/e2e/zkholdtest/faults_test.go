@@ -20,8 +20,8 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-// patience is how long a test waits for what is sure to come.
-const patience = 30 * time.Second
+// timeout is how long a test waits for what is sure to come.
+const timeout = 30 * time.Second
 
 // locker returns a Locker with a session of its own.
 func locker(t *testing.T, opts *zkhold.Options) *holdfast.Locker {
@@ -30,7 +30,7 @@ func locker(t *testing.T, opts *zkhold.Options) *holdfast.Locker {
 }
 
 // within returns a context that ends after this timeout.
-func within(t *testing.T) context.Context { return await.Context(t, patience) }
+func within(t *testing.T) context.Context { return await.Context(t, timeout) }
 
 // name returns the name of a lock for t alone, without a slash.
 func name(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", "-") }
@@ -49,7 +49,7 @@ func nodes(t *testing.T, name string) []string {
 // waitsIn waits until there are n nodes below a name.
 func waitsIn(t *testing.T, name string, n int) {
 	t.Helper()
-	await.Until(t, patience, fmt.Sprintf("%d nodes of %s", n, name), func() bool { return len(nodes(t, name)) == n })
+	await.Until(t, timeout, fmt.Sprintf("%d nodes of %s", n, name), func() bool { return len(nodes(t, name)) == n })
 }
 
 // A connection that breaks for less than the session's time costs no lock.

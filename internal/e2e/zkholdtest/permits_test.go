@@ -28,7 +28,7 @@ func TestLostAnswersOfPermits(t *testing.T) {
 		for range 2 {
 			wg.Go(func() {
 				for range rounds {
-					ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+					ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
 					impatient := rand.IntN(4) == 0
 					if impatient {
 						cancel()
