@@ -8,7 +8,9 @@ LIST    := $(GO) list $(MODULES:%=./%/...)
 LONG    := /holdfast$$|internal/e2e/(clitest|scripttest|locktest|conntest|dashtest|deploytest)$$
 # Packages for make e2e alone: deployments under faults, databases, and pages in a browser.
 E2E     := internal/e2e/(deploytest|dashtest|webdemotest|matrix|soak|fencetest|sqltest)$$
-# Of these, those that keep a machine busy, and whose bounds of time suffer from others.
+# Packages of make test with tests that ask testing.Short: make e2e runs them again, whole.
+SHORTER := internal/e2e/(clitest|conntest|locktest|resources)$$
+# Those that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
 # Packages that need programs in other languages, and where those are kept.
 FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
@@ -47,9 +49,9 @@ race: redis ## the tests of the library three times over, to provoke races
 SHARES  ?= all
 
 .PHONY: e2e
-e2e: redis databases ## the others too: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
+e2e: redis databases ## the others: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
 	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
-	@all=$$($(LIST)) && all=$$(echo "$$all" | grep internal/e2e | grep -vE '$(ALONE)|$(FOREIGN)|$(STORES)') && \
+	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		$(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 

@@ -37,6 +37,7 @@ func TestRepository(t *testing.T) {
 		"SizesAreBounded":            sizesAreBounded,
 		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
 		"MergesAreFinished":          mergesAreFinished,
+		"ShortTestsRunWhole":         shortTestsRunWhole,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, r) })
 	}

@@ -1,0 +1,44 @@
+package holdfast_test
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// packagesOf finds a list of packages of internal/e2e in the Makefile.
+var packagesOf = regexp.MustCompile(`(?m)^(E2E|SHORTER|STORES) +:= internal/e2e/\((.*)\)\$\$$`)
+
+// shortTestsRunWhole finds tests that make test leaves out and no other target runs: their
+// package has to be in a list of the Makefile.
+func shortTestsRunWhole(t *testing.T, r *repository) {
+	lists := packagesOf.FindAllStringSubmatch(read(t, "Makefile"), -1)
+	if len(lists) != 3 {
+		t.Fatalf("Makefile: %d lists of packages, want E2E, SHORTER and STORES", len(lists))
+	}
+	whole := map[string]bool{}
+	for _, list := range lists {
+		for name := range strings.SplitSeq(list[2], "|") {
+			whole["internal/e2e/"+name] = true
+		}
+	}
+	asked := map[string]bool{}
+	for _, name := range r.files {
+		dir := path.Dir(name)
+		if !strings.HasPrefix(dir, "internal/e2e/") || !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if text := read(t, name); strings.Contains(text, "testing.Short()") || strings.Contains(text, "await.NotShort(") {
+			asked[dir] = true
+			if !whole[dir] {
+				t.Errorf("%s: no target runs this without -short: name the package in SHORTER of the Makefile", name)
+			}
+		}
+	}
+	for name := range strings.SplitSeq(lists[1][2], "|") {
+		if !asked["internal/e2e/"+name] {
+			t.Errorf("Makefile: SHORTER has %s, whose tests do not ask for -short", name)
+		}
+	}
+}
