@@ -39,7 +39,9 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 // Extend renews the lease once: the client's own loop counts from the receipt of the
 // answers, and so learns of an end too late.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
-	r, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(session))
+	r, err := soon(ctx, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+		return s.client.KeepAliveOnce(ctx, clientv3.LeaseID(session))
+	})
 	if err != nil {
 		return 0, s.errorOf(err)
 	}
@@ -48,7 +50,9 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 
 // Own returns the keys of the lease.
 func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error) {
-	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session), clientv3.WithAttachedKeys())
+	r, err := soon(ctx, func(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
+		return s.client.TimeToLive(ctx, clientv3.LeaseID(session), clientv3.WithAttachedKeys())
+	})
 	if err != nil {
 		return nil, s.errorOf(err)
 	}
