@@ -52,7 +52,7 @@ func start(t *testing.T, adapter string, d *redistest.Deployment) *program {
 }
 
 // leaseOfAll is long enough for a machine that is busy with other tests.
-const leaseOfAll = 10 * time.Second
+const leaseOfAll = 20 * time.Second
 
 // drain waits for what the program does in the background.
 func (p *program) drain(t *testing.T) {
