@@ -99,6 +99,27 @@ func TestLeaderStandsStill(t *testing.T) {
 	}
 }
 
+// A follower that stands still, which no client notices, costs no lock and no place in
+// the queue.
+func TestFollowerStandsStill(t *testing.T) {
+	t.Parallel()
+	c := ofMembers(t)
+	if err := c.members[2].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	await.Never(t, 3*ofThree, "granted while the name is held", c.granted)
+	if err := c.lock.Err(); err != nil {
+		t.Errorf("got error %v, want that the lock is held", err)
+	}
+	must.Unlock(t, c.lock)
+	if !sessiontest.Serve(t, c.lock.Token(), c.waiters...) {
+		t.Error("the waiters were not granted in their order")
+	}
+	if err := c.members[2].Resume(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // cluster is three members, the leader first, with a holder and two waiters of one name,
 // each of which has a client of its own.
 type cluster struct {
