@@ -80,13 +80,14 @@ stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind Pg
 	@sh .ci/interop-shedlock "$(INTEROP)"
 	HOLDFAST_INTEROP="$(INTEROP)" $(GO) test -race -count=1 -timeout 15m $(FLAGS) ./internal/rows ./internal/shedlock ./internal/advisory ./pghold ./mysqlhold ./internal/e2e/pgtest ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
 	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -timeout 15m $(FLAGS) -skip 'TestSharedTable/PostgreSQL|TestMigrate/(golang-migrate by|goose)' ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
-	$(GO) test -race -count=1 -p 1 $(FLAGS) -run 'OfStores/(postgresql|mariadb)' ./internal/e2e/matrix ./internal/e2e/soak
+	HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -p 1 $(FLAGS) -run 'OfStores/(postgresql|mariadb|mysql)' ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: soak
-soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, postgresql, mariadb, … for one, SEED=… to replay
+soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, postgresql, mariadb, mysql, … for one, SEED=… to replay
 	@export HOLDFAST_SERVERS="$(SERVERS)"; \
 	case "$(DEPLOYMENT)" in *etcd*|stores) HOLDFAST_ETCD=$$(sh .ci/etcd) && export HOLDFAST_ETCD || exit 1 ;; esac; \
 	case "$(DEPLOYMENT)" in *zookeeper*|stores) HOLDFAST_ZOOKEEPER=$$(sh .ci/zookeeper) && export HOLDFAST_ZOOKEEPER || exit 1 ;; esac; \
+	case "$(DEPLOYMENT)" in *mysql*|stores) sh .ci/server mysql9 && export HOLDFAST_MYSQL="$(SERVERS)/mysql9/server" || exit 1 ;; esac; \
 	$(GO) run ./internal/e2e/soak -duration $(or $(DURATION),10m) -deployment $(or $(DEPLOYMENT),all) -seed $(or $(SEED),0) $(FLAGS)
 
 .PHONY: bench

@@ -25,10 +25,14 @@ const (
 	ZooKeeper  = "zookeeper"  // of one server
 	PostgreSQL = "postgresql" // without a standby
 	MariaDB    = "mariadb"    // the same
+	MySQL      = "mysql"      // the same; the server that sqltest.MySQLEnv names
 )
 
 // Names returns the names of all stores.
-func Names() []string { return []string{Etcd, ZooKeeper, PostgreSQL, MariaDB} }
+func Names() []string { return append([]string{Etcd, ZooKeeper}, Databases()...) }
+
+// Databases returns the names of those in which a lock is a row with a lease of its own.
+func Databases() []string { return []string{PostgreSQL, MariaDB, MySQL} }
 
 // Server is what a test breaks of a store.
 type Server interface {
@@ -69,12 +73,20 @@ func Run(name, dir string) (*Store, error) {
 	case PostgreSQL:
 		return openSQL(name)(sqltest.RunPostgreSQL("log_min_messages=fatal", "log_min_error_statement=panic"))
 	case MariaDB:
-		// 2 has the log with the system after each commit: a crash of the server loses none.
-		return openSQL(name)(sqltest.RunMariaDB("--innodb-flush-log-at-trx-commit=2"))
+		return openSQL(name)(sqltest.RunMariaDB(durable))
+	case MySQL:
+		if os.Getenv(sqltest.MySQLEnv) == "" { // RunMySQL would run MariaDB
+			return nil, fmt.Errorf("%w: %s does not name a server of MySQL", ErrMissing, sqltest.MySQLEnv)
+		}
+		return openSQL(name)(sqltest.RunMySQL(durable))
 	default:
 		return nil, fmt.Errorf("no store %q", name)
 	}
 }
+
+// durable has the log of MariaDB and MySQL with the system after each commit: a crash of
+// the server loses none.
+const durable = "--innodb-flush-log-at-trx-commit=2"
 
 // noStore says that the variable which names the store's program is not set, if it is not.
 func noStore(variable string, err error) error {
@@ -161,7 +173,7 @@ func openSQL(name string) func(*sqltest.Server, error) (*Store, error) {
 			s.Close()
 			return nil, err
 		}
-		now := map[string]string{PostgreSQL: "now()", MariaDB: "UTC_TIMESTAMP(6)"}[name]
+		now := map[string]string{"pgx": "now()", "mysql": "UTC_TIMESTAMP(6)"}[s.Driver]
 		held := func(ctx context.Context) (names []string, err error) {
 			found, err := db.QueryContext(ctx, "SELECT name FROM holdfast_locks WHERE owner <> '' AND expires > "+now)
 			if err != nil {

@@ -46,7 +46,7 @@ func Dial(name, addr string, ttl time.Duration) (b driver.Backend, shut func(), 
 			return nil, nil, err
 		}
 		return pghold.New(pool, &pghold.Options{Listen: pool.Config().ConnConfig}), pool.Close, nil
-	case MariaDB:
+	case MariaDB, MySQL:
 		db, err := sql.Open("mysql", "test@tcp("+addr+")/test?interpolateParams=true")
 		if err != nil {
 			return nil, nil, err

@@ -48,7 +48,7 @@ func (d deployment) ttl() time.Duration {
 	switch d {
 	case zookeeper:
 		return 3 * time.Second
-	case strict, etcd, postgresql, mariadb:
+	case strict, etcd, postgresql, mariadb, mysql:
 		return 2 * time.Second
 	case sentinel, cluster:
 		return 1500 * time.Millisecond

@@ -15,9 +15,10 @@ const (
 	zookeeper  deployment = anystore.ZooKeeper
 	postgresql deployment = anystore.PostgreSQL
 	mariadb    deployment = anystore.MariaDB
+	mysql      deployment = anystore.MySQL
 )
 
-func stores() []deployment { return []deployment{etcd, zookeeper, postgresql, mariadb} }
+func stores() []deployment { return []deployment{etcd, zookeeper, postgresql, mariadb, mysql} }
 
 const (
 	// storeBack is how long a waiter may take to be served once its store answers again.
@@ -31,7 +32,7 @@ func (d deployment) freeAfter(ttl time.Duration) time.Duration {
 	switch d {
 	case zookeeper:
 		return ttl + time.Second + zktest.Tick
-	case etcd, postgresql, mariadb:
+	case etcd, postgresql, mariadb, mysql:
 		return ttl + time.Second
 	default:
 		return ttl + ttl/10
@@ -88,7 +89,7 @@ func storeFaults() []storeFault {
 // storeEntries returns the cells of the other stores. Those of by are tests of other
 // folders, "folder.Test".
 func storeEntries() []entry {
-	all, sessions, databases := stores(), []deployment{etcd, zookeeper}, []deployment{postgresql, mariadb}
+	all, mysqls := stores(), []deployment{mariadb, mysql}
 	one := func(d deployment) []deployment { return []deployment{d} }
 	const renewal, lease = "TTL/3, and the time of a call", "the lease ends"
 	return []entry{
@@ -114,20 +115,21 @@ func storeEntries() []entry {
 		{fault: "F41", on: one(etcd), want: "LU", by: "etcdholdtest.TestLeaderStandsStill", notified: renewal},
 		{fault: "F41", on: one(zookeeper), want: "A", by: "zkholdtest.TestLeaderStandsStill"},
 		{fault: "F42", on: one(etcd), want: "L", by: "etcdholdtest.TestHolderAndLeaderAreGone"},
+		{fault: "F43", on: one(etcd), want: "A", by: "etcdholdtest.TestFollowerStandsStill"},
 		{fault: "F43", on: one(zookeeper), want: "A", by: "zkholdtest.TestFollowerStandsStill"},
 		{fault: "F44", on: one(postgresql), want: "LW", by: "pgtest.TestPromotionOfASynchronousStandby"},
 		{fault: "F45", on: one(postgresql), want: "LW", by: "pgtest.TestPromotionOfAnAsynchronousStandby"},
 		{fault: "F46", on: one(postgresql), want: "LU", by: "pgtest.TestPromotionOfAnAsynchronousStandby", notified: lease},
 		{fault: "F47", on: one(postgresql), want: "A", by: "pgtest.TestServerClosesIdleConnections"},
-		{fault: "F47", on: one(mariadb), want: "A", by: "mysqltest.TestServerClosesIdleConnections"},
+		{fault: "F47", on: mysqls, want: "A", by: "mysqltest.TestServerClosesIdleConnections"},
 		{fault: "F48", on: one(postgresql), want: "A", by: "pgtest.TestProxyDropsConnections"},
-		{fault: "F48", on: one(mariadb), want: "A", by: "mysqltest.TestProxyDropsConnections"},
+		{fault: "F48", on: mysqls, want: "A", by: "mysqltest.TestProxyDropsConnections"},
 		{fault: "F49", on: one(postgresql), want: "A", by: "pgtest.TestPoolerRestarts"},
 		{fault: "F50", on: one(etcd), want: "LW", by: "etcdholdtest.TestCLI"},
 		{fault: "F50", on: one(zookeeper), want: "LW", by: "zkholdtest.TestCLI"},
 		{fault: "F50", on: one(postgresql), want: "LW", by: "pgtest.TestCLI"},
-		{fault: "F50", on: one(mariadb), want: "LW", by: "mysqltest.TestCLI"},
-		{fault: "F51", on: append(sessions, databases...), want: "A", by: "soak.TestSoakOfStores"},
+		{fault: "F50", on: mysqls, want: "LW", by: "mysqltest.TestCLI"},
+		{fault: "F51", on: all, want: "A", by: "soak.TestSoakOfStores"},
 	}
 }
 
@@ -144,22 +146,22 @@ func storeCells() []cell {
 func noStoreCell(fault string, on deployment) string {
 	session := on == etcd || on == zookeeper
 	switch fault {
-	case "F40", "F41":
+	case "F40", "F41", "F43":
 		if !session {
 			return "no leader"
 		}
-	case "F42", "F43":
+	case "F42":
 		switch {
 		case !session:
 			return "no leader"
-		case (fault == "F42") == (on == zookeeper):
+		case on == zookeeper:
 			return notPlayed
 		}
 	case "F44", "F45", "F46":
 		switch {
 		case session:
 			return "no standby"
-		case on == mariadb:
+		case on != postgresql:
 			return notPlayed
 		}
 	case "F47", "F48":
@@ -170,7 +172,7 @@ func noStoreCell(fault string, on deployment) string {
 		switch {
 		case session:
 			return "no pooler"
-		case on == mariadb:
+		case on != postgresql:
 			return notPlayed
 		}
 	}

@@ -13,7 +13,7 @@ func storeTable() string {
 	b.WriteString("\nThe letters are those of the [fault matrix](#fault-matrix). A cell in brackets has a test that is named below the table. " +
 		"Each other cell belongs to `TestMatrixOfStores` in `internal/e2e/matrix`, on a real server. " +
 		"A dash (–) means that the fault does not apply, and a question mark that it was not tested.\n\n")
-	b.WriteString("| | fault | the holder | a waiter | etcd | ZooKeeper | PostgreSQL | MariaDB |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| | fault | the holder | a waiter | etcd | ZooKeeper | PostgreSQL | MariaDB | MySQL |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, f := range storeFaults() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", f.id, f.what, f.holder, f.waiter)
 		for _, on := range stores() {

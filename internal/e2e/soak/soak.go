@@ -109,7 +109,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	took, late := s.crew.rest(limit)
 	s.totals.LongestRest = max(s.totals.LongestRest, took)
 	events, wrong := s.crew.take()
-	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), undoes: s.deployment == anystore.PostgreSQL || s.deployment == anystore.MariaDB, passes: s.deployment == anystore.ZooKeeper}
+	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), undoes: slices.Contains(anystore.Databases(), s.deployment), passes: s.deployment == anystore.ZooKeeper}
 	v := r.judge()
 	s.totals.add(r, v)
 	if len(late) > 0 {
