@@ -9,6 +9,7 @@ import (
 type broken struct {
 	net.Conn
 	meanwhile func()
+	closed    bool
 }
 
 func (b *broken) Write([]byte) (int, error) {
@@ -16,7 +17,10 @@ func (b *broken) Write([]byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-func (b *broken) Close() error { return nil }
+func (b *broken) Close() error {
+	b.closed = true
+	return nil
+}
 
 // An error of a connection that is over ends the watches that were to be requested on it,
 // and not those of the next connection for the same node.

@@ -175,6 +175,24 @@ func TestWatchesOfAConnection(t *testing.T) {
 	}
 }
 
+// A part of a packet may have been written before an error. What came next on the same
+// connection would be read as its rest, so there is no next.
+func TestFailedWriteClosesTheConnection(t *testing.T) {
+	for name, write := range map[string]func(*wire) error{
+		"a request": func(w *wire) error {
+			_, err := w.Write(packet(int32(5), int32(2), "/deploy/a", int32(-1)))
+			return err
+		},
+		"watches": func(w *wire) error { return w.watch([]string{"/deploy/a"}) },
+	} {
+		b := &broken{meanwhile: func() {}}
+		w := &wire{Conn: b, link: &link{opts: &Options{}}}
+		if err := write(w); !errors.Is(err, net.ErrClosed) || !b.closed {
+			t.Errorf("%s: got error %v and that the connection is closed: %v, want the error of the write and true", name, err, b.closed)
+		}
+	}
+}
+
 // Requests for other nodes, and other requests, are sent as they are.
 func TestOtherRequestsAreSentAsTheyAre(t *testing.T) {
 	l := &link{making: make(map[string]*creation)}

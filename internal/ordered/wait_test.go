@@ -215,6 +215,31 @@ func TestOwnEntryStaysWatched(t *testing.T) {
 	})
 }
 
+// Where the own entry and the one ahead have both gone before Wait is called, the one ahead
+// does not grant. Which of them Wait hears of first is chance, so this is repeated.
+func TestOwnEntryGoesWithTheOneAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 32 {
+			m, ps, claims, last := contend(t, 2, false)
+			w := ps[1].Waiter(claims[1])
+			defer w.Close()
+			nap, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // until the own entry is watched
+			defer cancel()
+			if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got error %v, want a wait until its end", err)
+			}
+			m.mu.Lock()
+			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(claims[1].Owner) })
+			m.mu.Unlock()
+			ps[0].release(claims[0])
+			synctest.Wait()
+			if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
+				t.Fatalf("got %+v and error %v, want no grant to a claim without an entry", out, err)
+			}
+		}
+	})
+}
+
 // A store that never names the holder is asked once.
 func TestHolderIsAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
