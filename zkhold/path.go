@@ -69,44 +69,28 @@ func escape(part string) string {
 		return strings.ReplaceAll(part, ".", "%2E")
 	}
 	_, _, claim := parse(part)
-	if !claim && plainText(part) {
+	if !claim && strings.IndexFunc(part, special) < 0 {
 		return part
 	}
 	var b strings.Builder
-	for i := 0; i < len(part); {
-		r, n := utf8.DecodeRuneInString(part[i:])
-		if last := i == len(part)-1; !plain(r, n) || claim && last {
-			for _, c := range []byte(part[i : i+n]) {
-				fmt.Fprintf(&b, "%%%02X", c)
-			}
-		} else {
-			b.WriteString(part[i : i+n])
+	for i, r := range part {
+		if last := i == len(part)-1; !special(r) && !(claim && last) {
+			b.WriteRune(r)
+			continue
 		}
-		i += n
+		_, n := utf8.DecodeRuneInString(part[i:]) // one byte where r stands for what is not UTF-8
+		for _, c := range []byte(part[i : i+n]) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
 	}
 	return b.String()
 }
 
-// plainText says that all characters are plain.
-func plainText(part string) bool {
-	for i := 0; i < len(part); {
-		r, n := utf8.DecodeRuneInString(part[i:])
-		if !plain(r, n) {
-			return false
-		}
-		i += n
-	}
-	return true
-}
-
-// plain says that ZooKeeper, and its clients in Go and Java, take a character of n bytes
-// as it is. Characters beyond 16 bits are pairs of surrogates to the server.
-func plain(r rune, n int) bool {
-	switch {
-	case r == '%', r < ' ', r >= 0x7f && r <= 0x9f, r == utf8.RuneError && n == 1:
-		return false
-	}
-	return r < 0xd800 || r > 0xf8ff && r < 0xfff0
+// special says that ZooKeeper, or one of its clients in Go and Java, does not take a
+// character as it is. Characters beyond 16 bits are pairs of surrogates to the server.
+// utf8.RuneError, which stands for bytes that are not UTF-8, is special, too.
+func special(r rune) bool {
+	return r == '%' || r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
 // marks are how the nodes of each kind end, before the sequence number: those of Curator,
