@@ -17,7 +17,8 @@ type wire struct {
 	net.Conn
 	in   *bufio.Reader // the client reads each packet in two parts
 	link *link
-	head []byte // of the first packet from the server
+
+	greeted bool // the first packet from the server has arrived, which says what the session is
 
 	// What is read of the packet that arrives.
 	reply []byte // its length and what comes first in it
@@ -51,9 +52,9 @@ const (
 )
 
 const (
-	// headLength is how long the first packet has to be known: its length, the version of
+	// greetingLength is how much of the first packet is used: its length, the version of
 	// the protocol, the timeout of the session in milliseconds and its number.
-	headLength = 4 + 4 + 4 + 8
+	greetingLength = 4 + 4 + 4 + 8
 	// replyLength is how long a reply is before what was asked for: its length, the number
 	// of the request, the last transaction and an error.
 	replyLength = 4 + 4 + 8 + 4
@@ -65,13 +66,6 @@ const (
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.in.Read(b)
 	w.scan(b[:max(n, 0)])
-	if len(w.head) < headLength && n > 0 {
-		w.head = append(w.head, b[:min(n, headLength-len(w.head))]...)
-		if len(w.head) == headLength {
-			ms := binary.BigEndian.Uint32(w.head[8:])
-			w.link.greeted(int64(binary.BigEndian.Uint64(w.head[12:])), time.Duration(ms)*time.Millisecond)
-		}
-	}
 	return n, err
 }
 
@@ -90,10 +84,24 @@ func (w *wire) scan(b []byte) {
 		w.reply = append(w.reply, b[:min(n, mostReply-len(w.reply))]...)
 		w.rest, b = w.rest-n, b[n:]
 		if w.rest == 0 {
-			w.answered()
+			if w.greeted {
+				w.answered()
+			} else {
+				w.greet()
+			}
 			w.reply = w.reply[:0]
 		}
 	}
+}
+
+// greet takes note of the session that the first packet is about.
+func (w *wire) greet() {
+	if len(w.reply) < greetingLength {
+		return // the client gives up
+	}
+	w.greeted = true
+	ms := binary.BigEndian.Uint32(w.reply[8:])
+	w.link.greeted(int64(binary.BigEndian.Uint64(w.reply[12:])), time.Duration(ms)*time.Millisecond)
 }
 
 // answered takes note of the czxid if the reply is that to a creation, where the path comes
@@ -123,7 +131,7 @@ func (w *wire) answered() {
 // Write writes a request.
 func (w *wire) Write(b []byte) (int, error) {
 	var op uint32
-	if greeted := len(w.head) == headLength; greeted && len(b) >= 12 { // the packet before that has no number of a request
+	if w.greeted && len(b) >= 12 { // the packet before that has no number of a request
 		op = binary.BigEndian.Uint32(b[8:])
 	}
 	if op == opCreate {
@@ -239,7 +247,7 @@ func (l *link) answered(c *creation) {
 // thirds of it.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	most := w.link.sessionTime() / 2
-	if len(w.head) < headLength {
+	if !w.greeted {
 		most = answerTimeout(most * 2)
 	}
 	if bound := time.Now().Add(most); t.After(bound) {
