@@ -13,12 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-const (
-	// noteMost is the longest note in bytes.
-	noteMost = 1000
-	// hour in microseconds is as much as needs to be known of the time since a lease ended.
-	hour = int64(time.Hour / time.Microsecond)
-)
+// noteMost is the longest note in bytes.
+const noteMost = 1000
 
 // table is a rows.Table.
 type table struct {
@@ -125,7 +121,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 	c, answer := cs[0], rows.Row{}
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
 	err = t.with(ctx, func(conn *sql.Conn) error {
-		done, err := conn.ExecContext(ctx, t.statements.try, c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, us(c.TTL), us(c.TTL),
+		done, err := conn.ExecContext(ctx, t.statements.try, c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL),
 			owner, note[:min(len(note), noteMost)], name, owner, owner, owner)
 		if err != nil {
 			return err
@@ -185,16 +181,8 @@ func (t *table) poll(ctx context.Context, conn *sql.Conn, names [][]byte) (map[s
 
 // scan calls row for each row that a statement returns, in the order of columns.
 func scan(ctx context.Context, conn *sql.Conn, statement string, args []any, row func(key string, r rows.Row)) error {
-	var key, waiters string
-	var last, tokens, held, rest int64
-	r := rows.Row{Known: true}
-	into := []any{&key, &r.Owner, &r.Note, &last, &tokens, &held, &rest, &r.Forced, &r.Reason, &waiters}
-	return read(ctx, conn, statement, args, into, func() {
-		r.Waiters = rows.Waiters(waiters)
-		r.First, r.Last = uint64(last-tokens+1), uint64(last)
-		r.Held, r.Rest = time.Duration(held)*time.Microsecond, time.Duration(max(rest, -hour))*time.Microsecond
-		row(key, r)
-	})
+	var c rows.Columns
+	return read(ctx, conn, statement, args, c.Into(), func() { row(c.Key, c.Row()) })
 }
 
 // Look reads rows.
@@ -227,7 +215,7 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 				names, owners = append(names, []byte(rows.Escape(cs[i].Name))), append(owners, []byte(cs[i].Owner))
 			}
 			both := slices.Concat(names, owners)
-			if _, err := conn.ExecContext(ctx, list(t.statements.renew, len(group)), append([]any{us(ttl)}, both...)...); err != nil {
+			if _, err := conn.ExecContext(ctx, list(t.statements.renew, len(group)), append([]any{rows.Micros(ttl)}, both...)...); err != nil {
 				return err
 			}
 			var name, owner string
@@ -248,7 +236,7 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool
 	c, changed := cs[0], int64(0)
 	err = t.with(ctx, func(conn *sql.Conn) error {
 		owner := []byte(c.Owner)
-		done, err := conn.ExecContext(ctx, t.statements.release, owner, us(c.AtLeast), us(c.AtLeast), owner, owner, []byte(rows.Escape(c.Name)), owner, owner)
+		done, err := conn.ExecContext(ctx, t.statements.release, owner, rows.Micros(c.AtLeast), rows.Micros(c.AtLeast), owner, owner, []byte(rows.Escape(c.Name)), owner, owner)
 		if err != nil {
 			return err
 		}
@@ -267,6 +255,3 @@ func (t *table) Listen(context.Context, func(), func(string, string)) error {
 func list(statement string, n int) string {
 	return strings.ReplaceAll(statement, "{names}", strings.Repeat("?, ", n-1)+"?")
 }
-
-// us returns d in microseconds, rounded up.
-func us(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }

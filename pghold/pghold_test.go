@@ -77,12 +77,12 @@ func TestNoServer(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Hour: 3_600_000_000} {
-		if got := us(d); got != want {
-			t.Errorf("us(%v): got %d, want %d", d, got, want)
+		if got := rows.Micros(d); got != want {
+			t.Errorf("rows.Micros(%v): got %d, want %d", d, got, want)
 		}
 	}
 	const century = 100 * 365 * 24 * 3_600_000_000
-	if got := duration(-30 * century); got > -200*365*24*time.Hour {
+	if got := rows.Duration(-30 * century); got > -200*365*24*time.Hour {
 		t.Errorf("duration of what is long over: got %v", got)
 	}
 }

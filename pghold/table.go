@@ -95,7 +95,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		statement, args = t.statements.try, []any{a.names[0], a.owners[0], a.notes[0]}
 	}
 	answers := make([]rows.Row, len(cs))
-	args = append(args, us(cs[0].TTL), int64(cs[0].Tokens), t.listen != nil && !cs[0].NoQueue, !cs[0].NoQueue)
+	args = append(args, rows.Micros(cs[0].TTL), int64(cs[0].Tokens), t.listen != nil && !cs[0].NoQueue, !cs[0].NoQueue)
 	err := t.read(ctx, statement, args, a.names, answers)
 	if err != nil {
 		return nil, err
@@ -187,18 +187,13 @@ func (t *table) read(ctx context.Context, statement string, args []any, names []
 
 // scan calls row for each row that a statement returns, in the order of columns.
 func (t *table) scan(ctx context.Context, statement string, args []any, row func(key string, r rows.Row)) error {
-	var key string
-	var last, tokens, held, rest int64
-	var waiters string
-	r := rows.Row{Known: true}
-	into := []any{&key, &r.Owner, &r.Note, &last, &tokens, &held, &rest, &r.Forced, &r.Reason, &waiters}
+	var c rows.Columns
+	into := c.Into()
 	if statement == t.statements.try {
 		into = append(into, nil) // tryQuick
 	}
 	return t.query(ctx, statement, args, into, func() error {
-		r.Waiters = rows.Waiters(waiters)
-		r.First, r.Last, r.Held, r.Rest = uint64(last-tokens+1), uint64(last), duration(held), duration(rest)
-		row(key, r)
+		row(c.Key, c.Row())
 		return nil
 	})
 }
@@ -212,15 +207,7 @@ type arguments struct {
 func newArguments(cs []driver.Claim, of func(driver.Claim) time.Duration) (a arguments) {
 	for _, c := range cs {
 		a.names, a.owners, a.notes = append(a.names, rows.Escape(c.Name)), append(a.owners, c.Owner), append(a.notes, rows.Text(c.Note))
-		a.times = append(a.times, us(of(c)))
+		a.times = append(a.times, rows.Micros(of(c)))
 	}
 	return a
-}
-
-// us returns d in microseconds, rounded up.
-func us(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
-
-func duration(us int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Microsecond)
-	return time.Duration(min(max(us, -most), most)) * time.Microsecond
 }

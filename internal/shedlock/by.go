@@ -37,7 +37,7 @@ type stored struct {
 // row says what a row means. A hold of another program has its time in its owner: the
 // host name alone, which ShedLock writes, does not tell two of its holds apart.
 func (s *stored) row() rows.Row {
-	r := rows.Row{Known: true, Held: micros(s.held), Rest: micros(s.rest)}
+	r := rows.Row{Known: true, Held: rows.Duration(s.held), Rest: rows.Duration(s.rest)}
 	state, rest, _ := strings.Cut(s.by, " ")
 	owner, text, _ := strings.Cut(rest, " ")
 	switch {
@@ -54,12 +54,6 @@ func (s *stored) row() rows.Row {
 		r.Owner, r.Note, r.Peer = fmt.Sprintf("%s@%d", s.by, s.since), s.by, true
 	}
 	return r
-}
-
-// micros returns us microseconds, as far as a Duration has room for them.
-func micros(us int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Microsecond)
-	return time.Duration(min(max(us, -most), most)) * time.Microsecond
 }
 
 // us returns d in microseconds, rounded up to milliseconds, and one more of them.
