@@ -123,23 +123,16 @@ type session struct {
 
 func takeAdvisory(ctx context.Context, connector sqldriver.Connector, name string, take func(*session) error) (*AdvisoryLock, error) {
 	s := &session{db: sql.OpenDB(connector), name: name}
-	var err error
-	if s.conn, err = s.db.Conn(ctx); err == nil {
-		err = take(s)
+	hold, err := advisory.Take(ctx, name, s, func() (err error) {
+		if s.conn, err = s.db.Conn(ctx); err != nil {
+			return err
+		}
+		return take(s)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mysqlhold: advisory lock %q: %w", name, err)
 	}
-	if err == nil && ctx.Err() == nil {
-		return &AdvisoryLock{advisory.Start(name, s)}, nil
-	}
-	if err == nil { // it was granted at the last moment
-		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), advisory.CheckLimit)
-		_ = s.Release(release) // the end of the connection releases it, too
-		cancel()
-	}
-	s.Close()
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = ctx.Err()
-	}
-	return nil, fmt.Errorf("mysqlhold: advisory lock %q: %w", name, err)
+	return &AdvisoryLock{hold}, nil
 }
 
 // get waits so many seconds for the lock. It does not end with ctx.

@@ -121,26 +121,20 @@ type session struct {
 }
 
 func takeAdvisory(ctx context.Context, config *pgx.ConnConfig, id int64, take func(*session, context.Context) error) (*AdvisoryLock, error) {
-	conn, err := pgx.ConnectConfig(ctx, config.Copy())
-	if err == nil {
-		s := &session{conn: conn, id: id}
-		if err = s.prepare(ctx); err == nil {
-			err = take(s, ctx)
+	s := &session{id: id}
+	hold, err := advisory.Take(ctx, strconv.FormatInt(id, 10), s, func() (err error) {
+		if s.conn, err = pgx.ConnectConfig(ctx, config.Copy()); err != nil {
+			return err
 		}
-		if err == nil && ctx.Err() == nil {
-			return &AdvisoryLock{advisory.Start(strconv.FormatInt(id, 10), s)}, nil
+		if err = s.prepare(ctx); err != nil {
+			return err
 		}
-		if err == nil { // it was granted at the last moment
-			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), advisory.CheckLimit)
-			_ = s.Release(release) // the end of the connection releases it, too
-			cancel()
-		}
-		s.Close()
+		return take(s, ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pghold: advisory lock %d: %w", id, err)
 	}
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = ctx.Err()
-	}
-	return nil, fmt.Errorf("pghold: advisory lock %d: %w", id, err)
+	return &AdvisoryLock{hold}, nil
 }
 
 // prepare refuses what is not the primary server itself, and takes away limits of time
@@ -261,6 +255,9 @@ func (s *session) Release(ctx context.Context) error {
 // Close ends the connection. One that was given up in the middle of a statement sends a
 // request to cancel it first, and is waited for.
 func (s *session) Close() {
+	if s.conn == nil {
+		return
+	}
 	hangUp(context.Background(), s.conn)
 	limit := time.NewTimer(advisory.CloseLimit)
 	defer limit.Stop()

@@ -138,3 +138,40 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A lock that is granted as the context of the wait ends is released.
+func TestTakenTooLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	s := &session{asked: func() { asked++ }}
+	h, err := advisory.Take(ctx, "job", s, func() error {
+		cancel()
+		return nil
+	})
+	if h != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v, want no hold and %v", h, err, context.Canceled)
+	}
+	if asked != 1 || s.closed != 1 {
+		t.Errorf("got %d releases and %d closings, want one of each", asked, s.closed)
+	}
+}
+
+// What the server answers to a wait that was given up is not the reason for its end.
+func TestTakeFails(t *testing.T) {
+	reset := errors.New("connection reset")
+	for _, ended := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, want := &session{}, reset
+		_, err := advisory.Take(ctx, "job", s, func() error {
+			if ended {
+				cancel()
+				want = context.Canceled
+			}
+			return reset
+		})
+		cancel()
+		if !errors.Is(err, want) || s.closed != 1 {
+			t.Errorf("context ended %v: got %v and %d closings, want %v and 1", ended, err, s.closed, want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ type Session interface {
 	// more the error is a *driver.GoneError.
 	Release(ctx context.Context) error
 
-	// Close ends the connection, and the lock with it.
+	// Close ends the connection, if there is one, and the lock with it.
 	Close()
 }
 
@@ -53,6 +53,25 @@ type Hold struct {
 	over     error // why the hold has ended; nil while it has not
 	contexts map[int]context.CancelCauseFunc
 	made     int // contexts
+}
+
+// Take calls take, which has s get the lock name, and watches the session then. If that
+// fails, or ctx ends meanwhile, the session is closed; the error is that of ctx then.
+func Take(ctx context.Context, name string, s Session, take func() error) (*Hold, error) {
+	err := take()
+	if err == nil && ctx.Err() == nil {
+		return Start(name, s), nil
+	}
+	if err == nil { // it was granted at the last moment
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), CheckLimit)
+		_ = s.Release(release) // the end of the connection releases it, too
+		cancel()
+	}
+	s.Close()
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = ctx.Err()
+	}
+	return nil, err
 }
 
 // Start watches a session that holds the lock name. The goroutine that does ends with the
