@@ -121,7 +121,7 @@ func (n *node) forget() { n.name, n.order, n.watch, n.unsure = "", 0, nil, false
 func (l *link) enqueue(ctx context.Context, at place, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
 	return with(ctx, l, at, func(n *node) ([]ordered.Entry, error) {
 		if alone {
-			if queue, err := l.list(at.name); err != nil || len(queue) > 0 && find(queue, at.id) < 0 {
+			if queue, err := l.list(at.name); err != nil || len(queue) > 0 && ordered.Find(queue, at.id) < 0 {
 				return queue, err
 			}
 		}
@@ -139,13 +139,13 @@ type looking func() ([]ordered.Entry, error)
 // enter makes a node, unless there is one, and returns what look does, as it is then.
 func (l *link) enter(ctx context.Context, at place, n *node, m ordered.Mark, note string, look looking) ([]ordered.Entry, error) {
 	queue, err := l.ensure(ctx, at, n, m, note, look)
-	if err == nil && find(queue, at.id) < 0 { // there was one, or somebody has removed it
+	if err == nil && ordered.Find(queue, at.id) < 0 { // there was one, or somebody has removed it
 		queue, err = look()
 	}
 	if err != nil {
 		return nil, err
 	}
-	i := find(queue, at.id)
+	i := ordered.Find(queue, at.id)
 	if i < 0 {
 		l.set(n.forget)
 		return queue, nil
@@ -304,7 +304,7 @@ func (l *link) search(at place, n *node) error {
 	}
 	l.set(func() {
 		n.name, n.unsure = "", false
-		if i := find(queue, at.id); i >= 0 {
+		if i := ordered.Find(queue, at.id); i >= 0 {
 			n.name = queue[i].Key
 		}
 	})

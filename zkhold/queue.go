@@ -122,11 +122,6 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	return queue, others, nil
 }
 
-// find returns the index of a claim's node, -1 if there is none.
-func find(queue []ordered.Entry, id string) int {
-	return slices.IndexFunc(queue, func(e ordered.Entry) bool { return e.Mark.ID == id })
-}
-
 // own returns the nodes of this session that are there, and the claims of which that is
 // not known.
 func (l *link) own() (entries []ordered.Entry, doubtful []place) {

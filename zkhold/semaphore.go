@@ -27,13 +27,13 @@ func (l *link) permit(ctx context.Context, name string, m ordered.Mark, note str
 		return nil, err
 	}
 	mutex := place{name, locks, m.ID}
-	i := find(queue, m.ID)
+	i := ordered.Find(queue, m.ID)
 	if i < 0 {
 		waiting, err := l.join(ctx, mutex, ordered.Mark{Kind: ordered.Mutex, ID: m.ID}, note, alone)
 		if err != nil {
 			return nil, err
 		}
-		if find(waiting, m.ID) != 0 {
+		if ordered.Find(waiting, m.ID) != 0 {
 			return append(queue, strangers(waiting, m)...), nil
 		}
 	}
@@ -45,7 +45,7 @@ func (l *link) permit(ctx context.Context, name string, m ordered.Mark, note str
 			return nil, err
 		}
 	}
-	switch i = find(queue, m.ID); {
+	switch i = ordered.Find(queue, m.ID); {
 	case i < 0:
 	case i < ordered.PermitsOf(queue[:i], m):
 		_, err = with(ctx, l, mutex, func(n *node) (bool, error) { return l.remove(mutex, n) })

@@ -35,7 +35,7 @@ func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome,
 		return out, false, nil
 	}
 	at := place{t.Name, t.mark.ID}
-	if find(queue, w.id) != 0 { // somebody removed it
+	if Find(queue, w.id) != 0 { // somebody removed it
 		delete(e.claims, at)
 		return out, false, nil
 	}

@@ -120,7 +120,7 @@ func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	if queue, err = e.store.Enqueue(ctx, t.at.id, t.Name, t.mark, noteOf(t.Claim), false); err != nil {
 		return driver.Outcome{}, err
 	}
-	if i = find(queue, t.mark.ID); i < 0 {
+	if i = Find(queue, t.mark.ID); i < 0 {
 		return driver.Outcome{}, errVanished(t.Name)
 	}
 	return e.answer(ctx, t, queue, i)
@@ -136,14 +136,14 @@ func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int,
 		if queue, err = e.store.Queue(ctx, t.Name, order, true); err != nil {
 			return nil, -1, err
 		}
-		if i = find(queue, t.mark.ID); i >= 0 && queue[i].Order > 0 { // else its creation was not answered
+		if i = Find(queue, t.mark.ID); i >= 0 && queue[i].Order > 0 { // else its creation was not answered
 			return queue, i, nil
 		}
 	}
 	if queue, err = e.store.Enqueue(ctx, t.at.id, t.Name, t.mark, noteOf(t.Claim), t.NoQueue); err != nil {
 		return nil, -1, err
 	}
-	if i = find(queue, t.mark.ID); i < 0 && !t.NoQueue {
+	if i = Find(queue, t.mark.ID); i < 0 && !t.NoQueue {
 		return nil, -1, errVanished(t.Name)
 	}
 	return queue, i, nil
@@ -199,7 +199,7 @@ func (e *Engine) takeBack(ctx context.Context, t *attempt) error {
 // grantOf returns the grant of a claim that was not granted by t, if the queue says so
 // now; the zero Outcome if another try is to find out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
-	i := find(queue, t.mark.ID)
+	i := Find(queue, t.mark.ID)
 	if i < 0 || queue[i].Order == 0 || !e.knows(t.claim) {
 		return driver.Outcome{}
 	}

@@ -40,8 +40,8 @@ func markOf(c *driver.Claim) Mark {
 	return m
 }
 
-// find returns the index of the entry with this ID, or -1.
-func find(queue []Entry, id string) int {
+// Find returns the index of the entry with this ID, or -1.
+func Find(queue []Entry, id string) int {
 	return slices.IndexFunc(queue, func(e Entry) bool { return e.Mark.ID == id })
 }
 

@@ -77,7 +77,7 @@ func (e *Engine) missing(ctx context.Context, k *claim) error {
 	switch {
 	case err != nil:
 		return err
-	case find(queue, k.entry().id) >= 0:
+	case Find(queue, k.entry().id) >= 0:
 		return nil
 	}
 	e.mu.Lock()

@@ -204,7 +204,7 @@ func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
 // isSole says that nothing but the one ahead is before the claim's own any more.
 func (e *Engine) isSole(ctx context.Context, m *met) bool {
 	queue := e.read(ctx, m)
-	i := find(queue, m.own.Mark.ID)
+	i := Find(queue, m.own.Mark.ID)
 	return i == 0 || i == 1 && queue[0].Key == m.ahead[0].Key
 }
 
