@@ -61,14 +61,13 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 	return reasons, errors.Join(errs...)
 }
 
-// forced returns an error that says so if the entry of k was removed by force, else nil.
-// Where that cannot be learnt nothing is said.
-func (e *Engine) forced(ctx context.Context, k *claim) error {
+// forced returns an error that says so if an entry of this process was removed by force,
+// else nil. Where that cannot be learnt nothing is said.
+func (e *Engine) forced(ctx context.Context, at place) error {
 	v, err := e.viewer(ctx)
 	if err != nil {
 		return nil
 	}
-	at := k.entry()
 	reason, found, err := v.Reason(ctx, at.name, at.id)
 	if err != nil || !found {
 		return nil

@@ -85,7 +85,7 @@ func (e *Engine) missing(ctx context.Context, k *claim) error {
 		delete(e.claims, k.place)
 	}
 	e.mu.Unlock()
-	if forced := e.forced(ctx, k); forced != nil {
+	if forced := e.forced(ctx, k.entry()); forced != nil {
 		return forced
 	}
 	if len(queue) > 0 && queue[0].Mark.Kind != Reader && queue[0].Mark.Kind != Permit {
@@ -104,7 +104,7 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	k, act := e.end(&c)
 	if act == nil {
 		if k == nil {
-			return none()
+			return e.forgotten(ctx, place{c.Name, idOf(c.Owner)})
 		}
 		return nil
 	}
@@ -114,11 +114,21 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	case err != nil && !errors.Is(err, driver.ErrGone):
 		return err
 	case err == nil && !there:
-		return cmp.Or(e.forced(ctx, k), none())
+		return cmp.Or(e.forced(ctx, k.entry()), none())
 	case err != nil:
 		return none()
 	}
 	return nil
+}
+
+// forgotten is the answer to the release of a claim of which nothing is known. A renewal
+// may have found its entry missing just now, whose answer the holder did not have when it
+// released the claim: the store knows the reason still.
+func (e *Engine) forgotten(ctx context.Context, at place) error {
+	if e.current().id == 0 { // the claim has ended with its session
+		return none()
+	}
+	return cmp.Or(e.forced(ctx, at), none())
 }
 
 // end begins to release a claim. It returns whose entry is concerned, and what is to be
