@@ -33,6 +33,7 @@ type link struct {
 	over    error         // why the session is of no use any more
 	wire    *wire         // the last one
 	idle    *time.Timer   // ends the session
+	views   int           // calls for people under way
 	nodes   map[place]*node
 	watches map[string]*watch
 	making  map[string]*creation // by path
@@ -266,7 +267,7 @@ func (l *link) used() {
 	switch {
 	case l.over != nil:
 	case l.idle == nil:
-		l.idle = time.AfterFunc(l.timeout, func() { l.close(errExpired) })
+		l.idle = time.AfterFunc(l.timeout, l.unused)
 	default:
 		l.idle.Reset(l.timeout)
 	}
@@ -281,6 +282,25 @@ func (l *link) looked() {
 	if none {
 		l.used()
 	}
+}
+
+// unused ends the session, which nobody has used for its whole time. One without claims
+// stays while a call for people is under way, which may take longer than that.
+func (l *link) unused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over == nil && l.views > 0 && len(l.nodes) == 0 {
+		l.idle.Reset(l.timeout)
+		return
+	}
+	l.end(errExpired)
+}
+
+// viewing takes note that so many more calls for people are under way.
+func (l *link) viewing(more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.views += more
 }
 
 // valid is for how long a session of that time lives at least after an answer of the

@@ -32,6 +32,8 @@ func view[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (
 	}
 	l.looked()
 	return do(ctx, &l.tasks, func() (T, error) {
+		l.viewing(1)
+		defer l.viewing(-1)
 		value, err := call(l)
 		return value, errorOf(err)
 	})
