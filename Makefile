@@ -80,7 +80,8 @@ stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind Pg
 	@sh .ci/interop-shedlock "$(INTEROP)"
 	HOLDFAST_INTEROP="$(INTEROP)" $(GO) test -race -count=1 -timeout 15m $(FLAGS) ./internal/rows ./internal/shedlock ./internal/advisory ./pghold ./mysqlhold ./internal/e2e/pgtest ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
 	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -timeout 15m $(FLAGS) -skip 'TestSharedTable/PostgreSQL|TestMigrate/(golang-migrate by|goose)' ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
-	HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -p 1 $(FLAGS) -run 'OfStores/(postgresql|mariadb|mysql)' ./internal/e2e/matrix ./internal/e2e/soak
+	HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -p 1 $(FLAGS) -run 'OfStores/(postgresql|mariadb|mysql)' ./internal/e2e/matrix
+	$(GO) test -race -count=1 $(FLAGS) -run 'OfStores/(postgresql|mariadb)' ./internal/e2e/soak
 
 .PHONY: soak
 soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, postgresql, mariadb, mysql, … for one, SEED=… to replay
