@@ -124,7 +124,8 @@ func (b *Backend) sweep(now time.Time) {
 	}
 	b.calls = 0
 	for id, a := range b.open {
-		if a.lapsed(now) {
+		// A session may have kept what was not released.
+		if a.lapsed(now) && (b.info.SessionTTL == 0 || a.isClosed()) {
 			delete(b.open, id)
 		}
 	}

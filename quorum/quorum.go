@@ -25,6 +25,9 @@
 //
 // All programs must use the same nodes, in any order.
 //
+// Nodes may be different stores. If one keeps the locks of a process in a session, as etcd
+// and ZooKeeper do, the TTL of all locks is that of the session.
+//
 // # Background work
 //
 // A call returns as soon as its result is certain. Calls to further nodes continue in the
@@ -33,6 +36,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +102,9 @@ var _ driver.Backend = (*Backend)(nil)
 func Of(backends ...driver.Backend) (*Backend, error) { return New(backends, nil) }
 
 // New returns a Backend over backends, which the caller still owns. Their number must be
-// odd, they must be different, and their locks must expire. New does no I/O. If the
+// odd, they must be different, and their locks must expire. Members that keep the locks of
+// a client in a session, such as etcd, must all have sessions of one length, which is the
+// TTL of all locks then. New does no I/O. If the
 // members are Incarnators, the first lock returns an error if two of them are the same
 // server. opts may be nil.
 func New(backends []driver.Backend, opts *Options) (*Backend, error) {
@@ -125,6 +131,9 @@ func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 		b.nodes = append(b.nodes, newNode(member, i+1, len(backends)))
 	}
 	b.info = combine(b.nodes, opts.MaxTTL)
+	if err := b.sessions(); err != nil {
+		return nil, fmt.Errorf("quorum: %w", err)
+	}
 	return b, nil
 }
 
@@ -170,6 +179,9 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 		all.Caps.Tombstones = all.Caps.Tombstones && info.Caps.Tombstones
 		all.MinTTL = max(all.MinTTL, info.MinTTL)
 		all.TTLStep = max(all.TTLStep, info.TTLStep)
+		if all.SessionTTL == 0 { // that of the others is the same, see sessions
+			all.SessionTTL, all.SessionOption = info.SessionTTL, info.SessionOption
+		}
 		if info.MaxTTL > 0 {
 			all.MaxTTL = min(all.MaxTTL, info.MaxTTL)
 		}
@@ -182,13 +194,21 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 
 // Info describes the store: the features of all members, without fencing, read-write
 // locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or of a
-// member if that is smaller.
+// member if that is smaller. SessionTTL is that of the members with sessions.
 func (b *Backend) Info() driver.Info { return b.info }
 
-// Drain waits until the background work has ended and returns nil. If ctx ends first, it
-// returns ctx's error. If a program ends without Drain, locks that are not released yet
-// stay until their leases end.
-func (b *Backend) Drain(ctx context.Context) error { return b.background.Wait(ctx) }
+// Drain waits until the background work has ended, also that of the members, and returns
+// nil. If ctx ends first, it returns ctx's error. If a program ends without Drain, locks
+// that are not released yet stay until their leases end.
+func (b *Backend) Drain(ctx context.Context) error {
+	errs := []error{b.background.Wait(ctx)}
+	for _, n := range b.nodes {
+		if member, ok := n.member.(driver.Drainer); ok {
+			errs = append(errs, member.Drain(ctx))
+		}
+	}
+	return cmp.Or(errs...)
+}
 
 // drift is what clocks may differ by over a lease of d.
 func drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
