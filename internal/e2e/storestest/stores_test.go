@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -28,7 +29,10 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
+func TestMain(m *testing.M) {
+	anystore.Quiet()
+	goleak.VerifyTestMain(m, dial.Sleepers()...)
+}
 
 // stores returns what starts a store of each kind for a test. It returns what opens a
 // client of it. MySQL is among them where HOLDFAST_MYSQL names a server.
