@@ -70,7 +70,7 @@ interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and
 		$(GO) run ./internal/e2e/interop/report -doc docs/evidence/redisson.md $(REPORT)
 
 .PHONY: stores
-stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetched; the same program on every store; ONLY=zookeeper for one
+stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetched; the same program on every store; ONLY=zookeeper for one, ETCD=v3.5.35 for that version
 	@HOLDFAST_SERVERS="$(SERVERS)" HOLDFAST_INTEROP="$(INTEROP)" ONLY="$(ONLY)" GO="$(GO)" sh .ci/stores $(FLAGS)
 
 .PHONY: stores-sql

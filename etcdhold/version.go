@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // grace is for how long other servers may take to say their version when one has.
@@ -56,10 +58,13 @@ func (s *store) checkVersions(ctx context.Context) error {
 			return nil
 		}
 	}
-	if known == 0 {
-		return fmt.Errorf("ask etcd for its version: %w", failed)
+	switch {
+	case known > 0:
+		return nil
+	case errors.Is(failed, rpctypes.ErrPermissionDenied):
+		return fmt.Errorf("ask etcd for its version, which 3.6 lets users other than root do from 3.6.12 on: %w", failed)
 	}
-	return nil
+	return fmt.Errorf("ask etcd for its version: %w", failed)
 }
 
 // newEnough says that a server of this version does not lie about leases.

@@ -254,10 +254,18 @@ func TestListOfData(t *testing.T) {
 }
 
 // askForLogins turns authentication on: for root with the password r, and for a user with
-// rights to the keys from first to end.
+// rights to the keys from first to end. It skips the test where only root could hold locks.
 func askForLogins(t *testing.T, s *etcdtest.Server, user, password, first, end string) {
 	t.Helper()
 	root, ctx := s.Client(t), within(t)
+	status, err := root.Status(ctx, root.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patch int
+	if n, _ := fmt.Sscanf(status.Version, "3.6.%d", &patch); n == 1 && patch < 12 {
+		t.Skipf("etcd %s lets only root ask for its version", status.Version)
+	}
 	for _, do := range []func() error{
 		func() error { _, err := root.UserAdd(ctx, "root", "r"); return err },
 		func() error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },

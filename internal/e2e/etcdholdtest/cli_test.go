@@ -48,7 +48,11 @@ func loginOverTLS(t *testing.T, tool *storecli.Tool) {
 		wrong := as("app:wr0ng@", args...)
 		wrong.Want(77, "etcd at "+addr, "authentication failed, invalid user ID or password")
 		wrong.Hides("wr0ng")
-		as("", args...).Want(77, "user name is empty")
+		status := 77
+		if _, err := s.Client(t).Status(within(t), s.Addr()); args[0] == "doctor" && err == nil {
+			status = 1 // the server says its version without a login, so there is something to examine
+		}
+		as("", args...).Want(status, "user name is empty")
 	}
 	tool.Start("run", "--url", "etcds://"+app+addr, "-n", "job", "--", "true").Want(69, "certificate")
 	tool.Start("run", "--url", "etcd://"+app+addr, "-n", "job", "--", "true").Want(69, "etcd at "+addr)

@@ -156,6 +156,21 @@ func TestOldServerIsRefused(t *testing.T) {
 	}
 }
 
+// A user who may not ask for the version is refused, with the versions that allow it.
+func TestVersionIsNotForThisUser(t *testing.T) {
+	t.Parallel()
+	denied := unary(func(_ string, reply any, call func() error) error {
+		if _, ok := reply.(*etcdserverpb.StatusResponse); ok {
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return call()
+	})
+	_, err := lockerOf(t, server.Client(t, denied)).TryLock(within(t), name(t))
+	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "other than root") || !strings.Contains(err.Error(), "3.6.12") {
+		t.Errorf("got error %v, want ErrRefused and the version", err)
+	}
+}
+
 // When the disk quota is reached, held locks are renewed, released, and pass on to those who
 // wait already. A new lock is refused, with what to do, until an operator has freed space.
 func TestDiskQuota(t *testing.T) {
