@@ -1,0 +1,32 @@
+package pgtest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/pghold"
+)
+
+// The rows of a thousand locks are renewed by few statements, one for each call.
+func TestManyLocksAreRenewedTogether(t *testing.T) {
+	url, _ := start(t)
+	var sent statements
+	pool := newPool(t, url, func(config *pgxpool.Config) { config.ConnConfig.Tracer = &sent })
+	b := sqltest.Prepared(t, pghold.New(pool, nil))
+	sqltest.Renewals(t, b, 1, func() int { return int(sent.n.Load()) })
+}
+
+// statements counts all that are sent.
+type statements struct{ n atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.n.Add(1)
+	return ctx
+}
+
+func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
