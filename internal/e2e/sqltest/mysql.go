@@ -83,7 +83,7 @@ func makeMariaDB() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db", "--user="+s.user); err != nil {
+	if err := s.run(install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db", "--user="+s.user, s.tmpdir()); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func makeMySQL(daemon string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(daemon, "--no-defaults", "--initialize-insecure", "--datadir="+s.data(), "--user="+s.user); err != nil {
+	if err := s.run(daemon, "--no-defaults", "--initialize-insecure", "--datadir="+s.data(), "--user="+s.user, s.tmpdir()); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *Server) serveMySQL(daemon string, options []string) error {
 	s.args = append([]string{
 		"--no-defaults", "--datadir=" + s.data(), "--socket=" + socket,
 		"--user=" + s.user, "--max-connections=150", "--back-log=400", "--innodb-flush-log-at-trx-commit=0",
-		"--pid-file=" + filepath.Join(s.dir, "pid"),
+		"--pid-file=" + filepath.Join(s.dir, "pid"), s.tmpdir(),
 	}, options...)
 	s.Name = "root@unix(" + socket + ")/"
 	if err := s.Restart(); err != nil {
@@ -125,3 +125,7 @@ func (s *Server) serveMySQL(daemon string, options []string) error {
 	_, err = db.Exec("CREATE DATABASE test")
 	return err
 }
+
+// tmpdir is an option: a server that starts deletes temporary tables in a folder that it
+// shares with others, also theirs.
+func (s *Server) tmpdir() string { return "--tmpdir=" + s.dir }
