@@ -86,15 +86,12 @@ func (m *mixed) everywhere(r *extended, names ...string) {
 	m.renewed(r, names...)
 }
 
-// renewed waits for two renewals of each lock: the first one may be under way.
+// renewed waits for a renewal of each lock that is sent from now on.
 func (m *mixed) renewed(r *extended, names ...string) {
 	m.Helper()
-	at := map[string]int{}
+	now := time.Now()
 	for _, name := range names {
-		at[name] = r.count(name)
-	}
-	for _, name := range names {
-		await.Until(m, 3*mixedTTL, "two renewals of "+name, func() bool { return r.count(name) >= at[name]+2 })
+		await.Until(m, 3*mixedTTL, "a renewal of "+name, func() bool { return r.last(name).After(now) })
 	}
 }
 
