@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -33,8 +34,9 @@ func TestLostAnswers(t *testing.T) {
 
 // losses loses a fifth of the answers to writes, and of those to renewals.
 type losses struct {
-	lost atomic.Int64
-	over atomic.Bool
+	lost  atomic.Int64
+	over  atomic.Bool
+	until atomic.Int64 // when renewals have answers again, in nanoseconds since 1970
 }
 
 // hits decides about an answer.
@@ -46,6 +48,21 @@ func (l *losses) hits() bool {
 	return true
 }
 
+// silences decides about an answer to a call of a renewal. The call is made again, at the
+// next member, while the time of the renewal lasts: that has no answer either.
+func (l *losses) silences(ctx context.Context) bool {
+	switch end, _ := ctx.Deadline(); {
+	case l.over.Load():
+		return false
+	case time.Now().UnixNano() < l.until.Load():
+	case !l.hits():
+		return false
+	default:
+		l.until.Store(end.UnixNano())
+	}
+	return true
+}
+
 // unary has a connection break before the answer to a write. A question that a renewal asks
 // gets no answer at all: after an error the client would ask again by itself.
 func (l *losses) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -54,7 +71,7 @@ func (l *losses) unary(ctx context.Context, method string, req, reply any, cc *g
 	switch {
 	case (call == "Txn" || call == "DeleteRange") && l.hits():
 		return status.Error(codes.Unavailable, "the test lost the answer")
-	case call == "LeaseTimeToLive" && l.hits():
+	case call == "LeaseTimeToLive" && l.silences(ctx):
 		return silence(ctx)
 	}
 	return err
@@ -77,7 +94,7 @@ type keepAlive struct {
 // RecvMsg receives an answer, or loses it.
 func (k *keepAlive) RecvMsg(m any) error {
 	err := k.ClientStream.RecvMsg(m)
-	if err == nil && k.losses.hits() {
+	if err == nil && k.losses.silences(k.Context()) {
 		return silence(k.Context())
 	}
 	return err
