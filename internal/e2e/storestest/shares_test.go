@@ -26,11 +26,16 @@ func TestShares(t *testing.T) {
 			left.Store(turns)
 			got := make([]int, clients)
 			ctx := await.Context(t, time.Minute)
+			lockers, pauses := make([]*holdfast.Locker, clients), make([]time.Duration, clients)
+			for i := range lockers {
+				lockers[i] = holdfast.New(open(t), nil)
+				t.Cleanup(func() { must.Drain(t, lockers[i]) })
+				must.Unlock(t, must.Lock(t, lockers[i], "connect")) // who connects late has fewer turns
+			}
 			began := time.Now()
 			var wg sync.WaitGroup
-			for i := range clients {
-				l := holdfast.New(open(t), nil)
-				t.Cleanup(func() { must.Drain(t, l) })
+			for i, l := range lockers {
+				last := began
 				wg.Go(func() {
 					for left.Load() > 0 {
 						k, err := l.Lock(ctx, "shared")
@@ -41,6 +46,7 @@ func TestShares(t *testing.T) {
 						if n := inside.Add(1); n != 1 {
 							t.Errorf("%d clients hold the lock", n)
 						}
+						pauses[i], last = max(pauses[i], time.Since(last)), time.Now()
 						time.Sleep(work)
 						inside.Add(-1)
 						got[i]++
@@ -53,7 +59,7 @@ func TestShares(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			t.Logf("%v holds of %v in %v", got, work, time.Since(began).Round(time.Millisecond))
+			t.Logf("%v holds of %v in %v; longest time from one to the next: %v", got, work, time.Since(began).Round(time.Millisecond), pauses)
 			for i, n := range got {
 				if n < turns/clients*7/10 {
 					t.Errorf("client %d had the lock %d times of %d, want at least 0.7 of an equal share", i, n, turns)
