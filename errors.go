@@ -105,7 +105,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
 	case retry.Final(err):
 		return a.refused(ctx, err)
-	case waitCtx.Err() != nil:
+	case retry.Over(waitCtx):
 		if a.lastErr == nil && !retry.Ended(err) {
 			a.lastErr = err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // holders returns who the store says holds name.
@@ -66,4 +67,33 @@ func TestLastWordsOfTheStore(t *testing.T) {
 			t.Errorf("got %v, want the context's error and what the store said", err)
 		}
 	})
+}
+
+// A store whose client ends a call at its deadline, by a timer of its own, is not one in
+// trouble: the lock is busy.
+func TestLastTryEndsWithTheWait(t *testing.T) {
+	for range 50 { // the timers of one moment fire in any order
+		synctest.Test(t, func(t *testing.T) {
+			store := faulty.New()
+			l := holdfast.New(store, nil)
+			held := must.Lock(t, holdfast.New(store, nil), "job")
+			store.Change(func() {
+				answers := 1
+				store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+					if answers--; answers >= 0 {
+						return store.Backend.Try(ctx, c)
+					}
+					ends, _ := ctx.Deadline()
+					time.Sleep(time.Until(ends))
+					return driver.Outcome{}, context.DeadlineExceeded
+				}
+			})
+			_, err := l.TryLock(t.Context(), "job", holdfast.Wait(1200*time.Millisecond))
+			if busy := new(holdfast.BusyError); !errors.As(err, &busy) {
+				t.Errorf("got %v, want a BusyError", err)
+			}
+			must.Unlock(t, held)
+			must.Drain(t, l)
+		})
+	}
 }

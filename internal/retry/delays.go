@@ -88,6 +88,15 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Over reports whether ctx has ended. A call that ended at the deadline of ctx may have done
+// so by a timer of its own, before the timer of ctx has fired: Over waits for that.
+func Over(ctx context.Context) bool {
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
+		Sleep(ctx, TimeoutLeast)
+	}
+	return ctx.Err() != nil
+}
+
 // Nap lets w wait for as long as limit at most, given what the store answered last. It
 // returns what the store granted meanwhile, the zero Outcome if it did not say so, and
 // whether w woke. A Waiter that cannot wake costs a short sleep.
