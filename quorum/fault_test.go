@@ -233,7 +233,7 @@ func (c *cluster) mustRelease(b *Backend, claim driver.Claim) {
 }
 
 // drain waits for what b does in the background.
-func (c *cluster) drain(b *Backend) {
+func (c *cluster) drain(b driver.Drainer) {
 	c.Helper()
 	if err := b.Drain(context.Background()); err != nil {
 		c.Fatal(err)

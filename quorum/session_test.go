@@ -101,11 +101,12 @@ func TestASessionKeepsNothing(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", sessions), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c := newSessions(t, sessions)
-					end(c, holdfast.New(c.Backend, nil))
+					l := holdfast.New(c.Backend, nil)
+					end(c, l)
 					for _, m := range c.members {
 						m.change(healed)
 					}
-					c.drain(c.Backend)
+					c.drain(l)
 					c.wantHolders(0)
 				})
 			})
