@@ -3,9 +3,7 @@ package etcdholdtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -105,7 +104,7 @@ func TestKeyIsUsedAgain(t *testing.T) {
 // The keys of a thousand locks are renewed by few calls.
 func TestManyLocksAreRenewedTogether(t *testing.T) {
 	t.Parallel()
-	const n, ttl = 1000, 6 * time.Second
+	const ttl = 6 * time.Second
 	var calls atomic.Int32
 	client := server.Client(t, unary(func(method string, _ any, call func() error) error {
 		if strings.HasSuffix(method, "/LeaseTimeToLive") { // one for each renewal
@@ -114,29 +113,7 @@ func TestManyLocksAreRenewedTogether(t *testing.T) {
 		return call()
 	}))
 	l := lockerOf(t, client, func(o *etcdhold.Options) { o.TTL = ttl })
-	locks := make([]*holdfast.Lock, n)
-	var wg sync.WaitGroup
-	for w := range 10 {
-		wg.Go(func() {
-			for i := w; i < n; i += 10 {
-				locks[i] = must.Lock(t, l, fmt.Sprintf("%s-%d", name(t), i))
-			}
-		})
-	}
-	wg.Wait()
-	const period = ttl / 3 // each lock is renewed once in it
-	time.Sleep(period)     // the first time, when what was left of the lease differs
-	before := calls.Load()
-	time.Sleep(2 * period)
-	got := calls.Load() - before
-	t.Logf("%d renewals of %d locks in %v", got, n, 2*period)
-	if got < 2 || got > 80 {
-		t.Errorf("%d renewals of %d locks in %v, want 80 at most", got, n, 2*period)
-	}
-	for _, lock := range locks {
-		wg.Go(func() { must.Unlock(t, lock) })
-	}
-	wg.Wait()
+	manytest.Renewals(t, l, ttl/3, 1, func() int { return int(calls.Load()) })
 }
 
 // A server that is too old is refused, with what to do.

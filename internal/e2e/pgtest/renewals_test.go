@@ -4,21 +4,28 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
 // The rows of a thousand locks are renewed by few statements, one for each call.
 func TestManyLocksAreRenewedTogether(t *testing.T) {
+	const ttl = 6 * time.Second
 	url, _ := start(t)
 	var sent statements
 	pool := newPool(t, url, func(config *pgxpool.Config) { config.ConnConfig.Tracer = &sent })
 	b := sqltest.Prepared(t, pghold.New(pool, nil))
-	sqltest.Renewals(t, b, 1, func() int { return int(sent.n.Load()) })
+	l := holdfast.New(b, &holdfast.Options{TTL: ttl})
+	defer must.Drain(t, l)
+	manytest.Renewals(t, l, ttl/3, 1, func() int { return int(sent.n.Load()) })
 }
 
 // statements counts all that are sent.

@@ -2,9 +2,7 @@ package zkholdtest
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
@@ -21,35 +20,11 @@ import (
 // The nodes of a thousand locks are renewed by few requests.
 func TestManyLocksAreRenewedTogether(t *testing.T) {
 	t.Parallel()
-	const n, long = 1000, 9 * time.Second
+	const long = 9 * time.Second
 	var count zktest.Count
 	l := locker(t, &zkhold.Options{TTL: long, Dial: count.Dialer})
-	locks := make([]*holdfast.Lock, n)
-	byTwenty(n, func(i int) { locks[i] = must.Lock(t, l, fmt.Sprintf("%s-%d", name(t), i)) })
-	const period = long * 2 / 3 / 3 // each lock is renewed once in it
-	time.Sleep(period)              // the first time, when what was left of the lease differs
-	before := count.All()
-	time.Sleep(2 * period)
-	got := count.All() - before
-	t.Logf("%d requests for %d locks in %v", got, n, 2*period)
-	if got < 2 || got > 80 {
-		t.Errorf("%d requests for %d locks in %v, want 80 at most", got, n, 2*period)
-	}
-	byTwenty(n, func(i int) { must.Unlock(t, locks[i]) })
-}
-
-// byTwenty calls do with each number below n, from twenty goroutines.
-func byTwenty(n int, do func(i int)) {
-	const goroutines = 20
-	var wg sync.WaitGroup
-	for first := range goroutines {
-		wg.Go(func() {
-			for i := first; i < n; i += goroutines {
-				do(i)
-			}
-		})
-	}
-	wg.Wait()
+	const lease = long * 2 / 3
+	manytest.Renewals(t, l, lease/3, 1, count.All)
 }
 
 // ourLock and zkLock take one lock after the other, by this package and by the recipe of
