@@ -74,15 +74,3 @@ func TestNoServer(t *testing.T) {
 		t.Error("LockTx of a name of 513 bytes: got no error")
 	}
 }
-
-func TestTimes(t *testing.T) {
-	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Hour: 3_600_000_000} {
-		if got := rows.Micros(d); got != want {
-			t.Errorf("rows.Micros(%v): got %d, want %d", d, got, want)
-		}
-	}
-	const century = 100 * 365 * 24 * 3_600_000_000
-	if got := rows.Duration(-30 * century); got > -200*365*24*time.Hour {
-		t.Errorf("duration of what is long over: got %v", got)
-	}
-}
