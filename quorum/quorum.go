@@ -104,9 +104,8 @@ func Of(backends ...driver.Backend) (*Backend, error) { return New(backends, nil
 // New returns a Backend over backends, which the caller still owns. Their number must be
 // odd, they must be different, and their locks must expire. Members that keep the locks of
 // a client in a session, such as etcd, must all have sessions of one length, which is the
-// TTL of all locks then. New does no I/O. If the
-// members are Incarnators, the first lock returns an error if two of them are the same
-// server. opts may be nil.
+// TTL of all locks then. New does no I/O. If the members are Incarnators, the first lock
+// returns an error if two of them are the same server. opts may be nil.
 func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	if opts == nil {
 		opts = &Options{}
