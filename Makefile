@@ -75,13 +75,7 @@ stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetch
 
 .PHONY: stores-sql
 stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind PgBouncer, MariaDB and MySQL, and beside ShedLock, golang-migrate and goose
-	@sh .ci/servers pgbouncer
-	@HOLDFAST_SERVERS="$(SERVERS)" sh .ci/server mysql9
-	@sh .ci/interop-shedlock "$(INTEROP)"
-	HOLDFAST_INTEROP="$(INTEROP)" $(GO) test -race -count=1 -timeout 15m $(FLAGS) ./internal/rows ./internal/shedlock ./internal/advisory ./pghold ./mysqlhold ./internal/e2e/pgtest ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
-	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -timeout 15m $(FLAGS) -skip 'TestSharedTable/PostgreSQL|TestMigrate/(golang-migrate by|goose)' ./internal/e2e/mysqltest ./internal/e2e/interop/shedlocktest ./internal/e2e/interop/migratetest
-	HOLDFAST_MYSQL=$(SERVERS)/mysql9/server $(GO) test -race -count=1 -p 1 $(FLAGS) -run 'OfStores/(postgresql|mariadb|mysql)' ./internal/e2e/matrix
-	$(GO) test -race -count=1 $(FLAGS) -run 'OfStores/(postgresql|mariadb)' ./internal/e2e/soak
+	@HOLDFAST_SERVERS="$(SERVERS)" HOLDFAST_INTEROP="$(INTEROP)" GO="$(GO)" sh .ci/stores-sql $(FLAGS)
 
 .PHONY: soak
 soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, postgresql, mariadb, mysql, … for one, SEED=… to replay
@@ -100,7 +94,7 @@ bench-full: redis ## all of it
 	$(GO) run ./bench -set full $(FLAGS)
 
 .PHONY: bench-stores
-bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside what their users use; two minutes each; ONLY=etcd for one
+bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside what their users use; two minutes each; ONLY=etcd for one, ONLY=mysql9 for MySQL
 	@HOLDFAST_SERVERS="$(SERVERS)" ONLY="$(ONLY)" GO="$(GO)" sh .ci/bench-stores $(FLAGS)
 
 .PHONY: bench-check

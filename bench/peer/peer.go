@@ -134,7 +134,7 @@ const (
 	Etcd       Store = "etcd"       // of one node
 	ZooKeeper  Store = "zookeeper"  // of one server
 	PostgreSQL Store = "postgresql" // one server
-	MySQL      Store = "mysql"      // MariaDB
+	MySQL      Store = "mysql"      // MariaDB or MySQL
 )
 
 // Store returns the store of the Peer.

@@ -58,7 +58,7 @@ func Start(store peer.Store, programs Programs, dir string) (Server, error) {
 	case peer.PostgreSQL:
 		return startPostgreSQL(dir)
 	case peer.MySQL:
-		return startMariaDB(dir)
+		return startMySQL(dir)
 	default:
 		return nil, fmt.Errorf("there is no store %q", store)
 	}
