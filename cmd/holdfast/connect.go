@@ -65,7 +65,7 @@ func (o *connectOptions) addStoreTo(f *pflag.FlagSet) {
 
 // addEventLogTo adds the flag of commands that take locks, or end them.
 func (o *connectOptions) addEventLogTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.eventLog, "event-log", false, "record in the store what happens to the lock, for tail --since and the dashboard")
+	f.BoolVar(&o.eventLog, "event-log", false, "record in Redis what happens to the lock, for tail --since and the dashboard")
 }
 
 // access completes what the flags say of the store at address.

@@ -78,7 +78,7 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
 	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
 	o.addEventLogTo(f)
-	f.Lookup("event-log").Usage = "record in the store that the hold was ended, and why, for tail --since and the dashboard"
+	f.Lookup("event-log").Usage = "record in Redis that the hold was ended, and why, for tail --since and the dashboard"
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask on a terminal; only with --holder or --token")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "owner" {

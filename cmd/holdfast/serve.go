@@ -104,7 +104,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
 	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.addEventLogTo(f)
-	f.Lookup("event-log").Usage = "record in the store which holds operators end here, for tail --since and other dashboards"
+	f.Lookup("event-log").Usage = "record in Redis which holds operators end here, for tail --since and other dashboards"
 	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.names, "names", "", "show only names that begin with this")
 	f.BoolVar(&o.counters, "counters", false, "also show bare numbers, which may be latches")

@@ -70,7 +70,7 @@ func newTailCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.DurationVar(&o.since, "since", 0, "begin with the events of this time before now, from the event log")
+	f.DurationVar(&o.since, "since", 0, "begin with the events of this time before now, from the event log of Redis")
 	f.DurationVar(&o.every, "every", time.Second, "how often to poll the known locks")
 	f.DurationVar(&o.scan, "scan", 2*time.Second, "how long to wait between two scans for new locks")
 	f.DurationVar(&o.period, "for", 0, "end after this; 0 never does")
