@@ -14,19 +14,6 @@ import (
 )
 
 const (
-	// pollLeast is how soon rows are looked at after somebody without a near place in a
-	// queue begins to wait, or was woken; the pause doubles up to pollMost while nothing is
-	// free.
-	pollLeast = 5 * time.Millisecond
-	pollMost  = 100 * time.Millisecond
-	// The first in a queue looks after pollFirst, then each time after the pollPart
-	// of the time that the lock is held: so it comes late by no more than that part of it.
-	// The second looks after twice as long while the lock changes hands, to learn in time
-	// that it is the first.
-	pollFirst = time.Millisecond
-	pollPart  = 4
-	// nearPlaces is how many waiters look often while the lock changes hands.
-	nearPlaces = 2
 	// pollLimit bounds one look.
 	pollLimit = 2 * time.Second
 	// linger is for how long it is listened after the last waiter, and a name is known:
@@ -46,6 +33,7 @@ type hub struct {
 
 	mu      sync.Mutex
 	last    uint64            // the latest version given out; never given out twice
+	looks   uint64            // how many have begun
 	topics  map[string]*topic // by name, of those for which somebody waits, or did a moment ago
 	session *session          // nil if there are no topics
 	drains  int               // how many wait for the end of the session
@@ -61,16 +49,17 @@ type session struct {
 
 // topic is what is known of one name. The mutex of the hub guards it.
 type topic struct {
-	waiters []string      // the owners of those that were made and not closed
-	idle    *time.Timer   // ends a topic without waiters; nil if there was none to end yet
-	inside  int           // how many of them wait now
-	last    uint64        // token of the row when it was looked at last
-	place   int           // of the foremost waiter then
-	looked  time.Time     // when that was
-	due     bool          // it changes when the turn of another has passed
-	missed  string        // whose turn it was according to the last notification, if it was none of waiters
-	version uint64        // changes with everything that may mean a release
-	changed chan struct{} // closed when version changes, and replaced
+	waiters []string          // the owners of those that were made and not closed
+	idle    *time.Timer       // ends a topic without waiters; nil if there was none to end yet
+	inside  int               // how many of them wait now
+	placed  map[string]uint64 // of these, the owners with a place in the queue, and the last look before
+	last    uint64            // token of the row when it was looked at last
+	place   int               // of the foremost waiter then
+	looked  time.Time         // when that was
+	due     bool              // it changes when the turn of another has passed
+	missed  string            // whose turn it was according to the last notification, if it was none of waiters
+	version uint64            // changes with everything that may mean a release
+	changed chan struct{}     // closed when version changes, and replaced
 }
 
 // stamp returns the version of name; 0 if it has no topic.
@@ -94,7 +83,7 @@ func (h *hub) join(name, owner string) *topic {
 	}
 	t := h.topics[name]
 	if t == nil {
-		t = &topic{changed: make(chan struct{})}
+		t = &topic{changed: make(chan struct{}), placed: make(map[string]uint64)}
 		h.topics[name] = t
 		if h.session.live {
 			h.advance(t)
@@ -173,13 +162,17 @@ func (h *hub) add(drains int) {
 }
 
 // wait returns when t has another version than that of last, or with ctx's error.
-func (h *hub) wait(ctx context.Context, t *topic, last ahead) error {
+func (h *hub) wait(ctx context.Context, t *topic, owner string, last ahead) error {
 	h.mu.Lock()
 	t.inside++
+	if last.place < Waiting {
+		t.placed[owner] = h.looks
+	}
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		t.inside--
+		delete(t.placed, owner)
 	}()
 	version, changed, stir := t.version, t.changed, h.session.stir
 	h.mu.Unlock()
@@ -315,6 +308,8 @@ func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 // next turn is near. Else it returns 0.
 func (h *hub) observe(ctx context.Context) (soon time.Duration) {
 	h.mu.Lock()
+	h.looks++
+	look := h.looks
 	var names []string
 	for name, t := range h.topics {
 		if t.inside > 0 {
@@ -332,14 +327,14 @@ func (h *hub) observe(ctx context.Context) (soon time.Duration) {
 		return 0
 	}
 	for i := range rows {
-		soon = sooner(soon, h.seen(names[i], &rows[i]))
+		soon = sooner(soon, h.seen(names[i], &rows[i], look))
 	}
 	return soon
 }
 
-// seen takes note of the row of name, and returns how soon to look at it again, 0 if that
+// seen takes note of the row of name as a look found it, and returns how soon to look at it again, 0 if that
 // need not be soon.
-func (h *hub) seen(name string, r *Row) (soon time.Duration) {
+func (h *hub) seen(name string, r *Row, look uint64) (soon time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[name]
@@ -352,7 +347,7 @@ func (h *hub) seen(name string, r *Row) (soon time.Duration) {
 		place := r.place(owner)
 		foremost = min(foremost, place)
 		switch {
-		case r.FreeIn(owner) <= 0:
+		case r.FreeIn(owner) <= 0, t.missedTurn(owner, r, look):
 			h.advance(t)
 			return pollLeast
 		case place == 0 && len(r.Waiters) > 0:
@@ -362,39 +357,4 @@ func (h *hub) seen(name string, r *Row) (soon time.Duration) {
 		}
 	}
 	return sooner(soon, t.advanced(foremost))
-}
-
-// advanced takes note of the place of the foremost waiter. If it is nearer than before, it
-// returns a third of the time until the waiter will be the second, if the queue goes on like
-// that; else 0. After the whole time it would often be late, which makes the queue slower,
-// and so the next estimates longer. The mutex of the hub is held.
-func (t *topic) advanced(place int) (soon time.Duration) {
-	now := time.Now()
-	if gained := t.place - place; gained > 0 && place >= nearPlaces {
-		each := now.Sub(t.looked) / time.Duration(gained)
-		soon = min(max(each*time.Duration(place-1)/3, soonAt(1)), pollMost)
-	}
-	t.place, t.looked = place, now
-	return soon
-}
-
-// firstAt returns how soon the first in the queue looks at a lock that is held for so long.
-// It is less than nothing where another program has written the row, by another clock.
-func firstAt(held time.Duration) time.Duration {
-	if held < 0 {
-		return pollMost
-	}
-	return min(max(held/pollPart, pollFirst), pollMost)
-}
-
-// soonAt returns how soon to look again for who has so many before it, while the lock
-// changes hands.
-func soonAt(place int) time.Duration { return min(time.Duration(place+1)*pollFirst, pollLeast) }
-
-// sooner returns the shorter of two pauses, of which 0 is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return a + b
-	}
-	return min(a, b)
 }

@@ -305,6 +305,30 @@ func TestPaceWhereRowsAreLookedAt(t *testing.T) {
 	}
 }
 
+// A waiter that missed its turn, and so lost its place, is woken to take a new one.
+func TestMissedTurnTakesANewPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, _ := held(t, tab, false, "job")
+		w, out := refused(t, e, "job", 2)
+		defer w.Close()
+		time.AfterFunc(time.Second, func() { tab.change(func() { tab.rows["job"].waiters = nil }) })
+		began := time.Now()
+		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 1100*time.Millisecond {
+			t.Fatalf("Wait: got %v after %v, want that it returns within 100 ms of the loss", err, time.Since(began))
+		}
+		out, err := e.Try(t.Context(), claim("job", 2))
+		if err != nil || !out.Queued {
+			t.Fatalf("Try: got %+v and error %v, want a place", out, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.Wait(ctx, out); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait with a place: got error %v, want that it goes on", err)
+		}
+	})
+}
+
 // However many begin to wait, and however often, rows are looked at.
 func TestLooksAreNotPutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

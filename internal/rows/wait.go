@@ -38,11 +38,11 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		w.topic = w.hub.join(w.name, w.owner)
 	}
 	if last.Queued {
-		return driver.Outcome{}, w.hub.wait(ctx, w.topic, before)
+		return driver.Outcome{}, w.hub.wait(ctx, w.topic, w.owner, before)
 	}
 	bound, cancel := context.WithTimeout(ctx, pollMost) // no release notifies who has no place
 	defer cancel()
-	_ = w.hub.wait(bound, w.topic, before)
+	_ = w.hub.wait(bound, w.topic, w.owner, before)
 	return driver.Outcome{}, ctx.Err()
 }
 
