@@ -17,6 +17,7 @@ type Operation struct {
 	Fixed   bool
 	Try     bool
 	Token   uint64
+	Left    int64 // of the lease, when the holder was told of the grant
 	Kept    int64 // how long the store kept it for certain when it was granted, if not for the Lease; else 0
 
 	Called             int64
@@ -177,8 +178,8 @@ func (o *Operation) add(e Event) {
 		if o.Fixed { // Lock.Err is right at that instant; a context may end late
 			o.Lost = e.At + e.Left
 		}
-		if e.Given {
-			o.Kept = max(e.Left, 1)
+		if o.Left = max(e.Left, 1); e.Given {
+			o.Kept = o.Left
 		}
 		if e.Watched || o.Fixed {
 			o.Due = e.At + e.Left

@@ -297,6 +297,28 @@ func TestLeaseThatEndsByARelease(t *testing.T) {
 	}
 }
 
+// A lock in a session ends with it, which may have been renewed for the last time before
+// the grant: the next grant may come sooner than one lease after it.
+func TestLeaseThatBeganBeforeTheGrant(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	event := func(at int64, what string, process int) judge.Event {
+		return judge.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 150 * ms, Left: 90 * ms, Token: uint64(process), Process: process}
+	}
+	for _, test := range []struct {
+		queues bool
+		next   int64 // when the next one is granted
+		want   int   // violations
+	}{{true, 210, 0}, {true, 180, 1}, {false, 210, 1}, {false, 270, 0}} {
+		r := round{fencing: true, queues: test.queues, history: judge.New([]judge.Event{
+			event(100, judge.Called, 1), event(110, judge.Granted, 1), // and killed
+			event(120, judge.Called, 2), event(test.next, judge.Granted, 2), event(295, judge.Unlock, 2), event(296, judge.Unlocked, 2),
+		})}
+		if v := r.judge(); len(v.judged.Violations) != test.want {
+			t.Errorf("%+v: got violations %v, want %d", test, v.judged.Violations, test.want)
+		}
+	}
+}
+
 // Two holders are explained by a fault that loses writes, and only around it.
 func TestWhatExplainsTwoHolders(t *testing.T) {
 	const ms, lease = int64(time.Millisecond), int64(time.Second)

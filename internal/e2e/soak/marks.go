@@ -1,0 +1,64 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+)
+
+// reserve marks what was busy while somebody waited, or after one who waited was gone
+// without a word: its place remains for a while.
+func (r *round) reserve() {
+	if !r.places {
+		return
+	}
+	for i := range r.history.Operations {
+		o := &r.history.Operations[i]
+		o.Reserved = o.Try && slices.ContainsFunc(r.history.Operations, func(w judge.Operation) bool {
+			until := w.Granted
+			switch {
+			case until != judge.Never:
+			case w.Try && w.Failure == "busy":
+				until = w.Failed
+			default:
+				until = min(w.Answered(), judge.Never-int64(fairPlace)) + int64(fairPlace)
+			}
+			return w.Name == o.Name && (w.Process != o.Process || w.Op != o.Op) && (!w.Try || r.passes) && w.Called < o.Failed && until > o.Called
+		})
+	}
+}
+
+// markSessions has the model count with what a store that queues does: it has sessions, and
+// no lease of one lock. A session may have been renewed for the last time before the grant.
+func (r *round) markSessions() {
+	if !r.queues {
+		return
+	}
+	for i := range r.history.Operations {
+		o := &r.history.Operations[i]
+		o.Released, o.Kept = o.Fixed, o.Left
+	}
+}
+
+// markLate marks the operations of which a call had no answer: the store may execute it
+// after the operation has ended.
+func (r *round) markLate() {
+	if !r.undoes {
+		return
+	}
+	type key struct {
+		process int
+		name    string
+	}
+	unanswered := map[key][]int64{}
+	for _, e := range r.history.Events {
+		if e.What == judge.Unanswered {
+			k := key{e.Process, e.Name}
+			unanswered[k] = append(unanswered[k], e.At)
+		}
+	}
+	for i := range r.history.Operations {
+		o := &r.history.Operations[i]
+		o.Late = slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
+	}
+}
