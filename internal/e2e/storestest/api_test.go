@@ -17,35 +17,52 @@ import (
 type pair struct {
 	*testing.T
 	ours, theirs *holdfast.Locker
-	caps         driver.Caps
 	most         int         // the longest name; 0 if there is no limit
 	waits        chan string // the names for which theirs has begun to wait
 }
 
-// checks are what a program does with locks. Those that need a capability name it.
+// checks are what a program does with locks. Those that need a feature name it.
 func checks() map[string]struct {
-	needs func(driver.Caps) bool
+	needs func(driver.Backend) bool
 	check func(*pair)
 } {
 	type check = struct {
-		needs func(driver.Caps) bool
+		needs func(driver.Backend) bool
 		check func(*pair)
 	}
 	return map[string]check{
-		"one holder":      {nil, oneHolder},
-		"waiting":         {nil, waiting},
-		"giving up":       {nil, givingUp},
-		"Do":              {nil, doing},
-		"re-entry":        {nil, reentry},
-		"fixed lease":     {nil, fixedLease},
-		"LockAll":         {nil, lockAll},
-		"names":           {nil, names},
-		"rising tokens":   {func(c driver.Caps) bool { return c.Fencing }, risingTokens},
-		"fair":            {func(c driver.Caps) bool { return c.Fair }, fairOrder},
-		"read-write":      {func(c driver.Caps) bool { return c.Shared }, readWrite},
-		"semaphore":       {func(c driver.Caps) bool { return c.Permits }, semaphore},
-		"countdown latch": {func(c driver.Caps) bool { return c.Latches }, latch},
+		"one holder":            {nil, oneHolder},
+		"waiting":               {nil, waiting},
+		"giving up":             {nil, givingUp},
+		"Do":                    {nil, doing},
+		"re-entry":              {nil, reentry},
+		"fixed lease":           {nil, fixedLease},
+		"LockAll":               {nil, lockAll},
+		"names":                 {nil, names},
+		"rising tokens":         {hasTokens, risingTokens},
+		"fair":                  {hasFair, fairOrder},
+		"fair Do":               {hasFair, fairDo},
+		"read-write":            {hasReaders, readWrite},
+		"read-write waiting":    {hasReaders, readWriteWaiting},
+		"read-write Do":         {hasReaders, readWriteDo},
+		"reader beside its own": {hasReaders, readerBesideItsOwn},
+		"semaphore":             {hasPermits, semaphore},
+		"semaphore waiting":     {hasPermits, semaphoreWaiting},
+		"semaphore Do":          {hasPermits, semaphoreDo},
+		"resize":                {hasResize, resize},
+		"countdown latch":       {hasLatches, latch},
 	}
+}
+
+func hasTokens(b driver.Backend) bool  { return b.Info().Caps.Fencing }
+func hasFair(b driver.Backend) bool    { return b.Info().Caps.Fair }
+func hasReaders(b driver.Backend) bool { return b.Info().Caps.Shared }
+func hasPermits(b driver.Backend) bool { return b.Info().Caps.Permits }
+func hasLatches(b driver.Backend) bool { return b.Info().Caps.Latches }
+
+func hasResize(b driver.Backend) bool {
+	_, ok := b.(driver.Resizer)
+	return ok && hasPermits(b)
 }
 
 func TestSameProgramOnEveryStore(t *testing.T) {
@@ -54,7 +71,7 @@ func TestSameProgramOnEveryStore(t *testing.T) {
 			open := start(t)
 			p := pair{waits: make(chan string, 100)}
 			ours, theirs := open(t), open(t)
-			p.caps, p.most = ours.Info().Caps, ours.Info().MaxName
+			p.most = ours.Info().MaxName
 			p.ours = holdfast.New(ours, nil)
 			p.theirs = holdfast.New(theirs, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 				if e.Type == holdfast.EventWait {
@@ -62,7 +79,7 @@ func TestSameProgramOnEveryStore(t *testing.T) {
 				}
 			}})
 			for name, c := range checks() {
-				if c.needs == nil || c.needs(p.caps) {
+				if c.needs == nil || c.needs(ours) {
 					p := p
 					t.Run(name, func(t *testing.T) {
 						p.T = t
@@ -184,6 +201,33 @@ func doing(p *pair) {
 	}
 	k, err := p.theirs.TryLock(p.Context(), "do")
 	p.got("TryLock after Do", k, err)
+	p.does("mutex", p.ours.Mutex("do"), p.theirs.Mutex("do").TryLock)
+}
+
+// doer is a lock of any kind.
+type doer interface {
+	Name() string
+	Do(ctx context.Context, fn func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) error
+}
+
+// does wants that Do of a lock has the lock, which try is refused meanwhile, and that it
+// returns what its function does.
+func (p *pair) does(what string, m doer, try func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)) {
+	p.Helper()
+	failed := errors.New("failed")
+	err := m.Do(p.Context(), func(ctx context.Context, k *holdfast.Lock) error {
+		if k.Name() != m.Name() {
+			p.Errorf("%s: got lock %q in Do of %q", what, k.Name(), m.Name())
+		}
+		_, err := try(ctx)
+		p.busy(what+": another client inside of Do", nil, err)
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		p.Errorf("%s: got %v from Do, want what the function returned", what, err)
+	}
+	k, err := try(p.Context())
+	p.got(what+": another client after Do", k, err)
 }
 
 func reentry(p *pair) {
@@ -243,8 +287,15 @@ func lockAll(p *pair) {
 	}
 	k, err := p.ours.TryLock(ctx, "all-3")
 	p.busy("TryLock of one of them", k, err)
+	held := locks.Context(ctx)
+	if locks.Err() != nil || held.Err() != nil {
+		p.Errorf("held locks: got %v and %v", locks.Err(), held.Err())
+	}
 	if err := locks.Unlock(); err != nil {
 		p.Errorf("Unlock of all: %v", err)
+	}
+	if !errors.Is(locks.Err(), holdfast.ErrUnlocked) || !errors.Is(context.Cause(held), holdfast.ErrUnlocked) {
+		p.Errorf("after Unlock of all: got %v and %v, want ErrUnlocked", locks.Err(), context.Cause(held))
 	}
 }
 
@@ -288,94 +339,5 @@ func risingTokens(p *pair) {
 			last = k.Token()
 			must.Unlock(p, k)
 		}
-	}
-}
-
-func fairOrder(p *pair) {
-	first, err := p.ours.FairMutex("fair").TryLock(p.Context())
-	if err != nil {
-		p.Fatal(err)
-	}
-	const waiters = 3
-	order := make(chan int, waiters)
-	ends := make([]func() *holdfast.Lock, waiters)
-	for i := range waiters {
-		ends[i] = p.begin("fair", func(ctx context.Context) (*holdfast.Lock, error) {
-			k, err := p.theirs.FairMutex("fair").Lock(ctx)
-			order <- i
-			return k, err
-		})
-	}
-	must.Unlock(p, first)
-	for i := range waiters {
-		if got := <-order; got != i {
-			p.Errorf("got waiter %d, want %d", got, i)
-		}
-		must.Unlock(p, ends[i]())
-	}
-}
-
-func readWrite(p *pair) {
-	ctx := p.Context()
-	ours, theirs := p.ours.RWMutex("rw"), p.theirs.RWMutex("rw")
-	one, err := ours.Read.TryLock(ctx)
-	if err != nil {
-		p.Fatal(err)
-	}
-	two, err := theirs.Read.TryLock(ctx)
-	if err != nil {
-		p.Fatalf("a second reader: %v", err)
-	}
-	_, err = theirs.Write.TryLock(ctx)
-	p.busy("a writer beside readers", nil, err)
-	must.Unlock(p, one)
-	_, err = ours.Write.TryLock(ctx)
-	p.busy("a writer beside a reader", nil, err)
-	must.Unlock(p, two)
-	writer, err := ours.Write.TryLock(ctx)
-	if err != nil {
-		p.Fatalf("a writer after the readers: %v", err)
-	}
-	_, err = theirs.Read.TryLock(ctx)
-	p.busy("a reader beside a writer", nil, err)
-	must.Unlock(p, writer)
-	k, err := theirs.Read.TryLock(ctx)
-	p.got("a reader after the writer", k, err)
-}
-
-func semaphore(p *pair) {
-	ctx := p.Context()
-	ours, theirs := p.ours.Semaphore("permits", 2), p.theirs.Semaphore("permits", 2)
-	one, err := ours.TryAcquire(ctx)
-	if err != nil {
-		p.Fatal(err)
-	}
-	two, err := theirs.TryAcquire(ctx)
-	if err != nil {
-		p.Fatalf("the second permit: %v", err)
-	}
-	_, err = theirs.TryAcquire(ctx)
-	p.busy("a third of two permits", nil, err)
-	must.Unlock(p, one)
-	k, err := theirs.TryAcquire(ctx)
-	p.got("a permit that is free again", k, err)
-	must.Unlock(p, two)
-}
-
-func latch(p *pair) {
-	ctx := await.Context(p, 20*time.Second)
-	ours, theirs := p.ours.CountDownLatch("latch"), p.theirs.CountDownLatch("latch")
-	if set, err := ours.TrySet(ctx, 2); err != nil || !set {
-		p.Fatalf("Set: got %v, error %v", set, err)
-	}
-	opened := make(chan error, 1)
-	go func() { opened <- theirs.Wait(ctx) }()
-	for range 2 {
-		if err := ours.CountDown(ctx); err != nil {
-			p.Fatal(err)
-		}
-	}
-	if err := <-opened; err != nil {
-		p.Errorf("Wait: %v", err)
 	}
 }
