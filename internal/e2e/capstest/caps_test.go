@@ -101,15 +101,25 @@ func TestWhatAStoreLacks(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			b := s.backend
 			l, caps, ctx := holdfast.New(b, nil), b.Info().Caps, t.Context()
+			_, resizes := b.(driver.Resizer)
 			for what, kind := range map[string]struct {
 				has bool
 				use func() error
 			}{
-				"FairMutex":      {caps.Fair, func() error { _, err := l.FairMutex("job").TryLock(ctx); return err }},
-				"RWMutex.Read":   {caps.Shared, func() error { _, err := l.RWMutex("job").Read.TryLock(ctx); return err }},
-				"RWMutex.Write":  {caps.Shared, func() error { _, err := l.RWMutex("job").Write.TryLock(ctx); return err }},
-				"Semaphore":      {caps.Permits, func() error { _, err := l.Semaphore("job", 2).TryAcquire(ctx); return err }},
-				"CountDownLatch": {caps.Latches, func() error { return l.CountDownLatch("job").CountDown(ctx) }},
+				"FairMutex":                {caps.Fair, func() error { _, err := l.FairMutex("job").TryLock(ctx); return err }},
+				"FairMutex.Do":             {caps.Fair, func() error { return l.FairMutex("job").Do(ctx, nil) }},
+				"RWMutex.Read":             {caps.Shared, func() error { _, err := l.RWMutex("job").Read.TryLock(ctx); return err }},
+				"RWMutex.Write":            {caps.Shared, func() error { _, err := l.RWMutex("job").Write.TryLock(ctx); return err }},
+				"LockAll":                  {caps.Shared, func() error { _, err := holdfast.LockAll(ctx, l.RWMutex("a").Read, l.RWMutex("b").Write); return err }},
+				"Semaphore.TryAcquire":     {caps.Permits, func() error { _, err := l.Semaphore("job", 2).TryAcquire(ctx); return err }},
+				"Semaphore.Acquire":        {caps.Permits, func() error { _, err := l.Semaphore("job", 2).Acquire(ctx); return err }},
+				"Semaphore.Do":             {caps.Permits, func() error { return l.Semaphore("job", 2).Do(ctx, nil) }},
+				"Semaphore.Permits":        {caps.Permits && resizes, func() error { _, _, err := l.Semaphore("job", 2).Permits(ctx); return err }},
+				"Semaphore.Resize":         {caps.Permits && resizes, func() error { return l.Semaphore("job", 2).Resize(ctx, 3) }},
+				"CountDownLatch.TrySet":    {caps.Latches, func() error { _, err := l.CountDownLatch("job").TrySet(ctx, 2); return err }},
+				"CountDownLatch.CountDown": {caps.Latches, func() error { return l.CountDownLatch("job").CountDown(ctx) }},
+				"CountDownLatch.Count":     {caps.Latches, func() error { _, err := l.CountDownLatch("job").Count(ctx); return err }},
+				"CountDownLatch.Wait":      {caps.Latches, func() error { return l.CountDownLatch("job").Wait(ctx) }},
 			} {
 				if kind.has {
 					continue
