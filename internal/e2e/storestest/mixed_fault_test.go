@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,16 +28,14 @@ func outages() []outage {
 
 // faults holds a lock while one member after the other is killed or paused: locking,
 // renewal and release go on. Then all members but etcd are killed.
-func (m *mixed) faults(broken []string) {
+func (m *mixed) faults() {
 	m.Helper()
 	r := newExtended()
 	ours, theirs := m.locker(r.observe), m.locker(nil)
 	long := must.Lock(m, ours, "long")
 	for _, p := range m.members {
 		for _, o := range outages() {
-			if slices.Contains(broken, p.name) {
-				m.without(p, o, r, ours, theirs)
-			}
+			m.without(p, o, r, ours, theirs)
 		}
 	}
 	m.everywhere(r, "long")
