@@ -84,8 +84,8 @@ alone is a Redis.
   unix:///path/to/socket[?db=1]
   etcd://[user:password@]host[:port],host[:port],...         etcds:// with TLS
   zk://[user:password@]host[:port],host[:port],...[/path]    zks:// with TLS
-  postgres://[user[:password]@]host[:port]/database          also postgresql://
-  mysql://[user[:password]@]host[:port]/database             MySQL and MariaDB
+  postgres://[user[:password]@]host[:port],.../database      also postgresql://
+  mysql://[user[:password]@]host[:port],.../database         MySQL and MariaDB
 
 A password comes from the first of these: --askpass, the URL, REDISCLI_AUTH (for a
 Redis), the file that HOLDFAST_PASSWORD_FILE names. PostgreSQL then uses
@@ -107,7 +107,12 @@ ShedLock are excluded too; that table has no fencing tokens, so HOLDFAST_TOKEN i
 Other parameters of postgres:// are those of libpq, such as sslmode. If the URL leads to
 a pooler, ?listen=host:port names the server itself, which notifies waiters. With
 ?listen=off waiters poll. Other parameters of mysql:// are tls (true, false, preferred or
-skip-verify), socket (a file, instead of the host) and dial_timeout.`
+skip-verify), socket (a file, instead of the host) and dial_timeout.
+
+Several hosts of a database are a primary and its replicas. mysql:// uses the first host
+that can be reached and is not read-only. postgres:// does so with
+?target_session_attrs=read-write. Locks need one primary at a time: two servers that
+both take writes grant the same lock twice.`
 
 // newURLsTopic is no command, but something to read with help.
 func newURLsTopic() *cobra.Command {

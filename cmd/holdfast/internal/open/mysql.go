@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -17,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
-// mysqlTarget is a MySQL or a MariaDB: mysql://[user[:password]@]host[:port]/database.
+// mysqlTarget is a MySQL or a MariaDB: mysql://[user[:password]@]host[:port],…/database.
 // The parameters are tls (true, false, preferred or skip-verify), socket (a file, in
 // place of the host), layout (lease or shedlock), table, create and dial_timeout.
 func mysqlTarget(r Request) (*Target, error) {
@@ -31,7 +33,8 @@ func mysqlTarget(r Request) (*Target, error) {
 
 // database is one before it is connected to.
 type database struct {
-	config  *mysql.Config
+	config  *mysql.Config // without an address
+	addrs   []string
 	options *mysqlhold.Options
 	create  bool
 }
@@ -45,7 +48,8 @@ func parseMySQL(r Request) (*database, error) {
 	config.User, config.Passwd = cmp.Or(r.Access.Username, a.username), cmp.Or(r.Access.Password, a.password)
 	config.InterpolateParams = true // one round trip for a call, in place of two
 	config.Logger = &mysql.NopLogger{}
-	if config.Net, config.Addr, err = mysqlAddr(a); err != nil {
+	d := &database{config: config, options: &mysqlhold.Options{Table: a.query.Get("table")}}
+	if config.Net, d.addrs, err = mysqlAddrs(a); err != nil {
 		return nil, err
 	}
 	if config.DBName = strings.Trim(a.path, "/"); config.DBName == "" || strings.Contains(config.DBName, "/") {
@@ -59,7 +63,6 @@ func parseMySQL(r Request) (*database, error) {
 	if err := mysqlTLS(config, a, r.Access); err != nil {
 		return nil, err
 	}
-	d := &database{config: config, options: &mysqlhold.Options{Table: a.query.Get("table")}}
 	if d.create, err = a.yes("create"); err != nil {
 		return nil, err
 	}
@@ -70,21 +73,15 @@ func parseMySQL(r Request) (*database, error) {
 	return d, err
 }
 
-func mysqlAddr(a address) (network, addr string, err error) {
+func mysqlAddrs(a address) (network string, addrs []string, err error) {
 	if socket := a.query.Get("socket"); a.query.Has("socket") {
 		if a.hosts != "" || !strings.HasPrefix(socket, "/") {
-			return "", "", errors.New("mysql URL has a \"socket\", which is the whole path of a file and stands in place of a host: write mysql://user@/database?socket=/run/mysqld/mysqld.sock")
+			return "", nil, errors.New("mysql URL has a \"socket\", which is the whole path of a file and stands in place of a host: write mysql://user@/database?socket=/run/mysqld/mysqld.sock")
 		}
-		return "unix", socket, nil
+		return "unix", []string{socket}, nil
 	}
-	addrs, err := a.addrs("3306")
-	if err != nil {
-		return "", "", err
-	}
-	if len(addrs) > 1 {
-		return "", "", errors.New("mysql URL names several hosts; name one")
-	}
-	return "tcp", addrs[0], nil
+	addrs, err = a.addrs("3306")
+	return "tcp", addrs, err
 }
 
 func mysqlTLS(config *mysql.Config, a address, reach access.Access) error {
@@ -108,24 +105,43 @@ func mysqlTLS(config *mysql.Config, a address, reach access.Access) error {
 	return nil
 }
 
-func (d *database) open(ctx context.Context) (*Store, error) {
-	connector, err := mysql.NewConnector(d.config)
-	if err != nil {
-		return nil, fmt.Errorf("mysql URL: %w", err)
+// connector makes the connections. One host may be read-only: then doctor says so.
+func (d *database) connector() (sqldriver.Connector, error) {
+	hosts := &mysqlHosts{limit: d.config.Timeout}
+	for _, addr := range d.addrs {
+		config := d.config.Clone()
+		config.Addr = addr
+		config.RejectReadOnly = len(d.addrs) > 1 // after a failover a connection to the old primary is closed
+		c, err := mysql.NewConnector(config)
+		if err != nil {
+			return nil, fmt.Errorf("mysql URL: %w", err)
+		}
+		hosts.all = append(hosts.all, mysqlHost{c, addr})
 	}
-	db := sql.OpenDB(connector)
+	if len(hosts.all) == 1 {
+		return hosts.all[0].Connector, nil
+	}
+	return hosts, nil
+}
+
+func (d *database) open(ctx context.Context) (*Store, error) {
+	connector, err := d.connector()
+	if err != nil {
+		return nil, err
+	}
+	db, where := sql.OpenDB(connector), strings.Join(d.addrs, ", ")
 	backend := mysqlhold.New(db, d.options)
-	s := &Store{Kind: MySQL, Backend: backend, Layout: layoutName(d.options.Layout == mysqlhold.ShedLock), Ask: examine.MySQL(db, d.config.Addr), close: func() { _ = db.Close() }, ping: func(ctx context.Context) (string, error) {
+	s := &Store{Kind: MySQL, Backend: backend, Layout: layoutName(d.options.Layout == mysqlhold.ShedLock), Ask: examine.MySQL(db, where), close: func() { _ = db.Close() }, ping: func(ctx context.Context) (string, error) {
 		var version string
 		if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
-			return "", mysqlError(d.config.Addr, err)
+			return "", mysqlError(where, err)
 		}
 		return version, nil
 	}}
-	limited, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	limited, cancel := context.WithTimeout(ctx, d.config.Timeout*time.Duration(len(d.addrs)))
 	defer cancel()
 	if err = db.PingContext(limited); err != nil {
-		err = mysqlError(d.config.Addr, err)
+		err = mysqlError(where, err)
 	} else if d.create {
 		err = backend.CreateTable(limited)
 	}

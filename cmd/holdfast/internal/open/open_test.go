@@ -113,7 +113,7 @@ func TestWhatIsWrongWithAURL(t *testing.T) {
 		"mysql://u:s3cret@h":                                "names no database",
 		"mysql://u:s3cret@h/a/b":                            "names no database",
 		"mysql://u:s3cret@/d":                               "names no host",
-		"mysql://u:s3cret@h,i/d":                            "several hosts",
+		"mysql://u:s3cret@h,/d":                             "invalid host",
 		"mysql://u:s3cret@h/d?charset=utf8":                 "unknown parameter",
 		"mysql://u:s3cret@h/d?tls=yes":                      `"tls"`,
 		"mysql://u:s3cret@h/d?socket=/s":                    `"socket"`,
@@ -303,19 +303,19 @@ func TestPostgresTLS(t *testing.T) {
 }
 
 func TestMySQLConfig(t *testing.T) {
-	d, err := parseMySQL(at("mysql://app:s3%2Fcret@[::1]/d?tls=skip-verify&table=t&create=1&dial_timeout=2s"))
+	d, err := parseMySQL(at("mysql://app:s3%2Fcret@[::1],h:7/d?tls=skip-verify&table=t&create=1&dial_timeout=2s"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := d.config
-	if c.User != "app" || c.Passwd != "s3/cret" || c.Net != "tcp" || c.Addr != "[::1]:3306" || c.DBName != "d" || c.TLSConfig != "skip-verify" || c.Timeout != 2*time.Second {
-		t.Errorf("got %s@%s(%s)/%s, TLS %s, %v", c.User, c.Net, c.Addr, c.DBName, c.TLSConfig, c.Timeout)
+	if c.User != "app" || c.Passwd != "s3/cret" || c.Net != "tcp" || !slices.Equal(d.addrs, []string{"[::1]:3306", "h:7"}) || c.DBName != "d" || c.TLSConfig != "skip-verify" || c.Timeout != 2*time.Second {
+		t.Errorf("got %s@%s(%s)/%s, TLS %s, %v", c.User, c.Net, d.addrs, c.DBName, c.TLSConfig, c.Timeout)
 	}
 	if d.options.Table != "t" || !d.create || !c.InterpolateParams {
 		t.Errorf("got table %q, %v, %v", d.options.Table, d.create, c.InterpolateParams)
 	}
 	d, err = parseMySQL(at("mysql://root@/d?socket=/run/s"))
-	if err != nil || d.config.Net != "unix" || d.config.Addr != "/run/s" || d.config.Timeout != dialTimeout {
+	if err != nil || d.config.Net != "unix" || !slices.Equal(d.addrs, []string{"/run/s"}) || d.config.Timeout != dialTimeout {
 		t.Errorf("got %v, want a socket", err)
 	}
 	with := func(address string) (*database, error) {
@@ -353,7 +353,7 @@ func TestOpenWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone.Close()
-	for _, kind := range []string{"etcd://u:s3cret@%", "etcds://%", "zk://u:s3cret@%/locks", "zks://%", "postgres://u:s3cret@%/d?sslmode=disable", "mysql://u:s3cret@%/d"} {
+	for _, kind := range []string{"etcd://u:s3cret@%", "etcds://%", "zk://u:s3cret@%/locks", "zks://%", "postgres://u:s3cret@%/d?sslmode=disable", "mysql://u:s3cret@%/d", "mysql://u:s3cret@%,%/d"} {
 		for what, addr := range map[string]string{"connection refused": gone.Addr().String(), "deadline exceeded": silent.Addr().String()} {
 			r := at(strings.ReplaceAll(kind, "%", addr))
 			r.Access.DialTimeout = 300 * time.Millisecond

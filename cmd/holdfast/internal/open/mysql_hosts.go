@@ -1,0 +1,85 @@
+package open
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/unsent"
+)
+
+// mysqlHosts connects to the first of several servers that takes writes, in the order of
+// the URL, as libpq does with target_session_attrs=read-write.
+type mysqlHosts struct {
+	all   []mysqlHost
+	limit time.Duration // for one of them
+}
+
+type mysqlHost struct {
+	sqldriver.Connector
+	addr string
+}
+
+// Connect implements driver.Connector of database/sql. Its error has the reason of each
+// host, and is driver.ErrNotExecuted: no statement of a lock was sent.
+func (h *mysqlHosts) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	var failed error
+	for i, host := range h.all {
+		limit := h.limit
+		if deadline, ok := ctx.Deadline(); ok { // a silent host must leave time for those after it
+			limit = min(limit, time.Until(deadline)/time.Duration(len(h.all)-i))
+		}
+		conn, err := host.connect(ctx, limit)
+		if err == nil {
+			return conn, nil
+		}
+		if err = unsent.Error(err); !strings.Contains(err.Error(), host.addr) {
+			err = fmt.Errorf("%s: %w", host.addr, err)
+		}
+		if failed != nil {
+			err = fmt.Errorf("%w; %w", failed, err)
+		}
+		failed = err
+	}
+	return nil, failed
+}
+
+// Driver implements driver.Connector of database/sql.
+func (h *mysqlHosts) Driver() sqldriver.Driver { return h.all[0].Driver() }
+
+func (h mysqlHost) connect(ctx context.Context, limit time.Duration) (sqldriver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := h.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := takesWrites(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// askReadOnly finds nothing on a server that takes writes. No SELECT can ask the same of
+// MariaDB and MySQL: a variable that a server does not know is an error there.
+const askReadOnly = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only') AND Value <> 'OFF'`
+
+func takesWrites(ctx context.Context, conn sqldriver.Conn) error {
+	found, err := conn.(sqldriver.QueryerContext).QueryContext(ctx, askReadOnly, nil)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	row := make([]sqldriver.Value, 2)
+	if err := found.Next(row); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("the server takes no writes: %s is %s", row[0], row[1])
+}
