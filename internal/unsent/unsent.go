@@ -2,6 +2,7 @@
 package unsent
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -9,18 +10,31 @@ import (
 
 // Error returns an error with the cause, that is driver.ErrNotExecuted too. Its text is
 // that of the cause; a connection that could not be made reads "cannot connect to
-// HOST:PORT: connection refused", whatever client library said it.
+// HOST:PORT: connection refused", whatever client library said it. The reasons of several
+// hosts are on one line.
 func Error(cause error) error { return &unsent{cause} }
 
 type unsent struct{ cause error }
 
 // Error implements error.
 func (e *unsent) Error() string {
-	text := e.cause.Error()
-	if to, why, ok := dialed(text); ok {
-		return "cannot connect to " + to + ": " + why
+	reasons := attempts(e.cause.Error())
+	for i, text := range reasons {
+		if to, why, ok := dialed(text); ok {
+			reasons[i] = "cannot connect to " + to + ": " + why
+		}
 	}
-	return text
+	return strings.Join(slices.Compact(reasons), "; ")
+}
+
+// attempts returns the lines in which pgx describes each attempt to connect, without their
+// headline, and else the text as it is.
+func attempts(text string) []string {
+	headline, lines, ok := strings.Cut(text, ":\n\t")
+	if !ok || !strings.Contains(headline, "failed to connect to `") {
+		return []string{text}
+	}
+	return strings.Split(lines, "\n\t")
 }
 
 // dialed takes apart how package net describes a connection that could not be made: "dial
