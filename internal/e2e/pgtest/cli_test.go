@@ -3,9 +3,12 @@ package pgtest
 import (
 	"database/sql"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
@@ -34,7 +37,60 @@ func TestCLI(t *testing.T) {
 	tool.Start(with(u.Path, "/absent")...).Want(77, `database "absent" does not exist`)
 	tool.Start(with("?", "?no_such_setting=1&")...).Want(77, "no_such_setting")
 	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       pooler: the connection leads to the server itself", "ok       clock: its clock is ", "ok       notifications: ")
+	t.Run("Password", func(t *testing.T) { withPassword(t, tool.In(t), admin, u) })
 	tool.Run(t)
+}
+
+// withPassword: a role whose password the server verifies has locks, also where the first
+// host of the URL is down. The password is nowhere shown.
+func withPassword(t *testing.T, tool *storecli.Tool, admin *sql.DB, u *url.URL) {
+	requirePassword(t, admin, u)
+	lock := func(who, hosts string) *storecli.Program {
+		return tool.Start("run", "-n", "--url", "postgres://"+who+"@"+hosts+u.Path+"?sslmode=disable", "secret", "--", "true")
+	}
+	const down = "127.0.0.1:1"
+	for _, hosts := range []string{u.Host, down + "," + u.Host} {
+		lock("app:s3%2Fcr%40t", hosts).Want(0)
+		for _, who := range []string{"app:wr0ng", "app"} {
+			wrong := lock(who, hosts)
+			wrong.Want(77, u.Host, `password authentication failed for user "app"`)
+			wrong.Hides("wr0ng")
+		}
+	}
+	t.Setenv("PGPASSWORD", "s3/cr@t")
+	lock("app", u.Host).Want(0)
+}
+
+// requirePassword makes the role app, which has to log in with its password.
+func requirePassword(t *testing.T, admin *sql.DB, u *url.URL) {
+	t.Helper()
+	var rules string
+	if err := admin.QueryRow("SHOW hba_file").Scan(&rules); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rules, append([]byte("host all app 127.0.0.1/32 scram-sha-256\n"), text...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"SET password_encryption = 'scram-sha-256'; CREATE ROLE app LOGIN PASSWORD 's3/cr@t'",
+		"GRANT pg_read_all_data, pg_write_all_data TO app",
+		"SELECT pg_reload_conf()",
+	} {
+		if _, err := admin.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await.Until(t, 10*time.Second, "the server has read its rules again", func() bool {
+		conn, err := pgx.Connect(t.Context(), "postgres://app@"+u.Host+u.Path+"?sslmode=disable")
+		if err == nil {
+			_ = conn.Close(t.Context())
+		}
+		return err != nil
+	})
 }
 
 // The table of ShedLock is the one that a parameter of the URL asks for.
