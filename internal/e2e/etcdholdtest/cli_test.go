@@ -30,6 +30,31 @@ func TestCLI(t *testing.T) {
 	t.Run("SharesNamesWithEtcdctl", func(t *testing.T) { sharesNames(t, tool.In(t)) })
 }
 
+// doctor asks also the members that its URL does not name, and names those that are down,
+// also when no majority is left.
+func TestDoctorAsksAllMembers(t *testing.T) {
+	t.Parallel()
+	members := etcdtest.StartCluster(t, 3)
+	addr := strings.TrimPrefix(members[0].Addr(), "http://")
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: addr, URL: func(string) string { return "etcd://" + addr }})
+	tool.Start("doctor", "-v", "--ttl", "5s").Want(0, "cluster, 2 followers, 1 leader, etcd ", "voting members: 3; of them 1 may fail\n")
+	members[2].Kill()
+	name, client := "", members[0].Client(t)
+	list, err := client.MemberList(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list.Members {
+		if m.ClientURLs[0] == members[2].Addr() {
+			name = m.Name
+		}
+	}
+	tool.Start("doctor", "-v", "--ttl", "5s").Want(1, "cluster, 1 follower, 1 leader, etcd ", "voting members: 3; of them 1 may fail; not reached from here: 1\n",
+		"warning  answers  ("+strings.TrimPrefix(members[2].Addr(), "http://")+")\n", "member "+name+" cannot be reached from here: "+members[2].Addr()+": ")
+	members[1].Kill()
+	tool.Start("doctor", "-v", "--ttl", "5s").Want(1, "cluster, 1 leader, etcd ", "voting members: 3; of them 1 may fail; not reached from here: 2\n")
+}
+
 // loginOverTLS: etcds:// locks over TLS, as a user whose password is nowhere shown.
 func loginOverTLS(t *testing.T, tool *storecli.Tool) {
 	s, addr, ca := etcdtest.StartTLS(t)

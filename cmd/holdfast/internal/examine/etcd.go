@@ -5,10 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -21,41 +19,37 @@ const askLimit = 3 * time.Second
 // (its --quota-backend-bytes).
 const etcdQuota = 2 << 30
 
-// Etcd asks the servers that client was given, and the cluster for its members.
-func Etcd(client *clientv3.Client) Ask {
+// Etcd asks the servers that client was given, the cluster for its members, and then the
+// members that have not answered.
+func Etcd(client etcdClient) Ask {
 	return func(ctx context.Context, _ Options) (Facts, error) {
 		servers := client.Endpoints()
-		answers := make([]*clientv3.StatusResponse, len(servers))
-		errs := make([]error, len(servers))
-		var asked sync.WaitGroup
-		for i, server := range servers {
-			asked.Go(func() {
-				ctx, cancel := context.WithTimeout(ctx, askLimit)
-				defer cancel()
-				answers[i], errs[i] = client.Status(ctx, server)
-			})
+		asked := askEtcd(ctx, client, servers)
+		var errs []error
+		for _, server := range servers {
+			errs = append(errs, asked[server].err)
 		}
-		asked.Wait()
 		if !slices.Contains(errs, nil) {
 			return Facts{}, errors.Join(errs...)
 		}
+		members, err := listEtcd(ctx, client)
 		facts := Facts{Deployment: "cluster"}
-		for i, server := range servers {
-			facts.addEtcd(server, answers[i], errs[i])
-		}
-		ctx, cancel := context.WithTimeout(ctx, askLimit)
-		defer cancel()
-		members, err := client.MemberList(ctx)
-		if err == nil && len(members.Members) == 1 {
+		if len(members) == 1 {
 			facts.Deployment = "standalone"
 		}
-		facts.Findings = append(facts.Findings, etcdMembers(members, err))
+		for i, server := range servers {
+			if errs[i] == nil || !byMember(server, members) {
+				facts.addEtcd(server, asked[server].status, errs[i])
+			}
+		}
+		unreached := facts.addEtcdMembers(ctx, client, members, asked)
+		facts.Findings = append(facts.Findings, etcdMembers(members, unreached, err))
 		return facts, nil
 	}
 }
 
 func (f *Facts) addEtcd(server string, r *clientv3.StatusResponse, err error) {
-	server = strings.TrimPrefix(strings.TrimPrefix(server, "http://"), "https://")
+	server = withoutScheme(server)
 	if err != nil {
 		f.Servers = append(f.Servers, doctor.Server{Address: server})
 		f.Findings = append(f.Findings, at(server, noAnswer(err))...)
@@ -70,6 +64,10 @@ func (f *Facts) addEtcd(server string, r *clientv3.StatusResponse, err error) {
 	}
 	f.Servers = append(f.Servers, doctor.Server{Address: server, Version: "etcd " + r.Version, Role: role})
 	f.Findings = append(f.Findings, at(server, etcdServer(r)...)...)
+}
+
+func withoutScheme(server string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(server, "http://"), "https://")
 }
 
 // etcdServer judges what one server said.
@@ -100,24 +98,6 @@ func etcdSpace(r *clientv3.StatusResponse) doctor.Finding {
 	full := float64(r.DbSize) / float64(quota)
 	return because(saw("space", above(full, 0.8, 0.95), "the database has %d MiB of %d MiB, %s", r.DbSize/mib, quota/mib, known),
 		"an etcd that is full takes no writes: no lock is granted", "compact and defragment, or raise --quota-backend-bytes")
-}
-
-// etcdMembers judges how many servers may fail.
-func etcdMembers(r *clientv3.MemberListResponse, err error) doctor.Finding {
-	if err != nil {
-		f := saw("members", doctor.Unknown, "the server does not tell its members: %v", err)
-		if errors.Is(err, rpctypes.ErrPermissionDenied) {
-			f.Remedy = "the role root may ask"
-		}
-		return f
-	}
-	voters := 0
-	for _, m := range r.Members {
-		if !m.IsLearner {
-			voters++
-		}
-	}
-	return members("members", voters)
 }
 
 // members judges how many voting servers there are.

@@ -59,17 +59,16 @@ func TestEtcd(t *testing.T) {
 		test.change(r)
 		want(t, etcdServer(r), test.want...)
 	}
-	of := func(voters, learners int) *clientv3.MemberListResponse {
-		r := &clientv3.MemberListResponse{}
+	of := func(voters, learners int) (all []*etcdserverpb.Member) {
 		for n := range voters + learners {
-			r.Members = append(r.Members, &etcdserverpb.Member{IsLearner: n >= voters})
+			all = append(all, &etcdserverpb.Member{IsLearner: n >= voters})
 		}
-		return r
+		return all
 	}
-	want(t, []doctor.Finding{etcdMembers(of(3, 1), nil)})
-	want(t, []doctor.Finding{etcdMembers(of(1, 0), nil)}, "members note")
-	want(t, []doctor.Finding{etcdMembers(of(4, 0), nil)}, "members note")
-	want(t, []doctor.Finding{etcdMembers(nil, errors.New("no"))}, "members unknown")
+	want(t, []doctor.Finding{etcdMembers(of(3, 1), 0, nil)})
+	want(t, []doctor.Finding{etcdMembers(of(1, 0), 0, nil)}, "members note")
+	want(t, []doctor.Finding{etcdMembers(of(4, 0), 0, nil)}, "members note")
+	want(t, []doctor.Finding{etcdMembers(nil, 0, errors.New("no"))}, "members unknown")
 }
 
 func TestZooKeeper(t *testing.T) {
