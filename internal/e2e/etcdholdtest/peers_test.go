@@ -250,7 +250,7 @@ func TestCrashFrees(t *testing.T) {
 	})
 	t.Run("ours", func(t *testing.T) {
 		t.Parallel()
-		process := sessiontest.StartHolder(t, name(t))
+		process := sessiontest.StartHolder(t, sessiontest.Mutex, name(t))
 		m, _ := mutex(t, name(t), 5)
 		if err := process.Process.Kill(); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
@@ -17,7 +18,7 @@ import (
 
 // The environment of a program that holds a lock until it is killed.
 const (
-	holderVar = "HOLDFAST_TEST_HOLDER" // the name
+	holderVar = "HOLDFAST_TEST_HOLDER" // the kind and the name
 	addrVar   = "HOLDFAST_TEST_ADDR"   // of the server
 )
 
@@ -33,8 +34,8 @@ type Beside struct {
 // Tests returns the tests of a package, for goleak.VerifyTestMain, which run beside a
 // server. In a program that StartHolder started it does not return.
 func (b Beside) Tests(m *testing.M) Tests {
-	if name := os.Getenv(holderVar); name != "" {
-		fmt.Fprintln(os.Stderr, b.hold(name))
+	if kind, name, ok := strings.Cut(os.Getenv(holderVar), " "); ok {
+		fmt.Fprintln(os.Stderr, b.hold(Kind(kind), name))
 		os.Exit(1)
 	}
 	return Tests{b, m}
@@ -67,12 +68,12 @@ func (s Tests) Run() int {
 }
 
 // hold is the program that holds a lock.
-func (b Beside) hold(name string) error {
+func (b Beside) hold(kind Kind, name string) error {
 	backend, err := b.Open(os.Getenv(addrVar))
 	if err != nil {
 		return err
 	}
-	lock, err := holdfast.New(backend, nil).Lock(context.Background(), name)
+	lock, err := kind.Take(context.Background(), holdfast.New(backend, nil), name)
 	if err != nil {
 		return err
 	}
@@ -83,10 +84,10 @@ func (b Beside) hold(name string) error {
 
 // StartHolder returns a process of a package that has Beside.Tests, which holds a lock of
 // the common server until it is killed, with t at the latest.
-func StartHolder(t *testing.T, name string) *exec.Cmd {
+func StartHolder(t *testing.T, kind Kind, name string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), holderVar+"="+name)
+	cmd.Env = append(os.Environ(), holderVar+"="+string(kind)+" "+name)
 	out := StartProgram(t, cmd)
 	if said, err := out.ReadString('\n'); err != nil || said != "held\n" {
 		t.Fatalf("got %q, %v, want that it holds", said, err)

@@ -208,7 +208,7 @@ func lockOrGiveUp(t *testing.T, m *holdfast.Mutex) (*holdfast.Lock, error) {
 
 // A program that dies frees its name when its session ends.
 func (s Store) programDies(t *testing.T) {
-	process := StartHolder(t, name(t))
+	process := StartHolder(t, Mutex, name(t))
 	l := s.locker(t)
 	if _, err := l.TryLock(within(t), name(t)); !errors.Is(err, holdfast.ErrBusy) {
 		t.Fatalf("TryLock: got error %v, want ErrBusy", err)

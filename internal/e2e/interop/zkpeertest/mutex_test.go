@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
-	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
@@ -29,8 +29,12 @@ func TestMutex(t *testing.T) {
 			t.Run("holds", func(t *testing.T) { theyHold(t, peer.Start(t, lib.start(t))) })
 			t.Run("waits", func(t *testing.T) { theyWait(t, peer.Start(t, lib.start(t))) })
 			t.Run("contends", func(t *testing.T) { theyContend(t, peer.Start(t, lib.start(t))) })
-			t.Run("dies", func(t *testing.T) { theyDie(t, peer.Start(t, lib.start(t))) })
-			t.Run("survives", func(t *testing.T) { weDie(t, peer.Start(t, lib.start(t))) })
+			t.Run("dies", func(t *testing.T) { theyDie(t, peer.Start(t, lib.start(t)), sessiontest.Mutex) })
+			t.Run("survives", func(t *testing.T) {
+				p := peer.Start(t, lib.start(t))
+				t.Run("kill", func(t *testing.T) { t.Parallel(); weDie(t, p, sessiontest.Mutex) })
+				t.Run("cut", func(t *testing.T) { t.Parallel(); weAreCutOff(t, p) })
+			})
 		})
 	}
 }
@@ -152,41 +156,4 @@ func count(t *testing.T, conn *zk.Conn, node string) {
 	if _, err := conn.Set(node, []byte(strconv.Itoa(n+1)), -1); err != nil {
 		t.Error(err)
 	}
-}
-
-// theyDie frees the lock when the session of a killed program expires.
-func theyDie(t *testing.T, p *peer.Process) {
-	if !p.Do(peer.Command{Op: "lock", Name: "/" + name(t), Wait: patience.Milliseconds()}).Bool() {
-		t.Fatal("not granted, want that the name is free")
-	}
-	p.Kill()
-	died := time.Now()
-	must.Unlock(t, must.Lock(t, locker(t, zkhold.Options{}), name(t)))
-	if took, most := time.Since(died), ttl+zktest.Tick+time.Second; took > most {
-		t.Errorf("free after %v, want %v at most", took, most)
-	}
-}
-
-// weDie does it for a client of ours that is cut off; it learns of the loss before they hold it.
-func weDie(t *testing.T, p *peer.Process) {
-	var link zktest.Link
-	defer link.Heal()
-	lock := must.Lock(t, locker(t, zkhold.Options{Dial: link.Dialer}), name(t))
-	link.Cut()
-	cut := time.Now()
-	answer := p.Go(peer.Command{Op: "lock", Name: "/" + name(t), Wait: patience.Milliseconds()})
-	<-lock.Context(await.Context(t, patience)).Done()
-	select {
-	case r := <-answer:
-		t.Fatalf("got %s and error %v before we were told", r.Value, r.Err())
-	default:
-	}
-	if r := <-answer; r.Err() != nil || !r.Bool() {
-		t.Fatalf("got %s and error %v, want that they hold it", r.Value, r.Err())
-	}
-	if took, most := time.Since(cut), ttl+zktest.Tick+time.Second; took > most {
-		t.Errorf("free after %v, want %v at most", took, most)
-	}
-	link.Heal()
-	_ = lock.Unlock()
 }

@@ -2,7 +2,6 @@
 package zkpeertest
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
@@ -27,27 +28,23 @@ var (
 	observer *zk.Conn
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(suite{m}) }
-
-// suite runs the tests of the package beside one server.
-type suite struct{ tests *testing.M }
-
-func (s suite) Run() int {
-	dir, err := os.MkdirTemp("", "zkpeer")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		server, err = zktest.Run(dir)
-	}
-	if err == nil {
-		observer, err = server.Dial()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer server.Kill()
-	defer observer.Close()
-	return s.tests.Run()
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(sessiontest.Beside{
+		Start: func(dir string) (string, func(), error) {
+			var err error
+			if server, err = zktest.Run(dir); err != nil {
+				return "", nil, err
+			}
+			if observer, err = server.Dial(); err != nil {
+				server.Kill()
+				return "", nil, err
+			}
+			return server.Addr(), func() { observer.Close(); server.Kill() }, nil
+		},
+		Open: func(addr string) (driver.Backend, error) {
+			return zkhold.New([]string{addr}, &zkhold.Options{TTL: ttl}), nil
+		},
+	}.Tests(m))
 }
 
 const (
