@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strings"
+	"os"
+	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -28,7 +28,16 @@ import (
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if arg := os.Getenv(holderVar); arg != "" {
+		if err := hold(arg); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is how long a test waits for a lock that it is sure to get. golang-migrate gives
 // up after ten seconds on MySQL.
@@ -43,9 +52,11 @@ type advisoryLock interface {
 // side is a tool beside Holdfast, on one database.
 type side struct {
 	tool   tool
+	theirs holder // the tool in a process of its own
+	ours   holder
 	lock   func(ctx context.Context) (advisoryLock, error)
 	try    func(ctx context.Context) (advisoryLock, error)
-	die    func()      // closes the last connection of lock
+	cut    func()      // closes the last connection of lock
 	asks   func() bool // says that the tool asks for a lock, or waits for it
 	stall  string      // a statement that waits until the gate is opened
 	gate   *sql.Conn   // keeps that statement waiting
@@ -62,15 +73,15 @@ func TestMigrate(t *testing.T) {
 	at, admin := sqltest.StartPostgreSQL(t)
 	t.Run("golang-migrate by URL", func(t *testing.T) {
 		url := newPostgreSQL(t, at, admin, "one")
-		share(t, postgres(t, url, admin, byURL(strings.Replace(url, "postgres://", "pgx5://", 1)), pghold.MigrateURLID("public", "schema_migrations", "one")))
+		share(t, postgres(t, url, admin, "url", pghold.MigrateURLID("public", "schema_migrations", "one")))
 	})
 	t.Run("golang-migrate by instance", func(t *testing.T) {
 		url := newPostgreSQL(t, at, admin, "two")
-		share(t, postgres(t, url, admin, byInstance(url), pghold.MigrateID("public", "schema_migrations", "two")))
+		share(t, postgres(t, url, admin, "instance", pghold.MigrateID("public", "schema_migrations", "two")))
 	})
 	t.Run("goose", func(t *testing.T) {
 		url := newPostgreSQL(t, at, admin, "three")
-		share(t, postgres(t, url, admin, &gooseTool{url, fstest.MapFS{}}, pghold.GooseID))
+		share(t, postgres(t, url, admin, "goose", pghold.GooseID))
 	})
 	t.Run("golang-migrate on MySQL", func(t *testing.T) { share(t, onMySQL(t)) })
 }
@@ -81,6 +92,7 @@ func share(t *testing.T, s *side) {
 	t.Run("we hold", func(t *testing.T) { weHold(t, s) })
 	t.Run("they die", func(t *testing.T) { theyDie(t, s) })
 	t.Run("we die", func(t *testing.T) { weDie(t, s) })
+	t.Run("we are cut off", func(t *testing.T) { weAreCutOff(t, s) })
 }
 
 // migrate runs a migration beside the test.
@@ -146,20 +158,12 @@ func weHold(t *testing.T, s *side) {
 	}
 }
 
-// theyDie ends their connection: ours is granted.
-func theyDie(t *testing.T, s *side) {
-	die := s.tool.lock(t)
-	s.mustBeBusy(t)
-	die()
-	mustUnlock(t, s.mustLock(t))
-}
-
-// weDie ends our connection: they are granted it, and ours says that it is lost.
-func weDie(t *testing.T, s *side) {
+// weAreCutOff ends our connection: they are granted it, and ours says that it is lost.
+func weAreCutOff(t *testing.T, s *side) {
 	l := s.mustLock(t)
 	migrated := s.migrate("SELECT 1;")
 	await.Until(t, patience, "they ask for the lock", s.asks)
-	s.die()
+	s.cut()
 	if err := <-migrated; err != nil {
 		t.Error(err)
 	}
@@ -194,7 +198,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return conn, err
 }
 
-func (d *dialer) die() { _ = (*d.last.Load()).Close() }
+func (d *dialer) cut() { _ = (*d.last.Load()).Close() }
 
 // gateOf returns a connection of its own.
 func gateOf(t *testing.T, driver, dsn string) *sql.Conn {
@@ -223,7 +227,7 @@ func finds(t *testing.T, db *sql.DB, query string) func() bool {
 	}
 }
 
-func postgres(t *testing.T, url string, admin *sql.DB, tool tool, id int64) *side {
+func postgres(t *testing.T, url string, admin *sql.DB, tool string, id int64) *side {
 	t.Helper()
 	ours, mortal := &dialer{}, must(pgx.ParseConfig(url))(t)
 	mortal.DialFunc = ours.dial
@@ -231,7 +235,8 @@ func postgres(t *testing.T, url string, admin *sql.DB, tool tool, id int64) *sid
 	const gate = 7
 	of := fmt.Sprintf("pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()", mortal.Database)
 	return &side{
-		tool: tool, die: ours.die,
+		cut: ours.cut, tool: toolOf(tool, url),
+		theirs: holder{who: tool, url: url}, ours: holder{"pghold", url, strconv.FormatInt(id, 10)},
 		lock:   func(ctx context.Context) (advisoryLock, error) { return pghold.LockAdvisory(ctx, mortal, id) },
 		try:    func(ctx context.Context) (advisoryLock, error) { return pghold.TryAdvisory(ctx, trying, id) },
 		asks:   finds(t, admin, of+" AND query LIKE 'SELECT pg_%advisory_lock($1)%'"),
@@ -253,10 +258,11 @@ func onMySQL(t *testing.T) *side {
 	}
 	ours := &dialer{}
 	mortal, trying := connector(ours), connector(&dialer{})
-	name := mysqlhold.MigrateName("test", "schema_migrations")
+	url, name := "mysql://"+dsn, mysqlhold.MigrateName("test", "schema_migrations")
 	waits := "information_schema.processlist WHERE state = 'User lock' AND info LIKE "
 	return &side{
-		tool: byURL("mysql://" + dsn), die: ours.die,
+		cut: ours.cut, tool: toolOf("url", url),
+		theirs: holder{who: "url", url: url}, ours: holder{"mysqlhold", dsn, name},
 		lock:   func(ctx context.Context) (advisoryLock, error) { return mysqlhold.LockAdvisory(ctx, mortal, name) },
 		try:    func(ctx context.Context) (advisoryLock, error) { return mysqlhold.TryAdvisory(ctx, trying, name) },
 		asks:   finds(t, admin, waits+"'%GET_LOCK(%10)%'"),

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"testing"
+	"strings"
 	"testing/fstest"
 
 	"github.com/golang-migrate/migrate/v4"
@@ -14,8 +14,6 @@ import (
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-
-	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // tool is a program that takes a lock for its migrations.
@@ -23,8 +21,22 @@ type tool interface {
 	// migrate runs one more migration, and returns when it has ended.
 	migrate(statement string) error
 
-	// lock takes the lock as for a migration. die ends the connection without an unlock.
-	lock(t *testing.T) (die func())
+	// lock takes the lock as for a migration.
+	lock(ctx context.Context) (unlocker, error)
+}
+
+type unlocker interface{ Unlock() error }
+
+// toolOf returns a tool by its name.
+func toolOf(name, url string) tool {
+	switch name {
+	case "goose":
+		return &gooseTool{url, fstest.MapFS{}}
+	case "instance":
+		return byInstance(url)
+	default:
+		return byURL(strings.Replace(url, "postgres://", "pgx5://", 1))
+	}
 }
 
 // golangMigrate is golang-migrate over a database that open opens.
@@ -52,16 +64,12 @@ func (g *golangMigrate) migrate(statement string) error {
 	return m.Up()
 }
 
-func (g *golangMigrate) lock(t *testing.T) (die func()) {
-	t.Helper()
+func (g *golangMigrate) lock(context.Context) (unlocker, error) {
 	driver, err := g.open()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if err := driver.Lock(); err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = driver.Close() }
+	return driver, driver.Lock()
 }
 
 // byURL opens a database as the command line of golang-migrate does.
@@ -109,22 +117,27 @@ func (g *gooseTool) migrate(statement string) error {
 	return err
 }
 
-func (g *gooseTool) lock(t *testing.T) (die func()) {
-	t.Helper()
+func (g *gooseTool) lock(ctx context.Context) (unlocker, error) {
 	db, err := sql.Open("pgx", g.url)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	locker, err := gooseLocker()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	conn, err := db.Conn(t.Context())
+	conn, err := db.Conn(ctx)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if err := locker.SessionLock(await.Context(t, patience), conn); err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = conn.Close(); _ = db.Close() }
+	return gooseLock{locker, conn}, locker.SessionLock(ctx, conn)
 }
+
+// gooseLock is a lock of goose with its connection.
+type gooseLock struct {
+	locker lock.SessionLocker
+	conn   *sql.Conn
+}
+
+// Unlock unlocks it.
+func (l gooseLock) Unlock() error { return l.locker.SessionUnlock(context.Background(), l.conn) }
