@@ -3,7 +3,9 @@ package etcdholdtest
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast"
@@ -29,6 +32,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if addr, name, ok := strings.Cut(os.Getenv(mutexVar), " "); ok {
+		fmt.Fprintln(os.Stderr, holdMutex(addr, name))
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(sessiontest.Beside{
 		Start: func(dir string) (string, func(), error) {
 			var err error
@@ -42,10 +49,16 @@ func TestMain(m *testing.M) {
 			return server.Addr(), func() { _ = observer.Close(); server.Kill() }, nil
 		},
 		Open: func(addr string) (driver.Backend, error) {
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+			client, err := dialQuietly(addr)
 			return etcdhold.New(client, &etcdhold.Options{TTL: 2 * shortest}), err
 		},
 	}.Tests(m))
+}
+
+// dialQuietly returns a client for a process whose output a test reads: a warning of the
+// client would be part of that.
+func dialQuietly(addr string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 }
 
 // shortest is the shortest TTL that the servers grant.

@@ -231,40 +231,6 @@ func waitsOn(t *testing.T, client *clientv3.Client, name string, n int) {
 	await.Until(t, timeout, fmt.Sprintf("%d keys of %s", n, name), func() bool { return leftIn(t, client, name) == n })
 }
 
-// A program that dies frees its name when its lease ends, for the others.
-func TestCrashFrees(t *testing.T) {
-	t.Parallel()
-	const bound = 2*shortest + time.Second
-	t.Run("theirs", func(t *testing.T) {
-		t.Parallel()
-		m, s := mutex(t, name(t), 2)
-		if err := m.Lock(within(t)); err != nil {
-			t.Fatal(err)
-		}
-		s.Orphan() // no renewals any more
-		died := time.Now()
-		must.Unlock(t, must.Lock(t, locker(t), name(t)))
-		if took := time.Since(died); took > bound {
-			t.Errorf("free after %v, want %v at most", took, bound)
-		}
-	})
-	t.Run("ours", func(t *testing.T) {
-		t.Parallel()
-		process := sessiontest.StartHolder(t, sessiontest.Mutex, name(t))
-		m, _ := mutex(t, name(t), 5)
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		died := time.Now()
-		if err := m.Lock(within(t)); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(died); took > bound {
-			t.Errorf("free after %v, want %v at most", took, bound)
-		}
-	})
-}
-
 // etcdctl lock and a lock keep each other out, and a killed etcdctl frees the name.
 func TestEtcdctl(t *testing.T) {
 	t.Parallel()

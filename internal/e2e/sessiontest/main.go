@@ -92,6 +92,13 @@ func StartHolder(t *testing.T, kind Kind, name string) *exec.Cmd {
 	if said, err := out.ReadString('\n'); err != nil || said != "held\n" {
 		t.Fatalf("got %q, %v, want that it holds", said, err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = cmd.Process.Kill() // so that the output ends
+			said, _ := io.ReadAll(out)
+			t.Logf("the holder said %q", said)
+		}
+	})
 	return cmd
 }
 
