@@ -125,7 +125,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 			t.Errorf("the section %s is not in: holdfast help configuration", kind)
 		}
 	}
-	for url, section := range map[string]string{"etcds://h": "etcd", "postgres://h/d": "postgres", "mysql://h/d": "mysql"} {
+	for url, section := range map[string]string{"etcds://h": "etcd", "zks://h:2281,i/locks": "zookeeper", "postgres://h/d": "postgres", "mysql://h/d": "mysql"} {
 		file := configure(t, "holdfast.yaml", "url: "+url+"\nredis: {user: red, password: wrong}\n"+section+": {user: app, password: s3cret, dial_timeout: 7s, tls: {server_name: n}}\n")
 		o := connectOptions{configName: file}
 		env := environment{environ: bare()}
@@ -161,7 +161,7 @@ func TestEverySchemeIsInTheHelp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, scheme := range []string{"redis://", "etcd://", "postgres://", "mysql://"} {
+		for _, scheme := range []string{"redis://", "etcd://", "zk://", "postgres://", "mysql://"} {
 			if !strings.Contains(cmd.Flags().Lookup("url").Usage, scheme) {
 				t.Errorf("%s --url does not say %s", name, scheme)
 			}

@@ -138,6 +138,8 @@ func TestWhatIsWrongWithAURL(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	for address, want := range map[string]string{
 		"etcd://app:s3cret@h1:2379,h2":                            "etcd://app@h1:2379,h2",
+		"zk://app:s3cret@h1:2181,h2/locks":                        "zk://app@h1:2181,h2/locks",
+		"zks://app:s3/cret@h":                                     "zks://…",
 		"postgres://app:s3cret@h/d?sslmode=require":               "postgres://app@h/d?sslmode=require",
 		"postgres://app@h/d?password=s3cret":                      "postgres://app@h/d?password=%2A%2A%2A",
 		"postgres://h/d?sslpassword=s3cret&sslmode=require":       "postgres://h/d?sslmode=require&sslpassword=%2A%2A%2A",
