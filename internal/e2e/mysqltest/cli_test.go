@@ -32,16 +32,12 @@ func TestCLIOverShedLock(t *testing.T) {
 // The command line tool, built and run as users do.
 func TestCLI(t *testing.T) {
 	cert, key := sqltest.Certificate(t, "mysql")
-	server := sqltest.Start(t, sqltest.RunMySQL, "--ssl-cert="+cert, "--ssl-key="+key)
+	server := sqltest.Start(t, sqltest.RunMySQL, "--ssl-ca="+cert, "--ssl-cert="+cert, "--ssl-key="+key)
 	admin, dsn := newDB(t, server.Name), server.Name
 	_, socket, _ := strings.Cut(dsn, "unix(")
 	socket, _, _ = strings.Cut(socket, ")")
-	if _, err := admin.Exec("CREATE USER app@'%' IDENTIFIED BY 's3/cr@t'"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Exec("GRANT ALL ON test.* TO app@'%'"); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, admin, "CREATE USER app@'%' IDENTIFIED BY 's3/cr@t'", "GRANT ALL ON test.* TO app@'%'",
+		"CREATE USER certified@'%' REQUIRE X509", "GRANT ALL ON test.* TO certified@'%'")
 	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: server.Addr(), Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Rest: true, Granted: true}, URL: func(addr string) string {
 		return "mysql://app:s3%2Fcr%40t@" + addr + "/test"
 	}})
@@ -59,6 +55,9 @@ func TestCLI(t *testing.T) {
 	tool.Start(over("--cacert", cert)...).Want(0)
 	tool.Start(over("--insecure")...).Want(0)
 	tool.Start(over("--cacert", cert, "--sni", "db.example")...).Want(69, "db.example")
+	certified := "mysql://certified@" + server.Addr() + "/test"
+	tool.Start(over("--url", certified, "--cacert", cert, "--cert", cert, "--key", key)...).Want(0)
+	tool.Start(over("--url", certified, "--cacert", cert)...).Want(77, "Access denied")
 	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: its clock is ")
 	tool.Run(t)
 }

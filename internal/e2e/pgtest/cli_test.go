@@ -44,7 +44,7 @@ func TestCLI(t *testing.T) {
 // withPassword: a role whose password the server verifies has locks, also where the first
 // host of the URL is down. The password is nowhere shown.
 func withPassword(t *testing.T, tool *storecli.Tool, admin *sql.DB, u *url.URL) {
-	requirePassword(t, admin, u)
+	makeApp(t, admin, u, "host all app 127.0.0.1/32 scram-sha-256")
 	lock := func(who, hosts string) *storecli.Program {
 		return tool.Start("run", "-n", "--url", "postgres://"+who+"@"+hosts+u.Path+"?sslmode=disable", "secret", "--", "true")
 	}
@@ -61,18 +61,19 @@ func withPassword(t *testing.T, tool *storecli.Tool, admin *sql.DB, u *url.URL) 
 	lock("app", u.Host).Want(0)
 }
 
-// requirePassword makes the role app, which has to log in with its password.
-func requirePassword(t *testing.T, admin *sql.DB, u *url.URL) {
+// makeApp makes the role app, which may log in by rules alone, and not without a password
+// or a certificate.
+func makeApp(t *testing.T, admin *sql.DB, u *url.URL, rules string) {
 	t.Helper()
-	var rules string
-	if err := admin.QueryRow("SHOW hba_file").Scan(&rules); err != nil {
+	var file string
+	if err := admin.QueryRow("SHOW hba_file").Scan(&file); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(rules)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(rules, append([]byte("host all app 127.0.0.1/32 scram-sha-256\n"), text...), 0o600); err != nil {
+	if err := os.WriteFile(file, append([]byte(rules+"\n"), text...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
@@ -85,7 +86,7 @@ func requirePassword(t *testing.T, admin *sql.DB, u *url.URL) {
 		}
 	}
 	await.Until(t, 10*time.Second, "the server has read its rules again", func() bool {
-		conn, err := pgx.Connect(t.Context(), "postgres://app@"+u.Host+u.Path+"?sslmode=disable")
+		conn, err := pgx.Connect(t.Context(), "postgres://app@"+u.Host+u.Path)
 		if err == nil {
 			_ = conn.Close(t.Context())
 		}
@@ -114,7 +115,7 @@ func TestCLIOverShedLock(t *testing.T) {
 // Certificates are verified as the flags say, and TLS is never left out then.
 func TestCLIOverTLS(t *testing.T) {
 	cert, key := sqltest.Certificate(t, "postgres")
-	plain, _ := sqltest.StartPostgreSQL(t, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key)
+	plain, admin := sqltest.StartPostgreSQL(t, "ssl=on", "ssl_ca_file="+cert, "ssl_cert_file="+cert, "ssl_key_file="+key)
 	u, err := url.Parse(plain)
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +132,11 @@ func TestCLIOverTLS(t *testing.T) {
 	run("--url", tool.URL()+"&sslmode=verify-full").Want(69, "certificate")
 	run("--url", tool.URL()+"&sslmode=verify-full&sslrootcert="+cert).Want(0)
 	run("--url", tool.URL()+"&sslmode=disable", "--cacert", cert).Want(64, "sslmode=disable")
+
+	makeApp(t, admin, u, "hostssl all app 127.0.0.1/32 trust clientcert=verify-ca\nhostnossl all app 127.0.0.1/32 reject")
+	app := "postgres://app@" + u.Host + "/postgres"
+	run("--url", app, "--cacert", cert, "--cert", cert, "--key", key).Want(0)
+	run("--url", app, "--cacert", cert).Want(77, "requires a valid client certificate")
 
 	server, _ := start(t) // without TLS
 	if u, err = url.Parse(server); err != nil {

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Certificate makes a certificate for 127.0.0.1, which vouches for itself, and returns
-// its files. Servers that run as the user of a package, postgres or mysql, may read them.
+// Certificate makes a certificate for 127.0.0.1, for servers and clients, which vouches for
+// itself, and returns its files. Servers that run as the user of a package, postgres or mysql, may read them.
 func Certificate(t testing.TB, packageUser string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -29,7 +29,7 @@ func Certificate(t testing.TB, packageUser string) (cert, key string) {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

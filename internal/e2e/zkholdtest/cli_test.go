@@ -69,7 +69,7 @@ func login(t *testing.T, tool *storecli.Tool) {
 	held.Want(0)
 }
 
-// overTLS: zks:// locks over TLS, for as long as the certificate is trusted.
+// overTLS: zks:// locks over TLS, for as long as the certificate is trusted, also as a user.
 func overTLS(t *testing.T, tool *storecli.Tool) {
 	s, addr, ca := zktest.StartTLS(t)
 	url := "zks://" + addr
@@ -84,4 +84,22 @@ func overTLS(t *testing.T, tool *storecli.Tool) {
 	tool.Start("run", "--url", "zks://"+s.Addr(), "--cacert", ca, "-n", "tls", "--", "true").Want(69)
 	held.End()
 	held.Want(0)
+
+	admin, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.Create("/login", nil, 0, zk.DigestACL(zk.PermAll, "app", "s3/cr@t")); err != nil {
+		t.Fatal(err)
+	}
+	as := func(who string) *storecli.Program {
+		return tool.Start("run", "--url", "zks://"+who+addr+"/login", "--cacert", ca, "-n", "job", "--", "true")
+	}
+	for _, who := range []string{"app:wr0ng@", ""} { // first: what the user makes below the node is open to everybody
+		wrong := as(who)
+		wrong.Want(77, "ZooKeeper does not let this client use the nodes of the lock")
+		wrong.Hides("wr0ng")
+	}
+	as("app:s3%2Fcr%40t@").Want(0)
 }
