@@ -17,7 +17,7 @@ func TestShares(t *testing.T) {
 	const clients, turns, work = 4, 200, 5 * time.Millisecond
 	for name, start := range stores() {
 		switch name {
-		case "memory", "quorum", "mixed", "timestamp": // who gets it is luck
+		case "memory", "quorum", "mixed", "timestamp", "shedlock": // who gets it is luck
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -47,6 +47,8 @@ func stores() map[string]func(*testing.T) (open func(*testing.T) driver.Backend)
 		"etcd":       startEtcd,
 		"zookeeper":  startZooKeeper,
 		"postgresql": startPostgreSQL,
+		"polling":    startPolling,
+		"shedlock":   startShedLock,
 		"mariadb":    startMariaDB,
 	}
 	if os.Getenv(sqltest.MySQLEnv) != "" {
@@ -125,6 +127,19 @@ func startZooKeeper(t *testing.T) func(*testing.T) driver.Backend {
 }
 
 func startPostgreSQL(t *testing.T) func(*testing.T) driver.Backend {
+	return openPostgreSQL(t, func(c *pgxpool.Config) *pghold.Options { return &pghold.Options{Listen: c.ConnConfig} })
+}
+
+// startPolling starts PostgreSQL for clients without notifications.
+func startPolling(t *testing.T) func(*testing.T) driver.Backend {
+	return openPostgreSQL(t, func(*pgxpool.Config) *pghold.Options { return nil })
+}
+
+func startShedLock(t *testing.T) func(*testing.T) driver.Backend {
+	return openPostgreSQL(t, func(*pgxpool.Config) *pghold.Options { return &pghold.Options{Layout: pghold.ShedLock} })
+}
+
+func openPostgreSQL(t *testing.T, options func(*pgxpool.Config) *pghold.Options) func(*testing.T) driver.Backend {
 	url, _ := sqltest.StartPostgreSQL(t)
 	return func(t *testing.T) driver.Backend {
 		t.Helper()
@@ -133,7 +148,7 @@ func startPostgreSQL(t *testing.T) func(*testing.T) driver.Backend {
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		return sqltest.Prepared(t, pghold.New(pool, &pghold.Options{Listen: pool.Config().ConnConfig}))
+		return sqltest.Prepared(t, pghold.New(pool, options(pool.Config())))
 	}
 }
 
