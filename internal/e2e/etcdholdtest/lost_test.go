@@ -20,17 +20,22 @@ import (
 
 // TestLostAnswers has clients contend for a lock while a fifth of the answers is lost.
 func TestLostAnswers(t *testing.T) {
+	loseAnswers(t, lossytest.Store{Mutex: (*holdfast.Locker).FairMutex})
+}
+
+// TestLostAnswersOfPermits has clients contend for two permits meanwhile.
+func TestLostAnswersOfPermits(t *testing.T) { loseAnswers(t, lossytest.Store{Permits: 2}) }
+
+// loseAnswers runs s over the server.
+func loseAnswers(t *testing.T, s lossytest.Store) {
 	const ttl = 4 * shortest
 	var l losses
-	lossytest.Store{
-		TTL: ttl, Mutex: (*holdfast.Locker).FairMutex,
-		Open: func(t *testing.T) driver.Backend {
-			return openOn(t, server, ttl, grpc.WithChainUnaryInterceptor(l.unary), grpc.WithChainStreamInterceptor(l.stream))
-		},
-		Lost: func() int { return int(l.lost.Load()) },
-		Heal: func() { l.over.Store(true) },
-		Left: left,
-	}.Run(t)
+	s.TTL, s.Left = ttl, left
+	s.Open = func(t *testing.T) driver.Backend {
+		return openOn(t, server, ttl, grpc.WithChainUnaryInterceptor(l.unary), grpc.WithChainStreamInterceptor(l.stream))
+	}
+	s.Lost, s.Heal = func() int { return int(l.lost.Load()) }, func() { l.over.Store(true) }
+	s.Run(t)
 }
 
 // losses loses a fifth of the answers to writes, and of those to renewals.

@@ -32,7 +32,9 @@ type Store struct {
 	TTL   time.Duration
 	Late  time.Duration // how much later than a TTL the server may end a hold
 	Plain bool          // there are no tokens
-	// Mutex is how a goroutine gets the lock: (*holdfast.Locker).Mutex, or FairMutex.
+	// Permits is how many hold at a time: those of a semaphore, or 0 for a mutex.
+	Permits int
+	// Mutex is how a goroutine gets a mutex: (*holdfast.Locker).Mutex, or FairMutex.
 	Mutex func(l *holdfast.Locker, name string) *holdfast.Mutex
 
 	// Open returns such a client, which is closed when t ends. Of a store with sessions
@@ -47,8 +49,8 @@ type Store struct {
 }
 
 // Run has clients contend for a lock. Some hold it for longer than until a renewal, and some
-// give up early. One holds at a time, tokens rise, and nothing is left that keeps the name
-// taken.
+// give up early. One holds at a time, or as many as there are permits; the tokens of a mutex
+// rise; and a TTL later nothing is left that keeps the name taken.
 func (s Store) Run(t *testing.T) {
 	name := strings.ReplaceAll(t.Name(), "/", "-")
 	c := &crew{Store: s, t: t, failed: make(chan struct{})}
@@ -67,7 +69,7 @@ func (s Store) Run(t *testing.T) {
 				long.Add(1)
 				first = sync.OnceFunc(long.Done)
 			}
-			wg.Go(func() { c.contend(ctx, s.Mutex(l, name), g == 0, first) })
+			wg.Go(func() { c.contend(ctx, c.taker(l, name), g == 0, first) })
 		}
 	}
 	long.Wait()
@@ -83,15 +85,23 @@ func (s Store) Run(t *testing.T) {
 	c.free(lockers, name)
 }
 
-// free fails t unless the name is free within a TTL.
+// free fails t unless all of the name is free within a TTL.
 func (c *crew) free(lockers []*holdfast.Locker, name string) {
 	c.t.Helper()
 	most := c.TTL + c.Late + 2*time.Second
-	lock, err := lockers[0].Lock(await.Context(c.t, most), name)
-	if err != nil {
-		c.t.Fatalf("after the losses the name stays taken: %v", err)
+	ctx := await.Context(c.t, most)
+	lock := c.taker(lockers[0], name)
+	var all []*holdfast.Lock
+	for range max(c.Permits, 1) {
+		held, err := lock(ctx)
+		if err != nil {
+			c.t.Fatalf("after the losses the name stays taken: %v", err)
+		}
+		all = append(all, held)
 	}
-	must.Unlock(c.t, lock)
+	for _, held := range all {
+		must.Unlock(c.t, held)
+	}
 	for _, l := range lockers {
 		must.Drain(c.t, l)
 	}
@@ -125,6 +135,17 @@ func (c *crew) lockers() []*holdfast.Locker {
 	return all
 }
 
+// take is Mutex.Lock, or Semaphore.Acquire.
+type take func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)
+
+// taker returns how a goroutine gets the lock.
+func (c *crew) taker(l *holdfast.Locker, name string) take {
+	if c.Permits > 0 {
+		return l.Semaphore(name, c.Permits).Acquire
+	}
+	return c.Mutex(l, name).Lock
+}
+
 // observe counts the renewals of held locks that had no answer, and losses.
 func (c *crew) observe(_ context.Context, e holdfast.Event) {
 	switch {
@@ -140,7 +161,7 @@ func (c *crew) observe(_ context.Context, e holdfast.Event) {
 // contend locks and unlocks until ctx ends, and gives up one time in ten after a moment.
 // With long it holds its first lock until renewals had no answer. first is called after
 // that lock.
-func (c *crew) contend(ctx context.Context, m *holdfast.Mutex, long bool, first func()) {
+func (c *crew) contend(ctx context.Context, lock take, long bool, first func()) {
 	defer first()
 	for ctx.Err() == nil {
 		wait := limit
@@ -148,11 +169,11 @@ func (c *crew) contend(ctx context.Context, m *holdfast.Mutex, long bool, first 
 			wait = rand.N(3 * time.Millisecond)
 		}
 		bound, cancel := context.WithTimeout(ctx, wait)
-		lock, err := m.Lock(bound)
+		held, err := lock(bound)
 		cancel()
 		switch {
 		case err == nil:
-			c.pass(lock, long)
+			c.pass(held, long)
 			long = false
 			first()
 		case wait == limit && ctx.Err() == nil:
@@ -164,11 +185,15 @@ func (c *crew) contend(ctx context.Context, m *holdfast.Mutex, long bool, first 
 
 // pass is what is done with the lock held.
 func (c *crew) pass(lock *holdfast.Lock, long bool) {
-	if n := c.inside.Add(1); n != 1 {
+	if n := c.inside.Add(1); int(n) > max(c.Permits, 1) {
 		c.t.Errorf("%d holders", n)
 	}
-	if last := c.token.Swap(lock.Token()); !c.Plain && lock.Token() <= last {
+	switch last := c.token.Swap(lock.Token()); {
+	case c.Plain:
+	case c.Permits == 0 && lock.Token() <= last:
 		c.t.Errorf("token %d after %d", lock.Token(), last)
+	case lock.Token() == 0: // those who hold permits at a time do not come here in the order of their tokens
+		c.t.Error("a permit without a token")
 	}
 	if long {
 		c.hold(lock)

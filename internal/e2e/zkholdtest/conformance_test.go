@@ -96,15 +96,17 @@ func TestCutOff(t *testing.T) {
 
 // TestLostAnswers has clients contend for a lock while a fifth of the answers is lost.
 func TestLostAnswers(t *testing.T) {
+	loseAnswers(t, lossytest.Store{Mutex: (*holdfast.Locker).FairMutex, Left: func(t *testing.T, name string) int { return len(nodes(t, name)) }})
+}
+
+// loseAnswers runs s over the server.
+func loseAnswers(t *testing.T, s lossytest.Store) {
 	const ttl = 4 * time.Second
 	loss := &zktest.Loss{Rate: 0.2}
-	lossytest.Store{
-		TTL: ttl, Late: zktest.Tick, Mutex: (*holdfast.Locker).FairMutex,
-		Open: func(t *testing.T) driver.Backend { return open(t, &zkhold.Options{TTL: ttl, Dial: loss.Dialer}) },
-		Lost: loss.Lost,
-		Heal: loss.Heal,
-		Left: func(t *testing.T, name string) int { return len(nodes(t, name)) },
-	}.Run(t)
+	s.TTL, s.Late = ttl, zktest.Tick
+	s.Open = func(t *testing.T) driver.Backend { return open(t, &zkhold.Options{TTL: ttl, Dial: loss.Dialer}) }
+	s.Lost, s.Heal = loss.Lost, loss.Heal
+	s.Run(t)
 }
 
 // own is the server of a single test.
