@@ -25,6 +25,9 @@ const (
 	losses     = 100 // answers lost, at least
 	renewals   = 3   // without an answer, at least
 	limit      = 2 * time.Minute
+
+	// tick is how much later than a TTL a server may notice that a lease has ended.
+	tick = time.Second
 )
 
 // Store is a store whose clients lose a fifth of the answers.
@@ -85,11 +88,12 @@ func (s Store) Run(t *testing.T) {
 	c.free(lockers, name)
 }
 
-// free fails t unless all of the name is free within a TTL.
+// free fails t unless all of the name is free within a TTL, and one tick of the server.
 func (c *crew) free(lockers []*holdfast.Locker, name string) {
 	c.t.Helper()
-	most := c.TTL + c.Late + 2*time.Second
-	ctx := await.Context(c.t, most)
+	end := time.Now().Add(c.TTL + c.Late + tick)
+	ctx, cancel := context.WithDeadline(c.t.Context(), end)
+	defer cancel()
 	lock := c.taker(lockers[0], name)
 	var all []*holdfast.Lock
 	for range max(c.Permits, 1) {
@@ -106,7 +110,7 @@ func (c *crew) free(lockers []*holdfast.Locker, name string) {
 		must.Drain(c.t, l)
 	}
 	if c.Left != nil {
-		await.Until(c.t, most, "nothing is left", func() bool { return c.Left(c.t, name) == 0 })
+		await.Until(c.t, time.Until(end), "nothing is left", func() bool { return c.Left(c.t, name) == 0 })
 	}
 }
 
