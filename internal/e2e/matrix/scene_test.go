@@ -112,7 +112,8 @@ type client struct {
 	locker *holdfast.Locker
 
 	waiting   atomic.Int32 // calls that have begun to wait
-	unrenewed atomic.Int32 // renewals without an answer
+	unrenewed atomic.Int32 // renewals that failed
+	silent    atomic.Int32 // of these, those without an answer
 }
 
 // observe counts what a cell waits for.
@@ -122,6 +123,9 @@ func (c *client) observe(_ context.Context, e holdfast.Event) {
 		c.waiting.Add(1)
 	case e.Type == holdfast.EventRenew && e.Err != nil:
 		c.unrenewed.Add(1)
+		if errors.Is(e.Err, context.DeadlineExceeded) {
+			c.silent.Add(1)
+		}
 	}
 }
 
@@ -427,15 +431,21 @@ func (k *grip) stays(d time.Duration) {
 	}
 }
 
-// lost waits until the holder was notified of its loss, which has to be within bound
-// of since.
-func (k *grip) lost(since time.Time, bound time.Duration) {
+// awaitLoss waits until the holder was notified of its loss.
+func (k *grip) awaitLoss() {
 	k.Helper()
 	select {
 	case <-k.ended:
 	case <-time.After(patience):
 		k.Fatalf("not notified of the loss: %v", k.err())
 	}
+}
+
+// lost waits until the holder was notified of its loss, which has to be within bound
+// of since.
+func (k *grip) lost(since time.Time, bound time.Duration) {
+	k.Helper()
+	k.awaitLoss()
 	cause := context.Cause(k.ctx)
 	if !errors.Is(cause, holdfast.ErrLost) {
 		k.Errorf("the context ended with %v, want ErrLost", cause)

@@ -187,10 +187,17 @@ func (s *scene) goneLock(remove func(c *client)) {
 	c, o := s.client(), s.other()
 	k := c.take()
 	c.renewed(k, 1) // there is time until the next
+	before := c.silent.Load()
 	remove(o)
 	removed := time.Now()
 	next := o.take()
-	k.lost(removed, s.ttl/3+call)
+	k.awaitLoss()
+	bound := s.ttl/3 + call
+	if c.silent.Load() > before { // the server answers always, so the machine stood still: there is another renewal
+		s.Logf("a renewal had no answer")
+		bound += s.ttl/10 + call
+	}
+	k.lost(removed, bound)
 	next.stays(s.ttl / 3)
 	next.mustUnlock()
 }
