@@ -54,6 +54,20 @@ func (c *call) answer(at int) driver.Renewal {
 	return c.answers[at]
 }
 
+// failure returns why claims have no answer, for the first of those that have none. That a
+// claim is gone is an answer.
+func (c *call) failure() error {
+	if c.err != nil {
+		return c.err
+	}
+	for _, a := range c.answers {
+		if a.Err != nil && !retry.Gone(a.Err) {
+			return a.Err
+		}
+	}
+	return nil
+}
+
 // call asks the store to renew items.
 func (s *Scheduler) call(ctx context.Context, items []Item, failures int) (c call) {
 	c.start = s.Clock.Read()
@@ -65,7 +79,7 @@ func (s *Scheduler) call(ctx context.Context, items []Item, failures int) (c cal
 		if p := recover(); p != nil {
 			c.err = fmt.Errorf("%w: %v", errPanic, p)
 		}
-		c.report = Call{Claim: &claims[0], Took: s.Clock.Now() - c.start.Mono, Err: c.err}
+		c.report = Call{Claim: &claims[0], Took: s.Clock.Now() - c.start.Mono, Err: c.failure()}
 	}()
 	c.answers, c.err = s.ask(ctx, claims, failures)
 	return c

@@ -46,7 +46,7 @@ func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	answer := c.answer(0)
 	_, held := i.Answered(start, answer)
 	// Recorded first: a listener may be slow.
-	defer s.Called(ctx, Call{Claim: &claims[0], Took: s.Clock.Now() - start.Mono, Err: err})
+	defer s.Called(ctx, Call{Claim: &claims[0], Took: s.Clock.Now() - start.Mono, Err: c.failure()})
 	switch {
 	case retry.Gone(answer.Err):
 		i.Gone(answer.Err, func() {})

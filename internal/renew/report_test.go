@@ -1,6 +1,7 @@
 package renew
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,11 +80,12 @@ func TestWhatIsReported(t *testing.T) {
 		quiet          bool
 		answer         driver.Renewal
 		calls, reports int
+		err            error // of the call
 	}{
-		"all that went well": {false, driver.Renewal{ValidFor: ttl}, 1, 2},
-		"quiet":              {true, driver.Renewal{ValidFor: ttl}, 0, 0},
-		"failures":           {true, driver.Renewal{Err: errReset}, 1, 2},
-		"losses":             {true, driver.Renewal{Err: driver.ErrGone}, 1, 2},
+		"all that went well": {false, driver.Renewal{ValidFor: ttl}, 1, 2, nil},
+		"quiet":              {true, driver.Renewal{ValidFor: ttl}, 0, 0, nil},
+		"failures":           {true, driver.Renewal{Err: errReset}, 1, 2, errReset},
+		"losses":             {true, driver.Renewal{Err: driver.ErrGone}, 1, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, ttl, func(t *testing.T, k *kit) {
@@ -106,6 +108,9 @@ func TestWhatIsReported(t *testing.T) {
 				}
 				if len(k.calls) > 0 && k.calls[0].Claim.Name != k.asked[0].names[0] {
 					t.Errorf("the call of %q was reported, want that of %q", k.calls[0].Claim.Name, k.asked[0].names[0])
+				}
+				if len(k.calls) > 0 && !errors.Is(k.calls[0].Err, test.err) {
+					t.Errorf("the call was reported with the error %v, want %v", k.calls[0].Err, test.err)
 				}
 			})
 		})
