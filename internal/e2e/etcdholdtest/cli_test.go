@@ -107,7 +107,7 @@ func sharesNames(t *testing.T, tool *storecli.Tool) {
 	}
 }
 
-// saysVersion says that the server tells its version to those who have no login.
+// saysVersion reports whether the server answers with its version where there is no login.
 func saysVersion(t *testing.T, s *etcdtest.Server) bool {
 	_, err := s.Client(t).Status(within(t), s.Addr())
 	return err == nil

@@ -17,7 +17,7 @@ type Operation struct {
 	Fixed   bool
 	Try     bool
 	Token   uint64
-	Left    int64 // of the lease, when the holder was told of the grant
+	Left    int64 // of the lease, when the grant was answered
 	Kept    int64 // how long the store kept it for certain when it was granted, if not for the Lease; else 0
 
 	Called             int64

@@ -25,24 +25,7 @@ var (
 	observer *zk.Conn
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(sessiontest.Beside{
-		Start: func(dir string) (string, func(), error) {
-			var err error
-			if server, err = zktest.Run(dir); err != nil {
-				return "", nil, err
-			}
-			if observer, err = server.Dial(); err != nil {
-				server.Kill()
-				return "", nil, err
-			}
-			return server.Addr(), func() { observer.Close(); server.Kill() }, nil
-		},
-		Open: func(addr string) (driver.Backend, error) {
-			return zkhold.New([]string{addr}, &zkhold.Options{TTL: ttl}), nil
-		},
-	}.Tests(m))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(zktest.Beside(&server, &observer, ttl).Tests(m)) }
 
 // ttl is that of most tests.
 const ttl = 2 * time.Second

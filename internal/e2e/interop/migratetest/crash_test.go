@@ -53,7 +53,7 @@ func (h holder) start(t *testing.T) *os.Process {
 // hold is what the process does.
 func hold(arg string) error {
 	f := strings.SplitN(arg, " ", 3)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	l, err := holder{f[0], f[1], f[2]}.lock(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func theyDie(t *testing.T, s *side) {
 	}
 	locked := make(chan outcome, 1)
 	go func() {
-		l, err := s.lock(await.Context(t, patience))
+		l, err := s.lock(await.Context(t, timeout))
 		locked <- outcome{l, err}
 	}()
 	await.Never(t, 300*time.Millisecond, "granted beside theirs", func() bool { return len(locked) > 0 })
@@ -118,7 +118,7 @@ func theyDie(t *testing.T, s *side) {
 func weDie(t *testing.T, s *side) {
 	process := s.ours.start(t)
 	migrated := s.migrate("SELECT 1;")
-	await.Until(t, patience, "they ask for the lock", s.asks)
+	await.Until(t, timeout, "they ask for the lock", s.asks)
 	await.Never(t, 300*time.Millisecond, "they migrate beside ours", func() bool { return len(migrated) > 0 })
 	killed := kill(t, process)
 	if err := <-migrated; err != nil {

@@ -39,9 +39,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a test waits for a lock that it is sure to get. golang-migrate gives
+// timeout is how long a test waits for a lock that it is sure to get. golang-migrate gives
 // up after ten seconds on MySQL.
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // advisoryLock is what both modules return.
 type advisoryLock interface {
@@ -104,7 +104,7 @@ func (s *side) migrate(statement string) <-chan error {
 
 func (s *side) mustLock(t *testing.T) advisoryLock {
 	t.Helper()
-	l, err := s.lock(await.Context(t, patience))
+	l, err := s.lock(await.Context(t, timeout))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (s *side) mustLock(t *testing.T) advisoryLock {
 
 func (s *side) mustBeBusy(t *testing.T) {
 	t.Helper()
-	if _, err := s.try(await.Context(t, patience)); !errors.Is(err, holdfast.ErrBusy) {
+	if _, err := s.try(await.Context(t, timeout)); !errors.Is(err, holdfast.ErrBusy) {
 		t.Errorf("TryAdvisory beside them: got %v, want ErrBusy", err)
 	}
 }
@@ -134,7 +134,7 @@ func theyHold(t *testing.T, s *side) {
 	}
 	exec(s.close)
 	migrated := s.migrate(s.stall)
-	await.Until(t, patience, "the migration is under way", s.stalls)
+	await.Until(t, timeout, "the migration is under way", s.stalls)
 	s.mustBeBusy(t)
 	locked := make(chan advisoryLock, 1)
 	go func() { locked <- s.mustLock(t) }()
@@ -150,7 +150,7 @@ func theyHold(t *testing.T, s *side) {
 func weHold(t *testing.T, s *side) {
 	l := s.mustLock(t)
 	migrated := s.migrate("SELECT 1;")
-	await.Until(t, patience, "they ask for the lock", s.asks)
+	await.Until(t, timeout, "they ask for the lock", s.asks)
 	await.Never(t, time.Second, "they migrate beside ours", func() bool { return len(migrated) > 0 })
 	mustUnlock(t, l)
 	if err := <-migrated; err != nil {
@@ -162,7 +162,7 @@ func weHold(t *testing.T, s *side) {
 func weAreCutOff(t *testing.T, s *side) {
 	l := s.mustLock(t)
 	migrated := s.migrate("SELECT 1;")
-	await.Until(t, patience, "they ask for the lock", s.asks)
+	await.Until(t, timeout, "they ask for the lock", s.asks)
 	s.cut()
 	if err := <-migrated; err != nil {
 		t.Error(err)

@@ -60,7 +60,7 @@ func (g *golangMigrate) migrate(statement string) error {
 		return err
 	}
 	defer m.Close()
-	m.LockTimeout = patience
+	m.LockTimeout = timeout
 	return m.Up()
 }
 
@@ -95,7 +95,7 @@ type gooseTool struct {
 }
 
 func gooseLocker() (lock.SessionLocker, error) {
-	return lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, uint64(patience.Seconds())))
+	return lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, uint64(timeout.Seconds())))
 }
 
 func (g *gooseTool) migrate(statement string) error {

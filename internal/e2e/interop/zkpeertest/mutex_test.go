@@ -41,11 +41,11 @@ func TestMutex(t *testing.T) {
 
 func theyHold(t *testing.T, p *peer.Process) {
 	l, at := locker(t, zkhold.Options{}), "/"+name(t)
-	if !p.Do(peer.Command{Op: "lock", Name: at, Wait: patience.Milliseconds()}).Bool() {
+	if !p.Do(peer.Command{Op: "lock", Name: at, Wait: timeout.Milliseconds()}).Bool() {
 		t.Fatal("not granted, want that the name is free")
 	}
 	var busy *holdfast.BusyError
-	if _, err := l.TryLock(await.Context(t, patience), name(t)); !errors.As(err, &busy) || busy.Holder == "" {
+	if _, err := l.TryLock(await.Context(t, timeout), name(t)); !errors.As(err, &busy) || busy.Holder == "" {
 		t.Fatalf("TryLock: got error %v, want one that says who holds it", err)
 	}
 	locked := make(chan *holdfast.Lock, 1)
@@ -70,8 +70,8 @@ func theyWait(t *testing.T, p *peer.Process) {
 	if p.Do(peer.Command{Op: "lock", Name: at, Wait: 200}).Bool() {
 		t.Fatal("granted beside us")
 	}
-	answer := p.Go(peer.Command{Op: "lock", Name: at, Wait: patience.Milliseconds()})
-	await.Until(t, patience, "two nodes", func() bool {
+	answer := p.Go(peer.Command{Op: "lock", Name: at, Wait: timeout.Milliseconds()})
+	await.Until(t, timeout, "two nodes", func() bool {
 		nodes, _, err := observer.Children(at)
 		return err == nil && len(nodes) == 2
 	})
@@ -105,7 +105,7 @@ func theyContend(t *testing.T, p *peer.Process) {
 		l, conn := locker(t, zkhold.Options{}), server.Client(t)
 		wg.Go(func() {
 			for i := range ours {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				if i%5 == 4 { // some give up
 					cancel()
 					ctx, cancel = context.WithTimeout(t.Context(), 5*time.Millisecond)

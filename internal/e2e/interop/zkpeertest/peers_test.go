@@ -14,9 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
-	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
@@ -28,28 +26,11 @@ var (
 	observer *zk.Conn
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(sessiontest.Beside{
-		Start: func(dir string) (string, func(), error) {
-			var err error
-			if server, err = zktest.Run(dir); err != nil {
-				return "", nil, err
-			}
-			if observer, err = server.Dial(); err != nil {
-				server.Kill()
-				return "", nil, err
-			}
-			return server.Addr(), func() { observer.Close(); server.Kill() }, nil
-		},
-		Open: func(addr string) (driver.Backend, error) {
-			return zkhold.New([]string{addr}, &zkhold.Options{TTL: ttl}), nil
-		},
-	}.Tests(m))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(zktest.Beside(&server, &observer, ttl).Tests(m)) }
 
 const (
-	ttl      = 3 * time.Second // of all sessions
-	patience = 30 * time.Second
+	ttl     = 3 * time.Second // of all sessions
+	timeout = 30 * time.Second
 )
 
 // session is ttl as the programs take it.

@@ -17,7 +17,7 @@ func TestSeen(t *testing.T) {
 		t.Run(lib.name, func(t *testing.T) {
 			p := peer.Start(t, lib.start(t))
 			lock := func(thread string) <-chan peer.Reply {
-				return p.Go(peer.Command{Op: "lock", Thread: thread, Name: "/" + name(t), Wait: patience.Milliseconds()})
+				return p.Go(peer.Command{Op: "lock", Thread: thread, Name: "/" + name(t), Wait: timeout.Milliseconds()})
 			}
 			if r := <-lock("one"); !r.Bool() {
 				t.Fatal("not granted, want that the name is free")
@@ -28,7 +28,7 @@ func TestSeen(t *testing.T) {
 				t.Errorf("got %+v, want an exclusive lock", r)
 			}
 			t.Logf("%s: notes %q and %q", lib.name, r.Holds[0].Note, r.Waiters[0].Note)
-			if err := console(t).ForceUnlock(await.Context(t, patience), name(t), r.Holds[0].Holder, "a test"); err != nil {
+			if err := console(t).ForceUnlock(await.Context(t, timeout), name(t), r.Holds[0].Holder, "a test"); err != nil {
 				t.Fatal(err)
 			}
 			if r := <-waits; r.Err() != nil || !r.Bool() {
@@ -46,9 +46,9 @@ func TestCuratorSeen(t *testing.T) {
 	p := peer.Start(t, libraries()[0].start(t))
 	at := "/" + name(t)
 	for _, c := range []peer.Command{
-		{Op: "lock", Thread: "one", Kind: "read", Name: at + "-rw", Wait: patience.Milliseconds()},
-		{Op: "lock", Thread: "two", Kind: "read", Name: at + "-rw", Wait: patience.Milliseconds()},
-		{Op: "acquire", Name: at, Wait: patience.Milliseconds()},
+		{Op: "lock", Thread: "one", Kind: "read", Name: at + "-rw", Wait: timeout.Milliseconds()},
+		{Op: "lock", Thread: "two", Kind: "read", Name: at + "-rw", Wait: timeout.Milliseconds()},
+		{Op: "acquire", Name: at, Wait: timeout.Milliseconds()},
 	} {
 		if !p.Do(c).Bool() {
 			t.Fatalf("%+v: not granted", c)
@@ -61,7 +61,7 @@ func TestCuratorSeen(t *testing.T) {
 		t.Errorf("got %+v, want a permit of a number that is not known", r)
 	}
 	names := map[string]bool{}
-	for r, err := range console(t).List(await.Context(t, patience), admin.Filter{NamePrefix: name(t)}) {
+	for r, err := range console(t).List(await.Context(t, timeout), admin.Filter{NamePrefix: name(t)}) {
 		if err != nil || names[r.Name] {
 			t.Errorf("got %+v again, or error %v", r, err)
 		}
@@ -77,8 +77,8 @@ func TestCuratorSeen(t *testing.T) {
 func seen(t *testing.T, name string, holders, waiting int) (r admin.Record) {
 	t.Helper()
 	c := console(t)
-	await.Until(t, patience, "who holds and who waits is shown", func() bool {
-		records, err := c.Get(await.Context(t, patience), name)
+	await.Until(t, timeout, "who holds and who waits is shown", func() bool {
+		records, err := c.Get(await.Context(t, timeout), name)
 		if err != nil {
 			t.Fatal(err)
 		}

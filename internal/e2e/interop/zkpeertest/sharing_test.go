@@ -18,13 +18,13 @@ import (
 // Readers of both are inside together, and writers alone.
 func TestCuratorReadWrite(t *testing.T) {
 	p := peer.Start(t, libraries()[0].start(t))
-	ctx, at := await.Context(t, patience), "/"+name(t)
+	ctx, at := await.Context(t, timeout), "/"+name(t)
 	rw := locker(t, zkhold.Options{}).RWMutex(name(t))
 	do := func(thread, op, kind string, wait int64) bool {
 		t.Helper()
 		return p.Do(peer.Command{Op: op, Thread: thread, Kind: kind, Name: at, Wait: wait}).Bool()
 	}
-	if !do("one", "lock", "read", patience.Milliseconds()) {
+	if !do("one", "lock", "read", timeout.Milliseconds()) {
 		t.Fatal("a reader of a free lock was refused")
 	}
 	reader, err := rw.Read.TryLock(ctx)
@@ -48,7 +48,7 @@ func TestCuratorReadWrite(t *testing.T) {
 	}
 	must.Unlock(t, writer)
 
-	if !do("one", "lock", "write", patience.Milliseconds()) {
+	if !do("one", "lock", "write", timeout.Milliseconds()) {
 		t.Fatal("a writer of a free lock was refused")
 	}
 	for _, m := range []*holdfast.Mutex{rw.Read, rw.Write} {
@@ -65,7 +65,7 @@ func TestCuratorAndDowngrade(t *testing.T) {
 	p := peer.Start(t, libraries()[0].start(t))
 	at := "/" + name(t)
 	rw := locker(t, zkhold.Options{}).RWMutex(name(t))
-	ctx := holdfast.WithOwner(await.Context(t, patience))
+	ctx := holdfast.WithOwner(await.Context(t, timeout))
 	writer, err := rw.Write.Lock(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -78,12 +78,12 @@ func TestCuratorAndDowngrade(t *testing.T) {
 	if p.Do(peer.Command{Op: "lock", Kind: "write", Name: at, Wait: 200}).Bool() {
 		t.Error("their writer was granted beside our reader")
 	}
-	if !p.Do(peer.Command{Op: "lock", Kind: "read", Name: at, Wait: patience.Milliseconds()}).Bool() {
+	if !p.Do(peer.Command{Op: "lock", Kind: "read", Name: at, Wait: timeout.Milliseconds()}).Bool() {
 		t.Error("their reader was refused beside ours")
 	}
 	p.Do(peer.Command{Op: "unlock", Kind: "read", Name: at})
 	must.Unlock(t, reader)
-	if !p.Do(peer.Command{Op: "lock", Kind: "write", Name: at, Wait: patience.Milliseconds()}).Bool() {
+	if !p.Do(peer.Command{Op: "lock", Kind: "write", Name: at, Wait: timeout.Milliseconds()}).Bool() {
 		t.Error("their writer was refused, want that the lock is free")
 	}
 	p.Do(peer.Command{Op: "unlock", Kind: "write", Name: at})
@@ -93,10 +93,10 @@ func TestCuratorAndDowngrade(t *testing.T) {
 // that.
 func TestPathOfOneKind(t *testing.T) {
 	p := peer.Start(t, libraries()[0].start(t))
-	if !p.Do(peer.Command{Op: "lock", Name: "/" + name(t), Wait: patience.Milliseconds()}).Bool() {
+	if !p.Do(peer.Command{Op: "lock", Name: "/" + name(t), Wait: timeout.Milliseconds()}).Bool() {
 		t.Fatal("not granted, want that the name is free")
 	}
-	_, err := locker(t, zkhold.Options{}).RWMutex(name(t)).Write.TryLock(await.Context(t, patience))
+	_, err := locker(t, zkhold.Options{}).RWMutex(name(t)).Write.TryLock(await.Context(t, timeout))
 	if !errors.Is(err, driver.ErrMismatch) {
 		t.Errorf("got error %v, want ErrMismatch", err)
 	}
@@ -106,12 +106,12 @@ func TestPathOfOneKind(t *testing.T) {
 // Two permits are shared and each side is woken by the other's release.
 func TestCuratorSemaphore(t *testing.T) {
 	p := peer.Start(t, libraries()[0].start(t))
-	ctx, at := await.Context(t, patience), "/"+name(t)
+	ctx, at := await.Context(t, timeout), "/"+name(t)
 	s := locker(t, zkhold.Options{}).Semaphore(name(t), 2)
 	acquire := func(wait time.Duration) peer.Command {
 		return peer.Command{Op: "acquire", Name: at, Wait: wait.Milliseconds()}
 	}
-	if !p.Do(acquire(patience)).Bool() {
+	if !p.Do(acquire(timeout)).Bool() {
 		t.Fatal("the first permit was refused to them")
 	}
 	ours, err := s.TryAcquire(ctx)
@@ -124,8 +124,8 @@ func TestCuratorSemaphore(t *testing.T) {
 	if _, err := s.TryAcquire(ctx); !errors.Is(err, holdfast.ErrBusy) {
 		t.Errorf("a third permit for us: got error %v, want ErrBusy", err)
 	}
-	theirs := p.Go(acquire(patience))
-	await.Until(t, patience, "they wait with a lease", func() bool {
+	theirs := p.Go(acquire(timeout))
+	await.Until(t, timeout, "they wait with a lease", func() bool {
 		nodes, _, err := observer.Children(at + "/leases")
 		return err == nil && len(nodes) == 3
 	})
@@ -141,7 +141,7 @@ func TestCuratorSemaphore(t *testing.T) {
 		}
 		got <- lock
 	}()
-	await.Until(t, patience, "we wait with a lease", func() bool {
+	await.Until(t, timeout, "we wait with a lease", func() bool {
 		nodes, _, err := observer.Children(at + "/leases")
 		return err == nil && len(nodes) == 3
 	})
