@@ -264,11 +264,15 @@ func (l *lease) Until() clock.Instant {
 }
 
 // Claim is claim for a renewal that is sent now. Whatever becomes of its answer, the
-// store may keep the lease until it ends.
+// store may keep the lease until it ends. Where the end is fixed, it asks for no more than
+// the holder has: a call that takes less than the margin extends nothing.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if c.Fixed = l.fixed && l.last == 0; c.Fixed {
+		c.TTL = max(l.deadline-now, time.Millisecond)
+	}
 	l.mayEnd = max(l.mayEnd, now+c.TTL)
 	return c
 }

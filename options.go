@@ -63,9 +63,12 @@ type Option func(*request)
 // Lease fixes the end of the lock: it ends after d, even without Unlock. d must be
 // between 10ms and 100 years.
 //
-// The lock is not renewed, so it also ends if the process dies. The exception is a store
+// The lock is not extended, so it also ends if the process dies. The exception is a store
 // with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has
 // passed, and then releases it. If the process dies, the lock ends with the session.
+//
+// A lock that is held for two seconds or longer is checked as often as others are
+// renewed, so that its holder is notified if somebody ends it by force.
 func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }

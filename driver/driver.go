@@ -60,7 +60,7 @@ func (m Mode) String() string {
 }
 
 // Claim is a request to hold a name. The core makes it once and uses it for every try,
-// renewal and release. It only changes TTL, Count, AtLeast and Indeterminate.
+// renewal and release. It only changes TTL, Count, AtLeast, Fixed and Indeterminate.
 type Claim struct {
 	Name string
 
@@ -98,6 +98,11 @@ type Claim struct {
 	// store, because the caller will not wait. The claims of a TryAll, and of the members
 	// of a quorum, have it set.
 	NoQueue bool
+
+	// Fixed means that Renew need not extend the lease, because its end is fixed: it only
+	// has to find out whether the claim is held. A read is enough. A store may extend the
+	// lease to TTL, as without Fixed: TTL is not more than what is left.
+	Fixed bool
 
 	// Anonymous means that the store writes nothing about the client except Note.
 	Anonymous bool

@@ -89,15 +89,20 @@ func renewAnswersEachClaim(p *probe) {
 	p.mustRelease(lost, "of a held claim")
 	p.mustGrant(late, "of a free name")
 
-	batch := []driver.Claim{held, lost, never, stranger, late}
-	want := []error{nil, driver.ErrGone, driver.ErrGone, driver.ErrGone, nil}
-	answers, err := p.b.Renew(p.ctx, batch)
-	if err != nil || len(answers) != len(batch) {
-		p.Fatalf("Renew of a batch: got %d answers and error %v, want %d answers", len(answers), err, len(batch))
-	}
-	for i, a := range answers {
-		if !errors.Is(a.Err, want[i]) {
-			p.Errorf("Renew of a batch, claim on %q: got %v, want %v", batch[i].Name, a.Err, want[i])
+	for _, fixed := range []bool{true, false} {
+		batch := []driver.Claim{held, lost, never, stranger, late}
+		for i := range batch {
+			batch[i].Fixed = fixed
+		}
+		want := []error{nil, driver.ErrGone, driver.ErrGone, driver.ErrGone, nil}
+		answers, err := p.b.Renew(p.ctx, batch)
+		if err != nil || len(answers) != len(batch) {
+			p.Fatalf("Renew of a batch, Fixed %t: got %d answers and error %v, want %d answers", fixed, len(answers), err, len(batch))
+		}
+		for i, a := range answers {
+			if !errors.Is(a.Err, want[i]) {
+				p.Errorf("Renew of a batch, Fixed %t, claim on %q: got %v, want %v", fixed, batch[i].Name, a.Err, want[i])
+			}
 		}
 	}
 	p.mustRelease(held, "after a batch")

@@ -1,6 +1,7 @@
 package renew
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,8 +144,8 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 		e.renewAt = s.Clock.Now() + delay
 	case held:
 		e.failures, e.err = 0, nil
-		if !e.fixed && e.renewAt == 0 { // else somebody hurried meanwhile, and it is due again
-			period := s.periodOf(answer.ValidFor)
+		if e.renewAt == 0 { // else somebody hurried meanwhile, and it is due again
+			period := cmp.Or(e.checked, s.periodOf(answer.ValidFor))
 			e.renewAt = s.onGrid(start.Mono+period, period)
 		}
 	}

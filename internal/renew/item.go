@@ -65,7 +65,7 @@ type Entry struct {
 	renewAt  clock.Instant // when to renew it; 0 for never, or not before the batch has returned
 	batch    *batch        // which carries it; nil if none does
 	err      error         // the last failure
-	fixed    bool          // it ends at a time that renewals do not move
+	checked  time.Duration // how often it is checked, as its end is fixed; 0 where renewals move its end
 	paused   bool          // it is being proved: no renewal meanwhile
 
 	// reporting is true while a renewal of the item is being reported. Others are not

@@ -25,6 +25,9 @@ const (
 	TickMost = time.Second
 	// chunk is how many items Each looks at before those who add and remove may go on.
 	chunk = 512
+	// CheckAfter is how old an item whose end is fixed must be before it is checked: a
+	// short one is over by then, and costs no call.
+	CheckAfter = 2 * time.Second
 )
 
 // Config says for whom a Scheduler works. All fields have to be set.
@@ -84,18 +87,20 @@ func (s *Scheduler) onGrid(t clock.Instant, period time.Duration) clock.Instant 
 // renewal comes at a random moment between one third of a period and the whole of it, so
 // that items added together are not renewed together ever after. Where the lease is much
 // shorter than the TTL, it comes when a third of what is left has passed. An item whose
-// end is fixed is not renewed unless somebody hurries.
+// end is fixed is renewed as often, from CheckAfter on: not to extend it, but to find out
+// whether the store still has it.
 func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, until := i.Entry(), i.Until()
-	e.fixed = fixed
-	if !fixed {
-		period := s.periodOf(validFor)
-		e.renewAt = s.onGrid(start.Mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
-		if now := s.Clock.Now(); validFor < s.TTL/2 {
-			e.renewAt = now + (until-now)/3
-		}
+	period := s.periodOf(validFor)
+	e.renewAt = s.onGrid(start.Mono+period-rand.N(period*2/3+1), period) //nolint:gosec // spreads load
+	if now := s.Clock.Now(); validFor < s.TTL/2 {
+		e.renewAt = now + (until-now)/3
+	}
+	if fixed {
+		e.checked = max(period, 1)
+		e.renewAt = max(e.renewAt, start.Mono+CheckAfter)
 	}
 	if len(s.items) == 0 {
 		s.watch.Start(start)

@@ -103,18 +103,22 @@ type batch struct {
 
 // inBatches divides what is due into calls. Items whose last renewals failed share one
 // only with those that failed as often: a call ends when all nodes of the store have
-// answered, and what fails may wait longer for that. The mutex is held.
+// answered, and what fails may wait longer for that. Nor do items with a fixed end share
+// one with others: near its end such a claim leaves a call little time. The mutex is held.
 func inBatches(due []Item) (batches []*batch) {
-	failures := func(i Item) int32 { return i.Entry().failures }
-	if slices.ContainsFunc(due, func(i Item) bool { return failures(i) > 0 }) {
-		slices.SortStableFunc(due, func(a, b Item) int { return cmp.Compare(failures(a), failures(b)) })
+	alike := func(a, b Item) int {
+		e, f := a.Entry(), b.Entry()
+		return cmp.Or(cmp.Compare(e.failures, f.failures), cmp.Compare(min(e.checked, 1), min(f.checked, 1)))
+	}
+	if slices.ContainsFunc(due, func(i Item) bool { return alike(i, due[0]) != 0 }) {
+		slices.SortStableFunc(due, alike)
 	}
 	for len(due) > 0 {
 		n := 1
-		for n < min(len(due), batchMost) && failures(due[n]) == failures(due[0]) {
+		for n < min(len(due), batchMost) && alike(due[n], due[0]) == 0 {
 			n++
 		}
-		b := &batch{items: due[:n:n], failures: int(failures(due[0])), live: n}
+		b := &batch{items: due[:n:n], failures: int(due[0].Entry().failures), live: n}
 		b.ctx, b.end = context.WithCancel(context.Background())
 		for _, i := range b.items {
 			i.Entry().batch = b

@@ -146,16 +146,41 @@ func (r *Row) answer(c driver.Claim, stamp uint64) driver.Outcome {
 	return o
 }
 
-// Renew extends the leases that are held.
+// Renew extends the leases that are held. Of those with a fixed end it reads the rows.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers := make([]driver.Renewal, len(cs))
-	e.each(ctx, "renew", cs, chunkMost, e.table.Renew, func(i int, err error) { answers[i].Err = err })
+	for fixed, renew := range map[bool]func(context.Context, []driver.Claim) ([]bool, error){false: e.table.Renew, true: e.held} {
+		var some []driver.Claim
+		var at []int
+		for i, c := range cs {
+			if c.Fixed == fixed {
+				some, at = append(some, c), append(at, i)
+			}
+		}
+		e.each(ctx, "renew", some, chunkMost, renew, func(n int, err error) { answers[at[n]].Err = err })
+	}
 	for i, c := range cs {
 		if answers[i].Err == nil {
 			answers[i].ValidFor = c.TTL
 		}
 	}
 	return answers, nil
+}
+
+// held reports which of cs are held, and changes nothing.
+func (e *Engine) held(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	names, held := make([]string, len(cs)), make([]bool, len(cs))
+	for i, c := range cs {
+		names[i] = c.Name
+	}
+	rows, err := e.table.Look(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range cs {
+		held[i] = rows[i].Rest > 0 && rows[i].Owner == c.Owner
+	}
+	return held, nil
 }
 
 // Release ends the lease, and wakes waiters. Of a claim that is Indeterminate it

@@ -215,6 +215,25 @@ func TestLostAnswerIsUnknown(t *testing.T) {
 	})
 }
 
+// A claim with a fixed end is read, and its row is not written.
+func TestFixedClaimIsRead(t *testing.T) {
+	table := newTable()
+	e := newEngine(table, false)
+	held := claim("held", 1)
+	if _, err := e.Try(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	before := table.rows["held"].expires
+	held.Fixed, held.TTL = true, time.Hour
+	answers, err := e.Renew(t.Context(), []driver.Claim{held})
+	if err != nil || answers[0].Err != nil {
+		t.Fatalf("got %v, %v, want it held", answers, err)
+	}
+	if after := table.rows["held"].expires; !after.Equal(before) {
+		t.Errorf("the check moved the end of the lease by %v", after.Sub(before))
+	}
+}
+
 func TestReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
