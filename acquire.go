@@ -32,6 +32,7 @@ type acquisition struct {
 
 	tries    int32
 	failures int32 // in a row, without an answer
+	late     int32 // grants in a row that came when most of their lease was over
 
 	kind     kind
 	answered bool // last is an answer
@@ -62,6 +63,16 @@ func (a *acquisition) makeClaim() {
 	if a.place != nil && a.takesHolds() {
 		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)
 	}
+}
+
+// replaceClaim makes a new claim in place of one that is gone: somebody has ended it by
+// force, as the store had granted it in an answer that was lost. Its caller has done
+// nothing wrong, and asks again.
+func (a *acquisition) replaceClaim() {
+	a.leavePlace()
+	closeWaiter(a.waiter)
+	a.waiter, a.queued = nil, false
+	a.makeClaim()
 }
 
 // run waits for its turn in this process, then asks the store until the claim is
@@ -234,9 +245,9 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // try makes one attempt, bounded by ctx and by what an answer is worth. However
 // short the wait limit is, the first attempt gets time for a round trip.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit, wait := retry.Timeout(a.claim.TTL, int(a.failures)), time.Duration(0)
-	if a.tries == 0 && a.req.wait > 0 {
-		wait = max(a.req.wait, retry.TimeoutLeast)
+	limit, wait := retry.TryTimeout(a.claim.TTL, int(a.failures)), time.Duration(0)
+	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {
+		wait = max(a.began+a.req.wait-a.locker.clock.Now(), retry.TimeoutLeast)
 		limit = min(limit, wait)
 	}
 	a.tries++
@@ -262,6 +273,7 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	}
 	if a.tooLate(start, out, margin) {
 		a.claim.Indeterminate = true
+		a.late++
 		return nil
 	}
 	lock := a.hold(start, out, margin)
@@ -320,7 +332,8 @@ func (a *acquisition) settleIn(l *lease) {
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
 			s.plan(l, a.tries > 1, a.start.until != 0)
-			unused, s.lastBusy = s.leave(a.waiter, waiters), nil
+			unused = s.leave(a.waiter, waiters)
+			s.answered(nil)
 		})
 		closeWaiter(unused)
 	default:
@@ -333,10 +346,10 @@ func (a *acquisition) settleIn(l *lease) {
 // store's message is a hint, and may get lost. It returns what the store granted
 // meanwhile, the zero Outcome if it did not say so.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
-	a.failures, a.last, a.answered = 0, out, true
+	a.failures, a.late, a.last, a.answered = 0, 0, out, true
 	a.queued = a.queued || out.Queued
 	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastBusy = &out })
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(&out) })
 	}
 	if a.req.wait == 0 {
 		return meanwhile, a.busy()

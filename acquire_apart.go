@@ -28,7 +28,7 @@ func (a *acquisition) tryApart(ctx context.Context, wait time.Duration) (driver.
 		ctx = patience
 	}
 	c, backend := a.claim, a.locker.backend
-	answer, left := apart(ctx, a.locker, retry.Timeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
+	answer, left := apart(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
 		got.Outcome, got.Err = backend.Try(ctx, c)
 		return got
 	})

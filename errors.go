@@ -93,16 +93,26 @@ func coarse(d time.Duration) time.Duration {
 // errSlow says that grants arrive when most of their lease is over.
 var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
 
-// failed decides what to do when a try brought no usable answer: nil means to
-// try the same claim again.
+// lateMost is how many grants in a row may come too late to be kept. A lease that is so
+// short for the store would keep the name taken from others, and never be held.
+const lateMost = 3
+
+// failed decides what to do when a try brought no usable answer: nil means to try again,
+// with the same claim unless that is gone.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
-	if err == nil {
+	switch {
+	case err == nil && a.late >= lateMost:
+		return fmt.Errorf("lock %q: %w: its answer took %s of a lease of %s, %d times in a row",
+			a.claim.Name, errSlow, coarse(a.locker.clock.Now()-a.asked.Mono), a.claim.TTL, a.late)
+	case err == nil:
 		err = errSlow
 	}
 	if !retry.Certain(err) {
 		a.claim.Indeterminate = true
 	}
 	switch {
+	case retry.Gone(err):
+		a.replaceClaim()
 	case retry.Final(err):
 		return a.refused(ctx, err)
 	case retry.Over(waitCtx):
@@ -113,7 +123,13 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	}
 	a.failures++
 	a.lastErr = retry.ToReport(a.lastErr, err)
+	if a.place != nil {
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.trouble = a.lastErr })
+	}
 	if a.req.wait == 0 && a.failures >= retry.TryFailures {
+		if ctx.Err() == nil {
+			err = retry.Unanswered(err)
+		}
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
 	if !retry.Sleep(waitCtx, retry.Delay(int(a.failures), retry.DelayMost)) {
@@ -131,15 +147,20 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 }
 
-// busyHere records who of this process is in the way.
+// busyHere records who of this process is in the way: the holder, or a goroutine that asks
+// the store, with what the store has answered to it.
 func (a *acquisition) busyHere() {
 	var holder *hold
 	var busy *driver.Outcome
-	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, busy = h, s.lastBusy })
+	var trouble error
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, busy, trouble = h, s.lastBusy, s.trouble })
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
+	case trouble != nil || busy == nil && a.req.wait > 0: // nobody says that it is held
+		a.answered, a.lastErr = false, trouble
+		return
 	case busy != nil:
 		a.last = *busy // the holder is elsewhere, whether the store says who it is or not
 		return
@@ -168,7 +189,7 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 	case a.answered && a.failures == 0:
 		return a.busy()
 	case a.lastErr != nil:
-		return fmt.Errorf("lock %q: no answer within %s: %w", name, a.req.wait, a.lastErr)
+		return fmt.Errorf("lock %q: not acquired within %s: %w", name, a.req.wait, retry.Unanswered(a.lastErr))
 	}
 	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, a.req.wait)
 }

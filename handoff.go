@@ -91,10 +91,16 @@ type queueState struct {
 	// nil if nothing.
 	lastBusy *driver.Outcome
 
+	// trouble is the last failure of a head that the store has not answered since.
+	trouble error
+
 	// spare is the Waiter of a head before. It stays open while others are queued,
 	// so that a subscription lives on from head to head.
 	spare driver.Waiter
 }
+
+// answered takes note of an answer of the store: busy, or a grant if that is nil.
+func (s *queueState) answered(busy *driver.Outcome) { s.lastBusy, s.trouble = busy, nil }
 
 // leave leaves w to the next head, if n wait or ask; else it returns w, to be closed.
 func (s *queueState) leave(w driver.Waiter, n int) (unused driver.Waiter) {
@@ -263,7 +269,8 @@ func (a *acquisition) admit() {
 	}
 	var waiter, spare driver.Waiter
 	a.place.Admit(n, func(s *queueState, n int) {
-		waiter, spare, s.lastBusy = s.leave(a.waiter, n), s.unused(n), nil
+		waiter, spare = s.leave(a.waiter, n), s.unused(n)
+		s.answered(nil)
 	})
 	closeWaiter(waiter)
 	closeWaiter(spare)

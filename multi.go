@@ -175,7 +175,7 @@ func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 		switch {
 		case i < len(locks):
 			a.report(ctx, locks[i], nil)
-		case i == len(locks) && retry.Final(failed):
+		case i == len(locks) && retry.Final(failed) && !retry.Gone(failed):
 			err = a.refused(ctx, failed)
 			a.report(ctx, nil, err)
 		}

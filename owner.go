@@ -197,9 +197,10 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	if wait == 0 {
 		failures = retry.TryFailures
 	}
+	bound := ctx
 	if wait > 0 && wait != forever {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wait)
+		bound, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
 	confirmed := false
@@ -208,7 +209,10 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 			o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
 		}
 	}()
-	if err := o.lock.hold.recount(ctx, failures); err != nil {
+	if err := o.lock.hold.recount(bound, failures); err != nil {
+		if ctx.Err() == nil {
+			err = retry.Unanswered(err)
+		}
 		return nil, err
 	}
 	confirmed = true

@@ -12,7 +12,7 @@ import "errors"
 //	error                  certain  executed  again  what the core does
 //	ErrNotExecuted         yes      no        yes    makes the same call again, after a pause
 //	ErrMismatch            yes      no        no     Lock returns it
-//	ErrGone                yes      yes       no     Lock returns it; a hold is lost; a release has ended
+//	ErrGone                yes      yes       no     Lock asks with a new claim; a hold is lost; a release has ended
 //	ErrRefused             no       in part   no     Lock releases the claim and returns it; renewals and releases are made again until the lease ends
 //	ErrClosed              yes      no        no     Lock and Unlock return it; nothing is sent any more
 //	errors.ErrUnsupported  no       unknown   no     Lock releases the claim and returns it
@@ -27,8 +27,8 @@ import "errors"
 // a second call, while a wrong certainty may cost a lock.
 var (
 	// ErrGone means that the store has nothing of the claim. For a Try it means that the
-	// claim was released before: see Claim.Indeterminate. The error should be a
-	// *GoneError.
+	// claim was released before, see Claim.Indeterminate, or ended by force. The error
+	// should be a *GoneError.
 	ErrGone = errors.New("claim is gone")
 
 	// ErrNotExecuted means that the store did not execute the call: the connection was

@@ -42,6 +42,13 @@ func Timeout(ttl time.Duration, failures int) time.Duration {
 	return min(first<<min(failures, 10), max(ttl/2, first), timeoutMost)
 }
 
+// TryTimeout is Timeout for a call of Try. After some failures it gives a call more than
+// half of a short lease: only an answer shows that the store is there, and that the lease
+// is too short for it.
+func TryTimeout(ttl time.Duration, failures int) time.Duration {
+	return max(Timeout(ttl, failures), min(TimeoutLeast<<min(failures, 10), timeoutFirst))
+}
+
 // ReleaseTimeout is Timeout for a call of Release.
 func ReleaseTimeout(ttl time.Duration, failures int) time.Duration {
 	return min(Timeout(ttl, failures), releaseMost)

@@ -32,6 +32,30 @@ func Ended(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
+// Unanswered returns the error of calls that had no answer in the time of the caller, the
+// last of them with err. Where err is that of a context, it is of one that bounded the
+// call: the caller's own has not ended, so the error does not say so.
+func Unanswered(err error) error {
+	if !Ended(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNoAnswer, bounded{err})
+}
+
+// bounded is an error with all that it is, but for the error of a context.
+type bounded struct{ err error }
+
+// Error returns the text of the error.
+func (b bounded) Error() string { return b.err.Error() }
+
+// Is reports what the error is.
+func (b bounded) Is(target error) bool {
+	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(b.err, target) //nolint:errorlint // identity: which errors are hidden
+}
+
+// As finds what the error contains.
+func (b bounded) As(target any) bool { return errors.As(b.err, target) }
+
 // ToReport returns which of two failures, one after the other, to report: that a call
 // had no answer in time says less than what the store said before. before may be nil.
 func ToReport(before, err error) error {
