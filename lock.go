@@ -13,7 +13,9 @@ import (
 // call its methods: a Lock belongs to the code that has it.
 //
 // When a Lock without Unlock becomes unreachable, Holdfast stops its renewals and writes
-// a line to the Logger. This finds mistakes. It does not replace Unlock.
+// a line to the Logger. This finds mistakes. It does not replace Unlock. A context that
+// Lock.Context has derived keeps its Lock until it ends, so a holder that only waits for
+// the end of the context keeps the lock.
 type Lock struct {
 	hold  *hold
 	net   runtime.Cleanup
@@ -64,7 +66,7 @@ func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 // ends with the piece of work, instead of deriving many contexts from one that lives
 // long.
 func (k *Lock) Context(ctx context.Context) context.Context {
-	return withHeld(k.hold.derive(ctx), k)
+	return withHeld(k.derive(ctx), k)
 }
 
 // Unlock releases the lock and returns nil. It returns ErrLost if the lock was lost
@@ -88,16 +90,20 @@ func (k *Lock) Unlock() error {
 }
 
 // derived is a context made by Lock.Context that has not ended yet.
-type derived struct{ cancel context.CancelCauseFunc }
+type derived struct {
+	cancel context.CancelCauseFunc
+	lock   *Lock // kept, as its holder may wait for the context and have nothing else of it
+}
 
 // derive returns a context that ends with parent or with the hold.
-func (h *hold) derive(parent context.Context) context.Context {
+func (k *Lock) derive(parent context.Context) context.Context {
+	h := k.hold
 	ctx, cancel := context.WithCancelCause(parent)
 	if err := h.state(); over(err) {
 		cancel(err)
 		return ctx
 	}
-	d := &derived{cancel: cancel}
+	d := &derived{cancel: cancel, lock: k}
 	if err := h.remember(d); err != nil {
 		cancel(err)
 		return ctx

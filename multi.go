@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/retry"
@@ -15,8 +16,9 @@ import (
 // Locks are several locks held together.
 type Locks []*Lock
 
-// LockAll takes all of ms or none. It waits until ctx ends, and then releases the locks
-// that it has taken. Calls of LockAll cannot deadlock, in whatever order they list the
+// LockAll takes all of ms or none. It waits until ctx ends, returns ctx's error, and
+// releases the locks that it has taken, in the background if the store is slow:
+// Locker.Drain waits for that. Calls of LockAll cannot deadlock, in whatever order they list the
 // mutexes: a waiter holds only locks whose names come before the one it waits for. There
 // is one exception: if one name is used with several Lockers, they are taken in the order
 // of ms, which must then be the same everywhere. A program that also takes some of the
@@ -25,7 +27,9 @@ type Locks []*Lock
 // If all locks are free, those of one Locker take one round trip, if its store supports
 // that.
 //
-// It returns ErrDeadlock if ms has a name of one Locker twice, also with different kinds.
+// It returns ErrLost as soon as one of the locks is lost while another is waited for; the
+// error says which. It returns ErrDeadlock if ms has a name of one Locker twice, also with
+// different kinds.
 func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
 		if c := strings.Compare(a.name, b.name); c != 0 {
@@ -37,23 +41,32 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 		return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
 	}
 	locks := make(Locks, 0, len(ms))
+	held, cancel := context.WithCancel(ctx) // until one of those that were taken is lost
+	defer cancel()
+	joined := 0 // how many of them end held
 	for len(locks) < len(sorted) {
 		some, err := atOnce(ctx, sorted[len(locks):])
 		locks = append(locks, some...)
 		if err != nil {
-			return nil, errors.Join(err, locks.giveUp())
+			return nil, locks.giveUp(ctx, err)
 		}
 		if len(locks) == len(sorted) {
 			break
 		}
-		lock, err := sorted[len(locks)].Lock(ctx)
-		if err != nil {
-			return nil, errors.Join(err, locks.giveUp())
+		held = locks[joined:].Context(held)
+		joined = len(locks)
+		next := sorted[joined]
+		lock, err := next.Lock(held)
+		switch lost := locks.Err(); {
+		case lost != nil && ctx.Err() == nil:
+			return nil, append(locks, lock).giveUp(ctx, fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
+		case err != nil:
+			return nil, locks.giveUp(ctx, err)
 		}
 		locks = append(locks, lock)
 	}
 	if err := locks.Err(); err != nil {
-		return nil, errors.Join(err, locks.giveUp())
+		return nil, locks.giveUp(ctx, err)
 	}
 	return locks, nil
 }
@@ -202,12 +215,34 @@ func (b *batch) keep() Locks {
 	return locks
 }
 
-// giveUp unlocks after a failure. That one of them was lost is no news then.
-func (ks Locks) giveUp() error {
-	if err := ks.Unlock(); err != nil && !errors.Is(err, ErrLost) {
-		return err
+// giveUp releases the locks after err, and returns err. It waits for the store until ctx
+// ends, and for the time of a round trip after that; the releases go on in the background
+// then. Their errors are joined to err, but for a loss, which is no news.
+func (ks Locks) giveUp(ctx context.Context, err error) error {
+	ks = slices.DeleteFunc(ks, func(k *Lock) bool { return k == nil })
+	for _, k := range ks {
+		k.hold.lease.locker.background.Begin()
 	}
-	return nil
+	released := make(chan error, 1)
+	go func() {
+		released <- ks.Unlock()
+		for _, k := range ks {
+			k.hold.lease.locker.background.End()
+		}
+	}()
+	var failed error
+	select {
+	case failed = <-released:
+	case <-ctx.Done():
+		select {
+		case failed = <-released:
+		case <-time.After(retry.TimeoutLeast):
+		}
+	}
+	if errors.Is(failed, ErrLost) {
+		failed = nil
+	}
+	return errors.Join(err, failed)
 }
 
 // Err returns nil while all locks are held, and otherwise the error of the first one that
