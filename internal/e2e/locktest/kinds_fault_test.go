@@ -152,6 +152,34 @@ func TestKindsLoseAnAnswer(t *testing.T) {
 	})
 }
 
+// A claim that is forced, and whose answer is lost, is made again: its caller has done
+// nothing wrong.
+func TestKindsForcedBeforeTheAnswer(t *testing.T) {
+	eachKind(t, func(s *subject, k kindCase) {
+		l := s.locker(nil)
+		s.warmKind(l, k)
+		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.acquire)), faultproxy.HoldReply())
+		locked := make(chan *holdfast.Lock, 1)
+		go func() {
+			lock, err := ofKind(l, k.kind, "stock")(s.Context())
+			if err != nil {
+				s.Error(err)
+			}
+			locked <- lock
+		}()
+		rule.Wait(s, 1)
+		c := s.console(nil)
+		if err := c.ForceUnlock(s.Context(), "stock", lookAt(s, c, "stock").Holds[0].Holder, "stuck"); err != nil {
+			s.Error(err)
+		}
+		s.proxy.CutAll() // before the call is given up, and made again
+		if lock := <-locked; lock != nil {
+			s.wantOneHold(k)
+			must.Unlock(s, lock)
+		}
+	})
+}
+
 // An acquire that is given up while its answer is under way leaves nothing, and
 // is in nobody's way.
 func TestKindsGivenUpWithoutAnAnswer(t *testing.T) {
