@@ -116,7 +116,11 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	case retry.Final(err):
 		return a.refused(ctx, err)
 	case retry.Over(waitCtx):
-		if a.lastErr == nil && !retry.Ended(err) {
+		switch {
+		case a.late > 0: // an answer, and not that the lock is busy
+			a.failures++
+			a.lastErr = err
+		case a.lastErr == nil && !retry.Ended(err):
 			a.lastErr = err
 		}
 		return a.outOfTime(ctx)
