@@ -188,16 +188,25 @@ func (a *acquisition) giveUp() {
 		leave(a.place)
 	}
 	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.left != nil
-	switch l := a.locker; {
+	switch l, kept := a.locker, a.keptFor(); {
 	case a.left != nil:
 		left, c := a.left, a.claim
 		l.background.Go(func() {
 			<-left
-			l.cleanUp(c, nil, l.clock.Now()+c.TTL)
+			l.cleanUp(c, nil, l.clock.Now()+kept)
 		})
 	case a.claim.Indeterminate || a.held || a.queued:
-		l.cleanUp(a.claim, nil, l.clock.Now()+a.claim.TTL)
+		l.cleanUp(a.claim, nil, l.clock.Now()+kept)
 	}
+}
+
+// keptFor is how long the store keeps the claim after the last try: as a hold, or in its
+// queue. Other programs may count a place from the end of the holder's lease.
+func (a *acquisition) keptFor() time.Duration {
+	if !a.claim.Fair {
+		return a.claim.TTL
+	}
+	return max(a.claim.TTL, a.last.RetryAfter+a.locker.info.PlaceTTL)
 }
 
 // ask is the loop of every lock: try; granted, hold; no answer, the same claim

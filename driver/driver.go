@@ -200,6 +200,12 @@ type Info struct {
 	SessionTTL    time.Duration
 	SessionOption string // the option that sets SessionTTL, for messages: "etcdhold.Options.TTL"
 
+	// PlaceTTL is how long a Fair claim keeps its place in a queue of the store after its
+	// last Try, counted from the end of the holder's lease where that is later. If the
+	// caller gives up and Release has no answer, the core repeats it for so long. 0 means
+	// not longer than the TTL of the claim.
+	PlaceTTL time.Duration
+
 	MinTTL  time.Duration // the shortest TTL; 0 means no limit
 	MaxTTL  time.Duration // the longest TTL; 0 means no limit
 	TTLStep time.Duration // the store rounds TTLs up to a multiple of it; 0 means no rounding

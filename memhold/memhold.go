@@ -78,6 +78,7 @@ func (b *Backend) Info() driver.Info {
 			Tombstones:   true,
 			AtLeast:      true,
 		},
+		PlaceTTL: presence,
 	}
 }
 

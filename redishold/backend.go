@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/internal/clients"
+	"github.com/holdfast-go/holdfast/redishold/internal/fair"
 	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 	"github.com/holdfast-go/holdfast/redishold/internal/scripts"
@@ -174,6 +175,8 @@ func (b *Backend) Info() driver.Info {
 		MinTTL:  10 * time.Millisecond,
 		MaxTTL:  maxTTL,
 		TTLStep: time.Millisecond,
+
+		PlaceTTL: fair.Presence,
 	})
 }
 

@@ -39,7 +39,8 @@ type Suite struct {
 	// that.
 	TTL time.Duration
 
-	// Presence is how long a fair claim may delay others after its last try. 0 means 6 s.
+	// Presence is how long a fair claim may delay others after its last try. 0 means
+	// Info.PlaceTTL, or 6 s if that is 0.
 	Presence time.Duration
 
 	// Synctest runs each subtest in a bubble of testing/synctest with its fake clock. Use

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,10 +59,7 @@ func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func(
 	ctx, cancel := context.WithTimeout(context.Background(), overall)
 	defer cancel()
 	info := b.Info()
-	ttl, presence := s.TTL, s.Presence
-	if presence == 0 {
-		presence = 6 * time.Second
-	}
+	ttl, presence := s.TTL, cmp.Or(s.Presence, info.PlaceTTL, 6*time.Second)
 	if ttl == 0 {
 		ttl = max(500*time.Millisecond, info.MinTTL)
 	}

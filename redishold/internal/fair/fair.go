@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// presence is how long a waiter in the queue counts as alive after its
+	// Presence is how long a waiter in the queue counts as alive after its
 	// last try. The core tries at least once a second, so one that died delays the
 	// next by no more than this.
 	//
 	// It is also for how long a release gives the lock to a waiter, and counted from
 	// that waiter's last try. All clients of a lock must agree on it.
-	presence = 4 * time.Second
+	Presence = 4 * time.Second
 
 	// DefaultWait is how long Redisson waits for its own silent waiters, if nobody
 	// set its fairLockWaitTimeout.
@@ -40,7 +40,7 @@ type Lock struct {
 // Acquire takes a place in the queue, unless c asks for none.
 func (f Lock) Acquire(to kinds.Room, p layout.Place, c driver.Claim, ask string, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(p)
-	counts := wire.MS(presence)
+	counts := wire.MS(Presence)
 	if c.NoQueue {
 		counts = "-" + counts
 	}
@@ -58,7 +58,7 @@ func (f Lock) Release(to kinds.Room, p layout.Place, c driver.Claim, publish []s
 	queue, deadlines, alive := f.Queue(p)
 	gives := "0"
 	if f.Gives {
-		gives = wire.MS(presence)
+		gives = wire.MS(Presence)
 	}
 	return wire.Call{
 		Script: f.Get("fair_release"),

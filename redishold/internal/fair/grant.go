@@ -85,7 +85,7 @@ func (f Lock) Grantable(c driver.Claim) time.Duration {
 	if !f.Gives || c.Tokens > 1 || c.Count > 1 || c.Indeterminate {
 		return 0
 	}
-	return min(presence, c.TTL)
+	return min(Presence, c.TTL)
 }
 
 // Wait returns when something was heard since the Try that last came from, and the

@@ -10,7 +10,7 @@ import (
 // A waiter to whom nothing was said yet was given nothing.
 func TestNothingHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := waiter{grantable: presence, alive: 7}
+		w := waiter{grantable: Presence, alive: 7}
 		if got := w.Granted(); got.Granted {
 			t.Errorf("got %+v", got)
 		}
