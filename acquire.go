@@ -222,13 +222,18 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		out, err := a.try(tryCtx)
 		a.asking = false
 		var lock *Lock
+		var misfit error
 		if err == nil && out.Granted {
-			lock = a.granted(a.asked, out)
+			if out, misfit = a.fit(tryCtx, out); misfit == nil {
+				lock = a.granted(a.asked, out)
+			}
 		}
 		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, err)
 		switch {
 		case lock != nil:
 			return lock, nil
+		case misfit != nil:
+			return nil, misfit
 		case err == nil && !out.Granted:
 			meanwhile, err := a.wait(ctx, waitCtx, out)
 			if err != nil {
@@ -276,10 +281,7 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	if a.req.leased {
 		out.ValidFor = min(out.ValidFor, a.req.lease)
 	}
-	margin := a.locker.marginOf(out.ValidFor)
-	if a.req.leased {
-		margin = min(margin, a.req.lease/10)
-	}
+	margin := a.margin(out.ValidFor)
 	if a.tooLate(start, out, margin) {
 		a.claim.Indeterminate = true
 		a.late++

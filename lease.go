@@ -215,7 +215,7 @@ func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	defer l.mu.Unlock()
 	switch left := l.deadline - now.Mono; {
 	case l.holds != 1, l.turnsLeft == 0 || now.Mono-l.first.since >= bounds.For,
-		left < (l.ttl-l.locker.margin)/2 || l.suspended(now), // as a grant that comes so late is not kept
+		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // as a grant that comes so late is not kept
 		!l.move(onPass):
 		return nil, nil
 	}

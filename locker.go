@@ -45,7 +45,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
@@ -72,7 +71,8 @@ type Locker struct {
 	reports    reports
 	notices    notices
 	background background.Group
-	permits    sync.Map // by name: how many permits a semaphore has, of which it was warned
+	permits    sync.Map    // by name: how many permits a semaphore has, of which it was warned
+	short      atomic.Bool // it was said that the store grants less than the TTL
 	clock      *clock.Clock
 }
 
@@ -149,7 +149,7 @@ func (l *Locker) nextOwner() (owner string, seq uint64) {
 func (l *Locker) newScheduler() *renew.Scheduler {
 	return renew.New(renew.Config{
 		Clock: l.clock, TTL: l.ttl, Margin: l.margin,
-		Renew:   l.backend.Renew,
+		Renew:   l.renew,
 		Verbose: func() bool { return l.observed(context.Background()) },
 		Called:  func(ctx context.Context, c renew.Call) { l.emitCall(ctx, OpRenew, c.Claim, c.Took, c.Err) },
 		Renewed: l.reportRenewal,
@@ -167,13 +167,21 @@ func (l *Locker) observed(ctx context.Context) bool {
 	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
 }
 
-// marginOf is the margin of a lease that the store keeps for validFor. Where nobody
-// chose one, a lease that is shorter than the TTL has a shorter margin.
-func (s *settings) marginOf(validFor time.Duration) time.Duration {
-	if s.marginChosen {
-		return s.margin
+// renew renews claims, and says once if the store keeps them for less than it was asked to.
+// Sessions promise two thirds of their time, and that is no reason to say so.
+func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	answers, err := l.backend.Renew(ctx, cs)
+	for i := range min(len(answers), len(cs)) {
+		if err != nil || answers[i].Err != nil || cs[i].TTL != l.ttl {
+			continue
+		}
+		if validFor := answers[i].ValidFor; validFor < l.ttl*3/5 && !l.short.Swap(true) {
+			l.log.Warn("the store grants a shorter lease than the TTL; locks are kept with that, and lost so much sooner if the store cannot be reached",
+				"backend", l.info.Name, "ttl", l.ttl, "lease", validFor)
+		}
+		break
 	}
-	return min(s.margin, validFor/10)
+	return answers, err
 }
 
 // reportCall reports a call that has just ended. Its caller records the answer

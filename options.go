@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -30,7 +32,8 @@ type Options struct {
 	// difference between the rates of two clocks, and the time that a holder needs to
 	// stop. Default TTL/10. It must be less than TTL/2. The store may grant a shorter
 	// lease, as the release of a fair lock does on Redis. With the default, the margin of
-	// such a lease is a tenth of it until the first renewal.
+	// such a lease is a tenth of it. A Margin of two thirds of such a lease or more leaves no
+	// time to renew it: then Lock returns an error.
 	Margin time.Duration
 
 	// Note is a text for people, stored with the lock. Default "program@host:pid".
@@ -42,7 +45,7 @@ type Options struct {
 	Anonymous bool
 
 	// Logger gets the events that no call can return: losses, late renewals, clean-up
-	// that fails. Default: no log.
+	// that fails, once a store that grants much less than the TTL. Default: no log.
 	Logger *slog.Logger
 
 	// Observe gets each event, from the goroutine of the event or from a separate one,
@@ -155,4 +158,55 @@ func defaultNote() string {
 		program = filepath.Base(os.Args[0])
 	}
 	return fmt.Sprintf("%s@%s:%d", program, host, os.Getpid())
+}
+
+// marginOf is the margin of a lease that the store keeps for validFor. Where nobody
+// chose one, a lease that is shorter than the TTL has a shorter margin.
+func (s *settings) marginOf(validFor time.Duration) time.Duration {
+	if s.marginChosen {
+		return s.margin
+	}
+	return min(s.margin, validFor/10)
+}
+
+// margin is that of a grant.
+func (a *acquisition) margin(validFor time.Duration) time.Duration {
+	margin := a.locker.marginOf(validFor)
+	if a.req.leased {
+		margin = min(margin, a.req.lease/10)
+	}
+	return margin
+}
+
+// renewable says that a lease of validFor is renewed, after a third of it, before its
+// margin begins.
+func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
+
+// fit returns a grant whose lease is long enough for its margin, or an error: no later try
+// would get more. A store with sessions may have granted what is left of one. Then a
+// renewal says how much it grants.
+func (a *acquisition) fit(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
+	margin := a.margin(out.ValidFor)
+	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {
+		return out, nil
+	}
+	asked := a.locker.clock.Read()
+	call := deadline.New(ctx, time.Now().Add(retry.Timeout(a.claim.TTL, 0)))
+	defer call.End()
+	answers, err := a.locker.backend.Renew(call, []driver.Claim{a.claim})
+	if err != nil || len(answers) != 1 || answers[0].Err != nil {
+		return out, nil // too late, as it seems: the next try says more
+	}
+	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
+		a.held = true
+		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which is what %s grants instead of %s; "+
+			"choose a margin of less than %s, or none", a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
+	}
+	a.asked, out.ValidFor = asked, answers[0].ValidFor
+	return out, nil
+}
+
+// renewLimit is what a margin has to be less than, for people.
+func renewLimit(validFor time.Duration) time.Duration {
+	return (validFor - validFor/3).Truncate(time.Millisecond)
 }

@@ -59,6 +59,7 @@ type Scheduler struct {
 	mu    sync.Mutex
 	items schedule
 	watch clock.Watch
+	step  time.Duration // the least margin of the items that are extended
 	timer *time.Timer   // nil before the first item
 	next  clock.Instant // when it fires; 0 if it does not
 }
@@ -104,6 +105,10 @@ func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixe
 	}
 	if len(s.items) == 0 {
 		s.watch.Start(start)
+		s.step = s.Margin
+	}
+	if !fixed {
+		s.step = min(s.step, start.Mono+validFor-until)
 	}
 	e.plan(until)
 	heap.Push(&s.items, i)

@@ -57,7 +57,7 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	defer s.mu.Unlock()
 	s.next = 0
 	now := s.Clock.Read()
-	if s.watch.Suspended(now, s.Margin/2) { // a smaller step is what the margin is for
+	if s.watch.Suspended(now, s.step/2) { // a smaller step is what the margin is for
 		s.allDue(now.Mono)
 	}
 	var due []Item
