@@ -14,9 +14,10 @@ import (
 // Drain waits for the work of the Locker in the background, and returns nil: releases
 // after a cancelled acquire without an answer, and after an Unlock without an answer. If
 // a program ends without Drain, such a lock stays until its lease ends. Each of these
-// releases takes one TTL at most, that of a waiter of a fair lock as long as its place lasts. If ctx ends first, Drain returns its error. Drain does
-// not wait for held locks. When it returns nil, every loss so far has been reported to
-// Options.Observe and to the Logger.
+// releases takes one TTL at most, that of a waiter of a fair lock as long as its place
+// lasts. If ctx ends first, Drain returns its error. Drain does not wait for held locks.
+// When it returns nil, every loss so far has been reported to Options.Observe and to the
+// Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err
