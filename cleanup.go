@@ -28,6 +28,35 @@ func (l *Locker) Drain(ctx context.Context) error {
 	return nil
 }
 
+// giveUp leaves everything as if the claim had never been made.
+func (a *acquisition) giveUp() {
+	a.leavePlace()
+	closeWaiter(a.waiter)
+	if a.place != nil {
+		leave(a.place)
+	}
+	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.left != nil
+	switch l, kept := a.locker, a.keptFor(); {
+	case a.left != nil:
+		left, c := a.left, a.claim
+		l.background.Go(func() {
+			<-left
+			l.cleanUp(c, nil, l.clock.Now()+kept)
+		})
+	case a.claim.Indeterminate || a.held || a.queued:
+		l.cleanUp(a.claim, nil, l.clock.Now()+kept)
+	}
+}
+
+// keptFor is how long the store keeps the claim after the last try: as a hold, or in its
+// queue. Other programs may count a place from the end of the holder's lease.
+func (a *acquisition) keptFor() time.Duration {
+	if !a.claim.Fair {
+		return a.claim.TTL
+	}
+	return max(a.claim.TTL, a.last.RetryAfter+a.locker.info.PlaceTTL)
+}
+
 // settleFor goes on with a release whose first call ended with err, for as long
 // as Unlock waits.
 func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error {

@@ -107,8 +107,8 @@ func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixe
 		s.watch.Start(start)
 		s.step = s.Margin
 	}
-	if !fixed {
-		s.step = min(s.step, start.Mono+validFor-until)
+	if margin := start.Mono + validFor - until; !fixed && margin > 0 { // a waiter has none
+		s.step = min(s.step, margin)
 	}
 	e.plan(until)
 	heap.Push(&s.items, i)
