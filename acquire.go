@@ -315,7 +315,7 @@ func (a *acquisition) settleIn(l *lease) {
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
 			s.plan(l, a.tries > 1, a.start.until != 0)
 			unused = s.leave(a.waiter, waiters)
-			s.answered(nil)
+			s.answered(l.countsFrom, nil)
 		})
 		closeWaiter(unused)
 	default:
@@ -331,7 +331,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.failures, a.late, a.last, a.answered = 0, 0, out, true
 	a.queued = a.queued || out.Queued
 	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(&out) })
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(a.locker.clock.Now(), &out) })
 	}
 	if a.req.wait == 0 {
 		return meanwhile, a.busy()

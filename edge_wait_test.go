@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +128,42 @@ func TestErrorWhenWaitRunsOut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where others of the process get the lock again and again, it is busy, also at a moment in
+// which one of them asks the store for it.
+func TestWaitBehindOthersIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			time.Sleep(90 * time.Millisecond)
+			return store.Backend.Try(ctx, c)
+		}
+		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				for {
+					lock, err := l.Lock(ctx, "a")
+					if err != nil {
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+					must.Unlock(t, lock)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		for ctx.Err() == nil {
+			if _, err := l.TryLock(t.Context(), "a", holdfast.Wait(217*time.Millisecond)); !errors.Is(err, holdfast.ErrBusy) {
+				t.Errorf("got %v, want ErrBusy", err)
+			}
+		}
+		wg.Wait()
+		must.Drain(t, l)
+	})
 }
 
 // A re-entry, and a caller that does not wait, say the same of a store that hangs.

@@ -155,18 +155,17 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 // the store, with what the store has answered to it.
 func (a *acquisition) busyHere() {
 	var holder *hold
-	var busy *driver.Outcome
-	var trouble error
-	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, busy, trouble = h, s.lastBusy, s.trouble })
+	var queue queueState
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, queue = h, *s })
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case trouble != nil || busy == nil && a.req.wait > 0: // nobody says that it is held
-		a.answered, a.lastErr = false, trouble
+	case queue.trouble != nil || a.req.wait > 0 && queue.heard < a.began: // nothing says that it is held
+		a.answered, a.lastErr = false, queue.trouble
 		return
-	case busy != nil:
-		a.last = *busy // the holder is elsewhere, whether the store says who it is or not
+	case queue.lastBusy != nil:
+		a.last = *queue.lastBusy // the holder is elsewhere, whether the store says who it is or not
 		return
 	}
 	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")

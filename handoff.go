@@ -91,8 +91,8 @@ type queueState struct {
 	// nil if nothing.
 	lastBusy *driver.Outcome
 
-	// trouble is the last failure of a head that the store has not answered since.
-	trouble error
+	heard   clock.Instant // when the store last answered a head
+	trouble error         // the last failure of a head since then
 
 	// spare is the Waiter of a head before. It stays open while others are queued,
 	// so that a subscription lives on from head to head.
@@ -100,7 +100,9 @@ type queueState struct {
 }
 
 // answered takes note of an answer of the store: busy, or a grant if that is nil.
-func (s *queueState) answered(busy *driver.Outcome) { s.lastBusy, s.trouble = busy, nil }
+func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
+	s.lastBusy, s.heard, s.trouble = busy, now, nil
+}
 
 // leave leaves w to the next head, if n wait or ask; else it returns w, to be closed.
 func (s *queueState) leave(w driver.Waiter, n int) (unused driver.Waiter) {
@@ -270,7 +272,7 @@ func (a *acquisition) admit() {
 	var waiter, spare driver.Waiter
 	a.place.Admit(n, func(s *queueState, n int) {
 		waiter, spare = s.leave(a.waiter, n), s.unused(n)
-		s.answered(nil)
+		s.answered(a.locker.clock.Now(), nil)
 	})
 	closeWaiter(waiter)
 	closeWaiter(spare)
