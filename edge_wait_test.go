@@ -136,7 +136,7 @@ func TestWaitBehindOthersIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-			time.Sleep(90 * time.Millisecond)
+			time.Sleep(15 * time.Millisecond)
 			return store.Backend.Try(ctx, c)
 		}
 		l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
