@@ -41,10 +41,11 @@ func (s *Scheduler) renewEach(b *batch, r *reports) {
 
 // call is a call of Renew that has ended.
 type call struct {
-	start   clock.Moment
-	answers []driver.Renewal // one for each claim, unless err says why there are none
-	err     error
-	report  Call
+	start    clock.Moment
+	failures int              // of each item before, in a row
+	answers  []driver.Renewal // one for each claim, unless err says why there are none
+	err      error
+	report   Call
 }
 
 // answer returns what was answered to the claim at a place.
@@ -71,7 +72,7 @@ func (c *call) failure() error {
 
 // call asks the store to renew items.
 func (s *Scheduler) call(ctx context.Context, items []Item, failures int) (c call) {
-	c.start = s.Clock.Read()
+	c.start, c.failures = s.Clock.Read(), failures
 	claims := make([]driver.Claim, len(items))
 	for n, i := range items {
 		claims[n] = i.Claim(c.start.Mono)
@@ -101,6 +102,7 @@ func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int
 // adds what is to be reported to r.
 func (s *Scheduler) record(items []Item, c call, r *reports) {
 	verbose, fresh := s.Verbose(), false
+	retryAt := s.retryAt(c.failures + 1) // one for all: what failed together is asked for together
 	calls := []Call{c.report} // the first report has it
 	for n, i := range items {
 		answer := c.answer(n)
@@ -119,7 +121,7 @@ func (s *Scheduler) record(items []Item, c call, r *reports) {
 			i.Gone(answer.Err, func() {})
 			continue
 		}
-		s.planNext(i, c.start, answer, held)
+		s.planNext(i, c.start, answer, held, retryAt)
 		if held && (verbose || found.Late || found.Err != nil) && s.beginReport(i) {
 			fresh = true
 			r.renewals = append(r.renewals, found)
@@ -130,9 +132,14 @@ func (s *Scheduler) record(items []Item, c call, r *reports) {
 	}
 }
 
-// planNext plans the renewal after one that was answered. Nothing is planned for an item
-// that is over.
-func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held bool) {
+// retryAt is when to renew again what has failed so many times in a row.
+func (s *Scheduler) retryAt(failures int) clock.Instant {
+	return s.Clock.Now() + retry.Delay(failures, min(retry.DelayMost, s.periodOf(s.TTL)/4))
+}
+
+// planNext plans the renewal after one that was answered: at retryAt where it failed.
+// Nothing is planned for an item that is over.
+func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held bool, retryAt clock.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := i.Entry()
@@ -140,8 +147,7 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 	case answer.Err != nil:
 		e.failures++
 		e.err = answer.Err
-		delay := retry.Delay(int(e.failures), min(retry.DelayMost, s.periodOf(s.TTL)/4))
-		e.renewAt = s.Clock.Now() + delay
+		e.renewAt = retryAt
 	case held:
 		e.failures, e.err = 0, nil
 		if e.renewAt == 0 { // else somebody hurried meanwhile, and it is due again
