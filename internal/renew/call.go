@@ -19,24 +19,22 @@ var errPanic = errors.New("the renewal panicked")
 // renew makes the call of a batch and records the answers. What is recorded is reported
 // after that: no report delays a renewal or the end of an item.
 func (s *Scheduler) renew(b *batch) {
-	c := s.call(b.ctx, b.items, b.failures)
 	var r reports
-	if errors.Is(c.err, errPanic) && len(b.items) > 1 {
-		s.renewEach(b, &r)
-	} else {
-		s.record(b.items, c, &r)
-	}
+	s.renewPart(b, b.items, &r)
 	s.complete(b)
 	s.report(&r)
 }
 
-// renewEach renews the items of a batch one by one: one of them made the store's code
-// panic, and must not take the others along.
-func (s *Scheduler) renewEach(b *batch, r *reports) {
-	for n := range b.items {
-		one := b.items[n : n+1]
-		s.record(one, s.call(b.ctx, one, b.failures), r)
+// renewPart renews items of a batch. If one of them made the store's code panic, it must
+// not take the others along: then each half is renewed in a call of its own.
+func (s *Scheduler) renewPart(b *batch, items []Item, r *reports) {
+	c := s.call(b.ctx, items, b.failures)
+	if half := len(items) / 2; half > 0 && errors.Is(c.err, errPanic) {
+		s.renewPart(b, items[:half], r)
+		s.renewPart(b, items[half:], r)
+		return
 	}
+	s.record(items, c, r)
 }
 
 // call is a call of Renew that has ended.
@@ -103,7 +101,7 @@ func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int
 func (s *Scheduler) record(items []Item, c call, r *reports) {
 	verbose, fresh := s.Verbose(), false
 	retryAt := s.retryAt(c.failures + 1) // one for all: what failed together is asked for together
-	calls := []Call{c.report} // the first report has it
+	calls := []Call{c.report}            // the first report has it
 	for n, i := range items {
 		answer := c.answer(n)
 		found, held := i.Answered(c.start, answer)
@@ -162,10 +160,12 @@ func (s *Scheduler) complete(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.end()
+	s.pace.underWay--
 	for _, i := range b.items {
 		i.Entry().batch = nil
 		s.renewAt(i, i.Entry().renewAt)
 	}
+	s.arm(s.Clock.Now()) // others may wait for this one to end
 }
 
 // reports are calls and renewals that are recorded, and not reported yet.

@@ -12,6 +12,8 @@
 //   - What is due at a time travels in batches, each in a call and a goroutine of its own.
 //     Renewals are moved to common moments, so that many leases take few calls. Items
 //     whose last renewal failed travel apart from the others, so that they delay nobody.
+//   - Calls a second and calls under way have a bound. A store that fails gets no more than
+//     that, and what waits for a call travels together.
 //   - An answer is recorded first, in all items of the batch. Only then is it reported,
 //     to logs and observers, which may be slow: no report delays a renewal or an end.
 //   - Where the wall clock has run ahead of the monotonic clock, the machine may have been

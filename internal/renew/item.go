@@ -63,6 +63,7 @@ type Entry struct {
 	failures int32         // in a row
 	due      clock.Instant // when to look at the item: to renew it, or because it is over
 	renewAt  clock.Instant // when to renew it; 0 for never, or not before the batch has returned
+	ready    bool          // it is due, and waits for a call that may begin
 	batch    *batch        // which carries it; nil if none does
 	err      error         // the last failure
 	checked  time.Duration // how often it is checked, as its end is fixed; 0 where renewals move its end
@@ -74,7 +75,7 @@ type Entry struct {
 }
 
 // idle says that a renewal may be sent.
-func (e *Entry) idle() bool { return e.batch == nil && !e.paused && e.renewAt != 0 }
+func (e *Entry) idle() bool { return e.batch == nil && !e.ready && !e.paused && e.renewAt != 0 }
 
 // plan sets when to look at the item next.
 func (e *Entry) plan(until clock.Instant) {
@@ -86,8 +87,8 @@ func (e *Entry) plan(until clock.Instant) {
 
 // trouble returns what has gone wrong since the last renewal that succeeded.
 func (e *Entry) trouble() error {
-	if e.err == nil && e.batch != nil {
-		return retry.ErrNoAnswer // its renewal hangs
+	if e.err == nil && (e.batch != nil || e.ready) {
+		return retry.ErrNoAnswer // its renewal hangs, or those before it do
 	}
 	return e.err
 }

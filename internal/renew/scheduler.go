@@ -58,6 +58,8 @@ type Scheduler struct {
 
 	mu    sync.Mutex
 	items schedule
+	ready []Item // due, and waiting for a call that may begin
+	pace  pace
 	watch clock.Watch
 	step  time.Duration // the least margin of the items that are extended
 	timer *time.Timer   // nil before the first item

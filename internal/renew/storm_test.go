@@ -9,24 +9,25 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+type answers = func(context.Context, []driver.Claim) ([]driver.Renewal, error)
+
+// frozen answers what hangs when it thaws.
+func frozen(thaws <-chan struct{}) answers {
+	return func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		select {
+		case <-thaws:
+			return grant(ctx, cs)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // A store that fails for two seconds, in whatever way, gets few calls meanwhile and
 // afterwards, however many leases there are, and no lease is lost.
 func TestFailuresAreNoStorm(t *testing.T) {
-	const (
-		length = 6 * time.Second
-		outage = 2 * time.Second
-		most   = 200 // calls a second
-	)
-	var thaws chan struct{}
-	for how, answer := range map[string]func(context.Context, []driver.Claim) ([]driver.Renewal, error){
-		"is frozen": func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-thaws:
-				return grant(ctx, cs)
-			}
-		},
+	for how, answer := range map[string]answers{
+		"is frozen":   nil,
 		"errors":      fail,
 		"each errors": each(func(driver.Claim) driver.Renewal { return driver.Renewal{Err: errReset} }),
 		"some error": each(func(c driver.Claim) driver.Renewal {
@@ -36,40 +37,80 @@ func TestFailuresAreNoStorm(t *testing.T) {
 			return driver.Renewal{ValidFor: c.TTL}
 		}),
 	} {
-		for _, n := range []int{500, 5_000, 10_000} {
-			t.Run(fmt.Sprintf("%s/%d", how, n), func(t *testing.T) {
-				inBubble(t, length, func(t *testing.T, k *kit) {
-					leases := k.addMany(n)
-					time.Sleep(length)
-					for range 3 {
-						thaws = make(chan struct{})
-						k.answers(answer)
-						time.Sleep(outage)
-						k.answers(grant)
-						close(thaws)
-						time.Sleep(length)
-					}
-					if got := k.mostInASecond(); got > most {
-						t.Errorf("%d calls in a second, want %d at most", got, most)
-					}
-					for _, l := range leases {
-						l.held(t)
-					}
-					k.removeAll(leases...)
-				})
-			})
+		for _, n := range []int{200, 4_000} {
+			t.Run(fmt.Sprintf("%s/%d", how, n), func(t *testing.T) { outage(t, n, answer) })
 		}
 	}
 }
 
+// outage has n leases meet a store that answers like this for two seconds, frozen if answer
+// is nil.
+func outage(t *testing.T, n int, answer answers) {
+	const length, most = 6 * time.Second, 60
+	inBubble(t, length, func(t *testing.T, k *kit) {
+		leases := k.addMany(n)
+		time.Sleep(length / 2)
+		thaws := make(chan struct{})
+		if answer == nil {
+			answer = frozen(thaws)
+		}
+		k.answers(answer)
+		time.Sleep(2 * time.Second)
+		k.answers(grant)
+		close(thaws)
+		time.Sleep(length)
+		if got := k.mostInASecond(); got > most {
+			t.Errorf("%d calls in a second, want %d at most", got, most)
+		}
+		for _, l := range leases {
+			l.held(t)
+		}
+		k.removeAll(leases...)
+	})
+}
+
 // mostInASecond returns how many calls there were in the second with the most.
 func (k *kit) mostInASecond() (most int) {
-	calls := k.renewals("")
-	for first, last := 0, 0; last < len(calls); last++ {
+	calls, first := k.renewals(""), 0
+	for last := range calls {
 		for calls[last].at.Sub(calls[first].at) >= time.Second {
 			first++
 		}
 		most = max(most, last-first+1)
 	}
 	return most
+}
+
+// Calls that hang do not keep those waiting that can be answered: each lease of a healthy
+// part of the store is renewed in time.
+func TestHungCallsDelayNobody(t *testing.T) {
+	inBubble(t, 30*time.Second, func(t *testing.T, k *kit) {
+		leases := k.addMany(2_000)
+		k.answers(func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+			answers, hangs := make([]driver.Renewal, len(cs)), false
+			for i, c := range cs {
+				if answers[i].ValidFor = c.TTL; c.Name[len(c.Name)-1] == '7' {
+					answers[i].Err, hangs = errReset, true
+				}
+			}
+			if hangs {
+				<-ctx.Done()
+			}
+			return answers, nil
+		})
+		time.Sleep(2 * time.Minute)
+		for _, l := range leases {
+			if l.name[len(l.name)-1] != '7' {
+				l.held(t)
+			}
+		}
+		k.change(func() {
+			for _, r := range k.reports {
+				if r.Late && r.Err == nil {
+					t.Errorf("%s was renewed with %v left", r.Item.(*lease).name, r.Margin)
+				}
+			}
+		})
+		k.removeAll(leases...)
+	})
 }

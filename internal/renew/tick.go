@@ -1,10 +1,7 @@
 package renew
 
 import (
-	"cmp"
 	"container/heap"
-	"context"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/clock"
@@ -16,7 +13,7 @@ func (s *Scheduler) arm(now clock.Instant) {
 	if len(s.items) == 0 {
 		return
 	}
-	next := min(now+TickMost, s.items[0].Entry().due)
+	next := min(now+TickMost, s.items[0].Entry().due, s.nextCall(now))
 	switch {
 	case s.next != 0 && s.next <= next:
 	case s.timer == nil:
@@ -50,8 +47,8 @@ type expired struct {
 	last error
 }
 
-// collect takes from the heap what is due: items to renew, in batches that are under way
-// from now on, and items that are over. more says that there are others.
+// collect takes from the heap what is due: items to renew, of which it returns the batches
+// that are under way from now on, and items that are over. more says that there are others.
 func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +57,6 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	if s.watch.Suspended(now, s.step/2) { // a smaller step is what the margin is for
 		s.allDue(now.Mono)
 	}
-	var due []Item
 	for len(s.items) > 0 && s.items[0].Entry().due <= now.Mono {
 		i := s.items[0]
 		e, until := i.Entry(), i.Until()
@@ -73,14 +69,15 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 			}
 			continue
 		case e.idle():
-			e.renewAt = 0
-			due = append(due, i)
+			e.renewAt, e.ready = 0, true
+			s.ready = append(s.ready, i)
 		}
 		e.plan(until)
 		heap.Fix(&s.items, 0)
 	}
+	batches = s.begin(now.Mono)
 	s.arm(now.Mono)
-	return inBatches(due), over, len(s.items) > 0
+	return batches, over, len(s.items) > 0
 }
 
 // allDue plans the renewal of every item for now. The mutex is held.
@@ -90,49 +87,4 @@ func (s *Scheduler) allDue(now clock.Instant) {
 		i.Entry().plan(i.Until())
 	}
 	heap.Init(&s.items)
-}
-
-// batch is a call of Renew under way. Scheduler.mu guards what changes.
-type batch struct {
-	items    []Item
-	failures int             // how often each of them failed before, in a row
-	ctx      context.Context // over when the call has ended, or need not go on
-	end      context.CancelFunc
-	live     int // how many of the items are not over
-}
-
-// inBatches divides what is due into calls. Items whose last renewals failed share one
-// only with those that failed as often: a call ends when all nodes of the store have
-// answered, and what fails may wait longer for that. Nor do items with a fixed end share
-// one with others: near its end such a claim leaves a call little time. The mutex is held.
-func inBatches(due []Item) (batches []*batch) {
-	alike := func(a, b Item) int {
-		e, f := a.Entry(), b.Entry()
-		return cmp.Or(cmp.Compare(e.failures, f.failures), cmp.Compare(min(e.checked, 1), min(f.checked, 1)))
-	}
-	if slices.ContainsFunc(due, func(i Item) bool { return alike(i, due[0]) != 0 }) {
-		slices.SortStableFunc(due, alike)
-	}
-	for len(due) > 0 {
-		n := 1
-		for n < min(len(due), batchMost) && alike(due[n], due[0]) == 0 {
-			n++
-		}
-		b := &batch{items: due[:n:n], failures: int(due[0].Entry().failures), live: n}
-		b.ctx, b.end = context.WithCancel(context.Background())
-		for _, i := range b.items {
-			i.Entry().batch = b
-		}
-		batches = append(batches, b)
-		due = due[n:]
-	}
-	return batches
-}
-
-// leave is called when one of the items is over. With the last of them the call is of no
-// use to anybody.
-func (b *batch) leave() {
-	if b.live--; b.live == 0 {
-		b.end()
-	}
 }
