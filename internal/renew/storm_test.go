@@ -84,7 +84,7 @@ func (k *kit) mostInASecond() (most int) {
 // Calls that hang do not keep those waiting that can be answered: each lease of a healthy
 // part of the store is renewed in time.
 func TestHungCallsDelayNobody(t *testing.T) {
-	inBubble(t, 30*time.Second, func(t *testing.T, k *kit) {
+	inBubble(t, 6*time.Second, func(t *testing.T, k *kit) {
 		leases := k.addMany(2_000)
 		k.answers(func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 			answers, hangs := make([]driver.Renewal, len(cs)), false
