@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	scanPage     = 200 // keys that one request of a list looks at
-	leasesAtOnce = 100 // keys whose leases one request asks for: a server takes 128
+	scanPage    = 200 // keys that one request of a list looks at
+	readsAtOnce = 100 // keys that one transaction reads: a server takes 128
 )
 
 var (
@@ -132,19 +132,18 @@ type candidate struct{ name, key string }
 // like a lock, of which there may be much below the name. From 3.7 on etcd does not tell
 // the lease where it leaves out the value.
 func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
-	for chunk := range slices.Chunk(found, leasesAtOnce) {
-		gets := make([]clientv3.Op, len(chunk))
+	for chunk := range slices.Chunk(found, readsAtOnce) {
+		keys := make([]string, len(chunk))
 		for i, c := range chunk {
-			gets[i] = clientv3.OpGet(c.key)
+			keys[i] = c.key
 		}
-		b.Spent(len(gets))
-		r, err := s.client.Txn(ctx).Then(gets...).Commit()
+		b.Spent(len(keys))
+		kvs, err := s.read(ctx, keys)
 		if err != nil {
-			return names, s.errorOf(err)
+			return names, err
 		}
 		for i, c := range chunk {
-			kvs := r.Responses[i].GetResponseRange().Kvs
-			if len(kvs) == 0 || kvs[0].Lease != 0 { // of one that is gone there may be others
+			if kvs[i] == nil || kvs[i].Lease != 0 { // of one that is gone there may be others
 				names = append(names, c.name)
 			}
 		}

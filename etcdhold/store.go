@@ -3,7 +3,9 @@ package etcdhold
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -46,6 +48,55 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 		return 0, s.errorOf(err)
 	}
 	return time.Duration(r.TTL) * time.Second, nil
+}
+
+// Has reads the keys, as many in a transaction as a server takes. To list all keys of the
+// lease would cost as much for a few.
+func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
+	there := make([]bool, len(entries))
+	var keys []string
+	var at []int // of keys, in entries
+	for i, e := range entries {
+		if suffix, ok := s.keys.of(session, e.Name, e.Mark.ID); ok {
+			keys, at = append(keys, keyOf(session, e.Name, e.Mark, suffix)), append(at, i)
+		}
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, (len(keys)+readsAtOnce-1)/readsAtOnce)
+	for n := range errs {
+		from, end := n*readsAtOnce, min((n+1)*readsAtOnce, len(keys))
+		wg.Go(func() {
+			var kvs []*mvccpb.KeyValue
+			kvs, errs[n] = s.read(ctx, keys[from:end])
+			for i, kv := range kvs {
+				e := entries[at[from+i]]
+				there[at[from+i]] = kv != nil && kv.Lease == session && uint64(kv.CreateRevision) == e.Order
+			}
+		})
+	}
+	wg.Wait()
+	return there, errors.Join(errs...)
+}
+
+// read reads keys. Those that are not there are nil.
+func (s *store) read(ctx context.Context, keys []string) ([]*mvccpb.KeyValue, error) {
+	gets := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		gets[i] = clientv3.OpGet(key)
+	}
+	r, err := soon(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).Then(gets...).Commit()
+	})
+	if err != nil {
+		return nil, s.errorOf(err)
+	}
+	kvs := make([]*mvccpb.KeyValue, len(keys))
+	for i := range kvs {
+		if found := r.Responses[i].GetResponseRange().Kvs; len(found) > 0 {
+			kvs[i] = found[0]
+		}
+	}
+	return kvs, nil
 }
 
 // Own returns the keys of the lease.

@@ -66,8 +66,20 @@ func (s *suffixes) begin(lease int64, name, id string, take bool) use {
 		s.byName[name] = all
 	}
 	all[i].calls++
-	return use{lease, name, i, fmt.Sprintf("%0*x", idLength, i)}
+	return use{lease, name, i, textOf(i)}
 }
+
+// of returns the suffix of a claim, for a call that changes no key. ok is false if it has
+// none.
+func (s *suffixes) of(lease int64, name, id string) (text string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.byName[name], func(x suffix) bool { return x.id == id })
+	return textOf(i), i >= 0 && lease == s.lease && id != ""
+}
+
+// textOf returns a suffix as it is written.
+func textOf(i int) string { return fmt.Sprintf("%0*x", idLength, i) }
 
 // claim returns the ID of the claim with a suffix, and the suffix for a key that no claim
 // has. ok is false if the key was just released: the suffix may be that of another claim

@@ -121,19 +121,3 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	}
 	return queue, others, nil
 }
-
-// own returns the nodes of this session that are there, and the claims of which that is
-// not known.
-func (l *link) own() (entries []ordered.Entry, doubtful []place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for at, n := range l.nodes {
-		switch {
-		case n.doomed, n.swept, n.name != "" && !n.unsure && n.watch != nil && !n.watch.fired:
-			entries = append(entries, ordered.Entry{Name: at.name, Key: n.name, Mark: ordered.Mark{ID: at.id, Kind: at.kind()}})
-		case n.users == 0:
-			doubtful = append(doubtful, at)
-		}
-	}
-	return entries, doubtful
-}

@@ -103,14 +103,14 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 	return l.sync(ctx)
 }
 
-// Own returns the nodes that the session has made. Of most a watch says that they are
-// there: its event would have come before the answer of the leader.
-func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error) {
+// Has says of most nodes that they are there because a watch says so: its event would have
+// come before the answer of the leader. It asks for the others.
+func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	l, err := s.at(session)
 	if err != nil {
 		return nil, err
 	}
-	entries, doubtful := l.own()
+	there, doubtful := l.has(entries)
 	errs := make(chan error, len(doubtful))
 	for _, at := range doubtful {
 		l.tasks.Go(func() { errs <- l.verify(ctx, at) })
@@ -119,9 +119,18 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 		err = errors.Join(err, <-errs)
 	}
 	if len(doubtful) > 0 {
-		entries, _ = l.own()
+		there, _ = l.has(entries)
 	}
-	return entries, err
+	return there, err
+}
+
+// Own returns the nodes that the session has made, as far as is known without a request.
+func (s *store) Own(_ context.Context, session int64) ([]ordered.Entry, error) {
+	l, err := s.at(session)
+	if err != nil {
+		return nil, err
+	}
+	return l.own(), nil
 }
 
 // Enqueue creates the node, unless there is one, and lists the queue.

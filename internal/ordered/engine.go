@@ -23,6 +23,8 @@ type Engine struct {
 
 	mu        sync.Mutex
 	session   session
+	keeping   *keepAlive // under way; nil if none is
+	swept     sweeping   // the last one
 	claims    map[place]*claim
 	listeners []*func(seq uint64)
 

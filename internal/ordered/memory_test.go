@@ -124,6 +124,18 @@ func (m *memory) Extend(ctx context.Context, session int64) (time.Duration, erro
 	})
 }
 
+func (m *memory) Has(ctx context.Context, session int64, entries []ordered.Entry) (there []bool, err error) {
+	err = m.call(ctx, "has", func() error {
+		for _, e := range entries {
+			there = append(there, slices.ContainsFunc(m.entries, func(x entry) bool {
+				return x.session == session && x.Name == e.Name && x.Mark.ID == e.Mark.ID && x.Order == e.Order
+			}))
+		}
+		return nil
+	})
+	return there, err
+}
+
 func (m *memory) Own(ctx context.Context, session int64) (own []ordered.Entry, err error) {
 	err = m.call(ctx, "own", func() error {
 		for _, e := range m.entries {

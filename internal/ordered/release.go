@@ -8,13 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Renew extends the session, with one call for all of cs, and looks whether their
-// entries are there. A claim whose session has ended, or whose entry was removed, is
-// answered with a *driver.GoneError.
+// Renew extends the session, with one call for all who do so at a time, and looks whether
+// the entries of cs are there. A claim whose session has ended, or whose entry was removed,
+// is answered with a *driver.GoneError.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, notExecuted(err)
 	}
+	start := e.clock.Read()
 	answers := make([]driver.Renewal, len(cs))
 	claims, some := e.known(cs)
 	if !some {
@@ -23,10 +24,11 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 		}
 		return answers, nil
 	}
-	s, err := e.extend(ctx, e.current())
-	var found map[place]bool
+	current := e.current()
+	s, err := e.extend(ctx, current, current.ttl/2)
+	var there []bool
 	if err == nil {
-		found, err = e.own(ctx, s)
+		there, err = e.store.Has(ctx, s.id, e.entriesOf(claims))
 	}
 	if err != nil && !errors.Is(err, driver.ErrGone) {
 		return nil, err
@@ -35,15 +37,31 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 		switch {
 		case k == nil || err != nil:
 			answers[i].Err = none()
-		case found[k.entry()]:
-			answers[i].ValidFor = s.ttl
-		default:
-			if answers[i].Err = e.missing(ctx, k); answers[i].Err == nil {
-				answers[i].ValidFor = s.ttl
-			}
+		case !there[i]:
+			answers[i].Err = e.missing(ctx, k)
+		}
+		if answers[i].Err == nil {
+			answers[i].ValidFor = min(s.rest(start), s.ttl) // it may have been extended before start
 		}
 	}
+	if err == nil {
+		e.sweep(ctx, s)
+	}
 	return answers, nil
+}
+
+// entriesOf returns where the claims stand, the zero Entry for each that is nil.
+func (e *Engine) entriesOf(claims []*claim) []Entry {
+	entries := make([]Entry, len(claims))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, k := range claims {
+		if k != nil {
+			k = cmp.Or(k.writer, k)
+			entries[i] = Entry{Name: k.name, Order: k.order, Mark: k.mark, Session: k.session}
+		}
+	}
+	return entries
 }
 
 // known returns what is known of cs, nil for each of which there is nothing, and whether
@@ -70,7 +88,7 @@ func (k *claim) entry() place {
 	return k.place
 }
 
-// missing asks once more for the entry of k, which was not among those of the session.
+// missing asks once more for the entry of k, of which the store did not say that it is there.
 // It returns nil if the entry is there.
 func (e *Engine) missing(ctx context.Context, k *claim) error {
 	queue, err := e.store.Queue(ctx, k.name, 0, true)

@@ -49,9 +49,9 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 		return s, nil
 	}
 	if s.id != 0 {
-		s, err := e.extend(ctx, s)
+		s, err := e.extend(ctx, s, s.need(ttl))
 		if err == nil {
-			_, _ = e.own(ctx, s) // sweeps; if that fails, the next one does
+			e.sweep(ctx, s)
 		}
 		if !errors.Is(err, driver.ErrGone) {
 			return s, err
@@ -60,13 +60,17 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 	return e.open(ctx)
 }
 
+// need is how long the session must live for a claim with that TTL.
+func (s session) need(ttl time.Duration) time.Duration {
+	if ttl < s.ttl {
+		return max(s.ttl/2, ttl)
+	}
+	return s.ttl / 2
+}
+
 // enough says that s lives for as long as a claim with that TTL needs.
 func (e *Engine) enough(s session, ttl time.Duration) bool {
-	need := s.ttl / 2
-	if ttl < s.ttl {
-		need = max(need, ttl)
-	}
-	return s.id != 0 && s.rest(e.clock.Read()) >= need
+	return s.id != 0 && s.rest(e.clock.Read()) >= s.need(ttl)
 }
 
 func (e *Engine) open(ctx context.Context) (s session, err error) {
@@ -77,27 +81,6 @@ func (e *Engine) open(ctx context.Context) (s session, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.session = s
-	return s, nil
-}
-
-// extend extends s. The error is driver.ErrGone if it has ended: all of its claims are
-// gone then.
-func (e *Engine) extend(ctx context.Context, s session) (session, error) {
-	sent := e.clock.Read()
-	ttl, err := e.store.Extend(ctx, s.id)
-	switch {
-	case errors.Is(err, driver.ErrGone):
-		e.lose(s.id)
-		return session{}, err
-	case err != nil:
-		return session{}, err
-	}
-	s.ttl, s.sent = ttl, sent
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.session.id == s.id && sent.Mono > e.session.sent.Mono {
-		e.session = s
-	}
 	return s, nil
 }
 
@@ -120,32 +103,6 @@ func (e *Engine) lose(id int64) {
 	for _, hint := range listeners {
 		hint(0)
 	}
-}
-
-// own returns which claims have an entry in the session, and removes entries that no
-// claim needs: of a Try that arrived after its Release, or of a Release that nobody
-// repeats any more.
-func (e *Engine) own(ctx context.Context, s session) (map[place]bool, error) {
-	entries, err := e.store.Own(ctx, s.id)
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[place]bool, len(entries))
-	for _, entry := range entries {
-		at := place{entry.Name, entry.Mark.ID}
-		found[at] = true
-		e.mu.Lock()
-		k := e.claims[at]
-		orphan := k == nil || !k.needed()
-		e.mu.Unlock()
-		if !orphan {
-			continue
-		}
-		if _, err := e.store.Remove(ctx, s.id, entry.Name, entry.Mark); err == nil && k != nil {
-			e.forget(k)
-		}
-	}
-	return found, nil
 }
 
 // Notify calls hint with 0 when the session has ended, and with the claims of client that

@@ -27,8 +27,11 @@ type Store interface {
 	// Extend has the session live for ttl from now. An error that is driver.ErrGone says
 	// that it has ended, and all of its entries with it.
 	Extend(ctx context.Context, session int64) (ttl time.Duration, err error)
-	// Own returns the entries of the session, each with Name and Mark.ID; more than there
-	// are where it is to be removed. One that is missing may be there all the same.
+	// Has says of each of these entries of the session, by Name, Mark and Order, whether it
+	// is there for certain. Another may be there all the same. Name may be "".
+	Has(ctx context.Context, session int64, entries []Entry) ([]bool, error)
+	// Own returns the entries that the session has, or may have, each with Name and Mark.ID.
+	// One that is missing may be there all the same.
 	Own(ctx context.Context, session int64) ([]Entry, error)
 
 	// Enqueue makes an entry for m in the queue of name, behind all others, unless there

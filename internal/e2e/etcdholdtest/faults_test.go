@@ -3,6 +3,7 @@ package etcdholdtest
 import (
 	"context"
 	"errors"
+	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,19 +102,27 @@ func TestKeyIsUsedAgain(t *testing.T) {
 	}
 }
 
-// The keys of a thousand locks are renewed by few calls.
+// The keys of a thousand locks are renewed by few calls, and listed once in a third of the
+// TTL.
 func TestManyLocksAreRenewedTogether(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
-	var calls atomic.Int32
+	var reads, lists atomic.Int32
 	client := server.Client(t, unary(func(method string, _ any, call func() error) error {
-		if strings.HasSuffix(method, "/LeaseTimeToLive") { // one for each renewal
-			calls.Add(1)
+		switch path.Base(method) {
+		case "Txn": // one for each renewal
+			reads.Add(1)
+		case "LeaseTimeToLive":
+			lists.Add(1)
 		}
 		return call()
 	}))
 	l := lockerOf(t, client, func(o *etcdhold.Options) { o.TTL = ttl })
-	manytest.Renewals(t, l, ttl/3, 1, func() int { return int(calls.Load()) })
+	began := time.Now()
+	manytest.Renewals(t, l, ttl/3, 1, func() int { return int(reads.Load()) })
+	if got, most := int(lists.Load()), int(time.Since(began)/(ttl/3))+1; got == 0 || got > most {
+		t.Errorf("the keys were listed %d times, want %d at most", got, most)
+	}
 }
 
 // A server that is too old is refused, with what to do.
