@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,6 +23,8 @@ type link struct {
 	ready chan struct{} // closed when conn is usable, or err says why it is not
 	conn  *zk.Conn      // not nil once ready is closed without an error
 	err   error
+
+	allTried atomic.Bool // each server was tried, twice
 
 	opened chan struct{} // closed with the first answer of a server
 	quit   chan struct{} // closed when the session is over for this process
@@ -49,9 +52,9 @@ func (s *store) connect() *link {
 	}
 	l.tasks = workers{calls: &s.tasks, goroutines: &s.clients, next: make(chan func()), quit: l.quit}
 	s.clients.Go(func() {
-		// Twice: the client pauses for a second when it has tried all.
+		// Twice: there is a pause when all were tried.
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
-			zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(silent{}), zk.WithLogInfo(false))
 		if err != nil {
 			l.err = refused("the servers of ZooKeeper", err)
 			close(l.ready)
@@ -94,6 +97,12 @@ func (l *link) dial(network, address string, timeout time.Duration) (net.Conn, e
 	dial := net.DialTimeout
 	if l.opts.Dial != nil {
 		dial = l.opts.Dial
+	}
+	if l.allTried.Swap(false) {
+		select {
+		case <-time.After(dialPause):
+		case <-l.quit:
+		}
 	}
 	if l.isOver() {
 		return nil, net.ErrClosed

@@ -1,6 +1,11 @@
 package zkhold
 
-import "github.com/holdfast-go/holdfast/internal/ordered"
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
 
 // watched says that a watch says that the node is there, or that it is to be removed.
 func (n *node) watched() bool {
@@ -39,4 +44,49 @@ func (l *link) own() (entries []ordered.Entry) {
 		}
 	}
 	return entries
+}
+
+// watchAgain watches nodes whose watches ended with a connection: all of them with a few
+// requests, where verify takes two for each. Of a node that is not there any more the event
+// comes before the answer to what is asked next. Nodes of which little is known, and those
+// that have gone, are left to verify.
+func (l *link) watchAgain(ctx context.Context, nodes []place) error {
+	var targets []target
+	l.mu.Lock()
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(at place) bool {
+		n := l.nodes[at]
+		known := n != nil && n.quiet() && n.order != 0
+		if known {
+			targets = append(targets, target{path: l.path(at.name) + "/" + n.name})
+		}
+		return !known
+	})
+	l.mu.Unlock()
+	if len(targets) == 0 {
+		return nil
+	}
+	watches := l.observe(targets)
+	_, err := do(ctx, &l.tasks, func() (any, error) {
+		return nil, errorOf(l.call(func() error {
+			_, _, err := l.conn.Exists("/")
+			return err
+		}))
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, at := range nodes {
+		if n := l.nodes[at]; n != nil && n.quiet() && l.path(at.name)+"/"+n.name == targets[i].path && !watches[i].fired {
+			n.watch, watches[i].own = watches[i], at
+		}
+	}
+	return nil
+}
+
+// quiet says that there is a node, for all that is known, and that no call about it is under
+// way.
+func (n *node) quiet() bool {
+	return n.users == 0 && n.name != "" && !n.unsure && !n.doomed && !n.swept
 }

@@ -111,6 +111,12 @@ func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry)
 		return nil, err
 	}
 	there, doubtful := l.has(entries)
+	if len(doubtful) > 0 {
+		if err := l.watchAgain(ctx, doubtful); err != nil {
+			return nil, err
+		}
+		there, doubtful = l.has(entries)
+	}
 	errs := make(chan error, len(doubtful))
 	for _, at := range doubtful {
 		l.tasks.Go(func() { errs <- l.verify(ctx, at) })

@@ -10,9 +10,9 @@ import (
 
 const (
 	// callsTogether may begin at one moment, and each callGap one more: a Scheduler makes
-	// 60 calls a second at most, whatever fails. What waits meanwhile travels together.
-	callsTogether = 10
-	callGap       = 20 * time.Millisecond
+	// 50 calls a second at most, whatever fails. What waits meanwhile travels together.
+	callsTogether = 8
+	callGap       = 25 * time.Millisecond
 	// callsPerPeriod raises that for very many items and very short leases: each may be
 	// renewed so many times in a period, in full batches.
 	callsPerPeriod = 4
