@@ -117,7 +117,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.engine.Try(ctx, c)
 }
 
-// Renew extends the lease, with one call for all who renew at a time, and reads the keys of
+// Renew extends the lease, with one call for all who renew at a time, and compares the keys of
 // cs, a hundred with a call. The result of a claim without a key is a *driver.GoneError. Once
 // in a third of the TTL it lists the keys of the lease, and deletes those that no claim needs.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {

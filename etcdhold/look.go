@@ -17,7 +17,7 @@ import (
 
 const (
 	scanPage    = 200 // keys that one request of a list looks at
-	readsAtOnce = 100 // keys that one transaction reads: a server takes 128
+	readsAtOnce = 100 // keys whose leases one request asks for: a server takes 128
 )
 
 var (
@@ -133,17 +133,18 @@ type candidate struct{ name, key string }
 // the lease where it leaves out the value.
 func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
 	for chunk := range slices.Chunk(found, readsAtOnce) {
-		keys := make([]string, len(chunk))
+		gets := make([]clientv3.Op, len(chunk))
 		for i, c := range chunk {
-			keys[i] = c.key
+			gets[i] = clientv3.OpGet(c.key)
 		}
-		b.Spent(len(keys))
-		kvs, err := s.read(ctx, keys)
+		b.Spent(len(gets))
+		r, err := s.client.Txn(ctx).Then(gets...).Commit()
 		if err != nil {
-			return names, err
+			return names, s.errorOf(err)
 		}
 		for i, c := range chunk {
-			if kvs[i] == nil || kvs[i].Lease != 0 { // of one that is gone there may be others
+			kvs := r.Responses[i].GetResponseRange().Kvs
+			if len(kvs) == 0 || kvs[0].Lease != 0 { // of one that is gone there may be others
 				names = append(names, c.name)
 			}
 		}

@@ -50,8 +50,9 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 	return time.Duration(r.TTL) * time.Second, nil
 }
 
-// Has reads the keys, as many in a transaction as a server takes. To list all keys of the
-// lease would cost as much for a few.
+// Has compares the keys with the lease, as many in a transaction as a server takes: the
+// answer to those that are all there is short. To list the keys of the lease would cost as
+// much for a few. A key with the lease of the session is of the claim that has its suffix.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	there := make([]bool, len(entries))
 	var keys []string
@@ -66,11 +67,10 @@ func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry)
 	for n := range errs {
 		from, end := n*readsAtOnce, min((n+1)*readsAtOnce, len(keys))
 		wg.Go(func() {
-			var kvs []*mvccpb.KeyValue
-			kvs, errs[n] = s.read(ctx, keys[from:end])
-			for i, kv := range kvs {
-				e := entries[at[from+i]]
-				there[at[from+i]] = kv != nil && kv.Lease == session && uint64(kv.CreateRevision) == e.Order
+			var own []bool
+			own, errs[n] = s.leases(ctx, session, keys[from:end])
+			for i, ok := range own {
+				there[at[from+i]] = ok
 			}
 		})
 	}
@@ -78,25 +78,27 @@ func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry)
 	return there, errors.Join(errs...)
 }
 
-// read reads keys. Those that are not there are nil.
-func (s *store) read(ctx context.Context, keys []string) ([]*mvccpb.KeyValue, error) {
-	gets := make([]clientv3.Op, len(keys))
+// leases says of each key whether it is there with this lease.
+func (s *store) leases(ctx context.Context, lease int64, keys []string) ([]bool, error) {
+	same, gets := make([]clientv3.Cmp, len(keys)), make([]clientv3.Op, len(keys))
 	for i, key := range keys {
-		gets[i] = clientv3.OpGet(key)
+		same[i], gets[i] = clientv3.Compare(clientv3.LeaseValue(key), "=", lease), clientv3.OpGet(key)
 	}
 	r, err := soon(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).Then(gets...).Commit()
+		return s.client.Txn(ctx).If(same...).Else(gets...).Commit()
 	})
 	if err != nil {
 		return nil, s.errorOf(err)
 	}
-	kvs := make([]*mvccpb.KeyValue, len(keys))
-	for i := range kvs {
-		if found := r.Responses[i].GetResponseRange().Kvs; len(found) > 0 {
-			kvs[i] = found[0]
+	own := make([]bool, len(keys))
+	for i := range own {
+		own[i] = r.Succeeded
+		if !r.Succeeded {
+			kvs := r.Responses[i].GetResponseRange().Kvs
+			own[i] = len(kvs) > 0 && kvs[0].Lease == lease
 		}
 	}
-	return kvs, nil
+	return own, nil
 }
 
 // Own returns the keys of the lease.
