@@ -25,6 +25,12 @@
 // the transaction that created the node, shifted by ten bits. Sequence numbers start
 // again with a new container, czxid does not.
 //
+// The server counts the children of a node up to 2147483647, and then gives the same number
+// again and again. So a claim with a number of the last million is refused, with
+// driver.ErrRefused and the path of the node that somebody has to delete. Locks that are
+// held then are renewed and released as before. Only a name that always has claims gets
+// there.
+//
 // The number of permits is that of the oldest claim that contains one; Curator's claims
 // do not.
 //

@@ -116,7 +116,7 @@ type mark struct {
 func parse(node string) (m ordered.Mark, seq int32, ok bool) {
 	before := strings.TrimRight(node, "0123456789")
 	m.Kind = kindOf(before)
-	if m.Kind == "" && strings.HasSuffix(before, "-") { // sequence numbers overflow
+	if m.Kind == "" && strings.HasSuffix(before, "-") { // beyond the end of the counter
 		before = before[:len(before)-1]
 		m.Kind = kindOf(before)
 	}

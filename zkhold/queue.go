@@ -1,6 +1,7 @@
 package zkhold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,8 +69,8 @@ func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Ent
 }
 
 // children returns the nodes of claims below a name, in the order of their sequence
-// numbers, which overflow: each is compared by its distance. Permits are in a folder of
-// their own.
+// numbers. Negative ones, beyond the end of the counter, are first, as in Curator. Permits
+// are in a folder of their own.
 func (l *link) children(name string) ([]ordered.Entry, error) {
 	queue, folders, err := l.folder(name, "")
 	if err == nil && slices.Contains(folders, strings.TrimSuffix(leases, "/")) {
@@ -107,7 +108,7 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 			others = append(others, node)
 		}
 	}
-	slices.SortStableFunc(claims, func(a, b claim) int { return int(a.seq - b.seq) })
+	slices.SortStableFunc(claims, func(a, b claim) int { return cmp.Compare(a.seq, b.seq) })
 	queue = make([]ordered.Entry, 0, len(claims))
 	l.mu.Lock()
 	defer l.mu.Unlock()
