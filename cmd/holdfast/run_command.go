@@ -156,6 +156,9 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	if err := lock.Err(); errors.Is(err, holdfast.ErrLost) {
 		return r.release(lock, exitOK, nil)
 	}
+	if !r.killChosen { // the store may have granted less than --ttl
+		r.killAfter = min(defaultKillAfter, r.ttl/3, lock.Remaining()/2)
+	}
 	group, err := procgroup.Start(procgroup.Command{
 		Path: r.path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,

@@ -20,10 +20,11 @@ type runOptions struct {
 	maxHold time.Duration
 	atLeast time.Duration
 
-	killAfter time.Duration
-	signal    string
-	stop      syscall.Signal // signal, parsed
-	shell     bool
+	killAfter  time.Duration
+	killChosen bool // killAfter is not the default
+	signal     string
+	stop       syscall.Signal // signal, parsed
+	shell      bool
 
 	command []string
 	verb    string // run, or elect
@@ -97,7 +98,7 @@ func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
 	if err := o.lockOptions.complete(f); err != nil {
 		return err
 	}
-	if !o.given(f, "kill-after", "lock.kill_after") {
+	if o.killChosen = o.given(f, "kill-after", "lock.kill_after"); !o.killChosen {
 		o.killAfter = min(defaultKillAfter, o.ttl/3)
 	}
 	for _, check := range []func(*pflag.FlagSet) error{o.checkCommand, o.checkDurations, o.checkCodes, o.checkLease} {

@@ -88,7 +88,7 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 		observers = append(observers, log.Observe)
 	}
 	o.console = admin.New(store)
-	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.margin(), Note: note, Logger: logger, Observe: all(observers)})
+	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.config.Duration("lock.margin"), Note: note, Logger: logger, Observe: all(observers)})
 	defer func() { answers = o.drain(locker) }()
 	return work(store, locker)
 }

@@ -26,6 +26,7 @@ func TestCLI(t *testing.T) {
 		tool.Start("status", "--url", several).Want(0, "ZooKeeper version 3.")
 	})
 	t.Run("TLS", func(t *testing.T) { overTLS(t, tool.In(t)) })
+	t.Run("ShorterSession", func(t *testing.T) { shorter(t, tool.In(t)) })
 	t.Run("Login", func(t *testing.T) { login(t, tool.In(t)) })
 	t.Run("NamesArePathsBelowTheURL", func(t *testing.T) {
 		tool := tool.In(t)

@@ -60,9 +60,23 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
+// StartShort is Start of a server that grants no sessions longer than most.
+func StartShort(t testing.TB, most time.Duration) *Server {
+	t.Helper()
+	s, err := run(t.TempDir(), fmt.Sprintf("maxSessionTimeout=%d\n", most.Milliseconds()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
 // Run runs a server outside of a test, with its data in dir. The caller must call Kill,
 // and dir is the caller's to remove.
-func Run(dir string) (*Server, error) {
+func Run(dir string) (*Server, error) { return run(dir, "") }
+
+// run is Run with further settings, of which the last counts.
+func run(dir, settings string) (*Server, error) {
 	jars := os.Getenv(JarsEnv)
 	if jars == "" {
 		return nil, errNoJars
@@ -70,20 +84,20 @@ func Run(dir string) (*Server, error) {
 	var err error
 	for range 20 {
 		var s *Server
-		if s, err = runOn(jars, dir); !errors.Is(err, errPortTaken) {
+		if s, err = runOn(jars, dir, settings); !errors.Is(err, errPortTaken) {
 			return s, err
 		}
 	}
 	return nil, err
 }
 
-func runOn(jars, dir string) (*Server, error) {
+func runOn(jars, dir, settings string) (*Server, error) {
 	port, err := redistest.FreePort()
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{jars: jars, dir: dir, port: port}
-	return s, errors.Join(s.configure(""), s.Restart())
+	return s, errors.Join(s.configure(settings), s.Restart())
 }
 
 // configure writes the settings of a server.

@@ -1,0 +1,53 @@
+package zkholdtest
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/storecli"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/zkhold"
+)
+
+// A TTL above what the server grants is no obstacle: locks are kept with the session that
+// it grants, and the log says so once. A margin that does not fit that is an error.
+func TestShorterSession(t *testing.T) {
+	t.Parallel()
+	s := zktest.StartShort(t, 4*time.Second)
+	var log bytes.Buffer
+	b := openOn(t, s, &zkhold.Options{TTL: 5 * time.Minute})
+	l := holdfast.New(b, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	held := must.Lock(t, l, name(t))
+	time.Sleep(5 * time.Second)
+	must.Unlock(t, held)
+	must.Drain(t, l)
+	if n := strings.Count(log.String(), "the store grants a shorter lease than the TTL"); n != 1 {
+		t.Errorf("got %d lines of it, want one:\n%s", n, &log)
+	}
+	chosen := holdfast.New(b, &holdfast.Options{Margin: 30 * time.Second})
+	if _, err := chosen.Lock(within(t), name(t)); err == nil || !strings.Contains(err.Error(), "a margin of 30s") {
+		t.Errorf("with a margin that does not fit: got error %v, want one that says so", err)
+	}
+	must.Drain(t, chosen)
+	if left := len(nodesOf(t, s, name(t))); left > 0 {
+		t.Errorf("%d nodes are left", left)
+	}
+}
+
+// shorter: the command line does the same, with the time for a command to end.
+func shorter(t *testing.T, tool *storecli.Tool) {
+	url := "zk://" + zktest.StartShort(t, 4*time.Second).Addr()
+	tool.Start("run", "--url", url, "-t", "5m", "-w", "5s", "short", "--", "sh", "-c", "sleep 3; echo it ends").Want(0, "it ends")
+}
+
+// nodesOf returns the nodes below a name on a server.
+func nodesOf(t *testing.T, s *zktest.Server, name string) []string {
+	t.Helper()
+	nodes, _, _ := s.Client(t).Children("/" + name)
+	return nodes
+}
