@@ -3,8 +3,6 @@ package zkhold
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -39,10 +37,6 @@ type node struct {
 // settled is how long a node is there before it is watched, as another client may remove it.
 // Most locks are over before, and do not pay for that.
 const settled = 250 * time.Millisecond
-
-// lastNumber is the last sequence number of a claim that may be granted: so far from the end
-// of the counter that no number of creations under way reaches it from there.
-const lastNumber = math.MaxInt32 - 1_000_000 - 1
 
 // with runs call when no other call about the claim is under way, and goes on when ctx
 // ends. A node that is to be removed by then is removed.
@@ -169,19 +163,6 @@ func (l *link) enter(ctx context.Context, at place, n *node, m ordered.Mark, not
 	}
 	queue[i].Order = n.order
 	return queue, nil
-}
-
-// counted refuses a claim whose node has a sequence number near the end of the server's
-// counter. That does not wrap: it stays at its end, so several nodes get the same number,
-// and with several creations under way it is negative for a moment.
-func (l *link) counted(at place, key string) error {
-	_, seq, _ := parse(path.Base(key))
-	if seq >= 0 && seq <= lastNumber {
-		return nil
-	}
-	dir := strings.TrimSuffix(l.path(at.name)+"/"+at.folder, "/")
-	return refused("ZooKeeper cannot count the claims of this lock any further",
-		fmt.Errorf("delete the node %s when nobody holds the lock or waits for it, and the count begins again (it is at %d of %d)", dir, seq, math.MaxInt32))
 }
 
 // ensure makes a node, unless there is one. It returns what look did if it made one.

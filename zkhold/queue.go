@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -121,4 +122,21 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 		queue = append(queue, e)
 	}
 	return queue, others, nil
+}
+
+// lastNumber is the last sequence number of a claim that may be granted: so far from the end
+// of the counter that no number of creations under way reaches it from there.
+const lastNumber = math.MaxInt32 - 1_000_000 - 1
+
+// counted refuses a claim whose node has a sequence number near the end of the server's
+// counter. That does not wrap: it stays at its end, so several nodes get the same number,
+// and with several creations under way it is negative for a moment.
+func (l *link) counted(at place, key string) error {
+	_, seq, _ := parse(path.Base(key))
+	if seq >= 0 && seq <= lastNumber {
+		return nil
+	}
+	dir := strings.TrimSuffix(l.path(at.name)+"/"+at.folder, "/")
+	return refused("ZooKeeper cannot count the claims of this lock any further",
+		fmt.Errorf("delete the node %s when nobody holds the lock or waits for it, and the count begins again (it is at %d of %d)", dir, seq, math.MaxInt32))
 }
