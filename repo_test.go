@@ -38,6 +38,7 @@ func TestRepository(t *testing.T) {
 		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
 		"MergesAreFinished":          mergesAreFinished,
 		"ShortTestsRunWhole":         shortTestsRunWhole,
+		"TimedTestsExist":            timedTestsExist,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, r) })
 	}

@@ -108,9 +108,11 @@ func (a *attempt) Fail() { a.fail("failed", false) }
 func (a *attempt) FailNow() { runtime.Goexit() }
 
 // breach is Errorf for what no standstill of the machine explains: the cell is
-// not played again. Where t is no attempt it is Errorf.
+// not played again, and package again gives it no second run. Where t is no attempt it is
+// Errorf.
 func breach(t testing.TB, format string, args ...any) {
 	t.Helper()
+	format = "breach: " + format
 	if a, ok := t.(*attempt); ok {
 		a.fail(fmt.Sprintf(format, args...), true)
 		return

@@ -1,0 +1,112 @@
+// Command again stands in for the go command in .ci/run. It passes everything on to it,
+// and gives packages whose tests failed a second run where that is no more than a bound of
+// time that a busy machine may exceed: every test that failed is in timed.txt, and the
+// output has no data race, panic, leak, or verdict of a judge or a history.
+//
+//	HOLDFAST_AGAIN=passed.txt again test -race -p 2 ./internal/e2e/…
+//
+// The second run has the same flags, begins when all packages have ended, and takes one
+// package at a time. What passed then is written to the file, a line for each package.
+// Without HOLDFAST_AGAIN there is no second run.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+func main() {
+	t, err := parseTimed(timedList)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "again:", err)
+		os.Exit(2)
+	}
+	os.Exit(t.run(os.Args[1:], os.Getenv("HOLDFAST_AGAIN"), os.Stdout))
+}
+
+// run runs the go command, a second time where that is allowed, and returns its status.
+func (t timed) run(args []string, record string, out io.Writer) int {
+	if record == "" || !mayRunAgain(args) {
+		return goCommand(args, out)
+	}
+	var first bytes.Buffer
+	status := goCommand(args, io.MultiWriter(out, &first))
+	if status == 0 {
+		return 0
+	}
+	failed, err := t.failures(first.String())
+	if err != nil {
+		fmt.Fprintln(out, "again: no second run:", err)
+		return status
+	}
+	for _, f := range failed {
+		fmt.Fprintf(out, "again: %s runs once more, alone: %s\n", f.pkg, strings.Join(f.tests, ", "))
+		if status := goCommand(alone(args, f.pkg), out); status != 0 {
+			return status
+		}
+	}
+	if err := note(record, failed); err != nil {
+		fmt.Fprintln(out, "again:", err)
+		return 1
+	}
+	return 0
+}
+
+// goCommand runs the go command with out in place of its standard output, and returns its
+// status.
+func goCommand(args []string, out io.Writer) int {
+	cmd := exec.Command("go", args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, os.Stderr
+	err := cmd.Run()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "again:", err)
+		return 1
+	}
+	return 0
+}
+
+// mayRunAgain says that a command runs tests, and prints text.
+func mayRunAgain(args []string) bool {
+	if len(args) == 0 || args[0] != "test" {
+		return false
+	}
+	for _, arg := range args {
+		if arg == "-json" || arg == "-exec" {
+			return false
+		}
+	}
+	return true
+}
+
+// alone is a command with one package in place of all.
+func alone(args []string, pkg string) (only []string) {
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "./") && !strings.HasPrefix(arg, module) {
+			only = append(only, arg)
+		}
+	}
+	return append(only, pkg)
+}
+
+// note writes what passed at the second run.
+func note(record string, passed []failure) error {
+	f, err := os.OpenFile(record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	for _, p := range passed {
+		if _, err := fmt.Fprintf(f, "%s: %s\n", p.pkg, strings.Join(p.tests, ", ")); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	return f.Close()
+}
