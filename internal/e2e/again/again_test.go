@@ -125,6 +125,38 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// With events, a reader gets those of the run that passed, and of each package once.
+func TestRunJSON(t *testing.T) {
+	const path = module + "/x"
+	dir := t.TempDir()
+	write(t, dir, "go.mod", "module "+module+"\n\ngo 1.25\n")
+	write(t, dir, "x/x_test.go", fmt.Sprintf(program, `t.Error("took 3s, want 2s")`, ""))
+	write(t, dir, "y/y_test.go", "package y\n\nimport \"testing\"\n\nfunc TestOfAnother(t *testing.T) {}\n")
+	args, record := []string{"test", "-C", dir, "-count=1", "-vet=off", "-json", "./x", "./y"}, filepath.Join(dir, "record")
+	for _, want := range []struct {
+		list                  timed
+		status, passed, fails int
+	}{
+		{timed{path: {"TestNone"}}, 1, 0, 1},
+		{timed{path: {"TestTimed"}}, 0, 1, 0},
+	} {
+		os.Remove(filepath.Join(dir, "x", "ran"))
+		var out bytes.Buffer
+		status := want.list.run(args, record, &out)
+		count := func(action, test string) (n int) {
+			for line := range strings.Lines(out.String()) {
+				if strings.Contains(line, `"Action":"`+action+`"`) && strings.Contains(line, `"Test":"`+test+`"`) {
+					n++
+				}
+			}
+			return n
+		}
+		if status != want.status || count("pass", "TestTimed") != want.passed || count("fail", "TestTimed") != want.fails || count("pass", "TestOfAnother") != 1 {
+			t.Errorf("got status %d, want %+v of\n%s", status, want, &out)
+		}
+	}
+}
+
 func TestAlone(t *testing.T) {
 	got := strings.Join(alone([]string{"test", "-p", "3", "./a", module + "/b", "-run", "A/./b"}, "./b"), " ")
 	if want := "test -p 3 -run A/./b ./b"; got != want {

@@ -22,7 +22,7 @@ func forbids(output string) string {
 		`\[(?:build|setup) failed\]|` +
 		`process \d+ op \d+ \(|no order of the calls explains|` + // internal/e2e/judge
 		`breach: |two holders at the same time: [1-9]|` + // internal/e2e/matrix
-		`clients hold the lock|got a lock that|want that it waits for the standby|` + // TestShares, TestPlain, TestPlaceDoesNotWait
+		`clients hold the lock|(?:got|has) a lock that|want that it waits for the standby|` + // TestShares, TestPlain, TestMigration, TestPlaceDoesNotWait
 		`(?i:violation)`) // internal/e2e/soak, and histories
 	return strings.TrimSpace(grave.FindString(output))
 }

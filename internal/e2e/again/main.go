@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,9 @@ func (t timed) run(args []string, record string, out io.Writer) int {
 	if record == "" || !mayRunAgain(args) {
 		return goCommand(args, out)
 	}
+	if slices.Contains(args, "-json") {
+		return t.runJSON(args, record, out)
+	}
 	var first bytes.Buffer
 	status := goCommand(args, io.MultiWriter(out, &first))
 	if status == 0 {
@@ -44,14 +48,19 @@ func (t timed) run(args []string, record string, out io.Writer) int {
 		fmt.Fprintln(out, "again: no second run:", err)
 		return status
 	}
+	return second(args, failed, record, out, out)
+}
+
+// second runs the packages that failed once more, and returns the status of all of it.
+func second(args []string, failed []failure, record string, out, says io.Writer) int {
 	for _, f := range failed {
-		fmt.Fprintf(out, "again: %s runs once more, alone: %s\n", f.pkg, strings.Join(f.tests, ", "))
+		fmt.Fprintf(says, "again: %s runs once more, alone: %s\n", f.pkg, strings.Join(f.tests, ", "))
 		if status := goCommand(alone(args, f.pkg), out); status != 0 {
 			return status
 		}
 	}
 	if err := note(record, failed); err != nil {
-		fmt.Fprintln(out, "again:", err)
+		fmt.Fprintln(says, "again:", err)
 		return 1
 	}
 	return 0
@@ -73,18 +82,8 @@ func goCommand(args []string, out io.Writer) int {
 	return 0
 }
 
-// mayRunAgain says that a command runs tests, and prints text.
-func mayRunAgain(args []string) bool {
-	if len(args) == 0 || args[0] != "test" {
-		return false
-	}
-	for _, arg := range args {
-		if arg == "-json" || arg == "-exec" {
-			return false
-		}
-	}
-	return true
-}
+// mayRunAgain says that a command runs tests.
+func mayRunAgain(args []string) bool { return len(args) > 0 && args[0] == "test" }
 
 // alone is a command with one package in place of all.
 func alone(args []string, pkg string) (only []string) {
