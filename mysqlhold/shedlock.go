@@ -48,10 +48,11 @@ type shedTable struct{ *table }
 // newShedTable returns the Table over t.
 func newShedTable(t *table) *shedlock.Table {
 	return shedlock.New(shedTable{t}, shedlock.Dialect{
-		Table:  t.name,
-		Now:    "UTC_TIMESTAMP(3)",
-		Later:  "{from} + INTERVAL ? MICROSECOND",
-		Micros: "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
+		Table:    t.name,
+		Unlocked: unlocked(t.name),
+		Now:      "UTC_TIMESTAMP(3)",
+		Later:    "{from} + INTERVAL ? MICROSECOND",
+		Micros:   "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
 		// The bytes that a client sees, whatever the charset of the column is; of a column of
 		// bytes that is no text, as they are.
 		Bytes: "COALESCE(CAST(CONVERT({column} USING utf8mb4) AS BINARY), CAST({column} AS BINARY))", Insert: "INSERT IGNORE {row}",

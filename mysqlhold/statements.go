@@ -21,13 +21,21 @@ type statements struct {
 
 // write returns the statements for the table. {names} stands for a list of parameters.
 func (t *table) write() statements {
-	fill := strings.NewReplacer("{table}", t.name, "{now}", "UTC_TIMESTAMP(6)", "{turn}", fmt.Sprint(rows.Turn.Microseconds()),
+	fill := strings.NewReplacer("{unlocked}", unlocked(t.name), "{table}", t.name, "{now}", "UTC_TIMESTAMP(6)", "{turn}", fmt.Sprint(rows.Turn.Microseconds()),
 		"{turns}", fmt.Sprint(rows.Turns), "{waiting}", fmt.Sprint(rows.Waiting)).Replace
 	return statements{
 		try: fill(strings.ReplaceAll(tryStatement, "{place}", place)), enqueue: fill(enqueueStatement), insert: fill(insertStatement), look: fill(lookStatement),
 		renew: fill(renewStatement), held: fill(heldStatement), release: fill(releaseStatement), lockTx: fill(lockTxStatement),
 		page: fill(pageStatement), force: fill(forceStatement),
 	}
+}
+
+// unlocked joins a table, quoted, with the row of a name, the first parameter, unless
+// another transaction has locked that row. With LIMIT the server makes a table of it first;
+// else MySQL reads both as one, and waits. So do both where the rest of the statement names
+// the row, too.
+func unlocked(table string) string {
+	return "JOIN (SELECT name FROM " + table + " WHERE name = ? LIMIT 1 FOR UPDATE SKIP LOCKED) AS unlocked USING (name)"
 }
 
 // create returns the statement that makes the table. Text types would take some names
@@ -55,21 +63,24 @@ const (
 	// which decides, is changed after those that read it, and nothing reads what is
 	// changed before. The column token has the last token of a grant, so that a repeated
 	// one has the same, and tokens how many there are; it is not below the time.
-	tryStatement = `UPDATE {table} SET
+	//
+	// Neither a try nor its place in the queue waits for a row: hundreds of clients that want
+	// one would stand in the server. What is skipped is tried again.
+	tryStatement = `UPDATE {table} {unlocked} SET
 	token = LAST_INSERT_ID(IF(expires <= {now}, GREATEST(token + ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now}) + ? - 1), token)),
 	tokens = IF(expires <= {now}, ?, tokens),
 	since = IF(expires <= {now}, {now}, since),
 	waiters = IF(expires <= {now} AND {place} + 1 < ` + queued + `, SUBSTRING_INDEX(waiters, ',', {place} + 1 - ` + queued + `), IF(expires <= {now}, '', waiters)),
 	expires = IF(expires <= {now}, {now} + INTERVAL ? MICROSECOND, GREATEST(expires, {now} + INTERVAL ? MICROSECOND)),
 	owner = ?, note = ?
-WHERE name = ? AND (expires + INTERVAL LEAST({place}, {turns}) * {turn} MICROSECOND <= {now} OR owner = ? AND expires > {now})`
+WHERE (expires + INTERVAL LEAST({place}, {turns}) * {turn} MICROSECOND <= {now} OR owner = ? AND expires > {now})`
 
 	// place is how many wait before the claim, queued how many wait.
 	place  = `IF(FIND_IN_SET(?, waiters) > 0, FIND_IN_SET(?, waiters) - 1, ` + queued + `)`
 	queued = `IF(waiters = '', 0, 1 + LENGTH(waiters) - LENGTH(REPLACE(waiters, ',', '')))`
 
-	enqueueStatement = `UPDATE {table} SET waiters = IF(waiters = '', ?, CONCAT(waiters, ',', ?))
-WHERE name = ? AND FIND_IN_SET(?, waiters) = 0 AND ` + queued + ` < {waiting}`
+	enqueueStatement = `UPDATE {table} {unlocked} SET waiters = IF(waiters = '', ?, CONCAT(waiters, ',', ?))
+WHERE FIND_IN_SET(?, waiters) = 0 AND ` + queued + ` < {waiting}`
 
 	insertStatement = `INSERT IGNORE INTO {table} (name, owner, note, token, since, expires, waiters) VALUES (?, NULL, '', 0, {now}, '1970-01-01', '')`
 

@@ -115,14 +115,14 @@ func read(ctx context.Context, conn *sql.Conn, statement string, args, into []an
 }
 
 // Try makes one attempt for the only one of cs. What the first statement did not change
-// is looked at: it may be its owner's, with nothing to change, or another's. A row that
-// is not there yet is made, and then tried again.
+// is looked at: it may be its owner's, with nothing to change, or another's, or locked for
+// a moment. A row that is not there yet is made, and then tried again.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row, err error) {
 	c, answer := cs[0], rows.Row{}
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
 	err = t.with(ctx, func(conn *sql.Conn) error {
-		done, err := conn.ExecContext(ctx, t.statements.try, c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL),
-			owner, note[:min(len(note), noteMost)], name, owner, owner, owner)
+		done, err := conn.ExecContext(ctx, t.statements.try, name, c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL),
+			owner, note[:min(len(note), noteMost)], owner, owner, owner)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 			_, err = conn.ExecContext(ctx, t.statements.insert, name)
 		default:
 			r.Granted = r.Rest > 0 && r.Owner == c.Owner
-			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now: once more
+			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now, or will be: once more
 			if answer = r; !r.Granted && r.Known && !c.NoQueue {
 				err = t.enqueue(ctx, conn, name, owner, &answer)
 			}
@@ -157,7 +157,7 @@ func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte,
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
 	}
-	done, err := conn.ExecContext(ctx, t.statements.enqueue, owner, owner, name, owner)
+	done, err := conn.ExecContext(ctx, t.statements.enqueue, name, owner, owner, owner)
 	if err != nil {
 		return err
 	}

@@ -8,25 +8,27 @@ import (
 // Dialect is how a Database writes what is not the same everywhere. {…} stands for
 // an expression that is filled in.
 type Dialect struct {
-	Table   string // quoted
-	Now     string // the time of the server in UTC, without a zone
-	Later   string // ? microseconds after {from}
-	Micros  string // the microseconds from {from} to {to}
-	Bytes   string // a text {column}, compared and sorted by its bytes
-	Insert  string // INSERT {row}, which does nothing where the row is there
-	Ordinal bool   // parameters are $1, $2, … in place of ?
+	Table    string // quoted
+	Unlocked string // joins {table} with the row of a name, ?, unless that is locked; "" where an update of a row that is taken does not wait for it
+	Now      string // the time of the server in UTC, without a zone
+	Later    string // ? microseconds after {from}
+	Micros   string // the microseconds from {from} to {to}
+	Bytes    string // a text {column}, compared and sorted by its bytes
+	Insert   string // INSERT {row}, which does nothing where the row is there
+	Ordinal  bool   // parameters are $1, $2, … in place of ?
 }
 
 // The statements. A lease lasts for a millisecond more than asked for: columns may keep
 // milliseconds only. Assignments that read what another one changes come before it, as
 // MySQL makes them from left to right.
 const (
-	// try: by; by, us, us; by; name, name, by.
-	tryStatement = `UPDATE {table} SET
+	// try: by; by, us, us; by; name, name, by. With Dialect.Unlocked name is the first and not
+	// the second to last: a server that finds the row by two ways may lock it by the other.
+	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
 	locked_by = ?
-WHERE name = ? AND {exact} AND (lock_until <= {now} OR {ours})`
+WHERE {named} AND {exact} AND (lock_until <= {now} OR {ours})`
 
 	// insert: name. The next try takes it.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
@@ -84,8 +86,12 @@ func numbered(statement string) string {
 type statements struct{ try, insert, renew, release, force, page string }
 
 func (d *Dialect) statements() statements {
+	named := "name = ? AND "
+	if d.Unlocked != "" {
+		named = ""
+	}
 	return statements{
-		try: d.write(tryStatement, 1), insert: d.write(strings.ReplaceAll(d.Insert, "{row}", insertStatement), 1), renew: d.write(renewStatement, 1),
+		try: d.write(strings.NewReplacer("{unlocked}", d.Unlocked, "{named} AND ", named).Replace(tryStatement), 1), insert: d.write(strings.ReplaceAll(d.Insert, "{row}", insertStatement), 1), renew: d.write(renewStatement, 1),
 		release: d.write(releaseStatement, 1), force: d.write(forceStatement, 1), page: d.write(pageStatement, 1),
 	}
 }

@@ -43,8 +43,12 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		return nil, err
 	}
 	us, by := us(c.TTL), by(holds, c.Owner, c.Note)
+	args := []any{by, by, us, us, by, key, key, by}
+	if t.dialect.Unlocked != "" {
+		args = []any{key, by, by, us, us, by, key, by}
+	}
 	for range 2 {
-		changed, err := t.Exec(ctx, t.statements.try, []any{by, by, us, us, by, key, key, by})
+		changed, err := t.Exec(ctx, t.statements.try, args)
 		if err != nil {
 			return nil, err
 		}
