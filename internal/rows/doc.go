@@ -144,6 +144,7 @@ type Limits struct {
 	Name    string // driver.Info.Name
 	Batch   int    // how many claims a Try or a Release takes in one transaction; 0 means 500
 	Listens bool   // Table.Listen works
+	NoQueue bool   // rows have no queue
 
 	NoTokens bool          // Row.First is 0: there are no fencing tokens
 	MaxName  int           // the longest name in bytes; 0 means 512
@@ -164,5 +165,15 @@ func (l Limits) info() driver.Info {
 		MaxTTL:  cmp.Or(l.MaxTTL, 10*365*24*time.Hour),
 		TTLStep: cmp.Or(l.TTLStep, time.Microsecond),
 		MaxName: cmp.Or(l.MaxName, maxName),
+		Recheck: l.recheck(),
 	}
+}
+
+// recheck is how often a waiter asks for itself. Where rows are polled it need not: the hub
+// does so for all waiters, and also finds the end of a lease and the loss of a place.
+func (l Limits) recheck() time.Duration {
+	if l.Listens {
+		return 0
+	}
+	return 5 * time.Second
 }

@@ -25,10 +25,9 @@ const (
 	conflictsMost = 50
 	conflictDelay = 20 * time.Millisecond
 
-	// sweepAfter is when a Release is repeated of a claim that may still arrive: a
-	// statement whose connection was cut is executed within that time, or never.
-	sweepAfter = time.Second
-	sweepLimit = 5 * time.Second
+	// lockedFirst is the pause before a row is tried again that may have been locked; it
+	// doubles up to conflictDelay.
+	lockedFirst = time.Millisecond
 )
 
 // Engine is a driver.Backend over a Table. It has no goroutine of its own but while
@@ -39,8 +38,12 @@ type Engine struct {
 	table Table
 	batch int // how many claims a Try or a Release takes
 
+	tries, releases, renewals lane
+
 	checked atomic.Bool
+	taken   takenNames
 	group   background.Group
+	sweeper sweeper
 	hub     hub
 }
 
@@ -53,8 +56,11 @@ var (
 
 // New returns an Engine over table. It does no I/O.
 func New(table Table, limits Limits) *Engine {
-	e := &Engine{info: limits.info(), table: table, batch: cmp.Or(limits.Batch, chunkMost)}
-	e.hub.table, e.hub.group, e.hub.listens = table, &e.group, limits.Listens
+	e := &Engine{
+		info: limits.info(), table: table, batch: cmp.Or(limits.Batch, chunkMost),
+		tries: make(lane, triesMost), releases: make(lane, releasesMost), renewals: make(lane, renewalsMost),
+	}
+	e.hub.table, e.hub.group, e.hub.listens, e.hub.noQueue = table, &e.group, limits.Listens, limits.NoQueue
 	return e
 }
 
@@ -106,14 +112,18 @@ func (e *Engine) tryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int, answers []driver.Attempt) {
 	stamps := make([]uint64, len(cs)) // of before the call
 	for _, i := range pending {
-		stamps[i] = e.hub.stamp(cs[i].Name)
+		stamps[i] = e.hub.stamp(cs[i].Name, cs[i].Owner)
 	}
+	pending = e.readFirst(ctx, cs, pending, stamps, answers)
 	for tries := 0; len(pending) > 0; tries++ {
+		if tries > 1 { // the row is locked, or another one is made
+			retry.Sleep(ctx, lockedDelay(tries-2))
+		}
 		asked := make([]driver.Claim, len(pending))
 		for n, i := range pending {
 			asked[n] = cs[i]
 		}
-		rows, err := call(ctx, e, func() ([]Row, error) { return e.table.Try(ctx, asked) })
+		rows, err := call(ctx, e, e.tries, func() ([]Row, error) { return e.table.Try(ctx, asked) })
 		left := pending[:0]
 		for n, i := range pending {
 			switch {
@@ -122,12 +132,15 @@ func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int,
 			case !rows[n].Known && tries < conflictsMost:
 				left = append(left, i)
 			default:
-				answers[i].Outcome = rows[n].answer(cs[i], stamps[i])
+				answers[i].Outcome = e.answered(&rows[n], &cs[i], stamps[i])
 			}
 		}
 		pending = left
 	}
 }
+
+// lockedDelay is the pause before a row that may be locked is tried again, after n of them.
+func lockedDelay(n int) time.Duration { return min(lockedFirst<<min(n, 10), conflictDelay) }
 
 // answer returns what a Try of c is answered with.
 func (r *Row) answer(c driver.Claim, stamp uint64) driver.Outcome {
@@ -157,7 +170,7 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 				some, at = append(some, c), append(at, i)
 			}
 		}
-		e.each(ctx, "renew", some, chunkMost, renew, func(n int, err error) { answers[at[n]].Err = err })
+		e.each(ctx, "renew", e.renewals, some, chunkMost, renew, func(n int, err error) { answers[at[n]].Err = err })
 	}
 	for i, c := range cs {
 		if answers[i].Err == nil {
@@ -192,37 +205,27 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 // ReleaseAll releases each of cs, as many in one transaction as the table takes.
 func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
-	e.each(ctx, "release", cs, e.batch, e.table.Release, func(i int, err error) { errs[i] = err })
+	for _, c := range cs {
+		e.taken.drop(c.Name)
+	}
+	e.each(ctx, "release", e.releases, cs, e.batch, e.table.Release, func(i int, err error) { errs[i] = err })
 	var late []driver.Claim
 	for _, c := range cs {
 		if c.Indeterminate {
 			late = append(late, c)
 		}
 	}
-	if len(late) > 0 {
-		e.group.Go(func() { e.sweep(late) })
-	}
+	e.sweep(late)
 	return errs
-}
-
-// sweep ends what tries have left that were executed after their claims' release.
-func (e *Engine) sweep(cs []driver.Claim) {
-	ctx, cancel := context.WithTimeout(context.Background(), sweepAfter+sweepLimit)
-	defer cancel()
-	retry.Sleep(ctx, sweepAfter)
-	for at := 0; at < len(cs); at += e.batch {
-		chunk := cs[at:min(at+e.batch, len(cs))]
-		_, _ = call(ctx, e, func() ([]bool, error) { return e.table.Release(ctx, chunk) }) // else the lease ends by itself
-	}
 }
 
 // each calls do with cs, most at a time, and answer with what became of each: a
 // claim that do did not find is gone.
-func (e *Engine) each(ctx context.Context, what string, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
+func (e *Engine) each(ctx context.Context, what string, in lane, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
 	var gone []int
 	for at := 0; at < len(cs); at += most {
 		chunk := cs[at:min(at+most, len(cs))]
-		found, err := call(ctx, e, func() ([]bool, error) { return do(ctx, chunk) })
+		found, err := call(ctx, e, in, func() ([]bool, error) { return do(ctx, chunk) })
 		for n, c := range chunk {
 			switch {
 			case err != nil:
@@ -233,19 +236,19 @@ func (e *Engine) each(ctx context.Context, what string, cs []driver.Claim, most 
 		}
 	}
 	for part := range slices.Chunk(gone, chunkMost) {
-		for n, err := range e.reasons(ctx, cs, part) {
+		for n, err := range e.reasons(ctx, in, cs, part) {
 			answer(part[n], err)
 		}
 	}
 }
 
 // reasons says why the claims cs[i], i in gone, are gone, as far as the rows tell.
-func (e *Engine) reasons(ctx context.Context, cs []driver.Claim, gone []int) []error {
+func (e *Engine) reasons(ctx context.Context, in lane, cs []driver.Claim, gone []int) []error {
 	names, errs := make([]string, len(gone)), make([]error, len(gone))
 	for n, i := range gone {
 		names[n] = cs[i].Name
 	}
-	rows, err := e.table.Look(ctx, names)
+	rows, err := call(ctx, e, in, func() ([]Row, error) { return e.table.Look(ctx, names) })
 	for n, i := range gone {
 		g := &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
 		switch {
@@ -262,12 +265,17 @@ func (e *Engine) reasons(ctx context.Context, cs []driver.Claim, gone []int) []e
 	return errs
 }
 
-// call makes a call of the table, and makes it again where it was in conflict with
-// another transaction: it was undone, so nothing is repeated that has had an effect.
-func call[T any](ctx context.Context, e *Engine, do func() (T, error)) (answer T, err error) {
+// call makes a call of the table when there is room in its lane, and makes it again where
+// it was in conflict with another transaction: it was undone, so nothing is repeated that
+// has had an effect.
+func call[T any](ctx context.Context, e *Engine, in lane, do func() (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, unsent.Error(err)
 	}
+	if err := in.enter(ctx); err != nil {
+		return answer, err
+	}
+	defer in.leave()
 	if !e.checked.Load() {
 		if err := e.table.Check(ctx); err != nil {
 			return answer, notExecuted(err)

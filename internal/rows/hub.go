@@ -30,6 +30,7 @@ type hub struct {
 	table   Table
 	group   *background.Group
 	listens bool
+	noQueue bool // rows have no queue
 
 	mu      sync.Mutex
 	last    uint64            // the latest version given out; never given out twice
@@ -49,32 +50,74 @@ type session struct {
 
 // topic is what is known of one name. The mutex of the hub guards it.
 type topic struct {
-	waiters []string          // the owners of those that were made and not closed
-	idle    *time.Timer       // ends a topic without waiters; nil if there was none to end yet
-	inside  int               // how many of them wait now
-	placed  map[string]uint64 // of these, the owners with a place in the queue, and the last look before
-	last    uint64            // token of the row when it was looked at last
-	place   int               // of the foremost waiter then
-	looked  time.Time         // when that was
-	due     bool              // it changes when the turn of another has passed
-	missed  string            // whose turn it was according to the last notification, if it was none of waiters
-	version uint64            // changes with everything that may mean a release
-	changed chan struct{}     // closed when version changes, and replaced
+	sleepers []*sleeper  // those that were made and not closed
+	idle     *time.Timer // ends a topic without waiters; nil if there was none to end yet
+	last     uint64      // token of the row when it was looked at last
+	place    int         // of the foremost waiter then
+	looked   time.Time   // when that was
+	due      bool        // it changes when the turn of another has passed
+	missed   string      // whose turn it was according to the last notification, if it was none of sleepers
+	version  uint64      // changes with everything that may mean a release for anybody
 }
 
-// stamp returns the version of name; 0 if it has no topic.
-func (h *hub) stamp(name string) uint64 {
+// sleeper is one waiter of a topic. The mutex of the hub guards it.
+type sleeper struct {
+	owner   string
+	version uint64        // changes with everything that may mean a release for it
+	changed chan struct{} // closed when version changes, and replaced
+	inside  bool          // it waits now
+	place   int           // while it waits: how many did before it, Waiting if it has no place in the queue
+	look    uint64        // the last look before it began to wait
+	ready   bool          // a try is worth while: what woke it has just read the row, or heard of it
+}
+
+// find returns the sleeper of an owner; nil if there is none. t may be nil.
+func (t *topic) find(owner string) *sleeper {
+	if t == nil {
+		return nil
+	}
+	at := slices.IndexFunc(t.sleepers, func(s *sleeper) bool { return s.owner == owner })
+	if at < 0 {
+		return nil
+	}
+	return t.sleepers[at]
+}
+
+// stamp returns the version of name for an owner; 0 if it has no topic.
+func (h *hub) stamp(name, owner string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.topics[name]; t != nil {
-		return t.version
+	t := h.topics[name]
+	switch s := t.find(owner); {
+	case t == nil:
+		return 0
+	case s != nil:
+		return s.version
 	}
-	return 0
+	return t.version
+}
+
+// refused takes note that a try of owner was refused.
+func (h *hub) refused(name, owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.topics[name].find(owner); s != nil {
+		s.ready = false
+	}
+}
+
+// waits says that owner waits for name, and that nothing has said since its last try that
+// another would do better.
+func (h *hub) waits(name, owner string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.topics[name].find(owner)
+	return s != nil && !s.ready
 }
 
 // join adds a waiter for name, and starts to listen with the first. What happened to a
 // name before it had a topic is not known: that counts as a change.
-func (h *hub) join(name, owner string) *topic {
+func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.session == nil {
@@ -83,20 +126,21 @@ func (h *hub) join(name, owner string) *topic {
 	}
 	t := h.topics[name]
 	if t == nil {
-		t = &topic{changed: make(chan struct{}), placed: make(map[string]uint64)}
+		t = &topic{}
 		h.topics[name] = t
 		if h.session.live {
-			h.advance(t)
+			h.advanceAll(t)
 		}
 	}
 	if t.missed == owner {
-		h.advance(t)
+		h.advanceAll(t)
 	}
 	if t.idle != nil {
 		t.idle.Stop()
 	}
-	t.waiters = append(t.waiters, owner)
-	return t
+	s := &sleeper{owner: owner, version: t.version, changed: make(chan struct{})}
+	t.sleepers = append(t.sleepers, s)
+	return t, s
 }
 
 // start begins a session. The mutex is held.
@@ -109,12 +153,12 @@ func (h *hub) start() {
 
 // leave takes a waiter away. Where it is listened, a topic outlasts the last one: who has
 // the lock, and will wait for it again, needs no second try for what was missed meanwhile.
-func (h *hub) leave(name, owner string, t *topic) {
+func (h *hub) leave(name string, t *topic, s *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := slices.Index(t.waiters, owner)
-	switch t.waiters = slices.Delete(t.waiters, at, at+1); {
-	case len(t.waiters) > 0:
+	at := slices.Index(t.sleepers, s)
+	switch t.sleepers = slices.Delete(t.sleepers, at, at+1); {
+	case len(t.sleepers) > 0:
 	case !h.session.live || h.drains > 0:
 		h.forget(name, t)
 	case t.idle != nil:
@@ -131,7 +175,7 @@ func (h *hub) leave(name, owner string, t *topic) {
 // forget ends a topic without waiters, and with the last topic the session. The mutex is
 // held.
 func (h *hub) forget(name string, t *topic) {
-	if h.topics[name] != t || len(t.waiters) > 0 {
+	if h.topics[name] != t || len(t.sleepers) > 0 {
 		return
 	}
 	delete(h.topics, name)
@@ -161,27 +205,26 @@ func (h *hub) add(drains int) {
 	}
 }
 
-// wait returns when t has another version than that of last, or with ctx's error.
-func (h *hub) wait(ctx context.Context, t *topic, owner string, last ahead) error {
+// wait returns when s has another version than that of last, or with ctx's error.
+func (h *hub) wait(ctx context.Context, s *sleeper, last ahead) error {
 	h.mu.Lock()
-	t.inside++
-	if last.place < Waiting {
-		t.placed[owner] = h.looks
-	}
+	s.inside, s.place, s.look = true, last.place, h.looks
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		t.inside--
-		delete(t.placed, owner)
+		s.inside = false
 	}()
-	version, changed, stir := t.version, t.changed, h.session.stir
+	version, changed, run := s.version, s.changed, h.session
+	polls := !run.live || last.place == Waiting
 	h.mu.Unlock()
 	if err := ctx.Err(); err != nil || version != last.version {
 		return err
 	}
-	select {
-	case stir <- soonAt(last.place):
-	default:
+	if polls {
+		select {
+		case run.stir <- soonAt(last.place):
+		default:
+		}
 	}
 	select {
 	case <-changed:
@@ -197,10 +240,13 @@ func (h *hub) released(name, next string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[name]
-	switch {
+	switch s := t.find(next); {
 	case t == nil:
-	case next == "" || slices.Contains(t.waiters, next):
-		h.advance(t)
+	case s != nil:
+		h.advance(t, s)
+		s.ready = true
+	case next == "":
+		h.advanceAll(t)
 	default:
 		t.missed = next // it may be ours, and about to join
 		h.wakeAfterTurn(name, t)
@@ -226,7 +272,7 @@ func (h *hub) wakeAfterTurn(name string, t *topic) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if t.due = false; h.topics[name] == t {
-			h.advance(t)
+			h.advanceAll(t)
 		}
 	})
 }
@@ -238,38 +284,40 @@ func (h *hub) setLive(s *session, live bool) {
 	defer h.mu.Unlock()
 	s.live = live
 	for _, t := range h.topics {
-		h.advance(t)
+		h.advanceAll(t)
 	}
 }
 
-func (h *hub) advance(t *topic) {
+// advance wakes one waiter.
+func (h *hub) advance(t *topic, s *sleeper) {
 	h.last++
-	t.version = h.last
-	close(t.changed)
-	t.changed = make(chan struct{})
+	t.version, s.version = h.last, h.last
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
-// run listens, and polls for as long as it does not hear, until ctx ends. It does not
-// listen at once: most names are free within that time.
+// advanceAll wakes all waiters of a topic.
+func (h *hub) advanceAll(t *topic) {
+	h.last++
+	t.version = h.last
+	for _, s := range t.sleepers {
+		h.advance(t, s)
+	}
+}
+
+// run listens, and polls, until ctx ends. It does not listen at once: most names are free
+// within that time.
 func (h *hub) run(ctx context.Context, s *session) {
+	h.group.Go(func() { h.poll(ctx, s.stir) })
 	for failures := 0; ctx.Err() == nil; {
-		polling, stop := context.WithCancel(ctx)
-		done := make(chan struct{})
-		h.group.Go(func() {
-			defer close(done)
-			h.poll(polling, s.stir)
-		})
 		for live := false; !live && ctx.Err() == nil; {
 			retry.Sleep(ctx, retry.Delay(failures, listenDelay))
 			failures++
 			h.listen(ctx, func() {
 				live, failures = true, 1
-				stop()
 				h.setLive(s, true)
 			})
 		}
-		stop()
-		<-done
 		h.setLive(s, false) // the link is lost
 	}
 }
@@ -282,14 +330,20 @@ func (h *hub) listen(ctx context.Context, live func()) {
 	}
 }
 
-// poll looks for rows that became free, until ctx ends.
+// poll looks for rows that became free, until ctx ends: while there is somebody who waits
+// and is not notified.
 func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 	pause, timer := pollLeast, time.NewTimer(pollLeast)
 	defer timer.Stop()
 	for due := time.Now().Add(pollLeast); ; {
 		select {
 		case <-timer.C:
-			pause = cmp.Or(h.observe(ctx), min(2*pause, pollMost))
+			soon, looked := h.observe(ctx)
+			if !looked {
+				due = time.Now().Add(pollIdle) // or when somebody begins to wait
+				break
+			}
+			pause = cmp.Or(soon, min(2*pause, pollMost))
 			due = time.Now().Add(pause - rand.N(pause/4)) //nolint:gosec // spreads load, protects nothing
 		case soon := <-stir: // never later than it was due, however many begin to wait
 			pause = min(pause, soon)
@@ -303,33 +357,39 @@ func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 	}
 }
 
-// observe wakes waiters for a row that is free for one of them. It returns how soon to
-// observe again, where it is to be soon: there was such a row, or locks change hands and the
-// next turn is near. Else it returns 0.
-func (h *hub) observe(ctx context.Context) (soon time.Duration) {
-	h.mu.Lock()
-	h.looks++
-	look := h.looks
-	var names []string
+// watched returns the names that somebody waits for who is not notified. The mutex is held.
+func (h *hub) watched() (names []string) {
 	for name, t := range h.topics {
-		if t.inside > 0 {
+		if slices.ContainsFunc(t.sleepers, func(s *sleeper) bool {
+			return s.inside && (!h.session.live || s.place == Waiting)
+		}) {
 			names = append(names, name)
 		}
 	}
+	return names
+}
+
+// observe wakes waiters for a row that is free for one of them. It returns how soon to
+// observe again, where it is to be soon: there was such a row, or locks change hands and the
+// next turn is near. Else it returns 0. It reports false if there was no row to look at.
+func (h *hub) observe(ctx context.Context) (soon time.Duration, looked bool) {
+	h.mu.Lock()
+	h.looks++
+	look, names := h.looks, h.watched()
 	h.mu.Unlock()
 	if len(names) == 0 {
-		return 0
+		return 0, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollLimit)
 	defer cancel()
 	rows, err := h.table.Look(ctx, names)
 	if err != nil {
-		return 0
+		return 0, true
 	}
 	for i := range rows {
 		soon = sooner(soon, h.seen(names[i], &rows[i], look))
 	}
-	return soon
+	return soon, true
 }
 
 // seen takes note of the row of name as a look found it, and returns how soon to look at it again, 0 if that
@@ -341,20 +401,35 @@ func (h *hub) seen(name string, r *Row, look uint64) (soon time.Duration) {
 	if t == nil {
 		return 0
 	}
-	moved, foremost := t.last != r.Last, Waiting
+	moved, foremost, woken, room := t.last != r.Last, Waiting, false, h.room(r)
 	t.last = r.Last
-	for _, owner := range t.waiters {
-		place := r.place(owner)
+	for _, s := range t.sleepers {
+		place := r.place(s.owner)
 		foremost = min(foremost, place)
+		missed, enters := s.missedTurn(r, look), room > 0 && s.wantsPlace(r, look)
+		if enters {
+			room--
+		}
 		switch {
-		case r.FreeIn(owner) <= 0, t.missedTurn(owner, r, look):
-			h.advance(t)
-			return pollLeast
+		case r.FreeIn(s.owner) <= 0, missed, enters:
+			h.advance(t, s)
+			s.ready, woken = true, true
 		case place == 0 && len(r.Waiters) > 0:
 			soon = sooner(soon, firstAt(r.Held))
 		case moved && place < nearPlaces:
 			soon = sooner(soon, soonAt(place))
 		}
 	}
+	if woken {
+		return pollLeast
+	}
 	return sooner(soon, t.advanced(foremost))
+}
+
+// room returns how many places the queue of a row has left.
+func (h *hub) room(r *Row) int {
+	if h.noQueue {
+		return 0
+	}
+	return Waiting - len(r.Waiters)
 }

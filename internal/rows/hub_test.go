@@ -40,13 +40,14 @@ func TestWaitersShareALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
 		e, c := held(t, tab, true, "job")
+		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for i := range 20 {
 			w, out := refused(t, e, "job", uint64(i+2))
 			wg.Go(func() {
 				defer w.Close()
 				for range 2 { // the first returns as listening begins
-					_, _ = w.Wait(t.Context(), out)
+					_, _ = w.Wait(ctx, out)
 					out, _ = e.Try(t.Context(), claim("job", uint64(i+2)))
 				}
 			})
@@ -61,6 +62,7 @@ func TestWaitersShareALink(t *testing.T) {
 		if err := e.Release(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
+		cancel() // the release wakes one of them
 		wg.Wait()
 		if err := e.Drain(t.Context()); err != nil || tab.calls().links != 0 {
 			t.Errorf("after the last waiter: %d links, error %v", tab.calls().links, err)
@@ -208,8 +210,8 @@ func TestCallsOfATurn(t *testing.T) {
 		time.Sleep(40 * 20 * time.Millisecond)
 		after := tab.calls()
 		wg.Wait()
-		if tries, looks := after.tries-before.tries, after.looks-before.looks; tries < 80 || tries > 88 || looks > 0 {
-			t.Errorf("40 turns: got %d tries and %d looks, want 80 tries, a few more for turns that pass, and no look", tries, looks)
+		if tries, looks := after.tries-before.tries, after.looks-before.looks; tries < 80 || tries+looks > 88 {
+			t.Errorf("40 turns: got %d tries and %d looks, want 80 tries, and a few more or looks for turns that pass", tries, looks)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string)
 	if err != nil {
 		return nil, false, err
 	}
-	page, err = call(ctx, e, func() ([]KeyedRow, error) { return e.table.Page(ctx, from, after, most) })
+	page, err = call(ctx, e, nil, func() ([]KeyedRow, error) { return e.table.Page(ctx, from, after, most) })
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: list locks: %w", e.info.Name, err)
 	}
@@ -98,7 +98,7 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 
 // read reads the rows of names.
 func (e *Engine) read(ctx context.Context, names []string) ([]Row, error) {
-	rows, err := call(ctx, e, func() ([]Row, error) { return e.table.Look(ctx, names) })
+	rows, err := call(ctx, e, nil, func() ([]Row, error) { return e.table.Look(ctx, names) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: look at %d names: %w", e.info.Name, len(names), err)
 	}
@@ -129,7 +129,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	}
 	ended := false
 	if r := rows[0]; r.Rest > 0 && r.Owner != "" && r.Owner == h.Owner {
-		ended, err = call(ctx, e, func() (bool, error) { return e.table.Force(ctx, name, r.Owner, r.Last, Text(reason)) })
+		ended, err = call(ctx, e, nil, func() (bool, error) { return e.table.Force(ctx, name, r.Owner, r.Last, Text(reason)) })
 	}
 	switch {
 	case err != nil:

@@ -11,6 +11,8 @@ const (
 	// free.
 	pollLeast = 5 * time.Millisecond
 	pollMost  = 100 * time.Millisecond
+	// pollIdle is the pause while nobody is to be woken by a look.
+	pollIdle = time.Hour
 	// The first in a queue looks after pollFirst, then each time after the pollPart
 	// of the time that the lock is held: so it comes late by no more than that part of it.
 	// The second looks after twice as long while the lock changes hands, to learn in time
@@ -35,12 +37,23 @@ func (t *topic) advanced(place int) (soon time.Duration) {
 	return soon
 }
 
-// missedTurn says that an owner waits for its turn and has no place any more: others took
+// missedTurn says that a waiter waits for its turn and has no place any more: others took
 // the lock when its turn had passed. Only another try makes a new place. The mutex of the
 // hub is held.
-func (t *topic) missedTurn(owner string, r *Row, look uint64) bool {
-	before, placed := t.placed[owner]
-	return placed && look > before && r.Owner != owner && !slices.Contains(r.Waiters, owner)
+func (s *sleeper) missedTurn(r *Row, look uint64) bool {
+	return s.place < Waiting && s.outside(r, look)
+}
+
+// wantsPlace says that a waiter waits without a place in the queue: that was full. The mutex
+// of the hub is held.
+func (s *sleeper) wantsPlace(r *Row, look uint64) bool {
+	return s.place == Waiting && s.outside(r, look)
+}
+
+// outside says that a waiter waited already when a row was looked at, and has no place in
+// its queue. The mutex of the hub is held.
+func (s *sleeper) outside(r *Row, look uint64) bool {
+	return s.inside && look > s.look && r.Owner != s.owner && !slices.Contains(r.Waiters, s.owner)
 }
 
 // firstAt returns how soon the first in the queue looks at a lock that is held for so long.

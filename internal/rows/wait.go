@@ -22,6 +22,7 @@ type waiter struct {
 	hub         *hub
 	name, owner string
 	topic       *topic // nil before the first Wait and after Close
+	sleeper     *sleeper
 }
 
 // Wait returns when the name may have been released since the Try that last answered,
@@ -35,21 +36,15 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		return driver.Outcome{}, nil // not an answer of ours: nothing is known, so another try is worth while
 	}
 	if w.topic == nil {
-		w.topic = w.hub.join(w.name, w.owner)
+		w.topic, w.sleeper = w.hub.join(w.name, w.owner)
 	}
-	if last.Queued {
-		return driver.Outcome{}, w.hub.wait(ctx, w.topic, w.owner, before)
-	}
-	bound, cancel := context.WithTimeout(ctx, pollMost) // no release notifies who has no place
-	defer cancel()
-	_ = w.hub.wait(bound, w.topic, w.owner, before)
-	return driver.Outcome{}, ctx.Err()
+	return driver.Outcome{}, w.hub.wait(ctx, w.sleeper, before)
 }
 
 // Close gives up the waiter's share of what is listened to.
 func (w *waiter) Close() {
 	if w.topic != nil {
-		w.hub.leave(w.name, w.owner, w.topic)
-		w.topic = nil
+		w.hub.leave(w.name, w.topic, w.sleeper)
+		w.topic, w.sleeper = nil, nil
 	}
 }

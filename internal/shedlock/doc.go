@@ -38,7 +38,7 @@ const (
 // Limits returns the limits of a Table, for a store of this name.
 func Limits(store string) rows.Limits {
 	const year = 366 * 24 * time.Hour // a TIMESTAMP of MySQL ends in 2038
-	return rows.Limits{Name: store, Batch: 1, NoTokens: true, MaxName: maxName, MaxTTL: year, TTLStep: time.Millisecond}
+	return rows.Limits{Name: store, Batch: 1, NoQueue: true, NoTokens: true, MaxName: maxName, MaxTTL: year, TTLStep: time.Millisecond}
 }
 
 // Database runs the statements of a Table. Its errors are those that a rows.Table returns.

@@ -1,0 +1,95 @@
+package rows
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+const (
+	// sweepAfter is when a Release is repeated of a claim that may still arrive: a
+	// statement whose connection was cut is executed within that time, or never.
+	sweepAfter = time.Second
+	sweepLimit = 5 * time.Second
+)
+
+// sweeper has the claims that are to be released once more, in one goroutine for all.
+type sweeper struct {
+	mu      sync.Mutex
+	late    []lateClaim // the soonest first
+	running bool
+}
+
+type lateClaim struct {
+	claim driver.Claim
+	due   time.Time
+}
+
+// sweep ends what tries of cs leave that are executed after the release, a while from now.
+func (e *Engine) sweep(cs []driver.Claim) {
+	s := &e.sweeper
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cs {
+		s.late = append(s.late, lateClaim{c, time.Now().Add(sweepAfter)})
+	}
+	if len(s.late) > 0 && !s.running {
+		s.running = true
+		e.group.Go(e.sweepAll)
+	}
+}
+
+// sweepAll sweeps until there is nothing left to sweep.
+func (e *Engine) sweepAll() {
+	for {
+		e.sweeper.mu.Lock()
+		if len(e.sweeper.late) == 0 {
+			e.sweeper.running = false
+			e.sweeper.mu.Unlock()
+			return
+		}
+		due := e.sweeper.late[0].due
+		e.sweeper.mu.Unlock()
+		retry.Sleep(context.Background(), time.Until(due))
+		e.sweepDue()
+	}
+}
+
+// sweepDue releases, all together, the claims that are due. A release that fails is left: the
+// lease ends by itself.
+func (e *Engine) sweepDue() {
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	for cs := e.sweeper.take(); len(cs) > 0; {
+		chunk := cs[:min(oncePerName(cs), e.batch)]
+		cs = cs[len(chunk):]
+		_, _ = call(ctx, e, e.releases, func() ([]bool, error) { return e.table.Release(ctx, chunk) })
+	}
+}
+
+// oncePerName returns how many of cs come before a name is there again: a call has each name
+// once.
+func oncePerName(cs []driver.Claim) int {
+	names := make(map[string]bool, len(cs))
+	for n, c := range cs {
+		if names[c.Name] {
+			return n
+		}
+		names[c.Name] = true
+	}
+	return len(cs)
+}
+
+// take returns the claims that are due.
+func (s *sweeper) take() (cs []driver.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for len(s.late) > 0 && !s.late[0].due.After(now) {
+		cs, s.late = append(cs, s.late[0].claim), s.late[1:]
+	}
+	return cs
+}

@@ -1,0 +1,117 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// takenFor is for how long a name counts as taken after a try was refused, takenMost of
+	// how many names that is remembered.
+	takenFor  = time.Second
+	takenMost = 1000
+)
+
+// takenNames remembers names that were just seen taken.
+type takenNames struct {
+	mu    sync.Mutex
+	names map[string]taken
+}
+
+// taken is what is remembered of a name.
+type taken struct {
+	until time.Time
+	full  bool // its queue has no place left
+}
+
+// add remembers a name.
+func (t *takenNames) add(name string, full bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names == nil || len(t.names) >= takenMost {
+		t.names = make(map[string]taken) // what is forgotten costs a try
+	}
+	t.names[name] = taken{time.Now().Add(takenFor), full}
+}
+
+// drop forgets a name, which may be free by now.
+func (t *takenNames) drop(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.names, name)
+}
+
+// get returns what is remembered of a name.
+func (t *takenNames) get(name string) (seen taken, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if seen, ok = t.names[name]; !ok || time.Now().Before(seen.until) {
+		return seen, ok
+	}
+	delete(t.names, name)
+	return taken{}, false
+}
+
+// hopeless says that a try of c would be refused, as far as is known, and change nothing in
+// the row: then a read finds that out for less.
+func (e *Engine) hopeless(c *driver.Claim) bool {
+	if e.hub.waits(c.Name, c.Owner) {
+		return true
+	}
+	seen, ok := e.taken.get(c.Name)
+	return ok && (c.NoQueue || seen.full || e.hub.noQueue)
+}
+
+// readFirst reads the rows of those cs[i], i in pending, that are hopeless, and answers for
+// those that are. It returns the rest. No try of them is needed: a try takes the row from
+// all others for a moment, and draws the number of a transaction, also where it is refused.
+func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int, stamps []uint64, answers []driver.Attempt) (left []int) {
+	var read []int
+	var names []string
+	for _, i := range pending {
+		if e.hopeless(&cs[i]) {
+			read, names = append(read, i), append(names, cs[i].Name)
+		} else {
+			left = append(left, i)
+		}
+	}
+	if len(read) == 0 {
+		return pending
+	}
+	rows, err := call(ctx, e, e.tries, func() ([]Row, error) { return e.table.Look(ctx, names) })
+	for n, i := range read {
+		switch c := &cs[i]; {
+		case err != nil:
+			answers[i] = driver.Attempt{Err: fmt.Errorf("%s: try %q: %w", e.info.Name, c.Name, notExecuted(err))}
+		case e.refuses(&rows[n], c):
+			answers[i].Outcome = e.answered(&rows[n], c, stamps[i])
+		default:
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// refuses says that a try of c would change nothing in the row r.
+func (e *Engine) refuses(r *Row, c *driver.Claim) bool {
+	if !r.Known || r.FreeIn(c.Owner) <= 0 || r.Owner == c.Owner {
+		return false
+	}
+	return c.NoQueue || e.hub.room(r) <= 0 || slices.Contains(r.Waiters, c.Owner)
+}
+
+// answered returns what a Try of c is answered with, and remembers it.
+func (e *Engine) answered(r *Row, c *driver.Claim, stamp uint64) driver.Outcome {
+	if r.Granted {
+		e.taken.drop(c.Name)
+	} else {
+		e.taken.add(c.Name, e.hub.room(r) <= 0)
+		e.hub.refused(c.Name, c.Owner)
+	}
+	return r.answer(*c, stamp)
+}
