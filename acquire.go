@@ -22,9 +22,9 @@ type acquisition struct {
 	start   start  // of clients elsewhere
 	given   *hold  // what another goroutine of this process passed on; nil if nothing
 	waiter  driver.Waiter
-	inQueue *queuedClaim    // its place in the queue of a store with sessions; nil if none
-	asked   clock.Moment    // the start of the last try
-	left    <-chan struct{} // closed when a try that goes on without the caller has returned; nil if none does
+	inQueue *queuedClaim // its place in the queue of a store with sessions; nil if none
+	asked   clock.Moment // the start of the last try
+	left    *leftTry     // a try that goes on without the caller; nil if none does
 
 	last    driver.Outcome // the last answer that was "busy"
 	lastErr error          // the last failure

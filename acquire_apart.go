@@ -2,6 +2,8 @@ package holdfast
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -31,7 +33,7 @@ func (a *acquisition) tryApart(ctx context.Context, wait time.Duration) (driver.
 	answer, left := apart(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
 		got.Outcome, got.Err = backend.Try(ctx, c)
 		return got
-	})
+	}, maybeSent)
 	if a.left = left; left != nil {
 		return driver.Outcome{}, ctx.Err()
 	}
@@ -45,7 +47,7 @@ func (a *acquisition) returned(ctx context.Context) bool {
 		return true
 	}
 	select {
-	case <-a.left:
+	case <-a.left.done:
 		a.left = nil
 		return true
 	case <-ctx.Done():
@@ -58,7 +60,7 @@ func (l *Locker) tryAllApart(ctx context.Context, as []*acquisition, claims []dr
 	store := l.backend.(driver.Batcher) //nolint:forcetypeassert // ready has checked
 	answers, left := apart(ctx, l, retry.Timeout(l.ttl, 0), func(ctx context.Context) []driver.Attempt {
 		return store.TryAll(ctx, claims)
-	})
+	}, func(answers []driver.Attempt) bool { return slices.ContainsFunc(answers, maybeSent) })
 	for _, a := range as {
 		a.left = left
 	}
@@ -66,19 +68,20 @@ func (l *Locker) tryAllApart(ctx context.Context, as []*acquisition, claims []dr
 }
 
 // apart makes a call in a goroutine, under a context that ends after limit, and returns
-// its answer. If ctx ends before, it returns a channel that is closed when the call has
-// returned. The call may panic: that is for the caller, or for the log if there is none.
-func apart[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T) (answer T, left <-chan struct{}) {
+// its answer. If ctx ends before, it returns the try that is left; sent says of its answer
+// that the store may have got it. A call that was not sent by then need not be: unsent.Caller
+// has ctx. The call may panic: that is for the caller, or for the log if there is none.
+func apart[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, left *leftTry) {
 	type end struct {
 		answer T
 		panics any
 	}
-	ended, done := make(chan end), make(chan struct{})
-	bound := deadline.New(context.WithoutCancel(ctx), time.Now().Add(limit))
+	ended, goes := make(chan end), &leftTry{done: make(chan struct{})}
+	bound := deadline.New(deadline.Apart(ctx), time.Now().Add(limit))
 	go func() {
-		defer close(done)
 		defer bound.End()
 		var e end
+		defer func() { goes.end(e.panics != nil || sent(e.answer)) }()
 		func() {
 			defer func() { e.panics = recover() }()
 			e.answer = call(bound)
@@ -98,9 +101,48 @@ func apart[T any](ctx context.Context, l *Locker, limit time.Duration, call func
 		}
 		return e.answer, nil
 	case <-ctx.Done():
-		return answer, done
+		return answer, goes
 	}
 }
+
+// leftTry is a try that goes on without its caller.
+type leftTry struct {
+	done chan struct{} // closed when it has returned
+
+	mu      sync.Mutex
+	ended   bool
+	sent    bool // by its answer, the store may have got it
+	follows []func(sent bool)
+}
+
+// then calls follow when the try has returned, in the goroutine of the try if that is
+// still to come: of a thousand that are left none takes another one.
+func (t *leftTry) then(follow func(sent bool)) {
+	t.mu.Lock()
+	ended := t.ended
+	if !ended {
+		t.follows = append(t.follows, follow)
+	}
+	t.mu.Unlock()
+	if ended {
+		follow(t.sent)
+	}
+}
+
+// end takes note that the try has returned.
+func (t *leftTry) end(sent bool) {
+	t.mu.Lock()
+	t.ended, t.sent = true, sent
+	follows := t.follows
+	t.mu.Unlock()
+	close(t.done)
+	for _, follow := range follows {
+		follow(sent)
+	}
+}
+
+// maybeSent says that the store may have got the call of an answer.
+func maybeSent(a driver.Attempt) bool { return a.Err == nil || !retry.Certain(a.Err) }
 
 // queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a
 // store keeps the queue of a client for as long as the client renews something, and a

@@ -11,6 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
+// cleanersMost is how many releases of a Locker are under way in the background at once:
+// thousands of callers may give up in the same moment, and a store answers a release within
+// a round trip.
+const cleanersMost = 32
+
 // Drain waits for the work of the Locker in the background, and returns nil: releases
 // after a cancelled acquire without an answer, and after an Unlock without an answer. If
 // a program ends without Drain, such a lock stays until its lease ends. Each of these
@@ -35,13 +40,17 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		leave(a.place)
 	}
+	known := a.claim.Indeterminate || a.asking || a.held || a.queued // to the store, perhaps
 	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.left != nil
 	switch l, kept := a.locker, a.keptFor(); {
 	case a.left != nil:
-		left, c := a.left, a.claim
-		l.background.Go(func() {
-			<-left
-			l.cleanUp(c, nil, l.clock.Now()+kept)
+		c := a.claim
+		l.background.Begin()
+		a.left.then(func(sent bool) {
+			defer l.background.End()
+			if sent || known {
+				l.cleanUp(c, nil, l.clock.Now()+kept)
+			}
 		})
 	case a.claim.Indeterminate || a.held || a.queued:
 		l.cleanUp(a.claim, nil, l.clock.Now()+kept)
@@ -70,7 +79,10 @@ func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error
 // store has dropped the claim by itself, which is at until. It never uses a caller's
 // context, which is often over when clean-up is due.
 func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
-	l.background.Go(func() {
+	l.cleaner.Go(func(waited bool) {
+		if waited { // for others: one attempt is always made
+			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
+		}
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
 		err := l.settleAfter(ctx, c, first)

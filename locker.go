@@ -71,8 +71,9 @@ type Locker struct {
 	reports    reports
 	notices    notices
 	background background.Group
-	permits    sync.Map    // by name: how many permits a semaphore has, of which it was warned
-	short      atomic.Bool // it was said that the store grants less than the TTL
+	cleaner    background.Queue // of cleanUp
+	permits    sync.Map         // by name: how many permits a semaphore has, of which it was warned
+	short      atomic.Bool      // it was said that the store grants less than the TTL
 	clock      *clock.Clock
 }
 
@@ -83,6 +84,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 		panic("holdfast: New called with a nil backend")
 	}
 	l := &Locker{backend: b, info: b.Info(), id: uuid.New(), starts: make(map[queueKey]start), clock: clock.New()}
+	l.cleaner.Group, l.cleaner.Most = &l.background, cleanersMost
 	l.settings, l.invalid = opts.settings(l.info)
 	l.reports.init(l)
 	l.notices.init(l)

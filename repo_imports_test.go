@@ -35,7 +35,7 @@ func arrows() []arrow {
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
 		{"internal/faulty", []string{"driver", "memhold"}},
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
-		{"internal/rows", []string{"driver", "admin", "internal/background", "internal/budget", "internal/retry", "internal/unsent"}},
+		{"internal/rows", []string{"driver", "admin", "internal/background", "internal/budget", "internal/deadline", "internal/retry", "internal/unsent"}},
 		{"internal/shedlock", []string{"driver", "internal/rows"}},
 		{"internal/rows/rowstest", []string{"driver", "internal/rows"}},
 		{"redishold/internal/wire", []string{"driver", "internal/unsent"}},

@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
@@ -30,7 +31,7 @@ func (l lane) enter(ctx context.Context) error {
 		return nil
 	default:
 	}
-	caller := unsent.Caller(ctx)
+	caller := deadline.Caller(ctx)
 	select {
 	case l <- struct{}{}:
 		return nil

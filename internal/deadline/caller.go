@@ -1,4 +1,4 @@
-package unsent
+package deadline
 
 import (
 	"context"
