@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -189,6 +191,63 @@ func TestPanicOfAStoreWithoutTombstones(t *testing.T) {
 		}
 		if hs := holders(t, store, "a"); len(hs) != 0 {
 			t.Errorf("a is held by %s, want nothing left behind", hs[0].Owner)
+		}
+	})
+}
+
+// busy is a store without tombstones whose calls take a while.
+type busy struct {
+	*memhold.Backend
+	now, most, all atomic.Int64 // releases
+}
+
+func (b *busy) Info() driver.Info {
+	info := b.Backend.Info()
+	info.Caps.Tombstones = false
+	return info
+}
+
+func (b *busy) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	time.Sleep(20 * time.Millisecond)
+	return b.Backend.Try(ctx, c)
+}
+
+func (b *busy) Release(ctx context.Context, c driver.Claim) error {
+	b.all.Add(1)
+	n := b.now.Add(1)
+	for most := b.most.Load(); n > most && !b.most.CompareAndSwap(most, n); most = b.most.Load() {
+	}
+	time.Sleep(20 * time.Millisecond)
+	b.now.Add(-1)
+	return b.Backend.Release(ctx, c)
+}
+
+// A thousand calls that are given up at once are released in the background by a bounded
+// number of goroutines, and within a lease and a second.
+func TestGivenUpCallsHaveABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls, most, ttl = 1000, 32, 2 * time.Second
+		store := &busy{Backend: memhold.New()}
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+		ctx, giveUp := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range calls {
+			wg.Go(func() {
+				if _, err := l.Lock(ctx, fmt.Sprint("job ", i)); !errors.Is(err, context.Canceled) {
+					t.Errorf("Lock of a caller that gave up: got error %v", err)
+				}
+			})
+		}
+		synctest.Wait() // all tries are under way
+		giveUp()
+		wg.Wait()
+		began := time.Now()
+		must.Drain(t, l)
+		if took := time.Since(began); took > ttl+time.Second || store.all.Load() != calls || store.most.Load() != most {
+			t.Errorf("got %d releases, %d at once, within %v; want %d, %d at once, within %v", store.all.Load(), store.most.Load(), took, calls, most, ttl+time.Second)
+		}
+		for i := range calls {
+			must.Unlock(t, must.Lock(t, l, fmt.Sprint("job ", i), holdfast.Wait(0)))
 		}
 	})
 }

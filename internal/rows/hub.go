@@ -393,11 +393,3 @@ func (h *hub) seen(name string, r *Row, look uint64) (soon time.Duration) {
 	}
 	return sooner(soon, t.advanced(foremost))
 }
-
-// room returns how many places the queue of a row has left.
-func (h *hub) room(r *Row) int {
-	if h.noQueue {
-		return 0
-	}
-	return Waiting - len(r.Waiters)
-}

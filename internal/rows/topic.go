@@ -39,3 +39,11 @@ func (t *topic) find(owner string) *sleeper {
 	}
 	return t.sleepers[at]
 }
+
+// room returns how many places the queue of a row has left.
+func (h *hub) room(r *Row) int {
+	if h.noQueue {
+		return 0
+	}
+	return Waiting - len(r.Waiters)
+}

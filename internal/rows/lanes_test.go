@@ -1,0 +1,161 @@
+package rows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// slow is a table whose tries and releases take a second.
+type slow struct {
+	*table
+	now, most, sent atomic.Int32 // calls under way, at most, and in all
+}
+
+func (s *slow) take() {
+	s.sent.Add(1)
+	n := s.now.Add(1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	time.Sleep(time.Second)
+	s.now.Add(-1)
+}
+
+func (s *slow) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
+	s.take()
+	return s.table.Try(ctx, cs)
+}
+
+func (s *slow) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	s.take()
+	return s.table.Release(ctx, cs)
+}
+
+// However many try, or release, some are under way at once, and a renewal waits for none.
+// Whose caller gives up in the line is not sent.
+func TestCallsHaveABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := &slow{table: newTable()}
+		e := rows.New(tab, rows.Limits{Name: "test"})
+		held := claim("held", 1)
+		if out, err := e.Try(t.Context(), held); err != nil || !out.Granted {
+			t.Fatalf("Try: got %+v, %v", out, err)
+		}
+		caller, giveUp := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() { _, _ = e.Try(t.Context(), claim(fmt.Sprint("job ", i), uint64(i+2))) })
+			wg.Go(func() { _ = e.Release(t.Context(), claim(fmt.Sprint("other ", i), uint64(i+200))) })
+		}
+		synctest.Wait()
+		for i := range 100 {
+			wg.Go(func() {
+				_, err := e.Try(deadline.Apart(caller), claim(fmt.Sprint("never ", i), uint64(i+400)))
+				if !errors.Is(err, driver.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
+					t.Errorf("Try whose caller gave up before it was sent: got error %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		giveUp()
+		began := time.Now()
+		if got, err := e.Renew(t.Context(), []driver.Claim{held}); err != nil || got[0].Err != nil || time.Since(began) > 0 {
+			t.Errorf("Renew beside a hundred tries and releases: got %v, %v after %v, want an answer at once", got, err, time.Since(began))
+		}
+		wg.Wait()
+		if tab.most.Load() != 16 || tab.sent.Load() != 201 {
+			t.Errorf("got %d tries and releases under way at once and %d in all, want 16 and 201", tab.most.Load(), tab.sent.Load())
+		}
+	})
+}
+
+// A name that was just seen taken is read first; one that was released is tried at once.
+func TestTakenNamesAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable()
+		e, c := held(t, tab, false, "job")
+		before := tab.calls()
+		passing := claim("job", 2)
+		passing.NoQueue = true
+		for range 50 {
+			if out, err := e.Try(t.Context(), passing); err != nil || out.Granted || out.Holder != c.Note {
+				t.Fatalf("Try of a held name: got %+v, %v", out, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		after := tab.calls()
+		if tries, looks := after.tries-before.tries, after.looks-before.looks; tries != 1 || looks != 49 {
+			t.Errorf("50 calls: got %d tries and %d reads, want 1 and 49", tries, looks)
+		}
+		if err := e.Release(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := e.Try(t.Context(), passing); err != nil || !out.Granted || tab.calls().looks != after.looks {
+			t.Errorf("Try of a released name: got %+v, %v, and %d reads, want a grant without one", out, err, tab.calls().looks-after.looks)
+		}
+	})
+}
+
+// Who waits costs no try, with a place in the queue or without one; who has none takes one as
+// soon as there is room.
+func TestWaitersDoNotTry(t *testing.T) {
+	for _, listens := range []bool{false, true} {
+		t.Run(fmt.Sprint("listens=", listens), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tab := newTable()
+				e, c := held(t, tab, listens, "job")
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				var placed atomic.Int32
+				for i := range rows.Waiting + 20 {
+					wg.Go(func() { waitFor(ctx, e, claim("job", uint64(i+2)), &placed) })
+				}
+				time.Sleep(3 * time.Second)
+				before := tab.calls()
+				if _, err := e.Renew(t.Context(), []driver.Claim{c}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				after := tab.calls()
+				if tries, looks := after.tries-before.tries, after.looks-before.looks; tries != 0 || looks > 90 || placed.Load() != rows.Waiting {
+					t.Errorf("five seconds: got %d tries and %d reads, %d have a place; want no try, 90 reads at most, and %d", tries, looks, placed.Load(), rows.Waiting)
+				}
+				tab.change(func() { tab.rows["job"].waiters = tab.rows["job"].waiters[5:] })
+				time.Sleep(5 * time.Second)
+				n := 0
+				tab.change(func() { n = len(tab.rows["job"].waiters) })
+				if n != rows.Waiting {
+					t.Errorf("%d have a place after five were lost, want %d", n, rows.Waiting)
+				}
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// waitFor waits for the name of c until ctx ends, and counts itself while it has a place.
+func waitFor(ctx context.Context, e *rows.Engine, c driver.Claim, placed *atomic.Int32) {
+	w := e.Waiter(c)
+	defer w.Close()
+	for was := false; ctx.Err() == nil; {
+		out, err := e.Try(ctx, c)
+		if err != nil {
+			return
+		}
+		if out.Queued != was {
+			was = out.Queued
+			placed.Add(map[bool]int32{true: 1, false: -1}[was])
+		}
+		_, _ = w.Wait(ctx, out)
+	}
+}
