@@ -145,6 +145,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now, or will be: once more
 			if answer = r; !r.Granted && r.Known && !c.NoQueue {
 				err = t.enqueue(ctx, conn, name, owner, &answer)
+				answer.Known = slices.Contains(answer.Waiters, c.Owner) || len(answer.Waiters) >= rows.Waiting // else it was locked: once more
 			}
 		}
 		return err

@@ -27,7 +27,7 @@ const (
 
 	// lockedFirst is the pause before a row is tried again that may have been locked; it
 	// doubles up to conflictDelay.
-	lockedFirst = time.Millisecond
+	lockedFirst = 200 * time.Microsecond
 )
 
 // Engine is a driver.Backend over a Table. It has no goroutine of its own but while
