@@ -15,16 +15,19 @@ import (
 // than from the beginning of the call. It and DATETIME know no time zone; NOW and
 // TIMESTAMP would depend on that of the session.
 type statements struct {
-	try, enqueue, insert, look, renew, held, release, lockTx string
-	page, force                                              string // for people
+	try, tryTaken, enqueue, insert, look, renew, held, release, lockTx string
+	page, force                                                        string // for people
 }
 
 // write returns the statements for the table. {names} stands for a list of parameters.
 func (t *table) write() statements {
 	fill := strings.NewReplacer("{unlocked}", unlocked(t.name), "{table}", t.name, "{now}", "UTC_TIMESTAMP(6)", "{turn}", fmt.Sprint(rows.Turn.Microseconds()),
 		"{turns}", fmt.Sprint(rows.Turns), "{waiting}", fmt.Sprint(rows.Waiting)).Replace
+	try := func(unlocked, named string) string {
+		return fill(strings.NewReplacer("{unlocked}", unlocked, "{named}", named, "{place}", place).Replace(tryStatement))
+	}
 	return statements{
-		try: fill(strings.ReplaceAll(tryStatement, "{place}", place)), enqueue: fill(enqueueStatement), insert: fill(insertStatement), look: fill(lookStatement),
+		try: try("", "name = ? AND "), tryTaken: try("{unlocked}", ""), enqueue: fill(enqueueStatement), insert: fill(insertStatement), look: fill(lookStatement),
 		renew: fill(renewStatement), held: fill(heldStatement), release: fill(releaseStatement), lockTx: fill(lockTxStatement),
 		page: fill(pageStatement), force: fill(forceStatement),
 	}
@@ -64,8 +67,9 @@ const (
 	// changed before. The column token has the last token of a grant, so that a repeated
 	// one has the same, and tokens how many there are; it is not below the time.
 	//
-	// Neither a try nor its place in the queue waits for a row: hundreds of clients that want
-	// one would stand in the server. What is skipped is tried again.
+	// Neither a try of a name that was just seen taken nor a place in the queue waits for a
+	// row: hundreds of clients that want one would stand in the server. What is skipped is
+	// tried again. The name is the first parameter then, else it comes after the note.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	token = LAST_INSERT_ID(IF(expires <= {now}, GREATEST(token + ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now}) + ? - 1), token)),
 	tokens = IF(expires <= {now}, ?, tokens),
@@ -73,7 +77,7 @@ const (
 	waiters = IF(expires <= {now} AND {place} + 1 < ` + queued + `, SUBSTRING_INDEX(waiters, ',', {place} + 1 - ` + queued + `), IF(expires <= {now}, '', waiters)),
 	expires = IF(expires <= {now}, {now} + INTERVAL ? MICROSECOND, GREATEST(expires, {now} + INTERVAL ? MICROSECOND)),
 	owner = ?, note = ?
-WHERE (expires + INTERVAL LEAST({place}, {turns}) * {turn} MICROSECOND <= {now} OR owner = ? AND expires > {now})`
+WHERE {named}(expires + INTERVAL LEAST({place}, {turns}) * {turn} MICROSECOND <= {now} OR owner = ? AND expires > {now})`
 
 	// place is how many wait before the claim, queued how many wait.
 	place  = `IF(FIND_IN_SET(?, waiters) > 0, FIND_IN_SET(?, waiters) - 1, ` + queued + `)`

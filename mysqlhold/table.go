@@ -23,6 +23,7 @@ type table struct {
 	path       []string // quoted
 	name       string   // quoted
 	statements statements
+	taken      taken
 }
 
 // with lends a connection: an error before it has one is certain.
@@ -121,8 +122,8 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 	c, answer := cs[0], rows.Row{}
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
 	err = t.with(ctx, func(conn *sql.Conn) error {
-		done, err := conn.ExecContext(ctx, t.statements.try, name, c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL),
-			owner, note[:min(len(note), noteMost)], owner, owner, owner)
+		statement, args := t.try(c, name, owner, note[:min(len(note), noteMost)])
+		done, err := conn.ExecContext(ctx, statement, args...)
 		if err != nil {
 			return err
 		}
@@ -136,6 +137,9 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 		}
 		seen, err := t.poll(ctx, conn, [][]byte{name})
 		r, there := seen[string(name)]
+		if r.Rest > 0 {
+			t.taken.add(c.Name)
+		}
 		switch {
 		case err != nil:
 		case !there:
@@ -151,6 +155,16 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 		return err
 	})
 	return []rows.Row{answer}, err
+}
+
+// try returns the statement of a try, and its parameters.
+func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string, args []any) {
+	before := []any{c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL), owner, note}
+	after := []any{owner, owner, owner}
+	if t.taken.has(c.Name) {
+		return t.statements.tryTaken, slices.Concat([]any{name}, before, after)
+	}
+	return t.statements.try, slices.Concat(before, []any{name}, after)
 }
 
 // enqueue puts an owner at the end of the queue of a row that was seen, unless it waits.
@@ -195,7 +209,9 @@ func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
 	return answers, t.with(ctx, func(conn *sql.Conn) error {
 		found, err := t.poll(ctx, conn, keys)
 		for i, key := range keys {
-			answers[i] = found[string(key)]
+			if answers[i] = found[string(key)]; answers[i].Rest <= 0 {
+				t.taken.drop(names[i])
+			}
 		}
 		return err
 	})

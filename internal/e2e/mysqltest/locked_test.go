@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
-// A try does not wait for a row that another transaction has locked, in either layout: a
-// client that gives up would leave the statement in the server.
+// A try of a name that was just seen taken does not wait for a row that another transaction
+// has locked, in either layout: a client that gives up would leave the statement in the
+// server.
 func TestTryDoesNotWaitForARow(t *testing.T) {
 	dsn, admin, _ := sqltest.StartMySQL(t)
 	for layout, options := range map[string]*mysqlhold.Options{mysqlhold.DefaultTable: nil, "shedlock": {Layout: mysqlhold.ShedLock}} {
@@ -24,8 +25,13 @@ func TestTryDoesNotWaitForARow(t *testing.T) {
 				return driver.Claim{Name: "job", Client: "c", Seq: seq, Owner: owner, TTL: time.Minute, Count: 1, Tokens: 1}
 			}
 			holder := claim(1, "c:1")
+			passing := claim(4, "c:4")
+			passing.NoQueue = true // else its turn would come before that of the next
 			if out, err := b.Try(t.Context(), holder); err != nil || !out.Granted {
 				t.Fatalf("Try of a free name: got %+v, %v", out, err)
+			}
+			if out, err := b.Try(t.Context(), passing); err != nil || out.Granted {
+				t.Fatalf("Try of a held name: got %+v, %v", out, err)
 			}
 			unlock := lockRow(t, db, layout)
 			out, err := b.Try(await.Context(t, 10*time.Second), claim(2, "c:2"))
