@@ -74,6 +74,7 @@ func opened(t *testing.T, dsn string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

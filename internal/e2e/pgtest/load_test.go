@@ -50,6 +50,7 @@ func pgLoad(t *testing.T, url string, admin *sql.DB, listens bool) *sqltest.Load
 			if err != nil {
 				t.Fatal(err)
 			}
+			db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
 			t.Cleanup(func() { _ = db.Close() })
 			options := &pghold.Options{}
 			if listens {
