@@ -69,7 +69,7 @@ func (l *Locker) tryAllApart(ctx context.Context, as []*acquisition, claims []dr
 
 // apart makes a call in a goroutine, under a context that ends after limit, and returns
 // its answer. If ctx ends before, it returns the try that is left; sent says of its answer
-// that the store may have got it. A call that was not sent by then need not be: unsent.Caller
+// that the store may have got it. A call that was not sent by then need not be: deadline.Caller
 // has ctx. The call may panic: that is for the caller, or for the log if there is none.
 func apart[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, left *leftTry) {
 	type end struct {
