@@ -454,7 +454,7 @@ func TestRunMaxHold(t *testing.T) {
 func TestRunNoRenewStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
 	began := time.Now()
-	s.run("run", "-t", "900ms", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "not renewed")
+	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "not renewed")
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("the command ended after %s", took)
 	}
@@ -463,7 +463,7 @@ func TestRunNoRenewStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 func TestRunKillsWhatIgnoresTheSignalBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
 	began := time.Now()
-	s.run("run", "-t", "900ms", "--no-renew", "job", "--", "sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`).
+	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`).
 		want(t, 79, "not renewed")
 	// That the lease runs until then, a real server shows: see internal/e2e.
 	if took := time.Since(began); took < 800*time.Millisecond || took > 10*time.Second {
