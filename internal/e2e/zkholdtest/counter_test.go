@@ -1,24 +1,16 @@
 package zkholdtest
 
 import (
-	"context"
 	"errors"
 	"math"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
-
-// lastNumber is the last sequence number that a claim may have: a million before the
-// server stops counting.
-const lastNumber = math.MaxInt32 - 1_000_000 - 1
 
 // A claim whose sequence number is near the end of the server's counter is refused, with
 // the remedy. What is held by then is kept and released, and nothing stays of what is
@@ -26,12 +18,12 @@ const lastNumber = math.MaxInt32 - 1_000_000 - 1
 func TestEndOfTheCounter(t *testing.T) {
 	t.Parallel()
 	s := zktest.StartCounted(t, map[string]int32{
-		"/mutex": lastNumber, "/rw": lastNumber - 1, "/over": math.MaxInt32,
-		"/permits": 2, "/permits/locks": 7, "/permits/leases": lastNumber,
-		"/waiters": 2, "/waiters/locks": lastNumber + 1, "/waiters/leases": 7,
+		"/mutex": zktest.LastNumber, "/rw": zktest.LastNumber - 1, "/over": math.MaxInt32,
+		"/permits": 2, "/permits/locks": 7, "/permits/leases": zktest.LastNumber,
+		"/waiters": 2, "/waiters/locks": zktest.LastNumber + 1, "/waiters/leases": 7,
 	})
-	l := sessiontest.LockerOf(t, openOn(t, s, nil))
-	other := sessiontest.LockerOf(t, openOn(t, s, nil))
+	var renewed renewals
+	l, other := renewed.locker(t, openOn(t, s, nil)), renewed.locker(t, openOn(t, s, nil))
 	client := s.Client(t)
 	empty := func(path string) {
 		t.Helper()
@@ -46,7 +38,7 @@ func TestEndOfTheCounter(t *testing.T) {
 		}
 	}
 
-	crowd(t, "over", l, other)
+	zktest.RefuseCrowd(t, "over", l, other)
 	empty("/over")
 	if err := client.Delete("/over", -1); err != nil {
 		t.Fatal(err)
@@ -78,34 +70,13 @@ func TestEndOfTheCounter(t *testing.T) {
 		_, err = other.Semaphore("waiters", 2).Acquire(within(t))
 		refused("waiter for a permit", "/waiters/locks", err)
 	}
-	time.Sleep(ttl) // their renewals go on
 	for _, lock := range []*holdfast.Lock{held, reader, second, permit} {
+		renewed.await(t, lock, 1)
 		must.Unlock(t, lock)
 	}
 	_, err = l.TryLock(within(t), "mutex")
 	refused("free", "/mutex", err)
 	for _, path := range []string{"/mutex", "/rw", "/permits/leases", "/permits/locks", "/waiters/leases", "/waiters/locks"} {
 		empty(path)
-	}
-}
-
-// crowd has many ask for a name whose counter is at its end: none gets it.
-func crowd(t *testing.T, name string, lockers ...*holdfast.Locker) {
-	t.Helper()
-	var all sync.WaitGroup
-	for _, l := range lockers {
-		for range 20 {
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				if _, err := l.FairMutex(name).Lock(ctx); !errors.Is(err, driver.ErrRefused) {
-					t.Errorf("one of many: got error %v, want ErrRefused", err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	if t.Failed() {
-		t.FailNow()
 	}
 }

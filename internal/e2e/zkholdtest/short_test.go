@@ -18,12 +18,16 @@ import (
 // it grants, and the log says so once. A margin that does not fit that is an error.
 func TestShorterSession(t *testing.T) {
 	t.Parallel()
-	s := zktest.StartShort(t, 4*time.Second)
+	const granted = 4 * time.Second
+	s := zktest.StartShort(t, granted)
 	var log bytes.Buffer
 	b := openOn(t, s, &zkhold.Options{TTL: 5 * time.Minute})
-	l := holdfast.New(b, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var renewed renewals
+	l := holdfast.New(b, &holdfast.Options{Observe: renewed.observe, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	held := must.Lock(t, l, name(t))
-	time.Sleep(5 * time.Second)
+	for began := time.Now(); time.Since(began) < granted+zktest.Tick; {
+		renewed.await(t, held, 1)
+	}
 	must.Unlock(t, held)
 	must.Drain(t, l)
 	if n := strings.Count(log.String(), "the store grants a shorter lease than the TTL"); n != 1 {

@@ -2,15 +2,27 @@ package zktest
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"hash/adler32"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
+
+// LastNumber is the last sequence number that a claim of Holdfast may have: a million
+// before the server stops counting.
+const LastNumber = math.MaxInt32 - 1_000_000 - 1
 
 // StartCounted runs a server for t, as Start does, with the nodes of counters: how many
 // children each has had. That is the sequence number of the next one. It does so with a
@@ -59,4 +71,26 @@ func snapshot(counters map[string]int32) []byte {
 	write(int64(adler32.Checksum(b.Bytes())))
 	text("/")
 	return b.Bytes()
+}
+
+// RefuseCrowd has many ask for a name whose counter is beyond LastNumber: none gets it.
+func RefuseCrowd(t testing.TB, name string, lockers ...*holdfast.Locker) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, l := range lockers {
+		for range 20 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				_, err := l.FairMutex(name).Lock(ctx)
+				if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "delete the node /"+name+" ") {
+					t.Errorf("one of many: got error %v, want ErrRefused with what to do", err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
@@ -45,10 +47,10 @@ func theirs(kind sessiontest.Kind, name string) (take, release peer.Command, fol
 }
 
 // awaitClaims waits until so many claims are in a folder.
-func awaitClaims(t *testing.T, folder string, n int) {
+func awaitClaims(t *testing.T, client *zk.Conn, folder string, n int) {
 	t.Helper()
 	await.Until(t, timeout, "a holder, or two of permits, and a waiter", func() bool {
-		nodes, _, err := observer.Children(folder)
+		nodes, _, err := client.Children(folder)
 		return err == nil && len(nodes) == n
 	})
 }
@@ -78,7 +80,7 @@ func weDie(t *testing.T, p *peer.Process, kind sessiontest.Kind) {
 		defer must.Unlock(t, lives)
 	}
 	answer := p.Go(take)
-	awaitClaims(t, folder, holders(kind)+1)
+	awaitClaims(t, observer, folder, holders(kind)+1)
 	await.Never(t, 200*time.Millisecond, "granted beside our process", func() bool { return len(answer) > 0 })
 	killed := time.Now()
 	if err := holder.Process.Kill(); err != nil {
@@ -110,7 +112,7 @@ func theyDie(t *testing.T, p *peer.Process, kinds ...sessiontest.Kind) {
 			}
 			locked <- lock
 		}()
-		awaitClaims(t, folder, holders(kind)+1)
+		awaitClaims(t, observer, folder, holders(kind)+1)
 	}
 	await.Never(t, 200*time.Millisecond, "granted beside theirs", func() bool { return len(locked) > 0 })
 	killed := time.Now()

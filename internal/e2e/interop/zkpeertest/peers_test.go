@@ -29,12 +29,12 @@ var (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(zktest.Beside(&server, &observer, ttl).Tests(m)) }
 
 const (
-	ttl     = 3 * time.Second // of all sessions
+	ttl     = 3 * time.Second // of sessions
 	timeout = 30 * time.Second
 )
 
-// session is ttl as the programs take it.
-var session = strconv.FormatInt(ttl.Milliseconds(), 10)
+// milliseconds is a TTL as the programs take it.
+func milliseconds(ttl time.Duration) string { return strconv.FormatInt(ttl.Milliseconds(), 10) }
 
 // library is another library for locks in ZooKeeper.
 type library struct {
@@ -44,15 +44,18 @@ type library struct {
 
 func libraries() []library {
 	return []library{
-		{"Curator", func(t *testing.T) *exec.Cmd {
-			jar := installed(t, "curator", "peer.jar")
-			classes := jar + string(os.PathListSeparator) + filepath.Join(filepath.Dir(jar), "lib", "*")
-			return exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-cp", classes, "holdfast.peer.Main", server.Addr(), session)
-		}},
+		{"Curator", func(t *testing.T) *exec.Cmd { return curator(t, server, ttl) }},
 		{"kazoo", func(t *testing.T) *exec.Cmd {
-			return exec.Command(installed(t, "kazoo", "bin", "python"), "../kazoo/peer.py", server.Addr(), session)
+			return exec.Command(installed(t, "kazoo", "bin", "python"), "../kazoo/peer.py", server.Addr(), milliseconds(ttl))
 		}},
 	}
+}
+
+// curator is Curator as a client of a server, with a session of ttl.
+func curator(t *testing.T, s *zktest.Server, ttl time.Duration) *exec.Cmd {
+	jar := installed(t, "curator", "peer.jar")
+	classes := jar + string(os.PathListSeparator) + filepath.Join(filepath.Dir(jar), "lib", "*")
+	return exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-cp", classes, "holdfast.peer.Main", s.Addr(), milliseconds(ttl))
 }
 
 // installed returns the path of what .ci/interop-zookeeper has made ready. Where it is
@@ -73,7 +76,12 @@ func installed(t *testing.T, elem ...string) string {
 func locker(t *testing.T, opts zkhold.Options) *holdfast.Locker {
 	t.Helper()
 	opts.TTL = ttl
-	b := zkhold.New([]string{server.Addr()}, &opts)
+	return lockerOn(t, server, opts)
+}
+
+func lockerOn(t *testing.T, s *zktest.Server, opts zkhold.Options) *holdfast.Locker {
+	t.Helper()
+	b := zkhold.New([]string{s.Addr()}, &opts)
 	t.Cleanup(b.Close)
 	l := holdfast.New(b, nil)
 	t.Cleanup(func() { must.Drain(t, l) })
