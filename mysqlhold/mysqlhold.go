@@ -42,6 +42,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/internal/shedlock"
+	"github.com/holdfast-go/holdfast/internal/sqlidle"
 )
 
 // DefaultTable is the name of the table if Options.Table is "".
@@ -85,7 +86,7 @@ func New(db *sql.DB, opts *Options) *Backend {
 		usual = shedlock.DefaultTable
 	}
 	path := strings.Split(cmp.Or(opts.Table, usual), ".")
-	t := &table{db: db, layout: opts.Layout, path: path}
+	t := &table{db: db, idle: sqlidle.New(db), layout: opts.Layout, path: path}
 	for i, part := range path {
 		path[i] = "`" + strings.ReplaceAll(part, "`", "``") + "`"
 	}

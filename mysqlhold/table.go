@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
+	"github.com/holdfast-go/holdfast/internal/sqlidle"
 )
 
 // noteMost is the longest note in bytes.
@@ -19,6 +20,7 @@ const noteMost = 1000
 // table is a rows.Table.
 type table struct {
 	db         *sql.DB
+	idle       *sqlidle.Pool
 	layout     Layout
 	path       []string // quoted
 	name       string   // quoted
@@ -27,10 +29,12 @@ type table struct {
 }
 
 // with lends a connection: an error before it has one is certain.
-func (t *table) with(ctx context.Context, use func(*sql.Conn) error) error {
+func (t *table) with(ctx context.Context, use func(*sql.Conn) error) (err error) {
+	defer func() { t.idle.Noted(err) }()
+	began := time.Now()
 	conn, err := t.db.Conn(ctx)
 	if err != nil {
-		return noConnection(err)
+		return noConnection(t.idle.NoneFree(began, err))
 	}
 	defer conn.Close()
 	err = use(conn)

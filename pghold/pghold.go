@@ -41,7 +41,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
@@ -96,36 +95,18 @@ var (
 
 // New returns a Backend over pool. The caller closes pool after the last use of the
 // Backend. New does no I/O. opts may be nil.
+//
+// If a renewal gets no connection from pool in half of its time, because all are in use
+// or dead, it makes one of its own for this call, with the settings and functions of
+// pool. A Backend has one such connection at a time.
 func New(pool *pgxpool.Pool, opts *Options) *Backend {
-	return open(opts, func(ctx context.Context, use func(*pgx.Conn) error) error {
-		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			return noConnection(err)
-		}
-		defer conn.Release()
-		return use(conn.Conn())
-	})
+	return open(opts, newPool(pool).lend)
 }
 
 // NewDB is New for a pool of database/sql whose driver is that of pgx, package
-// github.com/jackc/pgx/v5/stdlib. With another driver every Lock fails.
-func NewDB(db *sql.DB, opts *Options) *Backend {
-	return open(opts, func(ctx context.Context, use func(*pgx.Conn) error) error {
-		conn, err := db.Conn(ctx)
-		if err != nil {
-			return noConnection(err)
-		}
-		defer conn.Close()
-		return conn.Raw(func(c any) error {
-			own, ok := c.(*stdlib.Conn)
-			if !ok {
-				return fmt.Errorf("pghold: the connections of the pool are %T, want those of github.com/jackc/pgx/v5/stdlib: %w, %w",
-					c, driver.ErrRefused, driver.ErrNotExecuted)
-			}
-			return use(own.Conn())
-		})
-	})
-}
+// github.com/jackc/pgx/v5/stdlib. With another driver every Lock fails. It makes no
+// connections beside the pool.
+func NewDB(db *sql.DB, opts *Options) *Backend { return open(opts, lendOf(db)) }
 
 func open(opts *Options, lend source) *Backend {
 	if opts == nil {

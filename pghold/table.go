@@ -14,9 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// source lends a connection of a pool.
-type source func(ctx context.Context, use func(*pgx.Conn) error) error
-
 // table is a rows.Table.
 type table struct {
 	lend       source

@@ -3,6 +3,7 @@ package goredisconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -45,9 +46,19 @@ func newIdle(client Client) *idle {
 	return i
 }
 
-// Noted tries the idle connections if a call was not answered in time.
+// Noted tries the idle connections if a call was not answered in time, or says in its error
+// that the pool has none.
 func (i *idle) Noted(results []redishold.Result) {
 	if i.pool == nil || !slices.ContainsFunc(results, func(r redishold.Result) bool { return r.Err != nil && silent(r.Err) }) {
+		return
+	}
+	size, s := i.pool.Options().PoolSize, i.pool.PoolStats()
+	if used := int(s.TotalConns) - int(s.IdleConns); used >= size {
+		for n, r := range results {
+			if r.Err != nil && silent(r.Err) {
+				results[n].Err = fmt.Errorf("no connection free in the pool of %d (%d in use): %w", size, used, r.Err)
+			}
+		}
 		return
 	}
 	now, last := time.Now().UnixNano(), i.last.Load()

@@ -23,6 +23,7 @@ type library struct {
 	client rueidis.Client
 	nodes  *nodes    // nil if the client is not for a cluster
 	spare  sync.Pool // of *[]rueidis.Completed
+	shared shared
 
 	endless *endless
 }
@@ -55,8 +56,15 @@ func (l *library) Master() string {
 
 // Send sends calls together. It has no use for the context: rueidis would take
 // back nothing that was sent, but the making of a connection, for which the calls
-// of others wait too.
-func (l *library) Send(_ context.Context, calls []*redishold.Call, results []redishold.Result) {
+// of others wait too. While the connection that all calls share is silent, they are
+// sent over one of the pool.
+func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
+	if l.nodes == nil && l.shared.silent() {
+		l.sendApart(ctx, calls, results)
+		return
+	}
+	l.shared.begin()
+	defer l.shared.end()
 	if len(calls) == 1 {
 		results[0] = result(l.endless, l.client.Do(l.endless, l.eval(calls[0])))
 		return
@@ -125,7 +133,10 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 // eval builds the command of a call. Only the first key shows a cluster client
 // where to go: it panics where keys are in different slots, whereas the server
 // explains.
-func (l *library) eval(call *redishold.Call) rueidis.Completed {
+func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, false) }
+
+// evalOver is eval. apart asks rueidis for a connection of its pool.
+func (l *library) evalOver(call *redishold.Call, apart bool) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
 	if call.Source {
 		verb, script = "EVAL", call.Script.Source()
@@ -134,7 +145,10 @@ func (l *library) eval(call *redishold.Call) rueidis.Completed {
 	if len(call.Keys) > 0 {
 		cmd = cmd.Keys(call.Keys[0]).Args(call.Keys[1:]...)
 	}
-	return cmd.Args(call.Args...).Build()
+	if cmd = cmd.Args(call.Args...); apart {
+		return cmd.Blocking()
+	}
+	return cmd.Build()
 }
 
 func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {

@@ -19,6 +19,8 @@ type conn struct {
 	client, server *net.TCPConn
 	cutOnce        sync.Once
 	dead           chan struct{} // closed when a fault has cut the client off
+	forgetOnce     sync.Once
+	forgotten      chan struct{} // closed when nothing passes any more, and no side is notified
 
 	mu     sync.Mutex
 	queue  pairing
@@ -49,7 +51,7 @@ type item struct {
 }
 
 func newConn(p *Proxy, client, server *net.TCPConn) *conn {
-	return &conn{p: p, client: client, server: server, dead: make(chan struct{}), notify: make(chan struct{}, 1)}
+	return &conn{p: p, client: client, server: server, dead: make(chan struct{}), forgotten: make(chan struct{}), notify: make(chan struct{}, 1)}
 }
 
 // run serves the connection until the server's side has ended and everything
@@ -64,6 +66,9 @@ func (c *conn) run() {
 		wg.Go(c.down)
 	}
 	c.write()
+	if closed(c.forgotten) { // the end of one side is no news for the other
+		c.wait(c.p.stop.Done())
+	}
 	c.kill()
 	wg.Wait()
 }
@@ -77,6 +82,9 @@ func (c *conn) cut() {
 		_ = c.server.CloseWrite()
 	})
 }
+
+// forget makes the connection silent for good.
+func (c *conn) forget() { c.forgetOnce.Do(func() { close(c.forgotten) }) }
 
 // kill closes both sides at once.
 func (c *conn) kill() {

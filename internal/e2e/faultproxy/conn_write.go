@@ -36,6 +36,9 @@ func (c *conn) write() {
 			return
 		}
 		if !gone && c.mayWrite(it) && !it.cut {
+			if closed(c.forgotten) {
+				continue
+			}
 			if _, err := c.client.Write([]byte(it.raw)); err == nil {
 				continue
 			}

@@ -211,6 +211,17 @@ func (p *Proxy) CutAll() {
 	}
 }
 
+// ForgetAll has every open connection forgotten, as by a device that drops idle ones, or
+// by the loss of a machine: nothing passes any more, and neither side is notified. New
+// connections pass. It returns how many were open. It is for a Proxy of RunRaw.
+func (p *Proxy) ForgetAll() int {
+	all := p.open()
+	for _, c := range all {
+		c.forget()
+	}
+	return len(all)
+}
+
 // HangUpAll closes the connections to all clients, as a client does that gives
 // up: what they have sent still goes on to the server, what a rule delays
 // included, and the replies go to the log.

@@ -6,13 +6,20 @@ const chunk = 32 << 10
 // upRaw forwards what the client sends. As with requests, what it has sent arrives
 // after a black hole although the client may have gone since.
 func (c *conn) upRaw() {
-	defer func() { _ = c.server.CloseWrite() }()
+	defer func() {
+		if !closed(c.forgotten) {
+			_ = c.server.CloseWrite()
+		}
+	}()
 	buf := make([]byte, chunk)
 	for {
 		n, err := c.client.Read(buf)
 		if n > 0 {
 			if !c.wait(c.p.passing(&c.p.up)) {
 				return
+			}
+			if closed(c.forgotten) {
+				continue
 			}
 			if _, err := c.server.Write(buf[:n]); err != nil {
 				return

@@ -42,7 +42,7 @@ func Full() bool { return os.Getenv(LoadEnv) == "full" }
 const (
 	loadTTL   = 6 * time.Second
 	loadLate  = loadTTL / 4 // a machine that stands still for so long may cost the lock
-	loadPools = 4 // as many processes as there are Backends
+	loadPools = 4           // as many processes as there are Backends
 	loadFor   = 3 * time.Second
 )
 

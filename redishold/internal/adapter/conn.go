@@ -90,7 +90,9 @@ func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result
 	}
 	result := c.combiner.DoOne(ctx, call)
 	if c.noter != nil && result.Err != nil {
-		c.noter.Noted([]redishold.Result{result})
+		results := []redishold.Result{result}
+		c.noter.Noted(results)
+		return results[0]
 	}
 	return result
 }

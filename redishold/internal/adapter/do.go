@@ -34,7 +34,8 @@ type Question = func(ctx context.Context, command ...string) redishold.Result
 
 // Noter is a Client that wants to know what callers of Do and DoOne are notified.
 type Noter interface {
-	// Noted is called with the results, unless there is one and that is no error.
+	// Noted is called with the results, unless there is one and that is no error. It may
+	// add to the texts of errors.
 	Noted(results []redishold.Result)
 }
 

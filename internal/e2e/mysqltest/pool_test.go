@@ -1,0 +1,18 @@
+package mysqltest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/mysqlhold"
+)
+
+// TestExhaustedPool has a lock lost for want of a connection.
+func TestExhaustedPool(t *testing.T) {
+	dsn, admin, _ := sqltest.StartMySQL(t)
+	db := newDB(t, database(t, dsn, admin))
+	db.SetMaxOpenConns(2)
+	sqltest.Exhausted(t, holdfast.New(sqltest.Prepared(t, mysqlhold.New(db, nil)), &holdfast.Options{TTL: time.Second}), db)
+}

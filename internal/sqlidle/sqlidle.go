@@ -1,0 +1,68 @@
+// Package sqlidle looks after the idle connections of a pool of database/sql. If the
+// machine of the server is lost, or a device between forgets them, nobody ends them, and
+// each would take one call, one after the other, before the pool makes a new one.
+package sqlidle
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/unsent"
+)
+
+const (
+	every = time.Second
+	limit = 300 * time.Millisecond // of a ping: longer than any round trip that locks are usable with
+	most  = 200                    // connections at a time
+)
+
+// Pool is a pool whose idle connections are tried.
+type Pool struct {
+	db   *sql.DB
+	last atomic.Int64 // when they were tried, in Unix nanoseconds
+}
+
+// New returns the Pool of db. It does no I/O.
+func New(db *sql.DB) *Pool { return &Pool{db: db} }
+
+// Noted tries the idle connections if err says that the time of a call has ended, once a
+// second at most: it pings all of them at the same time, in the background, and
+// database/sql closes those that do not answer.
+func (p *Pool) Noted(err error) {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	now, last := time.Now().UnixNano(), p.last.Load()
+	if now-last < int64(every) || !p.last.CompareAndSwap(last, now) {
+		return
+	}
+	for range min(p.db.Stats().Idle, most) {
+		go p.try()
+	}
+}
+
+// try pings one idle connection.
+func (p *Pool) try() {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	conn, err := p.db.Conn(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.PingContext(ctx)
+}
+
+// NoneFree returns the error of unsent.NoneFree if the pool was full when the time of a call
+// ended, which had begun to wait at a time, and else err.
+func (p *Pool) NoneFree(began time.Time, err error) error {
+	s := p.db.Stats()
+	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if !late || s.MaxOpenConnections == 0 || s.InUse < s.MaxOpenConnections {
+		return err
+	}
+	return unsent.NoneFree(s.MaxOpenConnections, s.InUse, time.Since(began), err)
+}

@@ -1,0 +1,141 @@
+package pghold
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sqlidle"
+	"github.com/holdfast-go/holdfast/internal/unsent"
+)
+
+// source lends a connection of a pool.
+type source func(ctx context.Context, use func(*pgx.Conn) error) error
+
+// renewing marks the context of a renewal.
+type renewing struct{}
+
+// Renew extends the leases that are held. See New for what it does if the pool has no
+// connection for it.
+func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	return b.engine.Renew(context.WithValue(ctx, renewing{}, true), cs)
+}
+
+// pool lends the connections of a pgxpool.Pool. That keeps the place of a connection which
+// is dead for up to 15 seconds, until it is closed. No renewal waits for as long: it gets
+// a connection beside the pool.
+type pool struct {
+	*pgxpool.Pool
+	beside chan struct{} // is full while there is a connection beside the pool
+}
+
+func newPool(of *pgxpool.Pool) *pool { return &pool{of, make(chan struct{}, 1)} }
+
+func (p *pool) lend(ctx context.Context, use func(*pgx.Conn) error) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if ctx.Value(renewing{}) != nil {
+		limited, cancel = half(ctx)
+	}
+	began := time.Now()
+	conn, err := p.Acquire(limited)
+	late := limited.Err() != nil
+	cancel()
+	switch {
+	case err == nil:
+		defer conn.Release()
+		return use(conn.Conn())
+	case late:
+		s := p.Stat()
+		err = unsent.NoneFree(int(s.MaxConns()), int(s.AcquiredConns()+s.ConstructingConns()), time.Since(began), err)
+	}
+	if !late || ctx.Err() != nil || limited == ctx {
+		return noConnection(err)
+	}
+	return p.lendBeside(ctx, err, use)
+}
+
+// half returns a context with half of the time that is left of ctx.
+func half(ctx context.Context) (context.Context, context.CancelFunc) {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(until)/2)
+}
+
+// lendBeside lends a connection that is made for this call, one at a time. none says why the pool
+// has none.
+func (p *pool) lendBeside(ctx context.Context, none error, use func(*pgx.Conn) error) error {
+	select {
+	case p.beside <- struct{}{}:
+		defer func() { <-p.beside }()
+	case <-ctx.Done():
+		return noConnection(none)
+	}
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return noConnection(fmt.Errorf("%w; and beside the pool: %w", none, err))
+	}
+	defer hangUp(ctx, conn)
+	conn.PgConn().CustomData()[modeKey] = pgx.QueryExecModeExec // nothing is worth preparing
+	return use(conn)
+}
+
+// connect makes a connection as the pool does, by the same settings and functions.
+func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := p.Config()
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, err
+	}
+	ok := true
+	if config.AfterConnect != nil {
+		err = config.AfterConnect(ctx, conn)
+	}
+	if err == nil && config.PrepareConn != nil {
+		ok, err = config.PrepareConn(ctx, conn)
+	}
+	if err == nil && !ok {
+		err = errors.New("PrepareConn refused the connection")
+	}
+	if err != nil {
+		hangUp(ctx, conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// lendOf returns the source of a pool of database/sql, which makes room for another
+// connection as soon as one is dead.
+func lendOf(db *sql.DB) source {
+	idle := sqlidle.New(db)
+	return func(ctx context.Context, use func(*pgx.Conn) error) (err error) {
+		defer func() { idle.Noted(err) }()
+		began := time.Now()
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return noConnection(idle.NoneFree(began, err))
+		}
+		defer conn.Close()
+		return conn.Raw(func(c any) error {
+			own, ok := c.(*stdlib.Conn)
+			if !ok {
+				return fmt.Errorf("pghold: the connections of the pool are %T, want those of github.com/jackc/pgx/v5/stdlib: %w, %w",
+					c, driver.ErrRefused, driver.ErrNotExecuted)
+			}
+			return use(own.Conn())
+		})
+	}
+}
