@@ -27,6 +27,7 @@ func arrows() []arrow {
 		{"internal/uuid", nil},
 		{"internal/webpage", nil},
 		{"internal/unsent", []string{"driver"}},
+		{"internal/sqlidle", []string{"internal/unsent"}},
 		{"internal/retry", []string{"driver", "internal/deadline"}},
 		{"internal/renew", []string{"driver", "internal/clock", "internal/deadline", "internal/retry"}},
 		{"admin", []string{"driver"}},
