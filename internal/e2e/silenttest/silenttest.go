@@ -4,6 +4,7 @@
 package silenttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -24,7 +25,8 @@ const LoadEnv = "HOLDFAST_LOAD"
 
 // Store is a store with a real server.
 type Store struct {
-	Addr string // of the server, "host:port"
+	Addr string        // of the server, "host:port"
+	TTL  time.Duration // of the locks in the short form; 0 means six seconds
 
 	// Open returns a Backend with a client of its own, which reaches the server at addr.
 	// Both end with t. Of a store with sessions theirs have the TTL.
@@ -41,7 +43,7 @@ type round struct {
 // Run has a client hold locks, and its connections forgotten twice: the second time while
 // it recovers from the first, and in the long form also after that. Every lock is kept.
 func (s Store) Run(t *testing.T) {
-	rounds := []round{{locks: 16, ttl: 6 * time.Second, pause: 700 * time.Millisecond}}
+	rounds := []round{{locks: 16, ttl: cmp.Or(s.TTL, 6*time.Second), pause: 700 * time.Millisecond}}
 	if os.Getenv(LoadEnv) == "full" {
 		rounds = nil
 		for _, n := range []int{3, 16, 50} {
