@@ -39,6 +39,7 @@ type Engine struct {
 	batch int // how many claims a Try or a Release takes
 
 	tries, releases, renewals lane
+	names                     nameLanes // of releases
 
 	checked atomic.Bool
 	taken   takenNames
@@ -208,7 +209,7 @@ func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	for _, c := range cs {
 		e.taken.drop(c.Name)
 	}
-	e.each(ctx, "release", e.releases, cs, e.batch, e.table.Release, func(i int, err error) { errs[i] = err })
+	e.each(ctx, "release", nil, cs, e.batch, e.release, func(i int, err error) { errs[i] = err })
 	var late []driver.Claim
 	for _, c := range cs {
 		if c.Indeterminate {
@@ -217,6 +218,23 @@ func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	}
 	e.sweep(late)
 	return errs
+}
+
+// release makes a Release when there is room in its lane, and in that of its name if it has
+// only one. Several take their rows in order, and are few.
+func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	if len(cs) == 1 {
+		leave, err := e.names.enter(ctx, cs[0].Name)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	if err := e.releases.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer e.releases.leave()
+	return e.table.Release(ctx, cs)
 }
 
 // each calls do with cs, most at a time, and answer with what became of each: a

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/unsent"
@@ -46,4 +47,47 @@ func (l lane) leave() {
 	if l != nil {
 		<-l
 	}
+}
+
+// nameLanes lets one call at a time change the row of a name: hundreds of waiters that give
+// up would stand in the server's queue for the row, before the renewal of its holder.
+type nameLanes struct {
+	mu    sync.Mutex
+	lanes map[string]*nameLane
+}
+
+type nameLane struct {
+	lane
+	users int // calls in it, or before it
+}
+
+// enter waits until no other call is in the lane of name. Its error says that nothing was
+// sent.
+func (n *nameLanes) enter(ctx context.Context, name string) (leave func(), err error) {
+	n.mu.Lock()
+	l := n.lanes[name]
+	if l == nil {
+		if n.lanes == nil {
+			n.lanes = make(map[string]*nameLane)
+		}
+		l = &nameLane{lane: make(lane, 1)}
+		n.lanes[name] = l
+	}
+	l.users++
+	n.mu.Unlock()
+	drop := func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(n.lanes, name)
+		}
+	}
+	if err := l.enter(ctx); err != nil {
+		drop()
+		return nil, err
+	}
+	return func() {
+		l.leave()
+		drop()
+	}, nil
 }

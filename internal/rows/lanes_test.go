@@ -78,6 +78,23 @@ func TestCallsHaveABound(t *testing.T) {
 	})
 }
 
+// Those who release one name stand in a line of the process, not in that of the database.
+func TestReleasesOfANameTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := &slow{table: newTable()}
+		e := rows.New(tab, rows.Limits{Name: "test"})
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() { _ = e.Release(t.Context(), claim("job", uint64(i+1))) })
+		}
+		began := time.Now()
+		wg.Wait()
+		if tab.most.Load() != 1 || time.Since(began) != 5*time.Second {
+			t.Errorf("five releases of a name that take a second: got %d at once, and %v, want one and 5 s", tab.most.Load(), time.Since(began))
+		}
+	})
+}
+
 // A name that was just seen taken is read first; one that was released is tried at once.
 func TestTakenNamesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

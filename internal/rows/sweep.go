@@ -66,7 +66,7 @@ func (e *Engine) sweepDue() {
 	for cs := e.sweeper.take(); len(cs) > 0; {
 		chunk := cs[:min(oncePerName(cs), e.batch)]
 		cs = cs[len(chunk):]
-		_, _ = call(ctx, e, e.releases, func() ([]bool, error) { return e.table.Release(ctx, chunk) })
+		_, _ = call(ctx, e, nil, func() ([]bool, error) { return e.release(ctx, chunk) })
 	}
 }
 
