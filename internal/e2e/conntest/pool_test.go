@@ -24,7 +24,9 @@ func TestExhaustedPool(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr(), PoolSize: 2, ContextTimeoutEnabled: true})
 	defer client.Close()
 	l := holdfast.New(redishold.New(goredisconn.New(client), nil), &holdfast.Options{TTL: time.Second})
+	defer must.Drain(t, l)
 	held := must.Lock(t, l, "held")
+	defer func() { _ = held.Unlock() }() // when the pool has connections again
 	for range 2 {
 		conn := client.Conn()
 		defer conn.Close()

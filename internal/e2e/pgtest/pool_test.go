@@ -53,7 +53,9 @@ func exhaustPool(t *testing.T, url string, db *sql.DB) {
 	})
 	const ttl = 2 * time.Second
 	l := holdfast.New(sqltest.Prepared(t, pghold.New(pool, nil)), &holdfast.Options{TTL: ttl})
+	defer must.Drain(t, l)
 	held := must.Lock(t, l, "held")
+	defer func() { _ = held.Unlock() }() // when the pool has connections again
 	for range 2 {
 		conn, err := pool.Acquire(t.Context())
 		if err != nil {

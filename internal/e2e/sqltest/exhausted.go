@@ -19,7 +19,9 @@ import (
 // with a TTL of a second, until a lock is lost. The errors name the pool.
 func Exhausted(t *testing.T, l *holdfast.Locker, db *sql.DB) {
 	t.Helper()
+	defer must.Drain(t, l)
 	held := must.Lock(t, l, "held")
+	defer func() { _ = held.Unlock() }() // when the pool has connections again
 	for range 2 {
 		conn, err := db.Conn(t.Context())
 		if err != nil {
