@@ -13,10 +13,10 @@ const calls = 3
 // A member that is silent does not answer, and the client may not have noticed: it chooses
 // the next member for the next call. So when a third of the time of ctx has passed without
 // an answer, soon makes the call again, and again after another third.
-func soon[T any](ctx context.Context, call func(ctx context.Context, attempt int) (T, error)) (T, error) {
+func soon[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return call(ctx, 0)
+		return call(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	type answer struct {
@@ -27,13 +27,13 @@ func soon[T any](ctx context.Context, call func(ctx context.Context, attempt int
 	var wg sync.WaitGroup
 	defer wg.Wait() // the others end with ctx
 	defer cancel()
-	ask := func(attempt int) {
+	ask := func() {
 		wg.Go(func() {
-			value, err := call(ctx, attempt)
+			value, err := call(ctx)
 			answers <- answer{value, err}
 		})
 	}
-	ask(0)
+	ask()
 	again := time.NewTicker(max(time.Until(end)/calls, 1))
 	defer again.Stop()
 	for made, failed := 1, 0; ; {
@@ -44,8 +44,8 @@ func soon[T any](ctx context.Context, call func(ctx context.Context, attempt int
 			}
 		case <-again.C:
 			if made < calls {
-				ask(made)
 				made++
+				ask()
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestSoon(t *testing.T) {
 				defer cancel()
 				var made atomic.Int64
 				began := time.Now()
-				_, err := soon(ctx, func(ctx context.Context, _ int) (int64, error) {
+				_, err := soon(ctx, func(ctx context.Context) (int64, error) {
 					if made.Add(1) <= c.silent {
 						<-ctx.Done()
 						return 0, ctx.Err()
