@@ -101,11 +101,9 @@ func (s *store) leases(ctx context.Context, lease int64, keys []string) ([]bool,
 	return own, nil
 }
 
-// Own returns the keys of the lease.
+// Own returns the keys of the lease. The call is not repeated, as nobody waits for it.
 func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error) {
-	r, err := soon(ctx, func(ctx context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
-		return s.client.TimeToLive(ctx, clientv3.LeaseID(session), clientv3.WithAttachedKeys())
-	})
+	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session), clientv3.WithAttachedKeys())
 	if err != nil {
 		return nil, s.errorOf(err)
 	}
