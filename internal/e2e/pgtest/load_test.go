@@ -23,7 +23,7 @@ func TestBounds(t *testing.T) {
 		counts = []int{99, 100, 101, 200, 500}
 	}
 	for _, waiters := range counts {
-		for what, statements := range map[string]int{"polling": 300, "listening": waiters + 300} {
+		for what, statements := range map[string]int{"polling": 200 + waiters/2, "listening": 200 + 2*waiters} {
 			t.Run(fmt.Sprint(waiters, " ", what), func(t *testing.T) {
 				load := pgLoad(t, database(t, url, admin), admin, what == "listening")
 				load.Run(t, waiters, 300, sqltest.Bounds{Statements: statements, Numbers: 20, Connections: 86})
