@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,10 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
-
-// LoadEnv names the environment variable that asks for the long form of a test, with the
-// value "full".
-const LoadEnv = "HOLDFAST_LOAD"
 
 // Store is a store with a real server.
 type Store struct {
@@ -44,7 +39,7 @@ type round struct {
 // it recovers from the first, and in the long form also after that. Every lock is kept.
 func (s Store) Run(t *testing.T) {
 	rounds := []round{{locks: 16, ttl: cmp.Or(s.TTL, 6*time.Second), pause: 700 * time.Millisecond}}
-	if os.Getenv(LoadEnv) == "full" {
+	if manytest.Full() {
 		rounds = nil
 		for _, n := range []int{3, 16, 50} {
 			for _, pause := range []time.Duration{700 * time.Millisecond, 3 * time.Second, 10 * time.Second} {
