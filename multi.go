@@ -55,8 +55,11 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 		}
 		held = locks[joined:].Context(held)
 		joined = len(locks)
-		next := sorted[joined]
-		lock, err := next.Lock(held)
+		next, until := sorted[joined], held
+		if ctx.Err() != nil {
+			until = ctx // held ends a moment later, and a try could be made in between
+		}
+		lock, err := next.Lock(until)
 		switch lost := locks.Err(); {
 		case lost != nil && ctx.Err() == nil:
 			return nil, append(locks, lock).giveUp(ctx, fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
