@@ -30,6 +30,8 @@ type acquisition struct {
 	lastErr error          // the last failure
 	permits int            // of the semaphore in all, if they are not those of the claim
 
+	lateFrom clock.Instant // the start of the first try of those that late counts
+
 	tries    int32
 	failures int32 // in a row, without an answer
 	late     int32 // grants in a row that came when most of their lease was over
@@ -255,7 +257,9 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	margin := a.margin(out.ValidFor)
 	if a.tooLate(start, out, margin) {
 		a.claim.Indeterminate = true
-		a.late++
+		if a.late++; a.late == 1 {
+			a.lateFrom = start.Mono
+		}
 		return nil
 	}
 	lock := a.hold(start, out, margin)

@@ -94,14 +94,19 @@ func coarse(d time.Duration) time.Duration {
 var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
 
 // lateMost is how many grants in a row may come too late to be kept. A lease that is so
-// short for the store would keep the name taken from others, and never be held.
-const lateMost = 3
+// short for the store would keep the name taken from others, and never be held. Where the
+// lease is renewed, they may do so for lateLong: a store that is slow for some seconds is
+// waited for, like one that is away.
+const (
+	lateMost = 3
+	lateLong = 10 * time.Second
+)
 
 // failed decides what to do when a try brought no usable answer: nil means to try again,
 // with the same claim unless that is gone.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
-	case err == nil && a.late >= lateMost:
+	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
 		return fmt.Errorf("lock %q: %w: its answer took %s of a lease of %s, %d times in a row",
 			a.claim.Name, errSlow, coarse(a.locker.clock.Now()-a.asked.Mono), a.claim.TTL, a.late)
 	case err == nil:

@@ -52,6 +52,10 @@ type Operation struct {
 	// kept it for the Lease. The test of a store with sessions sets it.
 	Released bool
 
+	// Outage says that a server, or the way to it, was broken for some of the time, so that
+	// calls may have no answer. The test that makes faults sets it.
+	Outage bool
+
 	stalled int64 // for how long the process did not run between Due and Notified
 }
 

@@ -18,6 +18,7 @@ import (
 type modelCall struct {
 	release  bool
 	ghost    bool // an attempt whose answer was lost
+	outage   bool // beside a fault
 	owner    int64
 	lease    int64
 	returned int64
@@ -105,15 +106,17 @@ func doubts() []doubt {
 // killed was about may have had its effect at any later time.
 func modelOperations(ops []Operation, may doubt) []porcupine.Operation {
 	var all []porcupine.Operation
+	outage := false
 	add := func(called, returned int64, in modelCall, out modelAnswer) {
-		in.returned = returned
+		in.returned, in.outage = returned, outage
 		all = append(all, porcupine.Operation{Input: modelInput{in, called}, Call: called, Output: out, Return: returned})
 	}
 	ranks := ranksOf(ops)
 	for i, o := range ops {
 		owner := int64(i + 1)
+		outage = o.Outage
 		if o.Late && may.calls {
-			add(o.Called, o.last()+lateMost, modelCall{ghost: true, owner: late(owner)}, modelAnswer{})
+			add(o.Called, o.Last()+lateMost, modelCall{ghost: true, owner: late(owner)}, modelAnswer{})
 		}
 		if o.Reserved && o.Failure == "busy" { // says nothing, and did nothing
 			continue
@@ -186,8 +189,8 @@ func ghosts(o Operation) int64 {
 // late returns the owner of a hold that a late call of owner's operation has taken.
 func late(owner int64) int64 { return -owner - 1<<40 }
 
-// last returns the last instant that is known of the operation.
-func (o *Operation) last() int64 {
+// Last returns the last instant that is known of the operation.
+func (o *Operation) Last() int64 {
 	at := o.Called
 	for _, t := range []int64{o.Granted, o.Failed, o.Unlock, o.Unlocked} {
 		if t != Never {
@@ -207,7 +210,8 @@ const mostModelled = 1000
 // Judgement is what asking the model brought.
 type Judgement struct {
 	Operations int      // judged
-	Unknown    int      // of these, without an answer
+	Unknown    int      // of these, without an answer although nothing was broken
+	Outage     int      // without one beside a fault
 	Undecided  int      // names that took the checker too long
 	Listings   []string // of these
 	Violations []*Violation
@@ -249,7 +253,11 @@ func (j *Judgement) ask(name string, ops []Operation, limit time.Duration) {
 	}
 	j.Operations += len(modelled)
 	for _, o := range modelled {
-		if o.Return == Never {
+		switch {
+		case o.Return != Never:
+		case o.Input.(modelInput).outage: //nolint:forcetypeassert // all are
+			j.Outage++
+		default:
 			j.Unknown++
 		}
 	}

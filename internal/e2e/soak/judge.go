@@ -117,6 +117,7 @@ func (r *round) judge() verdict {
 	r.reserve()
 	r.markLate()
 	r.markSessions()
+	r.markOutages()
 	v.judged = r.history.Linearizable(modelLimit, func(name string) bool {
 		if !r.fencing || !strings.HasPrefix(name, mutexes+":") {
 			return false

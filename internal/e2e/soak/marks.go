@@ -62,3 +62,13 @@ func (r *round) markLate() {
 		o.Late = slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
 	}
 }
+
+// markOutages marks the operations beside which a server or their process was broken.
+func (r *round) markOutages() {
+	for i := range r.history.Operations {
+		o := &r.history.Operations[i]
+		o.Outage = slices.ContainsFunc(r.windows, func(w window) bool {
+			return (w.process < 0 || w.process == o.Process) && w.from <= o.Last() && w.to+int64(afterFault) >= o.Called
+		})
+	}
+}

@@ -237,6 +237,32 @@ func TestWaitsInTheCalm(t *testing.T) {
 	}
 }
 
+// An answer that is missing beside a fault, or shortly after it, is counted apart.
+func TestUnknownBesideFaults(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, test := range map[string]struct {
+		from, to int64
+		process  int
+		beside   bool
+	}{
+		"a server is broken":         {90, 110, -1, true},
+		"the process is cut off":     {90, 110, 1, true},
+		"a connection is made again": {10, 20, -1, true},
+		"another process is cut off": {90, 110, 2, false},
+		"the fault came later":       {210, 300, -1, false},
+		"the fault was long before":  {-5000, -4000, -1, false},
+	} {
+		r := &round{fencing: true, history: judge.New([]judge.Event{
+			{At: 100 * ms, What: judge.Called, Process: 1, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 500 * ms},
+			{At: 200 * ms, What: judge.Failed, Process: 1, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 500 * ms, Err: "no answer"},
+		}), windows: []window{{from: test.from * ms, to: test.to * ms, process: test.process}}}
+		j := r.judge().judged
+		if none := j.Operations == 0; none || test.beside != (j.Unknown == 0) || test.beside != (j.Outage > 0) {
+			t.Errorf("%s: got %d of %d unknown, and %d beside a fault", name, j.Unknown, j.Operations, j.Outage)
+		}
+	}
+}
+
 // Where a store keeps a free name for a waiter, busy needs no holder; else it does.
 func TestBusyWhileAnotherIsAwaited(t *testing.T) {
 	const ms = int64(time.Millisecond)
