@@ -83,7 +83,7 @@ func New(client *clientv3.Client, opts *Options) *Backend {
 	if opts != nil && opts.TTL > 0 {
 		ttl = (opts.TTL + time.Second - 1).Truncate(time.Second)
 	}
-	return &Backend{engine: ordered.New(&store{client: client, ttl: ttl}), ttl: ttl}
+	return &Backend{engine: ordered.New(&store{client: client, besides: &besides{client: client}, ttl: ttl}), ttl: ttl}
 }
 
 // Info describes the store.

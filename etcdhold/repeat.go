@@ -6,46 +6,55 @@ import (
 	"time"
 )
 
-// calls is how many calls are made at most for one answer.
-const calls = 3
+// attempts is how often a call is made at most for one answer.
+const attempts = 3
 
 // soon returns the first answer to call, which does no harm when it is made several times.
 // A member that is silent does not answer, and the client may not have noticed: it chooses
 // the next member for the next call. So when a third of the time of ctx has passed without
 // an answer, soon makes the call again, and again after another third.
 func soon[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
+	return sooner(ctx, func(int) []func(context.Context) (T, error) { return []func(context.Context) (T, error){call} })
+}
+
+// sooner is soon with one or two calls in an attempt: those that of returns for it, from 0.
+func sooner[T any](ctx context.Context, of func(attempt int) []func(context.Context) (T, error)) (T, error) {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return call(ctx)
+		return of(0)[0](ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	type answer struct {
 		value T
 		err   error
 	}
-	answers := make(chan answer, calls)
+	answers := make(chan answer, 2*attempts)
 	var wg sync.WaitGroup
 	defer wg.Wait() // the others end with ctx
 	defer cancel()
-	ask := func() {
-		wg.Go(func() {
-			value, err := call(ctx)
-			answers <- answer{value, err}
-		})
+	asked, failed := 0, 0
+	ask := func(attempt int) {
+		for _, call := range of(attempt) {
+			asked++
+			wg.Go(func() {
+				value, err := call(ctx)
+				answers <- answer{value, err}
+			})
+		}
 	}
-	ask()
-	again := time.NewTicker(max(time.Until(end)/calls, 1))
+	ask(0)
+	again := time.NewTicker(max(time.Until(end)/attempts, 1))
 	defer again.Stop()
-	for made, failed := 1, 0; ; {
+	for made := 1; ; {
 		select {
 		case a := <-answers:
-			if failed++; a.err == nil || failed == made {
+			if failed++; a.err == nil || failed == asked {
 				return a.value, a.err
 			}
 		case <-again.C:
-			if made < calls {
+			if made < attempts {
+				ask(made)
 				made++
-				ask()
 			}
 		}
 	}

@@ -16,10 +16,11 @@ import (
 
 // store is an ordered.Store: a session is a lease, the order that of create revisions.
 type store struct {
-	client *clientv3.Client
-	ttl    time.Duration
-	fit    bool // the servers are new enough; used by Open alone, of which one runs at a time
-	keys   suffixes
+	client  *clientv3.Client
+	besides *besides
+	ttl     time.Duration
+	fit     bool // the servers are new enough; used by Open alone, of which one runs at a time
+	keys    suffixes
 }
 
 // Open grants a lease.
@@ -41,8 +42,8 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 // Extend renews the lease once: the client's own loop counts from the receipt of the
 // answers, and so learns of an end too late.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
-	r, err := soon(ctx, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
-		return s.client.KeepAliveOnce(ctx, clientv3.LeaseID(session))
+	r, err := renewal(ctx, s.besides, func(ctx context.Context, over requests) (*clientv3.LeaseKeepAliveResponse, error) {
+		return over.KeepAliveOnce(ctx, clientv3.LeaseID(session))
 	})
 	if err != nil {
 		return 0, s.errorOf(err)
@@ -84,8 +85,8 @@ func (s *store) leases(ctx context.Context, lease int64, keys []string) ([]bool,
 	for i, key := range keys {
 		same[i], gets[i] = clientv3.Compare(clientv3.LeaseValue(key), "=", lease), clientv3.OpGet(key)
 	}
-	r, err := soon(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).If(same...).Else(gets...).Commit()
+	r, err := renewal(ctx, s.besides, func(ctx context.Context, over requests) (*clientv3.TxnResponse, error) {
+		return over.Txn(ctx).If(same...).Else(gets...).Commit()
 	})
 	if err != nil {
 		return nil, s.errorOf(err)
