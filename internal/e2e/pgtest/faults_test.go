@@ -22,6 +22,7 @@ func TestLostAnswers(t *testing.T) {
 	server, admin := start(t)
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable", "pooler", "shedlock"} {
 		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
 			url := database(t, server, admin)
 			at, layout := url, pghold.LeaseRows
 			switch isolation {

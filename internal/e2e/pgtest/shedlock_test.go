@@ -26,6 +26,7 @@ func TestShedLock(t *testing.T) {
 		"default": "", "repeatable read": isolation + "repeatable%20read", "serializable": isolation + "serializable", "zone": "&TimeZone=America/St_Johns", "pooler": "",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			url := database(t, server, db)
 			if name == "pooler" {
 				url = sqltest.PgBouncer(t, url)
