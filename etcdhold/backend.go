@@ -78,6 +78,9 @@ var (
 
 // New returns a Backend over client. The caller closes client after the last use of the
 // Backend. New does no I/O. opts may be nil.
+//
+// If client has no answer to a renewal after two thirds of its time, the renewal is also
+// made over a new connection with the settings of client, which is closed afterwards.
 func New(client *clientv3.Client, opts *Options) *Backend {
 	ttl := defaultTTL
 	if opts != nil && opts.TTL > 0 {

@@ -13,9 +13,11 @@ import (
 // TestSilentConnections has every connection of a client forgotten, of each adapter with
 // the defaults of its library.
 func TestSilentConnections(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			silenttest.Store{Addr: server.Addr(), Open: func(t *testing.T, addr string, _ time.Duration) driver.Backend {
 				conn, shut, err := s.open(login{addr: addr})
 				if err != nil {

@@ -15,9 +15,11 @@ import (
 // TestSilentConnections has every connection of a pool forgotten: of one as database/sql
 // makes it, and of one that keeps many idle connections.
 func TestSilentConnections(t *testing.T) {
+	t.Parallel()
 	server := sqltest.Start(t, sqltest.RunMySQL)
 	for _, idle := range []int{0, 12} {
-		t.Run(fmt.Sprint(idle), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d idle", idle), func(t *testing.T) {
+			t.Parallel()
 			silenttest.Store{Addr: server.Addr(), Open: func(t *testing.T, addr string, _ time.Duration) driver.Backend {
 				db, err := sql.Open("mysql", onLoopback(addr))
 				if err != nil {

@@ -17,6 +17,7 @@ import (
 // TestSilentConnections has every connection of a pool forgotten, of both kinds of pool,
 // each as its library makes it, also where many connections are idle.
 func TestSilentConnections(t *testing.T) {
+	t.Parallel()
 	server := sqltest.Start(t, sqltest.RunPostgreSQL, "log_min_messages=fatal", "log_min_error_statement=panic", "max_connections=300")
 	at := func(addr string) string { return strings.Replace(server.Name, server.Addr(), addr, 1) }
 	pools := map[string]func(t *testing.T, url string) *pghold.Backend{
@@ -33,6 +34,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 	for name, open := range pools {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			silenttest.Store{Addr: server.Addr(), Open: func(t *testing.T, addr string, _ time.Duration) driver.Backend {
 				return sqltest.Prepared(t, open(t, at(addr)))
 			}}.Run(t)

@@ -59,6 +59,7 @@ func parsePostgres(r Request) (*postgres, error) {
 	if r.Access.DialTimeout > 0 || config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = dialLimit(r.Access, 0)
 	}
+	config.ConnConfig.DialFunc = (&net.Dialer{KeepAliveConfig: postgresKeepAlive()}).DialContext
 	if err := postgresTLS(config.ConnConfig, r.Access, own.query.Get("sslmode")); err != nil {
 		return nil, err
 	}
@@ -75,6 +76,12 @@ func parsePostgres(r Request) (*postgres, error) {
 	}
 	p.options.Listen, err = postgresListen(config.ConnConfig, own, shed)
 	return p, err
+}
+
+// postgresKeepAlive has a connection closed that has been dead for 25 seconds. With the
+// defaults it would take two and a half minutes.
+func postgresKeepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 }
 
 // splitPostgres returns the URL for pgx: with the user and the password that the flags
