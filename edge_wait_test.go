@@ -169,6 +169,71 @@ func TestWaitBehindOthersIsBusy(t *testing.T) {
 	})
 }
 
+// A goroutine that waits rarely asks. What it was told last counts for those behind it,
+// however short they wait, also for another goroutine of the same owner.
+func TestWaitBehindOneThatWaitsIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		l, other := holdfast.New(store, nil), holdfast.New(store.Backend, nil)
+		held := must.Lock(t, other, "a")
+		for what, ctx := range map[string]context.Context{"a process": t.Context(), "an owner": holdfast.WithOwner(t.Context())} {
+			waiting, cancel := context.WithCancel(ctx)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = l.Lock(waiting, "a")
+			}()
+			time.Sleep(3 * time.Second)
+			for _, wait := range []time.Duration{time.Millisecond, 30 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
+				var busy *holdfast.BusyError
+				if _, err := l.TryLock(ctx, "a", holdfast.Wait(wait)); !errors.As(err, &busy) || busy.Remaining <= 0 {
+					t.Errorf("%s, Wait(%v): got %v, want ErrBusy with the end of the lease", what, wait, err)
+				}
+			}
+			cancel()
+			<-ended
+		}
+		must.Unlock(t, held)
+		must.Drain(t, l)
+	})
+}
+
+// While one goroutine of an owner has no answer of the store, another one does not say busy.
+func TestWaitBehindTheOwnerWithoutAnswer(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := faulty.New()
+			l := holdfast.New(store, nil)
+			ctx := holdfast.WithOwner(t.Context())
+			if again {
+				lock, err := l.Lock(ctx, "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer must.Unlock(t, lock)
+			}
+			hangs(store)
+			store.Change(func() {
+				store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
+			})
+			first, cancel := context.WithCancel(ctx)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = l.Lock(first, "a")
+			}()
+			synctest.Wait()
+			if _, err := l.TryLock(ctx, "a", holdfast.Wait(time.Second)); err == nil || errors.Is(err, holdfast.ErrBusy) || !strings.Contains(err.Error(), "no answer") {
+				t.Errorf("re-entry %t: got %v, want that there was no answer", again, err)
+			}
+			cancel()
+			<-ended
+			store.Change(func() { store.OnTry, store.OnRenew = nil, nil })
+			must.Drain(t, l)
+		})
+	}
+}
+
 // A re-entry, and a caller that does not wait, say the same of a store that hangs.
 func TestNoErrorOfAContextThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -166,7 +166,7 @@ func (a *acquisition) busyHere() {
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case queue.trouble != nil || a.req.wait > 0 && queue.heard < a.began: // nothing says that it is held
+	case queue.trouble != nil || a.req.wait > 0 && queue.silent(a.began, a.locker.clock.Now()): // nothing says that it is held
 		a.answered, a.lastErr = false, queue.trouble
 		return
 	case queue.lastBusy != nil:

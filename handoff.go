@@ -104,6 +104,15 @@ func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
 	s.lastBusy, s.heard, s.trouble = busy, now, nil
 }
 
+// silent says that nothing shows a caller that came at began that somebody holds the lock:
+// no answer came since, and by the last one before that nobody does now.
+func (s *queueState) silent(began, now clock.Instant) bool {
+	if s.heard >= began {
+		return false
+	}
+	return s.lastBusy == nil || s.lastBusy.RetryAfter > 0 && s.heard+s.lastBusy.RetryAfter < now
+}
+
 // leave leaves w to the next head, if n wait or ask; else it returns w, to be closed.
 func (s *queueState) leave(w driver.Waiter, n int) (unused driver.Waiter) {
 	if w == nil || n == 0 || s.spare != nil {

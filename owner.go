@@ -71,7 +71,7 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	e := t.enter(m.treeKey())
 	defer t.leave(m.treeKey(), e)
 	began := time.Now()
-	if err := e.takeTurn(ctx, m, r.wait); err != nil {
+	if err := t.takeTurn(ctx, e, m, r); err != nil {
 		return nil, err
 	}
 	defer func() { <-e.turn }()
@@ -169,24 +169,31 @@ func (e *entry) forget(o *owned) {
 	}
 }
 
-// takeTurn waits until no other goroutine of the tree asks the store about the
-// entry.
-func (e *entry) takeTurn(ctx context.Context, m *Mutex, wait time.Duration) error {
+// takeTurn waits until no other goroutine of the tree asks the store about e.
+func (t *tree) takeTurn(ctx context.Context, e *entry, m *Mutex, r request) error {
 	select {
 	case e.turn <- struct{}{}:
 		return nil
 	default:
 	}
-	limit := time.NewTimer(wait)
+	var a acquisition
+	a.init(m.locker, m.name, m.kind, r)
+	limit := time.NewTimer(r.wait)
 	defer limit.Stop()
 	select {
 	case e.turn <- struct{}{}:
 		return nil
 	case <-limit.C:
-		return &BusyError{Name: m.name, Holder: "another goroutine of this owner"}
 	case <-ctx.Done():
 		return fmt.Errorf("lock %q: %w", m.name, retry.ContextError(ctx))
 	}
+	t.mu.Lock()
+	again := e.sole != nil || e.read != nil // the one with the turn waits for the store alone
+	t.mu.Unlock()
+	if r.wait == 0 || !again {
+		a.busyHere()
+	}
+	return a.outOfTime(ctx)
 }
 
 // again has the store confirm a re-entry, which is counted already. A store that
@@ -275,7 +282,7 @@ func (o *owned) confirm() {
 	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
 	e := o.tree.enter(m.treeKey())
 	defer o.tree.leave(m.treeKey(), e)
-	if e.takeTurn(ctx, m, wait) != nil {
+	if o.tree.takeTurn(ctx, e, m, request{wait: wait}) != nil {
 		return
 	}
 	defer func() { <-e.turn }()
