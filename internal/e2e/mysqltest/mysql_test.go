@@ -41,6 +41,7 @@ func TestConformance(t *testing.T) {
 			params = strings.ReplaceAll(params, "tx_isolation", "transaction_isolation")
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := mysqlhold.New(newDB(t, database(t, dsn, admin)+params), nil)
 			drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 			sqltest.Prepared(t, b)

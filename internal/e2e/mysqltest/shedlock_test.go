@@ -37,6 +37,7 @@ func TestShedLock(t *testing.T) {
 			params = strings.ReplaceAll(params, "tx_isolation", "transaction_isolation")
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := sqltest.Prepared(t, mysqlhold.New(newDB(t, database(t, dsn, db)+params), shed()))
 			drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 			t.Run("Admin", func(t *testing.T) {

@@ -83,7 +83,7 @@ func makeMariaDB() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db", "--user="+s.user, s.tmpdir()); err != nil {
+	if err := s.fill(install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal", "--skip-test-db", "--user="+s.user, s.tmpdir()); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func makeMySQL(daemon string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(daemon, "--no-defaults", "--initialize-insecure", "--datadir="+s.data(), "--user="+s.user, s.tmpdir()); err != nil {
+	if err := s.fill(daemon, "--no-defaults", "--initialize-insecure", "--datadir="+s.data(), "--user="+s.user, s.tmpdir()); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -262,7 +262,7 @@ func RunPostgreSQL(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(initdb, "-D", s.data(), "-U", "test", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
+	if err := s.fill(initdb, "-D", s.data(), "-U", "test", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
 		s.Close()
 		return nil, err
 	}
