@@ -60,7 +60,7 @@ func NewCombiner(s Sender) *Combiner {
 		r.finish = r.wait
 		return r
 	}
-	c.batches.New = func() any { return &batch{Context: context.Background(), combiner: c} }
+	c.batches.New = func() any { return newBatch(c) }
 	return c
 }
 
@@ -114,7 +114,7 @@ func (c *Combiner) run() {
 		}
 		lead = false
 		for len(p.requests) > 0 {
-			c.sender.Send(p, p.calls, p.results)
+			c.sender.Send(p.context, p.calls, p.results)
 			lead = c.arrive(p)
 		}
 	}

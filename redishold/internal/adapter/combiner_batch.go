@@ -6,11 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// batch is what travels together. It is also the context of Send, which ends when
-// nobody waits for any of the calls.
+// batch is what travels together.
 type batch struct {
-	context.Context // without deadline and values: each caller has its own
-	combiner        *Combiner
+	combiner *Combiner
+	context  *departure
 
 	// Only for the leader; requests for the alarm too, under the Combiner's mutex.
 	requests []*request
@@ -19,11 +18,26 @@ type batch struct {
 	wake     []*request
 
 	// Guarded by the Combiner's mutex.
-	place   int           // among the Combiner's batches
-	number  uint64        // among all departures
-	waiting int           // callers
-	ended   bool          // none is left
-	done    chan struct{} // nil until somebody asks for it
+	place   int    // among the Combiner's batches
+	number  uint64 // among all departures
+	waiting int    // callers
+}
+
+// departure is the context of Send. It ends when nobody waits for any of the calls. One
+// that has ended stays so, since contexts which were derived from it may ask it later.
+type departure struct {
+	context.Context // without deadline and values: each caller has its own
+	combiner        *Combiner
+
+	// Guarded by the Combiner's mutex.
+	ended bool
+	done  chan struct{} // nil until somebody asks for it
+}
+
+func newBatch(c *Combiner) *batch { return &batch{combiner: c, context: newDeparture(c)} }
+
+func newDeparture(c *Combiner) *departure {
+	return &departure{Context: context.Background(), combiner: c}
 }
 
 // prepare readies what Send is given. The Combiner's mutex is held.
@@ -53,8 +67,8 @@ func (p *batch) exit() {
 	c.away[p.place], moved.place = moved, p.place
 	c.away[left] = nil
 	c.away = c.away[:left]
-	if p.ended {
-		p.ended, p.done = false, nil
+	if p.context.ended {
+		p.context = newDeparture(c)
 	}
 }
 
@@ -63,30 +77,30 @@ func (p *batch) abandon() {
 	if p.waiting--; p.waiting > 0 {
 		return
 	}
-	p.ended = true
-	if p.done != nil {
-		close(p.done)
+	p.context.ended = true
+	if p.context.done != nil {
+		close(p.context.done)
 	}
 }
 
 // Done returns a channel that is closed when nobody waits any more.
-func (p *batch) Done() <-chan struct{} {
-	p.combiner.mu.Lock()
-	defer p.combiner.mu.Unlock()
-	if p.done == nil {
-		p.done = make(chan struct{})
-		if p.ended {
-			close(p.done)
+func (d *departure) Done() <-chan struct{} {
+	d.combiner.mu.Lock()
+	defer d.combiner.mu.Unlock()
+	if d.done == nil {
+		d.done = make(chan struct{})
+		if d.ended {
+			close(d.done)
 		}
 	}
-	return p.done
+	return d.done
 }
 
 // Err returns context.Canceled when nobody waits any more.
-func (p *batch) Err() error {
-	p.combiner.mu.Lock()
-	defer p.combiner.mu.Unlock()
-	if p.ended {
+func (d *departure) Err() error {
+	d.combiner.mu.Lock()
+	defer d.combiner.mu.Unlock()
+	if d.ended {
 		return context.Canceled
 	}
 	return nil

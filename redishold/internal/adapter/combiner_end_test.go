@@ -59,3 +59,34 @@ func TestEndWithoutAnError(t *testing.T) {
 		})
 	}
 }
+
+// keeper keeps the contexts of Send, which ends with them.
+type keeper struct{ contexts []context.Context }
+
+func (k *keeper) Send(ctx context.Context, _ []*redishold.Call, results []redishold.Result) {
+	k.contexts = append(k.contexts, ctx)
+	<-ctx.Done()
+	for i := range results {
+		results[i].Err = ctx.Err()
+	}
+}
+
+// The context of a departure that has ended stays so: package context asks it for its error
+// some time after it has closed its channel, when the next departure may be under way.
+func TestEndOfADepartureStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &keeper{}
+		c := NewCombiner(k)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			c.DoOne(ctx, &redishold.Call{})
+			cancel()
+			synctest.Wait()
+			for i, kept := range k.contexts {
+				if kept.Err() == nil {
+					t.Errorf("the context of departure %d of %d has no error after its end", i+1, len(k.contexts))
+				}
+			}
+		}
+	})
+}
