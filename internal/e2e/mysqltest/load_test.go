@@ -3,10 +3,10 @@ package mysqltest
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
@@ -16,39 +16,45 @@ import (
 func TestBounds(t *testing.T) {
 	dsn, admin, _ := sqltest.StartMySQL(t)
 	admin.SetMaxOpenConns(1)
-	counts := []int{101}
-	if sqltest.Full() {
-		counts = []int{99, 100, 101, 200, 500}
+	load := mysqlLoad(t, database(t, dsn, admin), admin)
+	load.Most = func(waiters, _ int) manytest.Bounds {
+		// 20 for each of four Backends, and those of calls that took longer than their time: the
+		// driver closes them, and the server ends them later.
+		return manytest.Bounds{Requests: 200 + waiters/2, Connections: 120}
 	}
-	for _, waiters := range counts {
-		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
-			at := database(t, dsn, admin)
-			load := mysqlLoad(t, at, admin)
-			load.Run(t, waiters, 300, sqltest.Bounds{
-				// 20 for each of four Backends, and those of calls that took longer than their time:
-				// the driver closes them, and the server ends them later.
-				Statements: 200 + waiters/2, Numbers: 0, Connections: 120,
-			})
-		})
+	load.Run(t)
+}
+
+// openLoad opens a Backend over a pool without a limit.
+func openLoad(dsn string) (driver.Backend, func(), error) {
+	db, err := sql.Open("mysql", dsn+"?interpolateParams=true")
+	if err != nil {
+		return nil, nil, err
 	}
+	db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
+	return mysqlhold.New(db, nil), func() { _ = db.Close() }, nil
 }
 
 // mysqlLoad returns a Load of the database that the driver reaches at dsn.
-func mysqlLoad(t *testing.T, dsn string, admin *sql.DB) *sqltest.Load {
+func mysqlLoad(t *testing.T, dsn string, admin *sql.DB) *manytest.Load {
 	count := func(query string) (n int) {
 		if err := admin.QueryRow(query).Scan(&n); err != nil {
 			t.Error(err)
 		}
 		return n
 	}
-	var name string
-	if err := opened(t, dsn).QueryRow("SELECT DATABASE()").Scan(&name); err != nil {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &sqltest.Load{
-		Open: func() driver.Backend {
-			return sqltest.Prepared(t, mysqlhold.New(opened(t, dsn+"?interpolateParams=true"), nil))
-		},
+	defer db.Close()
+	sqltest.Prepared(t, mysqlhold.New(db, nil))
+	var name string
+	if err := db.QueryRow("SELECT DATABASE()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	return &manytest.Load{
+		Open: openLoad, At: dsn,
 		Server: func() (statements, numbers int) {
 			var n int
 			if err := admin.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(new(string), &n); err != nil {
@@ -69,16 +75,4 @@ func mysqlLoad(t *testing.T, dsn string, admin *sql.DB) *sqltest.Load {
 			return db.QueryRowContext(ctx, "SELECT 1").Scan(new(int))
 		},
 	}
-}
-
-// opened returns a pool without a limit.
-func opened(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
-	t.Cleanup(func() { _ = db.Close() })
-	return db
 }

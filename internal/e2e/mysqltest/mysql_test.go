@@ -11,12 +11,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/internal/rows/rowstest"
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	manytest.Serve(openLoad)
+	goleak.VerifyTestMain(m)
+}
 
 // TestConformance runs the whole specification at every isolation level, in modes of SQL
 // that change what a statement means, and with options of the driver that do.

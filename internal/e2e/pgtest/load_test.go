@@ -3,12 +3,14 @@ package pgtest
 import (
 	"context"
 	"database/sql"
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/pghold"
 )
@@ -18,22 +20,36 @@ import (
 func TestBounds(t *testing.T) {
 	url, admin := sqltest.StartPostgreSQL(t, "max_connections=100")
 	admin.SetMaxOpenConns(1)
-	counts := []int{101}
-	if sqltest.Full() {
-		counts = []int{99, 100, 101, 200, 500}
-	}
-	for _, waiters := range counts {
-		for what, statements := range map[string]int{"polling": 200 + waiters/2, "listening": 200 + 2*waiters} {
-			t.Run(fmt.Sprint(waiters, " ", what), func(t *testing.T) {
-				load := pgLoad(t, database(t, url, admin), admin, what == "listening")
-				load.Run(t, waiters, 300, sqltest.Bounds{Statements: statements, Numbers: 20, Connections: 86})
-			})
-		}
+	for what, each := range map[string]int{"polling": 2, "listening": 8} { // statements of four waiters
+		t.Run(what, func(t *testing.T) {
+			load := pgLoad(t, database(t, url, admin), admin, what)
+			load.Most = func(waiters, _ int) manytest.Bounds {
+				return manytest.Bounds{Requests: 200 + waiters*each/4, Numbers: 20, Connections: 86}
+			}
+			load.Run(t)
+		})
 	}
 }
 
+// openLoad opens a Backend over a pool without a limit. at says how waiters learn, and has
+// the URL.
+func openLoad(at string) (driver.Backend, func(), error) {
+	how, url, _ := strings.Cut(at, " ")
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
+	options := &pghold.Options{}
+	if how == "listening" {
+		options.Listen = config
+	}
+	return pghold.NewDB(db, options), func() { _ = db.Close() }, nil
+}
+
 // pgLoad returns a Load of the database at url.
-func pgLoad(t *testing.T, url string, admin *sql.DB, listens bool) *sqltest.Load {
+func pgLoad(t *testing.T, url string, admin *sql.DB, how string) *manytest.Load {
 	count := func(query string, args ...any) (n int) {
 		if err := admin.QueryRow(query, args...).Scan(&n); err != nil {
 			t.Error(err)
@@ -44,20 +60,11 @@ func pgLoad(t *testing.T, url string, admin *sql.DB, listens bool) *sqltest.Load
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &sqltest.Load{
-		Open: func() driver.Backend {
-			db, err := sql.Open("pgx", url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
-			t.Cleanup(func() { _ = db.Close() })
-			options := &pghold.Options{}
-			if listens {
-				options.Listen = config
-			}
-			return sqltest.Prepared(t, pghold.NewDB(db, options))
-		},
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	sqltest.Prepared(t, pghold.NewDB(db, nil))
+	return &manytest.Load{
+		Open: openLoad, At: how + " " + url,
 		Server: func() (statements, numbers int) {
 			return count("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", config.Database),
 				count("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")

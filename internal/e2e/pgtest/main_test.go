@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 )
 
 // workerVar names the job of a worker process, and databaseVar its database. Tests that
@@ -16,6 +18,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	manytest.Serve(openLoad)
 	if job := os.Getenv(workerVar); job != "" {
 		if err := work(job, os.Getenv(databaseVar)); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
