@@ -20,7 +20,7 @@ type Load struct {
 	Server   func() (requests, numbers int)  // so far: requests, and numbers of transactions that were drawn
 	Clients  func() (connections, busy int)  // of the Backends, and how many of what clients ask for goes on
 	Stranger func(ctx context.Context) error // connects, and asks for something
-	Most     func(waiters, names int) (b Bounds)
+	Most     func(Crowd) Bounds
 }
 
 // Open returns a Backend over the store at an address, with connections of its own that
@@ -76,31 +76,34 @@ func (l *Load) bear(t *testing.T, c Crowd) {
 	}
 	stop := l.watch(t)
 	parts := l.split(t, c)
-	parts.next(t, "everybody waits")
+	trouble := parts.next(t, "everybody waits")
 	time.Sleep(loadTTL / 3) // those without a place have asked again
 	requests, numbers := l.Server()
 	time.Sleep(loadFor) // it is the load of a time that is measured
 	r, n := l.Server()
-	parts.next(t, "calls are given up")
-	parts.next(t, "everybody leaves")
-	const seconds = int(loadFor / time.Second)
-	got := Bounds{Requests: (r - requests) / seconds, Numbers: (n - numbers) / seconds, Connections: stop()}
-	most := l.Most(c.Waiters, c.Names)
-	t.Logf("%+v: %+v, at most %+v", c, got, most)
-	if got.Requests > most.Requests || got.Numbers > most.Numbers || got.Connections > most.Connections {
-		t.Errorf("%+v: got %+v, want at most %+v", c, got, most)
-	}
+	trouble = errors.Join(trouble, parts.next(t, "calls are given up"), parts.next(t, "everybody leaves"))
 	for _, k := range held {
-		if err := errors.Join(k.Err(), k.Unlock()); err != nil && machine.Late() < loadLate {
-			t.Errorf("the holder: %v", err)
-		}
+		trouble = errors.Join(trouble, k.Err(), k.Unlock())
+	}
+	connections, err := stop()
+	trouble = errors.Join(trouble, err)
+	const seconds = int(loadFor / time.Second)
+	got := Bounds{Requests: (r - requests) / seconds, Numbers: (n - numbers) / seconds, Connections: connections}
+	late := machine.Late()
+	t.Logf("%+v: %+v; no processor for %v", c, got, late.Round(time.Millisecond))
+	if trouble != nil && late > loadLate { // then the figures are those of sessions that were lost, too
+		t.Log(trouble)
+	} else if most := l.Most(c); trouble != nil || got.Requests > most.Requests || got.Numbers > most.Numbers || got.Connections > most.Connections {
+		t.Errorf("want at most %+v, and no error: %v", most, trouble)
 	}
 	must.Drain(t, holder)
 	l.rest(t, "no request is left", func(_, busy int) bool { return busy == 0 })
 	for i := range held { // nothing of the others is left
 		must.Unlock(t, must.Lock(t, holder, nameOf(i)))
 	}
-	parts.next(t, "everybody closes")
+	if err := parts.next(t, "everybody closes"); err != nil {
+		t.Error(err)
+	}
 	must.Drain(t, holder)
 	closeBackend(t.Context(), b, shut)
 	l.rest(t, "no connection is left", func(connections, busy int) bool { return connections == 0 && busy == 0 })
@@ -120,18 +123,18 @@ func (l *Load) rest(t *testing.T, what string, come func(connections, busy int) 
 
 // watch has a stranger come five times a second, who must be served within a second of what
 // the machine gives, until stop is called, which returns how many connections clients had
-// at most.
-func (l *Load) watch(t *testing.T) (stop func() (connections int)) {
+// at most, and how often the stranger was not served.
+func (l *Load) watch(t *testing.T) (stop func() (connections int, err error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	most, done := 0, make(chan struct{})
+	most, errs, done := 0, error(nil), make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
 			began, err := time.Now(), error(nil)
 			starved := await.Starved(func() { err = l.Stranger(ctx) })
 			if took := time.Since(began) - starved; ctx.Err() == nil && (err != nil || took > time.Second) {
-				t.Errorf("another program connects and asks: got error %v after %v", err, took)
+				errs = errors.Join(errs, fmt.Errorf("another program connects and asks: got error %v after %v", err, took))
 			}
 			connections, _ := l.Clients()
 			most = max(most, connections)
@@ -141,17 +144,11 @@ func (l *Load) watch(t *testing.T) (stop func() (connections int)) {
 			}
 		}
 	}()
-	stopped := false
-	stop = func() int {
+	stop = func() (int, error) {
 		cancel()
 		<-done
-		stopped = true
-		return most
+		return most, errs
 	}
-	t.Cleanup(func() {
-		if !stopped {
-			stop()
-		}
-	})
+	t.Cleanup(func() { _, _ = stop() })
 	return stop
 }

@@ -1,5 +1,5 @@
-// Package manytest has a process hold many locks, whatever the store is, and counts what
-// their renewals cost it. The tests of each store run it over a real server.
+// Package manytest has a process hold many locks, or many processes wait for a few,
+// whatever the store is, and counts what that costs it. The tests of each store run it over a real server.
 package manytest
 
 import (

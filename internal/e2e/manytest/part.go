@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,6 +32,9 @@ type part struct {
 	got     chan error // of waiters whose lock was not to be had
 }
 
+// done is what a part answers when a step is done.
+const done = "done"
+
 func nameOf(i int) string { return fmt.Sprint("job ", i) }
 
 // Serve is the part of a crowd that the environment asks of this process, if it does so,
@@ -52,7 +56,7 @@ func Serve(open Open) {
 	os.Exit(0)
 }
 
-// serve does a step for each line of in, and answers each with a line: the error.
+// serve does a step for each line of in, and answers each with a line: done, or the error.
 func (p *part) serve(open Open, in io.Reader, out io.Writer) error {
 	b, shut, err := open(p.At)
 	if err != nil {
@@ -69,7 +73,11 @@ func (p *part) serve(open Open, in io.Reader, out io.Writer) error {
 		if !lines.Scan() {
 			return lines.Err()
 		}
-		if _, err := fmt.Fprintf(out, "%q\n", fmt.Sprint(step(ctx))); err != nil {
+		said := done
+		if err := step(ctx); err != nil {
+			said = strconv.Quote(err.Error())
+		}
+		if _, err := fmt.Fprintln(out, said); err != nil {
 			return err
 		}
 	}

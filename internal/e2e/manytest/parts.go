@@ -3,10 +3,11 @@ package manytest
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
@@ -89,8 +90,8 @@ func (l *Load) outside(t *testing.T, p *part) (in io.WriteCloser, out io.Reader)
 	return in, out
 }
 
-// next has all parts do their next step.
-func (ps parts) next(t *testing.T, what string) {
+// next has all parts do their next step, and returns what went wrong.
+func (ps parts) next(t *testing.T, what string) (err error) {
 	t.Helper()
 	for _, p := range ps {
 		_, _ = io.WriteString(p.in, "\n")
@@ -98,11 +99,12 @@ func (ps parts) next(t *testing.T, what string) {
 	for _, p := range ps {
 		select {
 		case line, ok := <-p.said:
-			if text, err := strconv.Unquote(line); ok && (err != nil || text != "<nil>") {
-				t.Errorf("%s: got %s %v", what, text, err)
+			if ok && line != done {
+				err = errors.Join(err, fmt.Errorf("%s: %s", what, line))
 			}
 		case <-time.After(2 * time.Minute):
 			t.Fatalf("not within 2 minutes: %s", what)
 		}
 	}
+	return err
 }

@@ -17,10 +17,10 @@ func TestBounds(t *testing.T) {
 	dsn, admin, _ := sqltest.StartMySQL(t)
 	admin.SetMaxOpenConns(1)
 	load := mysqlLoad(t, database(t, dsn, admin), admin)
-	load.Most = func(waiters, _ int) manytest.Bounds {
+	load.Most = func(c manytest.Crowd) manytest.Bounds {
 		// 20 for each of four Backends, and those of calls that took longer than their time: the
 		// driver closes them, and the server ends them later.
-		return manytest.Bounds{Requests: 200 + waiters/2, Connections: 120}
+		return manytest.Bounds{Requests: 200 + c.Waiters/2, Connections: 120}
 	}
 	load.Run(t)
 }

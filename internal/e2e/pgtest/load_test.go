@@ -23,8 +23,8 @@ func TestBounds(t *testing.T) {
 	for what, each := range map[string]int{"polling": 2, "listening": 8} { // statements of four waiters
 		t.Run(what, func(t *testing.T) {
 			load := pgLoad(t, database(t, url, admin), admin, what)
-			load.Most = func(waiters, _ int) manytest.Bounds {
-				return manytest.Bounds{Requests: 200 + waiters*each/4, Numbers: 20, Connections: 86}
+			load.Most = func(c manytest.Crowd) manytest.Bounds {
+				return manytest.Bounds{Requests: 200 + c.Waiters*each/4, Numbers: 20, Connections: 86}
 			}
 			load.Run(t)
 		})

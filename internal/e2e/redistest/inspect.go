@@ -68,6 +68,19 @@ func (a Admin) CommandStats() map[string]int64 {
 	return stats
 }
 
+// Cost returns how many commands the server has executed since its start, those that
+// scripts call included, how many connections it has, without that which asks, and how
+// many of these subscribe or wait for an answer.
+func (a Admin) Cost() (commands, connections, busy int) {
+	a.helper()
+	info := a.String("INFO", "everything")
+	number := func(field string) int {
+		n, _ := strconv.Atoi(infoField(info, field))
+		return n
+	}
+	return number("total_commands_processed"), number("connected_clients") - 1, number("pubsub_clients") + number("blocked_clients")
+}
+
 // FlushScripts makes the server forget every script, so that EVALSHA answers
 // NOSCRIPT.
 func (a Admin) FlushScripts() {

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
+	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
@@ -31,6 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	anystore.Quiet()
+	manytest.Serve(openLoad)
 	goleak.VerifyTestMain(m, dial.Sleepers()...)
 }
 

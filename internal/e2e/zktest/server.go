@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -187,9 +188,21 @@ func (s *Server) await(done <-chan struct{}) error {
 	}
 }
 
-// mode asks the server what it is: standalone, leader or follower; "" while it does not
-// serve.
-func (s *Server) mode() string {
+// mode is what the server is: standalone, leader or follower; "" while it does not serve.
+func (s *Server) mode() string { return s.said("Mode") }
+
+// Cost returns how many packets the server has got so far, how many connections it has,
+// without that which asks, and how many requests have no answer yet.
+func (s *Server) Cost() (received, connections, outstanding int) {
+	number := func(field string) int {
+		n, _ := strconv.Atoi(s.said(field))
+		return n
+	}
+	return number("Received"), number("Connections") - 1, number("Outstanding")
+}
+
+// said asks the server for a field of its status; "" while it does not serve.
+func (s *Server) said(field string) string {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
 		return ""
@@ -197,10 +210,10 @@ func (s *Server) mode() string {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Second))
 	_, _ = conn.Write([]byte("srvr"))
-	said, _ := io.ReadAll(conn)
-	_, mode, _ := strings.Cut(string(said), "Mode: ")
-	mode, _, _ = strings.Cut(mode, "\n")
-	return mode
+	all, _ := io.ReadAll(conn)
+	_, value, _ := strings.Cut(string(all), field+": ")
+	value, _, _ = strings.Cut(value, "\n")
+	return value
 }
 
 // Dial returns a client, which is the caller's to close.

@@ -1,0 +1,68 @@
+package etcdtest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Cost is what clients cost a server.
+type Cost struct {
+	Requests    int // messages so far, those of streams included
+	Busy        int // calls that have no answer yet, and watches
+	Connections int // where the system has /proc
+}
+
+// Cost returns what clients cost the server.
+func (s *Server) Cost() (c Cost, err error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // else its connection counts
+	answer, err := client.Get(s.client + "/metrics")
+	if err != nil {
+		return c, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return c, err
+	}
+	for line := range strings.Lines(string(text)) {
+		i := strings.LastIndexByte(line, ' ')
+		n, _ := strconv.ParseFloat(strings.TrimSpace(line[i+1:]), 64)
+		switch name, labels, _ := strings.Cut(line[:i], "{"); {
+		case name == "grpc_server_msg_received_total":
+			c.Requests += int(n)
+		case name == "etcd_debugging_mvcc_watcher_total":
+			c.Busy += int(n)
+		case !strings.Contains(labels, `grpc_type="unary"`):
+		case name == "grpc_server_started_total":
+			c.Busy += int(n)
+		case name == "grpc_server_handled_total":
+			c.Busy -= int(n)
+		}
+	}
+	c.Connections, err = s.connections()
+	return c, err
+}
+
+// connections counts those to the server that it has not closed.
+func (s *Server) connections() (n int, err error) {
+	port, err := strconv.Atoi(s.client[strings.LastIndexByte(s.client, ':')+1:])
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return 0, nil //nolint:nilerr // it is not Linux
+	}
+	local := fmt.Sprintf("0100007F:%04X", port)
+	for line := range strings.Lines(string(text)) {
+		// number, local address, remote address, state: 01 is established, 08 is left by the client
+		if f := strings.Fields(line); len(f) > 3 && f[1] == local && (f[3] == "01" || f[3] == "08") {
+			n++
+		}
+	}
+	return n, nil
+}
