@@ -26,7 +26,7 @@ func (l *link) permit(ctx context.Context, name string, m ordered.Mark, note str
 	if queue, err = l.readPermits(ctx, name); err != nil {
 		return nil, err
 	}
-	mutex := place{name, locks, m.ID}
+	mutex, lease := place{name, locks, m.ID}, place{name, leases, m.ID}
 	i := ordered.Find(queue, m.ID)
 	if i < 0 {
 		waiting, err := l.join(ctx, mutex, ordered.Mark{Kind: ordered.Mutex, ID: m.ID}, note, alone)
@@ -38,18 +38,22 @@ func (l *link) permit(ctx context.Context, name string, m ordered.Mark, note str
 		}
 	}
 	if i < 0 || queue[i].Order == 0 { // there is none, or its creation was not answered
-		if _, err = l.join(ctx, place{name, leases, m.ID}, m, note, false); err != nil {
+		if _, err = l.join(ctx, lease, m, note, false); err != nil {
 			return nil, err
 		}
 		if queue, err = l.readPermits(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	switch i = ordered.Find(queue, m.ID); {
-	case i < 0:
-	case i < ordered.PermitsOf(queue[:i], m):
+	if i = ordered.Find(queue, m.ID); i < 0 {
+		return queue, nil
+	}
+	if err := l.counted(lease, queue[i].Key); err != nil { // a try that was given up may have made it
+		return nil, err
+	}
+	if i < ordered.PermitsOf(queue[:i], m) {
 		_, err = with(ctx, l, mutex, func(n *node) (bool, error) { return l.remove(mutex, n) })
-	default:
+	} else {
 		queue[i].Order = 0 // it asks here again, not for the queue alone
 	}
 	return queue, err

@@ -1,15 +1,21 @@
 package zkholdtest
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"math"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/zkhold"
 )
 
 // A claim whose sequence number is near the end of the server's counter is refused, with
@@ -79,4 +85,66 @@ func TestEndOfTheCounter(t *testing.T) {
 	for _, path := range []string{"/mutex", "/rw", "/permits/leases", "/permits/locks", "/waiters/leases", "/waiters/locks"} {
 		empty(path)
 	}
+}
+
+// A try for a permit that was given up when its node was made, and before its number was
+// known, does not help the next one to a permit.
+func TestEndOfTheCounterAfterATryGivenUp(t *testing.T) {
+	t.Parallel()
+	s := zktest.StartCounted(t, map[string]int32{
+		"/permits": 2, "/permits/locks": 7, "/permits/leases": zktest.LastNumber + 1,
+	})
+	ctx, giveUp := context.WithCancel(within(t))
+	givenUp := make(chan struct{})
+	b := openOn(t, s, &zkhold.Options{TTL: 20 * ttl, Dial: answers(2, func() { giveUp(); <-givenUp })})
+	claim := driver.Claim{Name: "permits", Client: "client", Seq: 1, Owner: "client:1", TTL: 20 * ttl, Count: 1, Tokens: 1, Mode: driver.Permit, Permits: 2}
+	if _, err := b.Try(ctx, claim); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want that the try was given up", err)
+	}
+	close(givenUp)
+	if err := b.Drain(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := b.Try(within(t), claim); out.Granted || !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("got %+v, error %v, want ErrRefused", out, err)
+	}
+	for _, folder := range []string{"/permits/locks", "/permits/leases"} {
+		if left, _, err := s.Client(t).Children(folder); err != nil || len(left) > 0 {
+			t.Errorf("below %s: %v, %v, want nothing", folder, left, err)
+		}
+	}
+}
+
+// answers returns a zk.Dialer of connections that call arrived before the client reads the
+// answer to the nth creation of a node.
+func answers(nth int32, arrived func()) func(string, string, time.Duration) (net.Conn, error) {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := net.DialTimeout(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		c := &creations{nth: nth}
+		c.Packets = zktest.Packets{Conn: conn, Arrived: func(number uint32) error {
+			if c.number.Load() != 0 && number == c.number.Load() {
+				arrived()
+			}
+			return nil
+		}}
+		return c, nil
+	}
+}
+
+type creations struct {
+	zktest.Packets
+	nth    int32
+	sent   atomic.Int32
+	number atomic.Uint32 // of the nth creation
+}
+
+func (c *creations) Write(b []byte) (int, error) {
+	const create2 = 15
+	if len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == create2 && c.sent.Add(1) == c.nth {
+		c.number.Store(binary.BigEndian.Uint32(b[4:]))
+	}
+	return c.Conn.Write(b)
 }
