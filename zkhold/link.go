@@ -33,6 +33,7 @@ type link struct {
 	session int64
 	timeout time.Duration // of the session
 	up      bool          // connected
+	down    chan struct{} // closed when the connection that was there last has broken; nil at first
 	over    error         // why the session is of no use any more
 	wire    *wire         // the last one
 	idle    *time.Timer   // ends the session
@@ -160,7 +161,7 @@ func (l *link) event(e zk.Event) {
 		}
 		l.fire(e.Path, nil)
 	case e.State == zk.StateHasSession:
-		l.up = true
+		l.up, l.down = true, make(chan struct{})
 		select {
 		case <-l.opened:
 			l.restored()
@@ -170,8 +171,18 @@ func (l *link) event(e zk.Event) {
 	case e.State == zk.StateExpired:
 		l.end(errExpired)
 	case e.State == zk.StateDisconnected, e.State == zk.StateConnecting:
+		if l.up {
+			close(l.down)
+		}
 		l.up = false
 	}
+}
+
+// broken returns a channel that is closed when there is no connection any more.
+func (l *link) broken() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.down
 }
 
 // restored takes note of a connection that came after another: what was watched may have

@@ -39,15 +39,14 @@ type node struct {
 const settled = 250 * time.Millisecond
 
 // with runs call when no other call about the claim is under way, and goes on when ctx
-// ends. A node that is to be removed by then is removed.
+// ends. A node that is to be removed by then is removed. It does not wait for another call
+// without a connection: what the client could not send yet it sends on the next one.
 func with[T any](ctx context.Context, l *link, at place, call func(n *node) (T, error)) (T, error) {
 	n := l.use(at)
-	select {
-	case n.turn <- struct{}{}:
-	case <-ctx.Done():
+	if err := l.await(ctx, n); err != nil {
 		l.leave(at, n)
 		var none T
-		return none, notExecuted(ctx.Err())
+		return none, err
 	}
 	return do(ctx, &l.tasks, func() (T, error) {
 		defer l.leave(at, n)
@@ -62,6 +61,23 @@ func with[T any](ctx context.Context, l *link, at place, call func(n *node) (T, 
 		}
 		return value, errorOf(err)
 	})
+}
+
+// await waits for the turn.
+func (l *link) await(ctx context.Context, n *node) error {
+	select {
+	case n.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case n.turn <- struct{}{}:
+		return nil
+	case <-l.broken():
+		return errDisconnected
+	case <-ctx.Done():
+		return notExecuted(ctx.Err())
+	}
 }
 
 func (l *link) use(at place) *node {
