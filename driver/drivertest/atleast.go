@@ -17,15 +17,40 @@ func (p *probe) keeping() driver.Claim {
 }
 
 // mustKeep requires that the name of c, granted between two moments and released, stays
-// taken until c.AtLeast has passed, and no longer.
-func (p *probe) mustKeep(c driver.Claim, before, after time.Time) {
+// taken until c.AtLeast has passed, and no longer. It reports whether it could look before
+// that; otherwise the check goes on with another name.
+func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) {
 	p.Helper()
 	next := p.claim()
-	o := p.mustRefuse(next, "of a name that stays taken")
-	if most := time.Until(after.Add(c.AtLeast)) + prompt; o.RetryAfter <= 0 || o.RetryAfter > most {
+	if !p.mustStayTaken(c, next, before, after) {
+		p.withdraw(next)
+		p.name += " again"
+		return false
+	}
+	p.mustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.rounded(p.short))), "after the name was to stay taken")
+	if early := time.Until(before.Add(c.AtLeast)); early > 0 {
+		p.Errorf("the name was given away %v before it had been taken for %v", early, c.AtLeast)
+	}
+	p.mustNotRenew(c, "of a claim that was released, while another holds")
+	p.mustRelease(next, "of the claim that followed")
+	return true
+}
+
+// mustStayTaken looks at the name of c, for which next waits. It reports whether all answers
+// came before the name might be given away.
+func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) bool {
+	p.Helper()
+	until, most := before.Add(c.AtLeast), time.Until(after.Add(c.AtLeast))+prompt
+	o, early := p.mustRefuseUntil(next, until, "of a name that stays taken")
+	if !early {
+		return false
+	}
+	if o.RetryAfter <= 0 || o.RetryAfter > most {
 		p.Errorf("Try of a name that stays taken: got RetryAfter %v, want what is left, at most %v", o.RetryAfter, most)
 	}
-	p.mustRefuse(c, "of a name that stays taken, by the owner who released it")
+	if _, early = p.mustRefuseUntil(c, until, "of a name that stays taken, by the owner who released it"); !early {
+		return false
+	}
 	if c.Fair {
 		p.withdraw(c) // from the queue
 	}
@@ -33,56 +58,63 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) {
 	if err := p.b.Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
 		p.Errorf("Release repeated while the name stays taken: got error %v, want nil or ErrGone", err)
 	}
-	p.mustRefuse(next, "after a repeated Release, of a name that stays taken")
-	p.mustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.rounded(p.short))), "after the name was to stay taken")
-	if early := time.Until(before.Add(c.AtLeast)); early > 0 {
-		p.Errorf("the name was given away %v before it had been taken for %v", early, c.AtLeast)
-	}
-	p.mustNotRenew(c, "of a claim that was released, while another holds")
-	p.mustRelease(next, "of the claim that followed")
+	_, early = p.mustRefuseUntil(next, until, "after a repeated Release, of a name that stays taken")
+	return early
 }
 
 func releaseLeavesTheNameTaken(p *probe) {
-	for range 2 {
+	for kept := 0; kept < 2; {
 		c := p.keeping()
 		before := time.Now()
 		p.mustGrant(c, "of a free name")
 		after := time.Now()
 		p.mustRenew(c, "of a held claim")
 		p.mustRelease(c, "before the name may be free")
-		p.mustKeep(c, before, after)
+		if p.mustKeep(c, before, after) {
+			kept++
+		}
 	}
 }
 
 func releaseAllLeavesTheNameTaken(p *probe) {
-	c, plain := p.keeping(), p.claim()
-	plain.Name += " plain"
-	plain.Fair = false
-	p.mustGrant(plain, "of a free name")
-	before := time.Now()
-	p.mustGrant(c, "of a free name")
-	after := time.Now()
-	for i, err := range p.b.(driver.Batcher).ReleaseAll(p.ctx, []driver.Claim{plain, c}) {
-		if err != nil {
-			p.Errorf("ReleaseAll, claim %d: got error %v, want nil", i, err)
+	for looked := false; !looked; {
+		c, plain := p.keeping(), p.claim()
+		plain.Name += " plain"
+		plain.Fair = false
+		p.mustGrant(plain, "of a free name")
+		before := time.Now()
+		p.mustGrant(c, "of a free name")
+		after := time.Now()
+		for i, err := range p.b.(driver.Batcher).ReleaseAll(p.ctx, []driver.Claim{plain, c}) {
+			if err != nil {
+				p.Errorf("ReleaseAll, claim %d: got error %v, want nil", i, err)
+			}
 		}
+		next := p.claim()
+		next.Name, next.Fair = plain.Name, false
+		p.mustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
+		looked = p.mustKeep(c, before, after)
 	}
-	next := p.claim()
-	next.Name, next.Fair = plain.Name, false
-	p.mustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
-	p.mustKeep(c, before, after)
 }
 
 // atLeastOutlastsTheLease releases a claim whose lease would have ended before the name
 // may be free.
 func atLeastOutlastsTheLease(p *probe) {
-	c := p.keeping()
-	c.TTL = p.short
-	before := time.Now()
-	p.mustGrant(c, "of a free name")
-	after := time.Now()
-	p.mustRelease(c, "of a held claim")
-	p.mustKeep(c, before, after)
+	for looked := false; !looked; {
+		c := p.keeping()
+		c.TTL = p.short
+		before := time.Now()
+		p.mustGrant(c, "of a free name")
+		after := time.Now()
+		switch err := p.at(c).Release(p.ctx, c); {
+		case err == nil:
+			looked = p.mustKeep(c, before, after)
+		case p.lasting(before):
+			p.Fatalf("Release of a held claim: got error %v, want nil", err)
+		default: // its lease had ended
+			p.name += " again"
+		}
+	}
 }
 
 func crashFreesAfterTTL(p *probe) {
@@ -118,14 +150,13 @@ func atLeastReleaseWakes(p *probe) {
 		err = p.b.Release(p.ctx, c)
 	})
 	defer wg.Wait()
-	for limit := time.Now().Add(prompt); time.Now().Before(limit); { // Wait may return early
+	patiently(prompt, func() (done bool) { // Wait may return early
 		if err := p.wait(w, last); err != nil {
 			p.Fatalf("waiting while the holder releases a name that stays taken: %v", err)
 		}
-		if last = p.try(next); last.Granted || last.RetryAfter <= c.AtLeast {
-			break
-		}
-	}
+		last = p.try(next)
+		return last.Granted || last.RetryAfter <= c.AtLeast
+	})
 	wg.Wait()
 	if err != nil || last.RetryAfter > c.AtLeast {
 		p.Errorf("Release of a name that stays taken: got error %v, and those who wait RetryAfter %v, want at most %v", err, last.RetryAfter, c.AtLeast)

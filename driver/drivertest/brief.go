@@ -20,14 +20,19 @@ func (p *probe) lasting(start time.Time) bool { return time.Since(start) < p.rou
 // proven at start. It reports whether that was so.
 func (p *probe) mustRefuseBeside(c driver.Claim, start time.Time, when string) bool {
 	p.Helper()
-	o := p.try(c)
-	if !p.lasting(start) {
-		return false
-	}
-	if o.Granted {
+	_, refused := p.mustRefuseUntil(c, start.Add(p.rounded(p.short)), when)
+	return refused
+}
+
+// mustRefuseUntil tries c, which must not be granted before end. It reports whether the
+// answer came before.
+func (p *probe) mustRefuseUntil(c driver.Claim, end time.Time, when string) (o driver.Outcome, early bool) {
+	p.Helper()
+	o = p.try(c)
+	if early = time.Now().Before(end); early && o.Granted {
 		p.Fatalf("Try %s: granted with token %d, want a refusal", when, o.Token)
 	}
-	return true
+	return o, early
 }
 
 // mustRenewBrief renews the brief claim c, which was proven at *start and must be held

@@ -168,10 +168,11 @@ func validForIsALowerBound(p *probe) {
 	a, b := p.brief(), p.claim()
 	start := time.Now()
 	o := p.mustGrant(a, "of a free name")
+	granted := time.Now()
 	p.mustRefuseBeside(b, start, "while the lease lasts")
 
 	// Once after the grant and once, with other claims, after a renewal.
-	p.mustGrantBy(b, start.Add(p.lapse()), "after the lease")
+	p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease")
 	p.notBefore(start.Add(o.ValidFor), "granted")
 	p.mustRelease(b, "of a held claim")
 
@@ -183,7 +184,7 @@ func validForIsALowerBound(p *probe) {
 		pause(p.ctx, p.short/3)
 		r, held = p.mustRenewBrief(a, &start, "of a held claim")
 	}
-	p.mustGrantBy(b, start.Add(p.lapse()), "after the renewed lease")
+	p.mustGrantBy(b, time.Now().Add(p.lapse()), "after the renewed lease")
 	p.notBefore(start.Add(r.ValidFor), "renewed")
 }
 
@@ -203,15 +204,17 @@ func (p *probe) lapse() time.Duration {
 	return ttl + max(time.Second, ttl)
 }
 
-// mustGrantBy tries c over and over, and must have it granted by then.
+// mustGrantBy tries c over and over, and must have it granted by then: a try that begins
+// later must not be refused. Of one that was under way nobody knows when it was answered.
 func (p *probe) mustGrantBy(c driver.Claim, then time.Time, when string) driver.Outcome {
 	p.Helper()
 	for {
+		late := time.Now().After(then)
 		o := p.try(c)
 		if o.Granted {
 			return o
 		}
-		if time.Now().After(then) {
+		if late {
 			p.Fatalf("Try %s: still refused (held by %q)", when, o.Holder)
 		}
 		pause(p.ctx, p.short/50)

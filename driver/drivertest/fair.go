@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // turn returns a new fair claim on the check's name.
@@ -139,18 +138,16 @@ func fairGoneWaiterDoesNotBlock(p *probe) {
 	p.mustRefuse(gone, "of a held name")
 	p.mustRefuse(alive, "of a held name")
 	p.mustRelease(holder, "of the holder")
-	var waited time.Duration
-	for granted := false; !granted; {
-		began := time.Now()
-		starved := await.Starved(func() {
-			p.mustRefuse(late, "by one who came later than another that is alive")
-			if granted = p.try(alive).Granted; !granted {
-				pause(p.ctx, 200*time.Millisecond)
-			}
-		})
-		if waited += time.Since(began) - starved; waited > p.presence+prompt && !granted {
-			p.Fatalf("Try behind a waiter that is gone: still refused after %v", waited.Round(time.Millisecond))
+	granted := patiently(p.presence+prompt, func() bool {
+		p.mustRefuse(late, "by one who came later than another that is alive")
+		if p.try(alive).Granted {
+			return true
 		}
+		pause(p.ctx, 200*time.Millisecond)
+		return false
+	})
+	if !granted {
+		p.Fatalf("Try behind a waiter that is gone: still refused after %v", p.presence+prompt)
 	}
 	p.mustRelease(alive, "of the holder")
 	p.mustGrant(late, "by one who came later, at last")

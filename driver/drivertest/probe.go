@@ -345,21 +345,27 @@ func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Out
 	return o, err
 }
 
-// within reports whether done is closed within prompt. The time that this process had no
-// processor does not count.
-func within(done <-chan struct{}) (closed bool) {
-	for left := prompt; left > 0 && !closed; {
+// within reports whether done is closed within prompt, as patiently does.
+func within(done <-chan struct{}) bool {
+	return patiently(prompt, func() bool {
+		select {
+		case <-done:
+			return true
+		case <-time.After(prompt / 10):
+			return false
+		}
+	})
+}
+
+// patiently calls round until it is done, once at least, and reports whether it was within d.
+// The time that this process had no processor does not count.
+func patiently(d time.Duration, round func() (done bool)) (done bool) {
+	for d > 0 && !done {
 		start := time.Now()
-		starved := await.Starved(func() {
-			select {
-			case <-done:
-				closed = true
-			case <-time.After(left):
-			}
-		})
-		left -= time.Since(start) - starved
+		starved := await.Starved(func() { done = round() })
+		d -= time.Since(start) - starved
 	}
-	return closed
+	return done
 }
 
 // pause sleeps for d, or until ctx ends.
