@@ -56,6 +56,19 @@ func zkLock(t *testing.T, count *zktest.Count) func() (unlock func()) {
 	}
 }
 
+// keep makes the node of a name, which the server does not remove as it does a container that
+// is empty for a moment.
+func keep(t *testing.T, name string) {
+	t.Helper()
+	if _, err := observer.Create("/"+name, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = observer.Delete("/"+name, -1) }) // for the next run
+}
+
+// short is less than the time after which a client watches its own node, by further requests.
+const short = 200 * time.Millisecond
+
 // A lock and its unlock cost three requests once the container is there, as zk.Lock does:
 // the node, the queue, and the removal.
 func TestRequestsOfALock(t *testing.T) {
@@ -63,16 +76,24 @@ func TestRequestsOfALock(t *testing.T) {
 	for by, lock := range map[string]func(*testing.T, *zktest.Count) func() func(){"zkhold": ourLock, "zk.Lock": zkLock} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
+			keep(t, name(t))
 			var count zktest.Count
 			lock := lock(t, &count)
 			lock()()
-			const n = 10
-			before := count.All()
-			for range n {
+			locks := 0
+			for limit := time.Now().Add(timeout); locks < 10 && time.Now().Before(limit); {
+				before, began := count.All(), time.Now()
 				lock()()
+				if time.Since(began) > short { // once more
+					continue
+				}
+				locks++
+				if got := count.All() - before; got != 3 {
+					t.Errorf("lock %d: %d requests, want 3", locks, got)
+				}
 			}
-			if got := count.All() - before; got != 3*n {
-				t.Errorf("%d requests for %d locks, want %d", got, n, 3*n)
+			if locks < 10 {
+				t.Errorf("%d locks were short, want 10", locks)
 			}
 		})
 	}
@@ -92,8 +113,8 @@ func TestRequestsOfATurn(t *testing.T) {
 			}
 			var count zktest.Count
 			first, second := locker(t, &zkhold.Options{TTL: 20 * ttl}), lock(t, &count)
+			keep(t, name(t))
 			second()()
-			const short = 200 * time.Millisecond
 			for limit := time.Now().Add(timeout); time.Now().Before(limit); {
 				held := must.Lock(t, first, name(t))
 				before, began := count.All(), time.Now()
@@ -125,8 +146,8 @@ func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 	var count zktest.Count
 	opts := &zkhold.Options{TTL: 20 * ttl}
 	first, second, third := locker(t, opts), locker(t, opts), locker(t, &zkhold.Options{TTL: 20 * ttl, Dial: count.Dialer})
+	keep(t, name(t))
 	must.Unlock(t, must.Lock(t, third, name(t)))
-	const short = 200 * time.Millisecond
 	for limit := time.Now().Add(timeout); time.Now().Before(limit); {
 		held, began := must.Lock(t, first, name(t)), time.Now()
 		passed := make(chan *holdfast.Lock)
@@ -163,6 +184,7 @@ func TestALockIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	var held ahead
 	l := locker(t, &zkhold.Options{TTL: 20 * ttl, Dial: held.dial})
+	keep(t, name(t))
 	must.Unlock(t, must.Lock(t, l, name(t)))
 	held.hold.Store(true)
 	must.Unlock(t, must.Lock(t, l, name(t)))

@@ -29,7 +29,8 @@ func TestEndOfTheCounter(t *testing.T) {
 		"/waiters": 2, "/waiters/locks": zktest.LastNumber + 1, "/waiters/leases": 7,
 	})
 	var renewed renewals
-	l, other := renewed.locker(t, openOn(t, s, nil)), renewed.locker(t, openOn(t, s, nil))
+	opts := &zkhold.Options{TTL: 4 * ttl} // as much as a busy machine may need
+	l, other := renewed.locker(t, openOn(t, s, opts)), renewed.locker(t, openOn(t, s, opts))
 	client := s.Client(t)
 	empty := func(path string) {
 		t.Helper()

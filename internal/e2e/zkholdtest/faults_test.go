@@ -129,10 +129,11 @@ func TestReleaseWhileDisconnected(t *testing.T) {
 	}
 	link.Cut()
 	await.Until(t, 4*ttl, "the client is disconnected", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := b.Renew(ctx, []driver.Claim{claim})
-		return errors.Is(err, driver.ErrNotExecuted)
+		// If ctx ended before anything was sent, the client may be connected.
+		return errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, context.DeadlineExceeded)
 	})
 	if err := b.Release(within(t), claim); !errors.Is(err, driver.ErrNotExecuted) {
 		t.Errorf("Release while disconnected: got error %v, want ErrNotExecuted", err)
