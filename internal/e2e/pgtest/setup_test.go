@@ -141,6 +141,16 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// mustWait tries a claim, which must be refused.
+func mustWait(t *testing.T, b *pghold.Backend, c driver.Claim) driver.Outcome {
+	t.Helper()
+	out, err := b.Try(t.Context(), c)
+	if err != nil || out.Granted {
+		t.Fatalf("got %+v, error %v, want a refusal", out, err)
+	}
+	return out
+}
+
 // TestNotifiedNotPolled shows that a client that listens does not look at rows, and that a
 // lock for which nobody waits sends no notification.
 func TestNotifiedNotPolled(t *testing.T) {
@@ -149,7 +159,7 @@ func TestNotifiedNotPolled(t *testing.T) {
 	var looks tracer
 	pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &looks })
 	b := sqltest.Prepared(t, pghold.New(pool, listening(t, url)))
-	holder, waiter := holdfast.New(b, nil), holdfast.New(b, nil)
+	holder := holdfast.New(b, nil)
 	ear, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -158,9 +168,10 @@ func TestNotifiedNotPolled(t *testing.T) {
 	if _, err := ear.Exec(t.Context(), "LISTEN holdfast_locks"); err != nil {
 		t.Fatal(err)
 	}
-	heard := func() (names []string) {
-		for {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	const silence = 100 * time.Millisecond
+	heard := func(within time.Duration) (names []string) {
+		for ; ; within = silence {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
 			n, err := ear.WaitForNotification(ctx)
 			cancel()
 			if err != nil {
@@ -176,49 +187,56 @@ func TestNotifiedNotPolled(t *testing.T) {
 	if err := alone.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	if names := heard(); len(names) != 0 {
+	if names := heard(silence); len(names) != 0 {
 		t.Errorf("a release for which nobody waits: got notifications %q, want none", names)
 	}
-	for range 3 {
-		lock, err := holder.Lock(t.Context(), `odd \ name`)
-		if err != nil {
-			t.Fatal(err)
+	for i := range uint64(3) {
+		held, next := claim(`odd \ name`, 2*i+1), claim(`odd \ name`, 2*i+2)
+		if out, err := b.Try(t.Context(), held); err != nil || !out.Granted {
+			t.Fatalf("got %+v, error %v, want a grant", out, err)
 		}
-		got := make(chan error, 1)
-		go func() {
-			next, err := waiter.Lock(t.Context(), `odd \ name`)
-			if err == nil {
-				err = next.Unlock()
+		out := mustWait(t, b, next)
+		w := b.Waiter(next)
+		defer w.Close()
+		sleeps := func(d time.Duration) bool { // it asks once more when it listens
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if _, err := w.Wait(ctx, out); err == nil {
+				out = mustWait(t, b, next)
+				return false
 			}
-			got <- err
-		}()
-		await.Until(t, 5*time.Second, "a client listens", func() bool {
+			return true
+		}
+		await.Until(t, 5*time.Second, "a client listens, and the waiter sleeps", func() bool {
 			var n int
 			_ = admin.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ear' AND query LIKE 'LISTEN%'").Scan(&n)
-			return n == 1
+			return sleeps(300*time.Millisecond) && n == 1
 		})
-		time.Sleep(300 * time.Millisecond) // it asks once more, and then sleeps
 		before := looks.n.Load()
-		time.Sleep(300 * time.Millisecond)
+		if !sleeps(300 * time.Millisecond) {
+			t.Error("a waiter woke up while nothing changed")
+		}
+		if err := b.Release(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Wait(await.Context(t, 5*time.Second), out); err != nil { // it asks by itself never
+			t.Errorf("a release for which somebody waits: %v", err)
+		}
 		if n := looks.n.Load() - before; n > 0 {
-			t.Errorf("%d looks at rows in 300 ms, want none", n)
+			t.Errorf("%d looks at rows, want none", n)
 		}
-		began := time.Now()
-		if err := lock.Unlock(); err != nil {
-			t.Fatal(err)
+		if out, err := b.Try(t.Context(), next); err != nil || !out.Granted {
+			t.Errorf("a waiter that was woken: got %+v, error %v, want a grant", out, err)
 		}
-		if err := <-got; err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took > 150*time.Millisecond {
-			t.Errorf("handed over in %v", took)
-		}
-		if names := heard(); len(names) == 0 || !strings.HasSuffix(names[0], "\n"+`odd \5c name`) {
+		if names := heard(5 * time.Second); len(names) == 0 || !strings.HasSuffix(names[0], "\n"+`odd \5c name`) {
 			t.Errorf("a release for which somebody waits: got notifications %q, want who is next and the name", names)
+		}
+		if err := b.Release(t.Context(), next); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for range 2 { // the first may still tell those who wanted it
-		heard()
+		heard(silence)
 		lock, err := holder.Lock(t.Context(), `odd \ name`)
 		if err != nil {
 			t.Fatal(err)
@@ -227,7 +245,7 @@ func TestNotifiedNotPolled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if names := heard(); len(names) != 0 {
+	if names := heard(silence); len(names) != 0 {
 		t.Errorf("a release for which nobody waits any more: got notifications %q, want none", names)
 	}
 }
