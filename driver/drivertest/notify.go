@@ -27,19 +27,17 @@ func notifiesOfForce(p *probe) {
 		c := p.claim()
 		p.mustGrant(c, "of a free name")
 		p.force(c)
-		for end := time.After(prompt); ; {
+		if patiently(prompt, func() bool {
 			select {
 			case seq := <-hints:
-				if seq == c.Seq {
-					return
-				}
-				continue
+				return seq == c.Seq
 			case <-deaf:
-				return
-			case <-end:
-			case <-p.ctx.Done():
+				return true
+			case <-time.After(prompt / 10):
+				return false
 			}
-			break
+		}) {
+			return
 		}
 	}
 	p.Errorf("Notify: no hint with the number of a claim within %v of the force that ended it, %d times", prompt, rounds)
