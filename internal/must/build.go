@@ -9,7 +9,7 @@ import (
 )
 
 // Build builds the program holdfast, and returns its path. If HOLDFAST_BINARY is the
-// path of one that is built already, Build returns that: make test builds one for all.
+// path of one that is built already, Build returns that: make builds one for all.
 func Build(t testing.TB) string {
 	t.Helper()
 	if built := os.Getenv("HOLDFAST_BINARY"); built != "" {
