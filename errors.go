@@ -197,7 +197,7 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 	case a.answered && a.failures == 0:
 		return a.busy()
 	case a.lastErr != nil:
-		return fmt.Errorf("lock %q: not acquired within %s: %w", name, a.req.wait, retry.Unanswered(a.lastErr))
+		return fmt.Errorf("lock %q: not acquired within %s: %w", name, coarse(a.req.wait), retry.Unanswered(a.lastErr))
 	}
-	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, a.req.wait)
+	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, coarse(a.req.wait))
 }

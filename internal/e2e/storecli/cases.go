@@ -60,7 +60,7 @@ func runs(t *testing.T, c *Tool) {
 func busy(t *testing.T, c *Tool) {
 	h := c.Hold("busy")
 	c.Start("run", "-n", "busy", "--", "true").Want(75, `lock "busy" is held by holdfast@`, "(maintenance)")
-	c.Start("run", "-w", "300ms", "busy", "--", "true").Want(75, `lock "busy" is held by holdfast@`)
+	c.Start("run", "-w", "1s", "busy", "--", "true").Want(75, `lock "busy" is held by holdfast@`)
 	c.Start("run", "-n", "-E", "3", "busy", "--", "true").Want(3)
 	c.Start("run", "-n", "--skip-ok", "busy", "--", "true").Want(0)
 	c.Start("run", "-n", "other", "--", "true").Want(0)

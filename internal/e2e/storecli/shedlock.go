@@ -19,7 +19,7 @@ func (c *Tool) RunShedLock(t *testing.T, db *sql.DB) {
 
 	h := c.Hold("job")
 	c.Start("run", "-n", "job", "--", "true").Want(75, `lock "job" is held by holdfast@`, "(maintenance)")
-	c.Start("run", "-w", "300ms", "job", "--", "true").Want(75, `lock "job" is held by holdfast@`)
+	c.Start("run", "-w", "1s", "job", "--", "true").Want(75, `lock "job" is held by holdfast@`)
 	c.Start("run", "-n", "other", "--", "true").Want(0)
 	c.Start("ls", "--json").Want(0, `"name":"job"`)
 	c.Start("status", "job").Want(75, "job: held by holdfast@", "(maintenance)")
