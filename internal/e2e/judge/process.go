@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/child"
@@ -121,6 +122,20 @@ func (p *Process) Note(what string) time.Time {
 // Stall adds that the process did not run between two moments, as the caller knows.
 func (p *Process) Stall(from, to time.Time) {
 	p.add(Event{At: to.UnixNano(), What: Stalled, Op: -1, Process: p.id, Left: int64(to.Sub(from))})
+}
+
+// Stacks ends the process with SIGQUIT, and returns what it said on its standard error:
+// where its goroutines were. It waits for five seconds at most.
+func (p *Process) Stacks() string {
+	if err := p.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		return err.Error()
+	}
+	select {
+	case <-p.done:
+		return p.stderr.String()
+	case <-time.After(5 * time.Second):
+		return "it does not end"
+	}
 }
 
 // Kill ends the process with SIGKILL, if it has not ended, and waits until it is

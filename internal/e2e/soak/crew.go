@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -297,6 +298,15 @@ func (c *crew) rest(limit time.Duration) (took time.Duration, late []int) {
 			return took, late
 		}
 		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// stacks writes down where the goroutines of some workers are, which end with that.
+func (c *crew) stacks(of []int, to io.Writer) {
+	for _, m := range c.members() {
+		if slices.Contains(of, m.ID()) {
+			_, _ = fmt.Fprintf(to, "worker %d:\n%s\n", m.ID(), m.Stacks())
+		}
 	}
 }
 

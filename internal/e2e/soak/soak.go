@@ -136,6 +136,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 		_, _ = fmt.Fprintf(s.log, "replay with: go run ./internal/e2e/soak -deployment %s -seed %d -round %v -from %d\n", s.deployment, s.seed, s.round, n)
 	}
 	if len(late) > 0 {
+		s.crew.stacks(late, s.log)
 		return errors.New("given up: the workers would not begin another round")
 	}
 	return errors.Join(trouble...)
