@@ -169,7 +169,7 @@ func TestWaitBehindOthersIsBusy(t *testing.T) {
 	})
 }
 
-// A goroutine that waits rarely asks. What it was told last counts for those behind it,
+// A goroutine that waits rarely asks. The last answer to it counts for those behind it,
 // however short they wait, also for another goroutine of the same owner.
 func TestWaitBehindOneThatWaitsIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,34 +43,33 @@ type beside struct {
 	close func()
 }
 
-// renewal makes a call that does no harm when it is made several times, as soon does. In the
-// last attempt, and in the first while the client gets no answers, it is also made over a
-// connection beside the client's. It is made over those, too: of several members it may be
-// the one that the new connection goes to which is silent.
-func renewal[T any](ctx context.Context, b *besides, call func(context.Context, requests) (T, error)) (T, error) {
+// renewal makes a call as soon does. In the last attempt, and in the first while the client
+// gets no answers, the call is also made over a connection beside the client's. The client's
+// are asked as well: of several members it may be the silent one that the new connection
+// goes to.
+func renewal[T any](ctx context.Context, b *besides, ask func(context.Context, requests) (T, error)) (T, error) {
 	own := func(ctx context.Context) (answer T, err error) {
-		if answer, err = call(ctx, b.client); err == nil {
+		if answer, err = ask(ctx, b.client); err == nil {
 			b.presume(0)
 		}
 		return answer, err
 	}
-	return sooner(ctx, func(attempt int) []func(context.Context) (T, error) {
-		all := []func(context.Context) (T, error){own}
+	return soon(ctx, func(attempt int) []call[T] {
 		last := attempt == attempts-1
-		if last || attempt == 0 && b.presumedSilent() {
-			all = append(all, func(ctx context.Context) (answer T, err error) {
-				c, err := b.open()
-				if err != nil {
-					return answer, err
-				}
-				defer b.leave(c)
-				if answer, err = call(ctx, c); err == nil && last {
-					b.presume(presumed)
-				}
-				return answer, err
-			})
+		if !last && (attempt > 0 || !b.presumedSilent()) {
+			return []call[T]{own}
 		}
-		return all
+		return []call[T]{own, func(ctx context.Context) (answer T, err error) {
+			c, err := b.open()
+			if err != nil {
+				return answer, err
+			}
+			defer b.leave(c)
+			if answer, err = ask(ctx, c); err == nil && last {
+				b.presume(presumed)
+			}
+			return answer, err
+		}}
 	})
 }
 

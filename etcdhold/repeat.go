@@ -9,16 +9,14 @@ import (
 // attempts is how often a call is made at most for one answer.
 const attempts = 3
 
-// soon returns the first answer to call, which does no harm when it is made several times.
-// A member that is silent does not answer, and the client may not have noticed: it chooses
-// the next member for the next call. So when a third of the time of ctx has passed without
-// an answer, soon makes the call again, and again after another third.
-func soon[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
-	return sooner(ctx, func(int) []func(context.Context) (T, error) { return []func(context.Context) (T, error){call} })
-}
+// call is a request that does no harm when it is made several times.
+type call[T any] func(context.Context) (T, error)
 
-// sooner is soon with one or two calls in an attempt: those that of returns for it, from 0.
-func sooner[T any](ctx context.Context, of func(attempt int) []func(context.Context) (T, error)) (T, error) {
+// soon returns the first answer. A member that is silent does not answer, and the client may
+// not have noticed: it chooses the next member for the next call. So when a third of the time
+// of ctx has passed without an answer, soon makes another attempt, and again after another
+// third. of returns the calls of an attempt, from 0: one or two.
+func soon[T any](ctx context.Context, of func(attempt int) []call[T]) (T, error) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return of(0)[0](ctx)

@@ -35,13 +35,14 @@ func TestSoon(t *testing.T) {
 				defer cancel()
 				var made atomic.Int64
 				began := time.Now()
-				_, err := soon(ctx, func(ctx context.Context) (int64, error) {
+				ask := func(ctx context.Context) (int64, error) {
 					if made.Add(1) <= c.silent {
 						<-ctx.Done()
 						return 0, ctx.Err()
 					}
 					return 0, c.err
-				})
+				}
+				_, err := soon(ctx, func(int) []call[int64] { return []call[int64]{ask} })
 				if !errors.Is(err, c.want) || time.Since(began) != c.after || made.Load() != c.calls {
 					t.Errorf("got error %v after %v and %d calls, want %v after %v and %d", err, time.Since(began), made.Load(), c.want, c.after, c.calls)
 				}

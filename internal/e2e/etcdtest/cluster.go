@@ -1,11 +1,9 @@
 package etcdtest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,19 +68,13 @@ func (s *Server) Leads() bool {
 // LeasesEnded returns how many leases the server has had ended, because their time was
 // over by its own count.
 func (s *Server) LeasesEnded(ctx context.Context) (int, error) {
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.client+"/metrics", nil)
+	text, err := s.metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
-	answer, err := http.DefaultClient.Do(ask)
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	defer http.DefaultClient.CloseIdleConnections()
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if n, ok := strings.CutPrefix(lines.Text(), "etcd_debugging_server_lease_expired_total "); ok {
-			return strconv.Atoi(n)
+	for line := range strings.Lines(text) {
+		if n, ok := strings.CutPrefix(line, "etcd_debugging_server_lease_expired_total "); ok {
+			return strconv.Atoi(strings.TrimSpace(n))
 		}
 	}
 	return 0, errors.New("etcd does not say how many leases have ended")

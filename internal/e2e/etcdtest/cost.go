@@ -1,6 +1,7 @@
 package etcdtest
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,17 +19,11 @@ type Cost struct {
 
 // Cost returns what clients cost the server.
 func (s *Server) Cost() (c Cost, err error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // else its connection counts
-	answer, err := client.Get(s.client + "/metrics")
+	text, err := s.metrics(context.Background())
 	if err != nil {
 		return c, err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return c, err
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		i := strings.LastIndexByte(line, ' ')
 		n, _ := strconv.ParseFloat(strings.TrimSpace(line[i+1:]), 64)
 		switch name, labels, _ := strings.Cut(line[:i], "{"); {
@@ -45,6 +40,22 @@ func (s *Server) Cost() (c Cost, err error) {
 	}
 	c.Connections, err = s.connections()
 	return c, err
+}
+
+// metrics returns what the server says of itself, over a connection that is closed then.
+func (s *Server) metrics(ctx context.Context) (string, error) {
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, s.client+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	ask.Close = true // else it would count as one of the clients'
+	answer, err := http.DefaultClient.Do(ask)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
 }
 
 // connections counts those to the server that it has not closed.

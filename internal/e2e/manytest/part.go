@@ -19,7 +19,7 @@ import (
 // partVar holds, in JSON, the part of a crowd that a test binary is to be.
 const partVar = "HOLDFAST_LOAD_PART"
 
-// part is one process of a crowd. It does one step after the other, when it is told to.
+// part is one process of a crowd. It does one step after the other, each when a line asks for it.
 type part struct {
 	Crowd
 	At    string
