@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -126,6 +127,65 @@ func TestGivenUpTryLeavesNothingBehind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// oneByOne is a context whose children end one after the other, the last first. Package
+// context promises no order: a child may live on for a moment when its parent has ended.
+type oneByOne struct {
+	context.Context
+	ended    chan struct{}
+	children []func()
+}
+
+func (c *oneByOne) Done() <-chan struct{} { return c.ended }
+
+func (c *oneByOne) Err() error {
+	select {
+	case <-c.ended:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// AfterFunc is how package context has a child end with c.
+func (c *oneByOne) AfterFunc(f func()) func() bool {
+	c.children = append(c.children, f)
+	return func() bool { return false }
+}
+
+func (c *oneByOne) end() {
+	close(c.ended)
+	for _, end := range slices.Backward(c.children) {
+		synctest.Wait()
+		end()
+	}
+}
+
+// LockAll makes no second try when its context has ended, also if a context that it
+// derived from it ends a moment later.
+func TestLockAllMakesNoTryAfterItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &forgetful{Backend: memhold.New(), after: 300 * time.Millisecond}
+		l := holdfast.New(store, nil)
+		ctx := &oneByOne{Context: t.Context(), ended: make(chan struct{})}
+		result := make(chan error, 1)
+		go func() {
+			_, err := holdfast.LockAll(ctx, l.Mutex("a"), l.Mutex("b"))
+			result <- err
+		}()
+		synctest.Wait()
+		ctx.end()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := store.tries.Load(); n != 1 {
+			t.Errorf("%d tries, want one", n)
+		}
+	})
 }
 
 // What a try that panicked may have been granted is released.
