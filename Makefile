@@ -29,13 +29,20 @@ endif
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
+# Checks of the repository's files. They read and compute, for which the race detector
+# needs ten times as long.
+REPO    := ^Test(Repository|Words|WordsAreFound|LeaksAreLookedFor)$$
+# Packages that make test leaves out, also as the name of a list: CI has run SHORTER whole.
+SKIP    ?=
+
 .PHONY: demo
 demo: ## race buyers for the last items, without and with a lock; needs only Go
 	$(GO) run ./cmd/holdfast demo
 
 .PHONY: test
 test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
-	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)') && \
+	$(GO) test -run '$(REPO)' $(FLAGS) .
+	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)$(SKIP:%=|%)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -race -o "$$bin/holdfast" ./cmd/holdfast && \
 		HOLDFAST_BINARY=$$bin/holdfast GORACE=atexit_sleep_ms=0 $(GO) test -race -short -p 3 $(FLAGS) $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
@@ -52,7 +59,9 @@ SHARES  ?= all
 e2e: redis databases ## the others: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
 	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
-		$(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
+		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
+		$(GO) build -o "$$bin/holdfast" ./cmd/holdfast && \
+		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
 # Tests of what differs between servers: scripts, answers, and clients of a cluster.

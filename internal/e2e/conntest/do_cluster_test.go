@@ -26,8 +26,9 @@ type clusterEnv struct {
 }
 
 // eachInCluster runs test for every adapter, on one cluster that is healed in
-// between.
+// between. Tests with clusters run beside each other: they wait for most of the time.
 func eachInCluster(t *testing.T, test func(e *clusterEnv), opts ...redistest.Option) {
+	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Cluster, opts...)
 	for _, adapter := range dial.Adapters() {
 		t.Run(adapter, func(t *testing.T) {

@@ -31,6 +31,7 @@ type kindEnv struct {
 // those that the engine prefers, each with a Conn of its own, on one cluster that is
 // healed in between.
 func eachKind(t *testing.T, test func(e *kindEnv)) {
+	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Cluster)
 	preferred := redistest.Has(t, redistest.ShardedChannels)
 	for _, adapter := range dial.Adapters() {
