@@ -55,13 +55,14 @@ race: redis ## the tests of the library three times over, to provoke races
 # The cells of TestSharesHistory: all of them, for ten seconds each, or a few.
 SHARES  ?= all
 
+# The last of LONG by name, locktest, takes longest, so it begins first.
 .PHONY: e2e
 e2e: redis databases ## the others: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
 	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -o "$$bin/holdfast" ./cmd/holdfast && \
-		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
+		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
 # Tests of what differs between servers: scripts, answers, and clients of a cluster.

@@ -298,8 +298,8 @@ func (h *hub) listen(ctx context.Context, live func()) {
 	}
 }
 
-// poll looks for rows that became free, until ctx ends: while there is somebody who waits
-// and is not notified.
+// poll looks for rows that became free, until ctx ends: while there is a waiter that
+// is not notified.
 func (h *hub) poll(ctx context.Context, stir <-chan time.Duration) {
 	pause, timer := pollLeast, time.NewTimer(pollLeast)
 	defer timer.Stop()
