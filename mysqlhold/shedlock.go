@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/internal/shedlock"
 )
 
@@ -71,55 +70,55 @@ func (t *table) createShedLock() string {
 ) ENGINE=InnoDB`
 }
 
-const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type), COALESCE(t.engine, ''), @@SESSION.autocommit,
-	@@SESSION.time_zone = @@GLOBAL.time_zone, c.is_nullable = 'NO'
+const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type),
+	c.is_nullable = 'NO' AND c.column_default IS NULL AND c.extra NOT LIKE '%auto_increment%' AND COALESCE(c.generation_expression, '') = '',
+	EXISTS (SELECT 1 FROM information_schema.statistics AS i WHERE i.table_schema = c.table_schema AND i.table_name = c.table_name
+		AND i.non_unique = 0 GROUP BY i.index_name HAVING COUNT(*) = 1 AND MAX(i.column_name) = c.column_name AND MAX(i.sub_part) IS NULL),
+	COALESCE(t.engine, ''), @@SESSION.autocommit, @@SESSION.time_zone = @@GLOBAL.time_zone
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?`
 
 // Check compares the columns and the engine, and what of the session decides about times.
-// With less than milliseconds a lease would end too early.
+// Columns may be NULL, as in the tables of many projects.
 func (t shedTable) Check(ctx context.Context) error {
-	want := map[string]*regexp.Regexp{}
-	for column, is := range map[string]string{
-		"name": `varchar\(.*|varbinary\(.*`, "locked_by": `var(char|binary)\((25[5-9]|2[6-9]\d|[3-9]\d\d|\d{4,})\)`,
-		"lock_until": `(timestamp|datetime)\([3-6]\)`, "locked_at": `(timestamp|datetime)\([3-6]\)`,
-	} {
-		want[column] = regexp.MustCompile(`^(` + is + `)$`)
-	}
-	var wrong []string
-	seen, commits, sameZone, zoned, set := 0, true, true, false, true
-	var column, is, engine string
-	err := t.query(ctx, shedColumnsStatement, t.place(), []any{&column, &is, &engine, &commits, &sameZone, &set}, func() {
-		seen++
-		if need := want[column]; need != nil {
-			if !need.MatchString(is) || !set {
-				wrong = append(wrong, column+" "+is)
-			}
-			zoned = zoned || strings.HasPrefix(is, "timestamp")
-		}
-		delete(want, column)
-		if engine != "InnoDB" && seen == 1 {
-			wrong = append(wrong, "ENGINE="+engine)
-		}
+	var found []shedlock.Column
+	var c shedlock.Column
+	var engine string
+	var more []string
+	commits, sameZone, zoned := true, true, false
+	into := []any{&c.Name, &c.Type, &c.Needed, &c.Unique, &engine, &commits, &sameZone}
+	err := t.query(ctx, shedColumnsStatement, t.place(), into, func() {
+		found = append(found, c)
+		zoned = zoned || strings.HasPrefix(c.Type, "timestamp") && strings.HasPrefix(c.Name, "lock")
 	})
-	for column := range want {
-		wrong = append(wrong, column)
+	if engine != "InnoDB" {
+		more = append(more, "its engine is "+engine+", which has no transactions: it must be InnoDB")
 	}
-	slices.Sort(wrong)
-	refused := fmt.Errorf("%w, %w", driver.ErrRefused, driver.ErrNotExecuted)
 	switch {
 	case err != nil:
 		return err
-	case seen == 0:
+	case len(found) == 0:
 		return t.absent()
 	case !commits:
-		return fmt.Errorf("mysqlhold: sessions do not commit by themselves: remove autocommit=0: %w", refused)
-	case len(wrong) > 0:
-		return fmt.Errorf("mysqlhold: table %s is not one of ShedLock, see %s; it is made with:\n%s;\n%w", t.name, strings.Join(wrong, ", "), t.create(), refused)
+		return rows.Unfit("mysqlhold: sessions do not commit by themselves: remove autocommit=0")
 	case zoned && !sameZone:
-		return fmt.Errorf("mysqlhold: table %s has times of the type TIMESTAMP, and sessions have another time zone than the server: remove time_zone: %w", t.name, refused)
+		return rows.Unfit("mysqlhold: table %s has times of the type TIMESTAMP, and sessions have another time zone than the server: remove time_zone", t.name)
 	}
-	return nil
+	return shedlock.Unfit(t.name, found, wrongType, more, t.create())
+}
+
+// wrongType returns what is wrong with a type of a column of ShedLock, or "".
+func wrongType(column, is string) string {
+	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
+	switch {
+	case column == "name" && !fits(`var(char|binary)\(.*`):
+		return "is " + is + ", and must be varchar(64) or varbinary(64)"
+	case column == "locked_by" && !fits(`var(char|binary)\((25[5-9]|2[6-9]\d|[3-9]\d\d|\d{4,})\)`):
+		return "is " + is + ", and must have room for 255 characters: varchar(255)"
+	case column == "name", column == "locked_by", fits(`(timestamp|datetime)\([3-6]\)`):
+		return ""
+	}
+	return "is " + is + ", and must be a time with milliseconds, else a lease ends too early: timestamp(3)"
 }
 
 // Exec runs a statement as a transaction of its own.

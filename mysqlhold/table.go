@@ -80,10 +80,9 @@ func (t *table) Check(ctx context.Context) error {
 	case seen == 0:
 		return t.absent()
 	case !commits:
-		return fmt.Errorf("mysqlhold: sessions do not commit by themselves: remove autocommit=0: %w, %w", driver.ErrRefused, driver.ErrNotExecuted)
+		return rows.Unfit("mysqlhold: sessions do not commit by themselves: remove autocommit=0")
 	case len(wrong) > 0:
-		return fmt.Errorf("mysqlhold: table %s is not as it must be, see %s; it is made with:\n%s;\n%w, %w",
-			t.name, strings.Join(wrong, ", "), t.create(), driver.ErrRefused, driver.ErrNotExecuted)
+		return rows.Unfit("mysqlhold: table %s is not as it must be, see %s; it is made with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
 	}
 	return nil
 }

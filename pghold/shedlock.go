@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/shedlock"
 )
 
@@ -67,48 +65,47 @@ func (t *table) createShedLock() string {
 }
 
 // shedColumnsStatement: $1 table.
-const shedColumnsStatement = `SELECT a.attname, format_type(a.atttypid, a.atttypmod), coalesce(c.collisdeterministic, true),
-	a.attnotnull, a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = ''
+const shedColumnsStatement = `SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT coalesce(c.collisdeterministic, true),
+	a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = '',
+	EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate
+		AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
 FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// Check compares the columns. Times without a zone are in UTC whatever the session's zone
-// is; those with one are not, as ShedLock writes them. With less than milliseconds a lease
-// would end too early.
+// Check compares the columns. They may be NULL, as in the tables of many projects.
 func (t shedTable) Check(ctx context.Context) error {
-	want := map[string]*regexp.Regexp{}
-	for column, is := range map[string]string{
-		"name": `character varying.*|text`, "locked_by": `character varying(\((25[5-9]|2[6-9]\d|[3-9]\d\d|\d{4,})\))?|text`,
-		"lock_until": `timestamp(\([3-6]\))? without time zone`, "locked_at": `timestamp(\([3-6]\))? without time zone`,
-	} {
-		want[column] = regexp.MustCompile(`^(` + is + `)$`)
-	}
-	var column, is string
-	var sound, set, needed bool
-	var wrong []string
-	seen := 0
-	err := t.query(ctx, shedColumnsStatement, []any{t.name}, []any{&column, &is, &sound, &set, &needed}, func() error {
-		seen++
-		if need := want[column]; need != nil && (!need.MatchString(is) || !sound || !set) || need == nil && needed {
-			wrong = append(wrong, column+" "+is)
-		}
-		delete(want, column)
+	var c shedlock.Column
+	var found []shedlock.Column
+	into := []any{&c.Name, &c.Type, &c.Blurred, &c.Needed, &c.Unique}
+	err := t.query(ctx, shedColumnsStatement, []any{t.name}, into, func() error {
+		found = append(found, c)
 		return nil
 	})
-	for column := range want {
-		wrong = append(wrong, column)
-	}
-	slices.Sort(wrong)
 	switch {
 	case err != nil:
 		return err
-	case seen == 0:
+	case len(found) == 0:
 		return t.absent()
-	case len(wrong) > 0:
-		return fmt.Errorf("pghold: table %s is not one of ShedLock, see %s; it is made with:\n%s;\n%w, %w",
-			t.name, strings.Join(wrong, ", "), t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 	}
-	return nil
+	return shedlock.Unfit(t.name, found, wrongType, nil, t.create())
+}
+
+// wrongType returns what is wrong with a type of a column of ShedLock, or "". Times without
+// a zone are in UTC whatever the session's zone is; those with one are not, as ShedLock
+// writes them.
+func wrongType(column, is string) string {
+	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
+	switch {
+	case column == "name" && !fits(`character varying.*|text`):
+		return "is " + is + ", and must be varchar(64) or text"
+	case column == "locked_by" && !fits(`character varying(\((25[5-9]|2[6-9]\d|[3-9]\d\d|\d{4,})\))?|text`):
+		return "is " + is + ", and must have room for 255 characters: varchar(255) or text"
+	case column == "name", column == "locked_by", fits(`timestamp(\([3-6]\))? without time zone`):
+		return ""
+	case strings.HasSuffix(is, "with time zone"):
+		return "is " + is + ", so that what ShedLock writes depends on the time zone of the session: timestamp does not"
+	}
+	return "is " + is + ", and must be a timestamp with milliseconds, else a lease ends too early: timestamp(3)"
 }
 
 // Exec runs a statement as a transaction of its own.

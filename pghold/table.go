@@ -78,8 +78,7 @@ func (t *table) Check(ctx context.Context) error {
 		for column := range want {
 			wrong = append(wrong, column)
 		}
-		return fmt.Errorf("pghold: table %s is not as it must be, see %s; it is made with:\n%s;\n%w, %w",
-			t.name, strings.Join(wrong, ", "), t.create(), driver.ErrRefused, driver.ErrNotExecuted)
+		return rows.Unfit("pghold: table %s is not as it must be, see %s; it is made with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
 	}
 	return nil
 }

@@ -129,6 +129,8 @@ func failureOf(kind open.Kind, err error) error {
 	switch {
 	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
 		return err
+	case open.Unfit(err): // refused by this program, and not by the server
+		return &exitError{code: exitUsage, err: err}
 	case open.NoTable(err):
 		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
 	}

@@ -48,7 +48,7 @@ func TestTimes(t *testing.T) {
 // Parameters are numbered in the order in which they are given.
 func TestDialect(t *testing.T) {
 	d := Dialect{Table: "t", Now: "NOW", Later: "{from} + ?", Micros: "{to} - {from}", Bytes: "{column}", Insert: "INSERT {row} OR NOT"}
-	const want = "UPDATE t SET lock_until = GREATEST(lock_until, (NOW + ?)) WHERE name = ? AND locked_by = ? AND lock_until > NOW"
+	const want = "UPDATE t SET lock_until = GREATEST(lock_until, (NOW + ?)), locked_at = locked_at WHERE name = ? AND COALESCE(locked_by, '') = ? AND lock_until > NOW"
 	if got := d.write(renewStatement, 1); got != want {
 		t.Errorf("renewal: got %s, want %s", got, want)
 	}

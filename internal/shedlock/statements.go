@@ -20,7 +20,9 @@ type Dialect struct {
 
 // The statements. A lease lasts for a millisecond more than asked for: columns may keep
 // milliseconds only. Assignments that read what another one changes come before it, as
-// MySQL makes them from left to right.
+// MySQL makes them from left to right. Columns may be NULL: a name without lock_until is
+// free, though ShedLock itself never takes it. A table of MySQL may set locked_at at each
+// update that leaves it out.
 const (
 	// try: by; by, us, us; by; name, name, by. With Dialect.Unlocked name is the first and not
 	// the second to last: a server that finds the row by two ways may lock it by the other.
@@ -28,22 +30,22 @@ const (
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
 	locked_by = ?
-WHERE {named} AND {exact} AND (lock_until <= {now} OR {ours})`
+WHERE {named} AND {exact} AND (lock_until IS NULL OR lock_until <= {now} OR {ours})`
 
 	// insert: name. The next try takes it.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
 VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
 
 	// renew: us, name, by.
-	renewStatement = `UPDATE {table} SET lock_until = GREATEST(lock_until, {later}) WHERE name = ? AND {ours} AND lock_until > {now}`
+	renewStatement = `UPDATE {table} SET lock_until = GREATEST(lock_until, {later}), locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
 	// release: us, by, name, by.
-	releaseStatement = `UPDATE {table} SET lock_until = GREATEST({kept}, {now}), locked_by = ? WHERE name = ? AND {ours} AND lock_until > {now}`
+	releaseStatement = `UPDATE {table} SET lock_until = GREATEST({kept}, {now}), locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
 	// force: by, name, by, since.
-	forceStatement = `UPDATE {table} SET lock_until = {now}, locked_by = ? WHERE name = ? AND {ours} AND {since} = ? AND lock_until > {now}`
+	forceStatement = `UPDATE {table} SET lock_until = {now}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND {since} = ? AND lock_until > {now}`
 
-	columns = `name, locked_by, {held}, {rest}, {since}`
+	columns = `name, COALESCE(locked_by, ''), {held}, {rest}, {since}`
 
 	lookStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
 
@@ -51,17 +53,20 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE {key} >= ? AND {key} > ? ORDER BY {key} LIMIT ?`
 )
 
+const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
+
 // write fills in a statement, with n names where it has a list of them.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
 	later := func(from string) string { return "(" + fill(d.Later, "{from}", from) + ")" }
 	micros := func(from, to string) string { return fill(fill(d.Micros, "{from}", from), "{to}", to) }
-	by, key := fill(d.Bytes, "{column}", "locked_by"), fill(d.Bytes, "{column}", "name")
+	since := func(absent string) string { return "COALESCE(locked_at, " + absent + ")" }
+	by, key := fill(d.Bytes, "{column}", "COALESCE(locked_by, '')"), fill(d.Bytes, "{column}", "name")
 	statement = strings.NewReplacer(
 		"{ours}", by+" = ?", "{exact}", key+" = ?", "{key}", key,
-		"{later}", later("{now}"), "{kept}", later("locked_at"),
-		"{held}", micros("locked_at", "{now}"), "{rest}", micros("{now}", "lock_until"),
-		"{since}", micros("TIMESTAMP '1970-01-01 00:00:00'", "locked_at"),
+		"{later}", later("{now}"), "{kept}", later(since("{now}")),
+		"{held}", micros(since("{now}"), "{now}"), "{rest}", micros("{now}", "COALESCE(lock_until, {now})"),
+		"{since}", micros(epoch, since(epoch)),
 	).Replace(statement)
 	statement = strings.NewReplacer("{now}", d.Now, "{names}", strings.Repeat("?, ", n-1)+"?").Replace(statement)
 	if d.Ordinal {

@@ -46,7 +46,6 @@ func TestShedLockTables(t *testing.T) {
 	for name, is := range map[string]struct{ columns, want string }{
 		"milliseconds": {"name varchar(64) PRIMARY KEY, lock_until timestamp(3) NOT NULL, locked_at timestamp(3) NOT NULL, locked_by varchar(255) NOT NULL", ""},
 		"more":         {"name text PRIMARY KEY, lock_until timestamp NOT NULL, locked_at timestamp NOT NULL, locked_by text NOT NULL, token bigint NOT NULL DEFAULT 0", ""},
-		"nulls":        {"name text PRIMARY KEY, lock_until timestamp, locked_at timestamp NOT NULL, locked_by text NOT NULL", "lock_until"},
 		"zone":         {"name text PRIMARY KEY, lock_until timestamptz, locked_at timestamp, locked_by text", "lock_until"},
 		"seconds":      {"name text PRIMARY KEY, lock_until timestamp(0) NOT NULL, locked_at timestamp NOT NULL, locked_by text NOT NULL", "lock_until"},
 		"short":        {"name text PRIMARY KEY, lock_until timestamp NOT NULL, locked_at timestamp NOT NULL, locked_by varchar(40) NOT NULL", "locked_by"},

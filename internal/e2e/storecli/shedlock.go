@@ -36,6 +36,13 @@ func (c *Tool) RunShedLock(t *testing.T, db *sql.DB) {
 	c.Start("force-unlock", "job", "--reason", "it is stuck", "--holder", "java1@1").Want(1, "nothing was done")
 	c.Start("force-unlock", "job", "--reason", "it is stuck", "--holder", c.owner("job")).Want(0, "ended the hold of java1")
 	c.Start("run", "-n", "job", "--", "true").Want(0)
+
+	if _, err := db.Exec("ALTER TABLE shedlock DROP COLUMN locked_at"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "-w", "1m", "job", "--", "true"}, {"ls"}, {"status", "job"}, {"inspect", "job"}} {
+		c.Start(args...).Want(64, "cannot keep locks of ShedLock", "there is no column locked_at")
+	}
 }
 
 // owner returns the id of the holder of name, as inspect shows it.

@@ -21,3 +21,6 @@ func denied(kind Kind, where string, err error) error {
 
 // NoTable reports that a database has no table for locks. What makes it is in the text.
 func NoTable(err error) bool { return errors.Is(err, rows.ErrNoTable) }
+
+// Unfit reports that a database has a table for locks that cannot keep them as it is.
+func Unfit(err error) bool { return errors.As(err, new(*rows.UnfitError)) }

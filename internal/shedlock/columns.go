@@ -1,0 +1,69 @@
+package shedlock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/rows"
+)
+
+// Column is a column of the table, as the database describes it.
+type Column struct {
+	Name, Type string
+	Needed     bool // a new row must have a value of it
+	Unique     bool // no two rows can have the same value of it
+	Blurred    bool // the database takes some values of it for equal that differ
+}
+
+// Unfit returns an error if a table with these columns cannot keep locks, else nil. typed
+// returns what is wrong with the type of a column of ShedLock, or "". more is what else is
+// wrong, and create the statement that makes such a table.
+func Unfit(table string, columns []Column, typed func(column, is string) string, more []string, create string) error {
+	wrong := more
+	missing := []string{"name", "lock_until", "locked_at", "locked_by"}
+	for _, c := range columns {
+		at := slices.Index(missing, c.Name)
+		switch {
+		case at < 0 && c.Needed:
+			wrong = append(wrong, fmt.Sprintf("column %s has no default, and ShedLock writes no value of it", c.Name))
+		case at < 0:
+			continue
+		default:
+			missing = slices.Delete(missing, at, at+1)
+		}
+		if fault := cmp.Or(typed(c.Name, c.Type), c.fault()); at >= 0 && fault != "" {
+			wrong = append(wrong, c.Name+" "+fault)
+		}
+	}
+	for _, name := range missing {
+		wrong = append(wrong, "there is no column "+name+butFor(name, columns))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	slices.Sort(wrong)
+	return rows.Unfit("table %s cannot keep locks of ShedLock:\n  %s\nShedLock's documentation makes it with:\n%s", table, strings.Join(wrong, "\n  "), create)
+}
+
+// fault is what is wrong with a column of a right type.
+func (c *Column) fault() string {
+	switch {
+	case c.Blurred:
+		return "has a collation that takes different names for the same"
+	case c.Name == "name" && !c.Unique:
+		return "has no primary key and no unique index, so a name could have two rows and two holders"
+	}
+	return ""
+}
+
+// butFor names the column that differs only in its capitals.
+func butFor(name string, columns []Column) string {
+	for _, c := range columns {
+		if strings.EqualFold(c.Name, name) {
+			return ", but " + c.Name + ", which is another one for ShedLock"
+		}
+	}
+	return ""
+}
