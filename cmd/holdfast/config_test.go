@@ -172,9 +172,10 @@ func TestConfigOfJava(t *testing.T) {
 	s.server.RequireAuth("s3cret")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"redisson.yaml":          "singleServerConfig:\n  address: redis://" + s.server.Addr() + "\n  password: ${SECRET}\nlockWatchdogTimeout: 12000\nnettyThreads: 3\nnameMapper: !<com.example.Mapper> {}\n",
+		"redisson.yaml":          "singleServerConfig:\n  address: redis://" + s.server.Addr() + "\n  password: ${SECRET}\nlockWatchdogTimeout: 12000\nnettyThreads: 3\nnameMapper: !<com.example.Mapper> {}\ncheckLockSyncedSlaves: true\n",
 		"application.properties": "spring.data.redis.url=redis://:s3cret@" + s.server.Addr() + "\n",
 		"redisson-holdfast.yaml": "redisson: redisson.yaml\n",
+		"decided.yaml":           "redisson: redisson.yaml\nredis: {replicas: 0}\n",
 		"spring-holdfast.yaml":   "spring: application.properties\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -183,9 +184,13 @@ func TestConfigOfJava(t *testing.T) {
 	}
 	command := []string{"run", "job", "--", "sh", "-c", "echo $HOLDFAST_LEASE_MS"}
 	got := call(t, bare("SECRET=s3cret", "HOLDFAST_CONFIG="+filepath.Join(dir, "redisson-holdfast.yaml")), command...)
-	got.want(t, 0, "nameMapper", "line 6")
+	got.want(t, 0, "nameMapper", "line 6", "line 7: checkLockSyncedSlaves", "or --replicas")
 	if got.stdout != "12000\n" || strings.Contains(got.stderr, "nettyThreads") {
 		t.Errorf("got %+v, want the lease of the watchdog", got)
+	}
+	got = call(t, bare("SECRET=s3cret", "HOLDFAST_CONFIG="+filepath.Join(dir, "decided.yaml")), command...)
+	if got.want(t, 0, "nameMapper"); strings.Contains(got.stderr, "checkLockSyncedSlaves") {
+		t.Errorf("got %s, want nothing of replicas where the configuration says how many", got.stderr)
 	}
 	got = call(t, bare("HOLDFAST_CONFIG="+filepath.Join(dir, "spring-holdfast.yaml")), command...)
 	if got.code != 0 || got.stdout != "30000\n" {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -149,7 +150,7 @@ func (o *connectOptions) importJava(env environment, report *reporter) error {
 			return usageError("%s: %s, %w", o.config.Where(read.key), name, err)
 		}
 		for _, ignored := range o.imported.Ignored {
-			if ignored.Serious {
+			if ignored.Serious && !o.decides(ignored) {
 				report.warn("%s, %s", name, ignored)
 			} else {
 				report.detail("%s, %s", name, ignored)
@@ -157,6 +158,12 @@ func (o *connectOptions) importJava(env environment, report *reporter) error {
 		}
 	}
 	return nil
+}
+
+// decides reports that the user has said what an ignored key of Java leaves open.
+func (o *connectOptions) decides(ignored importconf.Ignored) bool {
+	_, configured := o.config.Lookup("redis.replicas")
+	return (configured || o.replicas != "0") && strings.Contains(ignored.String(), "checkLockSyncedSlaves")
 }
 
 // configuredURL returns the URL that the configuration says, and where.

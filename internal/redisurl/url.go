@@ -87,7 +87,7 @@ func HostPort(entry, port string) (string, error) {
 		return "", errBadHost
 	}
 	if port = cmp.Or(u.Port(), port); port == "" {
-		return "", errors.New("the address has no port")
+		return "", errors.New("the address has no port: write host:port")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", errors.New("the port is not between 1 and 65535")

@@ -16,6 +16,11 @@ type address struct {
 	user, password string
 }
 
+var errFullWidth = errors.New("there is a full-width character, as of a Chinese keyboard: write : and , and digits of ASCII")
+
+// fullWidth reports that c looks like a character of ASCII, and is as wide as a Chinese one.
+func fullWidth(c rune) bool { return c >= 0xff01 && c <= 0xff5e }
+
 // parseAddress takes an address apart, which may name a database if that is the one
 // given. Errors do not quote the address.
 func parseAddress(text, database string) (a address, err error) {
@@ -34,6 +39,12 @@ func parseAddress(text, database string) (a address, err error) {
 	case "redis", "valkey":
 	default:
 		return a, errors.New("an address begins with redis://, valkey://, redis+uds:// or valkey+uds://, or with rediss:// or valkeys:// for TLS")
+	}
+	switch {
+	case strings.Contains(p.Hosts, "$"):
+		return a, errors.New("a $ without braces is no placeholder, also not for Redisson: write ${NAME}")
+	case strings.ContainsFunc(p.Hosts, fullWidth):
+		return a, errFullWidth
 	}
 	if strings.Contains(p.Tail, "@") || strings.Contains(p.Hosts, "%") || strings.Count(p.Login, "@") > 1 {
 		return a, redisurl.ErrBad

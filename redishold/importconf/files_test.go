@@ -68,7 +68,7 @@ func files() map[string]file {
 				SentinelUsername: "watcher", SentinelPassword: "watch-secret", DialTimeout: 2 * time.Second, Timeout: 3 * time.Second,
 				Pool: importconf.Pool{Size: 48, MinIdle: 12},
 			},
-			"idleConnectionTimeout retryAttempts retryInterval failedSlaveReconnectionInterval failedSlaveCheckInterval subscriptionsPerConnection " +
+			"!sentinelServersConfig idleConnectionTimeout retryAttempts retryInterval failedSlaveReconnectionInterval failedSlaveCheckInterval subscriptionsPerConnection " +
 				"loadBalancer subscriptionConnectionMinimumIdleSize subscriptionConnectionPoolSize slaveConnectionMinimumIdleSize " +
 				"slaveConnectionPoolSize readMode subscriptionMode checkSentinelsList threads nettyThreads codec transportMode",
 		},
@@ -78,7 +78,7 @@ func files() map[string]file {
 				Addrs: []string{"127.0.0.1:7004", "[::1]:7001", "[fd00::2]:7000"}, Username: "user", Password: "p/w",
 				DialTimeout: 10 * time.Second, Timeout: 3 * time.Second, Pool: importconf.Pool{Size: 64, MinIdle: 24},
 			},
-			"idleConnectionTimeout retryAttempts retryInterval failedSlaveReconnectionInterval subscriptionsPerConnection loadBalancer " +
+			"!clusterServersConfig idleConnectionTimeout retryAttempts retryInterval failedSlaveReconnectionInterval subscriptionsPerConnection loadBalancer " +
 				"slaveConnectionMinimumIdleSize slaveConnectionPoolSize readMode subscriptionMode shardedSubscriptionMode scanInterval " +
 				"pingConnectionInterval keepAlive tcpNoDelay !natMap threads nettyThreads codec",
 		},
@@ -88,11 +88,11 @@ func files() map[string]file {
 				Deployment: importconf.Replicated, Addrs: []string{"replica-1:2812", "replica-2:2815", "replica-3:2813"},
 				Database: 3, Password: "secret", DialTimeout: 10 * time.Second,
 			},
-			"readMode scanInterval threads",
+			"!replicatedServersConfig readMode scanInterval threads",
 		},
 		"redisson/master-slave.yaml": {
 			importconf.Settings{URL: "redis://127.0.0.1:6379", Deployment: single, Addrs: []string{"127.0.0.1:6379"}, Timeout: 3 * time.Second},
-			"slaveAddresses codec",
+			"!masterSlaveServersConfig slaveAddresses codec",
 		},
 		"redisson/old.json": {
 			importconf.Settings{URL: "redis://127.0.0.1:6379", Deployment: single, Addrs: []string{"127.0.0.1:6379"}},
@@ -185,7 +185,7 @@ func TestEveryFileIsRead(t *testing.T) {
 	found = slices.DeleteFunc(found, func(name string) bool {
 		rest := filepath.ToSlash(strings.TrimPrefix(name, "testdata"+string(filepath.Separator)))
 		_, ok := known[rest]
-		return ok || strings.HasPrefix(rest, "fuzz/")
+		return ok || strings.HasPrefix(rest, "fuzz/") || strings.HasPrefix(rest, "public/")
 	})
 	if len(found) > 0 {
 		t.Fatalf("no test reads %q", found)

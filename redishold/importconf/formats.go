@@ -24,7 +24,7 @@ func (r *reader) documents(file []byte) (roots []*yaml.Node) {
 			return roots
 		case err != nil: // not wrapped: the parser's error may quote the file
 			where := regexp.MustCompile(`line \d+`).FindString(err.Error())
-			r.fault(entry{}, "this is no YAML at or near %s: look at the indentation, and put values with special characters in quotes", where)
+			r.fault(entry{}, "this is no YAML at or near %s: look at the indentation, put a space behind each colon, and values with special characters in quotes", where)
 		case len(document.Content) == 1 && !empty(document.Content[0]):
 			roots = append(roots, document.Content[0])
 		}
@@ -114,6 +114,9 @@ func (r *reader) properties(file []byte) (found []entry) {
 		e.key, e.name = shown(key), canonical(key)
 		if value, _ := one.Get(key); value != "" {
 			e.values = []string{value}
+		}
+		if ofRedis(e) && bytes.ContainsFunc(text, fullWidth) {
+			r.fault(e, "%v", errFullWidth)
 		}
 		if ofRedis(e) && bytes.ContainsFunc(text, func(c rune) bool { return c > 0x7e }) {
 			r.fault(e, "write characters outside of ASCII as \\u00e4: Spring does not read this file as UTF-8")

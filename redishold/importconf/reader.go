@@ -167,7 +167,7 @@ func (r *reader) expand(e entry) (values []string) {
 				fallback, ok = after, minus && after != "" && !strings.Contains(after, ":-")
 			}
 			if !ok {
-				r.fault(e, "a placeholder is not set and has no default")
+				r.fault(e, "the placeholder %s is not set and has no default: set it in the environment", shown(name))
 			}
 			return fallback
 		})

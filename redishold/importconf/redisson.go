@@ -43,6 +43,9 @@ func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, err
 	if s.TLS.Enabled {
 		r.redissonTLS()
 	}
+	if _, said := r.keys["checkLockSyncedSlaves"]; !said && r.section != "singleServerConfig" {
+		r.ignore(section, "checkLockSyncedSlaves is missing, so Redisson needs acknowledgements of replicas for each lock: set redishold.Options.Replicas, or --replicas", true)
+	}
 	for _, e := range r.rest() {
 		if _, name, within := strings.Cut(e.name, "."); within {
 			r.leave(e, "servers", name)
@@ -75,7 +78,7 @@ func (r *reader) sections(file []byte) (section entry) {
 	}
 	r.index(slices.DeleteFunc(given, func(e entry) bool { return empty(e.node) || e.name == r.section }))
 	if section.line == 0 {
-		r.fault(entry{}, "no servers are configured, or the file is empty: one of %s is expected", allSections)
+		r.fault(entry{}, "no servers are configured, or the file is empty but for comments: write one of %s", strings.ReplaceAll(allSections, " ", ", "))
 	}
 	return section
 }

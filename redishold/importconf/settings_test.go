@@ -33,7 +33,7 @@ func TestNoPasswordIsPrinted(t *testing.T) {
 			t.Errorf("%s shows a password", text)
 		}
 	}
-	const want = `redis+sentinel://h:1/m, user "app", TTL 10s, keys ignored: 1`
+	const want = `redis+sentinel://h:1/m, user "app", TTL 10s, keys ignored: 2`
 	if s.String() != want {
 		t.Errorf("got %s, want %s", s, want)
 	}
@@ -178,11 +178,11 @@ func TestURLs(t *testing.T) {
 // Redisson selects the database of a cluster, where the servers have it. Spring does
 // not, and its programs must be met where they are.
 func TestDatabaseOfACluster(t *testing.T) {
-	s, err := importconf.Redisson([]byte("clusterServersConfig: {nodeAddresses: ['redis://a:1', 'redis://b:1'], database: 3}"), nil)
+	s, err := importconf.Redisson([]byte("checkLockSyncedSlaves: false\nclusterServersConfig: {nodeAddresses: ['redis://a:1', 'redis://b:1'], database: 3}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.URL != "redis+cluster://a:1,b:1/3" || s.Database != 3 || len(s.Ignored) != 0 {
+	if s.URL != "redis+cluster://a:1,b:1/3" || s.Database != 3 || len(s.Ignored) != 1 {
 		t.Errorf("Redisson: got %s, database %d, ignored %v", s.URL, s.Database, s.Ignored)
 	}
 	s, err = importconf.Spring([]byte("spring.redis.cluster.nodes=a:1,b:1\nspring.redis.database=3\n"), "a.properties", nil)

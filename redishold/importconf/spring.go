@@ -59,8 +59,8 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 		switch {
 		case e.name == "spring.config.import":
 			r.ignore(e, "other files are not read: what they say of Redis is not here", true)
-		case strings.HasPrefix(e.name, older+"redisson."):
-			r.fault(e, "this is Redisson's: read the file that it names, or its text in a file of its own, as one of Redisson")
+		case e.name == "spring.profiles.active", e.name == "spring.profiles.include":
+			r.ignore(e, "files of profiles are not read: what they say of Redis is not here", true)
 		case ours:
 			r.leave(e, "spring", name)
 		case ofRedis(e):
@@ -68,6 +68,31 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 		}
 	}
 	return r.result("Spring")
+}
+
+// forRedisson looks for keys that Redisson reads: those of its starter go before those of
+// Spring, and of others only the program knows what it does with them.
+func (r *reader) forRedisson() {
+	spring := slices.ContainsFunc(r.rest(), ofRedis)
+	for _, e := range r.rest() {
+		starter := strings.HasPrefix(e.name, older+"redisson.") || strings.HasPrefix(e.name, newer+"redisson.")
+		if !starter && !strings.HasPrefix(e.name, "redisson.") && !strings.HasPrefix(e.name, "spring.redisson.") {
+			continue
+		}
+		says, remedy := "as this key says", "write it into a file of Redisson, and read that"
+		switch e.name[strings.LastIndexByte(e.name, '.'):] {
+		case ".file":
+			says, remedy = "as the file says that this key names", "read that file as one of Redisson"
+		case ".config":
+			says, remedy = "as the text of this key says", "save that text in a file, and read it as one of Redisson"
+		}
+		if starter || !spring {
+			r.fault(e, "Redisson connects %s: %s", says, remedy)
+		} else {
+			r.ignore(e, "a program with Redisson may connect "+says+", and not as the keys that were read: "+remedy, true)
+		}
+		return
+	}
 }
 
 const (
@@ -102,6 +127,7 @@ func (r *reader) springSection(entries []entry) {
 		}
 	}
 	r.index(slices.DeleteFunc(entries, func(e entry) bool { return e.further }))
+	r.forRedisson()
 	if !slices.ContainsFunc(r.rest(), ofRedis) {
 		r.fault(entry{}, "no key begins with spring.data.redis or spring.redis")
 	}
@@ -110,6 +136,11 @@ func (r *reader) springSection(entries []entry) {
 // springServers finds out where the servers are: nodes, a URL, or host and port.
 func (r *reader) springServers() {
 	s, kind, database := &r.s, Single, ""
+	for _, key := range []string{".cluster.nodes", ".sentinel.nodes", ".masterreplica.nodes"} {
+		if found, ok := r.left[r.section+key]; ok && !found.odd && len(r.list(found)) == 0 {
+			r.fault(found, "no address is given: write host:port, or remove the key")
+		}
+	}
 	e, byURL, master := r.get(".sentinel.nodes", ".cluster.nodes", ".masterreplica.nodes"), r.get(".url"), r.get(".sentinel.master")
 	switch nodes := strings.TrimPrefix(e.name, r.section); nodes {
 	case ".sentinel.nodes":
