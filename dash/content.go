@@ -2,6 +2,7 @@ package dash
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -31,6 +32,7 @@ type part struct {
 // frameData is what all pages show around their content.
 type frameData struct {
 	Title   string
+	Store   string // which one it is
 	Page    string
 	Body    any // rendered content, or the message of an error
 	Feed    string
@@ -79,8 +81,13 @@ func (d *Dashboard) writeFramed(w http.ResponseWriter, r *http.Request, status i
 	if err := d.pages.ExecuteTemplate(&body, c.page, c.data); err != nil {
 		panic(err) // a template that does not fit its data
 	}
-	f.Body = trusted(body.String())
+	f.Body, f.Store = trusted(body.String()), d.storeName()
 	d.write(w, r, status, "page", f)
+}
+
+// storeName says which store it is, for people.
+func (d *Dashboard) storeName() string {
+	return short(printable(cmp.Or(d.options.Store, d.console.Info().Name)), longName)
 }
 
 // compose makes the content of a page and has it kept up to date for a while: a

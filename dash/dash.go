@@ -21,6 +21,10 @@ type Options struct {
 	// between the pages are relative, so a proxy may map them to another path.
 	BasePath string
 
+	// Store says which store it is, on each page and in the title: "production", or an
+	// address without a password. The default is the name of the backend, such as "redis".
+	Store string
+
 	// Authorize returns the role of a request. If it is nil, everybody may look, and no
 	// one may end a hold. It is called for each request, from several goroutines at once,
 	// and every ten minutes for a stream of updates.

@@ -448,7 +448,7 @@ func TestClientsThatWait(t *testing.T) {
 		}
 		s.store.mu.Unlock()
 		body := s.get("/lock?name=job").body
-		for _, want := range []string{"web-2 · worker · pid 77", "&lt;b&gt;", "<td>12</td>", "1m 35s", ">me<", "shared"} {
+		for _, want := range []string{"web-2 · worker · pid 77", "&lt;b&gt;", `data-label="waiters in it">12</td>`, "1m 35s", ">me<", "shared"} {
 			if !strings.Contains(body, want) {
 				t.Errorf("no %q in\n%s", want, body)
 			}
@@ -623,4 +623,24 @@ func TestEventLogTellsOfForce(t *testing.T) {
 			t.Errorf("the event log does not tell:\n%s", body)
 		}
 	})
+}
+
+// Several tabs, of production and of a test, can be told apart: each page names its store.
+func TestEveryPageNamesItsStore(t *testing.T) {
+	options, _ := operators(dash.Operator)
+	for name, want := range map[string]string{"": "memory", "redis://<prod>:6379/2": "redis://&lt;prod&gt;:6379/2"} {
+		options.Store = name
+		inBubble(t, options, func(t *testing.T, s *site) {
+			s.lock("job")
+			for _, path := range []string{"/", "/lock?name=job", "/unlock?name=job", "/holders", "/event-log", "/health", "/nothing"} {
+				body := s.get(path).body
+				if title, _, _ := strings.Cut(body, "</title>"); !strings.HasSuffix(title, " · "+want+" · Holdfast") {
+					t.Errorf("%s: got %s, want %s in the title", path, title, want)
+				}
+				if !strings.Contains(body, "<bdi>"+want+"</bdi>") {
+					t.Errorf("%s does not name %s: %s", path, want, body)
+				}
+			}
+		})
+	}
 }

@@ -59,7 +59,7 @@ func (d *Dashboard) route(path string) http.Handler {
 
 // fail shows an error, as a page of its own.
 func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
-	f := frameData{Title: http.StatusText(status), Body: message, Home: d.base}
+	f := frameData{Title: http.StatusText(status), Store: d.storeName(), Body: message, Home: d.base}
 	if path, ok := strings.CutPrefix(r.URL.Path, d.base); ok && !strings.Contains(path, "/") {
 		f.Home = "./" // a proxy may have mapped the base to another path
 	}

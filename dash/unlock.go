@@ -32,6 +32,7 @@ type forceData struct {
 	Name64, Owner64 string
 	Renewing        string
 	Soon            bool
+	Typed           string // the reason of a form that was not complete
 }
 
 // unlock shows the page on which a lock is forced, and forces it.
@@ -47,7 +48,7 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	if r.Method != http.MethodPost {
-		d.askUnlock(w, r, r.URL.Query().Get("name"), http.StatusOK, "")
+		d.askUnlock(w, r, force{name: r.URL.Query().Get("name")}, http.StatusOK, "")
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, longForm)
@@ -58,9 +59,9 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	case !d.shown(f.name):
 		d.refuse(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.", "")
 	case f.typed != word(f.name):
-		d.askAgain(w, r, f.name, "The typed name is not the name of the lock. Nothing was changed.")
+		d.askAgain(w, r, f, "The typed name is not the name of the lock. Nothing was changed.")
 	case f.reason == "":
-		d.askAgain(w, r, f.name, "A reason is needed. Nothing was changed.")
+		d.askAgain(w, r, f, "A reason is needed. Nothing was changed.")
 	default:
 		d.force(w, r, f)
 	}
@@ -91,8 +92,10 @@ func parseForce(r *http.Request) (f force, err error) {
 	}, nil
 }
 
-// askUnlock shows the holder of name now, with a form for each.
-func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name string, status int, trouble string) {
+// askUnlock shows the holders of f.name now, with a form for each. The form of f.owner
+// keeps the reason.
+func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, status int, trouble string) {
+	name := f.name
 	if !d.shown(name) {
 		d.fail(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.")
 		return
@@ -110,6 +113,9 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name strin
 				Owner64: base64.RawURLEncoding.EncodeToString([]byte(h.Owner)), Soon: h.Remaining >= 0 && h.Remaining < soon,
 				Renewing: "no renewal yet",
 			}
+			if h.Owner == f.owner {
+				hold.Typed = f.reason
+			}
 			switch n := e.holds[i].renews; {
 			case n > 0:
 				hold.Renewing = fmt.Sprintf("yes, %d renewals: the holder is alive", n)
@@ -124,9 +130,9 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, name strin
 }
 
 // askAgain answers a form that is not complete, and logs it: it was an attempt.
-func (d *Dashboard) askAgain(w http.ResponseWriter, r *http.Request, name, trouble string) {
-	d.refused(r, name, trouble)
-	d.askUnlock(w, r, name, http.StatusUnprocessableEntity, trouble)
+func (d *Dashboard) askAgain(w http.ResponseWriter, r *http.Request, f force, trouble string) {
+	d.refused(r, f.name, trouble)
+	d.askUnlock(w, r, f, http.StatusUnprocessableEntity, trouble)
 }
 
 // force ends the hold that f describes, if it is still as it was shown.

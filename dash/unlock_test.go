@@ -115,8 +115,12 @@ func TestUnlockIsRefused(t *testing.T) {
 				if test.header[0] != "" {
 					r.Header.Set(test.header[0], test.header[1])
 				}
-				if a := s.send(r); a.status != test.want {
+				a := s.send(r)
+				if a.status != test.want {
 					t.Errorf("got status %d, want %d: %s", a.status, test.want, a.body)
+				}
+				if a.status == 422 && !strings.Contains(a.body, `maxlength="500" value="`+strings.TrimSpace(test.reason)+`"`) {
+					t.Errorf("the reason that was typed is gone: %s", a.body)
 				}
 				records, err := s.store.Backend.Get(t.Context(), name)
 				if err != nil || records[0].Holders == 1 == (title == "released meanwhile") {

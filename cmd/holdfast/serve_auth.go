@@ -100,11 +100,21 @@ func (g *authenticator) guard(next http.Handler) http.Handler {
 		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="holdfast", charset="UTF-8"`)
 			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, "Who are you?", http.StatusUnauthorized)
+			http.Error(w, g.unknown(), http.StatusUnauthorized)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 	})
+}
+
+// unknown says what to do to somebody who is not known.
+func (g *authenticator) unknown() string {
+	if g.users == nil && g.tokens == nil {
+		return "Only a proxy names users here: open the address of the proxy, and sign in there."
+	}
+	return "The user name or the password is missing or wrong.\n\n" +
+		"Load this page again, and type the user name and the password that you got from whoever runs this dashboard.\n" +
+		"If there is a token for you, it is the password. A program sends it in the header \"Authorization: Bearer TOKEN\"."
 }
 
 // ownHost reports that a request names this machine. A site elsewhere can have its

@@ -36,7 +36,7 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 		forced = log.Forced
 	}
 	dashboard := dash.Handler(l.console, &dash.Options{
-		BasePath: o.basePath, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
+		BasePath: o.basePath, Store: l.store.where, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
 		Findings: l.findings, NamePrefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),
 	})
 	defer dashboard.Close()

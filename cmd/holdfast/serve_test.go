@@ -254,6 +254,9 @@ func TestServeAuthentication(t *testing.T) {
 				if code != test.look {
 					t.Errorf("%s: %q: got status %d, want %d", title, path, code, test.look)
 				}
+				if code == 401 && !strings.Contains(body, "Load this page again, and type the user name and the password") {
+					t.Errorf("%s: %q says %s, want what to do", title, path, body)
+				}
 				if code == 401 && strings.Contains(body, "deploy") {
 					t.Errorf("%s: %q tells %s", title, path, body)
 				}
@@ -282,8 +285,8 @@ func TestServeBehindAProxy(t *testing.T) {
 		t.Errorf("got status %d through a trusted proxy, want 200", code)
 	}
 	for title, names := range map[string][]string{"no header": nil, "two headers": {"ada", "eve"}, "empty header": {""}} {
-		if code, _ := believed.get("", user(names...)); code != 401 {
-			t.Errorf("%s: got status %d, want 401", title, code)
+		if code, text := believed.get("", user(names...)); code != 401 || !strings.Contains(text, "open the address of the proxy") {
+			t.Errorf("%s: got status %d and %q, want 401 and what to do", title, code, text)
 		}
 	}
 	ignored := s.serve("--auth-header", "X-Forwarded-User", "--trusted", "10.0.0.1")

@@ -75,8 +75,9 @@ func whole(prefix string) string {
 }
 
 // Get returns what is in the rows of names. A name that is taken for the rest of
-// Claim.AtLeast, after its release, has a record without holds. How many clients wait,
-// or listen, is not known: Record.Listeners is -1.
+// Claim.AtLeast, after its release, has a record without holds. The
+// waiters are those of the row: one that died keeps its place while the lock is held. How
+// many clients listen is not known: Record.Listeners is -1.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -175,17 +176,27 @@ func (e *Engine) noLog() error {
 	return fmt.Errorf("%s: no event log: %w", e.info.Name, errors.ErrUnsupported)
 }
 
+// shownWaiters is how many waiters a record has.
+const shownWaiters = 50
+
+// clientOf returns the client of an owner.
+func clientOf(owner string) string { return owner[:max(strings.LastIndexByte(owner, ':'), 0)] }
+
 // record describes a row.
 func (r *Row) record(name string) admin.Record {
 	record := admin.Record{Name: name, Listeners: -1}
 	if r.Rest <= 0 {
 		return record
 	}
-	record.Kind, record.Remaining = admin.KindMutex, r.Rest
+	record.Kind, record.Remaining, record.Waiting = admin.KindMutex, r.Rest, len(r.Waiters)
+	for _, owner := range r.Waiters[:min(shownWaiters, len(r.Waiters))] {
+		client := admin.Client{ID: clientOf(owner), Library: "holdfast"}
+		record.Waiters = append(record.Waiters, admin.Waiter{Owner: owner, Remaining: admin.RemainingUnknown, Client: client})
+	}
 	if r.Owner == "" {
 		return record
 	}
-	client := admin.Client{ID: r.Owner[:max(strings.LastIndexByte(r.Owner, ':'), 0)], Library: "holdfast", Note: r.Note}
+	client := admin.Client{ID: clientOf(r.Owner), Library: "holdfast", Note: r.Note}
 	if r.Peer {
 		client = admin.Client{Note: r.Note}
 	}

@@ -109,6 +109,17 @@ func TestGetAndDescribe(t *testing.T) {
 		if err != nil || d.Kind != admin.KindMutex || d.Holders != 1 || len(d.Holds) != 1 || d.Holds[0] != want || d.Remaining != 59*time.Second || d.Token != 9 || len(d.Keys) != 1 {
 			t.Errorf("got %+v and error %v, want the hold %+v", d, err, want)
 		}
+		waiter := driver.Claim{Name: "job", Client: "d", Seq: 1, Owner: "d:1", TTL: time.Minute, Tokens: 1}
+		if _, err := e.Try(t.Context(), waiter); err != nil {
+			t.Fatal(err)
+		}
+		d, err = e.Describe(t.Context(), "job")
+		if err != nil || d.Waiting != 1 || len(d.Waiters) != 1 || d.Waiters[0].Owner != "d:1" || d.Waiters[0].Client.ID != "d" {
+			t.Errorf("got waiters %+v and error %v, want d:1, which is in the row", d.Waiters, err)
+		}
+		if err := e.Release(t.Context(), waiter); err != nil {
+			t.Fatal(err)
+		}
 		if err := e.ForceUnlock(t.Context(), "job", want.Holder, "why\x00not"); err != nil {
 			t.Fatal(err)
 		}

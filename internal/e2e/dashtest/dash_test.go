@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -332,6 +333,47 @@ func TestAccessible(t *testing.T) {
 					t.Errorf("%s: %s", title, problem)
 				}
 				p.Shot(strings.ToLower(name) + "-" + title)
+			}
+		})
+	}
+}
+
+// On a phone nothing of a page is cut off: what a table has on a desktop is in cards.
+func TestNothingIsCutOff(t *testing.T) {
+	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates, Store: "rediss://app@orders-eu-west-1.cache.example.com:6380/2"})
+	s.furnish()
+	const long = "orders/2026/eu-west-1/customer-000000000042/nightly-report"
+	s.lock(long)
+	widths, pages := []int64{360, 1280}, map[string]string{"list": "", "lock": "lock?name=billing", "read": "lock?name=prices", "unlock": "unlock?name=billing", "holders": "holders"}
+	if os.Getenv("HOLDFAST_SCREENSHOTS") != "" { // for people who look at them
+		widths, pages["log"], pages["health"] = append(widths, 390), "event-log", "health"
+	}
+	for _, width := range widths {
+		t.Run(itoa(width), func(t *testing.T) {
+			t.Parallel()
+			p := open(t, browser.Screen{Width: width, Height: 844})
+			for name, path := range pages {
+				p.Visit(s.url(path))
+				if name == "lock" {
+					p.Until(3*time.Second, "keys and waiters", "document.querySelector('#keys table') && document.querySelectorAll('#state table').length === 2")
+				}
+				if os.Getenv("HOLDFAST_SCREENSHOTS") != "" {
+					p.Shot(fmt.Sprintf("page-%s-%d", name, width))
+				}
+				for _, selector := range []string{"html", ".wide", ".wide tbody :is(th, td)"} {
+					cut := browser.Eval[string](p, fmt.Sprintf("[...document.querySelectorAll(%q)].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText).join('; ')", selector))
+					if cut != "" {
+						t.Errorf("%s: %s is wider than the screen: %s", path, selector, cut)
+					}
+				}
+				if !strings.Contains(p.Text("header"), "orders-eu-west-1.cache.example.com:6380/2") {
+					t.Errorf("%s: the header does not name the store: %s", path, p.Text("header"))
+				}
+			}
+			p.Visit(s.url(""))
+			p.Until(3*time.Second, "the name", row(long))
+			if room := browser.Eval[float64](p, row(long)+".querySelector('th').clientWidth"); room < 200 {
+				t.Errorf("a name has %v pixels, want 200", room)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestCLI(t *testing.T) {
 	socket, _, _ = strings.Cut(socket, ")")
 	execute(t, admin, "CREATE USER app@'%' IDENTIFIED BY 's3/cr@t'", "GRANT ALL ON test.* TO app@'%'",
 		"CREATE USER certified@'%' REQUIRE X509", "GRANT ALL ON test.* TO certified@'%'")
-	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: server.Addr(), Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Rest: true, Granted: true}, URL: func(addr string) string {
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: server.Addr(), Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Queue: true, Nameless: true, Rest: true, Granted: true}, URL: func(addr string) string {
 		return "mysql://app:s3%2Fcr%40t@" + addr + "/test"
 	}})
 	lock := []string{"run", "-n", "setup", "--", "true"}

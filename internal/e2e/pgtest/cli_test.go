@@ -22,7 +22,7 @@ func TestCLI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: u.Host, Name: "PostgreSQL", Backend: "postgresql", Shown: storecli.Shown{Rest: true, Granted: true}, URL: func(addr string) string {
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: u.Host, Name: "PostgreSQL", Backend: "postgresql", Shown: storecli.Shown{Queue: true, Nameless: true, Rest: true, Granted: true}, URL: func(addr string) string {
 		return "postgres://test@" + addr + u.Path + "?sslmode=disable"
 	}})
 	lock := []string{"run", "-n", "setup", "--", "true"}

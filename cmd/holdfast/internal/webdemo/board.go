@@ -50,6 +50,19 @@ type lockState struct {
 	Answered bool       `json:"-"` // it was read at least once
 }
 
+// Unreachable returns how many nodes are cut off if that leaves no majority, else 0.
+func (s state) Unreachable() (n int) {
+	for _, node := range s.Nodes {
+		if node.Cut {
+			n++
+		}
+	}
+	if 2*(len(s.Nodes)-n) > len(s.Nodes) {
+		return 0
+	}
+	return n
+}
+
 // keyState is a key in Redis.
 type keyState struct {
 	Name  string `json:"name"`

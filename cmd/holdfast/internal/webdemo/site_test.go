@@ -121,6 +121,21 @@ func (v *visitor) must(path string, form ...string) string {
 }
 
 // ask sends a request that wants JSON, and returns its answer later.
+// page returns the page.
+func (v *visitor) page() string {
+	v.Helper()
+	r, err := v.http.Get(v.url + "/")
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return string(text)
+}
+
 func ask[T any](v *visitor, path string) func() (int, T) {
 	type reply struct {
 		status int
@@ -368,7 +383,14 @@ func TestRedlock(t *testing.T) {
 			}
 		}
 	}
+	const none = "No majority: 2 of 3 nodes cannot be reached, so no worker gets the lock."
+	if text := v.page(); strings.Contains(text, "No majority") {
+		t.Errorf("one node is cut: the page says %q", text)
+	}
 	v.must("/node", "n", "1", "do", "cut")
+	if text := v.page(); !strings.Contains(text, none) { // before a race, not at its end
+		t.Errorf("the page lacks %q: %s", none, text)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := v.arena.begin(); err != nil {
@@ -579,17 +601,9 @@ func TestPageWithoutScript(t *testing.T) {
 	v := visit(t, defaultLease)
 	v.must("/oversell?locked=0", "back", "1")
 	v.await("sold", func(s state) bool { return s.Sales[0].Over })
-	r, err := v.http.Get(v.url + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := v.page()
 	for _, want := range []string{`action="lock1"`, `action="redlock"`, `<noscript><meta http-equiv="refresh"`, "Oversold by", "stand-in, not for production"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
