@@ -42,7 +42,8 @@ is for Redis only.
 Exit status: 1 if a finding has the severity of --fail-on or a higher one, else 0; 69 if
 the servers cannot be reached, 77 if they refuse the user.`,
 		Example: `  holdfast doctor --url redis://localhost:6379
-  holdfast doctor --ttl 10s --json | jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
+  holdfast doctor --ttl 10s --json |
+    jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.configure(cmd.Flags(), env, newReporter(env, o.verbose), leaseSettings()); err != nil {

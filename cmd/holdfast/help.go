@@ -49,7 +49,7 @@ func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
 func setHelp(root *cobra.Command) {
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if cmd == root || !cmd.Runnable() || cmd.HasAvailableSubCommands() {
+		if cmd == root || cmd.HasAvailableSubCommands() {
 			usual(cmd, args)
 			return
 		}
@@ -62,7 +62,11 @@ func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	first, rest, _ := strings.Cut(long, "\n\n")
+	if !cmd.Runnable() { // a topic
+		fmt.Fprintln(w, wrap(long, width))
+		return
+	}
+	first, rest, _ := strings.Cut(wrap(long, width), "\n\n")
 	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", first, cmd.UseLine())
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)

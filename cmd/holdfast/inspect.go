@@ -97,7 +97,7 @@ func printDetail(w io.Writer, d admin.Detail) error {
 	p.waiters(d.Record)
 	p.waits(d.Waits)
 	if d.Listeners >= 0 {
-		p.line("listening", "%d clients", d.Listeners)
+		p.line("listening", "%s", plural(d.Listeners, "client"))
 	}
 	p.keys(d.Keys)
 	_, err := io.WriteString(w, p.String())
@@ -174,7 +174,7 @@ func (p *page) waits(waits []admin.ClientWait) {
 func waitText(w admin.ClientWait) string {
 	text := person("", w.Client.Note, w.Client) + " for " + coarse(w.Waited).String()
 	if w.Count > 1 {
-		text += fmt.Sprintf(", %d goroutines", w.Count)
+		text += ", " + plural(w.Count, "goroutine")
 	}
 	if w.Mode == driver.Shared {
 		text += ", to read"

@@ -43,7 +43,8 @@ Exit status: 0 if the list is complete, locks or none; 1 if not; 64, 69, 77 as r
 const listExample = `  holdfast ls
   holdfast ls 'deploy/*' --waiting
   holdfast ls --sort lease --limit 20 --watch 2s
-  holdfast ls --json | jq -r 'select(.remaining_ms >= 0 and .remaining_ms < 5000) | .name'`
+  holdfast ls --json |
+    jq -r 'select(.remaining_ms >= 0 and .remaining_ms < 5000) | .name'`
 
 const listTimeout = 30 * time.Second
 

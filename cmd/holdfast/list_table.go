@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
@@ -18,45 +18,84 @@ func (l *lister) table(records []admin.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(l.out, 0, 0, 2, ' ', 0)
-	header := "NAME\tKIND\tHOLDER\tCOUNT\tHELD\tLEASE\tWAITERS"
+	header := []string{"NAME", "KIND", "HOLDER", "COUNT", "HELD", "LEASE", "WAITERS"}
 	if l.wide {
-		header += "\tTOKEN\tOWNER"
+		header = append(header, "TOKEN", "OWNER")
 	}
-	_, _ = fmt.Fprintln(w, header) // Flush returns the error
+	rows := [][]string{header}
+	for _, r := range records {
+		rows = append(rows, l.rows(r)...)
+	}
 	width := 0
 	if !l.wide && isTerminal(l.env.stdout) {
-		width = 48
+		width = widthOf(l.env.stdout)
 	}
-	for _, r := range records {
-		l.rows(w, r, width)
-	}
-	return w.Flush()
+	_, err := io.WriteString(l.out, columns(rows, width))
+	return err
 }
 
-func (l *lister) rows(w io.Writer, r admin.Record, width int) {
-	row := func(name, holder, count, held, lease string, wide ...string) {
-		cells := []string{name, kindOf(r), holder, count, held, lease, waitersOf(r)}
-		if l.wide {
-			cells = append(cells, wide...)
-		}
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
-	}
-	name, holder := clean(r.Name), people(r)
-	if width > 0 {
-		name, holder = cut(name, width), cut(holder, width+16)
-	}
+// rows are the lines of r: one, or one for each holder.
+func (l *lister) rows(r admin.Record) (rows [][]string) {
+	name := clean(r.Name)
 	if !l.wide || len(r.Holds) == 0 {
-		row(name, cmp.Or(holder, "-"), countOf(r), heldText(r.Holds), leaseText(lease(r)), "-", "-")
-		return
+		row := []string{name, kindOf(r), cmp.Or(people(r), "-"), countOf(r), heldText(r.Holds), leaseText(lease(r)), waitersOf(r)}
+		if l.wide {
+			row = append(row, "-", "-")
+		}
+		return append(rows, row)
 	}
 	for i, h := range r.Holds {
 		token := "-"
 		if h.Token != 0 {
 			token = strconv.FormatUint(h.Token, 10)
 		}
-		row(name, person(h.Owner, h.Note, h.Client), strconv.Itoa(h.Holds), heldText(r.Holds[i:i+1]), leaseText(h.Remaining), token, clean(h.Owner))
+		rows = append(rows, []string{
+			name, kindOf(r), person(h.Owner, h.Note, h.Client), strconv.Itoa(h.Holds), heldText(r.Holds[i : i+1]),
+			leaseText(h.Remaining), waitersOf(r), token, clean(h.Owner),
+		})
 	}
+	return rows
+}
+
+const (
+	nameColumn, holderColumn = 0, 2
+	least                    = 12 // characters of a name or a holder that a narrow terminal shows
+)
+
+// columns aligns rows on a terminal of a width; 0 has no end. A name that has no room is
+// whole on a line of its own, so that it costs the other rows nothing, and a holder is cut.
+func columns(rows [][]string, width int) string {
+	widths := make([]int, len(rows[0]))
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	if width > 0 {
+		room := width - 2*(len(widths)-1)
+		for i, w := range widths {
+			if i != nameColumn && i != holderColumn {
+				room -= w
+			}
+		}
+		names, holders := &widths[nameColumn], &widths[holderColumn]
+		*names = min(*names, max(room-*holders, room/2, least))
+		*holders = min(*holders, max(room-*names, least))
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		if utf8.RuneCountInString(row[nameColumn]) > widths[nameColumn] {
+			out.WriteString(row[nameColumn] + "\n")
+			row[nameColumn] = ""
+		}
+		line := ""
+		for i, cell := range row {
+			cell = cut(cell, widths[i])
+			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return out.String()
 }
 
 // heldText says for how long the first of holds has lasted, "-" if that is not

@@ -138,7 +138,9 @@ func (p *progress) describe(r admin.Record) string {
 		text += fmt.Sprintf(", %d ahead", ahead)
 	case queued:
 		text += ", you are next"
-	case r.Waiting == 0 && r.Listeners > 1:
+	case r.Waiting == 0 && r.Listeners == 2:
+		text += ", 1 other waits"
+	case r.Waiting == 0 && r.Listeners > 2:
 		text += fmt.Sprintf(", %d others wait", r.Listeners-1)
 	}
 	return text + "; by " + people(r)

@@ -69,7 +69,7 @@ func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env environmen
 }
 
 func (o *readOptions) within(ctx context.Context, env environment, report *reporter, work func(context.Context, *reader) error) error {
-	logger, err := libraryLogger(env, o.verbose)
+	logger, err := libraryLogger(env, report)
 	if err != nil {
 		return err
 	}

@@ -170,8 +170,10 @@ func TestLeaseOfASemaphore(t *testing.T) {
 				t.Errorf("%v: got a lease of %v ms, want that of the permit that ends first", command, ms)
 			}
 		}
-		if got := s.run("status", "permits"); !strings.Contains(got.stdout, "lease ends in") {
-			t.Errorf("got %s", got.stdout)
+		got := s.run("status", "permits")
+		got.want(t, 0)
+		if !strings.HasPrefix(got.stdout, "permits: 1 permit free, 2 held by ") || !strings.Contains(got.stdout, "lease ends in") {
+			t.Errorf("got %s, want first that a permit is free", got.stdout)
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 )
 
 // reporter writes what people are to read, to standard error: standard output
@@ -15,7 +15,9 @@ type reporter struct {
 	w       io.Writer
 	json    *slog.Logger // nil: plain text
 	verbose bool
-	drawn   atomic.Bool // the terminal's last line is one that is to be erased
+
+	mu    sync.Mutex // for w
+	drawn bool       // the terminal's last line is one that is to be erased
 }
 
 // levelNotice is that of messages that are no warnings.
@@ -52,30 +54,42 @@ func (r *reporter) line(level slog.Level, message string) {
 		r.json.Log(context.Background(), level, message)
 		return
 	}
-	erase := ""
-	if r.drawn.Swap(false) {
-		erase = eraseLine
+	fmt.Fprintf(r, "holdfast: %s\n", message)
+}
+
+// Write writes whole lines, in place of the one that draw has left.
+func (r *reporter) Write(lines []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drawn {
+		lines = append([]byte(eraseLine), lines...)
 	}
-	fmt.Fprintf(r.w, "%sholdfast: %s\n", erase, message)
+	r.drawn = false
+	return r.w.Write(lines)
 }
 
 // draw shows text on the terminal's last line, in place of what it showed there
 // before.
 func (r *reporter) draw(text string) {
-	r.drawn.Store(true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drawn = true
 	fmt.Fprint(r.w, eraseLine+text)
 }
 
 // erase removes what draw has left.
 func (r *reporter) erase() {
-	if r.drawn.Swap(false) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drawn {
 		fmt.Fprint(r.w, eraseLine)
 	}
+	r.drawn = false
 }
 
 // libraryLogger returns the logger of the library: nil, which is silent, unless
 // the user asked for more. What ends a command is reported without it.
-func libraryLogger(env environment, verbose bool) (*slog.Logger, error) {
+func libraryLogger(env environment, report *reporter) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	text, set := env.lookup("HOLDFAST_LOG_LEVEL")
 	if set {
@@ -87,13 +101,13 @@ func libraryLogger(env environment, verbose bool) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format {
 	case "json":
-		handler = slog.NewJSONHandler(env.stderr, options)
+		handler = slog.NewJSONHandler(report, options)
 	case "", "text":
-		handler = slog.NewTextHandler(env.stderr, options)
+		handler = slog.NewTextHandler(report, options)
 	default:
 		return nil, usageError("HOLDFAST_LOG_FORMAT=%q: use text or json", format)
 	}
-	if !set && !verbose {
+	if !set && !report.verbose {
 		return nil, nil
 	}
 	return slog.New(handler), nil

@@ -90,6 +90,6 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	if free < 0 {
 		busy = fmt.Sprintf("; %d more are held, until they come back", -free)
 	}
-	_, err = fmt.Fprintf(l.env.stdout, "semaphore %s: %d permits, %d before, %d free%s\n", clean(name), now, before, max(0, free), busy)
+	_, err = fmt.Fprintf(l.env.stdout, "semaphore %s: %s, %d before, %d free%s\n", clean(name), plural(now, "permit"), before, max(0, free), busy)
 	return err
 }

@@ -23,7 +23,7 @@ func testResize(t *testing.T, s *site) {
 	s.run("run", "--permits=2", "jobs", "--", "true").want(t, 0)
 
 	for _, c := range []struct{ permits, want string }{
-		{"3", "3 permits, 2 before, 2 free"}, {"3", "3 permits, 3 before, 2 free"}, {"1", "1 permits, 3 before, 0 free"},
+		{"3", "3 permits, 2 before, 2 free"}, {"3", "3 permits, 3 before, 2 free"}, {"1", "1 permit, 3 before, 0 free"},
 	} {
 		got := s.run("resize", "jobs", c.permits)
 		got.want(t, 0)

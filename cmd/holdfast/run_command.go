@@ -51,7 +51,7 @@ Exit status:
 "holdfast help urls" describes the URLs of stores, and where a password comes from.`
 
 const runExample = `  # a cron job on many machines: one of them runs it, the others skip it
-  0 3 * * *  holdfast run nightly --nonblock --skip-ok --at-least 1m -- ./report.sh
+  0 3 * * *  holdfast run nightly -n --skip-ok --at-least 1m -- ./report.sh
 
   # one deployment at a time; a waiter sees which one it is
   holdfast run deploy/prod -w 10m --reason "$CI_JOB_URL" -- ./deploy.sh

@@ -40,8 +40,10 @@ SIGTERM and SIGINT end it, with status 0. The status is 1 if the system does not
 listen; 64, 69, 77 as run.`
 
 const serveExample = `  holdfast serve --url redis://localhost:6379
-  holdfast serve --listen :7070 --basic-file users --tls-cert cert.pem --tls-key key.pem
-  holdfast serve --listen :7070 --auth-header X-Forwarded-User --trusted 10.0.0.0/8 \
+  holdfast serve --listen :7070 --basic-file users \
+    --tls-cert cert.pem --tls-key key.pem
+  holdfast serve --listen :7070 \
+    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 \
     --base-path /locks/ --allow-unlock --operator ada --operator grace`
 
 // serveOptions is the command line of serve.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,8 @@ import (
 const statusLong = `Status without NAME shows the server of the locks, its latency, and the layout of the
 locks there. "holdfast doctor" shows what endangers locks.
 
-Status NAME reports whether the lock is held. The exit status is 0 if it is free, 75 if a
-client holds it, 1 if the name is in use for something that is not a lock. With --quiet it
+Status NAME reports whether the lock is held. The exit status is 0 if it is free, of a
+semaphore if a permit is free; 75 if a client holds it, 1 if the name is in use for something that is not a lock. With --quiet it
 prints nothing.
 
 Otherwise the exit status is 0; 64, 69 and 77 as run.`
@@ -111,15 +112,7 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 	if l.options.json {
 		return json.NewEncoder(l.env.stdout).Encode(recordOf(r).with(waiting.Waits))
 	}
-	text := "free"
-	switch {
-	case r.Kind == admin.KindOther:
-		text = "in use for something that is no lock"
-	case r.Holders > 0:
-		text = fmt.Sprintf("held by %s%s, lease %s", people(r), heldFor(r), endText(lease(r)))
-	case r.Kind != "":
-		text = string(r.Kind) + ", held by nobody"
-	}
+	text := stateText(r)
 	if r.Waiting > 0 {
 		text += fmt.Sprintf("; %d waiting", r.Waiting)
 	}
@@ -128,6 +121,25 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 	}
 	_, err := fmt.Fprintf(l.env.stdout, "%s: %s\n", clean(r.Name), text)
 	return err
+}
+
+// stateText says who holds a name, and of a semaphore first whether a permit is free.
+func stateText(r admin.Record) string {
+	held := fmt.Sprintf("held by %s%s, lease %s", people(r), heldFor(r), endText(lease(r)))
+	permits := plural(r.Free, "permit") + " free"
+	switch free := r.Kind == admin.KindSemaphore && r.Free > 0; {
+	case r.Kind == admin.KindOther:
+		return "in use for something that is no lock"
+	case free && r.Holders > 0:
+		return fmt.Sprintf("%s, %d %s", permits, r.Holders, held)
+	case free:
+		return permits
+	case r.Holders > 0:
+		return held
+	case r.Kind != "":
+		return string(r.Kind) + ", held by nobody"
+	}
+	return "free"
 }
 
 // endText says when a lease ends.
@@ -238,14 +250,14 @@ func (s statusJSON) print(w io.Writer) error {
 	}
 	p.line("server", "%s", s.serverText())
 	if s.Role != "" {
-		p.line("role", "%s, %d replicas connected", s.Role, s.Replicas)
+		p.line("role", "%s, %s connected", s.Role, plural(s.Replicas, "replica"))
 	}
 	if s.Eviction != "" {
 		warning := ""
 		if s.Eviction != "noeviction" {
 			warning = ": held locks may be dropped to free memory"
 		}
-		p.line("eviction", "%s, %d keys so far%s", s.Eviction, s.Evicted, warning)
+		p.line("eviction", "%s, %s so far%s", s.Eviction, plural(s.Evicted, "key"), warning)
 	}
 	p.line("latency", "%.2f ms", s.LatencyMS)
 	if s.Layout != "" {
@@ -254,7 +266,9 @@ func (s statusJSON) print(w io.Writer) error {
 	if s.Prefix != "" {
 		p.line("prefix", "%s", clean(s.Prefix))
 	}
-	if s.Confirms != "" && s.Confirms != "0" {
+	if n, err := strconv.Atoi(s.Confirms); err == nil && n > 0 {
+		p.line("confirmed", "by %s", plural(n, "replica"))
+	} else if err != nil && s.Confirms != "" {
 		p.line("confirmed", "by %s replicas", s.Confirms)
 	}
 	_, err := io.WriteString(w, p.String())

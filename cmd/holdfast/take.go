@@ -57,7 +57,7 @@ func (o *lockOptions) drain(locker *holdfast.Locker) bool {
 func (o *lockOptions) open(ctx context.Context, env environment, report *reporter, signals <-chan os.Signal,
 	note string, work func(driver.Backend, *holdfast.Locker) error,
 ) error {
-	logger, err := libraryLogger(env, o.verbose)
+	logger, err := libraryLogger(env, report)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (o *lockOptions) warnOfPermits(report *reporter) observer {
 	}
 	return func(_ context.Context, e holdfast.Event) {
 		if e.Type == holdfast.EventAcquire && e.Permits != 0 {
-			report.warn("semaphore %q has %d permits, not %d, and goes on with them; to change that: holdfast resize %[1]s %[3]d", clean(e.Name), e.Permits, o.permits)
+			report.warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", clean(e.Name), plural(e.Permits, "permit"), o.permits)
 		}
 	}
 }

@@ -5,9 +5,10 @@ import "github.com/spf13/cobra"
 const configurationLong = `A setting comes from the first of these: the command line, the environment, the
 configuration file, the default.
 
---config or HOLDFAST_CONFIG names the file. Otherwise it is the first existing file of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without
-the variable) and /etc/holdfast/holdfast.yaml. A file in the current folder must
-belong to the user or to root, and others must not be able to write it.
+--config or HOLDFAST_CONFIG names the file. Otherwise it is the first existing
+file of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without the
+variable) and /etc/holdfast/holdfast.yaml. A file in the current folder
+must belong to the user or to root, and others must not be able to write it.
 
   url: redis+sentinel://app:${REDIS_PASSWORD}@s1,s2,s3/mymaster
   prefix: "prod:"              # before the keys in the store
@@ -18,19 +19,19 @@ belong to the user or to root, and others must not be able to write it.
     replicas: 0                # how many must confirm, or all
     shared_tokens: false       # tokens of Redisson's RFencedLock
     dial_timeout: 2s
-    tls: {ca: ca.pem, cert: own.pem, key: own-key.pem, server_name: redis.example}
-  etcd: {}                     # of an etcd:// URL: user, password or password_file,
-  zookeeper: {}                # dial_timeout and tls, as below redis; the same of
-  postgres: {}                 # zk://, postgres:// and mysql://
-  mysql: {}
+    tls: {ca: ca.pem, cert: own.pem, key: key.pem, server_name: redis.example}
+  etcd: {}                     # of an etcd:// URL: user, password or
+  zookeeper: {}                # password_file, dial_timeout and tls, as below
+  postgres: {}                 # redis; the same of zk://, postgres:// and
+  mysql: {}                    # mysql://
   lock:
     ttl: 30s
-    margin: 3s                 # how long before the end of its lease a lock counts as lost
+    margin: 3s                 # a lock counts as lost so long before its end
     wait: 0s
     max_hold: 0s
     kill_after: 10s
     fair: false
-  event_log:                   # events of locks are written to the store: --event-log
+  event_log:                   # events are written to the store: --event-log
     enabled: false
     stream_maxlen: 10000       # how much of it is kept, about
   serve:                       # the pages of holdfast serve: its flags
@@ -77,9 +78,10 @@ Variables:
 const urlsLong = `A URL names a store: in --url, HOLDFAST_URL, REDIS_URL or the configuration. HOST:PORT
 alone is a Redis.
 
-  redis://[user[:password]@]host[:port][/db]      rediss:// with TLS; also valkey, valkeys
+  redis://[user[:password]@]host[:port][/db]      rediss:// with TLS; also
+                                                  valkey and valkeys
   redis+cluster://host[:port],host[:port],...     nodes of a cluster
-  redis+sentinel://host[:port],.../master[/db]    Sentinels; their own password is
+  redis+sentinel://host[:port],.../master[/db]    Sentinels; their password is
                                                   ?sentinel_password=...
   unix:///path/to/socket[?db=1]
   etcd://[user:password@]host[:port],host[:port],...         etcds:// with TLS
