@@ -30,7 +30,8 @@ type Options struct {
 	Group func(name string) string
 
 	// Elections are the names of locks whose holder is a leader. Each name is a value of
-	// the attribute election of holdfast.leader, which starts at 0.
+	// the attribute election: of holdfast.leader, which starts at 0, and of what counts
+	// waits, as a candidate may wait for ever.
 	Elections []string
 
 	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to
@@ -189,7 +190,7 @@ func (t *Telemetry) acquired(ctx context.Context, e holdfast.Event, now time.Tim
 	ctx = t.spans.acquire(ctx, e, outcome, now) // exemplars point at the span
 	t.acquires.Record(ctx, e.Waited.Seconds(), with(
 		attribute.String("kind", e.Kind), attribute.String("backend", e.Backend),
-		attribute.String("outcome", outcome), attribute.String("lock_group", group)))
+		attribute.String("outcome", outcome), attribute.String("lock_group", group), t.election(e.Name)))
 	if e.Err == nil {
 		t.hold(ctx, e, group, 1)
 	}
@@ -210,7 +211,15 @@ func (t *Telemetry) ended(ctx context.Context, e holdfast.Event, now time.Time) 
 
 // wait adds one call that waits, or takes one away.
 func (t *Telemetry) wait(ctx context.Context, e holdfast.Event, group string, by int64) {
-	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group)))
+	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group), t.election(e.Name)))
+}
+
+// election is the attribute of that name: empty if it is the name of no election.
+func (t *Telemetry) election(name string) attribute.KeyValue {
+	if _, ok := t.elections[name]; !ok {
+		name = ""
+	}
+	return attribute.String("election", meter.Text(name))
 }
 
 // hold adds one hold to the sums, or takes one away. The report of an end may

@@ -18,7 +18,8 @@ type Options struct {
 	Group func(name string) string
 
 	// Elections are the names of locks whose holder is a leader. Each name is a value of
-	// the label election of holdfast_leader, which starts at 0.
+	// the label election: of holdfast_leader, which starts at 0, and of what counts waits,
+	// as a candidate may wait for ever. These locks are not in holdfast_oldest_hold_seconds.
 	Elections []string
 }
 
@@ -45,6 +46,7 @@ type Metrics struct {
 	doubts   *prometheus.CounterVec
 	leaders  *prometheus.GaugeVec
 	build    prometheus.Gauge
+	ages     *ages
 
 	leader map[string]prometheus.Gauge // by name of the lock
 }
@@ -59,12 +61,12 @@ func New(opts *Options) *Metrics {
 	}
 	m := &Metrics{
 		groups:   meter.NewGroups(opts.Group),
-		acquires: histogram("acquire_duration_seconds", "Time from the call of Lock or TryLock to its end.", meter.AcquireBounds(), "kind", "backend", "outcome", "lock_group"),
+		acquires: histogram("acquire_duration_seconds", "Time from the call of Lock or TryLock to its end.", meter.AcquireBounds(), "kind", "backend", "outcome", "lock_group", "election"),
 		holds:    histogram("hold_duration_seconds", "Time from the acquire of a lock to its release or loss.", meter.HoldBounds(), "kind", "end"),
 		margins:  histogram("renew_margin_seconds", "Time that was left, when a renewal was answered or failed, until the lock would have counted as lost.", meter.MarginBounds(), "kind"),
 		calls:    histogram("backend_operation_duration_seconds", "Time of one call to the store, until its answer or the end of patience.", meter.CallBounds(), "op", "outcome"),
 		held:     gauge("held", "Locks that this process holds.", "kind", "lock_group"),
-		waiting:  gauge("waiting", "Calls of Lock and TryLock that wait in this process.", "kind", "lock_group"),
+		waiting:  gauge("waiting", "Calls of Lock and TryLock that wait in this process.", "kind", "lock_group", "election"),
 		renewals: counter("renewals_total", "Renewals of locks by their answer.", "outcome"),
 		lost:     counter("lost_total", "Locks that ended before they were unlocked, other than by their option Lease.", "reason"),
 		wakeups:  counter("wakeups_total", "Times that a waiter asked the store again: told to, or because its sleep was over.", "source"),
@@ -74,6 +76,7 @@ func New(opts *Options) *Metrics {
 			Name: "holdfast_build_info", Help: "Always 1; the version of Holdfast is a label.",
 			ConstLabels: prometheus.Labels{"version": meter.Version()},
 		}),
+		ages:   newAges(),
 		leader: make(map[string]prometheus.Gauge),
 	}
 	m.build.Set(1)
@@ -124,7 +127,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 	switch e.Type {
 	case holdfast.EventWait:
-		m.waiting.WithLabelValues(e.Kind, m.groups.Label(e.Name)).Inc()
+		m.waiting.WithLabelValues(e.Kind, m.groups.Label(e.Name), m.election(e.Name)).Inc()
 	case holdfast.EventWake:
 		m.wakeups.WithLabelValues(meter.WakeSource(e.Notified)).Inc()
 	case holdfast.EventAcquire:
@@ -144,11 +147,11 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 }
 
 func (m *Metrics) acquired(ctx context.Context, e holdfast.Event) {
-	group := m.groups.Label(e.Name)
+	group, election := m.groups.Label(e.Name), m.election(e.Name)
 	if e.Blocked {
-		m.waiting.WithLabelValues(e.Kind, group).Dec()
+		m.waiting.WithLabelValues(e.Kind, group, election).Dec()
 	}
-	m.acquires.WithLabelValues(e.Kind, e.Backend, meter.AcquireOutcome(ctx, e.Err), group).Observe(e.Waited.Seconds())
+	m.acquires.WithLabelValues(e.Kind, e.Backend, meter.AcquireOutcome(ctx, e.Err), group, election).Observe(e.Waited.Seconds())
 	if e.Err == nil {
 		m.hold(e, group, 1)
 	}
@@ -168,11 +171,21 @@ func (m *Metrics) ended(e holdfast.Event) {
 // hold adds one hold to the gauges, or takes one away. The report of an end may
 // come after that of the next acquire, and that of a loss even before its own;
 // the sums are right when all were notified.
-func (m *Metrics) hold(e holdfast.Event, group string, by float64) {
-	m.held.WithLabelValues(e.Kind, group).Add(by)
+func (m *Metrics) hold(e holdfast.Event, group string, by int) {
+	m.held.WithLabelValues(e.Kind, group).Add(float64(by))
 	if leader, ok := m.leader[e.Name]; ok {
-		leader.Add(by)
+		leader.Add(float64(by))
+		return
 	}
+	m.ages.add(e, group, by)
+}
+
+// election is the label of that name: "" if it is the name of no election.
+func (m *Metrics) election(name string) string {
+	if _, ok := m.leader[name]; ok {
+		return meter.Text(name)
+	}
+	return ""
 }
 
 // Describe implements prometheus.Collector.
@@ -192,6 +205,6 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.acquires, m.holds, m.margins, m.calls, m.held, m.waiting,
-		m.renewals, m.lost, m.wakeups, m.doubts, m.leaders, m.build,
+		m.renewals, m.lost, m.wakeups, m.doubts, m.leaders, m.build, m.ages,
 	}
 }

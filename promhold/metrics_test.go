@@ -99,7 +99,7 @@ func exported() []string {
 	return []string{
 		"holdfast_acquire_duration_seconds", "holdfast_hold_duration_seconds", "holdfast_renew_margin_seconds",
 		"holdfast_held", "holdfast_renewals_total", "holdfast_lost_total", "holdfast_leader", "holdfast_waiting",
-		"holdfast_wakeups_total", "holdfast_indeterminate_total", "holdfast_backend_operation_duration_seconds",
+		"holdfast_oldest_hold_seconds", "holdfast_wakeups_total", "holdfast_indeterminate_total", "holdfast_backend_operation_duration_seconds",
 	}
 }
 
@@ -161,7 +161,7 @@ func TestLocks(t *testing.T) {
 		wantSeries(t, m, "holdfast_hold_duration_seconds", 2, "kind", "mutex", "end", "forced")
 		wantSeries(t, m, "holdfast_hold_duration_seconds", 1, "kind", "mutex", "end", "released")
 		for outcome, n := range map[string]float64{"acquired": 3, "busy": 1, "timeout": 1} {
-			wantSeries(t, m, "holdfast_acquire_duration_seconds", n, "kind", "mutex", "backend", "memory", "outcome", outcome, "lock_group", "")
+			wantSeries(t, m, "holdfast_acquire_duration_seconds", n, "kind", "mutex", "backend", "memory", "outcome", outcome, "lock_group", "", "election", "leader")
 		}
 	})
 }
@@ -184,11 +184,11 @@ func TestWaiting(t *testing.T) {
 			gaveUp <- err
 		}()
 		synctest.Wait()
-		wantSeries(t, m, "holdfast_waiting", 2, "kind", "mutex", "lock_group", "")
+		wantSeries(t, m, "holdfast_waiting", 2, "kind", "mutex", "lock_group", "", "election", "")
 		if err := <-gaveUp; !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", err)
 		}
-		wantSeries(t, m, "holdfast_waiting", 1, "kind", "mutex", "lock_group", "")
+		wantSeries(t, m, "holdfast_waiting", 1, "kind", "mutex", "lock_group", "", "election", "")
 		wantSeries(t, m, "holdfast_wakeups_total", 0, "source", "notify")
 		if polls := find(t, m, "holdfast_wakeups_total", []string{"source", "poll"}).value; polls < 4 {
 			t.Errorf("got %v wake-ups in 5 s of silence, want one a second", polls)
@@ -197,7 +197,7 @@ func TestWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		wantSeries(t, m, "holdfast_waiting", 0, "kind", "mutex", "lock_group", "")
+		wantSeries(t, m, "holdfast_waiting", 0, "kind", "mutex", "lock_group", "", "election", "")
 		wantSeries(t, m, "holdfast_wakeups_total", 1, "source", "notify")
 		wantSeries(t, m, "holdfast_held", 0, "kind", "mutex", "lock_group", "")
 	})
@@ -281,7 +281,7 @@ func TestNamesStayOutOfLabels(t *testing.T) {
 			}
 		}
 	}
-	wantSeries(t, m, "holdfast_acquire_duration_seconds", 300, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "")
+	wantSeries(t, m, "holdfast_acquire_duration_seconds", 300, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "", "election", "")
 }
 
 // TestGroupsAreBounded gives each name a group of its own, which is the worst
@@ -338,7 +338,7 @@ func TestConcurrentUse(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	wantSeries(t, m, "holdfast_acquire_duration_seconds", 800, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "job")
+	wantSeries(t, m, "holdfast_acquire_duration_seconds", 800, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "job", "election", "")
 	wantSeries(t, m, "holdfast_held", 0, "kind", "mutex", "lock_group", "job")
 }
 
@@ -370,4 +370,37 @@ func breakLock(t *testing.T, store *memhold.Backend, name string) {
 	if err != nil || records[0].Holders != 1 {
 		t.Fatalf("got %v, error %v, want one hold to end", records, err)
 	}
+}
+
+// The oldest hold is that of the lock that is held longest; it may pass on between
+// goroutines, and its loss be reported before its acquire. Elections are left out.
+func TestOldestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
+		observe := func(of holdfast.EventType, name, owner string) {
+			m.Observe(t.Context(), holdfast.Event{Type: of, Name: name, Owner: owner, Kind: "mutex", Backend: "memory"})
+		}
+		want := func(seconds float64) {
+			t.Helper()
+			wantSeries(t, m, "holdfast_oldest_hold_seconds", seconds, "kind", "mutex", "lock_group", "")
+		}
+		observe(holdfast.EventAcquire, "leader", "c:0")
+		observe(holdfast.EventAcquire, "job", "c:1")
+		time.Sleep(time.Hour)
+		observe(holdfast.EventAcquire, "other", "c:2")
+		time.Sleep(time.Minute)
+		want(3660)
+		observe(holdfast.EventAcquire, "job", "c:1") // it has passed on, and the release comes late
+		observe(holdfast.EventRelease, "job", "c:1")
+		time.Sleep(time.Second)
+		want(61)
+		observe(holdfast.EventRelease, "other", "c:2")
+		want(1)
+		observe(holdfast.EventLoss, "job", "c:1")
+		want(0)
+		observe(holdfast.EventLoss, "job", "c:3")
+		observe(holdfast.EventAcquire, "job", "c:3")
+		time.Sleep(time.Hour)
+		want(0)
+	})
 }
