@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -67,9 +68,7 @@ const (
 func columns(rows [][]string, width int) string {
 	widths := make([]int, len(rows[0]))
 	for i := range widths {
-		for _, row := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
-		}
+		widths[i] = widest(rows, i, math.MaxInt)
 	}
 	if width > 0 {
 		room := width - 2*(len(widths)-1)
@@ -79,7 +78,7 @@ func columns(rows [][]string, width int) string {
 			}
 		}
 		names, holders := &widths[nameColumn], &widths[holderColumn]
-		*names = min(*names, max(room-*holders, room/2, least))
+		*names = widest(rows, nameColumn, max(room-*holders, room/2, least))
 		*holders = min(*holders, max(room-*names, least))
 	}
 	var out strings.Builder
@@ -96,6 +95,17 @@ func columns(rows [][]string, width int) string {
 		out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return out.String()
+}
+
+// widest returns how many characters the widest cell of a column has that has no more
+// than most.
+func widest(rows [][]string, column, most int) (width int) {
+	for _, row := range rows {
+		if n := utf8.RuneCountInString(row[column]); n <= most {
+			width = max(width, n)
+		}
+	}
+	return width
 }
 
 // heldText says for how long the first of holds has lasted, "-" if that is not

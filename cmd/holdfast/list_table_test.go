@@ -27,7 +27,7 @@ func TestColumnsFitTheTerminal(t *testing.T) {
 			t.Errorf("%d characters: %q, want 80 at most, and no space at the end", n, line)
 		}
 	}
-	if text := lines[1]; !strings.Contains(text, "billing") || !strings.Contains(text, "invoices@w") || !strings.HasSuffix(text, "1m20s   28s      2") {
+	if text := lines[1]; !strings.Contains(text, "billing") || !strings.Contains(text, "invoices@worker-1:91 (n") || !strings.HasSuffix(text, "1m20s   28s      2") {
 		t.Errorf("got %q, want the name, the holder and the numbers", text)
 	}
 	for _, line := range strings.Split(columns(rows(), 0), "\n")[1:4] { // a pipe gets all of it
