@@ -101,7 +101,7 @@ func TestPictures(t *testing.T) {
 	if os.Getenv("HOLDFAST_SCREENSHOTS") == "" {
 		t.Skip("HOLDFAST_SCREENSHOTS names no folder for pictures")
 	}
-	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates})
+	s := start(t, &dash.Options{AllowUnlock: true, Authorize: everybodyOperates, Store: "redis://shop-production:6379"})
 	p := open(t, desktop())
 	p.Visit(s.url(""))
 	s.shop()
