@@ -148,6 +148,10 @@ type Target struct {
 
 	shape func() driver.Backend // over no client: only to be asked what it can do
 	open  func(ctx context.Context) (*Store, error)
+
+	scheme, addr string // of its URL, and its first address; "" for one without
+	asked        time.Time
+	meant        string // what was found out then
 }
 
 // Info describes the store, and does no I/O.
@@ -174,13 +178,20 @@ func Parse(r Request) (*Target, error) {
 		return nil, err
 	}
 	t.Kind = s.kind
+	t.scheme, t.addr = strings.ToLower(strings.SplitN(r.Access.URL, "://", 2)[0]), firstAddr(s.kind, r.Access.URL)
 	return t, nil
 }
 
 // Open connects, and returns when the store has answered. An error is
 // driver.ErrNotExecuted if that could not be reached, and driver.ErrRefused as well if it
 // refused the user; for a Redis it is that of rueidisconn.Open. It has no password in it.
-func (t *Target) Open(ctx context.Context) (*Store, error) { return t.open(ctx) }
+func (t *Target) Open(ctx context.Context) (*Store, error) {
+	s, err := t.open(ctx)
+	if err != nil {
+		return nil, t.explain(ctx, err)
+	}
+	return s, nil
+}
 
 // Store is an open store.
 type Store struct {

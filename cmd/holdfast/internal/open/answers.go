@@ -1,0 +1,223 @@
+package open
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+const (
+	// answerLimit is how long a server may take to show what it is, after it could not be
+	// opened.
+	answerLimit = 500 * time.Millisecond
+	// askAgain is how long what was found out counts.
+	askAgain = 30 * time.Second
+)
+
+// explained is an error of Open with what was found out afterwards, in place of what the
+// client library says.
+type explained struct {
+	text  string
+	cause error
+}
+
+// Error implements error.
+func (e *explained) Error() string { return e.text }
+
+// Unwrap returns the error of the client library, and what it means for a claim.
+func (e *explained) Unwrap() []error { return []error{e.cause, driver.ErrNotExecuted} }
+
+// explain returns err, of a store that could not be opened, with what answers at its first
+// address: another protocol, TLS where none is asked for, or nothing.
+func (t *Target) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil || t.addr == "" || answered(err) {
+		return err
+	}
+	// A MySQL counts connections without a login, and blocks a host after a hundred.
+	if time.Since(t.asked) > askAgain {
+		found, connected := whatAnswers(ctx, t.addr)
+		t.asked, t.meant = time.Now(), ""
+		if connected {
+			t.meant = t.meaning(found)
+		}
+	}
+	if t.meant == "" {
+		return err
+	}
+	return &explained{fmt.Sprintf("%s at %s: %s", t.Kind.Title(), t.addr, t.meant), err}
+}
+
+// answered reports that err is an answer of the store itself.
+func answered(err error) bool {
+	return errors.Is(err, driver.ErrRefused) || errors.As(err, new(*redishold.ReplyError)) ||
+		errors.As(err, new(*mysql.MySQLError)) || errors.As(err, new(*pgconn.PgError))
+}
+
+// meaning returns what it means that such a server answers, "" where that explains nothing.
+func (t *Target) meaning(found string) string {
+	own := map[Kind]string{Redis: aRedis, Etcd: anEtcd, ZooKeeper: aZooKeeper, Postgres: aPostgres, MySQL: aMySQL}[t.Kind]
+	base, rest := t.scheme, ""
+	if end := strings.IndexAny(base, "+-"); end >= 0 { // redis+cluster
+		base, rest = base[:end], base[end:]
+	}
+	secure := slices.Contains([]string{"rediss", "valkeys", "etcds", "zks"}, base)
+	negotiates := t.Kind == Postgres || t.Kind == MySQL // TLS, after a greeting
+	switch {
+	case found == tlsServer && !secure && !negotiates:
+		return fmt.Sprintf("the server speaks TLS: use %ss%s://", base, rest)
+	case found == "":
+		return "the server accepts connections and does not answer: it hangs, or a device between holds its answers back"
+	case found == own && secure:
+		return fmt.Sprintf("the server does not speak TLS: use %s%s://", strings.TrimSuffix(base, "s"), rest)
+	case found == own || found == tlsServer && secure:
+		return ""
+	}
+	return fmt.Sprintf("%s answers there, not %s", found, t.Kind.Title())
+}
+
+// What may answer.
+const (
+	aRedis       = "a Redis"
+	anHTTPServer = "an HTTP server"
+	anEtcd       = "an etcd"
+	aZooKeeper   = "a ZooKeeper"
+	aPostgres    = "a PostgreSQL"
+	aMySQL       = "a MySQL or MariaDB"
+	tlsServer    = "a server with TLS"
+)
+
+// whatAnswers finds out what is at an address. It returns "" for what does not answer, and
+// whether a connection was possible. It sends each question over a connection of its own,
+// all at the same time.
+func whatAnswers(ctx context.Context, addr string) (found string, connected bool) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	type answer struct {
+		found string
+		err   error
+	}
+	answers := make(chan answer, len(questions()))
+	for _, ask := range questions() {
+		go func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			if err != nil {
+				answers <- answer{err: err}
+				return
+			}
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+			answers <- answer{found: ask(ctx, conn)}
+		}()
+	}
+	for range questions() { // all of them are waited for: they end with the context
+		a := <-answers
+		connected = connected || a.err == nil
+		if found == "" && a.found != "" {
+			found = a.found
+			cancel()
+		}
+	}
+	return found, connected
+}
+
+// questions are what servers of different protocols answer.
+func questions() []func(ctx context.Context, conn net.Conn) string {
+	return []func(context.Context, net.Conn) string{
+		speaksTLS,
+		asks("", isMySQL), // it speaks first
+		asks("GET /version HTTP/1.0\r\n\r\n", isHTTPOrRedis),
+		asks("srvr", isZooKeeper),
+		asks("\x00\x00\x00\x08\x04\xd2\x16\x2f", isPostgres), // may there be TLS?
+	}
+}
+
+func speaksTLS(ctx context.Context, conn net.Conn) string {
+	client := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent
+	if err := client.HandshakeContext(ctx); err == nil || errors.As(err, new(tls.AlertError)) || strings.Contains(err.Error(), "remote error: tls") {
+		return tlsServer
+	}
+	return ""
+}
+
+func asks(question string, is func(answer []byte) string) func(context.Context, net.Conn) string {
+	return func(_ context.Context, conn net.Conn) string {
+		if _, err := io.WriteString(conn, question); err != nil {
+			return ""
+		}
+		answer := make([]byte, 1024)
+		n, _ := conn.Read(answer)
+		if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // its body may come later, and then the end
+			more, _ := io.ReadFull(conn, answer[n:])
+			n += more
+		}
+		return is(answer[:n])
+	}
+}
+
+// isMySQL knows the greeting: a packet with number 0, and version 10 of the protocol or an
+// error.
+func isMySQL(answer []byte) string {
+	if len(answer) > 5 && answer[2] == 0 && answer[3] == 0 && (answer[4] == 10 || answer[4] == 0xff) {
+		return aMySQL
+	}
+	return ""
+}
+
+func isHTTPOrRedis(answer []byte) string {
+	switch {
+	case bytes.Contains(answer, []byte(`"etcdserver"`)):
+		return anEtcd
+	case bytes.Contains(answer, []byte("HTTPS")): // it asks for that
+		return tlsServer
+	case bytes.HasPrefix(answer, []byte("HTTP/")):
+		return anHTTPServer
+	case len(answer) > 0 && (answer[0] == '-' || answer[0] == '$'):
+		return aRedis
+	}
+	return ""
+}
+
+func isZooKeeper(answer []byte) string {
+	for _, begin := range []string{"Zookeeper version", "srvr is not", "This ZooKeeper"} {
+		if bytes.HasPrefix(answer, []byte(begin)) {
+			return aZooKeeper
+		}
+	}
+	return ""
+}
+
+func isPostgres(answer []byte) string {
+	if string(answer) == "S" || string(answer) == "N" {
+		return aPostgres
+	}
+	return ""
+}
+
+// firstAddr returns the first host of a URL, with its port; "" where it has none.
+func firstAddr(kind Kind, raw string) string {
+	p, _ := redisurl.Cut(raw)
+	host, _, _ := strings.Cut(p.Hosts, ",")
+	port := map[Kind]string{Redis: "6379", Etcd: "2379", ZooKeeper: "2181", Postgres: "5432", MySQL: "3306"}[kind]
+	if strings.Contains(p.Scheme, "sentinel") {
+		port = "26379"
+	}
+	addr, err := redisurl.HostPort(host, port)
+	if host == "" || err != nil {
+		return ""
+	}
+	return addr
+}

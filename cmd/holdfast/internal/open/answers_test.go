@@ -1,0 +1,122 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// answering starts a server that sends greeting, and answer to whatever comes. It returns
+// its address.
+func answering(t *testing.T, greeting, answer string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.WriteString(conn, greeting)
+				if _, err := conn.Read(make([]byte, 64)); err == nil && answer != "" {
+					_, _ = io.WriteString(conn, answer)
+				}
+				_, _ = io.Copy(io.Discard, conn)
+			}()
+		}
+	}()
+	t.Cleanup(func() {
+		listener.Close()
+		<-done
+	})
+	return listener.Addr().String()
+}
+
+// A store that cannot be opened because something else answers says what that is.
+func TestWhatAnswers(t *testing.T) {
+	web := httptest.NewServer(http.NotFoundHandler())
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(web.Close)
+	t.Cleanup(secure.Close)
+	etcd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"etcdserver":"3.7.3","etcdcluster":"3.7.0"}`)
+	}))
+	t.Cleanup(etcd.Close)
+	at := func(s *httptest.Server) string { return s.Listener.Addr().String() }
+	redis, zookeeper := answering(t, "", "-ERR unknown command\r\n"), answering(t, "", "Zookeeper version: 3.9.4\n")
+	postgres, mysql := answering(t, "", "N"), answering(t, "J\x00\x00\x00\n5.5.5-10.11\x00", "")
+	frozen := answering(t, "", "")
+	for url, want := range map[string]string{
+		"redis://" + at(web):                 "an HTTP server answers there, not Redis",
+		"redis://" + mysql:                   "a MySQL or MariaDB answers there, not Redis",
+		"redis://" + postgres:                "a PostgreSQL answers there, not Redis",
+		"redis://" + frozen:                  "accepts connections and does not answer",
+		"redis://" + at(secure):              "speaks TLS: use rediss://",
+		"redis+cluster://" + at(secure):      "speaks TLS: use rediss+cluster://",
+		"rediss://" + redis:                  "does not speak TLS: use redis://",
+		"etcd://" + at(web):                  "an HTTP server answers there, not etcd",
+		"etcd://" + redis:                    "a Redis answers there, not etcd",
+		"etcd://" + at(secure):               "speaks TLS: use etcds://",
+		"etcds://" + at(etcd):                "does not speak TLS: use etcd://",
+		"zk://" + redis:                      "a Redis answers there, not ZooKeeper",
+		"zk://" + at(secure):                 "speaks TLS: use zks://",
+		"zks://" + zookeeper:                 "does not speak TLS: use zk://",
+		"postgres://test@" + redis:           "a Redis answers there, not PostgreSQL",
+		"postgres://test@" + mysql:           "a MySQL or MariaDB answers there, not PostgreSQL",
+		"mysql://test@" + at(web) + "/test":  "an HTTP server answers there, not MySQL",
+		"mysql://test@" + zookeeper + "/d":   "a ZooKeeper answers there, not MySQL",
+		"redis://127.0.0.1:1":                "connection refused",
+		"redis://" + redis:                   "-ERR unknown command",
+		"zk://127.0.0.1:1":                   "connection refused",
+		"postgres://test@" + frozen:          "accepts connections and does not answer",
+		"etcd://" + frozen:                   "accepts connections and does not answer",
+		"mysql://test@" + frozen + "/test":   "accepts connections and does not answer",
+		"zk://" + frozen:                     "accepts connections and does not answer",
+		"mysql://test@" + postgres + "/test": "a PostgreSQL answers there, not MySQL",
+	} {
+		t.Run(strings.SplitN(url, "127", 2)[0]+want, func(t *testing.T) {
+			t.Parallel()
+			target, err := Parse(Request{Access: access.Access{URL: url}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			failure := errors.New("what the client says: " + want)
+			target.open = func(context.Context) (*Store, error) { return nil, failure }
+			_, err = target.Open(t.Context())
+			if !strings.Contains(err.Error(), want) || !errors.Is(err, failure) {
+				t.Errorf("%s: got %v, want %q", url, err, want)
+			}
+			if err.Error() != failure.Error() && (strings.Contains(err.Error(), "the client says") || !errors.Is(err, driver.ErrNotExecuted)) {
+				t.Errorf("%s: got %v, without what the client says", url, err)
+			}
+		})
+	}
+}
+
+// A refusal is of the store itself: nothing is asked.
+func TestRefusalIsNotExplained(t *testing.T) {
+	target := &Target{Kind: Redis, scheme: "redis", addr: answering(t, "", "")}
+	want := errors.Join(driver.ErrRefused, errors.New("WRONGPASS"))
+	target.open = func(context.Context) (*Store, error) { return nil, want }
+	if _, err := target.Open(t.Context()); err.Error() != want.Error() || !target.asked.IsZero() {
+		t.Errorf("got %v after a question, want %v", err, want)
+	}
+}
