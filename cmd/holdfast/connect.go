@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -101,10 +102,10 @@ func (o *connectOptions) warn(report *reporter, addresses ...string) {
 		return anyPassword
 	}
 	if o.url != "" && slices.ContainsFunc(addresses, inURL) {
-		report.warn("every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
+		report.once(slog.LevelWarn, "every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
 	}
 	if o.insecure {
-		report.warn("--insecure: certificates are not verified; whoever is between here and the store can read the password and change the locks")
+		report.once(slog.LevelWarn, "--insecure: certificates are not verified; whoever is between here and the store can read the password and change the locks")
 	}
 }
 

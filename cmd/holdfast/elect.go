@@ -97,9 +97,12 @@ func (c *candidate) campaign(ctx context.Context, locker *holdfast.Locker) error
 	for {
 		waiting, done := interruptible(ctx, c.signals)
 		lock, err := c.acquire(waiting, locker, c.env, c.report)
+		if err != nil {
+			err = c.notAcquired(waiting, err) // before done, which ends the context
+		}
 		done()
 		if err != nil {
-			return c.notAcquired(waiting, err)
+			return err
 		}
 		if interrupt := interruptOf(waiting); interrupt != nil {
 			_ = c.unlock(lock)

@@ -20,6 +20,7 @@ type etcdFace struct {
 	etcdserverpb.UnimplementedAuthServer
 	loggedIn chan bool // whether a question came with the token of a login
 	asks     bool      // for a login
+	leader   uint64    // 0 without a majority
 }
 
 // Status returns the version, as an etcd does: where that has users, to them alone.
@@ -33,7 +34,7 @@ func (f *etcdFace) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*
 	if f.asks && !known {
 		return nil, rpctypes.ErrGRPCUserEmpty
 	}
-	return &etcdserverpb.StatusResponse{Header: &etcdserverpb.ResponseHeader{}, Version: "3.9.99"}, nil
+	return &etcdserverpb.StatusResponse{Header: &etcdserverpb.ResponseHeader{}, Version: "3.9.99", Leader: f.leader}, nil
 }
 
 // Authenticate knows one user.
@@ -44,15 +45,47 @@ func (f *etcdFace) Authenticate(_ context.Context, r *etcdserverpb.AuthenticateR
 	return &etcdserverpb.AuthenticateResponse{Header: &etcdserverpb.ResponseHeader{}, Token: "token"}, nil
 }
 
-// startEtcdFace starts one with a certificate, and returns its address.
+// keys are those of an etcdFace: there are none. Without a leader no question about them is
+// answered.
+type keys struct {
+	*etcdFace
+	etcdserverpb.UnimplementedKVServer
+}
+
+// Range returns no keys.
+func (k keys) Range(ctx context.Context, _ *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+	if k.leader == 0 {
+		<-ctx.Done()
+	}
+	return &etcdserverpb.RangeResponse{Header: &etcdserverpb.ResponseHeader{}}, ctx.Err()
+}
+
+// leases are those of an etcdFace: none is granted.
+type leases struct {
+	etcdserverpb.UnimplementedLeaseServer
+}
+
+// LeaseGrant does not answer, as without a leader.
+func (leases) LeaseGrant(ctx context.Context, _ *etcdserverpb.LeaseGrantRequest) (*etcdserverpb.LeaseGrantResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// startEtcdFace starts one with a certificate, or without TLS, and returns its address.
 func startEtcdFace(t *testing.T, config *tls.Config, asks bool) (*etcdFace, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &etcdFace{loggedIn: make(chan bool, 100), asks: asks}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
+	f := &etcdFace{loggedIn: make(chan bool, 100), asks: asks, leader: 1}
+	var options []grpc.ServerOption
+	if config != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	server := grpc.NewServer(options...)
+	etcdserverpb.RegisterKVServer(server, keys{etcdFace: f})
+	etcdserverpb.RegisterLeaseServer(server, leases{})
 	etcdserverpb.RegisterMaintenanceServer(server, f)
 	etcdserverpb.RegisterAuthServer(server, f)
 	served := make(chan error, 1)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -45,10 +46,12 @@ type lockOptions struct {
 
 	campaigns bool // it waits for a store that cannot be reached, however long
 
-	kind        open.Kind      // of the store that was opened; "" of several
-	console     *admin.Console // of that store
-	leaseEnd    time.Time      // of the lock, when it was released; zero before
-	unconfirmed bool           // its release was not answered in time
+	kind        open.Kind                   // of the store that was opened; "" of several
+	console     *admin.Console              // of that store
+	diagnose    func(context.Context) error // open.Store.Trouble; nil of several
+	attempts    *attempts                   // to get the lock
+	leaseEnd    time.Time                   // of the lock, when it was released; zero before
+	unconfirmed bool                        // its release was not answered in time
 }
 
 // addTo adds the flags that say which lock, and what holding it means.

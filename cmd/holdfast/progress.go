@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -14,7 +16,7 @@ import (
 
 const (
 	progressEvery = time.Second
-	progressLimit = 2 * time.Second // for the store to say the holder of the lock
+	progressLimit = 900 * time.Millisecond // for the store to say the holder of the lock: the first message comes within two seconds
 	// A wait that is over sooner is not worth a word: on a terminal, and elsewhere.
 	terminalGrace = 300 * time.Millisecond
 	pipeGrace     = time.Second
@@ -25,27 +27,39 @@ const (
 // at the beginning and one at the end.
 type progress struct {
 	console   *admin.Console
+	attempts  *attempts
+	diagnose  func(context.Context) error // open.Store.Trouble; may be nil
 	name      string
 	report    *reporter
+	quiet     bool     // nothing is printed
 	screen    *os.File // nil: no terminal
 	begun     time.Time
 	stop      context.CancelFunc
 	done      chan struct{}
 	printed   bool
-	holder    string    // as seen last
-	sameSince time.Time // since when it is the same
-	silent    time.Time // since when the store does not answer; zero if it does
+	troubled  bool                    // so it was when show was last called
+	outer     []string                // outerOwners
+	shared    bool                    // the lock is asked for to read
+	giveUp    context.CancelCauseFunc // ends the acquire
+	holder    string                  // as seen last
+	sameSince time.Time               // since when it is the same
+	silent    time.Time               // since when the store does not answer; zero if it does
 }
 
-func startProgress(ctx context.Context, console *admin.Console, name string, env environment, report *reporter) *progress {
+// startProgress starts to show what an acquire waits for. It may end the context of the
+// acquire with giveUp.
+func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCauseFunc, env environment, report *reporter) *progress {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &progress{
-		console: console, name: name, report: report, begun: time.Now(),
+		console: o.console, attempts: o.attempts, diagnose: o.diagnose, name: o.name, report: report, begun: time.Now(),
+		quiet: o.skipOK && !isTerminal(env.stderr), // which is to leave no word in the mail of cron
+		outer: outerOwners(env), shared: o.shared, giveUp: giveUp,
 		stop: cancel, done: make(chan struct{}),
 	}
 	if kind, _ := env.lookup("TERM"); kind != "dumb" && isTerminal(env.stderr) && report.json == nil {
 		p.screen, _ = env.stderr.(*os.File)
 	}
+	o.attempts.begin()
 	go p.run(ctx)
 	return p
 }
@@ -69,42 +83,87 @@ func (p *progress) run(ctx context.Context) {
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
+	asked := false
 	for {
 		select {
+		case <-p.attempts.changed:
+			if !asked && p.attempts.held() {
+				asked = true
+				if err := p.nested(ctx); err != nil {
+					p.giveUp(err)
+					return
+				}
+			}
+			if !p.newTrouble() {
+				continue
+			}
 		case <-timer.C:
 			timer.Reset(progressEvery)
 		case <-ctx.Done():
 			return
 		}
-		text := p.read(ctx)
-		if ctx.Err() != nil {
-			return
+		if !p.quiet {
+			p.show(ctx)
 		}
-		if p.screen == nil {
-			p.printed = true
-			p.report.line(levelNotice, text)
-			return
-		}
-		p.report.draw(fit(text, p.screen))
 	}
 }
 
-// read says what is waited for. A store that does not answer costs only the
-// details.
+// newTrouble reports that the store does not grant the lock for another reason than that it
+// is held, which was not so when people last saw something.
+func (p *progress) newTrouble() bool { return p.printed && !p.troubled && p.inTrouble() }
+
+func (p *progress) inTrouble() bool {
+	reason, silent := p.attempts.trouble()
+	return reason != nil || silent
+}
+
+// show draws the line again on a terminal. Elsewhere it prints one at the beginning, and one
+// each time that there is newTrouble.
+func (p *progress) show(ctx context.Context) {
+	trouble := p.inTrouble()
+	if p.screen != nil || !p.printed || p.newTrouble() {
+		text := p.read(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case p.screen != nil:
+			p.report.draw(fit(text, p.screen))
+		default:
+			p.printed = true
+			p.report.line(levelNotice, text)
+		}
+	}
+	p.troubled = trouble
+}
+
+// read says what is waited for: the end of a hold, or of the trouble that the store has.
 func (p *progress) read(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
-	records, err := p.console.Get(ctx, p.name)
 	waited := ""
 	if d := time.Since(p.begun); d >= 2*time.Second {
 		waited = d.Truncate(time.Second).String() + " "
 	}
 	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.name)
-	if err != nil || len(records) != 1 {
+	reason, silent := p.attempts.trouble()
+	if silent && p.diagnose != nil {
+		reason = p.diagnose(ctx)
+	}
+	if reason != nil {
+		return text + "; the store does not grant it: " + clean(oneLine(reason))
+	}
+	if silent {
 		return text + p.silence()
 	}
+	records, err := p.console.Get(ctx, p.name)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return text + p.silence()
+	case err == nil && len(records) == 1:
+		text += p.describe(records[0])
+	}
 	p.silent = time.Time{}
-	return text + p.describe(records[0])
+	return text
 }
 
 // silence says for how long the store has not answered.
@@ -114,6 +173,9 @@ func (p *progress) silence() string {
 	}
 	return fmt.Sprintf("; the store has not answered for %s", coarse(time.Since(p.silent)))
 }
+
+// oneLine is the text of an error on one line.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // describe says since when the lock is held, as far as it was seen, until when, who
 // else waits, and its holder. What may be long stands last: the line is cut where

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // readOptions are the flags of commands that look at locks.
@@ -21,6 +22,7 @@ type readOptions struct {
 	json    bool
 	verbose bool
 	timeout time.Duration
+	brief   bool // the command ends when it has its answer; without it timeout says so
 	need    need
 }
 
@@ -83,9 +85,69 @@ func (o *readOptions) within(ctx context.Context, env environment, report *repor
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
+	work = o.unlessInTrouble(work)
 	return failureOf(store.Kind, work(ctx, &reader{
 		options: o, env: env, report: report, store: store, console: admin.New(store.Backend), logger: logger,
 	}))
+}
+
+// A store that has not answered so long after it was connected to is asked what is wrong,
+// and once more where it says so: a leader may just be elected.
+const (
+	answerPatience = 800 * time.Millisecond
+	electPatience  = 600 * time.Millisecond
+)
+
+// unlessInTrouble makes work end, if it is to be brief, once the servers have said why they
+// cannot answer. A store that says nothing at all is waited for.
+func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error) func(context.Context, *reader) error {
+	if !o.brief && o.timeout == 0 {
+		return work
+	}
+	return func(ctx context.Context, l *reader) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := l.lastingTrouble(ctx); err != nil {
+				cancel(&exitError{code: exitUnreachable, err: err})
+			}
+		}()
+		err := work(ctx, l)
+		var why *exitError
+		if err != nil && errors.As(context.Cause(ctx), &why) {
+			err = why
+		}
+		cancel(nil)
+		<-done
+		return err
+	}
+}
+
+// lastingTrouble returns why the store does not answer, nil if it is not known, or if ctx
+// ended first. It says so where it is not known.
+func (l *reader) lastingTrouble(ctx context.Context) error {
+	if !retry.Sleep(ctx, answerPatience) {
+		return nil
+	}
+	if l.troubleNow(ctx) == nil {
+		return nil
+	}
+	if !retry.Sleep(ctx, electPatience) {
+		return nil
+	}
+	return l.troubleNow(ctx)
+}
+
+// troubleNow is one attempt of lastingTrouble.
+func (l *reader) troubleNow(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, electPatience/2)
+	defer cancel()
+	err := l.store.Trouble(limited)
+	if err == nil && limited.Err() != nil && ctx.Err() == nil {
+		l.report.once(levelNotice, "the store does not answer")
+	}
+	return err
 }
 
 // storeFailure gives an error of the store its status; what is no error of the

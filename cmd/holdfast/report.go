@@ -15,6 +15,7 @@ type reporter struct {
 	w       io.Writer
 	json    *slog.Logger // nil: plain text
 	verbose bool
+	said    sync.Map // the messages of once
 
 	mu    sync.Mutex // for w
 	drawn bool       // the terminal's last line is one that is to be erased
@@ -40,6 +41,13 @@ func (r *reporter) failure(err error) { r.line(slog.LevelError, err.Error()) }
 // warn reports what the user should know although it went well.
 func (r *reporter) warn(format string, args ...any) {
 	r.line(slog.LevelWarn, fmt.Sprintf(format, args...))
+}
+
+// once reports what need not be repeated when the same is tried again.
+func (r *reporter) once(level slog.Level, message string) {
+	if _, said := r.said.LoadOrStore(message, true); !said {
+		r.line(level, message)
+	}
 }
 
 // detail reports what is of interest with -v.

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const runLong = `Run waits for the lock NAME, runs CMD while it holds the lock, and releases it when CMD
-and all processes that CMD started have ended.
+const runLong = `Run waits for the lock NAME, runs CMD while it holds the lock, and releases it when nothing
+of CMD is left. Processes that CMD leaves behind when it ends, as in the background of a
+shell, get --signal, and SIGKILL after --kill-after: if they are to finish, let CMD wait for
+them.
 
 Run renews the lock as long as CMD runs. The lock may be lost all the same, because the
 store was unreachable for too long or the lock was deleted. Then CMD gets --signal and
@@ -33,6 +36,8 @@ The environment of CMD has:
   HOLDFAST_TOKEN        the fencing token: send it with each write, and let the
                         resource refuse smaller ones
   HOLDFAST_HOLDER       the holder of the lock, as inspect shows it
+  HOLDFAST_OWNERS       the owner of the lock, and those of the locks that run itself runs
+                        under: a CMD that waits for one of them ends with status 125
   HOLDFAST_LEASE_MS     --ttl in milliseconds
   HOLDFAST_ACQUIRED_AT  when the lock was taken (RFC 3339)
   HOLDFAST_BACKEND      the kind of store
@@ -201,6 +206,7 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 	return []string{
 		"HOLDFAST_NAME=" + lock.Name(),
 		"HOLDFAST_HOLDER=" + r.holder,
+		ownersVariable + "=" + strings.Join(append(outerOwners(r.env), r.attempts.holder()), " "),
 		"HOLDFAST_TOKEN=" + strconv.FormatUint(lock.Token(), 10),
 		"HOLDFAST_LEASE_MS=" + strconv.FormatInt(r.ttl.Milliseconds(), 10),
 		"HOLDFAST_BACKEND=" + r.backend,

@@ -68,7 +68,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 		if err != nil {
 			return nil, nil, err
 		}
-		o.kind = s.Kind
+		o.kind, o.diagnose = s.Kind, s.Trouble
 		return s.Backend, s.Close, nil
 	}
 	if o.eventLog {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,7 +18,9 @@ import (
 )
 
 const statusLong = `Status without NAME shows the server of the locks, its latency, and the layout of the
-locks there. "holdfast doctor" shows what endangers locks.
+locks there. The exit status is 69 if no lock can be taken there, because the server is
+read-only or no majority of the servers works, and 77 if the store refuses. "holdfast
+doctor" shows what endangers locks.
 
 Status NAME reports whether the lock is held. The exit status is 0 if it is free, of a
 semaphore if a permit is free; 75 if a client holds it, 1 if the name is in use for something that is not a lock. With --quiet it
@@ -190,10 +193,20 @@ func (l *reader) serverStatus(ctx context.Context) error {
 		return err
 	}
 	s.Version, s.URL, s.Config, s.Store = jsonVersion, l.store.where, l.options.config.Name(), string(l.store.Kind)
+	print := s.print
 	if l.options.json {
-		return json.NewEncoder(l.env.stdout).Encode(s)
+		print = func(w io.Writer) error { return json.NewEncoder(w).Encode(s) }
 	}
-	return s.print(l.env.stdout)
+	return errors.Join(print(l.env.stdout), l.unusable(ctx))
+}
+
+// unusable returns why no lock can be taken in a store that answers, nil if nothing is wrong.
+func (l *reader) unusable(ctx context.Context) error {
+	if err := l.store.Trouble(ctx); err != nil {
+		return err
+	}
+	_, err := l.console.Get(ctx, "holdfast:status")
+	return err
 }
 
 func (l *reader) aboutRedis(ctx context.Context) (statusJSON, error) {

@@ -16,6 +16,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
+// openPatience is how long a store may take to answer the first time before people see that
+// it does not.
+const openPatience = time.Second
+
 // store is where the locks are.
 type store struct {
 	*open.Store
@@ -59,7 +63,11 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 		return nil, err
 	}
 	o.warn(report, address)
+	slow := time.AfterFunc(openPatience, func() {
+		report.once(levelNotice, fmt.Sprintf("waiting for an answer of %s at %s", target.Kind.Title(), placeOf(a)))
+	})
 	s, err := target.Open(ctx)
+	slow.Stop()
 	if err != nil {
 		return nil, openError(ctx, target.Kind, source, err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"syscall"
@@ -77,7 +78,8 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return exit(interrupt.status())
 	}
-	observers := []observer{o.warnOfPermits(report)}
+	o.attempts = newAttempts()
+	observers := []observer{o.attempts.observe, o.warnOfPermits(report)}
 	if source, ok := store.(admin.Source); ok && o.eventLog {
 		log := audit.New(source, &audit.Options{Logger: logger})
 		defer func() {
@@ -99,9 +101,6 @@ type observer = func(context.Context, holdfast.Event)
 // all calls each of the observers.
 func all(observers []observer) observer {
 	observers = slices.DeleteFunc(observers, func(o observer) bool { return o == nil })
-	if len(observers) == 0 {
-		return nil
-	}
 	return func(ctx context.Context, e holdfast.Event) {
 		for _, observe := range observers {
 			observe(ctx, e)
@@ -129,17 +128,22 @@ func (o *lockOptions) warnOfPermits(report *reporter) observer {
 	}
 }
 
-// acquire takes the lock as the flags say. While it waits, people see for
-// whom.
+// acquire takes the lock as the flags say. While it waits, people see for whom.
 func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env environment, report *reporter) (*holdfast.Lock, error) {
 	report.detail("asking for lock %q", o.name)
 	o.leaseEnd = time.Time{}
-	if o.nonblock || o.skipOK && !isTerminal(env.stderr) { // which is to leave no word in the mail of cron
+	if o.nonblock {
 		return o.take(ctx, locker)
 	}
-	p := startProgress(ctx, o.console, o.name, env, report)
-	lock, err := o.take(ctx, locker)
+	waiting, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	p := o.startProgress(ctx, giveUp, env, report)
+	lock, err := o.take(waiting, locker)
 	p.end(err == nil)
+	var nested *nestedError
+	if err != nil && errors.As(context.Cause(waiting), &nested) {
+		err = nested
+	}
 	return lock, err
 }
 
@@ -188,7 +192,10 @@ func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
 		return exit(128 + int(syscall.SIGTERM))
 	case statusOf(err) == exitBusy:
 		return &exitError{code: o.conflictCode, err: err}
-	default:
-		return storeError(err)
+	case o.diagnose != nil && statusOf(err) == exitUnreachable:
+		if why := o.diagnose(ctx); why != nil {
+			err = fmt.Errorf("%w\n  %w", err, why)
+		}
 	}
+	return storeError(err)
 }

@@ -53,7 +53,7 @@ func etcdTarget(r Request) (*Target, error) {
 			return nil, etcdError(where, err)
 		}
 		return &Store{
-			Kind: Etcd, Backend: etcdhold.New(client, options), Ask: examine.Etcd(client), close: func() { _ = client.Close() }, // nothing is lost with it
+			Kind: Etcd, Backend: etcdhold.New(client, options), Ask: examine.Etcd(client), where: where, trouble: etcdTrouble(client), close: func() { _ = client.Close() }, // nothing is lost with it
 			ping: func(ctx context.Context) (string, error) {
 				version, err := anyVersion(ctx, client.Endpoints(), func(ctx context.Context, server string) (string, error) {
 					r, err := client.Status(ctx, server)

@@ -131,7 +131,7 @@ func (d *database) open(ctx context.Context) (*Store, error) {
 	}
 	db, where := sql.OpenDB(connector), strings.Join(d.addrs, ", ")
 	backend := mysqlhold.New(db, d.options)
-	s := &Store{Kind: MySQL, Backend: backend, Layout: layoutName(d.options.Layout == mysqlhold.ShedLock), Ask: examine.MySQL(db, where), close: func() { _ = db.Close() }, ping: func(ctx context.Context) (string, error) {
+	s := &Store{Kind: MySQL, Backend: backend, Layout: layoutName(d.options.Layout == mysqlhold.ShedLock), Ask: examine.MySQL(db, where), where: where, trouble: mysqlTrouble(db), close: func() { _ = db.Close() }, ping: func(ctx context.Context) (string, error) {
 		var version string
 		if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
 			return "", mysqlError(where, err)

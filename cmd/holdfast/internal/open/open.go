@@ -203,8 +203,10 @@ type Store struct {
 	// Ask asks the servers what endangers locks; nil for a Redis, which doctor examines.
 	Ask examine.Ask
 
-	ping  func(ctx context.Context) (version string, err error)
-	close func()
+	where   string // the servers, for people
+	ping    func(ctx context.Context) (version string, err error)
+	trouble func(ctx context.Context) error // why no lock can be taken; nil if nothing is wrong
+	close   func()
 }
 
 // Ping asks the store for its version, which is one round trip.

@@ -221,7 +221,7 @@ func (p *postgres) open(ctx context.Context) (*Store, error) {
 	} else if p.create {
 		err = backend.CreateTable(limited)
 	}
-	s := &Store{Kind: Postgres, Backend: backend, Layout: layoutName(p.options.Layout == pghold.ShedLock), Ask: examine.Postgres(pool, p.options), close: pool.Close, ping: func(ctx context.Context) (string, error) {
+	s := &Store{Kind: Postgres, Backend: backend, Layout: layoutName(p.options.Layout == pghold.ShedLock), Ask: examine.Postgres(pool, p.options), where: p.where, trouble: postgresTrouble(pool), close: pool.Close, ping: func(ctx context.Context) (string, error) {
 		var version string
 		err := pool.QueryRow(ctx, "SHOW server_version", pgx.QueryExecModeExec).Scan(&version)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -18,7 +19,7 @@ func redisTarget(r Request) (*Target, error) {
 			return nil, err
 		}
 		return &Store{
-			Kind: Redis, Backend: redishold.New(conn, options), Redis: conn, close: conn.Close,
+			Kind: Redis, Backend: redishold.New(conn, options), Redis: conn, where: redisurl.Redacted(r.Access.URL), trouble: redisTrouble(conn), close: conn.Close,
 			ping: func(ctx context.Context) (string, error) {
 				info, err := conn.Server(ctx)
 				return info.Version, err

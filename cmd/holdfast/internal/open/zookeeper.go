@@ -30,7 +30,7 @@ func zooKeeperTarget(r Request) (*Target, error) {
 		}
 		backend := zkhold.New(z.servers, z.options)
 		ask := examine.ZooKeeper(z.servers, z.words)
-		return &Store{Kind: ZooKeeper, Backend: backend, Ask: ask, close: backend.Close, ping: z.version}, nil
+		return &Store{Kind: ZooKeeper, Backend: backend, Ask: ask, where: strings.Join(z.servers, ", "), trouble: zooKeeperTrouble(z), close: backend.Close, ping: z.version}, nil
 	}}, nil
 }
 
