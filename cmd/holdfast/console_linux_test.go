@@ -98,6 +98,23 @@ func TestConsoleHold(t *testing.T) {
 	s.mustBeFree("job")
 }
 
+// A command in the background that wants to read the terminal is stopped. People see that,
+// and it goes on when they bring it to the foreground.
+func TestConsoleCommandStoppedInTheBackground(t *testing.T) {
+	s := newSite(t)
+	cmd := exec.Command("sh", "-c", `set -m; "$0" run job -- sh -c 'read line; echo "read <$line>"; exit 3' & read line; fg; echo "status $?"`, os.Args[0])
+	cmd.Env = append(append(os.Environ(), s.environ...), "HOLDFAST_TEST_MAIN=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm")
+	c := console.Start(t, 200, cmd)
+	c.Await("the command has stopped, and holds the lock: it wants to use the terminal")
+	c.Press("on\n")
+	c.Await("run job") // so says fg
+	c.Press("hello\n")
+	c.Await("read <hello>")
+	if shown := c.Await("status 3"); strings.Contains(shown, "holdfast:") {
+		t.Errorf("got %q, want no further message", shown)
+	}
+}
+
 func TestConsoleForceUnlock(t *testing.T) {
 	s := newSite(t)
 	s.hold("deploy/prod")

@@ -169,7 +169,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
 		StopSignal: r.stop, KillAfter: r.killAfter,
 		KillBy:    time.Now().Add(lock.Remaining()),
-		Suspended: r.refuseToStop,
+		Suspended: r.refuseToStop, Stopped: r.stoppedBehind,
 	})
 	if err != nil {
 		_ = r.unlock(lock)
@@ -212,6 +212,11 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 		"HOLDFAST_BACKEND=" + r.backend,
 		"HOLDFAST_ACQUIRED_AT=" + r.acquired.Format(time.RFC3339Nano),
 	}
+}
+
+func (r *runner) stoppedBehind() {
+	r.report.warn("the command has stopped, and holds the lock: it wants to use the terminal, which it cannot in the background; " +
+		"bring it to the foreground (fg), or give it other input (</dev/null)")
 }
 
 func (r *runner) refuseToStop() {

@@ -22,6 +22,7 @@ func (c *Tool) Run(t *testing.T) {
 		"Busy":         busy,
 		"Waits":        waits,
 		"Leads":        leads,
+		"Nested":       nested,
 		"Status":       status,
 		"Looks":        looks,
 		"Doctor":       examined,
@@ -88,6 +89,12 @@ func waits(t *testing.T, c *Tool) {
 
 func leads(_ *testing.T, c *Tool) {
 	c.Start("elect", "--once", "leads", "--", "echo", "it leads").Want(0, "it leads")
+}
+
+// nested: a command that waits for the lock that it runs under ends at once.
+func nested(_ *testing.T, c *Tool) {
+	c.Start("run", "nested", "--", c.binary, "run", "other", "--", c.binary, "run", "nested", "--", "true").
+		Want(125, `lock "nested" is held by holdfast@`, "which runs this command and waits for its end")
 }
 
 // status: the server is named, with its version and how quickly it answers.

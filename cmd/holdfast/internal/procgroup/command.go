@@ -36,6 +36,11 @@ type Command struct {
 	// the terminal (Ctrl-Z). It is continued at once in any case: a lock that
 	// nobody renews is no lock.
 	Suspended func()
+
+	// Stopped is called, if it is not nil, when the command was stopped while another
+	// program has the terminal, which the command wants to use. It goes on when the
+	// calling program is in the foreground.
+	Stopped func()
 }
 
 // Find returns the file that name stands for, searched in PATH as a shell does

@@ -33,6 +33,7 @@ type Group struct {
 	gone     chan struct{}         // nothing is left of the group
 	done     chan struct{}         // and all output was copied
 	pid      int
+	halted   bool // the command was stopped in the background
 	state    *os.ProcessState
 }
 
@@ -214,16 +215,23 @@ func (g *Group) send(s syscall.Signal) {
 }
 
 // goOn continues a command that was stopped from the terminal, and hands the
-// terminal on when this program was brought to the foreground.
+// terminal on when this program was brought to the foreground. In the background a
+// command that was stopped stays so: it would be stopped again at once.
 func (g *Group) goOn() {
 	g.terminal.passOn()
-	if !g.terminal.foreground() || !stopped(g.pid) {
+	stopped, report := stopped(g.pid), g.command.Suspended
+	switch {
+	case !stopped && !g.halted:
 		return
+	case !g.terminal.foreground():
+		g.halted, report = true, g.command.Stopped
+	default:
+		_ = syscall.Kill(-g.guard.pgid, syscall.SIGCONT)
+		g.halted = false
 	}
-	if g.command.Suspended != nil {
-		g.command.Suspended()
+	if stopped && report != nil {
+		report()
 	}
-	_ = syscall.Kill(-g.guard.pgid, syscall.SIGCONT)
 }
 
 // alarm is a timer whose time only ever moves to an earlier one.
