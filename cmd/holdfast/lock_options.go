@@ -132,11 +132,13 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 }
 
 // margin is how long before the end of its lease the lock counts as lost.
-func (o *lockOptions) margin() time.Duration {
+func (o *lockOptions) margin() time.Duration { return o.marginOf(o.ttl) }
+
+func (o *lockOptions) marginOf(lease time.Duration) time.Duration {
 	if m := o.config.Duration("lock.margin"); m > 0 {
 		return m
 	}
-	return o.ttl / 10
+	return lease / 10
 }
 
 // noteOf is what others see of a holder.

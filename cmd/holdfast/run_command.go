@@ -96,7 +96,8 @@ type runner struct {
 	holder   string // what others see of us
 	backend  string
 	acquired time.Time
-	ended    bool // a signal that ends programs was passed on to the command
+	grace    time.Duration // killAfter, as far as the lease allows it
+	ended    bool          // a signal that ends programs was passed on to the command
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -161,13 +162,14 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	if err := lock.Err(); errors.Is(err, holdfast.ErrLost) {
 		return r.release(lock, exitOK, nil)
 	}
-	if !r.killChosen { // the store may have granted less than --ttl
-		r.killAfter = min(defaultKillAfter, r.ttl/3, lock.Remaining()/2)
+	lease := r.leaseOf(lock.Remaining())
+	if r.grace = r.graceFor(lease); r.killChosen && r.grace < r.killAfter {
+		r.report.warn("--kill-after %s is too long for the lease of %s that the store grants: the command has %s to end", r.killAfter, coarse(lease), coarse(r.grace))
 	}
 	group, err := procgroup.Start(procgroup.Command{
 		Path: r.path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),
 		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
-		StopSignal: r.stop, KillAfter: r.killAfter,
+		StopSignal: r.stop, KillAfter: r.grace,
 		KillBy:    time.Now().Add(lock.Remaining()),
 		Suspended: r.refuseToStop, Stopped: r.stoppedBehind,
 	})

@@ -152,7 +152,7 @@ func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
 
 // checkLease refuses times that contradict the lease.
 func (o *runOptions) checkLease(f *pflag.FlagSet) error {
-	if most := o.maxKillAfter(); o.killAfter >= most {
+	if most := o.maxKillAfter(o.ttl); o.killAfter >= most {
 		return usageError("--kill-after %s is too long for --ttl %s: the command would be stopped before the lock "+
 			"is due to be renewed; use less than %s, or a longer --ttl", o.killAfter, o.ttl, most)
 	}
@@ -168,9 +168,29 @@ func (o *runOptions) checkLease(f *pflag.FlagSet) error {
 	return nil
 }
 
-// maxKillAfter is what is left of the lease when a renewal is due, after a third
+// maxKillAfter is what is left of a lease when a renewal is due, after a third
 // of it: sooner there is no reason to stop the command.
-func (o *runOptions) maxKillAfter() time.Duration { return o.ttl*2/3 - o.margin() }
+func (o *runOptions) maxKillAfter(lease time.Duration) time.Duration {
+	return lease - lease/3 - o.marginOf(lease)
+}
+
+// leaseOf is the lease of a lock that was just granted and counts as lost when left is over.
+// The store may have granted less than --ttl.
+func (o *runOptions) leaseOf(left time.Duration) time.Duration {
+	if m := o.config.Duration("lock.margin"); m > 0 {
+		return min(o.ttl, left+m)
+	}
+	return min(o.ttl, left+left/9)
+}
+
+// graceFor is how long a command under such a lease has to end: kill-after, but no more than
+// a third of the lease, so that a renewal may be late.
+func (o *runOptions) graceFor(lease time.Duration) time.Duration {
+	if o.killChosen && o.killAfter < o.maxKillAfter(lease) {
+		return o.killAfter
+	}
+	return min(o.killAfter, lease/3)
+}
 
 // note is what others see of the holder.
 func (o *runOptions) note() string {

@@ -93,8 +93,8 @@ func (s *supervisor) check() time.Duration {
 	}
 	s.deadline = time.Now().Add(left)
 	s.group.KillBy(s.deadline)
-	if left > s.killAfter {
-		return min(left-s.killAfter, checkEvery)
+	if left > s.grace {
+		return min(left-s.grace, checkEvery)
 	}
 	s.unheld = true
 	why := "was not renewed in time"
@@ -117,7 +117,7 @@ func (s *supervisor) stop(why error) {
 
 // killAt is when a command that is asked to stop now has to be gone.
 func (s *supervisor) killAt() time.Time {
-	at := time.Now().Add(s.killAfter)
+	at := time.Now().Add(s.grace)
 	if s.deadline.Before(at) {
 		return s.deadline
 	}

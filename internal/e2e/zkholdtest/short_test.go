@@ -46,7 +46,19 @@ func TestShorterSession(t *testing.T) {
 // shorter: the command line does the same, with the time for a command to end.
 func shorter(t *testing.T, tool *storecli.Tool) {
 	url := "zk://" + zktest.StartShort(t, 4*time.Second).Addr()
-	tool.Start("run", "--url", url, "-t", "5m", "-w", "5s", "short", "--", "sh", "-c", "sleep 3; echo it ends").Want(0, "it ends")
+	var all []*storecli.Program
+	for name, args := range map[string][]string{
+		"short": {"run", "-t", "5m"}, "chosen": {"run", "-t", "30s", "--kill-after", "10s"}, "elected": {"elect", "-t", "30s", "--once"},
+	} {
+		args = append(args, "--url", url, name, "--", "sh", "-c", "sleep 3; echo it ends")
+		all = append(all, tool.Start(args...))
+		if name == "chosen" {
+			all[len(all)-1].Await("--kill-after 10s is too long for the lease of 2.")
+		}
+	}
+	for _, p := range all {
+		p.Want(0, "it ends")
+	}
 }
 
 // nodesOf returns the nodes below a name on a server.
