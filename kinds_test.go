@@ -297,6 +297,18 @@ func TestSemaphore(t *testing.T) {
 		if _, err := holdfast.New(store, nil).Semaphore("pool", 0).Acquire(t.Context()); err == nil || !strings.Contains(err.Error(), "0 permits make no semaphore") {
 			t.Errorf("a semaphore of no permits: got %v, want that it says so", err)
 		}
+		const limit, tooMany = 1<<31 - 1, "2147483648 permits are too many: a semaphore has at most 2147483647"
+		if err := s.Resize(t.Context(), limit+1); err == nil || !strings.Contains(err.Error(), tooMany) {
+			t.Errorf("Resize above the limit: got %v, want that it says so", err)
+		}
+		if _, err := holdfast.New(store, nil).Semaphore("most", limit+1).Acquire(t.Context()); err == nil || !strings.Contains(err.Error(), tooMany) {
+			t.Errorf("a semaphore above the limit: got %v, want that it says so", err)
+		}
+		lock, err := holdfast.New(store, nil).Semaphore("most", limit).Acquire(t.Context())
+		if err != nil {
+			t.Fatalf("a semaphore at the limit: got %v", err)
+		}
+		must.Unlock(t, lock)
 	})
 }
 

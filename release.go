@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -238,8 +239,11 @@ func (h *hold) dropped() {
 	cancelAll(contexts, ErrUnlocked)
 	l.abandon(driver.ReasonExpired)
 	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
-		l.locker.log.Error("a lock was dropped without Unlock; it is no longer renewed",
-			"lock", l.name, "token", h.token, "held", h.held())
+		level, text := slog.LevelError, "a lock was dropped without Unlock; it is no longer renewed"
+		if l.fixed { // the caller wants it to end so
+			level, text = slog.LevelDebug, "a lock with Lease was dropped without Unlock; it ends with its lease"
+		}
+		l.locker.log.Log(context.Background(), level, text, "lock", l.name, "token", h.token, "held", h.held())
 		h.report(errDropped)
 	})
 }

@@ -21,7 +21,8 @@ type Semaphore struct {
 }
 
 // Semaphore returns the semaphore name. It does no I/O. If the store does not know the
-// name yet, the semaphore gets that number of permits; later only Resize changes it. If
+// name yet, the semaphore gets that number of permits; later only Resize changes it. It is
+// 1 to 2147483647; with another, acquires and Resize fail and send nothing. If
 // the store has another number, an acquire reports it in Event.Permits, and once as a
 // warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
@@ -54,8 +55,8 @@ func (s *Semaphore) Do(ctx context.Context, fn func(context.Context, *Lock) erro
 // is granted until enough are released.
 func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	store, err := s.resizer()
-	if err == nil && permits < 1 {
-		err = fmt.Errorf("%d permits make no semaphore", permits)
+	if err == nil {
+		err = checkPermits(permits)
 	}
 	if err == nil {
 		err = retry.Do(ctx, s.locker.ttl, func(ctx context.Context) error { return store.Resize(ctx, s.name, permits) })
@@ -94,11 +95,25 @@ func (s *Semaphore) resizer() (driver.Resizer, error) {
 	return store, nil
 }
 
+// mostPermits is what a semaphore of Java can have. Scripts of Redis count exactly up to
+// 2^53 only.
+const mostPermits = 1<<31 - 1
+
+func checkPermits(n int) error {
+	switch {
+	case n < 1:
+		return fmt.Errorf("%d permits make no semaphore", n)
+	case n > mostPermits:
+		return fmt.Errorf("%d permits are too many: a semaphore has at most %d", n, mostPermits)
+	}
+	return nil
+}
+
 func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Option) (*Lock, error) {
 	m := &Mutex{locker: s.locker, name: s.name, kind: permit}
 	r, err := m.prepare(ctx, wait, opts)
-	if err == nil && s.permits < 1 {
-		err = fmt.Errorf("%d permits make no semaphore", s.permits)
+	if err == nil {
+		err = checkPermits(s.permits)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q: %w", s.name, err)

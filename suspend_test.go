@@ -2,7 +2,9 @@ package holdfast
 
 import (
 	"errors"
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,6 +119,41 @@ func TestDroppedLockIsNotRenewed(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
+}
+
+// logged are the lines of a log.
+type logged chan string
+
+// Write implements io.Writer.
+func (l logged) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// Who drops a Lock with the option Lease wants it to end by itself: that is no error.
+func TestDroppedLockWithALeaseIsNoError(t *testing.T) {
+	lines := make(logged, 100)
+	l := New(memhold.New(), &Options{Logger: slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if _, err := l.Lock(t.Context(), "job", Lease(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
+		runtime.GC()
+		select {
+		case line := <-lines:
+			if strings.Contains(line, "level=ERROR") || strings.Contains(line, "level=WARN") {
+				t.Errorf("got %s, want neither a warning nor an error", line)
+			}
+			if strings.Contains(line, "dropped without Unlock") {
+				if err := l.Drain(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		default:
+		}
+	}
+	t.Fatal("it was not noticed")
 }
 
 // Nothing of a Locker stays when its last lock is gone.

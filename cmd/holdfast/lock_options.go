@@ -16,6 +16,8 @@ import (
 const (
 	defaultTTL = 30 * time.Second
 	minTTL     = 100 * time.Millisecond // less is no time to start and stop a command
+	maxTTL     = 100 * 365 * 24 * time.Hour
+	maxPermits = 1<<31 - 1 // what a semaphore of Java can have
 )
 
 // lockOptions are the flags of commands that take a lock.
@@ -95,6 +97,9 @@ func (o *lockOptions) complete(f *pflag.FlagSet) error {
 	if o.ttl < minTTL {
 		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
 	}
+	if o.ttl > maxTTL {
+		return usageError("--ttl %s is too long; use at most %s", o.ttl, maxTTL)
+	}
 	if o.wait < 0 {
 		return usageError("--wait %s is negative", o.wait)
 	}
@@ -127,6 +132,8 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 		return usageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
 	case f.Changed("permits") && o.permits < 1:
 		return usageError("--permits %d makes no semaphore; use 1 or more", o.permits)
+	case o.permits > maxPermits:
+		return usageError("--permits %d are too many; use at most %d", o.permits, maxPermits)
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func newResizeCommand(env environment) *cobra.Command {
 		Args:                  nameAndPermits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			permits, err := strconv.Atoi(args[1])
-			if err != nil || permits < 1 {
-				return usageError("%q is no number of permits; use 1 or more", args[1])
+			if err != nil || permits < 1 || permits > maxPermits {
+				return usageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
 			}
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return l.resize(ctx, args[0], permits)

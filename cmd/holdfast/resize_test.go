@@ -42,7 +42,7 @@ func TestResizeUsage(t *testing.T) {
 	s := newSite(t)
 	s.hold("mutex")
 	for args, want := range map[string]string{
-		"": "a number", "jobs": "a number", "jobs 1 2": "a number", "jobs many": "1 or more", "jobs 0": "1 or more", "jobs 1.5": "1 or more",
+		"": "a number", "jobs": "a number", "jobs 1 2": "a number", "jobs many": "use 1 to 2147483647", "jobs 0": "use 1 to 2147483647", "jobs 1.5": "use 1 to 2147483647",
 		"{jobs} 2": `"jobs"`,
 	} {
 		s.run(append([]string{"resize"}, strings.Fields(args)...)...).want(t, 64, want)

@@ -98,6 +98,9 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	if err != nil {
 		return nil, nil, usageError("%s: %w", source, err)
 	}
+	if err := checkMostTTL(o.ttl, backend.Info()); err != nil {
+		return nil, nil, err
+	}
 	if err := meet(ctx, source, conns, report); err != nil {
 		shut()
 		return nil, nil, err

@@ -59,6 +59,9 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	if err != nil {
 		return nil, usageError("%s: %w", source, err)
 	}
+	if err := checkMostTTL(o.ttl, target.Info()); err != nil {
+		return nil, err
+	}
 	if err := o.suit(target); err != nil {
 		return nil, err
 	}
@@ -76,6 +79,14 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 		opened.layout = engine.Layout.String()
 	}
 	return opened, nil
+}
+
+// checkMostTTL refuses a TTL that the store does not keep.
+func checkMostTTL(ttl time.Duration, info driver.Info) error {
+	if info.MaxTTL == 0 || ttl <= info.MaxTTL {
+		return nil
+	}
+	return usageError("--ttl %s is too long for %s; use at most %s", ttl, info.Name, info.MaxTTL)
 }
 
 // suit refuses flags that are not for this store, and what it lacks.

@@ -65,6 +65,9 @@ func (o *lockOptions) explainMismatch(err error) error {
 		}
 		return usageError("lock %q: the store has a %s under that name, which is no lock of this layout; %s", o.name, found.Keys[0].Type, advice)
 	}
+	if found.Kind == admin.KindOther {
+		return usageError("lock %q: the store has something under that name which is no lock; choose another name", o.name)
+	}
 	return usageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", o.name, nounOf(found.Kind), nounOf(o.kindName()))
 }
 

@@ -40,7 +40,7 @@ func serverChecks() []check[*server] {
 	}
 }
 
-// fixed are the first releases of each branch without the holes of October 2025
+// fixedReleases are the first releases of each branch without the holes of October 2025
 // in Lua, CVE-2025-49844 before all, which give a user who may run a script the
 // whole server. Branches in between were never fixed.
 func fixedReleases(valkey bool) []release {
@@ -63,7 +63,7 @@ func checkHoles(_ *exam, s *server) Finding {
 	}) {
 		return Finding{}
 	}
-	return saw(Note, "%s has holes in its Lua (CVE-2025-49844 and others), unless the distribution has fixedReleases them", s.version())
+	return saw(Note, "%s has holes in its Lua (CVE-2025-49844 and others), unless the distribution has repaired them", s.version())
 }
 
 func checkRole(e *exam, s *server) Finding {

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// Each limit is named by status 64 on its far side, and keeps nobody out on the near one.
+func TestLimits(t *testing.T) {
+	s := newSite(t)
+	for line, want := range map[string]string{
+		"run -n -t 87600h job true":                                              "",
+		"run -n -t 87601h job true":                                              "--ttl 87601h0m0s is too long for redis; use at most 87600h0m0s",
+		"run -n -t 876001h job true":                                             "--ttl 876001h0m0s is too long; use at most 876000h0m0s",
+		"run -n -t 2540400h job true":                                            "--ttl 2540400h0m0s is too long; use at most 876000h0m0s",
+		"run -n -t 100ms --kill-after 1ms job true":                              "",
+		"run -n -t 99ms job true":                                                "--ttl 99ms is too short; use at least 100ms",
+		"run -w 2540400h job true":                                               "",
+		"run -w -1ns job true":                                                   "--wait -1ns is negative",
+		"run -n --permits 2147483647 most true":                                  "",
+		"run -n --permits 2147483648 more true":                                  "--permits 2147483648 are too many; use at most 2147483647",
+		"run -n --permits 9007199254740993 more true":                            "use at most 2147483647",
+		"hold -n --permits 9223372036854775807 more":                             "use at most 2147483647",
+		"run -n --permits 0 none true":                                           "use 1 or more",
+		"resize most 2147483648":                                                 "use 1 to 2147483647",
+		"resize most 0":                                                          "use 1 to 2147483647",
+		"run -n -u redis://a:1 -u redis://b:1 -u redis://c:1 -t 87601h job true": "is too long for",
+	} {
+		got := s.run(strings.Fields(line)...)
+		if want == "" {
+			got.want(t, 0)
+		} else {
+			got.want(t, exitUsage, want)
+		}
+		if strings.Contains(got.stderr, "less than -") {
+			t.Errorf("%s: got %q, a negative duration", line, got.stderr)
+		}
+	}
+}
+
+// otherData is a store that has something else of each name.
+type otherData struct{ *redishold.Backend }
+
+// Describe implements admin.Source.
+func (otherData) Describe(_ context.Context, name string) (admin.Detail, error) {
+	return admin.Detail{Record: admin.Record{Name: name, Kind: admin.KindOther}}, nil
+}
+
+// A name that has other data is no kind of lock that programs use.
+func TestMismatchWithOtherData(t *testing.T) {
+	s := newSite(t)
+	o := &lockOptions{name: "job", console: admin.New(otherData{s.backend()})}
+	err := o.explainMismatch(fmt.Errorf("lock: %w", holdfast.ErrMismatch))
+	var own *exitError
+	if !errors.As(err, &own) || own.code != exitUsage || !strings.Contains(err.Error(), "something under that name which is no lock") {
+		t.Errorf("got %v", err)
+	}
+}
