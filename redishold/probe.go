@@ -165,28 +165,33 @@ func (b *Backend) nameKeys(ctx context.Context, p layout.Place, keys []string, e
 
 // judge turns what the probe was refused into an error.
 func (b *Backend) judge(p layout.Place, channel string, refusals []probeRefusal) error {
-	var commands, rules []string
-	var cause string // the words of the first
+	var commands, lacked, rules []string
+	var cause, lack string // the words of the first
 	for _, r := range refusals {
+		command := strings.ToLower(r.command)
 		switch meaning := wire.MeaningOf(r.words); {
-		case strings.HasSuffix(r.command, "PUBLISH") && isUnknownCommand(r.words):
+		case strings.HasSuffix(r.command, "PUBLISH") && meaning == wire.MeansNoCommand:
 			b.warnCannotPublish(r.words)
+			continue
+		case meaning == wire.MeansNoCommand:
+			lack, lacked = cmp.Or(lack, r.words), appendNew(lacked, command)
 			continue
 		case meaning != wire.MeansNoRight && meaning != wire.MeansNoRightInside && meaning != wire.MeansUnknown:
 			return wire.NotTried(b.layout.Classify(p, &ReplyError{Text: r.words})) // no matter of rights: a replica, a full disk
 		}
-		cause = cmp.Or(cause, r.words)
-		commands = appendNew(commands, strings.ToLower(r.command))
+		cause, commands = cmp.Or(cause, r.words), appendNew(commands, command)
 		rules = appendNew(rules, b.layout.Grants(p, channel, r.command, r.words))
 	}
-	if commands == nil {
-		return nil
+	does := func(commands []string) string {
+		return fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.Name)
 	}
-	return wire.Ungranted(fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.Name), cause, rules...)
-}
-
-func isUnknownCommand(words string) bool {
-	return strings.Contains(words, "Unknown Redis command") || strings.Contains(words, "unknown command")
+	switch {
+	case lacked != nil:
+		return wire.Lacking(does(lacked), lack)
+	case commands != nil:
+		return wire.Ungranted(does(commands), cause, rules...)
+	}
+	return nil
 }
 
 func appendNew(list []string, s string) []string {

@@ -120,11 +120,11 @@ func (b *Backend) proveReplicas(ctx context.Context, p layout.Place) error {
 
 // refusesWait is the error for a server that answers WAIT with words.
 func refusesWait(words string) error {
-	e := wire.Ungranted("redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)", words, "+wait")
-	if isUnknownCommand(words) {
-		e.Advice = "nothing was written; this server or proxy cannot be asked for replicas"
+	const does = "redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)"
+	if wire.MeaningOf(words) == wire.MeansNoCommand {
+		return wire.Lacking(does, words)
 	}
-	return e
+	return wire.Ungranted(does, words, "+wait")
 }
 
 // refusesInfo names the right that is missing if count_replicas.lua was what asked.

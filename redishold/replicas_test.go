@@ -162,7 +162,7 @@ func TestTooFewReplicasOnRenewal(t *testing.T) {
 func TestServerWithoutWait(t *testing.T) {
 	for words, want := range map[string]string{
 		"NOPERM this user has no permissions to run the 'wait' command": "+wait",
-		"ERR unknown command 'wait'":                                    "cannot be asked",
+		"ERR unknown command 'wait'":                                    "does not have that command",
 	} {
 		conn := &fakeConn{answer: func(c Call) Result {
 			r := granting(c)

@@ -31,10 +31,10 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 	var subs []waiting.Subscription
 	for _, ch := range channels(info, channel) {
 		sub, err := b.conn.Subscribe(ctx, ch, heardAfterFirst(notify))
-		if wire.Means(err, wire.MeansNoRight) {
+		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
 			b.warnCannotListen(err)
 		}
-		if ch.Sharded && (wire.Means(err, wire.MeansNoRight) || errors.Is(err, errors.ErrUnsupported)) {
+		if ch.Sharded && (wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) || errors.Is(err, errors.ErrUnsupported)) {
 			continue // the classic channel hears all but some Redisson versions
 		}
 		if err != nil {

@@ -47,8 +47,9 @@ func parseTexts() map[string]map[string]string {
 	return all
 }
 
-// complete returns f with the texts of its id, or of what it is of that.
-func (f Finding) complete(texts map[string]map[string]string) Finding {
+// complete returns f with the texts of its id, or of what it is of that. absent are the
+// commands that its server does not have, in lower case.
+func (f Finding) complete(texts map[string]map[string]string, absent map[string]bool) Finding {
 	text := func(name string) string { return cmp.Or(texts[f.ID+"/"+f.special][name], texts[f.ID][name]) }
 	switch {
 	case f.Severity == OK:
@@ -57,9 +58,23 @@ func (f Finding) complete(texts map[string]map[string]string) Finding {
 		f.Why, f.Remedy = cmp.Or(f.Why, text("why")), cmp.Or(f.Remedy, text("remedy"))
 	case f.Remedy == "" && text("lacks") != "":
 		f.Saw, f.Remedy = "the server does not tell "+text("lacks"), setUser+text("right")
+		if none := commandsOf(text("right"), absent); none != "" {
+			f.Saw, f.Remedy = f.Saw+": it does not have the command "+none, ""
+		}
 	}
 	f.Saw, f.special = plain(f.Saw), ""
 	return f
+}
+
+// commandsOf returns those commands of ACL rules that are absent.
+func commandsOf(rules string, absent map[string]bool) string {
+	var names []string
+	for rule := range strings.FieldsSeq(rules) {
+		if name, _, _ := strings.Cut(strings.TrimPrefix(rule, "+"), "|"); absent[name] {
+			names = append(names, strings.ToUpper(name))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // as says which special case f is: findings.txt has a block of its own for that.

@@ -78,11 +78,9 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 	}
 	e.sentinels = e.visitSentinels(ctx)
 	for _, s := range e.servers {
-		e.add(s.addr, checkServer(e, s)...)
+		e.add(s, checkServer(e, s)...)
 	}
-	e.add("", checkClient(e)...)
-	e.add("", checkDeployment(e)...)
-	e.add("", e.tryOut(ctx)...)
+	e.add(&server{}, slices.Concat(checkClient(e), checkDeployment(e), e.tryOut(ctx))...)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -98,13 +96,13 @@ type exam struct {
 	texts     map[string]map[string]string // of findings, by id
 }
 
-// add records findings about the server at addr, or about all together.
-func (e *exam) add(addr string, findings ...Finding) {
+// add records findings about s, or about all together, where s has no address.
+func (e *exam) add(s *server, findings ...Finding) {
 	for _, f := range findings {
-		if addr != "" && f.Servers == nil {
-			f.Servers = []string{addr}
+		if s.addr != "" && f.Servers == nil {
+			f.Servers = []string{s.addr}
 		}
-		e.findings = append(e.findings, f.complete(e.texts))
+		e.findings = append(e.findings, f.complete(e.texts, s.absent))
 	}
 }
 

@@ -135,6 +135,26 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// No right helps where the server does not have a command.
+func TestWithoutTheCommand(t *testing.T) {
+	unknown := &redishold.ReplyError{Text: "ERR unknown command 'INFO'"}
+	changes := answers{"INFO": unknown, "PING": unknown, "TIME": unknown}
+	for _, name := range settings() {
+		changes["CONFIG GET "+name] = unknown
+	}
+	changes["SLOWLOG GET 32"] = errNoPerm()
+	r := examine(t, one(healthy("", changes)), Options{})
+	for id, command := range map[string]string{"info": "INFO", "latency": "PING", "clock": "TIME", "keepalive": "CONFIG"} {
+		f := find(r, id)
+		if want := "it does not have the command " + command; !strings.HasSuffix(f.Saw, want) || f.Remedy != "" {
+			t.Errorf("got %+v, want %q and no remedy", f, want)
+		}
+	}
+	if f := find(r, "slow-commands"); f.Remedy != setUser+"+slowlog|get" {
+		t.Errorf("got %+v, want the right that is missing", f)
+	}
+}
+
 func errNoPerm() error { return &redishold.ReplyError{Text: "NOPERM"} }
 
 func TestSentinels(t *testing.T) {

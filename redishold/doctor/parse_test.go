@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 			slow:   parseSlowLog([]any{[]any{number, number, number, []any{info}}, nodes, nil}, time.Unix(number, 0)),
 		}
 		e.servers = []*server{s}
-		e.add(s.addr, checkServer(e, s)...)
+		e.add(s, checkServer(e, s)...)
 		r := e.report()
 		for _, finding := range r.Findings {
 			if finding.ID == "" || finding.Saw == "" || !utf8.ValidString(finding.Saw) {

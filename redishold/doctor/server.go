@@ -6,10 +6,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 const (
@@ -23,6 +25,7 @@ type server struct {
 	ask  Ask
 	err  error // it could not be asked, or stopped responding
 
+	absent  map[string]bool   // the commands that it does not have, in lower case
 	info    map[string]string // INFO; nil if it does not tell
 	config  map[string]string // CONFIG GET, of what matters
 	cluster map[string]string // CLUSTER INFO
@@ -127,6 +130,11 @@ func (s *server) question(ctx context.Context, command ...string) any {
 	switch {
 	case result.Err == nil:
 		return result.Value
+	case wire.Means(result.Err, wire.MeansNoCommand):
+		if s.absent == nil {
+			s.absent = map[string]bool{}
+		}
+		s.absent[strings.ToLower(command[0])] = true
 	case !errors.As(result.Err, new(*redishold.ReplyError)):
 		s.err = result.Err
 	}

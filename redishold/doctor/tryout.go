@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 const (
@@ -120,6 +121,8 @@ func judgeTrial(id, kind string, err error) Finding {
 	switch {
 	case err == nil:
 		return Finding{ID: id, Saw: kind + " can be had"}
+	case wire.Means(err, wire.MeansNoCommand):
+		f.Saw, f.Remedy = kind+" cannot be had: "+err.Error(), "connect to the server without a proxy, or to a server that has the command"
 	case errors.As(err, new(*redishold.ReplyError)):
 		f.Saw, f.Remedy = kind+" cannot be had: "+err.Error(), "the message names what to grant; all rights are in docs/redis.md"
 	default:
@@ -155,6 +158,8 @@ func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel 
 	f := Finding{ID: id, Severity: Warning}
 	took, err := e.echo(ctx, key, command, channel)
 	switch {
+	case wire.Means(err, wire.MeansNoCommand):
+		f.Saw = "messages cannot be had: " + err.Error() // no rights help
 	case errors.As(err, new(*redishold.ReplyError)):
 		f.Saw, f.Remedy = "messages are refused: "+err.Error(), rights
 	case err != nil:
@@ -224,6 +229,8 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 	case count > 0:
 		f.Severity = Warning
 		f.Saw = fmt.Sprintf("%d keys look like locks that are held and have no TTL%s: %s", count, partly, strings.Join(names, ", "))
+	case wire.Means(failed, wire.MeansNoCommand):
+		f.Severity, f.Saw = Unknown, "the keys cannot be looked at: "+failed.Error()
 	case errors.As(failed, new(*redishold.ReplyError)):
 		f.Severity, f.Saw = Unknown, "the keys cannot be looked at: "+failed.Error()
 		rules := strings.Fields(missing(failed))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -239,7 +240,7 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 		others := slices.DeleteFunc(slices.Clone(t.Addrs), func(addr string) bool { return addr == asked.sentinel })
 		option.InitAddress = append([]string{asked.sentinel}, others...)
 	}
-	client, err := rueidis.NewClient(option)
+	client, err := newClient(option)
 	if err != nil {
 		return nil, t.failed(ctx, where, err)
 	}
@@ -248,4 +249,15 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 		return nil, t.failed(ctx, where, err)
 	}
 	return client, nil
+}
+
+// newClient makes a client, without a name where the server or a proxy has no command
+// for that: it is only a label.
+func newClient(option rueidis.ClientOption) (rueidis.Client, error) {
+	client, err := rueidis.NewClient(option)
+	if reply, refused := rueidis.IsRedisErr(err); refused && strings.Contains(reply.Error(), "command") {
+		option.ClientName, option.Sentinel.ClientName = "", ""
+		return rueidis.NewClient(option)
+	}
+	return client, err
 }

@@ -61,11 +61,20 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 			return ""
 		}
 	})
+	lean := serve(t, nil, func(command string) string { // as a proxy that knows scripts
+		if name, _, _ := strings.Cut(command, " "); name != "ROLE" { // which rueidis asks a master for
+			return "-ERR unknown command '" + name + "'\r\n"
+		}
+		return ""
+	})
 	knows := func(master string) string { return serve(t, nil, sentinel("mymaster", master)) }
 	guarded := serve(t, nil, refuses("HELLO", "-NOAUTH HELLO must be called with the client already authenticated\r\n"))
 
 	for _, test := range []struct{ name, url, kind, want string }{
 		{"server", "redis://" + server, "none", ""},
+		{"without CLIENT", "redis://" + lean, "none", ""},
+		{"without CLIENT, RESP2", "redis://" + lean + "?protocol=2&client_name=mine", "none", ""},
+		{"master without CLIENT", "redis+sentinel://" + knows(lean) + "/mymaster", "none", ""},
 		{"wrong password", "redis://:secret@" + locked, "refused", "WRONGPASS"},
 		{"nobody", "redis://:secret@" + gone, "not reached", gone},
 		{"silent", "redis://:secret@" + mute, "not reached", "no answer within 300ms"},

@@ -302,7 +302,7 @@ func (c *conn) expect(req *request) bool {
 // server's to answer. c.mu is held.
 func (c *conn) answerLocally() {
 	for req := c.queue.head(); req != nil && req.local; req = c.queue.head() {
-		c.push(item{raw: req.rule.action.reply, req: req})
+		c.push(item{raw: req.rule.action.reply(req.cmd), req: req})
 		c.queue.pop()
 	}
 }

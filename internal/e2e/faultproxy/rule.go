@@ -29,6 +29,9 @@ func Command(names ...string) Match {
 	}
 }
 
+// Except matches requests that another Match does not.
+func Except(match Match) Match { return func(cmd []string) bool { return !match(cmd) } }
+
 // Script matches each run of a Lua script: EVALSHA with its digest sha and EVAL
 // with its source, with or without _RO.
 func Script(sha string) Match {
@@ -52,7 +55,7 @@ func Script(sha string) Match {
 type Action struct {
 	kind    kind
 	delay   time.Duration
-	reply   string
+	reply   func(cmd []string) string
 	rewrite func(string) string
 }
 
@@ -101,7 +104,15 @@ func ResetMidCommand() Action { return Action{kind: reset} }
 
 // Reply answers raw ("-LOADING busy\r\n") in the server's place; the request is
 // not forwarded.
-func Reply(raw string) Action { return Action{kind: answer, reply: raw} }
+func Reply(raw string) Action {
+	return Action{kind: answer, reply: func([]string) string { return raw }}
+}
+
+// Unknown answers as a server or a proxy does that does not have the command; the request
+// is not forwarded.
+func Unknown() Action {
+	return Action{kind: answer, reply: func(cmd []string) string { return "-ERR unknown command '" + cmd[0] + "'\r\n" }}
+}
 
 // Rewrite changes the server's raw reply. The result has to be a whole RESP
 // value; f is responsible for its lengths.

@@ -46,7 +46,13 @@ type Tool struct {
 func New(t testing.TB, s Store) *Tool {
 	t.Helper()
 	must.HearSignals(os.Interrupt)
-	return &Tool{t: t, binary: must.Build(t), store: s, way: newGateway(t, s.Network, s.Addr)}
+	return Built(t, s, must.Build(t))
+}
+
+// Built returns the tool for a store, which is built already.
+func Built(t testing.TB, s Store, binary string) *Tool {
+	t.Helper()
+	return &Tool{t: t, binary: binary, store: s, way: newGateway(t, s.Network, s.Addr)}
 }
 
 // URL returns a URL of the store.

@@ -12,8 +12,7 @@ import (
 // Server reads the answer to INFO. A server that refuses INFO or does not know
 // it says nothing of itself, which is no error.
 func Server(info redishold.Result) (redishold.ServerInfo, error) {
-	refusal := wire.ReplyText(info.Err)
-	if info.Err != nil && !strings.HasPrefix(refusal, "NOPERM") && !strings.HasPrefix(refusal, "ERR unknown command") {
+	if info.Err != nil && !wire.Means(info.Err, wire.MeansNoRight, wire.MeansNoCommand) {
 		return redishold.ServerInfo{}, info.Err
 	}
 	text, _ := info.Value.(string) // "" of a refusal

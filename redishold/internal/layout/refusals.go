@@ -20,6 +20,8 @@ func (l *Layout) Classify(p Place, err error) error {
 	switch wire.MeaningOf(reply.Text) {
 	case wire.MeansNoRight, wire.MeansNoRightInside:
 		e.Advice = "grant the user " + l.Grants(p, p.Channel, "", reply.Text)
+	case wire.MeansNoCommand:
+		e.Advice = wire.NoCommand
 	case wire.MeansWrongType:
 		e.Does = fmt.Sprintf("redis key %q is in use for something else, another kind of lock or data", p.Lock)
 	}

@@ -123,7 +123,7 @@ func (w *walk) page(ctx context.Context, s *scan) error {
 		Args:   []string{s.cursor, s.pattern, s.kind, strconv.Itoa(size)},
 	})
 	if err != nil {
-		return w.Layout.Classify(layout.Place{Name: s.pattern, Lock: s.pattern}, err)
+		return w.refused(s, err)
 	}
 	r := wire.Read(value)
 	cursor, keys := r.Text(), r.Texts()
@@ -134,6 +134,21 @@ func (w *walk) page(ctx context.Context, s *scan) error {
 		s.cursor = ""
 	}
 	return w.show(ctx, w.names(s.kind, keys))
+}
+
+// refused returns what is wrong where a page of s cannot be had.
+func (w *walk) refused(s *scan, err error) error {
+	const does = "redis refuses SCAN, which finds locks"
+	p, words := layout.Place{Name: s.pattern, Lock: s.pattern}, wire.ReplyText(err)
+	switch {
+	case wire.Means(err, wire.MeansNoCommand):
+		lacking := wire.Lacking(does, words)
+		lacking.Advice = wire.NoCommand + "; a lock can be read by its name"
+		return lacking
+	case wire.Means(err, wire.MeansNoRightInside):
+		return wire.Ungranted(does, words, w.Layout.Grants(p, "", "SCAN", words))
+	}
+	return w.Layout.Classify(p, err)
 }
 
 // show looks at names, a few at a time, and yields those that are locked.

@@ -40,7 +40,7 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 			others, since, err = w.Topics.state(w.own, own)
 			done = !since.IsZero()
 		}
-		if wire.Means(err, wire.MeansNoRight) {
+		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
 			return w.naps.wait(ctx, pollMost, last)
 		}
 		if done || err != nil {

@@ -39,7 +39,7 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	ahead, _ := last.Ahead.(uint64)
 	for {
 		changed, from, err := w.topics.state(w.topic, ahead)
-		if wire.Means(err, wire.MeansNoRight) {
+		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
 			return driver.Outcome{}, w.naps.wait(ctx, pollMost, last)
 		}
 		done := false

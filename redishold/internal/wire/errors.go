@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -41,6 +42,17 @@ func Ungranted(does, words string, rules ...string) *ServerError {
 		Cause:  &ReplyError{Text: words},
 		Advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(rules, " "),
 		Kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
+	}
+}
+
+// NoCommand is what to do about MeansNoCommand.
+const NoCommand = "the server, or a proxy in front of it, does not have that command"
+
+// Lacking is the error for a server that lacks a command, before anything was written.
+func Lacking(does, words string) *ServerError {
+	return &ServerError{
+		Does: does, Cause: &ReplyError{Text: words}, Advice: "nothing was written; " + NoCommand,
+		Kinds: []error{driver.ErrRefused, driver.ErrNotExecuted},
 	}
 }
 
@@ -91,6 +103,7 @@ const (
 	MeansNever                        // nothing was done; trying again is no use
 	MeansNoRight                      // as MeansNever: the user lacks a right
 	MeansNoRightInside                // a command inside the script lacked it; those before it were run
+	MeansNoCommand                    // the server, or a proxy before it, does not have a command
 	MeansNoDatabase                   // as MeansNever: the client's connections are for a database that is not there
 	meansNoRoom                       // the server takes no writes; those that need no memory were run
 	MeansWrongType                    // the key holds something else
@@ -121,9 +134,19 @@ func MeaningOf(text string) meaning {
 		return meansNoRoom
 	case "WRONGTYPE":
 		return MeansWrongType
-	default:
-		return MeansUnknown
 	}
+	if lacksCommand(strings.ToLower(text)) {
+		return MeansNoCommand
+	}
+	return MeansUnknown
+}
+
+// lacksCommand reports that text, in lower case, says that there is no such command. Redis
+// says it in two ways, to a client and to a script, and proxies in others.
+func lacksCommand(text string) bool {
+	said := func(words string) bool { return strings.Contains(text, words) }
+	return said("unknown command") || said("unknown redis command") || said("unsupported command") ||
+		said("command") && said("not support") || said("command") && said("is not allowed") && !said("from script")
 }
 
 // CodeOf returns the code that a server's error begins with. Up to Redis 6.2 an
@@ -186,8 +209,8 @@ func ReplyText(err error) string {
 	return reply.Text
 }
 
-// Means reports that err is a server's answer with that meaning.
-func Means(err error, m meaning) bool {
+// Means reports that err is a server's answer with one of these meanings.
+func Means(err error, any ...meaning) bool {
 	text := ReplyText(err)
-	return text != "" && MeaningOf(text) == m
+	return text != "" && slices.Contains(any, MeaningOf(text))
 }
