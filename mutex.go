@@ -132,7 +132,11 @@ func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 
 // unsupported is the error for what a store does not have.
 func (l *Locker) unsupported(what string) error {
-	return fmt.Errorf("%s has no %s: %w", l.info.Name, what, errors.ErrUnsupported)
+	store := l.info.Name
+	if l.info.Layout != "" {
+		store += " with the layout " + l.info.Layout
+	}
+	return fmt.Errorf("%s has no %s: %w", store, what, errors.ErrUnsupported)
 }
 
 // forever is the wait limit of Lock.

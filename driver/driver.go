@@ -190,8 +190,9 @@ type Waiter interface {
 
 // Info describes a store.
 type Info struct {
-	Name string // "redis" or "memory", for example; for logs, metrics and error messages
-	Caps Caps
+	Name   string // "redis" or "memory", for example; for logs, metrics and error messages
+	Layout string // the layout that Caps are of, for error messages; "" for that which the store has if no other is asked for
+	Caps   Caps
 
 	// SessionTTL is set if the store has one session for all claims of a client: it is
 	// how long the store keeps them without a renewal. A renewal of any claim then keeps

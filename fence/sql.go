@@ -9,13 +9,19 @@ import (
 
 // The table of SQL, with one row for each name. Names are compared byte by byte.
 const (
-	// PostgreSQLTable is the statement that creates the table in PostgreSQL. Run it once,
-	// in the database of the protected data. Names must be valid text there: UTF-8
+	// PostgreSQLTable is the statement that creates the table in PostgreSQL, in the
+	// database of the protected data. Several programs may run it, also at the same time:
+	// IF NOT EXISTS alone would then be an error. Names must be valid text there: UTF-8
 	// without a zero byte.
-	PostgreSQLTable = `CREATE TABLE IF NOT EXISTS fence (
-	name  text COLLATE "C" PRIMARY KEY,
-	token bigint NOT NULL
-)`
+	PostgreSQLTable = `DO $fence$
+BEGIN
+	CREATE TABLE IF NOT EXISTS fence (
+		name  text COLLATE "C" PRIMARY KEY,
+		token bigint NOT NULL
+	);
+EXCEPTION WHEN unique_violation OR duplicate_table OR duplicate_object THEN
+	NULL; -- another program has just created it
+END $fence$`
 
 	// MySQLTable is the statement that creates the table in MySQL and MariaDB. Names have
 	// up to 512 bytes.

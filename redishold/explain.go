@@ -26,7 +26,7 @@ func unexplained() *driver.GoneError {
 // lost says why a claim is gone that an earlier call had marked.
 func lost(mark string) *driver.GoneError {
 	if why, ok := strings.CutPrefix(mark, layout.ForcedMark); ok {
-		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "broken on purpose: " + clients.Printable(why)}
+		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + clients.Printable(why)}
 	}
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "given up before it was granted"}
 }

@@ -65,7 +65,7 @@ func (p Layout) String() string {
 	if int(p) < len(names) {
 		return names[p]
 	}
-	return fmt.Sprintf("protocol %d", uint8(p))
+	return fmt.Sprintf("layout %d", uint8(p))
 }
 
 // own is p's name if it is not Redisson's, else "".
@@ -76,10 +76,11 @@ func (p Layout) own() string {
 	return p.String()
 }
 
-// limits takes from info what the protocol and the way of waiting do not have.
+// limits takes from info what the layout and the way of waiting do not have.
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Layout != Redisson {
+		info.Layout = o.Layout.String()
 		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true, Tombstones: true}
 	}
 	if o.Layout == Timestamp {
@@ -94,7 +95,7 @@ func (o *Options) check() error {
 	case o.Layout > Timestamp:
 		return wire.Refused("redishold options: unknown %s", o.Layout)
 	case o.SharedTokens && o.Layout != Redisson:
-		return wire.Refused("redishold options: SharedTokens are Redisson's, protocol %s has none", o.Layout)
+		return wire.Refused("redishold options: SharedTokens are Redisson's, the layout %s has none", o.Layout)
 	case o.Replicas < AllReplicas:
 		return wire.Refused("redishold options: %d replicas cannot be asked for", o.Replicas)
 	case o.Poll < 0:
@@ -105,10 +106,10 @@ func (o *Options) check() error {
 	return nil
 }
 
-// unsupported says that the protocol has no locks of kind k.
+// unsupported says that the layout has no locks of kind k.
 func (b *Backend) unsupported(k kinds.Kind) error {
 	if b.forms.own == nil || k.Family() == b.forms.own.Family() {
 		return nil
 	}
-	return wire.Refused("protocol %s has exclusive locks only: %w", b.options.Layout, errors.ErrUnsupported)
+	return wire.Refused("the layout %s has exclusive locks only: %w", b.options.Layout, errors.ErrUnsupported)
 }

@@ -42,7 +42,7 @@ func TestProtocolsClaimWhatTheyCan(t *testing.T) {
 		conn := &fakeConn{}
 		_, err := New(conn, &Options{Layout: p}).SetCount(t.Context(), "latch", "call", 2)
 		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), p.String()) {
-			t.Errorf("a latch: got %v, want ErrUnsupported that names protocol %s", err, p)
+			t.Errorf("a latch: got %v, want ErrUnsupported that names the layout %s", err, p)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func TestHoldUsage(t *testing.T) {
 	}
 	s.run("hold", "-n", "job").want(t, 75, "is held by")
 	s.run("hold", "-n", "-E", "5", "job").want(t, 5, "is held by")
-	s.run("hold", "--layout", "plain", "--fair", "a").want(t, 125, "fair")
+	s.run("hold", "--layout", "plain", "--fair", "a").want(t, 125, "redis with the layout plain has no fair locks")
 }
 
 // Kinds of lock as the command line has them keep each other out, or do not.

@@ -185,7 +185,7 @@ func TestGetShowsTheQueue(t *testing.T) {
 			Client: admin.Client{ID: fmt.Sprintf("%x", session)},
 		}
 		r := ps[0].record("job")
-		if r.Kind != admin.KindFair || r.Holders != 1 || len(r.Holds) != 1 || r.Holds[0] != peer {
+		if r.Kind != admin.KindMutex || r.Holders != 1 || len(r.Holds) != 1 || r.Holds[0] != peer {
 			t.Errorf("got %+v, want the hold %+v", r, peer)
 		}
 		want := []admin.Waiter{

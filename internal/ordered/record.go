@@ -122,7 +122,8 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 }
 
 // kind is what the name is used for. Entries of other programs that do not say what they
-// are of are as those of a mutex, which go with all kinds.
+// are of are as those of a mutex, which go with all kinds. Whether a mutex was asked for,
+// or a fair one, is not stored: both have a queue.
 func (p *parted) kind() admin.Kind {
 	for _, entry := range p.entries(shown, shown) {
 		switch {
@@ -132,7 +133,7 @@ func (p *parted) kind() admin.Kind {
 			return admin.KindReadWrite
 		}
 	}
-	return admin.KindOf(driver.Exclusive, false, len(p.waiters) > 0)
+	return admin.KindMutex
 }
 
 // hold describes an entry.

@@ -82,9 +82,28 @@ func TestFenceInSQL(t *testing.T) {
 					t.Fatalf("%s: %v", statement, err)
 				}
 			}
+			t.Run("CreatedAtOnce", func(t *testing.T) { createdAtOnce(t, f, table) })
 			t.Run("OneByOne", func(t *testing.T) { oneByOne(t, f) })
 			t.Run("Crowd", func(t *testing.T) { crowd(t, f) })
 		})
+	}
+}
+
+// createdAtOnce has several instances of a program begin at the same time.
+func createdAtOnce(t *testing.T, f fenced, table string) {
+	for range 10 {
+		if _, err := f.db.Exec("DROP TABLE fence"); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, err := f.db.Exec(table); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *Tool) RunLacking(l Lacking) {
 	waiter := c.Start("run", "-v", "job", "--", "true")
 	waiter.Await(`waiting for lock "job"`)
 	c.Start("force-unlock", "--yes", "--holder", owner, "--reason", "why", "job").Want(0, "ended the hold of holdfast@")
-	held.Want(79, "why")
+	held.Want(79, "ended by force: why")
 	waiter.Want(0)
 }
 
