@@ -55,7 +55,7 @@ func everyKey(b *Backend, name string) map[string]string {
 		return keys
 	}
 	add("mark of a call", b.layout.Call(p, "C"))
-	add("lease of a reader", layout.ReadTimeout(p, c.Owner))
+	add("lease of a reader", layout.ReadTimeout(p, c.Owner, 1))
 	add("latch of an unlock of Redisson's", "redisson_unlock_latch:"+layout.Tagged(p.Lock)+":9f0c")
 	return keys
 }

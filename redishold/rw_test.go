@@ -59,8 +59,8 @@ func TestReadWriteCalls(t *testing.T) {
 		},
 		{
 			"renew reader", "rw_read_renew", func(f kinds.Form, p layout.Place) Call { return f.Renew(kinds.Room{}, p, testReader("orders")) }, false,
-			[]string{"app:orders"},
-			[]string{o, "30000", "1", "{app:orders}:" + o + ":rwlock_timeout:1"},
+			[]string{"app:orders", "{app:orders}:" + o + ":rwlock_timeout:1"},
+			[]string{o, "30000", "1"},
 		},
 		{
 			"renew writer", "renew", func(f kinds.Form, p layout.Place) Call { return f.Renew(kinds.Room{}, p, testWriter("orders")) }, false,
@@ -71,7 +71,7 @@ func TestReadWriteCalls(t *testing.T) {
 			"release reader", "rw_release", func(f kinds.Form, p layout.Place) Call {
 				return f.Release(kinds.Room{}, p, testReader("orders"), wire.PublishWith(info))
 			}, false,
-			[]string{"app:orders"},
+			[]string{"app:orders", "{app:orders}:" + o + ":rwlock_timeout:1"},
 			[]string{o, "{app:orders}", "redisson_rwlock:{app:orders}", "", "", "", "PUBLISH", "SPUBLISH"},
 		},
 		{
@@ -116,7 +116,7 @@ func TestReadWriteCalls(t *testing.T) {
 
 func TestReadWriteKeysOfNamesWithBraces(t *testing.T) {
 	p := New(&fakeConn{}, nil).layout.Place("{t1}:orders")
-	if got, want := layout.ReadTimeout(p, "a:1"), "{t1}:orders:a:1:rwlock_timeout:1"; got != want {
+	if got, want := layout.ReadTimeout(p, "a:1", 1), "{t1}:orders:a:1:rwlock_timeout:1"; got != want {
 		t.Errorf("timeout key: got %q, want %q", got, want)
 	}
 	if got, want := layout.ReadWriteChannel(p), "redisson_rwlock:{t1}:orders"; got != want {

@@ -14,11 +14,20 @@ import (
 type command struct {
 	at   float64  // the server's clock, milliseconds
 	args []string // the first in lower case
+	lua  bool     // a script ran it
 }
 
 // monitor collects what scripts execute, in the order of execution. The function
 // that it returns ends that.
 func monitor(s *subject) func() []command {
+	end := monitorAll(s)
+	return func() []command {
+		return slices.DeleteFunc(end(), func(c command) bool { return !c.lua })
+	}
+}
+
+// monitorAll is monitor for all commands: what a script executes comes behind it.
+func monitorAll(s *subject) func() []command {
 	s.Helper()
 	conn, err := net.Dial("tcp", s.server.Addr())
 	if err != nil {
@@ -63,19 +72,20 @@ func monitor(s *subject) func() []command {
 	}
 }
 
-// parseCommand reads one line, and is true if a script ran the command:
+// parseCommand reads one line, and is true if it is a command:
 //
 //	+1790000000.123456 [0 lua] "HSET" "stock" "owner" "1"
 func parseCommand(line string) (command, bool) {
-	head, rest, found := strings.Cut(strings.TrimSpace(line), " [0 lua] ")
-	if !found || !strings.HasPrefix(head, "+") {
+	head, rest, found := strings.Cut(strings.TrimSpace(line), "] ")
+	clock, from, by := strings.Cut(head, " [0 ")
+	if !found || !by || !strings.HasPrefix(clock, "+") {
 		return command{}, false
 	}
-	seconds, err := strconv.ParseFloat(head[1:], 64)
+	seconds, err := strconv.ParseFloat(clock[1:], 64)
 	if err != nil {
 		return command{}, false
 	}
-	c := command{at: seconds * 1000}
+	c := command{at: seconds * 1000, lua: from == "lua"}
 	for rest != "" {
 		quoted, err := strconv.QuotedPrefix(rest)
 		if err != nil {

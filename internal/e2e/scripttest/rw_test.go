@@ -61,25 +61,29 @@ func (b *bench) write(owner string, ttl, holds int) int64 {
 
 func (b *bench) renewRead(owner string, ttl, holds int) any {
 	b.t.Helper()
-	return b.run("rw_read_renew", []string{lockKey}, owner, ttl, holds, timeoutKey(owner, 1))
+	return b.run("rw_read_renew", []string{lockKey, timeoutKey(owner, 1)}, owner, ttl, holds)
 }
 
 // leave runs rw_release as a release does.
 func (b *bench) leave(field string) any {
 	b.t.Helper()
-	return b.run("rw_release", []string{lockKey}, field, rwPrefix, rwChannel, "", "", "", "PUBLISH")
+	return b.run("rw_release", []string{lockKey, timeoutKey(field, 1)}, field, rwPrefix, rwChannel, "", "", "", "PUBLISH")
 }
 
 // abandonRW runs rw_release as the clean-up of an unknown outcome does.
 func (b *bench) abandonRW(owner, field string) any {
 	b.t.Helper()
-	return b.run("rw_release", rwKeys(owner)[:2], field, rwPrefix, rwChannel, "", "abandoned", 20000, "PUBLISH")
+	return b.run("rw_release", []string{lockKey, timeoutKey(field, 1), rwKeys(owner)[1]}, field, rwPrefix, rwChannel, "", "abandoned", 20000, "PUBLISH")
 }
 
 // breakRW runs rw_release as Break does.
 func (b *bench) breakRW(owner string, holds int) any {
 	b.t.Helper()
-	return b.run("rw_release", rwKeys(owner)[:2], owner, rwPrefix, rwChannel, holds, "forced: ops", 20000, "PUBLISH")
+	keys := []string{lockKey}
+	for i := range holds {
+		keys = append(keys, timeoutKey(owner, i+1))
+	}
+	return b.run("rw_release", append(keys, rwKeys(owner)[1]), owner, rwPrefix, rwChannel, holds, "forced: ops", 20000, "PUBLISH")
 }
 
 // javaRead makes the read hold of a Redisson client, one timeout key for each
@@ -276,7 +280,7 @@ func TestWriterWaitsForLiveReadersOnly(t *testing.T) {
 	b.write("w:1", 20000, 1)
 	b.wantHash(fields{"mode": "write", "w:1:write": "1"})
 	b.wantTTL(lockKey, 20000)
-	b.want(n(0), "rw_read_renew", []string{lockKey}, "a:1", 60000, 1, timeoutKey("a:1", 1))
+	b.want(n(0), "rw_read_renew", []string{lockKey, timeoutKey("a:1", 1)}, "a:1", 60000, 1)
 	b.wantTTL(lockKey, 20000)
 	if got := b.Int("EXISTS", timeoutKey("a:1", 1)); got != 0 {
 		t.Fatal("a reader that lost its hold made its timeout key again")
@@ -670,7 +674,7 @@ func TestReadWriteMissingRights(t *testing.T) {
 	}{
 		{"rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), []any{"a:1", 30000, 1, 1, ""}},
 		{"rw_write_acquire", rwKeys("a:1"), []any{"a:1", 30000, 1, 1, rwPrefix}},
-		{"rw_read_renew", rwKeys("a:1")[:1], []any{"a:1", 30000, 1, timeoutKey("a:1", 1)}},
+		{"rw_read_renew", []string{lockKey, timeoutKey("a:1", 1)}, []any{"a:1", 30000, 1}},
 		{"rw_release", rwKeys("a:1")[:1], []any{"a:1", rwPrefix, rwChannel, "", "", "", "PUBLISH"}},
 		{"rw_release", rwKeys("a:1")[:1], []any{"a:1:write", rwPrefix, rwChannel, "", "", "", "PUBLISH"}},
 		{"rw_release", rwKeys("a:1")[:2], []any{"a:1", rwPrefix, rwChannel, "1", "forced: ops", "20000", "PUBLISH"}},

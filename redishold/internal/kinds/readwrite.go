@@ -22,8 +22,9 @@ import (
 // wait: the layout has no place where a writer could announce itself.
 //
 // A writer, and every release, has to look at the timeout keys of all readers,
-// whose names it learns inside the script. They lie in the lock's hash slot, so a
-// cluster allows that.
+// whose names it learns inside the script, so they are not among its keys. They lie in
+// the lock's hash slot, so a cluster allows that. It only reads them: where that is
+// refused, their readers count as live.
 type readWrite struct {
 	*layout.Layout
 	*scripts.Library
@@ -48,7 +49,7 @@ func (f *readWrite) Acquire(to Room, p layout.Place, c driver.Claim, ask string,
 	}
 	return wire.Call{
 		Script: f.Get("rw_read_acquire"),
-		Keys:   append(keys, layout.ReadTimeout(p, c.Owner)),
+		Keys:   append(keys, layout.ReadTimeout(p, c.Owner, 1)),
 		Args:   append(args, beside, ask),
 	}
 }
@@ -60,29 +61,34 @@ func (f *readWrite) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
 	}
 	return wire.Call{
 		Script: f.Get("rw_read_renew"),
-		Keys:   append(to.Keys, p.Lock),
-		Args:   append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count), layout.ReadTimeout(p, c.Owner)),
+		Keys:   append(to.Keys, p.Lock, layout.ReadTimeout(p, c.Owner, 1)),
+		Args:   append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count)),
 	}
 }
 
 func (f *readWrite) Release(to Room, p layout.Place, c driver.Claim, publish []string) wire.Call {
-	return f.end(to, p, field(c), "", "", "", publish)
+	return f.end(to, p, field(c), 1, "", "", "", publish)
 }
 
 func (f *readWrite) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
-	release := f.end(Room{}, p, field(c), "", "abandoned", wire.MS(markTTL), publish)
+	release := f.end(Room{}, p, field(c), 1, "", "abandoned", wire.MS(markTTL), publish)
 	return marking(release, release.Script, f.Mark(p, c.Owner))
 }
 
 func (f *readWrite) Break(p layout.Place, h admin.Holder, why, markTTL string, publish []string) wire.Call {
-	release := f.end(Room{}, p, h.Owner, strconv.Itoa(h.Holds), layout.ForcedMark+why, markTTL, publish)
+	release := f.end(Room{}, p, h.Owner, h.Holds, strconv.Itoa(h.Holds), layout.ForcedMark+why, markTTL, publish)
 	return marking(release, release.Script, f.Mark(p, strings.TrimSuffix(h.Owner, layout.WriteField)))
 }
 
-// end ends the hold of a field, if it has that count or none is given.
-func (f *readWrite) end(to Room, p layout.Place, field, holds, mark, markTTL string, publish []string) wire.Call {
+// end ends the hold of a field, if it has that count or none is given. A reader's has so
+// many timeout keys.
+func (f *readWrite) end(to Room, p layout.Place, field string, timeouts int, holds, mark, markTTL string, publish []string) wire.Call {
+	keys := append(to.Keys, p.Lock)
+	for i := 1; i <= min(timeouts, 1000) && !strings.HasSuffix(field, layout.WriteField); i++ {
+		keys = append(keys, layout.ReadTimeout(p, field, i))
+	}
 	args := append(to.Args, field, layout.Tagged(p.Lock), layout.ReadWriteChannel(p), holds, mark, markTTL)
-	return wire.Call{Script: f.Get("rw_release"), Keys: append(to.Keys, p.Lock), Args: append(args, publish...)}
+	return wire.Call{Script: f.Get("rw_release"), Keys: keys, Args: append(args, publish...)}
 }
 
 func (f *readWrite) Channel(p layout.Place, _ driver.Claim) string { return layout.ReadWriteChannel(p) }

@@ -156,9 +156,10 @@ func SemaphoreChannel(p Place) string { return "redisson_sc:" + Tagged(p.Lock) }
 // Redisson does it.
 func LatchChannel(p Place) string { return "redisson_countdownlatch__channel__{" + p.Lock + "}" }
 
-// ReadTimeout returns the key whose TTL is the lease of owner's read hold.
-func ReadTimeout(p Place, owner string) string {
-	return Tagged(p.Lock) + ":" + owner + ":rwlock_timeout:1"
+// ReadTimeout returns the key whose TTL is the lease of owner's read hold of a number,
+// counted from 1: ours have one each.
+func ReadTimeout(p Place, owner string, number int) string {
+	return Tagged(p.Lock) + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
 
 // ReadWriteChannel returns where both sides learn of releases.

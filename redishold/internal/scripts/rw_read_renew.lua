@@ -4,13 +4,13 @@
 -- A timeout key that ended is made again: while the field stayed, no writer can
 -- have come in.
 --
--- KEYS   1 lock
--- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 timeout key of the owner
+-- KEYS   1 lock, 2 timeout key of the owner
+-- ARGV   1 owner, 2 ttl in ms, 3 holds
 -- Reply  1   extended
 --        0   the owner holds nothing
 -- Uses   longest
 
-local lock, owner, ttl, holds, timeout = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local lock, timeout, owner, ttl, holds = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
 local recorded = redis.call('HGET', lock, owner)
 if not recorded then

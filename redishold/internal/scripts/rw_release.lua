@@ -4,17 +4,19 @@
 -- With a mark it is also what ends a claim of which an acquire may still be under
 -- way, or somebody else's hold.
 --
--- KEYS   1 lock, 2 mark of the owner, if one is to be left
+-- KEYS   1 lock, then the timeout keys of the hold, if it is a reader's; at the end the
+--        mark of the owner, if one is to be left
 -- ARGV   1 field of the hold; if there is none of that name, its write field
 --        2 what timeout keys begin with, 3 channel
 --        4 '' or what the hold count must be: else nothing is done, nor marked
---        5 text of the mark, 6 ttl of the mark in ms
+--        5 text of the mark, '' if none is to be left, 6 ttl of the mark in ms
 --        7... the commands to publish with
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               there is no such hold
 -- Uses   survey, publish, ended, leave_mark
 
-local lock, mark, field, prefix, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local lock, field, prefix, channel = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local mark = ARGV[5] ~= '' and KEYS[#KEYS]
 
 -- leave takes the hold away, and returns what to publish.
 local function leave(mode, writes)
@@ -62,8 +64,8 @@ end
 local payloads = {}
 if held then
   payloads = leave(mode, writes)
-  for i = 1, writes and 0 or math.min(tonumber(held) or 0, 1000) do
-    redis.pcall('DEL', timeout_key(prefix, field, i)) -- without its field it means nothing, and ends by itself
+  for i = 2, writes and 0 or #KEYS - (mark and 1 or 0) do
+    redis.pcall('DEL', KEYS[i]) -- without its field it means nothing, and ends by itself
   end
 end
 
