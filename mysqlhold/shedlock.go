@@ -76,7 +76,7 @@ const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type),
 		AND i.non_unique = 0 GROUP BY i.index_name HAVING COUNT(*) = 1 AND MAX(i.column_name) = c.column_name AND MAX(i.sub_part) IS NULL),
 	COALESCE(t.engine, ''), @@SESSION.autocommit, @@SESSION.time_zone = @@GLOBAL.time_zone
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?`
+WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?` + allRows
 
 // Check compares the columns and the engine, and what of the session decides about times.
 // Columns may be NULL, as in the tables of many projects.

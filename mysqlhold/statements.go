@@ -93,13 +93,13 @@ WHERE FIND_IN_SET(?, waiters) = 0 AND ` + queued + ` < {waiting}`
 	columns = `name, COALESCE(owner, ''), note, token, tokens, TIMESTAMPDIFF(MICROSECOND, since, {now}),
 	TIMESTAMPDIFF(MICROSECOND, {now}, expires), COALESCE(forced_owner, ''), COALESCE(forced_reason, ''), waiters`
 
-	lookStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
+	lookStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})` + allRows
 
 	// An owner is of one claim, and so of one name.
 	renewStatement = `UPDATE {table} SET expires = GREATEST(expires, {now} + INTERVAL ? MICROSECOND)
 WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}`
 
-	heldStatement = `SELECT name, owner FROM {table} WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}`
+	heldStatement = `SELECT name, owner FROM {table} WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}` + allRows
 
 	// A name for which others wait is free for them from now on, one after the other; with
 	// nobody it is free at once.
@@ -113,7 +113,10 @@ WHERE name = ? AND (owner = ? AND expires > {now} OR FIND_IN_SET(?, waiters) > 0
 	lockTxStatement = `INSERT INTO {table} (name, owner, note, token, since, expires, waiters) VALUES (?, NULL, '', 1, {now}, '1970-01-01', '')
 ON DUPLICATE KEY UPDATE token = token + 1, since = {now}`
 
-	columnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type), COALESCE(t.engine, ''), @@SESSION.autocommit
+	columnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type), COALESCE(t.engine, ''), @@SESSION.autocommit, '' IS NULL
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
-WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?`
+WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?` + allRows
+
+	// allRows takes the place of sql_select_limit, which may be 1.
+	allRows = ` LIMIT 18446744073709551615`
 )

@@ -59,9 +59,9 @@ func (t *table) Check(ctx context.Context) error {
 		"forced_owner": "varbinary(100)", "forced_reason": "varbinary(1000)",
 	}
 	var wrong []string
-	seen, commits := 0, true
+	seen, commits, noEmpty := 0, true, false
 	var column, is, engine string
-	err := t.query(ctx, columnsStatement, t.place(), []any{&column, &is, &engine, &commits}, func() {
+	err := t.query(ctx, columnsStatement, t.place(), []any{&column, &is, &engine, &commits, &noEmpty}, func() {
 		seen++
 		if need, ours := want[column]; ours && is != need && !strings.HasPrefix(is, need+"(") {
 			wrong = append(wrong, column)
@@ -81,6 +81,8 @@ func (t *table) Check(ctx context.Context) error {
 		return t.absent()
 	case !commits:
 		return rows.Unfit("mysqlhold: sessions do not commit by themselves: remove autocommit=0")
+	case noEmpty:
+		return rows.Unfit("mysqlhold: an empty text is NULL in these sessions: remove EMPTY_STRING_IS_NULL from sql_mode")
 	case len(wrong) > 0:
 		return rows.Unfit("mysqlhold: table %s is not as it must be, see %s; it is made with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
 	}

@@ -65,7 +65,7 @@ func (t *table) createShedLock() string {
 }
 
 // shedColumnsStatement: $1 table.
-const shedColumnsStatement = `SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT coalesce(c.collisdeterministic, true),
+const shedColumnsStatement = `SELECT a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), NOT coalesce(c.collisdeterministic, true),
 	a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = '',
 	EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indimmediate
 		AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)

@@ -166,7 +166,8 @@ FROM {table} WHERE name = ANY($1)`
 ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`
 
 	// columnsStatement: $1 table.
-	columnsStatement = `SELECT a.attname, format_type(a.atttypid, NULL), coalesce(c.collisdeterministic, true)
+	// quote_all_identifiers puts the names of types into quotes.
+	columnsStatement = `SELECT a.attname, replace(format_type(a.atttypid, NULL), '"', ''), coalesce(c.collisdeterministic, true)
 FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 )

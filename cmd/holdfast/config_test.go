@@ -63,6 +63,13 @@ func TestConfigOrder(t *testing.T) {
 	}
 }
 
+// A Secret of Kubernetes that was made with echo has the end of a line in it.
+func TestURLWithTheEndOfALine(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", " "} {
+		call(t, bare("HOLDFAST_URL=redis://:s3cret@127.0.0.1:1"+end), "status").want(t, 64, "HOLDFAST_URL ends with a space or the end of a line: remove it")
+	}
+}
+
 func TestConfigIsFound(t *testing.T) {
 	s := newSite(t)
 	home := t.TempDir()

@@ -136,6 +136,9 @@ func (o *connectOptions) address(env environment) (address, source string, err e
 
 // checkURL refuses what is no URL of a store.
 func checkURL(address, source string) error {
+	if end := strings.TrimRight(address, " \t\r\n"); end != address {
+		return usageError("%s ends with a space or the end of a line: remove it (echo adds one where printf does not)", source)
+	}
 	if _, err := open.KindOf(address); err != nil {
 		return usageError("%s %w", source, err)
 	}

@@ -41,8 +41,25 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 		err = unsent.Error(fmt.Errorf("no answer within %v (%v)", t.option.Dialer.Timeout, err)) //nolint:errorlint // hidden on purpose
 	default:
 		err = adapter.Classify(ctx, err, true)
+		if about := t.otherProtocol(err.Error()); about != "" {
+			err = fmt.Errorf("%w: %s", err, about)
+		}
 	}
 	return fmt.Errorf("open %s: %w", where, err)
+}
+
+// otherProtocol says what it may mean that a server does not speak as a Redis does.
+func (t *target) otherProtocol(text string) string {
+	ended := strings.HasSuffix(text, "EOF") || strings.HasSuffix(text, "connection reset by peer")
+	switch {
+	case strings.Contains(text, "unknown message type"):
+		return "another kind of server answers there, which is no Redis"
+	case strings.Contains(text, "first record does not look like a TLS handshake"), ended && t.TLS:
+		return "the server does not seem to use TLS there: use redis:// in place of rediss://, or its port for TLS"
+	case ended:
+		return "the server closed the connection: it may want TLS (rediss://), or be no Redis"
+	}
+	return ""
 }
 
 // refused says what a server's refusal means.

@@ -2,6 +2,7 @@ package rueidisconn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"strings"
 	"testing"
@@ -67,11 +68,16 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 		}
 		return ""
 	})
+	website := serve(t, nil, func(string) string { return "<html>\r\n" })
+	closes := serve(t, &tls.Config{MinVersion: tls.VersionTLS12}, plain) // which has no certificate, and ends every handshake
 	knows := func(master string) string { return serve(t, nil, sentinel("mymaster", master)) }
 	guarded := serve(t, nil, refuses("HELLO", "-NOAUTH HELLO must be called with the client already authenticated\r\n"))
 
 	for _, test := range []struct{ name, url, kind, want string }{
 		{"server", "redis://" + server, "none", ""},
+		{"a website", "redis://:secret@" + website, "not reached", "which is no Redis"},
+		{"TLS to a plain port", "rediss://:secret@" + server, "not reached", "use redis:// in place of rediss://"},
+		{"without TLS to a port for it", "redis://:secret@" + closes, "not reached", "(rediss://)"},
 		{"without CLIENT", "redis://" + lean, "none", ""},
 		{"without CLIENT, RESP2", "redis://" + lean + "?protocol=2&client_name=mine", "none", ""},
 		{"master without CLIENT", "redis+sentinel://" + knows(lean) + "/mymaster", "none", ""},
