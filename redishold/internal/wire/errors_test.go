@@ -1,28 +1,33 @@
 package wire
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // What proxies and services say of a command that they do not have.
 func TestMeaningOf(t *testing.T) {
-	for text, want := range map[string]meaning{
-		"ERR unknown command 'CLIENT', with args beginning with: 'SETNAME' 'x' ": MeansNoCommand, // Redis
-		"ERR unknown command `INFO`, with args beginning with: ":                 MeansNoCommand, // Redis 5, Dragonfly
-		"unknown command 'INFO'": MeansNoCommand, // Envoy, and rueidis without the code
-		"ERR Unknown Redis command called from script script: 0825, on @user_script:7.":        MeansNoCommand,
-		"ERR Error running script (call to f_1): @user_script:7: Unknown Redis command called": MeansNoCommand, // Redis 6.2
-		"ERR unsupported command 'CLIENT'":                                                     MeansNoCommand,
-		"ERR command 'CONFIG' not support for normal user":                                     MeansNoCommand,
-		"ERR handle request, command 'CONFIG' is not allowed":                                  MeansNoCommand, // Codis
-		"NOPERM this user has no permissions to run the 'client|setname' command":              MeansNoRight,
-		"ERR wrong number of arguments for 'auth' command":                                     MeansUnknown,
-		"ERR This Redis command is not allowed from script script: 0825, on @user_script:1.":   MeansUnknown,
-		"ERR The user executing the script can't run this command or subcommand script: 0825":  MeansNoRightInside,
-		"ERR SELECT is not allowed in cluster mode":                                            MeansNoDatabase,
-		"ERR AUTH <password> called without any password configured for the default user.":     MeansUnknown,
-		"ERR max number of clients reached":                                                    MeansLater,
-	} {
-		if got := MeaningOf(text); got != want {
-			t.Errorf("%s: got %d, want %d", text, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		for text, want := range map[string]meaning{
+			"ERR unknown command 'CLIENT', with args beginning with: 'SETNAME' 'x' ": MeansNoCommand, // Redis
+			"ERR unknown command `INFO`, with args beginning with: ":                 MeansNoCommand, // Redis 5, Dragonfly
+			"unknown command 'INFO'": MeansNoCommand, // Envoy, and rueidis without the code
+			"ERR Unknown Redis command called from script script: 0825, on @user_script:7.":        MeansNoCommand,
+			"ERR Error running script (call to f_1): @user_script:7: Unknown Redis command called": MeansNoCommand, // Redis 6.2
+			"ERR unsupported command 'CLIENT'":                                                     MeansNoCommand,
+			"ERR command 'CONFIG' not support for normal user":                                     MeansNoCommand,
+			"ERR handle request, command 'CONFIG' is not allowed":                                  MeansNoCommand, // Codis
+			"NOPERM this user has no permissions to run the 'client|setname' command":              MeansNoRight,
+			"ERR wrong number of arguments for 'auth' command":                                     MeansUnknown,
+			"ERR This Redis command is not allowed from script script: 0825, on @user_script:1.":   MeansUnknown,
+			"ERR The user executing the script can't run this command or subcommand script: 0825":  MeansNoRightInside,
+			"ERR SELECT is not allowed in cluster mode":                                            MeansNoDatabase,
+			"ERR AUTH <password> called without any password configured for the default user.":     MeansUnknown,
+			"ERR max number of clients reached":                                                    MeansLater,
+		} {
+			if got := MeaningOf(text); got != want {
+				t.Errorf("%s: got %d, want %d", text, got, want)
+			}
 		}
-	}
+	})
 }
