@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -94,23 +95,25 @@ func (o *readOptions) within(ctx context.Context, env environment, report *repor
 // A store that has not answered so long after it was connected to is asked what is wrong,
 // and once more where it says so: a leader may just be elected.
 const (
-	answerPatience = 800 * time.Millisecond
-	electPatience  = 600 * time.Millisecond
+	answerGrace   = 800 * time.Millisecond
+	electionGrace = 600 * time.Millisecond
 )
 
-// unlessInTrouble makes work end, if it is to be brief, once the servers have said why they
-// cannot answer. A store that says nothing at all is waited for.
+// unlessInTrouble makes work end, if it has a timeout or is to be brief, once the servers
+// have said why they cannot answer. Other work goes on, and the reason is printed. A store
+// that says nothing at all is waited for.
 func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error) func(context.Context, *reader) error {
-	if !o.brief && o.timeout == 0 {
-		return work
-	}
 	return func(ctx context.Context, l *reader) error {
 		ctx, cancel := context.WithCancelCause(ctx)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if err := l.lastingTrouble(ctx); err != nil {
+			switch err := l.lastingTrouble(ctx); {
+			case err == nil:
+			case o.brief || o.timeout > 0:
 				cancel(&exitError{code: exitUnreachable, err: err})
+			default:
+				l.report.once(levelNotice, err.Error())
 			}
 		}()
 		err := work(ctx, l)
@@ -127,13 +130,13 @@ func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error)
 // lastingTrouble returns why the store does not answer, nil if it is not known, or if ctx
 // ended first. It says so where it is not known.
 func (l *reader) lastingTrouble(ctx context.Context) error {
-	if !retry.Sleep(ctx, answerPatience) {
+	if !retry.Sleep(ctx, answerGrace) {
 		return nil
 	}
 	if l.troubleNow(ctx) == nil {
 		return nil
 	}
-	if !retry.Sleep(ctx, electPatience) {
+	if !retry.Sleep(ctx, electionGrace) {
 		return nil
 	}
 	return l.troubleNow(ctx)
@@ -141,9 +144,12 @@ func (l *reader) lastingTrouble(ctx context.Context) error {
 
 // troubleNow is one attempt of lastingTrouble.
 func (l *reader) troubleNow(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, electPatience/2)
+	limited, cancel := context.WithTimeout(ctx, electionGrace/2)
 	defer cancel()
 	err := l.store.Trouble(limited)
+	if errors.Is(err, open.ErrReadOnly) { // to look at locks is possible
+		return nil
+	}
 	if err == nil && limited.Err() != nil && ctx.Err() == nil {
 		l.report.once(levelNotice, "the store does not answer")
 	}

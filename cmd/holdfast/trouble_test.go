@@ -29,8 +29,8 @@ func (c *calling) says(text string) {
 	}
 }
 
-// Whoever waits sees within two seconds that it is not for a holder, from the beginning and
-// when that changes, and once.
+// A command that waits says within two seconds that no holder is the reason, from the
+// beginning and when that changes, and once.
 func TestRunSaysWhyItWaits(t *testing.T) {
 	const silent = "; the store has not answered for "
 	for name, test := range map[string]struct {
@@ -109,7 +109,7 @@ func TestNoMajority(t *testing.T) {
 	face.leader = 0
 	for _, url := range []string{"etcd://" + etcd, "zk://" + startIdleZooKeeper(t)} {
 		const want = ": no majority of its members is up and connected, so it does not work (1 of the 1 in the URL answer)"
-		for _, line := range []string{"ls", "inspect job", "status", "status job", "run -t 2s -w 3s job true"} {
+		for _, line := range []string{"ls", "inspect job", "status", "status job", "run -t 2s -w 3s job true", "force-unlock -y --token 1 --reason why job"} {
 			t.Run(url[:4]+line, func(t *testing.T) {
 				t.Parallel()
 				c := begin(t, t.Context(), strings.NewReader(""), bare("HOLDFAST_URL="+url), strings.Fields(line)...)
@@ -127,6 +127,15 @@ func TestNoMajority(t *testing.T) {
 			end()
 			c.wait()
 		})
+		t.Run(url[:4]+"tail", func(t *testing.T) {
+			t.Parallel()
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			c := begin(t, ctx, strings.NewReader(""), bare("HOLDFAST_URL="+url), "tail") // it goes on
+			c.says(want)
+			end()
+			c.wait()
+		})
 	}
 }
 
@@ -135,6 +144,7 @@ func TestStatusOfAReplica(t *testing.T) {
 	t.Parallel()
 	s := realSite(t)
 	s.environ = []string{"PATH=" + os.Getenv("PATH"), "HOLDFAST_URL=" + s.url}
+	tell(t, strings.TrimPrefix(s.url, "unix://"), "EVAL \"for i = 1, 50000 do redis.call('SET', i, 1) end return redis.status_reply('OK')\" 0")
 	tell(t, strings.TrimPrefix(s.url, "unix://"), "REPLICAOF 127.0.0.1 1")
 	const want = "the server is read-only, so no lock can be taken there: it is a replica"
 	got := s.run("status")
@@ -145,6 +155,11 @@ func TestStatusOfAReplica(t *testing.T) {
 	s.run("run", "-w", "1s", "job", "true").want(t, exitUnreachable, want)
 	s.run("ls").want(t, 0, "nothing is locked")
 	s.run("status", "job").want(t, 0)
+	begun := time.Now()
+	s.run("ls", "--pace", "20").want(t, 0, "nothing is locked")
+	if took := time.Since(begun); took < answerGrace+electionGrace {
+		t.Errorf("the list took %v, which shows nothing of longer ones", took)
+	}
 }
 
 // A server that accepts a connection and says nothing is named while it is waited for.

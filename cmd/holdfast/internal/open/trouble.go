@@ -34,10 +34,10 @@ func (s *Store) Trouble(ctx context.Context) error {
 	return nil
 }
 
-var (
-	errNoMajority = errors.New("no majority of its members is up and connected, so it does not work")
-	errReadOnly   = errors.New("the server is read-only, so no lock can be taken there")
-)
+// ErrReadOnly says that no lock can be taken, though locks can be looked at.
+var ErrReadOnly = errors.New("the server is read-only, so no lock can be taken there")
+
+var errNoMajority = errors.New("no majority of its members is up and connected, so it does not work")
 
 // anyWorks asks all servers. It returns nil if one of them works, or if none has said that
 // it does not, and else errNoMajority with how many have said so.
@@ -103,7 +103,7 @@ func postgresTrouble(pool *pgxpool.Pool) func(context.Context) error {
 		if err != nil || readOnly != "on" {
 			return nil
 		}
-		return errReadOnly
+		return ErrReadOnly
 	}
 }
 
@@ -116,7 +116,7 @@ func mysqlTrouble(db *sql.DB) func(context.Context) error {
 		if err := db.QueryRowContext(ctx, query).Scan(&readOnly); err != nil || !readOnly {
 			return nil
 		}
-		return errReadOnly
+		return ErrReadOnly
 	}
 }
 
@@ -127,6 +127,6 @@ func redisTrouble(conn *rueidisconn.Conn) func(context.Context) error {
 		if err != nil || info.Cluster || info.Role != "slave" && info.Role != "replica" {
 			return nil
 		}
-		return fmt.Errorf("%w: it is a replica, and its master is meant", errReadOnly)
+		return fmt.Errorf("%w: it is a replica, and its master is meant", ErrReadOnly)
 	}
 }
