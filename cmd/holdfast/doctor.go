@@ -52,6 +52,7 @@ the servers cannot be reached, 77 if they refuse the user.`,
 			if err := o.complete(cmd.Flags()); err != nil {
 				return err
 			}
+			o.goesOn = true // what is wrong is what it looks for
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return o.examine(ctx, l)
 			})

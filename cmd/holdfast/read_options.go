@@ -24,6 +24,7 @@ type readOptions struct {
 	verbose bool
 	timeout time.Duration
 	brief   bool // the command ends when it has its answer; without it timeout says so
+	goesOn  bool // it does not end because the store is in trouble, which is printed
 	need    need
 }
 
@@ -100,8 +101,8 @@ const (
 )
 
 // unlessInTrouble makes work end, if it has a timeout or is to be brief, once the servers
-// have said why they cannot answer. Other work goes on, and the reason is printed. A store
-// that says nothing at all is waited for.
+// have said why they cannot answer. Work that goes on has the reason printed. A store that
+// says nothing at all is waited for.
 func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error) func(context.Context, *reader) error {
 	return func(ctx context.Context, l *reader) error {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -110,7 +111,7 @@ func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error)
 			defer close(done)
 			switch err := l.lastingTrouble(ctx); {
 			case err == nil:
-			case o.brief || o.timeout > 0:
+			case (o.brief || o.timeout > 0) && !o.goesOn:
 				cancel(&exitError{code: exitUnreachable, err: err})
 			default:
 				l.report.once(levelNotice, err.Error())

@@ -57,7 +57,7 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 	waitsIn(t, name(t), 2)
 
 	r := get(t, c, name(t))
-	if r.Kind != admin.KindFair || r.Holders != 1 || r.Waiting != 1 || len(r.Waiters) != 1 {
+	if r.Kind != admin.KindMutex || r.Holders != 1 || r.Waiting != 1 || len(r.Waiters) != 1 {
 		t.Fatalf("got %+v, want one holder and one waiter", r)
 	}
 	lease := fmt.Sprintf("%x", s.Lease())

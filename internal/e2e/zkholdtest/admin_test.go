@@ -89,7 +89,7 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 			t.Errorf("got %+v, want one waiter of session %s", r, session)
 		}
 	}
-	if m.Kind != admin.KindFair || m.Holders != 1 || m.Holds[0].Note != "host-7" || m.Waiters[0].Note != "10.0.0.7" {
+	if m.Kind != admin.KindMutex || m.Holders != 1 || m.Holds[0].Note != "host-7" || m.Waiters[0].Note != "10.0.0.7" {
 		t.Errorf("got the mutex %+v, want that of host-7, for which 10.0.0.7 waits", m)
 	}
 	if rw.Kind != admin.KindReadWrite || rw.Holders != 1 || rw.Holds[0].Mode != driver.Shared || rw.Waiters[0].Mode != driver.Exclusive {

@@ -24,7 +24,7 @@ func TestSeen(t *testing.T) {
 			}
 			waits := lock("two")
 			r := seen(t, name(t), 1, 1)
-			if r.Kind != admin.KindFair || r.Holds[0].Mode != driver.Exclusive {
+			if r.Kind != admin.KindMutex || r.Holds[0].Mode != driver.Exclusive {
 				t.Errorf("got %+v, want an exclusive lock", r)
 			}
 			t.Logf("%s: notes %q and %q", lib.name, r.Holds[0].Note, r.Waiters[0].Note)
