@@ -49,14 +49,36 @@ func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
 // the answer, but it would take one of the places for readers.
 func ownSite(serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Header.Get("Sec-Fetch-Site") {
-		case "cross-site", "same-site":
+		if foreign(r) {
 			http.Error(w, "This request came from another site.", http.StatusForbidden)
-		default: // "none", and browsers and programs that do not say
-			serve(w, r)
+			return
 		}
+		serve(w, r)
 	})
 }
+
+// ownPage is ownSite for a page: a person may follow a link of another site to it, but
+// another site gets it neither as an image nor in a frame.
+func ownPage(serve http.HandlerFunc) http.Handler {
+	refuse := ownSite(serve)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+			serve(w, r)
+			return
+		}
+		refuse.ServeHTTP(w, r)
+	})
+}
+
+// foreign reports that another site has made a browser send r. Old browsers, and all of
+// them over plain HTTP from another machine, do not say.
+func foreign(r *http.Request) bool {
+	from := r.Header.Get("Sec-Fetch-Site")
+	return from == "cross-site" || from == "same-site"
+}
+
+// viewer says who looks, as far as that is known, to be fair to others.
+func (d *Dashboard) viewer(r *http.Request) string { return d.user(r) + " " + address(r) }
 
 // address returns where r came from, without the port.
 func address(r *http.Request) string {

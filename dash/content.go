@@ -91,9 +91,13 @@ func (d *Dashboard) storeName() string {
 }
 
 // compose makes the content of a page and has it kept up to date for a while: a
-// browser without JavaScript will ask again.
+// browser without JavaScript will ask again. Where another site has led there, the page is
+// shown all the same, but takes no place.
 func (d *Dashboard) compose(r *http.Request, q query) content {
-	v := d.views.open(q, false)
+	var v *view
+	if !foreign(r) {
+		v = d.views.open(q, d.viewer(r), false)
+	}
 	if q.page == "lock" {
 		if v == nil {
 			v = &view{query: q}

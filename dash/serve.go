@@ -38,7 +38,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *Dashboard) route(path string) http.Handler {
 	switch path {
 	case "", "lock", "holders", "event-log", "health":
-		return http.HandlerFunc(d.showPage)
+		return ownPage(d.showPage)
 	case "unlock":
 		return http.HandlerFunc(d.unlock)
 	case "events":

@@ -64,6 +64,8 @@ func (d *Dashboard) follow(r *http.Request, v *view, id int64, s *sender) {
 			return
 		case <-r.Context().Done():
 			return
+		case <-v.ended:
+			return
 		case <-d.done:
 			return
 		}
@@ -109,7 +111,7 @@ func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) 
 		http.Error(w, "no such view", http.StatusNotFound)
 		return nil, nil
 	}
-	if v = d.views.open(q, true); v == nil {
+	if v = d.views.open(q, d.viewer(r), true); v == nil {
 		end()
 		if retry != "" {
 			w.Header().Set("Retry-After", retry)

@@ -27,7 +27,9 @@ type views struct {
 
 // view is one page that is kept up to date.
 type view struct {
-	query query
+	query  query
+	viewer string        // who asked for it first
+	ended  chan struct{} // closed when another takes its place
 
 	// Under views.mu:
 	readers int       // browsers that are notified of changes
@@ -67,7 +69,7 @@ func (v *views) init() {
 
 // open returns the view of q, and counts a reader if streaming. It returns nil if
 // there are too many.
-func (v *views) open(q query, streaming bool) *view {
+func (v *views) open(q query, viewer string, streaming bool) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if streaming && v.streams >= mostStreams {
@@ -75,10 +77,10 @@ func (v *views) open(q query, streaming bool) *view {
 	}
 	w := v.byQuery[q]
 	if w == nil {
-		if len(v.byQuery) >= mostViews {
+		if len(v.byQuery) >= mostViews && !v.makeRoom(viewer) {
 			return nil
 		}
-		w = &view{query: q, changed: make(chan struct{})}
+		w = &view{query: q, viewer: viewer, ended: make(chan struct{}), changed: make(chan struct{})}
 		v.byQuery[q] = w
 	}
 	w.asked = time.Now()
@@ -87,6 +89,34 @@ func (v *views) open(q query, streaming bool) *view {
 		v.streams++
 	}
 	return w
+}
+
+// makeRoom forgets a page for another one of viewer, and reports whether it could: one
+// that no browser watches, else one of the viewer who has most of them, if viewer has less
+// than half as many. The caller holds mu.
+func (v *views) makeRoom(viewer string) bool {
+	counts := map[string]int{}
+	var idle, most *view
+	for _, w := range v.byQuery {
+		counts[w.viewer]++
+		if w.readers == 0 && (idle == nil || w.asked.Before(idle.asked)) {
+			idle = w
+		}
+	}
+	for _, w := range v.byQuery {
+		if most == nil || counts[w.viewer] > counts[most.viewer] {
+			most = w
+		}
+	}
+	if idle == nil {
+		if 2*counts[viewer] >= counts[most.viewer] {
+			return false
+		}
+		idle = most
+	}
+	delete(v.byQuery, idle.query)
+	close(idle.ended)
+	return true
 }
 
 // leave takes back what open counted.
