@@ -247,6 +247,7 @@ serve:
   base_path: /locks/
   tls: {cert: cert.pem, key: key.pem}
   auth: {basic_file: users, token_file: tokens, header: X-User, trusted: [10.0.0.0/8, 10.1.1.1]}
+  hosts: [locks.example]
   allow_unlock: true
   operators: [ada, "grace, hopper"]
   names: job

@@ -49,8 +49,8 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 			if web.serve {
 				return serveDemo(cmd, env, c, web)
 			}
-			if len(web.more) > 0 || cmd.Flags().Changed("listen") {
-				return usageError("--listen, and more than one --url, belong to --serve")
+			if len(web.more) > 0 || cmd.Flags().Changed("listen") || web.noAuth {
+				return usageError("--listen, --insecure-no-auth, and more than one --url, belong to --serve")
 			}
 			if !cmd.Flags().Changed("look") {
 				o.Look = defaultLook(o.Out)

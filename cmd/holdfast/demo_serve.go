@@ -21,6 +21,7 @@ import (
 type webOptions struct {
 	serve  bool
 	listen string
+	noAuth bool
 	more   []string // further --url
 }
 
@@ -28,6 +29,7 @@ type webOptions struct {
 func (o *webOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.serve, "serve", false, "serve a web page instead")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the web page; port 0 for any")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the page who reaches --listen")
 	url := f.Lookup("url")
 	url.Value = &severalURLs{Value: url.Value, more: &o.more}
 }
@@ -66,6 +68,13 @@ func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOpt
 		if cmd.Flags().Changed(name) {
 			return usageError("--%s is not for --serve: the page asks for it", name)
 		}
+	}
+	switch private, err := loopback(cmd.Context(), web.listen); {
+	case err != nil:
+		return usageError("--listen %s: %w", web.listen, err)
+	case !private && !web.noAuth:
+		return usageError("--listen %s can be reached from elsewhere, and everybody could use the page, which asks for no password: "+
+			"listen on 127.0.0.1, or give --insecure-no-auth if that is meant", web.listen)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -30,6 +30,10 @@ func TestDemoServeInterrupted(t *testing.T) {
 func TestDemoServeUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"--serve", "--listen", "7071"},
+		{"--serve", "--listen", ":7071"},
+		{"--serve", "--listen", "0.0.0.0:7071"},
+		{"--serve", "--listen", "[::]:7071"},
+		{"--insecure-no-auth"},
 		{"--serve", "--buyers", "3"},
 		{"--serve", "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2"},
 		{"--serve", "--url", "localhost"},

@@ -19,7 +19,9 @@ for other machines it needs users:
   --token-file    lines of a name and a token, for "Authorization: Bearer" of
                   programs; a browser gives both as user and password
   --auth-header   a header in which a proxy names the user, such as
-                  X-Forwarded-User; accepted only from --trusted
+                  X-Forwarded-User; accepted only from --trusted, and only for a
+                  --host, an address or localhost, or any web site could have its
+                  own name lead here and send the header from a browser
 Several may be given. Without TLS a network can read passwords: give a certificate with
 --tls-cert and --tls-key, or put a proxy with TLS in front.
 
@@ -43,7 +45,7 @@ const serveExample = `  holdfast serve --url redis://localhost:6379
   holdfast serve --listen :7070 --basic-file users \
     --tls-cert cert.pem --tls-key key.pem
   holdfast serve --listen :7070 \
-    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 \
+    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 --host locks.example \
     --base-path /locks/ --allow-unlock --operator ada --operator grace`
 
 // serveOptions is the command line of serve.
@@ -59,7 +61,9 @@ type serveOptions struct {
 	tokenFile string
 	header    string
 	trusted   []string
+	hosts     []string
 	noAuth    bool
+	private   bool // only this machine reaches listen
 
 	allowUnlock bool
 	operators   []string
@@ -103,6 +107,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.tokenFile, "token-file", "", "file of names and tokens")
 	f.StringVar(&o.header, "auth-header", "", "header in which a proxy names the user")
 	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
+	f.StringSliceVar(&o.hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
 	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.addEventLogTo(f)
@@ -127,6 +132,7 @@ func serveSettings() []setting {
 		{"token-file", "", "serve.auth.token_file"},
 		{"auth-header", "", "serve.auth.header"},
 		{"trusted", "", "serve.auth.trusted"},
+		{"host", "", "serve.hosts"},
 		{"allow-unlock", "", "serve.allow_unlock"},
 		{"operator", "", "serve.operators"},
 		{"names", "", "serve.names"},
@@ -141,34 +147,47 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env envir
 	if err := o.configure(f, env, report, serveSettings()); err != nil {
 		return nil, err
 	}
-	g, err := o.authenticator()
+	g, err := o.authenticator(auditLogger(env))
 	if err != nil {
 		return nil, err
 	}
-	private, err := loopback(ctx, o.listen)
-	if err != nil {
+	if o.private, err = loopback(ctx, o.listen); err != nil {
 		return nil, usageError("--listen %s: %w", o.listen, err)
 	}
-	g.hosts = g.open() && private
+	g.onlyHosts = g.open() && o.private || g.header != "" || len(g.hosts) > 0
 	switch {
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return nil, usageError("--tls-cert and --tls-key belong together")
 	case strings.ContainsAny(o.basePath, "?#\\") || strings.Contains(o.basePath, ".."):
 		return nil, usageError("--base-path %q is no path", o.basePath)
-	case g.open() && !private && !o.noAuth:
+	case g.open() && !o.private && !o.noAuth:
 		return nil, usageError("--listen %s can be reached from elsewhere, and everybody could look: "+
 			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.listen)
 	case o.allowUnlock && !g.open() && len(o.operators) == 0:
 		return nil, usageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
-	case o.allowUnlock && g.open() && !private:
+	case o.allowUnlock && g.open() && !o.private:
 		return nil, usageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
 	case !o.allowUnlock && (f.Changed("operator") || len(o.operators) > 0 && !f.Changed("allow-unlock")):
 		return nil, usageError("--operator means nothing without --allow-unlock")
 	}
-	if !private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {
+	o.warnOfHeader(g, report)
+	if !o.private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {
 		report.warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.listen)
 	}
 	return g, nil
+}
+
+// warnOfHeader says what a header that names the user does not prove.
+func (o *serveOptions) warnOfHeader(g *authenticator, report *reporter) {
+	if g.header == "" {
+		return
+	}
+	if g.proxy(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.proxy(netip.IPv6Loopback()) {
+		report.warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.header)
+	}
+	if len(g.hosts) == 0 {
+		report.warn("--auth-header without --host: requests must name this server by its address or as localhost; give the name that browsers use with --host")
+	}
 }
 
 // loopback reports that an address can be reached from this machine only.

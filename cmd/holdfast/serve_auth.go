@@ -3,30 +3,24 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-const (
-	minToken  = 16 // characters
-	provedFor = 5 * time.Minute
-	mostProof = 1000
-)
+const minToken = 16 // characters
 
 // authenticator says who may look, and who may more.
 type authenticator struct {
@@ -35,29 +29,39 @@ type authenticator struct {
 	header    string
 	trusted   []netip.Prefix
 	operators []string
-	hosts     bool // nobody is asked who he is: only names of this machine are answered
 
-	decoy  []byte        // the hash that is compared for users who do not exist
-	turns  chan struct{} // bcrypt is slow on purpose: so many at once
-	mu     sync.Mutex
-	proved map[[32]byte]time.Time // passwords that were right, and until when that is believed
-	salt   [32]byte
+	onlyHosts bool     // a request must name this machine, or one of hosts
+	hosts     []string // in small letters
+
+	compare func(hash, password []byte) error // bcrypt.CompareHashAndPassword
+	cost    int                               // of the most expensive hash
+	turns   chan struct{}                     // bcrypt is slow on purpose: so many at once
+	proved  proofs
+	failed  failures
+	log     *slog.Logger
 }
 
 // userKey is where a request's context has its user.
 type userKey struct{}
 
 // authenticator reads the files that say who may look.
-func (o *serveOptions) authenticator() (*authenticator, error) {
-	g := &authenticator{header: o.header, operators: o.operators, turns: make(chan struct{}, 2), proved: map[[32]byte]time.Time{}}
-	_, _ = rand.Read(g.salt[:]) // never fails, as of Go 1.24
+func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
+	g := &authenticator{
+		header: o.header, operators: o.operators, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
+	}
+	g.proved.init()
+	g.failed.init()
+	for _, host := range o.hosts {
+		g.hosts = append(g.hosts, hostOf(host))
+	}
 	var err error
 	if o.basicFile != "" {
 		if g.users, err = readUsers(o.basicFile); err != nil {
 			return nil, usageError("--basic-file: %w", err)
 		}
-		if g.decoy, err = bcrypt.GenerateFromPassword(g.salt[:], bcrypt.DefaultCost); err != nil {
-			return nil, err
+		for _, hash := range g.users {
+			cost, _ := bcrypt.Cost(hash) // checked when it was read
+			g.cost = max(g.cost, cost)
 		}
 	}
 	if o.tokenFile != "" {
@@ -88,22 +92,27 @@ func (g *authenticator) open() bool { return g.users == nil && g.tokens == nil &
 // guard lets those through to next who may look.
 func (g *authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.onlyHosts && !ownHost(r.Host) && !g.named(r.Host) {
+			http.Error(w, "This server does not go by that name: use its address, or start it with --host and the name.", http.StatusForbidden)
+			return
+		}
 		if g.open() {
-			if g.hosts && !ownHost(r.Host) {
-				http.Error(w, "Nobody is asked for a password here, so only this machine is answered: use http://localhost.", http.StatusForbidden)
-				return
-			}
 			next.ServeHTTP(w, r)
 			return
 		}
-		user, ok := g.identify(r)
-		if !ok {
-			w.Header().Set("WWW-Authenticate", `Basic realm="holdfast", charset="UTF-8"`)
-			w.Header().Set("Cache-Control", "no-store")
-			http.Error(w, g.unknown(), http.StatusUnauthorized)
+		user, status := g.identify(r)
+		switch status {
+		case http.StatusOK:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+			return
+		case http.StatusTooManyRequests:
+			w.Header().Set("Retry-After", "10")
+			http.Error(w, "Too many wrong passwords came from your address: wait for ten seconds.", status)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		w.Header().Set("WWW-Authenticate", `Basic realm="holdfast", charset="UTF-8"`)
+		w.Header().Set("Cache-Control", "no-store")
+		http.Error(w, g.unknown(), status)
 	})
 }
 
@@ -120,37 +129,67 @@ func (g *authenticator) unknown() string {
 // ownHost reports that a request names this machine. A site elsewhere can have its
 // name lead here, but not that one.
 func ownHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
+	host = hostOf(host)
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// identify returns who made r.
-func (g *authenticator) identify(r *http.Request) (string, bool) {
+// named reports that a request names this server as its owner does. Where users are
+// known, an address is as good: it leads nowhere else.
+func (g *authenticator) named(host string) bool {
+	host = hostOf(host)
+	_, err := netip.ParseAddr(host)
+	return err == nil && !g.open() || slices.Contains(g.hosts, host)
+}
+
+// hostOf returns the host of "host:port", to be compared.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// identify returns who made r, and the status of the answer: 200, 401, or 429 for an
+// address from which too many wrong passwords came.
+func (g *authenticator) identify(r *http.Request) (user string, status int) {
 	if g.header != "" && g.trusts(r.RemoteAddr) {
 		if names := r.Header.Values(g.header); len(names) == 1 && names[0] != "" {
-			return names[0], true
+			return names[0], http.StatusOK
 		}
 	}
-	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return g.bearer(token)
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	name, password, basic := r.BasicAuth()
+	switch {
+	case bearer:
+		return g.login(r, "", token, func() (string, bool) { return g.bearer(token) })
+	case basic:
+		return g.login(r, name, password, func() (string, bool) {
+			if digest, known := g.tokens[name]; known && same(digest, password) {
+				return name, true
+			}
+			return name, g.users != nil && g.right(r.Context(), name, password)
+		})
 	}
-	user, password, ok := r.BasicAuth()
-	if !ok {
-		return "", false
-	}
-	if digest, known := g.tokens[user]; known && same(digest, password) {
-		return user, true
-	}
-	return user, g.users != nil && g.right(r.Context(), user, password)
+	return "", http.StatusUnauthorized
 }
 
 func (g *authenticator) trusts(remote string) bool {
 	peer, err := netip.ParseAddrPort(remote)
-	return err == nil && slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
+	return err == nil && g.proxy(peer.Addr().Unmap())
+}
+
+// proxy reports that ip is that of a trusted proxy.
+func (g *authenticator) proxy(ip netip.Addr) bool {
+	return slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// mostConns is how many connections an address may have.
+func (g *authenticator) mostConns(peer netip.Addr) int {
+	if g.proxy(peer) {
+		return mostOfProxy
+	}
+	return mostOfAddress
 }
 
 func (g *authenticator) bearer(token string) (name string, ok bool) {
@@ -165,38 +204,6 @@ func (g *authenticator) bearer(token string) (name string, ok bool) {
 func same(digest [32]byte, token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], digest[:]) == 1
-}
-
-// right reports that the password of user is right. That takes time on purpose, so
-// it is remembered for a while, as a digest with a salt of this process.
-func (g *authenticator) right(ctx context.Context, user, password string) bool {
-	proof := sha256.Sum256(fmt.Appendf(g.salt[:len(g.salt):len(g.salt)], "%d:%s%s", len(user), user, password))
-	g.mu.Lock()
-	until, ok := g.proved[proof]
-	g.mu.Unlock()
-	if ok && time.Now().Before(until) {
-		return true
-	}
-	hash, known := g.users[user]
-	if !known {
-		hash = g.decoy
-	}
-	select {
-	case g.turns <- struct{}{}:
-		defer func() { <-g.turns }()
-	case <-ctx.Done():
-		return false
-	}
-	if bcrypt.CompareHashAndPassword(hash, []byte(password)) != nil || !known {
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.proved) >= mostProof {
-		clear(g.proved)
-	}
-	g.proved[proof] = time.Now().Add(provedFor)
-	return true
 }
 
 // requester returns who made r, "" if nobody asked.
@@ -221,8 +228,11 @@ func readUsers(file string) (map[string][]byte, error) {
 		if !ok || name == "" {
 			return errors.New("want name:hash")
 		}
-		if _, err := bcrypt.Cost([]byte(hash)); err != nil {
+		switch cost, err := bcrypt.Cost([]byte(hash)); {
+		case err != nil:
 			return errors.New("the password is not hashed with bcrypt; htpasswd -B does that")
+		case cost > mostCost:
+			return fmt.Errorf("the hash has cost %d, so that each login takes many seconds; use %d at most: htpasswd -B -C 12", cost, mostCost)
 		}
 		users[name] = []byte(hash)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +25,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-const stopLimit = 5 * time.Second // for requests that are under way when a signal comes
+const (
+	stopLimit  = 5 * time.Second  // for requests that are under way when a signal comes
+	writeLimit = 30 * time.Second // for an answer; a stream has one for each piece
+)
 
 // serve answers browsers until ctx ends.
 func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) error {
@@ -46,14 +50,14 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 	pages.Handle("/", g.guard(dashboard))
 	pages.Handle("/metrics", g.guard(numbers))
 	pages.HandleFunc("/healthz", healthy)
-	front := &webServer{address: o.listen, handler: pages, cert: o.tlsCert, key: o.tlsKey}
+	front := &webServer{address: o.listen, handler: pages, cert: o.tlsCert, key: o.tlsKey, most: g.mostConns}
 	front.ready = func(address string) { o.announce(g, address, l) }
 	servers := []*webServer{front}
 	if o.metricsListen != "" {
 		apart := http.NewServeMux()
 		apart.Handle("/metrics", numbers)
 		apart.HandleFunc("/healthz", healthy)
-		servers = append(servers, &webServer{address: o.metricsListen, handler: apart, ready: func(address string) {
+		servers = append(servers, &webServer{address: o.metricsListen, handler: apart, most: g.mostConns, ready: func(address string) {
 			l.report.warn("metrics at http://%s/metrics", address)
 		}})
 	}
@@ -79,7 +83,7 @@ func (o *serveOptions) announce(g *authenticator, address string, l *reader) {
 	if o.allowUnlock {
 		what = "operators may end locks"
 	}
-	if g.open() && !g.hosts {
+	if g.open() && !o.private {
 		what += ", open to everybody"
 	}
 	path := strings.Trim(o.basePath, "/")
@@ -169,7 +173,17 @@ type webServer struct {
 	address   string
 	handler   http.Handler
 	cert, key string
+	most      func(peer netip.Addr) int // connections of an address
 	ready     func(address string)
+}
+
+// server returns what answers. A client that does not read its answer is given up, or it
+// would have the answer, and its connection, for as long as it likes.
+func (s *webServer) server() *http.Server {
+	return &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: writeLimit,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
 }
 
 // runServers answers until ctx ends or a server fails. Then it lets the requests
@@ -184,13 +198,10 @@ func runServers(ctx context.Context, list []*webServer, closing func()) error {
 			first = cannotListen(s.address, err)
 			break
 		}
-		server := &http.Server{
-			Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-			MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		}
+		server := s.server()
 		running = append(running, server)
 		s.ready(listener.Addr().String())
-		go func() { failed <- s.serve(server, listener) }()
+		go func() { failed <- s.serve(server, newFairListener(listener, s.most)) }()
 	}
 	if first == nil {
 		select {

@@ -43,6 +43,7 @@ must belong to the user or to root, and others must not be able to write it.
       basic_file: users        # or token_file, or header and trusted
       header: X-Forwarded-User
       trusted: [10.0.0.0/8]
+    hosts: [locks.example]     # names by which browsers reach the pages
     allow_unlock: true         # operators may force locks
     operators: [ada, grace]
     names: ""                  # only names that begin with this

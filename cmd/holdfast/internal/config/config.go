@@ -39,7 +39,7 @@ func keys() map[string]sort {
 		"serve.listen": text, "serve.metrics_listen": text, "serve.base_path": text,
 		"serve.tls.cert": path, "serve.tls.key": path,
 		"serve.auth.basic_file": path, "serve.auth.token_file": path,
-		"serve.auth.header": text, "serve.auth.trusted": some,
+		"serve.auth.header": text, "serve.auth.trusted": some, "serve.hosts": some,
 		"serve.allow_unlock": yes, "serve.operators": some,
 		"serve.names": text, "serve.counters": yes, "serve.only_while_viewed": yes,
 	}

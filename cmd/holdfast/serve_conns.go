@@ -1,0 +1,122 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	mostOfAddress = 128  // connections of one address
+	mostOfProxy   = 1024 // of a trusted proxy, which has those of many people
+)
+
+// fairListener bounds the connections of each address, so that one cannot use up the
+// descriptors. A connection beyond the bound takes the place of the one of the same
+// address that has been silent for the longest: a client that never reads is silent, and
+// a person at the same address still gets through.
+type fairListener struct {
+	net.Listener
+	most func(peer netip.Addr) int
+
+	mu    sync.Mutex
+	conns map[netip.Addr]map[*fairConn]struct{}
+}
+
+// newFairListener bounds the connections of l.
+func newFairListener(l net.Listener, most func(netip.Addr) int) *fairListener {
+	return &fairListener{Listener: l, most: most, conns: map[netip.Addr]map[*fairConn]struct{}{}}
+}
+
+// Accept returns the next connection.
+func (l *fairListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &fairConn{Conn: conn, of: l, peer: peerOf(conn.RemoteAddr().String())}
+	c.heard()
+	if silent := l.add(c); silent != nil {
+		silent.Close()
+	}
+	return c, nil
+}
+
+// add counts c, and returns the connection whose place it takes, if it does.
+func (l *fairListener) add(c *fairConn) (silent *fairConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.conns[c.peer]
+	if own == nil {
+		own = map[*fairConn]struct{}{}
+		l.conns[c.peer] = own
+	}
+	if len(own) >= l.most(c.peer) {
+		for other := range own {
+			if silent == nil || other.last.Load() < silent.last.Load() {
+				silent = other
+			}
+		}
+		delete(own, silent)
+	}
+	own[c] = struct{}{}
+	return silent
+}
+
+func (l *fairListener) remove(c *fairConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.conns[c.peer]
+	if delete(own, c); len(own) == 0 {
+		delete(l.conns, c.peer)
+	}
+}
+
+// fairConn is a connection that is counted.
+type fairConn struct {
+	net.Conn
+	of   *fairListener
+	peer netip.Addr
+	last atomic.Int64 // when something came or went, in ns since 1970
+}
+
+func (c *fairConn) heard() { c.last.Store(time.Now().UnixNano()) }
+
+func (c *fairConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard()
+	}
+	return n, err
+}
+
+func (c *fairConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if n > 0 {
+		c.heard()
+	}
+	return n, err
+}
+
+// Close closes the connection and gives its place free.
+func (c *fairConn) Close() error {
+	c.of.remove(c)
+	return c.Conn.Close()
+}
+
+// peerOf returns the address of a client, for bounds. Of an IPv6 address that is its
+// network of 64 bits, all of which one client has.
+func peerOf(remote string) netip.Addr {
+	peer, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Addr{}
+	}
+	ip := peer.Addr().Unmap().WithZone("")
+	if ip.Is6() && !ip.IsLoopback() {
+		network, _ := ip.Prefix(64) // fails for no IPv6 address
+		return network.Addr()
+	}
+	return ip
+}

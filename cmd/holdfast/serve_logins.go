@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+const (
+	mostCost = 14 // of a hash: a second for each login
+
+	provedFor = 5 * time.Minute // after the last use
+	mostProof = 1000
+
+	guessEvery  = time.Second // an address may guess that often
+	guessBurst  = 10          // and so many times at once
+	mostGuesser = 10000       // addresses that are remembered
+	logEvery    = 10 * time.Second
+)
+
+// login lets somebody in whose secret was right a short while ago, or is by check. Who
+// was let in has no part in what others at the same address guess.
+func (g *authenticator) login(r *http.Request, name, secret string, check func() (user string, ok bool)) (user string, status int) {
+	if user, ok := g.proved.of(name, secret); ok {
+		return user, http.StatusOK
+	}
+	peer := peerOf(r.RemoteAddr)
+	if !g.failed.take(peer) {
+		g.logFailure(r, name)
+		return "", http.StatusTooManyRequests
+	}
+	user, ok := check()
+	if !ok {
+		g.logFailure(r, name)
+		return "", http.StatusUnauthorized
+	}
+	g.failed.putBack(peer)
+	g.proved.add(name, secret, user)
+	return user, http.StatusOK
+}
+
+// right reports that the password of a user is right. That takes the same time for every
+// name: as long as the most expensive hash.
+func (g *authenticator) right(ctx context.Context, name, password string) bool {
+	select {
+	case g.turns <- struct{}{}:
+		defer func() { <-g.turns }()
+	case <-ctx.Done():
+		return false
+	}
+	hash, known := g.users[name]
+	if !known {
+		hash = decoy(g.cost)
+	}
+	ok := g.compare(hash, []byte(password)) == nil
+	// A hash takes twice as long as one of the cost below.
+	for cost, _ := bcrypt.Cost(hash); cost < g.cost; cost++ {
+		_ = g.compare(decoy(cost), []byte(password))
+	}
+	return ok && known
+}
+
+// decoy is a hash of that cost which no password has.
+func decoy(cost int) []byte { return fmt.Appendf(nil, "$2y$%02d$%s", cost, strings.Repeat("a", 53)) }
+
+// logFailure writes a line, but not for each of many. A name that is no user's may be a
+// password in the wrong field.
+func (g *authenticator) logFailure(r *http.Request, name string) {
+	before, due := g.failed.line()
+	if !due {
+		return
+	}
+	if g.users[name] == nil && g.tokens[name] == [32]byte{} {
+		name = "(unknown)"
+	}
+	g.log.WarnContext(r.Context(), "login failed", "user", name, "address", hostOf(r.RemoteAddr), "not_logged_before", before)
+}
+
+// proofs are secrets that were right a short while ago, as digests with a salt of this
+// process: to check them again takes time on purpose.
+type proofs struct {
+	mu   sync.Mutex
+	salt [32]byte
+	list map[[32]byte]proof
+}
+
+type proof struct {
+	user  string
+	until time.Time
+}
+
+func (p *proofs) init() {
+	_, _ = rand.Read(p.salt[:]) // never fails, as of Go 1.24
+	p.list = map[[32]byte]proof{}
+}
+
+func (p *proofs) digest(name, secret string) [32]byte {
+	return sha256.Sum256(fmt.Appendf(p.salt[:len(p.salt):len(p.salt)], "%d:%s%s", len(name), name, secret))
+}
+
+// of returns whose secret it is, if it was right.
+func (p *proofs) of(name, secret string) (user string, ok bool) {
+	key := p.digest(name, secret)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.list[key]
+	if !ok || time.Now().After(found.until) {
+		return "", false
+	}
+	found.until = time.Now().Add(provedFor)
+	p.list[key] = found
+	return found.user, true
+}
+
+func (p *proofs) add(name, secret, user string) {
+	key := p.digest(name, secret)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.list) >= mostProof {
+		clear(p.list)
+	}
+	p.list[key] = proof{user, time.Now().Add(provedFor)}
+}
+
+// failures are the wrong passwords of each address: until when it would have none, if each
+// counted for guessEvery.
+type failures struct {
+	mu     sync.Mutex
+	until  map[netip.Addr]time.Time
+	logged time.Time // when the last line was written
+	more   int       // how many had none since
+}
+
+func (f *failures) init() { f.until = map[netip.Addr]time.Time{} }
+
+// take counts a try as wrong, and reports whether peer may have it.
+func (f *failures) take(peer netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	until := f.until[peer]
+	if until.Before(now) {
+		until = now
+	}
+	if until.Sub(now) > (guessBurst-1)*guessEvery {
+		return false
+	}
+	if len(f.until) >= mostGuesser {
+		f.forget(now)
+	}
+	f.until[peer] = until.Add(guessEvery)
+	return true
+}
+
+// forget makes room: of all who have waited long enough, else of all.
+func (f *failures) forget(now time.Time) {
+	for peer, until := range f.until {
+		if until.Before(now) {
+			delete(f.until, peer)
+		}
+	}
+	if len(f.until) >= mostGuesser {
+		clear(f.until)
+	}
+}
+
+// putBack takes back what take counted: the password was right.
+func (f *failures) putBack(peer netip.Addr) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until[peer] = f.until[peer].Add(-guessEvery)
+}
+
+// line reports whether a failure gets a line of the log, and how many had none before it.
+func (f *failures) line() (before int, due bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.logged) < logEvery {
+		f.more++
+		return 0, false
+	}
+	before, f.more, f.logged = f.more, 0, time.Now()
+	return before, true
+}
