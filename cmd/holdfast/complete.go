@@ -24,6 +24,7 @@ func completeNames(env environment, o *readOptions) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		env.stderr = io.Discard // the person is typing
+		o.completing = true
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
 		var names []cobra.Completion

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +71,9 @@ func (o *connectOptions) fillIn(flag *pflag.Flag, s setting, env environment) er
 		if text, ok = o.config.Lookup(s.key); !ok {
 			return nil
 		}
+		if o.config.Found() && strings.HasPrefix(s.key, "serve.") {
+			return usageError("%s: a configuration that was found in this folder does not decide who may look, and where; name it with --config", o.config.Where(s.key))
+		}
 		source = o.config.Where(s.key)
 		if several, can := flag.Value.(pflag.SliceValue); can {
 			return several.Replace(o.config.List(s.key)) // Set would split a value with a comma in it
@@ -96,7 +98,7 @@ func (o *connectOptions) prepare(env environment, report *reporter) error {
 	if o.config != nil {
 		return nil
 	}
-	if err := o.load(env); err != nil {
+	if err := o.load(env, report); err != nil {
 		return err
 	}
 	if _, elsewhere := o.named(env); elsewhere {
@@ -106,12 +108,15 @@ func (o *connectOptions) prepare(env environment, report *reporter) error {
 }
 
 // load reads the configuration file.
-func (o *connectOptions) load(env environment) error {
+func (o *connectOptions) load(env environment, report *reporter) error {
 	name := o.configName
 	if name == "" {
 		name, _ = env.lookup("HOLDFAST_CONFIG")
 	}
 	find := config.Find
+	if o.completing {
+		find = config.FindNamed
+	}
 	if name != "" {
 		find = func(env func(string) (string, bool)) (*config.File, error) { return config.Read(name, env) }
 	}
@@ -120,7 +125,22 @@ func (o *connectOptions) load(env environment) error {
 		return usageError("configuration: %w", err)
 	}
 	o.config = file
+	switch {
+	case file.Found():
+		report.warn("settings are those of ./%s in this folder", file.Name())
+	case file.Name() != "":
+		report.detail("settings are those of %s", file.Name())
+	}
+	report.exposed(file.Exposed())
 	return nil
+}
+
+// variables returns what looks up the variables of a file that the configuration names.
+func (o *connectOptions) variables(env environment) func(string) (string, bool) {
+	if o.config.Found() {
+		return func(string) (string, bool) { return "", false }
+	}
+	return env.lookup
 }
 
 // importJava reads the file of a Java program that the configuration names, if it
@@ -132,10 +152,10 @@ func (o *connectOptions) importJava(env environment, report *reporter) error {
 		file func(name string, text []byte) (*importconf.Settings, error)
 	}{
 		{"redisson", func(_ string, text []byte) (*importconf.Settings, error) {
-			return importconf.Redisson(text, env.lookup)
+			return importconf.Redisson(text, o.variables(env))
 		}},
 		{"spring", func(name string, text []byte) (*importconf.Settings, error) {
-			return importconf.Spring(text, name, env.lookup)
+			return importconf.Spring(text, name, o.variables(env))
 		}},
 	} {
 		name, ok := o.config.Lookup(read.key)
@@ -143,10 +163,12 @@ func (o *connectOptions) importJava(env environment, report *reporter) error {
 			continue
 		}
 		var text []byte
-		if text, err = os.ReadFile(name); err != nil {
+		if text, err = config.ReadFile(name, maxLines); err != nil {
 			return usageError("%s: %w", o.config.Where(read.key), err)
 		}
-		if o.imported, err = read.file(name, text); err != nil {
+		if o.imported, err = read.file(name, text); err != nil && o.config.Found() {
+			return usageError("%s: %s, %w (it has no variables, because nobody has named %s: do so with --config)", o.config.Where(read.key), name, err, o.config.Name())
+		} else if err != nil {
 			return usageError("%s: %s, %w", o.config.Where(read.key), name, err)
 		}
 		for _, ignored := range o.imported.Ignored {
@@ -194,10 +216,11 @@ func (o *connectOptions) usesConfiguredURL(address string) bool {
 
 // fromConfig completes a with what the configuration says of its store, and
 // returns the password that it has.
-func (o *connectOptions) fromConfig(a *access.Access) (password string, err error) {
+func (o *connectOptions) fromConfig(a *access.Access, report *reporter) (password string, err error) {
 	if !o.usesConfiguredURL(a.URL) {
 		return "", nil
 	}
+	a.Found = o.config.Found()
 	a.Imported = o.imported
 	in := string(storeKind(a.URL)) + "."
 	a.Username = cmp.Or(a.Username, o.config.Text(in+"user"))
@@ -209,7 +232,7 @@ func (o *connectOptions) fromConfig(a *access.Access) (password string, err erro
 		return password, nil
 	}
 	if file, ok := o.config.Lookup(in + "password_file"); ok {
-		return readPassword(o.config.Where(in+"password_file"), file)
+		return readPassword(o.config.Where(in+"password_file"), file, report)
 	}
 	return "", nil
 }

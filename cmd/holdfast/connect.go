@@ -33,6 +33,7 @@ type connectOptions struct {
 	insecure bool
 
 	configName string
+	completing bool // for a shell: nobody has called the program
 	layout     string
 	replicas   string
 	eventLog   bool                 // tell the store what happens to the locks
@@ -70,13 +71,13 @@ func (o *connectOptions) addEventLogTo(f *pflag.FlagSet) {
 }
 
 // access completes what the flags say of the store at address.
-func (o *connectOptions) access(ctx context.Context, address string, env environment) (access.Access, error) {
+func (o *connectOptions) access(ctx context.Context, address string, env environment, report *reporter) (access.Access, error) {
 	kind := storeKind(address)
 	a := access.Access{
 		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
 		DialTimeout: o.config.Duration(string(kind) + ".dial_timeout"),
 	}
-	password, err := o.fromConfig(&a)
+	password, err := o.fromConfig(&a, report)
 	if err != nil {
 		return a, err
 	}
@@ -87,8 +88,13 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 	switch {
 	case o.askpass:
 		a.Password, err = askPassword(ctx, env)
+	case a.Found:
+		if name := passwordVariable(env, kind); name != "" && !own && password == "" {
+			report.once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", name, o.config.Name()))
+		}
+		a.Password = password
 	case !own:
-		a.Password, err = storePassword(env, kind)
+		a.Password, err = storePassword(env, kind, report)
 		a.Password = cmp.Or(a.Password, password)
 	}
 	return a, err
@@ -166,24 +172,38 @@ func (o *connectOptions) named(env environment) (variable string, ok bool) {
 	return "", o.url != ""
 }
 
-// storePassword returns the password that the environment has for a store of that kind.
-func storePassword(env environment, kind open.Kind) (string, error) {
-	if password, ok := env.lookup("REDISCLI_AUTH"); ok && kind == open.Redis {
-		return password, nil
+// passwordVariable returns which variable has the password for a store of that kind.
+func passwordVariable(env environment, kind open.Kind) string {
+	for _, name := range []string{"REDISCLI_AUTH", "HOLDFAST_PASSWORD_FILE"} {
+		if _, ok := env.lookup(name); ok && (kind == open.Redis || name != "REDISCLI_AUTH") {
+			return name
+		}
 	}
-	file, ok := env.lookup("HOLDFAST_PASSWORD_FILE")
-	if !ok {
-		return "", nil
-	}
-	return readPassword("HOLDFAST_PASSWORD_FILE", file)
+	return ""
 }
 
+// storePassword returns the password that the environment has for a store of that kind.
+func storePassword(env environment, kind open.Kind, report *reporter) (string, error) {
+	name := passwordVariable(env, kind)
+	text, _ := env.lookup(name)
+	if name != "HOLDFAST_PASSWORD_FILE" {
+		return text, nil
+	}
+	return readPassword(name, text, report)
+}
+
+const (
+	maxPassword = 64 << 10 // bytes of a file of a password
+	maxLines    = 1 << 20  // of one of users, of tokens, or of a Java program
+)
+
 // readPassword returns the password in a file, which source names.
-func readPassword(source, file string) (string, error) {
-	text, err := os.ReadFile(file)
+func readPassword(source, file string, report *reporter) (string, error) {
+	text, err := config.ReadFile(file, maxPassword)
 	if err != nil {
 		return "", usageError("%s: %w", source, err)
 	}
+	report.exposed(config.Exposed(file))
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" {
 		return "", usageError("%s: there is no password in %s", source, file)

@@ -132,7 +132,7 @@ func reachDemoStore(ctx context.Context, o connectOptions, env environment) (acc
 	if err := demo.CheckURL(address); err != nil {
 		return access.Access{}, usageError("%s: %w", source, err)
 	}
-	a, err := o.access(ctx, address, env)
+	a, err := o.access(ctx, address, env, report)
 	if err != nil {
 		return access.Access{}, err
 	}
@@ -148,11 +148,12 @@ func reachDemoStore(ctx context.Context, o connectOptions, env environment) (acc
 // reachDemoLocks finds out whether locks can be had in the store that the flags name,
 // which is no Redis.
 func reachDemoLocks(ctx context.Context, o connectOptions, env environment) (access.Access, error) {
+	report := newReporter(env, false)
 	address, source, err := o.address(env)
 	if err != nil {
 		return access.Access{}, err
 	}
-	a, err := o.access(ctx, address, env)
+	a, err := o.access(ctx, address, env, report)
 	if err != nil {
 		return access.Access{}, err
 	}
@@ -163,7 +164,7 @@ func reachDemoLocks(ctx context.Context, o connectOptions, env environment) (acc
 	if !target.Info().Caps.Fencing {
 		return access.Access{}, lacks(target, "has no fencing tokens in that layout, and the demo is about them")
 	}
-	o.warn(newReporter(env, false), address)
+	o.warn(report, address)
 	if err := demo.Try(ctx, target); err != nil {
 		return access.Access{}, storeError(failureOf(target.Kind, err))
 	}

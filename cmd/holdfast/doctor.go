@@ -156,7 +156,7 @@ func (o *connectOptions) sentinels(env environment) (*rueidisconn.Sentinels, err
 		return nil, err
 	}
 	a := access.Access{URL: address, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure}
-	if _, err := o.fromConfig(&a); err != nil {
+	if _, err := o.fromConfig(&a, silent()); err != nil {
 		return nil, err
 	}
 	tls, err := a.TLS()

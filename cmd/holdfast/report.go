@@ -35,6 +35,9 @@ func newReporter(env environment, verbose bool) *reporter {
 	return r
 }
 
+// silent returns a reporter for what was reported before.
+func silent() *reporter { return newReporter(environment{stderr: io.Discard}, false) }
+
 // failure reports why the program does not do what it was asked to.
 func (r *reporter) failure(err error) { r.line(slog.LevelError, err.Error()) }
 
@@ -47,6 +50,13 @@ func (r *reporter) warn(format string, args ...any) {
 func (r *reporter) once(level slog.Level, message string) {
 	if _, said := r.said.LoadOrStore(message, true); !said {
 		r.line(level, message)
+	}
+}
+
+// exposed warns of a file that others can read or write; trouble says so, if it is not "".
+func (r *reporter) exposed(trouble string) {
+	if trouble != "" {
+		r.once(slog.LevelWarn, trouble)
 	}
 }
 

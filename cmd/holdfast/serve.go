@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 )
 
 const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
@@ -171,6 +173,9 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env envir
 		return nil, usageError("--operator means nothing without --allow-unlock")
 	}
 	o.warnOfHeader(g, report)
+	for _, file := range []string{o.basicFile, o.tokenFile} {
+		report.exposed(config.Exposed(file))
+	}
 	if !o.private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {
 		report.warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.listen)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -11,12 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/dash"
 )
 
@@ -266,14 +265,14 @@ func readTokens(file string) (map[string][32]byte, error) {
 // readLines reads the lines of a file that are neither empty nor comments. Errors
 // do not show the line: there are secrets in it.
 func readLines(name string, read func(line string) error) error {
-	file, err := os.Open(name)
+	text, err := config.ReadFile(name, maxLines)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for number := 1; lines.Scan(); number++ {
-		line := strings.TrimSpace(lines.Text())
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -281,5 +280,5 @@ func readLines(name string, read func(line string) error) error {
 			return fmt.Errorf("%s, line %d: %w", name, number, err)
 		}
 	}
-	return lines.Err()
+	return nil
 }

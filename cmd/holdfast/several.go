@@ -163,7 +163,7 @@ func accessesOf(ctx context.Context, c connectOptions, source string, urls []str
 		if kind := storeKind(address); kind != open.Redis {
 			return nil, usageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", source, kind.Title())
 		}
-		a, err := c.access(ctx, address, env)
+		a, err := c.access(ctx, address, env, report)
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 		return nil, err
 	}
 	engine.KeyPrefix, engine.Logger = o.prefix, o.logger
-	a, err := o.access(ctx, address, env)
+	a, err := o.access(ctx, address, env, report)
 	if err != nil {
 		return nil, err
 	}

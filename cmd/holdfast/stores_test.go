@@ -93,7 +93,7 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 func TestPasswordsOfOtherStores(t *testing.T) {
 	env := environment{environ: bare("REDISCLI_AUTH=s3cret")}
 	for _, kind := range open.Kinds() {
-		got, err := storePassword(env, kind)
+		got, err := storePassword(env, kind, silent())
 		if want := kind == open.Redis; err != nil || (got == "s3cret") != want {
 			t.Errorf("%s: got the password of a Redis: %v, %v", kind, got != "", err)
 		}
@@ -101,7 +101,7 @@ func TestPasswordsOfOtherStores(t *testing.T) {
 	file := configure(t, "password", "s3cret\n")
 	env.environ = bare("HOLDFAST_PASSWORD_FILE=" + file)
 	for _, kind := range open.Kinds() {
-		if got, err := storePassword(env, kind); got != "s3cret" || err != nil {
+		if got, err := storePassword(env, kind, silent()); got != "s3cret" || err != nil {
 			t.Errorf("%s: got a password of %d bytes, %v, want that of the file", kind, len(got), err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := o.access(t.Context(), address, env)
+		a, err := o.access(t.Context(), address, env, silent())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 			t.Errorf("%s: got user %q, name %q, %v, want what the section %s says", url, a.Username, a.ServerName, a.DialTimeout, section)
 		}
 		o.url = "etcds://elsewhere"
-		if a, err = o.access(t.Context(), o.url, env); err != nil || a.Username != "" || a.Password != "" || a.ServerName != "" {
+		if a, err = o.access(t.Context(), o.url, env, silent()); err != nil || a.Username != "" || a.Password != "" || a.ServerName != "" {
 			t.Errorf("got user %q and a password for another store: %v", a.Username, err)
 		}
 	}

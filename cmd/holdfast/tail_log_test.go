@@ -82,7 +82,7 @@ func TestEventLogOfTheConfiguration(t *testing.T) {
 		t.Errorf("got %s, want %s", events(t, got), want)
 	}
 	o := connectOptions{configName: file}
-	if err := o.load(environment{}); err != nil {
+	if err := o.load(environment{}, silent()); err != nil {
 		t.Fatal(err)
 	}
 	if engine, err := o.engine(); err != nil || engine.LogLength != 50 {

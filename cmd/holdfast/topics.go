@@ -6,9 +6,15 @@ const configurationLong = `A setting comes from the first of these: the command 
 configuration file, the default.
 
 --config or HOLDFAST_CONFIG names the file. Otherwise it is the first existing
-file of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config without the
-variable) and /etc/holdfast/holdfast.yaml. A file in the current folder
-must belong to the user or to root, and others must not be able to write it.
+file of ./holdfast.yaml, $XDG_CONFIG_HOME/holdfast/holdfast.yaml (~/.config
+without the variable) and /etc/holdfast/holdfast.yaml.
+
+A holdfast.yaml in the current folder that nobody has named may have come with
+a clone or an archive. It must belong to the user or to root, and others must
+not be able to write it. It has no variables, names only files in its folder,
+and has no section serve. Its store gets no password of the environment. A
+message names the file, and shells do not read it to complete a name. To trust
+the file, name it with --config.
 
   url: redis+sentinel://app:${REDIS_PASSWORD}@s1,s2,s3/mymaster
   prefix: "prod:"              # before the keys in the store
@@ -61,6 +67,9 @@ ${NAME} and ${NAME:-default} are replaced with the value in the environment; $$ 
 dollar. In the user and the password of a URL the value is encoded. Names of files
 are relative to the folder of the configuration. An unknown key is an error, and so
 is a variable without a value.
+
+Files of configurations and certificates have 1 MiB at most, those of passwords 64 KiB. A
+warning names files of secrets that other users can read or write.
 
 User, password and certificates in the file are for the store that the file names.
 A store that --url, HOLDFAST_URL or REDIS_URL names does not get them.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/internal/tlsfile"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
@@ -27,6 +28,10 @@ type Access struct {
 	CACert, Cert, Key string // names of PEM files
 	ServerName        string // what certificates must be for, instead of the host
 	Insecure          bool   // certificates are not verified
+
+	// Found means that the store is one of a configuration that nobody has named: what it
+	// names are files of the current folder, and the environment has no password for it.
+	Found bool
 
 	DialTimeout time.Duration // for a connection; 0 is the client's default
 
@@ -78,16 +83,29 @@ func (a Access) TLS() (*tls.Config, error) {
 	switch {
 	case a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure:
 		if a.Imported != nil {
-			return a.Imported.TLSConfig(os.ReadFile)
+			return a.Imported.TLSConfig(a.readFile)
 		}
 		return nil, nil
 	case (a.Cert == "") != (a.Key == ""):
 		return nil, errors.New("--cert and --key belong together")
 	}
-	config, err := tlsfile.Config(os.ReadFile, a.CACert, a.Cert, a.Key)
+	own, err := tlsfile.Config(config.ReadPEM, a.CACert, a.Cert, a.Key)
 	if err != nil {
 		return nil, fmt.Errorf("--cacert, --cert and --key: %w", err)
 	}
-	config.ServerName, config.InsecureSkipVerify = a.ServerName, a.Insecure // the latter with a warning
-	return config, nil
+	own.ServerName, own.InsecureSkipVerify = a.ServerName, a.Insecure // the latter with a warning
+	return own, nil
+}
+
+// readFile reads a file that the configuration of a Java program names.
+func (a Access) readFile(name string) ([]byte, error) {
+	if !a.Found {
+		return config.ReadPEM(name)
+	}
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(name)
 }

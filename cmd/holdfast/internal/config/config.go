@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -62,6 +61,8 @@ func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
 type File struct {
 	name   string
 	values map[string]value
+	found  bool // nobody has named it
+	secret bool // a password stands in it
 }
 
 type value struct {
@@ -115,6 +116,19 @@ func (f *File) Name() string {
 	return f.name
 }
 
+// Found reports that the file was found in the current folder, and named by nobody. It may
+// have come with an archive or a clone, so it is no authority: see Find.
+func (f *File) Found() bool { return f != nil && f.found }
+
+// Exposed says what others may do with the file that they must not, as Exposed does; to
+// read it is their right unless a password stands in it.
+func (f *File) Exposed() string {
+	if f.Name() == "" {
+		return ""
+	}
+	return exposed(f.name, f.secret)
+}
+
 // Where says where a key stands, for messages.
 func (f *File) Where(key string) string {
 	return fmt.Sprintf("%s, line %d: %s", f.name, f.values[key].line, key)
@@ -136,16 +150,9 @@ func Read(name string, env func(string) (string, bool)) (*File, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return read(file, name, env)
-}
-
-func read(file io.Reader, name string, env func(string) (string, bool)) (*File, error) {
-	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	content, err := readAll(file, name, maxFile)
 	if err != nil {
 		return nil, err
-	}
-	if len(content) > maxFile {
-		return nil, fmt.Errorf("%s: this is too long for a configuration", name)
 	}
 	return parse(name, content, env)
 }
@@ -155,34 +162,47 @@ func read(file io.Reader, name string, env func(string) (string, bool)) (*File, 
 // user's configuration, and /etc/holdfast/holdfast.yaml.
 //
 // A file in the current folder that somebody else, other than root, owns or may
-// write to is an error: it could send the user's passwords anywhere.
+// write to is an error: it could send the user's passwords anywhere. Nobody has named that
+// file, so it gets no variables, and can name no files outside its folder.
 func Find(env func(string) (string, bool)) (*File, error) {
-	const file = "holdfast.yaml"
-	candidates := []string{file}
+	candidates := []string{foundName}
 	home, ok := env("XDG_CONFIG_HOME")
 	if user, set := env("HOME"); set && !ok {
 		home, ok = filepath.Join(user, ".config"), true
 	}
 	if ok {
-		candidates = append(candidates, filepath.Join(home, "holdfast", file))
+		candidates = append(candidates, filepath.Join(home, "holdfast", foundName))
 	}
-	candidates = append(candidates, filepath.Join("/etc/holdfast", file))
-	at := slices.IndexFunc(candidates, func(name string) bool {
-		info, err := os.Stat(name)
-		return err == nil && info.Mode().IsRegular()
-	})
+	candidates = append(candidates, filepath.Join("/etc/holdfast", foundName))
+	at := slices.IndexFunc(candidates, isFile)
 	if at < 0 {
 		return &File{}, nil
 	}
 	if at > 0 {
 		return Read(candidates[at], env)
 	}
-	return readTrusted(file, env)
+	return readFound(foundName)
 }
 
-// readTrusted reads the file called name if nobody else could have written it. What
+// FindNamed is Find, but says nothing if there is a file in the current folder.
+func FindNamed(env func(string) (string, bool)) (*File, error) {
+	if isFile(foundName) {
+		return &File{}, nil
+	}
+	return Find(env)
+}
+
+// foundName is the name of a file that is searched for.
+const foundName = "holdfast.yaml"
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// readFound reads a file of the current folder if nobody else could have written it. What
 // is open is examined: behind the name there may be another file by then.
-func readTrusted(name string, env func(string) (string, bool)) (*File, error) {
+func readFound(name string) (*File, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -195,5 +215,9 @@ func readTrusted(name string, env func(string) (string, bool)) (*File, error) {
 	if !trusted(info) {
 		return nil, fmt.Errorf("%s in this folder is somebody else's, or others may write to it; name it with --config to use it all the same", name)
 	}
-	return read(file, name, env)
+	content, err := readAll(file, name, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	return parse(name, content, nil)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -52,6 +53,9 @@ func (r *reader) expand(n *yaml.Node, isURL bool) (string, error) {
 
 // variable returns the value of the variable that at found in text.
 func (r *reader) variable(text string, at []int) (string, error) {
+	if r.file.found {
+		return "", errors.New("there is a ${...}; " + nameIt + ", and $$ is a dollar")
+	}
 	if at[2] < 0 {
 		return "", fmt.Errorf("there is a ${ without its }; write $$ for a dollar")
 	}

@@ -11,5 +11,12 @@ import (
 func trusted(info os.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	own := !ok || owner.Uid == 0 || int(owner.Uid) == os.Geteuid()
-	return own && info.Mode().IsRegular() && info.Mode().Perm()&0o022 == 0
+	_, write := othersMay(info)
+	return own && info.Mode().IsRegular() && !write
+}
+
+// othersMay reports what others may do with a file: everybody who is no member of its
+// group may read it, and anybody but its owner may write to it.
+func othersMay(info os.FileInfo) (read, write bool) {
+	return info.Mode().Perm()&0o004 != 0, info.Mode().Perm()&0o022 != 0
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // reader reads one file.
@@ -22,8 +26,9 @@ type reader struct {
 	env   func(string) (string, bool)
 }
 
+// parse reads content. Without env the file was found, and not named.
 func parse(name string, content []byte, env func(string) (string, bool)) (*File, error) {
-	r := reader{file: File{name: name, values: map[string]value{}}, known: keys(), env: env}
+	r := reader{file: File{name: name, values: map[string]value{}, found: env == nil}, known: keys(), env: env}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -152,6 +157,10 @@ func (r *reader) scalar(name string, kind sort, n *yaml.Node) error {
 	if kind == path && expanded != "" && !filepath.IsAbs(expanded) {
 		expanded = filepath.Join(filepath.Dir(r.file.name), expanded)
 	}
+	if kind == path && r.file.found && !inFolder(expanded) {
+		return r.fault(n.Line, "%s: it is not in this folder; %s", name, nameIt)
+	}
+	r.noteSecret(name, n)
 	if err := check(kind, expanded); err != nil {
 		return r.fault(n.Line, "%s: %v", name, err)
 	}
@@ -187,6 +196,7 @@ func (r *reader) list(name string, kind sort, n *yaml.Node) error {
 		if item.Kind != yaml.ScalarNode {
 			return r.fault(item.Line, "%s: one value is expected here", name)
 		}
+		r.noteSecret(name, item)
 		expanded, err := r.expand(item, kind == list)
 		if err != nil {
 			return r.fault(item.Line, "%s: %v", name, err)
@@ -195,6 +205,31 @@ func (r *reader) list(name string, kind sort, n *yaml.Node) error {
 	}
 	r.file.values[name] = v
 	return nil
+}
+
+// nameIt is the remedy for what a file cannot have that nobody has named.
+const nameIt = "that is for a configuration that --config or HOLDFAST_CONFIG names"
+
+// inFolder reports that a file is in the current folder, or below it, also behind links.
+func inFolder(name string) bool {
+	if !filepath.IsLocal(name) {
+		return false
+	}
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(name)
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// noteSecret notes that a password stands in the file itself.
+func (r *reader) noteSecret(key string, n *yaml.Node) {
+	_, inURL := redisurl.Passwords(n.Value)
+	if (strings.HasSuffix(key, ".password") || inURL) && n.Value != "" && !strings.Contains(n.Value, "${") {
+		r.file.secret = true
+	}
 }
 
 // check says what is wrong with a value, without quoting it.

@@ -53,6 +53,9 @@ func parsePostgres(r Request) (*postgres, error) {
 	if err != nil {
 		return nil, postgresURLError(err)
 	}
+	if r.Access.Found {
+		config.ConnConfig.Password = cmp.Or(r.Access.Password, own.password, own.query.Get("password")) // and not that of PGPASSWORD or ~/.pgpass
+	}
 	// Pools of database/sql and psql have names too, which show in pg_stat_activity.
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "holdfast")
@@ -94,6 +97,9 @@ func splitPostgres(a access.Access) (forPGX string, own address, err error) {
 	}
 	query := url.Values{}
 	for name, values := range own.query {
+		if a.Found && slices.Contains(postgresFiles(), name) {
+			return "", own, fmt.Errorf("postgres URL has %q, which names a file: name the configuration with --config, or use tls below postgres", name)
+		}
 		if !slices.Contains([]string{"layout", "table", "create", "listen"}, name) {
 			query[name] = values
 		}
@@ -112,6 +118,11 @@ func splitPostgres(a access.Access) (forPGX string, own address, err error) {
 		u.User = url.User(user)
 	}
 	return u.String(), own, nil
+}
+
+// postgresFiles are the parameters that name files.
+func postgresFiles() []string {
+	return []string{"sslcert", "sslkey", "sslrootcert", "passfile", "service", "servicefile"}
 }
 
 // postgresURLError is what pgx says of a URL, without the URL.
