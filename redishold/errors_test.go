@@ -48,7 +48,7 @@ func TestServerErrors(t *testing.T) {
 		{"ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.", refused, ""},
 		{"MISCONF Redis is configured to save RDB snapshots", refused, ""},
 		{"ERR unknown command 'EVALSHA'", refused, ""},
-		{"ERR user_script:14: token counter x is beyond 2^53 script: 1, on @user_script:14.", refused, ""},
+		{"ERR user_script:14: token counter x is no number below 2^53 script: 1, on @user_script:14.", refused, "delete \"count\", and tokens go on"},
 		{"", refused, ""},
 
 		{"WRONGTYPE Operation against a key holding the wrong kind of value script: 1, on @user_script:1.", mismatch, ""},
@@ -56,7 +56,7 @@ func TestServerErrors(t *testing.T) {
 		{"Error compiling script (new function): :33: WRONGTYPE Operation against a key", mismatch, ""},
 	} {
 		b := New(&fakeConn{}, &Options{KeyPrefix: "app:"})
-		p := layout.Place{Name: "stock:42", Lock: "stock:42", Channel: "redisson_lock__channel:{stock:42}"}
+		p := layout.Place{Name: "stock:42", Lock: "stock:42", Counter: "count", Channel: "redisson_lock__channel:{stock:42}"}
 		err := b.layout.Classify(p, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
 		var got []string
 		for _, kind := range []struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,7 +13,7 @@ import (
 // printReportJSON prints a report for programs; its fields are those of
 // doctor.Report.
 func printReportJSON(w io.Writer, r *doctor.Report) error {
-	encoder := json.NewEncoder(w)
+	encoder := jsonTo(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(r)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -279,7 +278,7 @@ type forcedJSON struct {
 
 func (c *unlocker) print(r admin.Record, h admin.Hold) error {
 	if c.json {
-		return json.NewEncoder(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
+		return jsonTo(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
 	}
 	_, err := fmt.Fprintf(c.env.stdout, "ended the hold of %s on %q\n", person(h.Owner, h.Note, h.Client), r.Name)
 	return err

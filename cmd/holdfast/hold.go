@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -204,7 +203,7 @@ type heldLine struct {
 
 func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error {
 	if h.json {
-		return json.NewEncoder(h.env.stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
+		return jsonTo(h.env.stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %q", event, lock.Name())

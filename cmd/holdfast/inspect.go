@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -42,7 +41,7 @@ func newInspectCommand(env environment) *cobra.Command {
 					return err
 				}
 				if l.options.json {
-					return json.NewEncoder(env.stdout).Encode(detailOf(detail))
+					return jsonTo(env.stdout).Encode(detailOf(detail))
 				}
 				return printDetail(env.stdout, detail)
 			})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -295,7 +294,7 @@ func (l *lister) incomplete(ctx context.Context) error {
 }
 
 func (l *lister) print(r admin.Record) error {
-	return json.NewEncoder(l.out).Encode(recordOf(r))
+	return jsonTo(l.out).Encode(recordOf(r))
 }
 
 func (l *lister) printSorted() error {
@@ -341,5 +340,5 @@ func (l *lister) printArray(records []admin.Record) error {
 	for i, r := range records {
 		list[i] = recordOf(r)
 	}
-	return json.NewEncoder(l.out).Encode(list)
+	return jsonTo(l.out).Encode(list)
 }

@@ -30,7 +30,7 @@ const eraseLine = "\r\x1b[K"
 func newReporter(env environment, verbose bool) *reporter {
 	r := &reporter{w: env.stderr, verbose: verbose}
 	if format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format == "json" {
-		r.json = slog.New(slog.NewJSONHandler(env.stderr, nil))
+		r.json = slog.New(slog.NewJSONHandler(printableJSON{env.stderr}, nil))
 	}
 	return r
 }
@@ -119,7 +119,7 @@ func libraryLogger(env environment, report *reporter) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}
 	switch format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format {
 	case "json":
-		handler = slog.NewJSONHandler(report, options)
+		handler = slog.NewJSONHandler(printableJSON{report}, options)
 	case "", "text":
 		handler = slog.NewTextHandler(report, options)
 	default:

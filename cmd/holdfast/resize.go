@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -84,7 +83,7 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 		return err
 	}
 	if l.options.json {
-		return json.NewEncoder(l.env.stdout).Encode(resized{name, before, now, free})
+		return jsonTo(l.env.stdout).Encode(resized{name, before, now, free})
 	}
 	busy := ""
 	if free < 0 {

@@ -133,7 +133,7 @@ func severity(s doctor.Severity) dash.Severity {
 // auditLogger writes down who forced what, always.
 func auditLogger(env environment) *slog.Logger {
 	if format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format == "json" {
-		return slog.New(slog.NewJSONHandler(env.stderr, nil))
+		return slog.New(slog.NewJSONHandler(printableJSON{env.stderr}, nil))
 	}
 	return slog.New(slog.NewTextHandler(env.stderr, nil))
 }

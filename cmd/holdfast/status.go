@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -113,7 +112,7 @@ func (l *reader) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
 func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 	waiting := l.waitingFor(ctx, r)
 	if l.options.json {
-		return json.NewEncoder(l.env.stdout).Encode(recordOf(r).with(waiting.Waits))
+		return jsonTo(l.env.stdout).Encode(recordOf(r).with(waiting.Waits))
 	}
 	text := stateText(r)
 	if r.Waiting > 0 {
@@ -195,7 +194,7 @@ func (l *reader) serverStatus(ctx context.Context) error {
 	s.Version, s.URL, s.Config, s.Store = jsonVersion, l.store.where, l.options.config.Name(), string(l.store.Kind)
 	print := s.print
 	if l.options.json {
-		print = func(w io.Writer) error { return json.NewEncoder(w).Encode(s) }
+		print = func(w io.Writer) error { return jsonTo(w).Encode(s) }
 	}
 	return errors.Join(print(l.env.stdout), l.unusable(ctx))
 }

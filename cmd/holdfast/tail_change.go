@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -36,7 +35,7 @@ func (t *tailer) print(c change) error {
 	}
 	var err error
 	if t.json {
-		err = json.NewEncoder(t.env.stdout).Encode(c)
+		err = jsonTo(t.env.stdout).Encode(c)
 	} else {
 		_, err = fmt.Fprintln(t.env.stdout, c)
 	}

@@ -83,7 +83,9 @@ Variables:
   HOLDFAST_TTL            as --ttl
   HOLDFAST_LOG_LEVEL      debug, info, warn or error: the level of the log
   HOLDFAST_LOG_FORMAT     json: messages are lines of JSON
-  NO_COLOR                no colours`
+  NO_COLOR                no colours
+
+In JSON, also that of --json, what cannot be printed is escaped, as in \u202e.`
 
 const urlsLong = `A URL names a store: in --url, HOLDFAST_URL, REDIS_URL or the configuration. HOST:PORT
 alone is a Redis.

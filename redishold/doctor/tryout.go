@@ -123,6 +123,8 @@ func judgeTrial(id, kind string, err error) Finding {
 		return Finding{ID: id, Saw: kind + " can be had"}
 	case wire.Means(err, wire.MeansNoCommand):
 		f.Saw, f.Remedy = kind+" cannot be had: "+err.Error(), "connect to the server without a proxy, or to a server that has the command"
+	case layout.BadCounter(err.Error()):
+		return Finding{ID: "token-counter", Severity: Danger, Saw: kind + " cannot be had: " + err.Error()}
 	case errors.As(err, new(*redishold.ReplyError)):
 		f.Saw, f.Remedy = kind+" cannot be had: "+err.Error(), "the message names what to grant; all rights are in docs/redis.md"
 	default:

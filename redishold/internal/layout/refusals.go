@@ -17,6 +17,10 @@ func (l *Layout) Classify(p Place, err error) error {
 		return err
 	}
 	e := wire.Classify(fmt.Sprintf("redis refuses %q", p.Name), reply)
+	if BadCounter(reply.Text) {
+		e.Advice = fmt.Sprintf("somebody has changed that key: delete %q, and tokens go on from the clock of the server, above all before; where somebody has stored a larger token, delete that too", p.Counter)
+		return e
+	}
 	switch wire.MeaningOf(reply.Text) {
 	case wire.MeansNoRight, wire.MeansNoRightInside:
 		e.Advice = "grant the user " + l.Grants(p, p.Channel, "", reply.Text)
@@ -27,6 +31,10 @@ func (l *Layout) Classify(p Place, err error) error {
 	}
 	return e
 }
+
+// BadCounter reports that a script has refused because of what stands in the counter of
+// fencing tokens: see draw.lua.
+func BadCounter(text string) bool { return strings.Contains(text, "token counter ") }
 
 // Grants returns the ACL rules that would have made the server accept command
 // (if it is known), which it refused with text. If that was a message, it was to

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+)
+
+// jsonTo returns an encoder that writes only what can be printed.
+func jsonTo(w io.Writer) *json.Encoder { return json.NewEncoder(printableJSON{w}) }
+
+// printableJSON escapes what cannot be printed in JSON that is written to it: names come
+// from other programs, and a terminal obeys control characters and turns text around.
+// encoding/json escapes only those of ASCII, but for DEL. A write has whole characters.
+type printableJSON struct{ w io.Writer }
+
+// Write writes text, escaped.
+func (p printableJSON) Write(text []byte) (int, error) {
+	var out []byte
+	for _, r := range string(text) {
+		switch {
+		case r < 0x7f || unicode.IsPrint(r):
+			out = append(out, string(r)...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	if _, err := p.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
