@@ -22,8 +22,8 @@ for other machines it needs users:
                   programs; a browser gives both as user and password
   --auth-header   a header in which a proxy names the user, such as
                   X-Forwarded-User; accepted only from --trusted, and only for a
-                  --host, an address or localhost, or any web site could have its
-                  own name lead here and send the header from a browser
+                  --host, an address or localhost: any web site can have a name
+                  of its own lead here, and then send the header
 Several may be given. Without TLS a network can read passwords: give a certificate with
 --tls-cert and --tls-key, or put a proxy with TLS in front.
 
