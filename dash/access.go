@@ -77,7 +77,7 @@ func foreign(r *http.Request) bool {
 	return from == "cross-site" || from == "same-site"
 }
 
-// viewer says who looks, as far as that is known, to be fair to others.
+// viewer names the reader, as far as that is known, to be fair to others.
 func (d *Dashboard) viewer(r *http.Request) string { return d.user(r) + " " + address(r) }
 
 // address returns where r came from, without the port.

@@ -34,7 +34,7 @@ func (e *nestedError) Error() string {
 func (e *nestedError) Is(target error) bool { return target == holdfast.ErrDeadlock }
 
 // nested returns an error if a lock that is asked for cannot become free before this
-// program ends: if outer owners are in the way. It asks the store who holds the lock.
+// program ends: if outer owners are in the way. It asks the store for the holder.
 func (p *progress) nested(ctx context.Context) error {
 	if len(p.outer) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (p *progress) nested(ctx context.Context) error {
 	defer cancel()
 	records, err := p.console.Get(ctx, p.name)
 	if err != nil || len(records) != 1 {
-		return nil // who waits for ever says for whom
+		return nil // without an answer the wait goes on
 	}
 	return inTheWay(records[0], p.outer, p.shared)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
-// besieged is a server with one lock, and its owner, who looks at it all the time.
+// besieged is a server with one lock, and its owner, whose page is loaded all the time.
 type besieged struct {
 	*served
 	hold  *holdfast.Lock

@@ -476,7 +476,7 @@ func TestWrongPasswordsCostTheSame(t *testing.T) {
 	}
 }
 
-// An address that guesses is slowed down, whoever has logged in there is not, and the log
+// An address that guesses is slowed down. A user who has logged in there is not. The log
 // has a line now and then, without what may be a password.
 func TestGuessesAreSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -536,8 +536,8 @@ func TestGuessersAreForgotten(t *testing.T) {
 	}
 }
 
-// A name that leads here, of a site elsewhere, is no name of this server, whoever a
-// header says it is.
+// A name that leads here, of a site elsewhere, is no name of this server, whatever user
+// a header names.
 func TestServeBehindAProxyChecksTheHost(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")

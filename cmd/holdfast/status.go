@@ -125,7 +125,7 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 	return err
 }
 
-// stateText says who holds a name, and of a semaphore first whether a permit is free.
+// stateText names the holder, and of a semaphore says first whether a permit is free.
 func stateText(r admin.Record) string {
 	held := fmt.Sprintf("held by %s%s, lease %s", people(r), heldFor(r), endText(lease(r)))
 	permits := plural(r.Free, "permit") + " free"
