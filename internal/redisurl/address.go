@@ -41,7 +41,7 @@ func (a Address) String() string {
 	if _, err := strconv.Atoi(a.Master); err != nil && a.Master != "" && !strings.ContainsAny(a.Master, "/?#%@") {
 		u.Path = "/" + a.Master + u.Path
 	} else if a.Master != "" {
-		u.Path, u.RawQuery = cmp.Or(u.Path, "/"), url.Values{"master": {a.Master}}.Encode()
+		u.Path, u.RawQuery = cmp.Or(u.Path, "/"), EncodeQuery(url.Values{"master": {a.Master}})
 	}
 	return u.String()
 }

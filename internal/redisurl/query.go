@@ -11,6 +11,17 @@ import (
 	"time"
 )
 
+// Query returns the parameters of a URL as libpq and people read them: a + is a plus, and
+// a space is %20. In forms of pages, for which url.ParseQuery is meant, a + is a space.
+func Query(raw string) (url.Values, error) {
+	return url.ParseQuery(strings.ReplaceAll(raw, "+", "%2B"))
+}
+
+// EncodeQuery is the reverse of Query.
+func EncodeQuery(values url.Values) string {
+	return strings.ReplaceAll(values.Encode(), "+", "%20") // Encode makes a + of spaces alone
+}
+
 // parameters returns the names that the query of a URL may have.
 func (d Deployment) parameters() []string {
 	names := []string{"client_name", "db", "dial_timeout", "protocol", "skip_verify", "write_timeout"}

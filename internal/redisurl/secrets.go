@@ -96,7 +96,7 @@ func Redacted(raw string) string {
 		shown += user + "@"
 	}
 	shown += p.Hosts + path
-	if values, err := url.ParseQuery(query); err == nil && query != "" {
+	if values, err := Query(query); err == nil && query != "" {
 		shown += "?" + masked(query, values)
 	}
 	for _, s := range Secrets(shown) {
@@ -117,5 +117,5 @@ func masked(query string, values url.Values) string {
 			query = ""
 		}
 	}
-	return cmp.Or(query, values.Encode())
+	return cmp.Or(query, EncodeQuery(values))
 }

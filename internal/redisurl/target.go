@@ -3,7 +3,6 @@ package redisurl
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -51,7 +50,7 @@ func ParseTarget(raw string) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	query, err := url.ParseQuery(u.RawQuery)
+	query, err := Query(u.RawQuery)
 	if err != nil {
 		return Target{}, ErrBad
 	}

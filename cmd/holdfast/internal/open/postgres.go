@@ -109,7 +109,7 @@ func splitPostgres(a access.Access) (forPGX string, own address, err error) {
 	} else if config != nil && !query.Has("sslmode") {
 		query.Set("sslmode", "verify-full")
 	}
-	u := url.URL{Scheme: own.scheme, Host: own.hosts, Path: own.path, RawQuery: query.Encode()}
+	u := url.URL{Scheme: own.scheme, Host: own.hosts, Path: own.path, RawQuery: redisurl.EncodeQuery(query)}
 	user, password := cmp.Or(a.Username, own.username), cmp.Or(a.Password, own.password)
 	switch {
 	case password != "":

@@ -31,7 +31,7 @@ func cut(kind Kind, raw string, known ...string) (address, error) {
 	if err != nil {
 		return address{}, fmt.Errorf("%s %w", kind, errNotURL) // err is about Redis, and u.Parse's own repeats the password
 	}
-	query, err := url.ParseQuery(u.RawQuery)
+	query, err := redisurl.Query(u.RawQuery)
 	if err != nil {
 		return address{}, fmt.Errorf("%s %w", kind, errNotURL)
 	}
