@@ -70,6 +70,14 @@ func TestURLWithTheEndOfALine(t *testing.T) {
 	}
 }
 
+// The end of a line that came with a password is named, from wherever the password comes.
+func TestPasswordWithTheEndOfALine(t *testing.T) {
+	call(t, bare("HOLDFAST_URL=redis://127.0.0.1:1", "REDISCLI_AUTH=s3cret\n"), "status").want(t, 64, "the password ends with the end of a line")
+	for _, end := range []string{"%0A", "%0d%0a"} {
+		call(t, bare("HOLDFAST_URL=redis://:s3cret"+end+"@127.0.0.1:1"), "status").want(t, 64, "the password in HOLDFAST_URL ends with %0A, the end of a line")
+	}
+}
+
 func TestConfigIsFound(t *testing.T) {
 	s := newSite(t)
 	home := t.TempDir()

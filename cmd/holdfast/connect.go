@@ -97,6 +97,9 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 		a.Password, err = storePassword(env, kind, report)
 		a.Password = cmp.Or(a.Password, password)
 	}
+	if err == nil && (strings.HasSuffix(a.Password, "\n") || strings.HasSuffix(a.Password, "\r")) {
+		return a, usageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")
+	}
 	return a, err
 }
 
@@ -147,6 +150,10 @@ func checkURL(address, source string) error {
 	}
 	if _, err := open.KindOf(address); err != nil {
 		return usageError("%s %w", source, err)
+	}
+	p, _ := redisurl.Cut(address)
+	if _, password, _ := p.User(); strings.HasSuffix(password, "%0A") || strings.HasSuffix(password, "%0a") || strings.HasSuffix(password, "%0D") {
+		return usageError("the password in %s ends with %%0A, the end of a line: remove it", source)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (e *explained) Unwrap() []error { return []error{e.cause, driver.ErrNotExec
 // explain returns err, of a store that could not be opened, with what answers at its first
 // address: another protocol, TLS where none is asked for, or nothing.
 func (t *Target) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil || t.addr == "" || answered(err) {
+	if ctx.Err() != nil || t.addr == "" || answered(err) || !errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
 	// A MySQL counts connections without a login, and blocks a host after a hundred.

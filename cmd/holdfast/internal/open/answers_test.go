@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // answering starts a server that sends greeting, and answer to whatever comes. It returns
@@ -98,7 +99,7 @@ func TestWhatAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			failure := errors.New("what the client says: " + want)
+			failure := unsent.Error(errors.New("what the client says: " + want))
 			target.open = func(context.Context) (*Store, error) { return nil, failure }
 			_, err = target.Open(t.Context())
 			if !strings.Contains(err.Error(), want) || !errors.Is(err, failure) {
