@@ -88,10 +88,12 @@ func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
 // open reports that nobody is asked who he is.
 func (g *authenticator) open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
 
-// guard lets those through to next who may look.
+// guard lets those through to next who may look. It ends the connection of others: a
+// stranger sends one request for each, and not thousands without reading an answer.
 func (g *authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.onlyHosts && !ownHost(r.Host) && !g.named(r.Host) {
+			w.Header().Set("Connection", "close")
 			http.Error(w, "This server does not go by that name: use its address, or start it with --host and the name.", http.StatusForbidden)
 			return
 		}
@@ -100,11 +102,12 @@ func (g *authenticator) guard(next http.Handler) http.Handler {
 			return
 		}
 		user, status := g.identify(r)
-		switch status {
-		case http.StatusOK:
+		if status == http.StatusOK {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 			return
-		case http.StatusTooManyRequests:
+		}
+		w.Header().Set("Connection", "close")
+		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "Too many wrong passwords came from your address: wait for ten seconds.", status)
 			return

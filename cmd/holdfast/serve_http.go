@@ -161,10 +161,12 @@ func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handle
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// healthy says that this process answers. It says nothing of the store: starting
+// healthy says that this process answers, on a connection for each request, as guard
+// does. It says nothing of the store: starting
 // this process again would not fix that.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Connection", "close")
 	_, _ = io.WriteString(w, "ok\n")
 }
 
