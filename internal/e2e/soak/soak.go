@@ -39,11 +39,12 @@ type soak struct {
 	seed       uint64
 	duration   time.Duration // of the work; judging comes on top
 	round      time.Duration
-	first      int    // round
-	out        string // folder for what explains violations
-	only       string // the only workload
-	peace      bool   // there are no faults
-	mutant     string // what is wrong with the workers, to try the judge
+	enough     func(*totals) bool // false makes further rounds, for as long again; nil is true
+	first      int                // round
+	out        string             // folder for what explains violations
+	only       string             // the only workload
+	peace      bool               // there are no faults
+	mutant     string             // what is wrong with the workers, to try the judge
 	log        io.Writer
 	quiet      bool
 
@@ -78,8 +79,12 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 	n := max(s.first, 1)
 	// Judging does not count: a name that takes the model half a minute must not cost
 	// the rounds after it.
-	for left := s.duration; ctx.Err() == nil && left > 0; n++ {
-		if err = s.once(ctx, n, min(s.round, left)); err != nil {
+	for left := s.duration; ctx.Err() == nil && (left > 0 || s.goesOn(left)); n++ {
+		length := s.round
+		if left > 0 {
+			length = min(length, left)
+		}
+		if err = s.once(ctx, n, length); err != nil {
 			break
 		}
 		left -= s.round
@@ -92,6 +97,13 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 	s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
 	s.totals.finish()
 	return s.totals, err
+}
+
+// goesOn reports whether another round is to be made, though the time is over: on a busy
+// machine little happens in it.
+func (s *soak) goesOn(left time.Duration) bool {
+	s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
+	return s.enough != nil && left > -s.duration && !s.enough(s.totals)
 }
 
 // once is one round: work under faults, work without, rest, judgement.
