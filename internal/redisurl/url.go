@@ -57,7 +57,7 @@ func Parse(raw string) (u *url.URL, hosts string, err error) {
 	p, _ := Cut(raw)
 	first, _, _ := strings.Cut(p.Hosts, ",")
 	u, err = url.Parse(p.Scheme + "://" + p.Login + first + p.Tail)
-	if err != nil || !strings.EqualFold(u.Scheme, p.Scheme) || u.Fragment != "" || u.Opaque != "" || strings.Contains(u.RawQuery, "@") {
+	if err != nil || !strings.EqualFold(u.Scheme, p.Scheme) || strings.Contains(p.Tail, "#") || u.Opaque != "" || strings.Contains(u.RawQuery, "@") {
 		return nil, "", ErrBad
 	}
 	misplaced := strings.Contains(u.Path, "@")

@@ -95,29 +95,34 @@ func splitPostgres(a access.Access) (forPGX string, own address, err error) {
 	if err != nil {
 		return "", own, err
 	}
-	query := url.Values{}
-	for name, values := range own.query {
+	for name := range own.query {
 		if a.Found && slices.Contains(postgresFiles(), name) {
 			return "", own, fmt.Errorf("postgres URL has %q, which names a file: name the configuration with --config, or use tls below postgres", name)
 		}
-		if !slices.Contains([]string{"layout", "table", "create", "listen"}, name) {
-			query[name] = values
-		}
 	}
-	if config, err := a.TLS(); err != nil {
+	config, err := a.TLS()
+	if err != nil {
 		return "", own, err
-	} else if config != nil && !query.Has("sslmode") {
-		query.Set("sslmode", "verify-full")
 	}
-	u := url.URL{Scheme: own.scheme, Host: own.hosts, Path: own.path, RawQuery: redisurl.EncodeQuery(query)}
-	user, password := cmp.Or(a.Username, own.username), cmp.Or(a.Password, own.password)
-	switch {
+	// All else reaches pgx as it is written: it reads spaces and pluses as libpq does.
+	path, query, _ := strings.Cut(own.raw.Tail, "?")
+	pairs := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		name, _ = url.PathUnescape(name)
+		return pair == "" || slices.Contains([]string{"layout", "table", "create", "listen"}, name)
+	})
+	if config != nil && !own.query.Has("sslmode") {
+		pairs = append(pairs, "sslmode=verify-full")
+	}
+	login := own.raw.Login
+	switch user, password := cmp.Or(a.Username, own.username), cmp.Or(a.Password, own.password); {
+	case a.Username == "" && a.Password == "":
 	case password != "":
-		u.User = url.UserPassword(user, password)
-	case user != "":
-		u.User = url.User(user)
+		login = url.UserPassword(user, password).String() + "@"
+	default:
+		login = url.User(user).String() + "@"
 	}
-	return u.String(), own, nil
+	return own.scheme + "://" + login + own.hosts + path + "?" + strings.Join(pairs, "&"), own, nil
 }
 
 // postgresFiles are the parameters that name files.

@@ -22,6 +22,7 @@ type address struct {
 	path               string
 	username, password string
 	query              url.Values
+	raw                redisurl.Parts
 }
 
 // cut takes a URL apart. known are the parameters that it may have, nil for any: each
@@ -44,6 +45,7 @@ func cut(kind Kind, raw string, known ...string) (address, error) {
 		}
 	}
 	a := address{kind: kind, scheme: u.Scheme, hosts: hosts, path: u.Path, username: u.User.Username(), query: query}
+	a.raw, _ = redisurl.Cut(raw)
 	a.password, _ = u.User.Password()
 	return a, nil
 }
