@@ -211,9 +211,14 @@ func TestFilesOfSecrets(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		{password, 0o600, ""}, {password, 0o640, ""}, {password, 0o644, "other users can read " + password}, {password, 0o660, "other users can write to " + password},
-		{config, 0o644, ""}, {config, 0o666, "other users can write to " + config},
-		{inside, 0o600, ""}, {inside, 0o644, "other users can read " + inside},
+		{password, 0o600, ""},
+		{password, 0o640, ""},
+		{password, 0o644, "other users can read " + password},
+		{password, 0o660, "other users can write to " + password},
+		{config, 0o644, ""},
+		{config, 0o666, "other users can write to " + config},
+		{inside, 0o600, ""},
+		{inside, 0o644, "other users can read " + inside},
 	} {
 		if err := os.Chmod(test.file, test.mode); err != nil {
 			t.Fatal(err)

@@ -56,8 +56,17 @@ func TestUnwell(t *testing.T) {
 		)
 	}
 	commands := [][]string{
-		{"run", "-n", "job", "--", "true"}, {"run", "-w", "4s", "job", "--", "true"}, {"hold", "-n", "job"}, {"elect", "job", "--", "true"},
-		{"ls"}, {"status", "job"}, {"inspect", "job"}, {"status"}, {"tail"}, {"doctor"}, {"serve", "--listen", "127.0.0.1:0"},
+		{"run", "-n", "job", "--", "true"},
+		{"run", "-w", "4s", "job", "--", "true"},
+		{"hold", "-n", "job"},
+		{"elect", "job", "--", "true"},
+		{"ls"},
+		{"status", "job"},
+		{"inspect", "job"},
+		{"status"},
+		{"tail"},
+		{"doctor"},
+		{"serve", "--listen", "127.0.0.1:0"},
 		{"force-unlock", "--yes", "--token", "1", "--reason", "why", "job"},
 	}
 	type row struct {
