@@ -38,8 +38,8 @@ type explained struct {
 // Error implements error.
 func (e *explained) Error() string { return e.text }
 
-// Unwrap returns the error of the client library, and what it means for a claim.
-func (e *explained) Unwrap() []error { return []error{e.cause, driver.ErrNotExecuted} }
+// Unwrap returns the error of the client library.
+func (e *explained) Unwrap() error { return e.cause }
 
 // explain returns err, of a store that could not be opened, with what answers at its first
 // address: another protocol, TLS where none is asked for, or nothing.
@@ -106,37 +106,31 @@ const (
 func whatAnswers(ctx context.Context, addr string) (found string, connected bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	type answer struct {
-		found string
-		err   error
-	}
-	answers := make(chan answer, len(questions()))
-	for _, ask := range questions() {
-		go func() {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-			if err != nil {
-				answers <- answer{err: err}
-				return
-			}
-			defer conn.Close()
-			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-			answers <- answer{found: ask(ctx, conn)}
-		}()
-	}
-	for range questions() { // all of them are waited for: they end with the context
-		a := <-answers
-		connected = connected || a.err == nil
-		if found == "" && a.found != "" {
-			found = a.found
+	askAll(ctx, questions(), func(ctx context.Context, ask question) (string, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		return ask(ctx, conn), nil
+	}, func(answer string, err error, cancel context.CancelFunc) {
+		connected = connected || err == nil
+		if found == "" && answer != "" {
+			found = answer
 			cancel()
 		}
-	}
+	})
 	return found, connected
 }
 
+// question asks over a connection what is there, and returns "" where the answer is not one
+// that it knows.
+type question func(ctx context.Context, conn net.Conn) string
+
 // questions are what servers of different protocols answer.
-func questions() []func(ctx context.Context, conn net.Conn) string {
-	return []func(context.Context, net.Conn) string{
+func questions() []question {
+	return []question{
 		speaksTLS,
 		asks("", isMySQL), // it speaks first
 		asks("GET /version HTTP/1.0\r\n\r\n", isHTTPOrRedis),
@@ -153,9 +147,9 @@ func speaksTLS(ctx context.Context, conn net.Conn) string {
 	return ""
 }
 
-func asks(question string, is func(answer []byte) string) func(context.Context, net.Conn) string {
+func asks(text string, is func(answer []byte) string) question {
 	return func(_ context.Context, conn net.Conn) string {
-		if _, err := io.WriteString(conn, question); err != nil {
+		if _, err := io.WriteString(conn, text); err != nil {
 			return ""
 		}
 		answer := make([]byte, 1024)

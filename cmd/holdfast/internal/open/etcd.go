@@ -185,30 +185,17 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 // anyVersion returns the version of the first of servers that ask is answered by, else
 // why none answers.
 func anyVersion(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (string, error)) (string, error) {
-	type answer struct {
-		version string
-		err     error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan answer, len(servers))
-	for _, server := range servers {
-		go func() {
-			version, err := ask(ctx, server)
-			answers <- answer{version, err}
-		}()
-	}
 	var version string
 	var failed []error
-	for range servers { // all of them are waited for: the others end with the context
-		switch a := <-answers; {
-		case a.err != nil:
-			failed = append(failed, a.err)
+	askAll(ctx, servers, ask, func(answer string, err error, cancel context.CancelFunc) {
+		switch {
+		case err != nil:
+			failed = append(failed, err)
 		case version == "":
-			version = a.version
+			version = answer
 			cancel()
 		}
-	}
+	})
 	if version != "" {
 		return version, nil
 	}

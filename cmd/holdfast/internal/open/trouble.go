@@ -42,30 +42,22 @@ var errNoMajority = errors.New("no majority of its members is up and connected, 
 // anyWorks asks all servers. It returns nil if one of them works, or if none has said that
 // it does not, and else errNoMajority with how many have said so.
 func anyWorks(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (works bool, err error)) error {
-	type answer struct {
-		works bool
-		err   error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan answer, len(servers))
-	for _, server := range servers {
-		go func() {
-			works, err := ask(ctx, server)
-			answers <- answer{works, err}
-		}()
-	}
 	idle, working := 0, false
-	for range servers { // all of them are waited for: they end with the context
-		switch a := <-answers; {
-		case a.err != nil:
-		case a.works:
+	var late *time.Timer
+	askAll(ctx, servers, ask, func(works bool, err error, cancel context.CancelFunc) {
+		switch {
+		case err != nil:
+		case works:
 			working = true
 			cancel()
 		default:
-			idle++
-			defer time.AfterFunc(stragglers, cancel).Stop()
+			if idle++; idle == 1 {
+				late = time.AfterFunc(stragglers, cancel)
+			}
 		}
+	})
+	if late != nil {
+		late.Stop()
 	}
 	if working || idle == 0 {
 		return nil
