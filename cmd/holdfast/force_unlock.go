@@ -54,7 +54,6 @@ type forceOptions struct {
 
 func newForceUnlockCommand(env environment) *cobra.Command {
 	o := &forceOptions{}
-	o.brief = true
 	cmd := &cobra.Command{
 		Use:                   "force-unlock [flags] NAME",
 		Short:                 "End a hold that its holder has not released",

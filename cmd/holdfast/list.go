@@ -78,7 +78,7 @@ func newListCommand(env environment) *cobra.Command {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
-			o.brief = o.watch == 0
+			o.goesOn = o.watch > 0
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				if o.watch > 0 {
 					return o.again(ctx, l)

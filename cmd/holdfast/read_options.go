@@ -23,8 +23,7 @@ type readOptions struct {
 	json    bool
 	verbose bool
 	timeout time.Duration
-	brief   bool // the command ends when it has its answer; without it timeout says so
-	goesOn  bool // it does not end because the store is in trouble, which is printed
+	goesOn  bool // the command does not end because the store is in trouble, which is printed
 	need    need
 }
 
@@ -100,9 +99,8 @@ const (
 	electionGrace = 600 * time.Millisecond
 )
 
-// unlessInTrouble makes work end, if it has a timeout or is to be brief, once the servers
-// have said why they cannot answer. Work that goes on has the reason printed. A store that
-// says nothing at all is waited for.
+// unlessInTrouble makes work end once the servers have said why they cannot answer, or, if
+// it goes on, prints the reason. A store that says nothing at all is waited for.
 func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error) func(context.Context, *reader) error {
 	return func(ctx context.Context, l *reader) error {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -111,10 +109,10 @@ func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error)
 			defer close(done)
 			switch err := l.lastingTrouble(ctx); {
 			case err == nil:
-			case (o.brief || o.timeout > 0) && !o.goesOn:
-				cancel(&exitError{code: exitUnreachable, err: err})
-			default:
+			case o.goesOn:
 				l.report.once(levelNotice, err.Error())
+			default:
+				cancel(&exitError{code: exitUnreachable, err: err})
 			}
 		}()
 		err := work(ctx, l)

@@ -87,6 +87,7 @@ func newServeCommand(env environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.goesOn = true
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return serve(ctx, o, g, l)
 			})

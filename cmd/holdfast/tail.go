@@ -63,6 +63,7 @@ func newTailCommand(env environment) *cobra.Command {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
+			o.goesOn = true
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return newTailer(o, l).run(ctx)
 			})
