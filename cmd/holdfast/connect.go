@@ -97,7 +97,7 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 		a.Password, err = storePassword(env, kind, report)
 		a.Password = cmp.Or(a.Password, password)
 	}
-	if err == nil && (strings.HasSuffix(a.Password, "\n") || strings.HasSuffix(a.Password, "\r")) {
+	if err == nil && endsLine(a.Password) {
 		return a, usageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")
 	}
 	return a, err
@@ -151,12 +151,15 @@ func checkURL(address, source string) error {
 	if _, err := open.KindOf(address); err != nil {
 		return usageError("%s %w", source, err)
 	}
-	p, _ := redisurl.Cut(address)
-	if _, password, _ := p.User(); strings.HasSuffix(password, "%0A") || strings.HasSuffix(password, "%0a") || strings.HasSuffix(password, "%0D") {
-		return usageError("the password in %s ends with %%0A, the end of a line: remove it", source)
+	if u, _, err := redisurl.Parse(address); err == nil { // else opening it says what is wrong
+		if password, _ := u.User.Password(); endsLine(password) {
+			return usageError("the password in %s ends with %%0A, the end of a line: remove it", source)
+		}
 	}
 	return nil
 }
+
+func endsLine(text string) bool { return strings.TrimRight(text, "\r\n") != text }
 
 // storeKind returns which store a URL names that was checked. Several servers of a Java
 // program, which have none together, are Redis.

@@ -161,9 +161,8 @@ func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handle
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// healthy says that this process answers, on a connection for each request, as guard
-// does. It says nothing of the store: starting
-// this process again would not fix that.
+// healthy says that this process answers, and ends the connection, as guard does. It says
+// nothing of the store: starting this process again would not fix that.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Connection", "close")

@@ -84,7 +84,9 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 		if left > 0 {
 			length = min(length, left)
 		}
-		if err = s.once(ctx, n, length); err != nil {
+		err = s.once(ctx, n, length)
+		s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
+		if err != nil {
 			break
 		}
 		left -= s.round
@@ -94,7 +96,6 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 	}
 	s.totals.Leaks = append(s.totals.Leaks, s.crew.close()...)
 	s.totals.Duration = time.Since(begin)
-	s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
 	s.totals.finish()
 	return s.totals, err
 }
@@ -102,7 +103,6 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 // goesOn reports whether another round is to be made, though the time is over: on a busy
 // machine little happens in it.
 func (s *soak) goesOn(left time.Duration) bool {
-	s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
 	return s.enough != nil && left > -s.duration && !s.enough(s.totals)
 }
 

@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
@@ -99,13 +98,8 @@ func (a Access) TLS() (*tls.Config, error) {
 
 // readFile reads a file that the configuration of a Java program names.
 func (a Access) readFile(name string) ([]byte, error) {
-	if !a.Found {
-		return config.ReadPEM(name)
+	if a.Found {
+		return config.ReadLocalPEM(name)
 	}
-	root, err := os.OpenRoot(".")
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.ReadFile(name)
+	return config.ReadPEM(name)
 }

@@ -28,6 +28,21 @@ func readAll(file io.Reader, name string, most int) ([]byte, error) {
 // ReadPEM reads a file of certificates or of a key.
 func ReadPEM(name string) ([]byte, error) { return ReadFile(name, maxFile) }
 
+// ReadLocalPEM is ReadPEM of a file in the current folder or below it, also behind links.
+func ReadLocalPEM(name string) ([]byte, error) {
+	root, err := os.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readAll(file, name, maxFile)
+}
+
 // Exposed says what others may do with a file of secrets, "" if nothing.
 func Exposed(name string) string { return exposed(name, true) }
 
