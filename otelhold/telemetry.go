@@ -31,7 +31,7 @@ type Options struct {
 
 	// Elections are the names of locks whose holder is a leader. Each name is a value of
 	// the attribute election: of holdfast.leader, which starts at 0, and of what counts
-	// waits, as a candidate may wait for ever.
+	// waits, as a candidate may wait without limit.
 	Elections []string
 
 	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to

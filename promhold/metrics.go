@@ -19,7 +19,7 @@ type Options struct {
 
 	// Elections are the names of locks whose holder is a leader. Each name is a value of
 	// the label election: of holdfast_leader, which starts at 0, and of what counts waits,
-	// as a candidate may wait for ever. These locks are not in holdfast_oldest_hold_seconds.
+	// as a candidate may wait without limit. These locks are not in holdfast_oldest_hold_seconds.
 	Elections []string
 }
 

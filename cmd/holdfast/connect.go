@@ -114,7 +114,7 @@ func (o *connectOptions) warn(report *reporter, addresses ...string) {
 		report.once(slog.LevelWarn, "every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
 	}
 	if o.insecure {
-		report.once(slog.LevelWarn, "--insecure: certificates are not verified; whoever is between here and the store can read the password and change the locks")
+		report.once(slog.LevelWarn, "--insecure: certificates are not verified; anybody between here and the store can read the password and change the locks")
 	}
 }
 

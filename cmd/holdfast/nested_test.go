@@ -49,7 +49,7 @@ func TestNestedRun(t *testing.T) {
 	})
 }
 
-// Whoever else holds the lock is waited for: the variable alone proves nothing.
+// Any other holder of the lock is waited for: the variable alone proves nothing.
 func TestNestedRunAsksTheStore(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")

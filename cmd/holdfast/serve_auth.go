@@ -124,7 +124,7 @@ func (g *authenticator) unknown() string {
 		return "Only a proxy names users here: open the address of the proxy, and sign in there."
 	}
 	return "The user name or the password is missing or wrong.\n\n" +
-		"Load this page again, and type the user name and the password that you got from whoever runs this dashboard.\n" +
+		"Load this page again, and type the user name and the password that the operator of this dashboard has given you.\n" +
 		"If there is a token for you, it is the password. A program sends it in the header \"Authorization: Bearer TOKEN\"."
 }
 
