@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // found writes holdfast.yaml, and files beside it, into a new folder, and goes there.
@@ -34,26 +36,13 @@ type thief struct {
 }
 
 func newThief(t *testing.T, talk func(conn net.Conn, text []byte) int) *thief {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &thief{listener.Addr().String(), make(chan string, 100)}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
-			text := make([]byte, 4096)
-			v.got <- string(text[:talk(conn, text)])
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() { listener.Close(); <-done })
+	t.Helper()
+	v := &thief{got: make(chan string, 100)}
+	v.addr = must.Serve(t, func(conn net.Conn) {
+		_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
+		text := make([]byte, 4096)
+		v.got <- string(text[:talk(conn, text)])
+	})
 	return v
 }
 

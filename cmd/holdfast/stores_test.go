@@ -4,10 +4,12 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // What other stores do is in internal/e2e/storecli; here nothing of them runs.
@@ -15,30 +17,13 @@ import (
 // untouched returns an address to which nobody may connect before the test ends.
 func untouched(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted := make(chan int)
-	go func() {
-		n := 0
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				accepted <- n
-				return
-			}
-			n++
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		l.Close()
-		if n := <-accepted; n > 0 {
+	var connected atomic.Int64
+	t.Cleanup(func() { // after the server has ended, which it does first
+		if n := connected.Load(); n > 0 {
 			t.Errorf("somebody connected %d times", n)
 		}
 	})
-	return l.Addr().String()
+	return must.Serve(t, func(net.Conn) { connected.Add(1) })
 }
 
 // What a store does not have, and flags that it does not know, are refused before

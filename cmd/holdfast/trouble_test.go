@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // soonEnough is how long people wait before they are to see what is wrong.
@@ -75,31 +76,13 @@ func TestRunSaysWhyItWaits(t *testing.T) {
 // returns its address.
 func startIdleZooKeeper(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			word := make([]byte, 4)
-			_ = conn.SetDeadline(time.Now().Add(time.Second))
-			if n, _ := conn.Read(word); string(word[:n]) == "srvr" {
-				_, _ = conn.Write([]byte("This ZooKeeper instance is not currently serving requests\n"))
-			}
-			conn.Close()
+	return must.Serve(t, func(conn net.Conn) {
+		word := make([]byte, 4)
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		if n, _ := conn.Read(word); string(word[:n]) == "srvr" {
+			_, _ = conn.Write([]byte("This ZooKeeper instance is not currently serving requests\n"))
 		}
-	}()
-	t.Cleanup(func() {
-		l.Close()
-		<-done
 	})
-	return l.Addr().String()
 }
 
 // A store without a majority is named as that by every command, with the status of a store

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
@@ -20,33 +21,13 @@ import (
 // its address.
 func answering(t *testing.T, greeting, answer string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.WriteString(conn, greeting)
-				if _, err := conn.Read(make([]byte, 64)); err == nil && answer != "" {
-					_, _ = io.WriteString(conn, answer)
-				}
-				_, _ = io.Copy(io.Discard, conn)
-			}()
+	return must.Serve(t, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, greeting)
+		if _, err := conn.Read(make([]byte, 64)); err == nil && answer != "" {
+			_, _ = io.WriteString(conn, answer)
 		}
-	}()
-	t.Cleanup(func() {
-		listener.Close()
-		<-done
+		_, _ = io.Copy(io.Discard, conn)
 	})
-	return listener.Addr().String()
 }
 
 // A store that cannot be opened because something else answers says what that is.

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
@@ -173,21 +174,11 @@ func TestZooKeeperVersion(t *testing.T) {
 		"Zookeeper version: 3.9.4-7246445ec281f3dbf53dc54e970c914f39713903, built on 2025-08-19 19:53 UTC\nLatency min/avg/max: 0/0.0/0\n": "3.9.4",
 		"srvr is not executed because it is not in the whitelist.\n":                                                                       "unknown",
 	} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		go func() {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
+		addr := must.Serve(t, func(conn net.Conn) {
 			_, _ = io.ReadFull(conn, make([]byte, 4))
 			_, _ = io.WriteString(conn, said)
-		}()
-		z, err := zooKeeperOf(at("zk://" + l.Addr().String()))
+		})
+		z, err := zooKeeperOf(at("zk://" + addr))
 		if err != nil {
 			t.Fatal(err)
 		}
