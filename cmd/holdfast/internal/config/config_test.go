@@ -2,6 +2,8 @@ package config
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -169,4 +171,30 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A file that a found configuration names is in its folder, also behind a link, and is
+// bounded like others.
+func TestReadLocalPEM(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "ca.pem")
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"ca.pem": "a certificate", "long.pem": strings.Repeat("x", maxFile+1), outside: "elsewhere"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, "link.pem"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadLocalPEM("ca.pem"); err != nil || string(text) != "a certificate" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if _, err := ReadLocalPEM("long.pem"); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("got %v, want that it is too long", err)
+	}
+	for _, name := range []string{"link.pem", outside} {
+		if text, err := ReadLocalPEM(name); err == nil {
+			t.Errorf("%s: got %q, want that it is not read", name, text)
+		}
+	}
 }
