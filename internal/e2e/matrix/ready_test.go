@@ -132,7 +132,7 @@ func says(words string) func(reply string) bool {
 }
 
 // fewReplicas: the servers want more replicas than there are, for longer than a
-// lease.
+// lease. All of them do: on a busy machine Sentinel may choose another master meanwhile.
 func fewReplicas(s *scene) {
 	before := map[*redistest.Server]string{}
 	restore := func() {
@@ -142,7 +142,7 @@ func fewReplicas(s *scene) {
 	}
 	s.Cleanup(restore) // also where it fails in between
 	s.neverReady("NOREPLICAS ", func() {
-		for _, server := range s.masters() {
+		for _, server := range s.servers() {
 			before[server] = server.Map("CONFIG", "GET", "min-replicas-to-write")["min-replicas-to-write"]
 			server.Do("CONFIG", "SET", "min-replicas-to-write", "3")
 		}

@@ -168,7 +168,7 @@ func full(s *scene, on bool) {
 	if on {
 		limit = "1"
 	}
-	for _, server := range s.masters() {
+	for _, server := range s.servers() {
 		server.Do("CONFIG", "SET", "maxmemory", limit)
 	}
 }
