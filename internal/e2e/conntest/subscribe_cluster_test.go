@@ -32,6 +32,12 @@ type kindEnv struct {
 // healed in between.
 func eachKind(t *testing.T, test func(e *kindEnv)) {
 	t.Parallel()
+	eachKindAlone(t, test)
+}
+
+// eachKindAlone is eachKind for a test that counts goroutines: no other runs beside it.
+func eachKindAlone(t *testing.T, test func(e *kindEnv)) {
+	t.Helper()
 	d := redistest.StartDeployment(t, redistest.Cluster)
 	preferred := redistest.Has(t, redistest.ShardedChannels)
 	for _, adapter := range dial.Adapters() {
@@ -240,7 +246,7 @@ func TestClusterListenersAreCounted(t *testing.T) {
 }
 
 func TestClusterLastCloseLeavesNothing(t *testing.T) {
-	eachKind(t, func(e *kindEnv) {
+	eachKindAlone(t, func(e *kindEnv) {
 		names := e.keys(20)
 		_, subs := e.listenAll(names) // makes what stays: connections of the client
 		closeAll(subs)
