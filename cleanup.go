@@ -142,9 +142,9 @@ func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) erro
 }
 
 // mayBeKept says that the store may still keep a lock that was lost for this reason:
-// nobody has asked it, or it has not answered.
+// nobody has asked it, or it has refused or not answered.
 func mayBeKept(reason driver.Reason) bool {
-	return reason == driver.ReasonUnreachable || reason == driver.ReasonExpired
+	return reason == driver.ReasonUnreachable || reason == driver.ReasonExpired || reason == driver.ReasonRefused
 }
 
 // A store with Info.SessionTTL keeps all claims of a client for as long as it renews

@@ -223,8 +223,11 @@ func (l *lease) expire(cause error) error {
 	l.mu.Lock()
 	last := !l.extended()
 	l.mu.Unlock()
-	if last || cause == nil {
+	switch {
+	case last || cause == nil:
 		reason = driver.ReasonExpired
+	case errors.Is(cause, driver.ErrRefused) && !errors.Is(cause, driver.ErrClosed):
+		reason = driver.ReasonRefused
 	}
 	return l.lose(reason, cause, func() {})
 }

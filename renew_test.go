@@ -90,6 +90,9 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 		"hangs":    func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) },
 		"errors":   func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") },
 		"not sent": func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, driver.ErrNotExecuted },
+		"refused": func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
+			return nil, fmt.Errorf("%w: wrong password", driver.ErrRefused)
+		},
 		"short":    func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil },
 		"never ends": func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 			time.Sleep(time.Hour)
@@ -110,9 +113,13 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 				if hs := holders(t, store, "job"); len(hs) != 1 || hs[0].Remaining != margin {
 					t.Errorf("got %+v, want the lease with %v left", hs, margin)
 				}
+				want := driver.ReasonUnreachable
+				if name == "refused" {
+					want = driver.ReasonRefused
+				}
 				var lost *holdfast.LostError
-				if !errors.As(context.Cause(ctx), &lost) || lost.Reason != driver.ReasonUnreachable {
-					t.Errorf("got %v, want unreachable", context.Cause(ctx))
+				if !errors.As(context.Cause(ctx), &lost) || lost.Reason != want {
+					t.Errorf("got %v, want %s", context.Cause(ctx), want)
 				}
 				if err := lock.Err(); !errors.Is(err, holdfast.ErrLost) {
 					t.Errorf("Err: got %v, want ErrLost", err)

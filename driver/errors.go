@@ -67,6 +67,9 @@ const (
 	ReasonEvicted Reason = "evicted"
 	// ReasonUnreachable: the store did not confirm the lease before its deadline.
 	ReasonUnreachable Reason = "unreachable"
+	// ReasonRefused: the store refused to extend the lease until its deadline: a password or
+	// a permission was changed meanwhile.
+	ReasonRefused Reason = "refused"
 	// ReasonClosed: the connection that the hold depended on was closed.
 	ReasonClosed Reason = "closed"
 )

@@ -99,7 +99,7 @@ func TestMeaning(t *testing.T) {
 		"holdfast.leader[{leader}] election=leader":                                                                1,
 		"holdfast.leader[{leader}] election=spare":                                                                 0,
 	}
-	for _, reason := range []string{"closed", "deleted", "evicted", "expired", "not_owner", "unreachable"} {
+	for _, reason := range []string{"closed", "deleted", "evicted", "expired", "not_owner", "refused", "unreachable"} {
 		want["holdfast.lost[{lock}] reason="+reason] = 0
 	}
 	want["holdfast.lost[{lock}] reason=forced"] = 1
@@ -122,7 +122,7 @@ func TestBeginning(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"holdfast.renewals": 4, "holdfast.lost": 7, "holdfast.wakeups": 2, "holdfast.indeterminate": 4, "holdfast.leader": 1,
+		"holdfast.renewals": 4, "holdfast.lost": 8, "holdfast.wakeups": 2, "holdfast.indeterminate": 4, "holdfast.leader": 1,
 	}
 	if !maps.Equal(names, want) {
 		t.Errorf("got series %v, want %v", names, want)

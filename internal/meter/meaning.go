@@ -78,7 +78,7 @@ func Loss(e holdfast.Event) (reason string, ok bool) {
 func Reasons() []string {
 	return []string{
 		string(driver.ReasonClosed), string(driver.ReasonDeleted), string(driver.ReasonEvicted), string(driver.ReasonExpired),
-		string(driver.ReasonForced), string(driver.ReasonNotOwner), string(driver.ReasonUnreachable),
+		string(driver.ReasonForced), string(driver.ReasonNotOwner), string(driver.ReasonRefused), string(driver.ReasonUnreachable),
 	}
 }
 
