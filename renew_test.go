@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +88,7 @@ func TestFixedLeaseEndsAndIsNotExtended(t *testing.T) {
 // A store that stops answering: the holder's context ends a margin before the
 // store can give the lock away, whatever the failure looks like.
 func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
+	var refused atomic.Bool
 	failures := map[string]func(context.Context, []driver.Claim) ([]driver.Renewal, error){
 		"hangs":    func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) },
 		"errors":   func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, errors.New("reset") },
@@ -93,7 +96,13 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 		"refused": func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 			return nil, fmt.Errorf("%w: wrong password", driver.ErrRefused)
 		},
-		"short":    func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil },
+		"refused, then hangs": func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) {
+			if refused.CompareAndSwap(false, true) {
+				return nil, fmt.Errorf("%w: wrong password", driver.ErrRefused)
+			}
+			return nil, faulty.Hang(ctx)
+		},
+		"short": func(context.Context, []driver.Claim) ([]driver.Renewal, error) { return nil, nil },
 		"never ends": func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 			time.Sleep(time.Hour)
 			return nil, nil
@@ -114,7 +123,7 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 					t.Errorf("got %+v, want the lease with %v left", hs, margin)
 				}
 				want := driver.ReasonUnreachable
-				if name == "refused" {
+				if strings.HasPrefix(name, "refused") {
 					want = driver.ReasonRefused
 				}
 				var lost *holdfast.LostError

@@ -144,7 +144,7 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 	switch {
 	case answer.Err != nil:
 		e.failures++
-		e.err = answer.Err
+		e.err = retry.ToReport(e.err, answer.Err)
 		e.renewAt = retryAt
 	case held:
 		e.failures, e.err = 0, nil

@@ -65,7 +65,7 @@ type Entry struct {
 	renewAt  clock.Instant // when to renew it; 0 for never, or not before the batch has returned
 	ready    bool          // it is due, and waits for a call that may begin
 	batch    *batch        // which carries it; nil if none does
-	err      error         // the last failure
+	err      error         // what went wrong, see retry.ToReport
 	checked  time.Duration // how often it is checked, as its end is fixed; 0 where renewals move its end
 	paused   bool          // it is being proved: no renewal meanwhile
 

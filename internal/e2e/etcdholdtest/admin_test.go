@@ -285,22 +285,45 @@ func askForLogins(t *testing.T, s *etcdtest.Server, user, password, first, end s
 	}
 }
 
+// login returns a client of a user.
+func login(t *testing.T, s *etcdtest.Server, user, password string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, DialTimeout: timeout, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Where the password is changed while a lock is held, the store refuses to extend it: that
+// is why it is lost.
+func TestPasswordChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s, ctx := etcdtest.Start(t), within(t)
+	askForLogins(t, s, "poor", "p", "job/", clientv3.GetPrefixRangeEnd("job/"))
+	l := holdfast.New(etcdhold.New(login(t, s, "poor", "p"), &etcdhold.Options{TTL: 3 * shortest}), nil)
+	lock := must.Lock(t, l, "job")
+	held := lock.Context(ctx)
+	if _, err := login(t, s, "root", "r").UserChangePassword(ctx, "poor", "q"); err != nil {
+		t.Fatal(err)
+	}
+	<-held.Done()
+	var lost *holdfast.LostError
+	if err := context.Cause(held); !errors.As(err, &lost) || lost.Reason != driver.ReasonRefused || !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("got %v, want a loss as the store refused", err)
+	}
+	must.Drain(t, l)
+}
+
 // A user with rights to the keys of a lock alone holds it, and neither ends holds nor
 // learns why one was ended.
 func TestAdminWithFewRights(t *testing.T) {
 	t.Parallel()
 	s, ctx := etcdtest.Start(t), within(t)
 	askForLogins(t, s, "poor", "p", "job/", clientv3.GetPrefixRangeEnd("job/"))
-	as := func(user, password string) *clientv3.Client {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, DialTimeout: timeout, Logger: zap.NewNop()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = client.Close() })
-		return client
-	}
-	b := etcdhold.New(as("poor", "p"), nil)
-	poor, all := admin.New(b), admin.New(etcdhold.New(as("root", "r"), nil))
+	b := etcdhold.New(login(t, s, "poor", "p"), nil)
+	poor, all := admin.New(b), admin.New(etcdhold.New(login(t, s, "root", "r"), nil))
 	l := holdfast.New(b, nil)
 	lock := must.Lock(t, l, "job")
 	listening, stop := context.WithCancel(ctx)
