@@ -66,8 +66,9 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 			if err := o.complete(cmd.Flags(), env); err != nil {
 				return err
 			}
+			o.name = args[0]
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return (&unlocker{forceOptions: o, reader: l, name: args[0]}).run(ctx)
+				return (&unlocker{forceOptions: o, reader: l}).run(ctx)
 			})
 		},
 	}
@@ -114,7 +115,6 @@ func isTerminalInput(in io.Reader) bool {
 type unlocker struct {
 	*forceOptions
 	*reader
-	name string
 }
 
 func (c *unlocker) run(ctx context.Context) error {

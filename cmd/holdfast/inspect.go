@@ -35,8 +35,9 @@ func newInspectCommand(env environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env, o),
 		Args:                  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				detail, err := l.console.Describe(ctx, args[0])
+				detail, err := l.console.Describe(ctx, o.name)
 				if err != nil {
 					return err
 				}

@@ -45,6 +45,24 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// The limit of a store for names is seen before anything is sent: a server that is not
+// there ends with status 69.
+func TestLongNames(t *testing.T) {
+	s := newSite(t)
+	for url, limit := range map[string]int{
+		"etcd://127.0.0.1:1": 4096, "zk://127.0.0.1:1": 4096, "postgres://127.0.0.1:1/x": 512, "mysql://127.0.0.1:1/x": 512,
+	} {
+		for _, command := range []string{"run -n NAME true", "inspect NAME", "status NAME", "force-unlock --reason r --yes --token 1 NAME"} {
+			with := func(n int) result {
+				words := strings.Fields(strings.Replace(command, "NAME", strings.Repeat("n", n), 1))
+				return s.run(append([]string{words[0], "-u", url}, words[1:]...)...)
+			}
+			with(limit).want(t, exitUnreachable, "cannot connect")
+			with(limit+1).want(t, exitUsage, fmt.Sprintf(`the name "nnnnnnnnnnnnnnnnnnnn"… has %d bytes`, limit+1), fmt.Sprint("takes at most ", limit))
+		}
+	}
+}
+
 // otherData is a store that has something else of each name.
 type otherData struct{ *redishold.Backend }
 

@@ -19,6 +19,7 @@ import (
 // readOptions are the flags of commands that look at locks.
 type readOptions struct {
 	connectOptions
+	name    string // of the lock; "" means no lock, or many
 	prefix  string
 	json    bool
 	verbose bool
@@ -76,7 +77,7 @@ func (o *readOptions) within(ctx context.Context, env environment, report *repor
 	if err != nil {
 		return err
 	}
-	store, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, 0, o.need, logger}, env, report)
+	store, err := openStore(ctx, storeOptions{o.connectOptions, o.name, o.prefix, 0, o.need, logger}, env, report)
 	if err != nil {
 		return err
 	}

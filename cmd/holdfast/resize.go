@@ -39,8 +39,9 @@ func newResizeCommand(env environment) *cobra.Command {
 			if err != nil || permits < 1 || permits > maxPermits {
 				return usageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
 			}
+			o.name = args[0]
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return l.resize(ctx, args[0], permits)
+				return l.resize(ctx, o.name, permits)
 			})
 		},
 	}

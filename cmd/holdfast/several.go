@@ -64,7 +64,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	}
 	urls, source := o.servers(env)
 	if len(urls) == 0 {
-		s, err := openStore(ctx, storeOptions{o.connectOptions, o.prefix, o.ttl, o.needs, logger}, env, report)
+		s, err := openStore(ctx, storeOptions{o.connectOptions, o.name, o.prefix, o.ttl, o.needs, logger}, env, report)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,7 +98,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	if err != nil {
 		return nil, nil, usageError("%s: %w", source, err)
 	}
-	if err := checkMostTTL(o.ttl, backend.Info()); err != nil {
+	if err := checkLimits(o.name, o.ttl, backend.Info()); err != nil {
 		return nil, nil, err
 	}
 	if err := meet(ctx, source, conns, report); err != nil {

@@ -44,12 +44,15 @@ func newStatusCommand(env environment) *cobra.Command {
 			if len(args) > 1 || len(args) == 1 && args[0] == "" {
 				return usageError("one name of a lock at most is expected; use: %s", cmd.UseLine())
 			}
+			if len(args) == 1 {
+				o.name = args[0]
+			}
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				if quiet {
 					l.env.stdout = io.Discard
 				}
-				if len(args) == 1 {
-					return l.lockStatus(ctx, args[0], quiet)
+				if o.name != "" {
+					return l.lockStatus(ctx, o.name, quiet)
 				}
 				return l.serverStatus(ctx)
 			})

@@ -31,6 +31,7 @@ type store struct {
 // storeOptions say which store, and how.
 type storeOptions struct {
 	connectOptions
+	name   string // of the lock; "" means no lock, or many
 	prefix string
 	ttl    time.Duration // of the locks; 0 means the default
 	need   need          // nil needs nothing
@@ -59,7 +60,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	if err != nil {
 		return nil, usageError("%s: %w", source, err)
 	}
-	if err := checkMostTTL(o.ttl, target.Info()); err != nil {
+	if err := checkLimits(o.name, o.ttl, target.Info()); err != nil {
 		return nil, err
 	}
 	if err := o.suit(target); err != nil {
@@ -81,12 +82,15 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	return opened, nil
 }
 
-// checkMostTTL refuses a TTL that the store does not keep.
-func checkMostTTL(ttl time.Duration, info driver.Info) error {
-	if info.MaxTTL == 0 || ttl <= info.MaxTTL {
-		return nil
+// checkLimits refuses a name and a TTL that the store does not keep.
+func checkLimits(name string, ttl time.Duration, info driver.Info) error {
+	switch {
+	case info.MaxName > 0 && len(name) > info.MaxName:
+		return usageError("the name %.20q… has %d bytes; %s takes at most %d", name, len(name), info.Name, info.MaxName)
+	case info.MaxTTL > 0 && ttl > info.MaxTTL:
+		return usageError("--ttl %s is too long for %s; use at most %s", ttl, info.Name, info.MaxTTL)
 	}
-	return usageError("--ttl %s is too long for %s; use at most %s", ttl, info.Name, info.MaxTTL)
+	return nil
 }
 
 // suit refuses flags that are not for this store, and what it lacks.
