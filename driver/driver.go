@@ -81,8 +81,8 @@ type Claim struct {
 
 	Note string // the holder, as a text for people
 
-	// AtLeast is how long the name stays taken after the grant, also if the claim is
-	// released earlier; see Caps.AtLeast. 0 means that a release frees the name.
+	// AtLeast is how much longer the name stays taken after a Release, counted from that
+	// call; see Caps.AtLeast. 0 means that the Release frees the name. Only Release reads it.
 	AtLeast time.Duration
 
 	TTL     time.Duration // how long the store keeps the grant without a renewal
@@ -247,25 +247,24 @@ type Caps struct {
 	// the claim is released after its answer.
 	Tombstones bool
 
-	// AtLeast means that Release supports Claim.AtLeast, for Mode Exclusive without
-	// ReadWrite. Other claims never have it set.
+	// AtLeast means that Release supports Claim.AtLeast, for Mode Exclusive without Fair
+	// and without ReadWrite. Other claims never have it set.
 	//
-	// A Release before that time has passed since the grant ends the claim, but the name
-	// stays taken until the time has passed: for all clients, including the one that
-	// released it, and also if the lease would have ended before. Release counts from the
-	// first grant of the claim, and uses the AtLeast of its argument. A repeated Release
-	// changes nothing, and returns nil or ErrGone. For its owner the claim has ended:
-	// Renew returns ErrGone, and a Try finds the name taken. Release notifies waiters,
-	// which try again and get the new RetryAfter. The store may or may not notify them at
-	// the end of the time.
+	// Such a Release ends the claim, but the name stays taken until that time has passed:
+	// for all clients, including the one that released it, and also if the lease would
+	// have ended before or after that. For its owner the claim has ended: Renew returns
+	// ErrGone, and a Try finds the name taken. Release notifies waiters, which try again
+	// and get the new RetryAfter. The store may or may not notify them at the end of the
+	// time.
 	//
-	// If a client dies or is cut off, the name becomes free after its TTL, not after
-	// AtLeast: only Release keeps the name taken. A Release later than AtLeast after the
-	// grant frees the name at once.
+	// The core knows when it had the grant. Each attempt of a Release has what is left
+	// when it is sent, so a store need not remember the time of a grant. A Release of a
+	// claim that has ended changes nothing, and returns nil or ErrGone: it does not
+	// lengthen the time, whatever it asks for.
 	//
-	// Package memhold supports it. A quorum does not: it releases the grants of a
-	// minority after a refused claim, and these names must not stay taken. Redis does not
-	// either: its layouts, which it shares with other libraries, do not store the time of
-	// a grant.
+	// If a client dies or is cut off, the name becomes free after its TTL: only Release
+	// keeps the name taken.
+	//
+	// Package memhold and the databases support it.
 	AtLeast bool
 }

@@ -154,12 +154,11 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 // release ends the grant g for its owner, and for all once atLeast has passed since it
 // was given. Waiters are woken in any case: it may end sooner than they know.
 func (e *entry) release(g *grant, atLeast time.Duration, now time.Time) {
-	end := g.since.Add(atLeast)
-	if !now.Before(end) {
+	if atLeast <= 0 {
 		e.remove(g)
 		return
 	}
-	g.over, g.expires = true, end
+	g.over, g.expires = true, now.Add(atLeast)
 	e.wake()
 }
 

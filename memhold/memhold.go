@@ -209,8 +209,8 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 }
 
 // Release ends the claim, held or in the queue, and notifies the next waiters. If AtLeast
-// is set, the name stays taken until the duration AtLeast has passed since the grant. The
-// store does not notify waiters when this duration ends. If the store has no record of
+// is set, the name stays taken for so much longer. The store does not notify waiters when
+// this time ends. If the store has no record of
 // the claim, Release returns a *driver.GoneError, with one of the reasons of Renew. If
 // Indeterminate is set, the store refuses each later Try of this claim for one TTL, and
 // for not less than 5 s.

@@ -104,8 +104,7 @@ WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}`
 	// A name for which others wait is free for them from now on, one after the other; with
 	// nobody it is free at once.
 	releaseStatement = `UPDATE {table} SET
-	expires = IF(owner <=> ? AND expires > {now}, IF(since + INTERVAL ? MICROSECOND > {now}, since + INTERVAL ? MICROSECOND,
-		IF(waiters = '', '1970-01-01', {now})), expires),
+	expires = IF(owner <=> ? AND expires > {now}, IF(? <= 0 AND waiters = '', '1970-01-01', {now} + INTERVAL ? MICROSECOND), expires),
 	owner = IF(owner <=> ?, NULL, owner),
 	waiters = TRIM(BOTH ',' FROM REPLACE(CONCAT(',', waiters, ','), CONCAT(',', ?, ','), ','))
 WHERE name = ? AND (owner = ? AND expires > {now} OR FIND_IN_SET(?, waiters) > 0)`

@@ -138,7 +138,7 @@ RETURNING l.name, l.owner`
 	WHERE l.owner = c.owner AND l.expires > clock_timestamp() OR c.owner = ANY (l.waiters) ORDER BY l.name FOR UPDATE OF l
 )`
 
-	// A release: $3 for how long since the grant a name stays taken, in microseconds, $4
+	// A release: $3 for how much longer a name stays taken, in microseconds, $4
 	// the channel. A name for which others wait is free for them from now on, one after the
 	// other; with nobody it is free at once. It notifies with the first of them.
 	releaseOne = `WITH u AS (
@@ -147,8 +147,8 @@ RETURNING l.name, l.owner`
 )` + releaseAll
 	releaseAll = `, r AS (
 	UPDATE {table} AS l SET owner = CASE WHEN held THEN NULL ELSE l.owner END,
-		expires = CASE WHEN NOT held THEN l.expires WHEN since + u.us * {us} > clock_timestamp() THEN since + u.us * {us}
-			WHEN l.waiters = '{}' THEN 'epoch' ELSE clock_timestamp() END,
+		expires = CASE WHEN NOT held THEN l.expires WHEN u.us <= 0 AND l.waiters = '{}' THEN 'epoch'
+			ELSE clock_timestamp() + u.us * {us} END,
 		waiters = array_remove(l.waiters, u.owner), wanted = wanted AND array_remove(l.waiters, u.owner) <> '{}'
 	FROM u WHERE l.name = u.name
 	RETURNING l.name, u.owner, wanted, l.waiters[1] AS next

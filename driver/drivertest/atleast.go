@@ -9,15 +9,15 @@ import (
 )
 
 // keeping returns a new claim, not meant to expire, whose name stays taken for a while
-// after the grant.
+// after the release.
 func (p *probe) keeping() driver.Claim {
 	c := p.claim()
 	c.AtLeast = 2 * p.rounded(p.short)
 	return c
 }
 
-// mustKeep requires that the name of c, granted between two moments and released, stays
-// taken until c.AtLeast has passed, and no longer. It reports whether it could look before
+// mustKeep requires that the name of c, released between two moments, stays taken until
+// c.AtLeast has passed, and no longer. It reports whether it could look before
 // that; otherwise the check goes on with another name.
 func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) {
 	p.Helper()
@@ -51,11 +51,10 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 	if _, early = p.mustRefuseUntil(c, until, "of a name that stays taken, by the owner who released it"); !early {
 		return false
 	}
-	if c.Fair {
-		p.withdraw(c) // from the queue
-	}
 	p.mustNotRenew(c, "of a claim that was released, and whose name stays taken")
-	if err := p.b.Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+	again := c
+	again.AtLeast += p.long // lengthens nothing
+	if err := p.b.Release(p.ctx, again); err != nil && !errors.Is(err, driver.ErrGone) {
 		p.Errorf("Release repeated while the name stays taken: got error %v, want nil or ErrGone", err)
 	}
 	_, early = p.mustRefuseUntil(next, until, "after a repeated Release, of a name that stays taken")
@@ -65,12 +64,12 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 func releaseLeavesTheNameTaken(p *probe) {
 	for kept := 0; kept < 2; {
 		c := p.keeping()
-		before := time.Now()
 		p.mustGrant(c, "of a free name")
-		after := time.Now()
 		p.mustRenew(c, "of a held claim")
-		p.mustRelease(c, "before the name may be free")
-		if p.mustKeep(c, before, after) {
+		pause(p.ctx, p.short/5) // the time counts from the release
+		before := time.Now()
+		p.mustRelease(c, "of a name that stays taken")
+		if p.mustKeep(c, before, time.Now()) {
 			kept++
 		}
 	}
@@ -80,18 +79,17 @@ func releaseAllLeavesTheNameTaken(p *probe) {
 	for looked := false; !looked; {
 		c, plain := p.keeping(), p.claim()
 		plain.Name += " plain"
-		plain.Fair = false
 		p.mustGrant(plain, "of a free name")
-		before := time.Now()
 		p.mustGrant(c, "of a free name")
-		after := time.Now()
+		before := time.Now()
 		for i, err := range p.b.(driver.Batcher).ReleaseAll(p.ctx, []driver.Claim{plain, c}) {
 			if err != nil {
 				p.Errorf("ReleaseAll, claim %d: got error %v, want nil", i, err)
 			}
 		}
+		after := time.Now()
 		next := p.claim()
-		next.Name, next.Fair = plain.Name, false
+		next.Name = plain.Name
 		p.mustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
 		looked = p.mustKeep(c, before, after)
 	}
@@ -103,13 +101,13 @@ func atLeastOutlastsTheLease(p *probe) {
 	for looked := false; !looked; {
 		c := p.keeping()
 		c.TTL = p.short
-		before := time.Now()
+		granted := time.Now()
 		p.mustGrant(c, "of a free name")
-		after := time.Now()
+		before := time.Now()
 		switch err := p.at(c).Release(p.ctx, c); {
 		case err == nil:
-			looked = p.mustKeep(c, before, after)
-		case p.lasting(before):
+			looked = p.mustKeep(c, before, time.Now())
+		case p.lasting(granted):
 			p.Fatalf("Release of a held claim: got error %v, want nil", err)
 		default: // its lease had ended
 			p.name += " again"
@@ -127,12 +125,14 @@ func crashFreesAfterTTL(p *probe) {
 	p.mustRenew(next, "of the claim that followed")
 }
 
-func releaseAfterAtLeastFrees(p *probe) {
+// releaseWithoutAtLeastFrees sets AtLeast for the other calls, which do not read it.
+func releaseWithoutAtLeastFrees(p *probe) {
 	c, next := p.claim(), p.claim()
-	c.AtLeast = p.short / 5
+	c.AtLeast = p.long
 	p.mustGrant(c, "of a free name")
-	pause(p.ctx, c.AtLeast+p.short/5)
-	p.mustRelease(c, "after the name was to stay taken")
+	p.mustRenew(c, "of a held claim")
+	c.AtLeast = 0
+	p.mustRelease(c, "of a name that does not stay taken")
 	p.mustGrant(next, "after the Release")
 }
 

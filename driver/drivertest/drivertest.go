@@ -201,24 +201,16 @@ func fairChecks() []check {
 	}
 }
 
-// atLeastChecks is what a store does with Claim.AtLeast, for a mutex and, where it has
-// them, for a fair one.
+// atLeastChecks is what a store does with Claim.AtLeast.
 func atLeastChecks() []check {
-	checks := []check{
+	return []check{
 		{"AtLeast/ReleaseLeavesTheNameTaken", needs(atLeast), releaseLeavesTheNameTaken},
 		{"AtLeast/ReleaseAllLeavesTheNameTaken", needs(atLeast, batcher), releaseAllLeavesTheNameTaken},
 		{"AtLeast/OutlastsTheLease", needs(atLeast, expiry), atLeastOutlastsTheLease},
 		{"AtLeast/CrashFreesAfterTTL", needs(atLeast, expiry), crashFreesAfterTTL},
-		{"AtLeast/ReleaseAfterItFreesAtOnce", needs(atLeast), releaseAfterAtLeastFrees},
+		{"AtLeast/ReleaseWithoutItFreesAtOnce", needs(atLeast), releaseWithoutAtLeastFrees},
 		{"AtLeast/ReleaseWakes", needs(atLeast, wakes), atLeastReleaseWakes},
 	}
-	for _, c := range checks {
-		checks = append(checks, check{"Fair/" + c.name, append(needs(fair), c.needs...), func(p *probe) {
-			p.shape = func(c *driver.Claim) { c.Fair = true }
-			c.body(p)
-		}})
-	}
-	return checks
 }
 
 func batchChecks() []check {

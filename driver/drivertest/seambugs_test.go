@@ -30,15 +30,6 @@ func hints(hint func(seq uint64, hint func(uint64))) func(*mutant) {
 	}
 }
 
-// fairToo returns checks of AtLeast, each followed by that of a fair lock.
-func fairToo(checks ...string) []string {
-	var all []string
-	for _, c := range checks {
-		all = append(all, "AtLeast/"+c, "Fair/AtLeast/"+c)
-	}
-	return all
-}
-
 func atLeastBugs() []bug {
 	released := func(f func(m *mutant, ctx context.Context, c driver.Claim) error) func(*mutant) {
 		return func(m *mutant) {
@@ -53,29 +44,49 @@ func atLeastBugs() []bug {
 		}
 	}
 	return []bug{
-		{"frees at once what is to stay taken", fairToo("ReleaseLeavesTheNameTaken", "ReleaseAllLeavesTheNameTaken", "OutlastsTheLease"), released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+		{"frees at once what is to stay taken", []string{"AtLeast/ReleaseLeavesTheNameTaken", "AtLeast/ReleaseAllLeavesTheNameTaken", "AtLeast/OutlastsTheLease"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
 			c.AtLeast = 0
 			return m.Backend.Release(ctx, c)
 		})},
-		{"leaves names to the lease", fairToo("ReleaseLeavesTheNameTaken", "OutlastsTheLease", "ReleaseAfterItFreesAtOnce"), released(func(_ *mutant, _ context.Context, c driver.Claim) error {
+		{"leaves names to the lease", []string{"AtLeast/ReleaseLeavesTheNameTaken", "AtLeast/OutlastsTheLease", "AtLeast/ReleaseWithoutItFreesAtOnce"}, released(func(_ *mutant, _ context.Context, c driver.Claim) error {
 			return nil
 		})},
-		{"counts AtLeast from the release", fairToo("ReleaseAfterItFreesAtOnce"), released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+		{"keeps names that nobody wants kept", []string{"AtLeast/ReleaseWithoutItFreesAtOnce"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
 			c.AtLeast += time.Hour
 			return m.Backend.Release(ctx, c)
 		})},
-		{"frees the name when Release is repeated", fairToo("ReleaseLeavesTheNameTaken"), released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+		{"counts AtLeast from the grant", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+			if hs := m.holds(ctx, c.Name); len(hs) == 1 {
+				c.AtLeast -= hs[0].HeldFor
+			}
+			return m.Backend.Release(ctx, c)
+		})},
+		{"frees the name early", []string{"AtLeast/ReleaseLeavesTheNameTaken", "AtLeast/ReleaseAllLeavesTheNameTaken", "AtLeast/OutlastsTheLease"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+			c.AtLeast = c.AtLeast * 9 / 10
+			return m.Backend.Release(ctx, c)
+		})},
+		{"lengthens the time when Release is repeated", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
+			err := m.Backend.Release(ctx, c)
+			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner {
+				_ = m.ForceUnlock(ctx, c.Name, hs[0].Holder, "repeated")
+				c.Owner += ".again"
+				_, _ = m.Backend.Try(ctx, c)
+				_ = m.Backend.Release(ctx, c)
+			}
+			return err
+		})},
+		{"frees the name when Release is repeated", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
 			err := m.Backend.Release(ctx, c)
 			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner {
 				return m.ForceUnlock(ctx, c.Name, hs[0].Holder, "repeated")
 			}
 			return err
 		})},
-		{"keeps a dead holder's name for AtLeast", fairToo("CrashFreesAfterTTL"), changed(func(_ *mutant, c *driver.Claim) {
+		{"keeps a dead holder's name for AtLeast", []string{"AtLeast/CrashFreesAfterTTL"}, changed(func(_ *mutant, c *driver.Claim) {
 			c.TTL = max(c.TTL, c.AtLeast)
 		})},
-		{"wakes nobody when a released name stays taken", fairToo("ReleaseWakes"), neverWakes},
-		{"gives the name back to the owner who released it", fairToo("ReleaseLeavesTheNameTaken"), func(m *mutant) {
+		{"wakes nobody when a released name stays taken", []string{"AtLeast/ReleaseWakes"}, neverWakes},
+		{"gives the name back to the owner who released it", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, func(m *mutant) {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				o, err := m.Backend.Try(ctx, c)
 				if hs := m.holds(ctx, c.Name); err == nil && len(hs) == 1 && hs[0].Owner == c.Owner {
@@ -84,7 +95,7 @@ func atLeastBugs() []bug {
 				return o, err
 			}
 		}},
-		{"renews a claim that was released", fairToo("ReleaseLeavesTheNameTaken"), func(m *mutant) {
+		{"renews a claim that was released", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, func(m *mutant) {
 			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
 				if hs := m.holds(ctx, c.Name); len(hs) == 1 && hs[0].Owner == c.Owner {
 					return driver.Renewal{ValidFor: c.TTL}

@@ -49,8 +49,8 @@ type Table interface {
 	Renew(ctx context.Context, cs []driver.Claim) (held []bool, err error)
 
 	// Release ends the leases of the owners that hold, takes those that wait out of the
-	// queue, and says of each claim whether its owner did either. A name stays taken, by
-	// nobody, until Claim.AtLeast has passed since it was granted.
+	// queue, and says of each claim whether its owner did either. A name that was held stays
+	// taken, by nobody, for Claim.AtLeast.
 	Release(ctx context.Context, cs []driver.Claim) (released []bool, err error)
 
 	// Look returns what is in the rows of names, in the same order.

@@ -155,8 +155,8 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	found, err := t.each(ctx, cs, func(c driver.Claim, r *row) {
 		r.end()
-		if end := r.since.Add(c.AtLeast); end.After(time.Now()) {
-			r.expires = end
+		if c.AtLeast > 0 {
+			r.expires = time.Now().Add(c.AtLeast)
 		}
 		t.notify(c.Name, r)
 	})

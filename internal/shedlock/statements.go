@@ -40,7 +40,7 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 	renewStatement = `UPDATE {table} SET lock_until = GREATEST(lock_until, {later}), locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
 	// release: us, by, name, by.
-	releaseStatement = `UPDATE {table} SET lock_until = GREATEST({kept}, {now}), locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
+	releaseStatement = `UPDATE {table} SET lock_until = {later}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
 	// force: by, name, by, since.
 	forceStatement = `UPDATE {table} SET lock_until = {now}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND {since} = ? AND lock_until > {now}`
@@ -58,13 +58,13 @@ const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
 // write fills in a statement, with n names where it has a list of them.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
-	later := func(from string) string { return "(" + fill(d.Later, "{from}", from) + ")" }
+	later := "(" + fill(d.Later, "{from}", "{now}") + ")"
 	micros := func(from, to string) string { return fill(fill(d.Micros, "{from}", from), "{to}", to) }
 	since := func(absent string) string { return "COALESCE(locked_at, " + absent + ")" }
 	by, key := fill(d.Bytes, "{column}", "COALESCE(locked_by, '')"), fill(d.Bytes, "{column}", "name")
 	statement = strings.NewReplacer(
 		"{ours}", by+" = ?", "{exact}", key+" = ?", "{key}", key,
-		"{later}", later("{now}"), "{kept}", later(since("{now}")),
+		"{later}", later,
 		"{held}", micros(since("{now}"), "{now}"), "{rest}", micros("{now}", "COALESCE(lock_until, {now})"),
 		"{since}", micros(epoch, since(epoch)),
 	).Replace(statement)
