@@ -265,6 +265,6 @@ type Caps struct {
 	// If a client dies or is cut off, the name becomes free after its TTL: only Release
 	// keeps the name taken.
 	//
-	// Package memhold and the databases support it.
+	// Package memhold, the databases, and Redis but for the layout Timestamp support it.
 	AtLeast bool
 }

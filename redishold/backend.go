@@ -171,7 +171,7 @@ const maxTTL = 10 * 365 * 24 * time.Hour
 func (b *Backend) Info() driver.Info {
 	return b.options.limits(driver.Info{
 		Name:    "redis",
-		Caps:    driver.Caps{Shared: true, Permits: true, Latches: true, Fair: true, Fencing: true, Wakes: true, ExpiresAlone: true, Counts: true, Tombstones: true},
+		Caps:    driver.Caps{Shared: true, Permits: true, Latches: true, Fair: true, Fencing: true, Wakes: true, ExpiresAlone: true, Counts: true, Tombstones: true, AtLeast: true},
 		MinTTL:  10 * time.Millisecond,
 		MaxTTL:  maxTTL,
 		TTLStep: time.Millisecond,

@@ -81,7 +81,7 @@ func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Layout != Redisson {
 		info.Layout = o.Layout.String()
-		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true, Tombstones: true}
+		info.Caps = driver.Caps{Fencing: true, Wakes: info.Caps.Wakes, ExpiresAlone: true, Tombstones: true, AtLeast: o.Layout == Plain}
 	}
 	if o.Layout == Timestamp {
 		info.MinTTL, info.TTLStep = time.Second, time.Second

@@ -32,7 +32,9 @@ func TestOptionsThatCannotBe(t *testing.T) {
 func TestProtocolsClaimWhatTheyCan(t *testing.T) {
 	exclusive := driver.Caps{Fencing: true, Wakes: true, ExpiresAlone: true, Tombstones: true}
 	plain, stamp := New(&fakeConn{}, &Options{Layout: Plain}).Info(), New(&fakeConn{}, &Options{Layout: Timestamp}).Info()
-	if plain.Caps != exclusive || plain.MinTTL != 10*time.Millisecond || plain.TTLStep != time.Millisecond {
+	keeps := exclusive
+	keeps.AtLeast = true
+	if plain.Caps != keeps || plain.MinTTL != 10*time.Millisecond || plain.TTLStep != time.Millisecond {
 		t.Errorf("plain: got %+v", plain)
 	}
 	if stamp.Caps != exclusive || stamp.MinTTL != time.Second || stamp.TTLStep != time.Second {

@@ -78,7 +78,7 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return
 	}
 	publish := b.publishWith(info)
-	calls := callsFor(len(at), 1, 2+len(publish), func(to kinds.Room, j int) Call {
+	calls := callsFor(len(at), 1, 3+len(publish), func(to kinds.Room, j int) Call {
 		c := cs[at[j]]
 		return b.forms.of(c).Release(to, b.layout.Place(c.Name), c, publish)
 	})
@@ -98,11 +98,19 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 // abandon ends a claim and marks its owner. Until the mark is written nothing is
 // certain, and its errors say no more than that.
 func (b *Backend) abandon(ctx context.Context, p layout.Place, info ServerInfo, c driver.Claim) error {
+	kept := false
+	if c.AtLeast > 0 { // first: while the name stays taken, the Try that may arrive finds it so
+		var err error
+		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Room{}, p, c, wire.PublishWith(info))); err != nil {
+			return b.layout.Classify(p, err)
+		}
+		c.AtLeast = 0
+	}
 	released, err := b.end(ctx, b.forms.of(c).Abandon(p, c, wire.PublishWith(info), max(c.TTL, minMark)))
 	switch {
 	case err != nil:
 		return b.notMarked(ctx, p, info, c, err)
-	case !released:
+	case !released && !kept:
 		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "nothing was held"}
 	}
 	return nil

@@ -65,11 +65,16 @@ func (f Exclusive) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
 // Release of a lock with a record needs two keys, so while a cluster's slot is on the
 // move it waits.
 func (f Exclusive) Release(to Room, p layout.Place, c driver.Claim, publish []string) wire.Call {
-	return wire.Call{
+	call := wire.Call{
 		Script: f.Scripts.Release,
 		Keys:   f.noted(p, append(to.Keys, p.Lock)...),
-		Args:   append(append(to.Args, c.Owner, p.Channel), publish...),
+		Args:   append(to.Args, c.Owner, p.Channel),
 	}
+	if c.AtLeast > 0 {
+		call.Script, call.Args = f.Scripts.Keep, append(call.Args, wire.MS(c.AtLeast))
+	}
+	call.Args = append(call.Args, publish...)
+	return call
 }
 
 // Abandon is Release with a mark.

@@ -15,12 +15,12 @@ import (
 //go:embed *.lua shared/*.lua
 var sources embed.FS
 
-// Lock are the scripts of a lock that is one key.
-type Lock struct{ Acquire, Renew, Release, Abandon, Break, Explain *wire.Script }
+// Lock are the scripts of a lock that is one key. Keep is nil where the layout has none.
+type Lock struct{ Acquire, Renew, Release, Keep, Abandon, Break, Explain *wire.Script }
 
 // LoadLock returns the scripts whose names begin with kind.
 func LoadLock(kind string) Lock {
-	return Lock{
+	l := Lock{
 		Acquire: load(kind + "acquire"),
 		Renew:   load(kind + "renew"),
 		Release: load(kind + "release"),
@@ -28,6 +28,10 @@ func LoadLock(kind string) Lock {
 		Break:   load(kind + "break"),
 		Explain: load(kind + "explain"),
 	}
+	if kind != "timestamp_" { // others read that layout by the second, and take what has ended
+		l.Keep = load(kind + "keep")
+	}
+	return l
 }
 
 // Library has the scripts that are loaded when they are first used: most programs use
