@@ -32,8 +32,7 @@ func TestRepository(t *testing.T) {
 		"NoStateOutsideOfValues":     noStateOutsideOfValues,
 		"ScriptsHaveHeaders":         scriptsHaveHeaders,
 		"WorkspaceIsWhole":           workspaceIsWhole,
-		"ReadmeCodeIsAProgram":       readmeCodeIsAProgram,
-		"ReadmeCommandsExist":        readmeCommandsExist,
+		"MakeTargetsExist":           makeTargetsExist,
 		"ArchitectureNamesFolders":   architectureNamesFolders,
 		"WaysAreAsDescribed":         waysAreAsDescribed,
 		"SizesAreBounded":            sizesAreBounded,
@@ -410,8 +409,6 @@ func workspaceIsWhole(t *testing.T, r *repository) {
 }
 
 var (
-	goBlock    = regexp.MustCompile("(?s)```go\n(.*?)```")
-	shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 	makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9]+(?:-[a-z0-9]+)*)")
 	codeSpan   = regexp.MustCompile("`([^`\n]+)`")
 	fileName   = regexp.MustCompile(`^[\w.*/-]+\.(go|lua|md|mod|yml|work)$`)
@@ -419,24 +416,10 @@ var (
 	mdLink     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 )
 
-// readmeCodeIsAProgram wants the Go code of the README to be whole programs, which
-// TestQuickstart of internal/e2e/clitest builds and runs.
-func readmeCodeIsAProgram(t *testing.T, _ *repository) {
-	blocks := goBlock.FindAllStringSubmatch(read(t, "README.md"), -1)
-	if len(blocks) == 0 {
-		t.Fatal("README.md has no Go code")
-	}
-	for _, b := range blocks {
-		if !strings.HasPrefix(b[1], "package main\n") {
-			t.Errorf("README.md: no whole program:\n%s", b[1])
-		}
-	}
-}
-
-// readmeCommandsExist looks up make targets, packages to run and to get, and the
-// commands and flags of the program.
-func readmeCommandsExist(t *testing.T, r *repository) {
-	readme, makefile := read(t, "README.md"), read(t, "Makefile")
+// makeTargetsExist looks up the targets that documents name. TestPages of
+// internal/e2e/clitest types the lines of the README and the quickstart.
+func makeTargetsExist(t *testing.T, _ *repository) {
+	makefile := read(t, "Makefile")
 	for _, doc := range []string{"README.md", "CONTRIBUTING.md"} {
 		for _, m := range makeTarget.FindAllStringSubmatch(read(t, doc), -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
@@ -444,67 +427,6 @@ func readmeCommandsExist(t *testing.T, r *repository) {
 			}
 		}
 	}
-	lines := 0
-	for _, block := range shellBlock.FindAllStringSubmatch(readme, -1) {
-		for line := range strings.Lines(block[1]) {
-			line, _, _ = strings.Cut(line, " # ")
-			if line = strings.TrimSpace(line); line == "" {
-				continue
-			}
-			lines++
-			if why := r.runnable(t, line); why != "" {
-				t.Errorf("README.md: %q: %s", line, why)
-			}
-		}
-	}
-	if lines == 0 {
-		t.Error("README.md has no shell commands")
-	}
-}
-
-// runnable says what keeps a command line from running.
-func (r *repository) runnable(t *testing.T, line string) string {
-	words := strings.Fields(line)
-	switch {
-	case words[0] == "make": // looked up by the caller
-	case strings.HasPrefix(line, "go mod "): // typed by TestQuickstart
-	case strings.HasPrefix(line, "go get "), strings.HasPrefix(line, "go install "):
-		for _, word := range words[2:] {
-			wanted, _, _ := strings.Cut(word, "@")
-			if _, ok := r.modules[strings.TrimPrefix(wanted, "./")]; ok {
-				continue // a folder of a clone
-			}
-			if !slices.ContainsFunc(slices.Collect(maps.Values(r.modules)), func(m module) bool { return m.path == wanted }) {
-				return "no such module: " + wanted
-			}
-		}
-	case words[0] == "holdfast" && len(words) > 1:
-		own, _, _ := strings.Cut(line, " -- ")
-		source := r.sources(t, "cmd/holdfast/")
-		if !strings.Contains(source, `"`+words[1]+` `) && !strings.Contains(source, `"`+words[1]+`"`) {
-			return "no such command: " + words[1]
-		}
-		for _, flag := range regexp.MustCompile(`\s--([a-z-]+)`).FindAllStringSubmatch(own, -1) {
-			if !strings.Contains(source, `"`+flag[1]+`"`) {
-				return "no such flag: --" + flag[1]
-			}
-		}
-	default:
-		return "neither make, go get, go install nor holdfast"
-	}
-	return ""
-}
-
-// sources returns the production code right in one folder.
-func (r *repository) sources(t *testing.T, dir string) string {
-	t.Helper()
-	var all strings.Builder
-	for _, name := range r.production() {
-		if path.Dir(name)+"/" == dir {
-			all.WriteString(read(t, name))
-		}
-	}
-	return all.String()
 }
 
 func architectureNamesFolders(t *testing.T, r *repository) {

@@ -1,3 +1,3 @@
 // Package clitest has no code of its own, only tests: the command line tool, built and
-// run as users do, and what README.md promises.
+// run as users do, and the README and the quickstart, typed line by line.
 package clitest

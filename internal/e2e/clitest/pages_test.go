@@ -1,0 +1,109 @@
+//go:build unix
+
+package clitest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// block is a piece of code of a page.
+type block struct{ language, text string }
+
+// blocksOf returns all of a page, in their order. Those in other languages than Go and
+// sh would be typed by no test.
+func blocksOf(t *testing.T, page string) (all []block) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?s)```([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		if m[1] != "go" && m[1] != "sh" {
+			t.Fatalf("%s: a block in the language %q, want go or sh:\n%s", page, m[1], m[2])
+		}
+		all = append(all, block{m[1], m[2]})
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no code", page)
+	}
+	return all
+}
+
+// bare returns code without its comments, in which pages of two languages differ.
+func (b block) bare() string {
+	if b.language != "go" {
+		return b.text
+	}
+	return regexp.MustCompile(`(?m)[ \t]*//.*$`).ReplaceAllString(b.text, "")
+}
+
+// file returns the name of the file that a block of Go is, "" for a part of a program.
+func (b block) file() string {
+	switch {
+	case !strings.HasPrefix(b.text, "package main\n"):
+		return ""
+	case strings.Contains(b.text, `"testing"`):
+		return "main_test.go"
+	}
+	return "main.go"
+}
+
+// filesOf returns the files of a page by name.
+func filesOf(t *testing.T, page string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, b := range blocksOf(t, page) {
+		if b.language == "go" && b.file() != "" {
+			files[b.file()] = b.text
+		}
+	}
+	return files
+}
+
+// The pages in Chinese have the same code as those in English, which TestPages types.
+func TestPagesHaveTheSameCode(t *testing.T) {
+	for page, other := range map[string]string{"README.md": "README.zh-CN.md", "docs/quickstart.md": "docs/zh/quickstart.md"} {
+		one, two := blocksOf(t, page), blocksOf(t, other)
+		if !slices.EqualFunc(one, two, func(a, b block) bool { return a.bare() == b.bare() }) {
+			t.Errorf("%s has other code than %s", other, page)
+		}
+	}
+	readme, quickstart := filesOf(t, "README.md"), filesOf(t, "docs/quickstart.md")
+	for _, name := range []string{"main.go", "main_test.go"} {
+		if readme[name] == "" || readme[name] != quickstart[name] {
+			t.Errorf("the README has another %s than the quickstart:\n%s", name, readme[name])
+		} else if n := strings.Count(readme[name], "\n"); n > 34 {
+			t.Errorf("%s has %d lines, want 34 at most", name, n)
+		}
+	}
+}
+
+// The first screen has the call of Holdfast, in six lines of the whole program, and the
+// comparison with other libraries.
+func TestFirstScreen(t *testing.T) {
+	for _, page := range []string{"README.md", "README.zh-CN.md"} {
+		first := blocksOf(t, page)[0].text
+		indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(first, "\t$1")
+		if strings.Count(first, "\n") != 6 || !strings.Contains(filesOf(t, page)["main.go"], indented) {
+			t.Errorf("%s begins with other code than six lines of its program:\n%s", page, first)
+		}
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		screen := strings.Join(strings.SplitAfter(string(text), "\n")[:30], "")
+		for _, want := range []string{first, "`SET NX PX`", "redsync", "redislock"} {
+			if !strings.Contains(screen, want) {
+				t.Errorf("%s does not have this in its first 30 lines:\n%s", page, want)
+			}
+		}
+		if rows := strings.Count(screen, "\n| ") - 1; rows != 6 {
+			t.Errorf("%s compares libraries in %d rows, want 6", page, rows)
+		}
+	}
+}
