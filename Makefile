@@ -39,7 +39,7 @@ SKIP    ?=
 demo: ## race buyers for the last items, without and with a lock; needs only Go
 	@case $$($(GO) list -m 2>&1) in *"requires go >="*) \
 		echo "The command holdfast needs $$(sed -n 's/^go /Go /p' go.work) or newer; this is $$($(GO) env GOVERSION), and GOTOOLCHAIN=local." >&2; exit 1 ;; esac
-	$(GO) run ./cmd/holdfast demo
+	$(GO) run ./cmd/holdfast demo --timeout 1m
 
 .PHONY: test
 test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores

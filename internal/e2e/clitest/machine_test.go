@@ -119,6 +119,9 @@ var printed = map[string]string{
 	"holdfast ls":         `(?m)^stock:42 `,
 }
 
+// Blocks whose programs are watched begin with these.
+const twice, killed = "./shop &\n./shop\n", "./shop &\nPID=$!\n"
+
 // follow types a page from its beginning. The second page has the folders of the first
 // one, so that Go builds nothing twice.
 func (m *machine) follow(page string) {
@@ -129,16 +132,16 @@ func (m *machine) follow(page string) {
 	if err := os.Mkdir(m.home, 0o700); err != nil {
 		m.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(m.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(m.Context(), 10*time.Minute)
 	defer cancel()
 	s := m.open(ctx, page)
 	for _, b := range blocksOf(m.T, page) {
 		switch {
 		case b.language == "go":
 			s.write(b)
-		case b.text == "./shop &\n./shop\n":
+		case strings.HasPrefix(b.text, twice):
 			s.takeTurns(b)
-		case strings.HasPrefix(b.text, "./shop &\nPID=$!\n"):
+		case strings.HasPrefix(b.text, killed):
 			s.takeOver(b)
 		default:
 			s.enter(b)
@@ -162,20 +165,35 @@ func (s *shell) write(b block) {
 // enter types the lines of a block, and returns what they printed.
 func (s *shell) enter(b block) string {
 	s.Helper()
-	var all strings.Builder
+	all := ""
 	for line := range strings.Lines(b.text) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "make test" {
 			line = "make -n test >/dev/null" // CI runs it, see .ci/run
 		}
 		text, status := s.enterLine(strings.ReplaceAll(line, "localhost:6379", s.addr))
-		all.WriteString(text)
+		all += text
 		want, refused := s.wanted(line)
 		if refused != (status != 0) || !regexp.MustCompile(want).MatchString(text) {
 			s.Fatalf("%s: %s: got status %d, want %q, and whether it fails: %v\n%s", s.page, line, status, want, refused, text)
 		}
+		if line == "sleep 1" { // for the program to take the lock
+			all = s.untilTokens(1, all)
+		}
 	}
-	return all.String()
+	return all
+}
+
+// untilTokens reads on, after text, until programs have printed n tokens.
+func (s *shell) untilTokens(n int, text string) string {
+	s.Helper()
+	for len(tokensIn(text)) < n {
+		line, ok := s.next()
+		if text += line; !ok || strings.HasPrefix(line, "done") {
+			s.Fatalf("%s: programs printed this, want %d tokens\n%s", s.page, n, text)
+		}
+	}
+	return text
 }
 
 // wanted returns a pattern of what a line prints, and whether the line is to fail.
@@ -209,15 +227,8 @@ func (s *shell) takeTurns(b block) {
 // takeOver kills the first of two programs: the second has the lock after its lease.
 func (s *shell) takeOver(b block) {
 	s.Helper()
-	text := s.enter(b)
-	for len(tokensIn(text)) < 2 {
-		line, ok := s.next()
-		if !ok {
-			s.Fatalf("%s: the second program did not get the lock:\n%s", s.page, text)
-		}
-		text += line
-	}
-	if tokens := tokensIn(text); tokens[0] >= tokens[1] || strings.Contains(text, "done") {
+	text := s.untilTokens(2, s.enter(b))
+	if tokens := tokensIn(text); tokens[0] >= tokens[1] {
 		s.Errorf("%s: got tokens %v, want them to rise\n%s", s.page, tokens, text)
 	}
 	if rest, _ := s.enterLine("kill -INT $!; wait"); !strings.Contains(rest, "done, error: ") {

@@ -3,6 +3,7 @@
 package clitest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -79,6 +80,21 @@ func TestPagesHaveTheSameCode(t *testing.T) {
 			t.Errorf("the README has another %s than the quickstart:\n%s", name, readme[name])
 		} else if n := strings.Count(readme[name], "\n"); n > 34 {
 			t.Errorf("%s has %d lines, want 34 at most", name, n)
+		}
+	}
+}
+
+// TestPages checks the output of lines and blocks that the pages have.
+func TestCheckedLinesExist(t *testing.T) {
+	text := ""
+	for _, page := range []string{"README.md", "docs/quickstart.md"} {
+		for _, b := range blocksOf(t, page) {
+			text += "\n" + b.text
+		}
+	}
+	for _, begin := range append(slices.Collect(maps.Keys(printed)), twice, killed) {
+		if !strings.Contains(text, "\n"+begin) {
+			t.Errorf("no page has a line that begins with %q", begin)
 		}
 	}
 }
