@@ -38,7 +38,7 @@ SKIP    ?=
 .PHONY: demo
 demo: ## race buyers for the last items, without and with a lock; needs only Go
 	@case $$($(GO) list -m 2>&1) in *"requires go >="*) \
-		echo "The command holdfast needs $$(sed -n 's/^go /Go /p' go.work) or newer; this is $$($(GO) env GOVERSION), and GOTOOLCHAIN=local." >&2; exit 1 ;; esac
+		echo "The command holdfast needs $$(sed -n 's/^go /Go /p' go.work) or newer: this is $$($(GO) env GOVERSION), and GOTOOLCHAIN=local keeps it from fetching a newer one." >&2; exit 1 ;; esac
 	$(GO) run ./cmd/holdfast demo --timeout 1m
 
 .PHONY: test

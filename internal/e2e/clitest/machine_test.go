@@ -50,7 +50,9 @@ func publish(t *testing.T) string {
 	origin := t.TempDir()
 	git := []string{"--git-dir=" + filepath.Join(origin, ".git"), "--work-tree=" + root, "-c", "user.name=test", "-c", "user.email=test@localhost"}
 	for _, args := range [][]string{{"init", "-q", origin}, append(git, "add", "-A", root), append(git, "commit", "-q", "-m", "now")} {
-		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull) // hooks, signatures
+		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %s: %v\n%s", args, err, out)
 		}
 	}
@@ -107,7 +109,7 @@ func goEnv(t *testing.T, name string, env ...string) string {
 var tooNew = map[string]string{
 	"make demo":   `needs Go 1\.26`,
 	"go install ": `requires go >= 1\.26`,
-	"holdfast ":   `not found`,
+	"holdfast ":   `not found`, // as it was not installed
 }
 
 // printed is what lines print.
