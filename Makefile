@@ -27,7 +27,7 @@ endif
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 # Checks of the repository's files. They read and compute, for which the race detector
 # needs ten times as long.
@@ -120,6 +120,15 @@ pictures: redis ## make the pictures of the documents anew; needs Chromium
 .PHONY: fuzz
 fuzz: redis ## every fuzz target in turn, each for FUZZTIME=30s
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" sh .ci/fuzz $(MODULES)
+
+.PHONY: release
+release: ## commit VERSION=v0.1.0 and tag all modules, in this clone; prints what to push
+	@$(GO) run -trimpath ./internal/e2e/release -version "$(VERSION)"
+
+# -trimpath, as in the check itself: both compile the same packages.
+.PHONY: release-check
+release-check: redis databases ## release into a temporary folder, and use that as users do, beside the version before
+	@HOLDFAST_ETCD=$$(sh .ci/etcd) && export HOLDFAST_ETCD && $(GO) run -trimpath ./internal/e2e/release -check
 
 .PHONY: lint
 lint: ## formatting, vet, golangci-lint and known vulnerabilities
