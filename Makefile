@@ -63,7 +63,7 @@ e2e: redis databases ## the others: histories of processes, deployments, faults,
 	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
-		$(GO) build -o "$$bin/holdfast" ./cmd/holdfast && \
+		$(GO) build -trimpath -o "$$bin/holdfast" ./cmd/holdfast && \
 		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
@@ -111,7 +111,7 @@ bench-stores: ## measure locks in etcd, ZooKeeper, PostgreSQL and MariaDB beside
 
 .PHONY: bench-check
 bench-check: redis ## compare what a pair of Lock and Unlock costs with bench/guard.json
-	$(GO) run ./bench -check
+	$(GO) run -trimpath ./bench -check
 
 .PHONY: pictures
 pictures: redis ## make the pictures of the documents anew; needs Chromium
