@@ -173,6 +173,10 @@ func (r *rehearsal) publishBefore(ctx context.Context) error {
 		r.before = "v0.0.1"
 	}
 	commit := r.top.commitOf(ctx, name)
+	if shallow, _ := r.top.git(ctx, "rev-parse", "--is-shallow-repository"); commit == "" && shallow == "true" {
+		fmt.Fprintf(r.out, "this clone is shallow and does not have %s, which %s names: this commit takes its place\n", name, beforeFile)
+		commit = r.top.commitOf(ctx, "HEAD")
+	}
 	if commit == "" {
 		return fmt.Errorf("%s names %s, which this clone does not have: git fetch --unshallow --tags", beforeFile, name)
 	}
