@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 )
 
 func main() {
@@ -21,9 +19,6 @@ func main() {
 // run is the program without its process: tests call it. It returns the status
 // to exit with.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	if procgroup.IsGuard(args) {
-		return procgroup.Guard(args)
-	}
 	env := environment{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ}
 	root := newRootCommand(env)
 	root.SetArgs(args)

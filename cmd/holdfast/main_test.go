@@ -10,12 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// TestMain makes the test binary serve as guard and as the program itself,
-// where a test needs another process.
+// TestMain makes the test binary serve as the program itself, where a test needs another
+// process.
 func TestMain(m *testing.M) {
-	if procgroup.IsGuard(os.Args[1:]) {
-		os.Exit(procgroup.Guard(os.Args[1:]))
-	}
 	if os.Getenv("HOLDFAST_TEST_MAIN") == "1" {
 		main()
 	}

@@ -10,8 +10,8 @@
 // deadline it got last. Because the command enters the group before its
 // first instruction, there is no moment at which a descendant could slip away.
 //
-// A program that uses this package must call [Guard] when [IsGuard] says so,
-// before it does anything else; a test binary does that in TestMain.
+// A program that imports this package becomes a guard where it is started as one: see
+// package guard.
 //
 // # What is not promised
 //

@@ -26,7 +26,7 @@ const (
 // Group is a running command with all its descendants.
 type Group struct {
 	command  Command
-	guard    *guard
+	guard    *guardProcess
 	terminal *terminal
 	orders   chan order
 	ended    chan *os.ProcessState // the command itself has ended

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 )
 
 // family is a command with a child and a grandchild that would run on.
@@ -86,7 +88,7 @@ func descendants(t *testing.T, parent int) []string {
 }
 
 func TestGuardByHandRefuses(t *testing.T) {
-	cmd := exec.Command(os.Args[0], guardArg)
+	cmd := exec.Command(os.Args[0], guard.Arg)
 	err := cmd.Run()
 	if got := cmd.ProcessState.ExitCode(); got != 64 {
 		t.Fatalf("got status %d (%v), want 64", got, err)

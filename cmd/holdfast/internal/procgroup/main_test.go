@@ -14,12 +14,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain makes the test binary serve as a guard, and as a program that runs a
-// command and can be killed.
+// TestMain makes the test binary serve as a program that runs a command and can be
+// killed.
 func TestMain(m *testing.M) {
-	if IsGuard(os.Args[1:]) {
-		os.Exit(Guard(os.Args[1:]))
-	}
 	if script := os.Getenv("PROCGROUP_TEST_SCRIPT"); script != "" {
 		os.Exit(program(script))
 	}

@@ -29,9 +29,6 @@ func (g *Group) Done() <-chan struct{} { return nil }
 // Wait returns 125.
 func (g *Group) Wait() int { return 125 }
 
-// Guard returns 125.
-func Guard([]string) int { return 125 }
-
 // Forwarded returns the signals that end a program.
 func Forwarded() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
