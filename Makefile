@@ -138,6 +138,10 @@ lint: ## formatting, vet, golangci-lint and known vulnerabilities
 tidy: ## go mod tidy in every module, with the workspace's own modules
 	@sh .ci/tidy $(MODULES)
 
+.PHONY: oldest
+oldest: ## each library with the Go and the dependencies that its go.mod names, and with the Go that is installed
+	@GO="$(GO)" sh .ci/oldest $(filter-out cmd/holdfast bench internal/e2e,$(MODULES))
+
 .PHONY: redis
 redis:
 	@HOLDFAST_SERVERS="$(SERVERS)" sh .ci/$(if $(SERVER),server $(SERVER),redis)

@@ -40,6 +40,7 @@ func TestRepository(t *testing.T) {
 		"MergesAreFinished":          mergesAreFinished,
 		"ShortTestsRunWhole":         shortTestsRunWhole,
 		"TimedTestsExist":            timedTestsExist,
+		"OldestVersionsAreAsSaid":    oldestVersionsAreAsSaid,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, r) })
 	}

@@ -1,6 +1,6 @@
 module github.com/holdfast-go/holdfast/zkhold
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/go-zookeeper/zk v1.0.4
