@@ -23,6 +23,8 @@ When leadership is lost, CMD gets --signal and then SIGKILL, before another clie
 become the leader. "holdfast run --help" describes CMD, its environment and signals. A
 signal that ends CMD ends the campaign too.
 
+Windows has no elect; see "holdfast run --help".
+
 With --once there is one term, and the exit status is that of run.
 
 Exit status without --once: that of CMD if a signal ended the leader; 128+n if signal n

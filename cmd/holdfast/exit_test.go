@@ -114,3 +114,15 @@ func TestStatusOfASignalComesFirst(t *testing.T) {
 		t.Errorf("got %v, want status 130 and no message", err)
 	}
 }
+
+// Windows has neither run nor elect: one sentence says so, and what there is.
+func TestSystemsWithoutProcessGroups(t *testing.T) {
+	err := checkSystem("elect", false)
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), "elect is not available on this system") {
+		t.Errorf("got %v, want status %d and a sentence that says so", err, exitUsage)
+	}
+	if err := checkSystem("run", true); err != nil {
+		t.Errorf("got %v for a system that has them", err)
+	}
+}

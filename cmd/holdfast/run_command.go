@@ -31,6 +31,9 @@ does with setsid, is not killed.
 CMD also gets the signals INT, TERM, HUP, QUIT, USR1 and USR2. CMD does not run in a
 shell, unless --shell is given. Flags stand before CMD: arguments behind it belong to it.
 
+Windows has neither run nor elect, because it has no process groups: they end there with
+status 64. All other commands work.
+
 The environment of CMD has:
   HOLDFAST_NAME         the name of the lock, without --prefix
   HOLDFAST_TOKEN        the fencing token: send it with each write, and let the

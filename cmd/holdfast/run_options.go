@@ -62,7 +62,18 @@ func (o *runOptions) read(cmd *cobra.Command, args []string, env environment) (h
 	if help, _ := cmd.Flags().GetBool("help"); help {
 		return true, cmd.Help()
 	}
+	if err := checkSystem(o.verb, procgroup.Supported); err != nil {
+		return false, err
+	}
 	return false, o.complete(cmd.Flags(), env)
+}
+
+// checkSystem refuses a command that is not for the system that this program runs on.
+func checkSystem(verb string, supported bool) error {
+	if supported {
+		return nil
+	}
+	return usageError("%s is not available on this system, because it has no process groups; \"holdfast hold\" takes a lock here", verb)
 }
 
 // parse takes NAME and the command from args. Flags may stand before and after

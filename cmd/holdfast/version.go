@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,22 +25,28 @@ func versionLine() string {
 	return fmt.Sprintf("holdfast %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// version is the module's version, or the commit it was built from.
+// version is the module's version and the commit that the program was built from, as far
+// as they are known: go install of a version knows no commit, and a clone without a tag
+// has a version that is made of its commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "(unknown)"
 	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
 	v := info.Main.Version
-	if v != "" && v != "(devel)" {
-		return v
+	if v == "" || v == "(devel)" {
+		v = "devel"
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "devel " + s.Value[:min(12, len(s.Value))]
+		if commit := s.Value[:min(12, len(s.Value))]; s.Key == "vcs.revision" && !strings.Contains(v, commit) {
+			return v + " " + commit
 		}
 	}
-	return "devel"
+	return v
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {

@@ -23,6 +23,9 @@ const (
 	pollLast  = 50 * time.Millisecond
 )
 
+// Supported says whether Start can run a command on this system.
+const Supported = true
+
 // Group is a running command with all its descendants.
 type Group struct {
 	command  Command

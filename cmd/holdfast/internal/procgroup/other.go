@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Supported says whether Start can run a command on this system.
+const Supported = false
+
 // Group is a running command. There is none on this system.
 type Group struct{}
 
