@@ -138,6 +138,14 @@ lint: ## formatting, vet, golangci-lint and known vulnerabilities
 tidy: ## go mod tidy in every module, with the workspace's own modules
 	@sh .ci/tidy $(MODULES)
 
+.PHONY: dist
+dist: ## the command for six systems, with man pages, completions, licences and checksums, in dist/; the container where one can be built
+	@GO="$(GO)" sh .ci/dist
+
+.PHONY: dist-check
+dist-check: ## the archive of one system, built in two clones of this commit, is the same
+	@GO="$(GO)" sh .ci/dist-check
+
 .PHONY: oldest
 oldest: ## each library with the Go and the dependencies that its go.mod names, and with the Go that is installed
 	@GO="$(GO)" sh .ci/oldest $(filter-out cmd/holdfast bench internal/e2e,$(MODULES))

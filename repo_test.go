@@ -26,21 +26,22 @@ func TestRepository(t *testing.T) {
 		t.Skip("this is the root module alone")
 	}
 	for name, check := range map[string]func(*testing.T, *repository){
-		"RootIsStandardLibraryOnly":  rootIsStandardLibraryOnly,
-		"ImportsPointDown":           importsPointDown,
-		"EverythingIsDocumented":     everythingIsDocumented,
-		"NoStateOutsideOfValues":     noStateOutsideOfValues,
-		"ScriptsHaveHeaders":         scriptsHaveHeaders,
-		"WorkspaceIsWhole":           workspaceIsWhole,
-		"MakeTargetsExist":           makeTargetsExist,
-		"ArchitectureNamesFolders":   architectureNamesFolders,
-		"WaysAreAsDescribed":         waysAreAsDescribed,
-		"SizesAreBounded":            sizesAreBounded,
-		"DocumentsPointAtWhatExists": documentsPointAtWhatExists,
-		"MergesAreFinished":          mergesAreFinished,
-		"ShortTestsRunWhole":         shortTestsRunWhole,
-		"TimedTestsExist":            timedTestsExist,
-		"OldestVersionsAreAsSaid":    oldestVersionsAreAsSaid,
+		"RootIsStandardLibraryOnly":        rootIsStandardLibraryOnly,
+		"ImportsPointDown":                 importsPointDown,
+		"EverythingIsDocumented":           everythingIsDocumented,
+		"NoStateOutsideOfValues":           noStateOutsideOfValues,
+		"ScriptsHaveHeaders":               scriptsHaveHeaders,
+		"WorkspaceIsWhole":                 workspaceIsWhole,
+		"MakeTargetsExist":                 makeTargetsExist,
+		"ArchitectureNamesFolders":         architectureNamesFolders,
+		"WaysAreAsDescribed":               waysAreAsDescribed,
+		"SizesAreBounded":                  sizesAreBounded,
+		"DocumentsPointAtWhatExists":       documentsPointAtWhatExists,
+		"MergesAreFinished":                mergesAreFinished,
+		"ShortTestsRunWhole":               shortTestsRunWhole,
+		"TimedTestsExist":                  timedTestsExist,
+		"OldestVersionsAreAsSaid":          oldestVersionsAreAsSaid,
+		"ContainerIsSmallAndWithoutRights": containerIsSmallAndWithoutRights,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, r) })
 	}

@@ -1,0 +1,28 @@
+//go:build !race
+
+package holdfast_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// containerIsSmallAndWithoutRights reads the rules of an image, because few machines that
+// test can build one.
+func containerIsSmallAndWithoutRights(t *testing.T, _ *repository) {
+	text := read(t, "Containerfile")
+	_, image, _ := strings.Cut(text, "\nFROM scratch\n")
+	for what, want := range map[string]string{
+		"a user by number that is not root": `(?m)^USER [1-9]\d*:[1-9]\d*$`,
+		"certificates of authorities":       `ca-certificates\.crt /etc/ssl/certs/`,
+		"the program as its entry":          `(?m)^ENTRYPOINT \["/holdfast"\]$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(image) {
+			t.Errorf("Containerfile: the last image, from scratch, has not %s", what)
+		}
+	}
+	if !strings.Contains(text, "CGO_ENABLED=0") || strings.Contains(image, "\nRUN ") {
+		t.Error("Containerfile: the program is not static, or the image runs something")
+	}
+}
