@@ -120,6 +120,7 @@ func newServer(program, dir, name string, ports [2]int, cluster string) *Server 
 		"--listen-client-urls=" + url(ports[0]), "--advertise-client-urls=" + url(ports[0]),
 		"--listen-peer-urls=" + url(ports[1]), "--initial-advertise-peer-urls=" + url(ports[1]), "--initial-cluster=" + cluster,
 		"--heartbeat-interval=50", "--election-timeout=500", // the shortest lease is 1.5 times that
+		"--bcrypt-cost=4",   // a login that takes long on a busy machine would be no answer to a call
 		"--unsafe-no-fsync", // a busy disk is not what is tested; what was written outlives the process
 	}}
 }
