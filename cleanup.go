@@ -49,11 +49,11 @@ func (a *acquisition) giveUp() {
 		a.left.then(func(sent bool) {
 			defer l.background.End()
 			if sent || known {
-				l.cleanUp(c, nil, l.clock.Now()+kept)
+				l.cleanUp(c, 0, nil, l.clock.Now()+kept)
 			}
 		})
 	case a.claim.Indeterminate || a.held || a.queued:
-		l.cleanUp(a.claim, nil, l.clock.Now()+kept)
+		l.cleanUp(a.claim, 0, nil, l.clock.Now()+kept)
 	}
 }
 
@@ -68,24 +68,24 @@ func (a *acquisition) keptFor() time.Duration {
 
 // settleFor goes on with a release whose first call ended with err, for as long
 // as Unlock waits.
-func (l *Locker) settleFor(c driver.Claim, err error, until clock.Instant) error {
+func (l *Locker) settleFor(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
 	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 	defer cancel()
-	return l.settleAfter(ctx, c, err)
+	return l.settleAfter(ctx, c, kept, err)
 }
 
 // cleanUp releases a claim in the background, after a first release that ended with
 // first, if that is not nil. It goes on until the release is certain, or until the
 // store has dropped the claim by itself, which is at until. It never uses a caller's
 // context, which is often over when clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
+func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
 		if waited { // for others: one attempt is always made
 			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
-		err := l.settleAfter(ctx, c, first)
+		err := l.settleAfter(ctx, c, kept, first)
 		switch settled := err == nil || retry.Gone(err); {
 		case c.Indeterminate:
 			l.reportDoubt(OpTry, &c, settled)
@@ -100,10 +100,10 @@ func (l *Locker) cleanUp(c driver.Claim, first error, until clock.Instant) {
 }
 
 // settleAfter calls Release until it is certain how it ended or ctx is done,
-// after a first call that ended with first, if that is not nil. It returns nil if
-// the claim was released, also by an earlier call whose answer was lost, and an
+// after a first call that ended with first, if that is not nil. The name stays taken until
+// kept, 0 if it does not. It returns nil if the claim was released, also by an earlier call whose answer was lost, and an
 // error that is driver.ErrGone if there was nothing to release.
-func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (err error) {
+func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
 	doubt := first != nil && !retry.Certain(first)
 	defer func() {
 		if doubt && !c.Indeterminate && (err == nil || retry.Gone(err)) {
@@ -119,6 +119,7 @@ func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, first error) (
 		loop.Failed(first)
 	}
 	for loop.Next(ctx) {
+		c.AtLeast = rest(kept, l.clock.Now())
 		err = l.release(ctx, c, loop.Failures())
 		if err == nil || doubt && retry.Gone(err) {
 			return nil
@@ -174,7 +175,7 @@ func (l *lease) releaseSession(reason driver.Reason) {
 		l.mu.Unlock()
 		time.Sleep(min(rest, session))
 		if now := l.locker.clock.Now(); l.step(onCleanUp) {
-			l.locker.cleanUp(l.claim(now), nil, l.releasedBy(now))
+			l.locker.cleanUp(l.claim(now), 0, nil, l.releasedBy(now))
 		}
 	})
 }

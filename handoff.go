@@ -16,7 +16,7 @@ import (
 // hands the lock to the goroutine that has waited longest. That needs no call to the
 // store. The new holder gets the next fencing token of a block that the store reserved
 // with the grant. Only a Mutex is passed on, not a fair or read-write lock, and no lock
-// with the option Lease.
+// with the option Lease or AtLeast.
 //
 // In the store the lock keeps the owner of its first holder.
 type Handoff struct {
@@ -147,7 +147,7 @@ func closeWaiter(w driver.Waiter) {
 // takesHolds says that the claim may be given a hold of this process in place of
 // one of its own.
 func (a *acquisition) takesHolds() bool {
-	return a.kind == plain && !a.req.leased && a.locker.handoff.Max > 0
+	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.locker.handoff.Max > 0
 }
 
 // letNext lets the next goroutine of this process ask for the name, since the lease is

@@ -28,8 +28,9 @@ type lease struct {
 	permits             int32
 
 	kind   kind
-	fixed  bool // Lease fixed its end
-	fenced bool // the store draws tokens
+	fixed  bool          // Lease fixed its end
+	fenced bool          // the store draws tokens
+	kept   clock.Instant // until when the name stays taken after an Unlock; 0 if it does not
 
 	// indeterminate says that a try of the claim had no answer, and may still arrive.
 	indeterminate bool
@@ -73,6 +74,9 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.countsFrom = a.locker.clock.Now()
+	if a.req.atLeast > 0 {
+		l.kept = l.countsFrom + a.req.atLeast
+	}
 	l.first = hold{lease: l, token: out.Token, since: l.countsFrom, taken: true}
 	l.holder = &l.first
 	return l
@@ -92,6 +96,16 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	}
 	return c
 }
+
+// parting returns the claim for an Unlock that is sent now.
+func (l *lease) parting(now clock.Instant) driver.Claim {
+	c := l.claim(now)
+	c.AtLeast = rest(l.kept, now)
+	return c
+}
+
+// rest is how much longer a name stays taken that is kept until then.
+func rest(kept, now clock.Instant) time.Duration { return max(kept-now, 0) }
 
 // extended says that renewals move the end of the lease. Else they only prove it. The
 // mutex is held, or nobody else has the lease yet.

@@ -113,6 +113,9 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 		return request{}, m.locker.unsupported(m.kind.String() + " locks")
 	}
 	r, err := m.locker.request(wait, opts)
+	if err == nil && r.atLeast > 0 && m.kind != plain {
+		err = fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
+	}
 	if err == nil && ctx.Err() != nil {
 		err = retry.ContextError(ctx)
 	}
@@ -148,6 +151,8 @@ type request struct {
 	lease  time.Duration
 	leased bool
 
+	atLeast time.Duration // since the grant; 0 if a release frees the name
+
 	permits int    // of a semaphore, if the store does not know
 	beside  string // owner of a write hold of the same caller
 }
@@ -163,6 +168,9 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	if r.wait > clock.Longest {
 		r.wait = forever
 	}
+	if err := l.checkAtLeast(r.atLeast); err != nil {
+		return r, err
+	}
 	if r.leased {
 		info := l.info
 		if info.SessionTTL > 0 {
@@ -171,6 +179,19 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 		return r, checkTTL("lease", r.lease, info)
 	}
 	return r, nil
+}
+
+// checkAtLeast says what is wrong with an AtLeast.
+func (l *Locker) checkAtLeast(d time.Duration) error {
+	switch {
+	case d < 0:
+		return fmt.Errorf("AtLeast of %s is negative", d)
+	case d > mostTTL(l.info):
+		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, l.info.Name, mostTTL(l.info))
+	case d > 0 && !l.info.Caps.AtLeast:
+		return l.unsupported("AtLeast")
+	}
+	return nil
 }
 
 // leaseTTL is the TTL of a claim that is to be held for d. A store with Info.SessionTTL

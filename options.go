@@ -76,6 +76,22 @@ func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
+// AtLeast keeps the name taken until d after the lock was acquired, also if Unlock comes
+// earlier. Unlock ends the hold at once all the same. Nobody gets the lock before, neither
+// another process nor this one: work that is done once per tick needs that where the clocks
+// of the processes differ, and the work is shorter than that.
+//
+// If the process dies or is cut off, the name becomes free when the lease ends: choose a TTL
+// for that, and d for the spread of the clocks. A lock that is lost is not kept either. d may
+// be longer than the TTL.
+//
+// Only a Mutex can be kept, and it is never passed on within the process. A store without
+// driver.Caps.AtLeast, another kind of lock, and a Lock that would re-enter a hold return an
+// error that is errors.ErrUnsupported.
+func AtLeast(d time.Duration) Option {
+	return func(r *request) { r.atLeast = d }
+}
+
 // Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without
 // the option Wait, TryLock does not wait, and Lock waits until its context ends. A Wait
 // of more than 100 years has the same effect as no option.

@@ -21,10 +21,10 @@ import (
 //
 // On stores that record a count, each change of it is one round trip, which also confirms
 // the lock and extends its lease. As many calls of Unlock as of Lock end the hold. The
-// options of the first Lock stay in force: Lease on a re-entry has no effect. The two
-// sides of a read-write lock have separate counts; see RWMutex. If the tree holds a name
-// as one kind and locks it as another, it gets ErrDeadlock. Permits of a semaphore are
-// not reentrant.
+// options of the first Lock stay in force: Lease on a re-entry has no effect, and AtLeast
+// is an error. The two sides of a read-write lock have separate counts; see RWMutex. If the
+// tree holds a name as one kind and locks it as another, it gets ErrDeadlock. Permits of a
+// semaphore are not reentrant.
 func WithOwner(ctx context.Context) context.Context {
 	if ownerOf(ctx) != nil {
 		return ctx
@@ -84,6 +84,10 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	o, err := t.find(ctx, e, m, &r)
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w: %w", m.name, ErrDeadlock, err)
+	}
+	if o != nil && r.atLeast > 0 {
+		o.takeBack()
+		return nil, fmt.Errorf("lock %q: this owner holds it already; AtLeast is for its first Lock: %w", m.name, errors.ErrUnsupported)
 	}
 	if o != nil {
 		return o.again(ctx, r.wait)
@@ -197,8 +201,7 @@ func (t *tree) takeTurn(ctx context.Context, e *entry, m *Mutex, r request) erro
 }
 
 // again has the store confirm a re-entry, which is counted already. A store that
-// does not answer is asked for as long as the caller would wait for the lock. If
-// all others have unlocked by the time that it gives up, it releases the lock.
+// does not answer is asked for as long as the caller would wait for the lock.
 func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	failures := 0
 	if wait == 0 {
@@ -212,8 +215,8 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	}
 	confirmed := false
 	defer func() { // also if the store's code panics
-		if !confirmed && o.lower(nil) == 0 {
-			o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
+		if !confirmed {
+			o.takeBack()
 		}
 	}()
 	if err := o.lock.hold.recount(bound, failures); err != nil {
@@ -224,6 +227,14 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	}
 	confirmed = true
 	return o.lock, nil
+}
+
+// takeBack undoes a re-entry that failed. If all others have unlocked meanwhile, it
+// releases the lock.
+func (o *owned) takeBack() {
+	if o.lower(nil) == 0 {
+		o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
+	}
 }
 
 // unlock lowers the count, or releases the lock. Where the lock goes on it has

@@ -43,7 +43,7 @@ func (k *Lock) release() error {
 // nothing, if not.
 func (h *hold) passOn() bool {
 	l := h.lease
-	if l.queue == nil || l.kind != plain || l.fixed {
+	if l.queue == nil || l.kind != plain || l.fixed || l.kept != 0 {
 		return false
 	}
 	var contexts map[*derived]struct{}
@@ -67,7 +67,7 @@ func (h *hold) unlock(bound *deadline.Context) error {
 	if err := h.finish(); err != nil {
 		return err
 	}
-	c := h.lease.claim(h.lease.locker.clock.Now())
+	c := h.lease.parting(h.lease.locker.clock.Now())
 	return h.released(c, h.lease.sendAndSettle(bound, c))
 }
 
@@ -102,7 +102,7 @@ func (l *lease) sendAndSettle(bound *deadline.Context, c driver.Claim) error {
 	if answered {
 		return err
 	}
-	return l.locker.settleFor(c, err, until)
+	return l.locker.settleFor(c, l.kept, err, until)
 }
 
 // sendRelease makes the first call of a release, and lets the next goroutine of this
@@ -143,7 +143,7 @@ func (h *hold) released(c driver.Claim, err error) error {
 		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
 		until := l.releasedBy(l.locker.clock.Now())
-		l.locker.cleanUp(c, err, until)
+		l.locker.cleanUp(c, l.kept, err, until)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
 	}
@@ -168,7 +168,7 @@ func (h *hold) unlockEnded(err error) error {
 	}
 	now := l.locker.clock.Now()
 	if until := l.releasedBy(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
-		l.locker.cleanUp(l.claim(now), nil, until)
+		l.locker.cleanUp(l.claim(now), 0, nil, until)
 	}
 	return fmt.Errorf("unlock: %w", err)
 }
@@ -279,7 +279,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 		if k.hold.passOn() {
 			passed = append(passed, k.hold)
 		} else if errs[i] = k.hold.finish(); errs[i] == nil {
-			claims, ended = append(claims, k.hold.lease.claim(now)), append(ended, i)
+			claims, ended = append(claims, k.hold.lease.parting(now)), append(ended, i)
 			until = max(until, k.hold.lease.unlockBy(now))
 		}
 	}
@@ -304,7 +304,9 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 			h.lease.letNext()
 			continue
 		}
-		wg.Go(func() { errs[i] = h.released(claims[j], l.settleFor(claims[j], err, h.lease.unlockBy(now))) })
+		wg.Go(func() {
+			errs[i] = h.released(claims[j], l.settleFor(claims[j], h.lease.kept, err, h.lease.unlockBy(now)))
+		})
 	}
 	for j, i := range ended {
 		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
