@@ -45,6 +45,7 @@ type lockOptions struct {
 	verbose bool
 
 	name string
+	keep time.Duration // the name stays taken so long after the grant
 
 	campaigns bool // it waits for a store that cannot be reached, however long
 

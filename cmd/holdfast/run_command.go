@@ -131,8 +131,20 @@ func (r *runner) within(ctx context.Context, work func(*holdfast.Locker) error) 
 	r.holder = r.note()
 	return r.open(ctx, r.env, r.report, r.signals, r.holder, func(store driver.Backend, locker *holdfast.Locker) error {
 		r.backend = store.Info().Name
+		r.leaveAtLeast(store)
 		return work(locker)
 	})
+}
+
+// leaveAtLeast leaves --at-least to the store, if it keeps names taken.
+func (r *runner) leaveAtLeast(store driver.Backend) {
+	switch {
+	case r.atLeast == 0:
+	case store.Info().Caps.AtLeast && !r.fair && !r.shared && !r.exclusive && r.permits == 0:
+		r.keep = r.atLeast
+	default:
+		r.report.detail("this lock cannot stay taken after its release: with --at-least, run waits after its command")
+	}
 }
 
 // skipped makes a success of a lock that is held, where the flags say so.
@@ -183,7 +195,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	s := newSupervisor(r, lock, group)
 	stopped := s.watch(ctx)
 	status := group.Wait()
-	if stopped == nil {
+	if stopped == nil && r.keep == 0 {
 		s.waitAtLeast(ctx)
 	}
 	return r.release(lock, status, stopped)

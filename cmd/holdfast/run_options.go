@@ -35,7 +35,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.addWaitTo(f)
 	o.addKindTo(f)
 	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
-	f.DurationVar(&o.atLeast, "at-least", 0, "keep the lock for at least this, even if the command ends sooner")
+	f.DurationVar(&o.atLeast, "at-least", 0, "leave the name taken for at least this, even if the command ends sooner; run waits for that only where the store cannot keep it")
 	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
 	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "status if the lock was lost, or --max-hold was over")
 	f.BoolVar(&o.skipOK, "skip-ok", false, "if the lock is held: status 0 and no message")

@@ -471,14 +471,21 @@ func TestRunKillsWhatIgnoresTheSignalBeforeTheLeaseEnds(t *testing.T) {
 	}
 }
 
+// A store that keeps the name is left alone with it; for another kind of lock run waits.
 func TestRunAtLeast(t *testing.T) {
 	s := newSite(t)
 	began := time.Now()
-	s.run("run", "--at-least", "400ms", "job", "--", "sh", "-c", "exit 3").want(t, 3)
+	s.run("run", "--at-least", "1h", "job", "--", "sh", "-c", "exit 3").want(t, 3)
+	s.run("run", "-n", "job", "--", "true").want(t, 75, "held")
+	if ttl := s.server.TTL("job"); ttl > time.Hour || ttl < time.Hour-time.Since(began)-time.Second {
+		t.Errorf("the name stays taken for %v, want an hour from the grant", ttl)
+	}
+	began = time.Now()
+	s.run("run", "-v", "--fair", "--at-least", "400ms", "fair", "--", "sh", "-c", "exit 3").want(t, 3, "run waits after its command")
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("released after %s, want 400ms", took)
 	}
-	s.mustBeFree("job")
+	s.mustBeFree("fair")
 }
 
 func TestRunContextEndsTheCommand(t *testing.T) {

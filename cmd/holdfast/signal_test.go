@@ -157,8 +157,8 @@ func TestRunIgnoresWhatItWasStartedToIgnore(t *testing.T) {
 
 func TestRunAtLeastEndsWithASignal(t *testing.T) {
 	s := newSite(t)
-	p := s.start(nil, "run", "-v", "--at-least", "1h", "job", "--", "sh", "-c", "exit 4")
-	p.await("--at-least")
+	p := s.start(nil, "run", "-v", "--fair", "--at-least", "1h", "job", "--", "sh", "-c", "exit 4")
+	p.await("the command has ended")
 	p.signal(syscall.SIGTERM)
 	if got := p.status(); got != 4 {
 		t.Errorf("got status %d, want 4", got)

@@ -155,6 +155,9 @@ func (o *lockOptions) take(ctx context.Context, locker *holdfast.Locker) (*holdf
 	if o.wait > 0 {
 		options = append(options, holdfast.Wait(o.wait))
 	}
+	if o.keep > 0 {
+		options = append(options, holdfast.AtLeast(o.keep))
+	}
 	try := o.nonblock || o.wait > 0
 	if o.permits > 0 {
 		s := locker.Semaphore(o.name, o.permits)
