@@ -57,15 +57,20 @@ race: redis ## the tests of the library three times over, to provoke races
 # The cells of TestSharesHistory: all of them, for ten seconds each, or a few.
 SHARES  ?= all
 
-# The last of LONG by name, locktest, takes longest, so it begins first.
+# The last of LONG by name, locktest, takes longest, so it begins first. What the pages say
+# is typed by make pages: it compiles all the time, beside which others are late.
 .PHONY: e2e
 e2e: redis databases ## the others: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
 	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -trimpath -o "$$bin/holdfast" ./cmd/holdfast && \
-		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip SharesHistory $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
+		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip 'SharesHistory|^TestPages$$' $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
+
+.PHONY: pages
+pages: redis ## type every line of README and quickstart, with the oldest Go and with the one that is installed
+	$(GO) test -count=1 $(FLAGS) -run '^TestPages$$' ./internal/e2e/clitest
 
 # Tests of what differs between servers: scripts, answers, and clients of a cluster.
 SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Explain|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
