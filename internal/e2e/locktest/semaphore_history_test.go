@@ -31,6 +31,13 @@ func TestSemaphoreHistory(t *testing.T) {
 		for range 4 {
 			hire()
 		}
+		taken := 0 // how often all permits were, before the first process dies with one
+		await.Eventually(5*time.Second, func() bool {
+			if s.server.Do("GET", "seats") == any("0") {
+				taken++
+			}
+			return taken == 20
+		})
 		kills := c.harass(20, 300*time.Millisecond, hire)
 		for _, m := range c.members { // all that is held now ends with its lease
 			m.Kill()
