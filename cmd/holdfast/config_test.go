@@ -32,7 +32,7 @@ func bare(more ...string) []string { return append([]string{"PATH=" + os.Getenv(
 
 func TestConfigOrder(t *testing.T) {
 	s := newSite(t)
-	file := configure(t, "holdfast.yaml", fmt.Sprintf("url: redis://%s\nprefix: 'file:'\nlock: {ttl: 7s, wait: 500ms}\n", s.server.Addr()))
+	file := configure(t, "holdfast.yaml", fmt.Sprintf("url: redis://%s\nprefix: 'file:'\nlock: {ttl: 7s, wait: 2s}\n", s.server.Addr()))
 	show := []string{"run", "job", "--", "sh", "-c", "echo $HOLDFAST_LEASE_MS"}
 	for _, test := range []struct {
 		environ []string
