@@ -17,6 +17,7 @@ const family = `trap "" TERM INT HUP; exec >"$ALIVE"; sh -c 'sleep 100 & sleep 1
 
 // Run tries what the tool does on every store: each case is a test of its own below t.
 func (c *Tool) Run(t *testing.T) {
+	t.Run("Doctor", func(t *testing.T) { examined(t, c.In(t)) }) // before Serve, which examines the store too: both take one test lock
 	for name, test := range map[string]func(*testing.T, *Tool){
 		"Runs":         runs,
 		"Busy":         busy,
@@ -25,7 +26,6 @@ func (c *Tool) Run(t *testing.T) {
 		"Nested":       nested,
 		"Status":       status,
 		"Looks":        looks,
-		"Doctor":       examined,
 		"Serve":        served,
 		"Frozen":       frozen,
 		"FrozenAtOnce": frozenAtOnce,
