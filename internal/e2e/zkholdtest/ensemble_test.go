@@ -1,7 +1,6 @@
 package zkholdtest
 
 import (
-	"context"
 	"errors"
 	"net"
 	"slices"
@@ -19,8 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-// long is a session that outlives an election.
-const long = 10 * time.Second
+// long is a session that outlives an election, and a client that first turns to the server
+// that hangs: it waits there for two thirds of a session.
+const long = 15 * time.Second
 
 // on returns a Locker that knows these servers.
 func on(t *testing.T, servers ...*zktest.Server) *holdfast.Locker {
@@ -46,8 +46,9 @@ func ensemble(t *testing.T) []*zktest.Server {
 
 // queue has clients wait for the name of t, one after the other. servers[2] is asked for
 // their nodes.
-func queue(ctx context.Context, t *testing.T, servers []*zktest.Server, lockers ...*holdfast.Locker) []*sessiontest.Waiter {
+func queue(t *testing.T, servers []*zktest.Server, lockers ...*holdfast.Locker) []*sessiontest.Waiter {
 	t.Helper()
+	ctx := await.Context(t, 2*time.Minute)
 	var waiters []*sessiontest.Waiter
 	client := servers[2].Client(t)
 	for _, l := range lockers {
@@ -60,9 +61,13 @@ func queue(ctx context.Context, t *testing.T, servers []*zktest.Server, lockers 
 	return waiters
 }
 
-// granted returns a function that reports whether one of the waiters has been granted.
-func granted(waiters []*sessiontest.Waiter) func() bool {
-	return func() bool { return slices.ContainsFunc(waiters, (*sessiontest.Waiter).Has) }
+// keeps fails t if a waiter is granted within d, while lock is held.
+func keeps(t *testing.T, d time.Duration, lock *holdfast.Lock, waiters []*sessiontest.Waiter) {
+	t.Helper()
+	began := time.Now()
+	if await.Eventually(d, func() bool { return slices.ContainsFunc(waiters, (*sessiontest.Waiter).Has) }) {
+		t.Fatalf("a waiter was granted after %v; the holder's lock has the error %v", time.Since(began), lock.Err())
+	}
 }
 
 // release fails t unless the lock is held until now, and the waiters are granted in their
@@ -83,9 +88,9 @@ func TestLeaderDies(t *testing.T) {
 	t.Parallel()
 	servers := ensemble(t)
 	lock := must.Lock(t, on(t, servers...), name(t))
-	waiters := queue(within(t), t, servers, on(t, servers...), on(t, servers...))
+	waiters := queue(t, servers, on(t, servers...), on(t, servers...))
 	servers[0].Kill()
-	await.Never(t, long+long/4, "granted while the name is held", granted(waiters))
+	keeps(t, long+long/4, lock, waiters)
 	release(t, lock, waiters)
 }
 
@@ -95,16 +100,16 @@ func TestLeaderStandsStill(t *testing.T) {
 	t.Parallel()
 	servers := ensemble(t)
 	lock := must.Lock(t, on(t, servers...), name(t))
-	waiters := queue(await.Context(t, 2*time.Minute), t, servers, on(t, servers...), on(t, servers...))
+	waiters := queue(t, servers, on(t, servers...), on(t, servers...))
 	if err := servers[0].Pause(); err != nil {
 		t.Fatal(err)
 	}
 	await.Until(t, timeout, "another one leads", func() bool { return slices.ContainsFunc(servers[1:], (*zktest.Server).Leads) })
-	await.Never(t, long+long/4, "granted while the name is held", granted(waiters))
+	keeps(t, long+long/4, lock, waiters)
 	if err := servers[0].Resume(); err != nil {
 		t.Fatal(err)
 	}
-	await.Never(t, long/2, "granted while the name is held", granted(waiters))
+	keeps(t, long/2, lock, waiters)
 	release(t, lock, waiters)
 }
 
@@ -119,12 +124,12 @@ func TestFollowerStandsStill(t *testing.T) {
 	b := zkhold.New([]string{servers[1].Addr(), servers[2].Addr()}, &zkhold.Options{TTL: long, Dial: dialOnly(&at)})
 	t.Cleanup(b.Close)
 	lock := must.Lock(t, sessiontest.LockerOf(t, b), name(t))
-	waiters := queue(within(t), t, servers, on(t, servers[0], servers[2]))
+	waiters := queue(t, servers, on(t, servers[0], servers[2]))
 	if err := servers[1].Pause(); err != nil {
 		t.Fatal(err)
 	}
 	at.Store(nil)
-	await.Never(t, long+long/2, "granted while the name is held", granted(waiters))
+	keeps(t, long+long/2, lock, waiters)
 	release(t, lock, waiters)
 	if err := servers[1].Resume(); err != nil {
 		t.Fatal(err)
