@@ -79,6 +79,30 @@ func TestAtLeastOfARepeatedRelease(t *testing.T) {
 	})
 }
 
+// Locks that are unlocked together are kept as well, each from its own grant.
+func TestAtLeastOfSeveralLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		l := holdfast.New(store, nil)
+		began := time.Now()
+		locks := holdfast.Locks{must.Lock(t, l, "first", holdfast.AtLeast(least)), must.Lock(t, l, "free")}
+		time.Sleep(time.Second)
+		locks = append(locks, must.Lock(t, l, "second", holdfast.AtLeast(least)))
+		if err := locks.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		must.Unlock(t, must.Lock(t, l, "free", holdfast.Wait(0)))
+		for i, name := range []string{"first", "second"} {
+			next := must.Lock(t, l, name)
+			if at, want := time.Since(began), least+time.Duration(i)*time.Second; at < want || at > want+time.Second {
+				t.Errorf("%s: granted again after %v, want %v", name, at, want)
+			}
+			must.Unlock(t, next)
+		}
+		must.Drain(t, l)
+	})
+}
+
 // A name is kept for a caller who had the lock. What nobody had is free: where the caller
 // gave up, or lost the lock.
 func TestAtLeastIsForWhoHadTheLock(t *testing.T) {
@@ -125,8 +149,8 @@ func (s lacking) Info() driver.Info {
 	return info
 }
 
-// A lock that is kept is not passed on, and who wants to keep one is given none. Where a
-// store has no tokens, any other lock may be passed on.
+// A lock that is kept is not passed on, and a caller that keeps one gets its own from the
+// store. Where a store has no tokens, any other lock may be passed on.
 func TestAtLeastIsNotPassedOn(t *testing.T) {
 	for _, keeps := range [][2]bool{{false, false}, {true, false}, {false, true}} {
 		synctest.Test(t, func(t *testing.T) {

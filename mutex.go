@@ -113,8 +113,8 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 		return request{}, m.locker.unsupported(m.kind.String() + " locks")
 	}
 	r, err := m.locker.request(wait, opts)
-	if err == nil && r.atLeast > 0 && m.kind != plain {
-		err = fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
+	if err == nil {
+		err = m.checkAtLeast(r.atLeast)
 	}
 	if err == nil && ctx.Err() != nil {
 		err = retry.ContextError(ctx)
@@ -168,9 +168,6 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	if r.wait > clock.Longest {
 		r.wait = forever
 	}
-	if err := l.checkAtLeast(r.atLeast); err != nil {
-		return r, err
-	}
 	if r.leased {
 		info := l.info
 		if info.SessionTTL > 0 {
@@ -182,14 +179,18 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 }
 
 // checkAtLeast says what is wrong with an AtLeast.
-func (l *Locker) checkAtLeast(d time.Duration) error {
-	switch {
+func (m *Mutex) checkAtLeast(d time.Duration) error {
+	switch info := m.locker.info; {
+	case d == 0:
+		return nil
 	case d < 0:
 		return fmt.Errorf("AtLeast of %s is negative", d)
-	case d > mostTTL(l.info):
-		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, l.info.Name, mostTTL(l.info))
-	case d > 0 && !l.info.Caps.AtLeast:
-		return l.unsupported("AtLeast")
+	case m.kind != plain:
+		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
+	case !info.Caps.AtLeast:
+		return m.locker.unsupported("AtLeast")
+	case d > mostTTL(info):
+		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostTTL(info))
 	}
 	return nil
 }

@@ -151,8 +151,8 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 	return o
 }
 
-// release ends the grant g for its owner, and for all once atLeast has passed since it
-// was given. Waiters are woken in any case: it may end sooner than they know.
+// release ends the grant g for its owner, and for all once atLeast has passed. Waiters
+// are woken in any case: it may end sooner than they know.
 func (e *entry) release(g *grant, atLeast time.Duration, now time.Time) {
 	if atLeast <= 0 {
 		e.remove(g)

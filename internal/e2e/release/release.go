@@ -301,7 +301,7 @@ func (r *release) undo(tags []string) string {
 // standing says what there is of the version, and how to go on or back.
 func (r *release) standing(ctx context.Context) string {
 	if !r.committed(ctx) {
-		return "Nothing of " + r.version + " is in this clone: no commit, no tag. Run it again when the cause is mended."
+		return "Nothing of " + r.version + " is in this clone: no commit, no tag. Run it again when the cause is gone."
 	}
 	tags, err := r.tags()
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 // Package redishold on a real server.
 
 // A connection of rueidis starts goroutines at any call, not only when it is made: what
-// is left can be told when all connections are closed.
+// is left is known when all connections are closed.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // connect returns a Conn to addr that ends with t.
