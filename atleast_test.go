@@ -137,14 +137,14 @@ func TestAtLeastIsForWhoHadTheLock(t *testing.T) {
 	})
 }
 
-// lacking is a store without some of its features. It counts tries.
+// lacking is a store without some of its features.
 type lacking struct {
-	*faulty.Store
+	driver.Backend
 	lacks func(*driver.Caps)
 }
 
 func (s lacking) Info() driver.Info {
-	info := s.Store.Info()
+	info := s.Backend.Info()
 	s.lacks(&info.Caps)
 	return info
 }
@@ -180,7 +180,7 @@ func TestAtLeastIsNotPassedOn(t *testing.T) {
 }
 
 func TestAtLeastIsRefused(t *testing.T) {
-	l, bare := holdfast.New(memhold.New(), nil), holdfast.New(lacking{faulty.New(), func(c *driver.Caps) { c.AtLeast = false }}, nil)
+	l, bare := holdfast.New(memhold.New(), nil), holdfast.New(lacking{memhold.New(), func(c *driver.Caps) { c.AtLeast = false }}, nil)
 	owner := holdfast.WithOwner(t.Context())
 	held, err := l.Lock(owner, "held")
 	if err != nil {

@@ -32,7 +32,7 @@ func TestWaitCountsTheLocalQueue(t *testing.T) {
 				store := faulty.New()
 				var b driver.Backend = store
 				if !tombstones {
-					b = withoutTombstones{store}
+					b = lacking{store, func(c *driver.Caps) { c.Tombstones = false }}
 				}
 				l := holdfast.New(b, &holdfast.Options{Handoff: holdfast.Handoff{Max: -1}})
 				held := must.Lock(t, l, "a")
@@ -51,16 +51,6 @@ func TestWaitCountsTheLocalQueue(t *testing.T) {
 			})
 		})
 	}
-}
-
-// withoutTombstones is a store that does not refuse a late try.
-type withoutTombstones struct{ driver.Backend }
-
-// Info describes the store.
-func (s withoutTombstones) Info() driver.Info {
-	info := s.Backend.Info()
-	info.Caps.Tombstones = false
-	return info
 }
 
 // Where the time of Wait runs out, the error is ErrBusy only if the store's last answer
