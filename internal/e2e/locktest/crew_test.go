@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -157,6 +159,17 @@ func workInCrew(job func(*worker) error) error {
 	}()
 	w.ctx, w.conn = ctx, conn
 	return job(w)
+}
+
+// judged returns nil for an outcome that the history judges: busy, lost, no answer in time,
+// as when the machine stands still for a second, or the end of the work.
+func (w *worker) judged(err error) error {
+	for _, known := range []error{holdfast.ErrBusy, holdfast.ErrLost, retry.ErrNoAnswer, context.DeadlineExceeded} {
+		if w.ctx.Err() != nil || errors.Is(err, known) {
+			return nil
+		}
+	}
+	return err
 }
 
 // locker returns a new Locker of this process.

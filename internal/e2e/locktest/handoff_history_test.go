@@ -322,11 +322,7 @@ func (c *chained) use(random *rand.Rand) error {
 	c.mu.Lock()
 	delete(c.ops, key)
 	c.mu.Unlock()
-	err = c.log.Give(k, op)
-	if errors.Is(err, holdfast.ErrLost) || errors.Is(err, context.DeadlineExceeded) { // the process was stopped
-		return nil
-	}
-	return err
+	return c.judged(c.log.Give(k, op)) // lost if the process was stopped
 }
 
 // watchTheClock writes down when the process did not run. It excuses a context

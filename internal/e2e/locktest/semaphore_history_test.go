@@ -108,12 +108,9 @@ func useSemaphore(w *worker) error {
 				if random.IntN(50) == 0 {
 					keep = w.TTL * 3 / 2 // renewed meanwhile
 				}
-				errs[i] = w.log.Hold(w.ctx, judge.Request{Name: "seats", Side: judge.Permit, Lock: func(ctx context.Context) (*holdfast.Lock, error) {
+				errs[i] = w.judged(w.log.Hold(w.ctx, judge.Request{Name: "seats", Side: judge.Permit, Lock: func(ctx context.Context) (*holdfast.Lock, error) {
 					return sem.Acquire(ctx)
-				}}, keep)
-			}
-			if w.ctx.Err() != nil && errors.Is(errs[i], context.Canceled) {
-				errs[i] = nil
+				}}, keep))
 			}
 		})
 	}

@@ -55,6 +55,9 @@ func tryWith(t *testing.T, url, name, value string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.HasPrefix(name, "jit") {
+		config.ConnConfig.RuntimeParams["jit"] = "off" // the greatest cost has each statement compiled, for seconds on a busy machine
+	}
 	config.ConnConfig.RuntimeParams[name], config.MaxConns = value, 2
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
