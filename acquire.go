@@ -60,7 +60,7 @@ func (a *acquisition) makeClaim() {
 		Name: a.claim.Name, Client: a.locker.id, Seq: seq, Owner: owner, Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
-		TTL:     a.locker.leaseTTL(a.req.lease), Count: 1, Tokens: 1, Note: a.locker.note, Anonymous: a.locker.anonymous,
+		TTL:     a.locker.leaseTTL(a.req.lease), Count: 1, Tokens: 1, Note: a.req.note, Anonymous: a.locker.anonymous,
 	}
 	if a.place != nil && a.takesHolds() {
 		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)

@@ -97,7 +97,7 @@ func TestGivenUpTryLeavesNothingBehind(t *testing.T) {
 			return err
 		},
 		"LockAll": func(ctx context.Context, l *holdfast.Locker) error {
-			_, err := holdfast.LockAll(ctx, l.Mutex("a"), l.Mutex("b"))
+			_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
 			return err
 		},
 	} {
@@ -171,7 +171,7 @@ func TestLockAllMakesNoTryAfterItsContext(t *testing.T) {
 		ctx := &oneByOne{Context: t.Context(), ended: make(chan struct{})}
 		result := make(chan error, 1)
 		go func() {
-			_, err := holdfast.LockAll(ctx, l.Mutex("a"), l.Mutex("b"))
+			_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
 			result <- err
 		}()
 		synctest.Wait()
@@ -221,7 +221,7 @@ func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 		}
 		must.Unlock(t, k)
 		must.Unlock(t, must.Lock(t, other, "a"))
-		all, err := holdfast.LockAll(t.Context(), l.Mutex("a"), l.Mutex("b"))
+		all, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
 		if err != nil || len(all) != 2 {
 			t.Fatalf("got %d locks and error %v", len(all), err)
 		}

@@ -34,7 +34,7 @@ func TestClaimsSayWhoseTheyAre(t *testing.T) {
 		}
 		l := holdfast.New(&watched{memhold.New(), watch}, &holdfast.Options{TTL: 3 * time.Second})
 		k := must.Lock(t, l, "a")
-		all, err := holdfast.LockAll(t.Context(), l.Mutex("b"), l.Mutex("c"))
+		all, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex("b"), l.Mutex("c")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func TestLockAllEndsWithItsContext(t *testing.T) {
 					hangs(store)
 				})
 				began := time.Now()
-				_, err := holdfast.LockAll(ctx, l.Mutex("a"), l.Mutex("b"))
+				_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
 				between(t, "LockAll took", time.Since(began), time.Second, 1050*time.Millisecond)
 				if !errors.Is(err, ctx.Err()) {
 					t.Errorf("got %v, want %v", err, ctx.Err())
@@ -89,7 +89,7 @@ func TestLockAllLosesOne(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		_, err := holdfast.LockAll(ctx, l.Mutex("a"), l.Mutex("b"), l.Mutex("c"))
+		_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b"), l.Mutex("c")})
 		between(t, "LockAll took", time.Since(began), time.Second, time.Second+ttl/3)
 		var lost *holdfast.LostError
 		if !errors.As(err, &lost) || lost.Name != "b" || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), `while lock "c" was waited for`) {

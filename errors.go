@@ -165,7 +165,7 @@ func (a *acquisition) busyHere() {
 	a.last, a.answered = driver.Outcome{}, true
 	switch {
 	case holder != nil:
-		a.last = driver.Outcome{Holder: a.locker.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
+		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
 	case queue.trouble != nil || a.req.wait > 0 && queue.silent(a.began, a.locker.clock.Now()): // nothing says that it is held
 		a.answered, a.lastErr = false, queue.trouble
 		return

@@ -141,7 +141,7 @@ func ExampleLockAll() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)
 
-	locks, err := holdfast.LockAll(ctx, locker.Mutex("account:7"), locker.Mutex("account:3"))
+	locks, err := holdfast.LockAll(ctx, []*holdfast.Mutex{locker.Mutex("account:7"), locker.Mutex("account:3")})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -56,13 +56,13 @@ func TestRefusalThatArrivesLate(t *testing.T) {
 			"LockAll": func(ctx context.Context, l *holdfast.Locker) error {
 				ctx, cancel := short(ctx)
 				defer cancel()
-				_, err := holdfast.LockAll(ctx, l.Mutex("job"), l.Mutex("other"))
+				_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("job"), l.Mutex("other")})
 				return err
 			},
 			"LockAll under an owner": func(ctx context.Context, l *holdfast.Locker) error {
 				ctx, cancel := short(holdfast.WithOwner(ctx))
 				defer cancel()
-				_, err := holdfast.LockAll(ctx, l.Mutex("job"), l.Mutex("other"))
+				_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("job"), l.Mutex("other")})
 				return err
 			},
 			"Set": func(ctx context.Context, l *holdfast.Locker) error {

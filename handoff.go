@@ -145,9 +145,9 @@ func closeWaiter(w driver.Waiter) {
 }
 
 // takesHolds says that the claim may be given a hold of this process in place of
-// one of its own.
+// one of its own, and that its own hold may be passed on.
 func (a *acquisition) takesHolds() bool {
-	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.locker.handoff.Max > 0
+	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.req.note == a.locker.note && a.locker.handoff.Max > 0
 }
 
 // letNext lets the next goroutine of this process ask for the name, since the lease is

@@ -418,7 +418,7 @@ func TestUnlockOfSeveralLetsEachOneIn(t *testing.T) {
 			return faulty.Hang(ctx)
 		}
 		l := holdfast.New(store, nil)
-		ks, err := holdfast.LockAll(t.Context(), l.Mutex("job"), l.Mutex("other"))
+		ks, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex("job"), l.Mutex("other")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -656,7 +656,7 @@ func TestHandoffBesideLockAll(t *testing.T) {
 		for i := range 10 {
 			wg.Go(func() {
 				for range 30 {
-					ks, err := holdfast.LockAll(t.Context(), l.Mutex(names[i%3]), l.Mutex(names[(i+1)%3]), l.Mutex(names[(i+2)%3]))
+					ks, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex(names[i%3]), l.Mutex(names[(i+1)%3]), l.Mutex(names[(i+2)%3])})
 					if err != nil {
 						t.Error(err)
 						return

@@ -421,7 +421,7 @@ func TestLockAllInOneRoundTrip(t *testing.T) {
 			ms = append(ms, l.Mutex(fmt.Sprintf("name:%d", i)))
 		}
 		rand.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
-		locks, err := holdfast.LockAll(t.Context(), ms...)
+		locks, err := holdfast.LockAll(t.Context(), ms)
 		if err != nil || len(locks) != 100 || locks.Err() != nil {
 			t.Fatalf("got %d locks, %v, %v", len(locks), err, locks.Err())
 		}
@@ -435,7 +435,7 @@ func TestLockAllInOneRoundTrip(t *testing.T) {
 		held := must.Lock(t, other, "name:50")
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err := holdfast.LockAll(ctx, ms...); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := holdfast.LockAll(ctx, ms); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("one is held: got %v, want the context's error", err)
 		}
 		if err := l.Drain(t.Context()); err != nil {
@@ -447,7 +447,7 @@ func TestLockAllInOneRoundTrip(t *testing.T) {
 			}
 		}
 		time.AfterFunc(3*time.Second, func() { must.Unlock(t, held) })
-		locks, err = holdfast.LockAll(t.Context(), ms...)
+		locks, err = holdfast.LockAll(t.Context(), ms)
 		if err != nil || len(locks) != 100 {
 			t.Fatalf("got %d locks, %v", len(locks), err)
 		}
@@ -482,7 +482,7 @@ func TestLockAllOfSeveralKinds(t *testing.T) {
 		store := &counting{Backend: memhold.New()}
 		l, other := holdfast.New(store, nil), holdfast.New(store.Backend, nil)
 		ms := []*holdfast.Mutex{l.FairMutex("d"), l.RWMutex("c").Read, l.RWMutex("b").Write, l.Mutex("a")}
-		locks, err := holdfast.LockAll(t.Context(), ms...)
+		locks, err := holdfast.LockAll(t.Context(), ms)
 		if err != nil || len(locks) != len(ms) {
 			t.Fatalf("got %d locks, %v", len(locks), err)
 		}
@@ -498,7 +498,7 @@ func TestLockAllOfSeveralKinds(t *testing.T) {
 		held := take(t, other.RWMutex("b").Write)
 		time.AfterFunc(time.Minute, func() { must.Unlock(t, held) })
 		start := time.Now()
-		locks, err = holdfast.LockAll(t.Context(), ms...)
+		locks, err = holdfast.LockAll(t.Context(), ms)
 		if err != nil {
 			t.Fatal(err)
 		}

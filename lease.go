@@ -22,10 +22,10 @@ type lease struct {
 	queue  *queue.Queue[queueKey, *hold, queueState] // that it keeps waiting; nil if none
 
 	// The claim.
-	name, owner, beside string
-	seq                 uint64
-	ttl                 time.Duration
-	permits             int32
+	name, owner, beside, note string
+	seq                       uint64
+	ttl                       time.Duration
+	permits                   int32
 
 	kind   kind
 	fixed  bool          // Lease fixed its end
@@ -62,7 +62,7 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	c := &a.claim
 	l := &lease{
 		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
-		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
+		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, note: c.Note, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		state: leaseHeld, holds: int32(c.Count), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
@@ -70,7 +70,7 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	if l.fixed && l.locker.info.SessionTTL > 0 {
 		l.last, l.margin = start.Mono+a.req.lease, a.req.lease/10
 	}
-	if !l.fenced {
+	if !l.fenced && a.takesHolds() {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.countsFrom = a.locker.clock.Now()
@@ -89,7 +89,7 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	c := driver.Claim{
 		Name: l.name, Client: l.locker.id, Seq: l.seq, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
-		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.locker.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
+		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
 	}
 	if l.fixed && l.last == 0 {
 		c.TTL = max(l.ends-now, time.Millisecond)

@@ -10,15 +10,18 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Locks are several locks held together.
 type Locks []*Lock
 
-// LockAll takes all of ms or none. It waits until ctx ends, returns ctx's error, and
-// releases the locks that it has taken, in the background if the store is slow:
-// Locker.Drain waits for that. Calls of LockAll cannot deadlock, in whatever order they list the
+// LockAll takes all of ms or none. It waits until ctx ends, or for Wait in all: then it
+// returns ctx's error, or ErrBusy with the holder that it waited for, and releases the locks
+// that it has taken, in the background if the store is slow: Locker.Drain waits for that.
+// The other options are those of each lock; its Lease counts from its own grant. AtLeast is
+// an error. Calls of LockAll cannot deadlock, in whatever order they list the
 // mutexes: a waiter holds only locks whose names come before the one it waits for. There
 // is one exception: if one name is used with several Lockers, they are taken in the order
 // of ms, which must then be the same everywhere. A program that also takes some of the
@@ -30,7 +33,7 @@ type Locks []*Lock
 // It returns ErrLost as soon as one of the locks is lost while another is waited for; the
 // error says which. It returns ErrDeadlock if ms has a name of one Locker twice, also with
 // different kinds.
-func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
+func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
 		if c := strings.Compare(a.name, b.name); c != 0 {
 			return c
@@ -40,12 +43,23 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 	if m := namedTwice(sorted); m != nil {
 		return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
 	}
+	r := request{wait: forever}.with(opts)
+	for _, m := range sorted {
+		_, err := m.prepare(ctx, forever, opts)
+		if err == nil && r.atLeast != 0 {
+			err = fmt.Errorf("AtLeast is for one Mutex, not for LockAll: %w", errors.ErrUnsupported)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lock %q: %w", m.name, err)
+		}
+	}
+	began := time.Now()
 	locks := make(Locks, 0, len(ms))
 	held, cancel := context.WithCancel(ctx) // until one of those that were taken is lost
 	defer cancel()
 	joined := 0 // how many of them end held
 	for len(locks) < len(sorted) {
-		some, err := atOnce(ctx, sorted[len(locks):])
+		some, err := atOnce(ctx, sorted[len(locks):], opts, r.left(began))
 		locks = append(locks, some...)
 		if err != nil {
 			return nil, locks.giveUp(ctx, err)
@@ -59,7 +73,7 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 		if ctx.Err() != nil {
 			until = ctx // held ends a moment later, and a try could be made in between
 		}
-		lock, err := next.Lock(until)
+		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(r.left(began))))
 		switch lost := locks.Err(); {
 		case lost != nil && ctx.Err() == nil:
 			return nil, append(locks, lock).giveUp(ctx, fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
@@ -72,6 +86,22 @@ func LockAll(ctx context.Context, ms ...*Mutex) (Locks, error) {
 		return nil, locks.giveUp(ctx, err)
 	}
 	return locks, nil
+}
+
+// DoAll is the function Do for LockAll: fn runs with all locks, and its context ends when the
+// first of them is lost.
+func DoAll(ctx context.Context, ms []*Mutex, fn func(context.Context, Locks) error, opts ...Option) error {
+	locks, err := LockAll(ctx, ms, opts...)
+	return doWith(ctx, locks, err, fn)
+}
+
+// left is how long a call that began then still waits. When that is over it is not 0, which
+// would give a try that follows the time of one that does not wait.
+func (r request) left(began time.Time) time.Duration {
+	if r.wait == 0 || r.wait >= clock.Longest {
+		return r.wait
+	}
+	return max(r.wait-time.Since(began), 1)
 }
 
 // namedTwice returns a mutex whose name and Locker one before it in a list, sorted by
@@ -96,13 +126,13 @@ const batchMost = 1000
 // a lock behind one that is busy must not be held while that one is waited for.
 // What is wrong with a mutex is left to Lock to say; the error is that of a store
 // that will not grant one of them, however often it is asked.
-func atOnce(ctx context.Context, ms []*Mutex) (Locks, error) {
+func atOnce(ctx context.Context, ms []*Mutex, opts []Option, wait time.Duration) (Locks, error) {
 	if ownerOf(ctx) != nil {
 		return nil, nil
 	}
 	ms = ms[:min(len(ms), batchMost)]
 	as, n := make([]acquisition, len(ms)), 0
-	for n < len(ms) && ms[n].ready(ctx, &as[n]) {
+	for n < len(ms) && ms[n].ready(ctx, &as[n], opts) {
 		n++
 	}
 	if n < 2 {
@@ -113,17 +143,23 @@ func atOnce(ctx context.Context, ms []*Mutex) (Locks, error) {
 	}
 	as = as[:n]
 	b := &batch{as: as, answers: make([]driver.Attempt, len(as))}
-	b.ask(ctx)
+	limit := ctx
+	if 0 < wait && wait < clock.Longest {
+		var cancel context.CancelFunc
+		limit, cancel = context.WithTimeout(ctx, max(wait, retry.TimeoutLeast))
+		defer cancel()
+	}
+	b.ask(limit)
 	return b.take(ctx)
 }
 
 // ready makes a an acquisition of m at the head of its queue. It returns false if m
 // has to be locked by itself.
-func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
+func (m *Mutex) ready(ctx context.Context, a *acquisition, opts []Option) bool {
 	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
 		return false
 	}
-	r, err := m.prepare(ctx, forever, nil)
+	r, err := m.prepare(ctx, forever, opts)
 	if err != nil {
 		return false
 	}

@@ -81,8 +81,11 @@ func joined(err, unlock error) error {
 	return errors.Join(err, unlock)
 }
 
-// doWith runs fn with a lock that was taken, and releases it.
-func doWith(ctx context.Context, lock *Lock, failed error, fn func(context.Context, *Lock) error) (err error) {
+// doWith runs fn with a lock that was taken, or several, and releases it.
+func doWith[L interface {
+	Context(context.Context) context.Context
+	Unlock() error
+}](ctx context.Context, lock L, failed error, fn func(context.Context, L) error) (err error) {
 	if failed != nil {
 		return failed
 	}
@@ -153,12 +156,14 @@ type request struct {
 
 	atLeast time.Duration // since the grant; 0 if a release frees the name
 
+	note string
+
 	permits int    // of a semaphore, if the store does not know
 	beside  string // owner of a write hold of the same caller
 }
 
 func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
-	r := request{wait: wait, lease: l.ttl}
+	r := request{wait: wait, lease: l.ttl, note: l.note}
 	if len(opts) > 0 { // the usual call has none, and pays nothing
 		r = r.with(opts)
 	}

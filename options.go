@@ -92,6 +92,13 @@ func AtLeast(d time.Duration) Option {
 	return func(r *request) { r.atLeast = d }
 }
 
+// Note is a text for people, stored with this lock in place of Options.Note. Such a lock is
+// not passed on within the process: the store would show the note to those who wait for
+// somebody else. A Lock that re-enters a hold leaves its note as it is.
+func Note(text string) Option {
+	return func(r *request) { r.note = text }
+}
+
 // Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without
 // the option Wait, TryLock does not wait, and Lock waits until its context ends. A Wait
 // of more than 100 years has the same effect as no option.

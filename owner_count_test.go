@@ -214,12 +214,12 @@ func TestLockAllOfOneNameTwice(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			for first, a := range ownedKinds(l) {
 				for second, b := range ownedKinds(l) {
-					if _, err := holdfast.LockAll(ctx, a, l.Mutex("z"), b); !errors.Is(err, holdfast.ErrDeadlock) {
+					if _, err := holdfast.LockAll(ctx, []*holdfast.Mutex{a, l.Mutex("z"), b}); !errors.Is(err, holdfast.ErrDeadlock) {
 						t.Errorf("%s and %s: got %v, want ErrDeadlock", first, second, err)
 					}
 				}
 			}
-			locks, err := holdfast.LockAll(ctx, l.Mutex("job"), other.FairMutex("job"))
+			locks, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("job"), other.FairMutex("job")})
 			if err != nil {
 				t.Fatalf("one name in two stores: %v", err)
 			}

@@ -226,7 +226,7 @@ func TestLockAll(t *testing.T) {
 		l, other := holdfast.New(store, nil), holdfast.New(store, nil)
 		a, b, c := l.Mutex("a"), l.Mutex("b"), l.Mutex("c")
 
-		locks, err := holdfast.LockAll(t.Context(), c, a, b)
+		locks, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{c, a, b})
 		if err != nil || len(locks) != 3 {
 			t.Fatalf("got %v, %v", locks, err)
 		}
@@ -246,16 +246,16 @@ func TestLockAll(t *testing.T) {
 		held := must.Lock(t, other, "b")
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := holdfast.LockAll(short, a, b, c); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := holdfast.LockAll(short, []*holdfast.Mutex{a, b, c}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		mustBeFree(t, store, "a")
 		must.Unlock(t, held)
 
-		if _, err := holdfast.LockAll(t.Context(), a, b, l.Mutex("a")); !errors.Is(err, holdfast.ErrDeadlock) {
+		if _, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{a, b, l.Mutex("a")}); !errors.Is(err, holdfast.ErrDeadlock) {
 			t.Errorf("named twice: got %v, want ErrDeadlock", err)
 		}
-		none, err := holdfast.LockAll(t.Context())
+		none, err := holdfast.LockAll(t.Context(), nil)
 		if err != nil || none.Unlock() != nil {
 			t.Errorf("none at all: %v", err)
 		}
@@ -274,7 +274,7 @@ func TestLockAllCannotDeadlock(t *testing.T) {
 				wg.Go(func() {
 					left, right := l.Mutex(names[i]), l.Mutex(names[(i+1)%len(names)])
 					for range 20 {
-						locks, err := holdfast.LockAll(t.Context(), left, right)
+						locks, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{left, right})
 						if err != nil {
 							t.Error(err)
 							return

@@ -109,7 +109,7 @@ func TestLockAllOverSeveralStores(t *testing.T) {
 			for _, ms := range [][]*Mutex{{p1a.Mutex("x"), p1b.Mutex("y")}, {p2a.Mutex("x"), p2b.Mutex("y")}} {
 				go func() {
 					for range 50 {
-						ks, err := LockAll(ctx, ms...)
+						ks, err := LockAll(ctx, ms)
 						if err != nil {
 							done <- err
 							return

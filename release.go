@@ -43,7 +43,7 @@ func (k *Lock) release() error {
 // nothing, if not.
 func (h *hold) passOn() bool {
 	l := h.lease
-	if l.queue == nil || l.kind != plain || l.fixed || l.kept != 0 {
+	if l.queue == nil {
 		return false
 	}
 	var contexts map[*derived]struct{}

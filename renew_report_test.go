@@ -149,7 +149,7 @@ func TestSlowReportsCostNoGrant(t *testing.T) {
 		for i := range mutexes {
 			mutexes[i] = l.Mutex(fmt.Sprint("job ", i))
 		}
-		locks, err := holdfast.LockAll(t.Context(), mutexes...)
+		locks, err := holdfast.LockAll(t.Context(), mutexes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestSlowReportsDelayNoRelease(t *testing.T) {
 		for i := range mutexes {
 			mutexes[i] = l.Mutex(fmt.Sprint("job ", i))
 		}
-		locks, err := holdfast.LockAll(t.Context(), mutexes...)
+		locks, err := holdfast.LockAll(t.Context(), mutexes)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func (p *holdfastPeer) LockAll(ctx context.Context, keys []string) (Held, error)
 	for i, key := range keys {
 		mutexes[i] = p.locker.Mutex(key)
 	}
-	return held(holdfast.LockAll(ctx, mutexes...))
+	return held(holdfast.LockAll(ctx, mutexes))
 }
 
 // Close waits for what the Locker does in the background before it takes the

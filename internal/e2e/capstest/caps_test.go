@@ -106,11 +106,14 @@ func TestWhatAStoreLacks(t *testing.T) {
 				has bool
 				use func() error
 			}{
-				"FairMutex":                {caps.Fair, func() error { _, err := l.FairMutex("job").TryLock(ctx); return err }},
-				"FairMutex.Do":             {caps.Fair, func() error { return l.FairMutex("job").Do(ctx, nil) }},
-				"RWMutex.Read":             {caps.Shared, func() error { _, err := l.RWMutex("job").Read.TryLock(ctx); return err }},
-				"RWMutex.Write":            {caps.Shared, func() error { _, err := l.RWMutex("job").Write.TryLock(ctx); return err }},
-				"LockAll":                  {caps.Shared, func() error { _, err := holdfast.LockAll(ctx, l.RWMutex("a").Read, l.RWMutex("b").Write); return err }},
+				"FairMutex":     {caps.Fair, func() error { _, err := l.FairMutex("job").TryLock(ctx); return err }},
+				"FairMutex.Do":  {caps.Fair, func() error { return l.FairMutex("job").Do(ctx, nil) }},
+				"RWMutex.Read":  {caps.Shared, func() error { _, err := l.RWMutex("job").Read.TryLock(ctx); return err }},
+				"RWMutex.Write": {caps.Shared, func() error { _, err := l.RWMutex("job").Write.TryLock(ctx); return err }},
+				"LockAll": {caps.Shared, func() error {
+					_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.RWMutex("a").Read, l.RWMutex("b").Write})
+					return err
+				}},
 				"Semaphore.TryAcquire":     {caps.Permits, func() error { _, err := l.Semaphore("job", 2).TryAcquire(ctx); return err }},
 				"Semaphore.Acquire":        {caps.Permits, func() error { _, err := l.Semaphore("job", 2).Acquire(ctx); return err }},
 				"Semaphore.Do":             {caps.Permits, func() error { return l.Semaphore("job", 2).Do(ctx, nil) }},

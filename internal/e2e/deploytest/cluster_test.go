@@ -41,7 +41,7 @@ func lockThem(t *testing.T, ctx context.Context, ours, theirs *holdfast.Locker, 
 	for i, name := range names {
 		mutexes[i] = ours.Mutex(name)
 	}
-	locks, err := holdfast.LockAll(ctx, mutexes...)
+	locks, err := holdfast.LockAll(ctx, mutexes)
 	if err != nil {
 		t.Fatalf("LockAll of %d names from %q on: %v", len(names), names[0], err)
 	}

@@ -39,7 +39,7 @@ func useMutexes(t *testing.T, ours, theirs client) {
 	for _, name := range names("mutex", 50) {
 		all = append(all, ours.Mutex(name))
 	}
-	locks, err := holdfast.LockAll(ctx, all...)
+	locks, err := holdfast.LockAll(ctx, all)
 	if err != nil {
 		t.Fatalf("LockAll: %v", err)
 	}

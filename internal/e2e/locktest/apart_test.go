@@ -237,7 +237,7 @@ func entries(l *holdfast.Locker, c *admin.Console, name string) map[string]func(
 		"Count":   func(ctx context.Context) error { _, err := latch.Count(ctx); return err },
 		"Wait":    latch.Wait,
 		"LockAll": func(ctx context.Context) error {
-			_, err := holdfast.LockAll(ctx, l.Mutex(name))
+			_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex(name)})
 			return err
 		},
 		"ForceUnlock": func(ctx context.Context) error {

@@ -85,7 +85,7 @@ func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.IntN(10_000))*time.Microsecond)
 		defer cancel()
 	}
-	locks, err := holdfast.LockAll(ctx, ms...)
+	locks, err := holdfast.LockAll(ctx, ms)
 	if err != nil {
 		for _, op := range ops {
 			w.log.Answered(op, nil, err)
@@ -151,7 +151,7 @@ func TestLockAllOfManyNames(t *testing.T) {
 			}
 			s.proxy.Latency(latency)
 			start := time.Now()
-			locks, err := holdfast.LockAll(s.Context(), ms...)
+			locks, err := holdfast.LockAll(s.Context(), ms)
 			took := time.Since(start)
 			s.proxy.Latency(0)
 			if err != nil {
@@ -191,7 +191,7 @@ func TestLockAllLostReplies(t *testing.T) {
 		} {
 			s.server.String("SCRIPT", "FLUSH")
 			rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, c.script)), c.action())
-			locks, err := holdfast.LockAll(s.Context(), ms...)
+			locks, err := holdfast.LockAll(s.Context(), ms)
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 		for i := range 120 {
 			ms = append(ms, l.Mutex(fmt.Sprintf("all:%d", i)))
 		}
-		locks, err := holdfast.LockAll(s.Context(), ms...)
+		locks, err := holdfast.LockAll(s.Context(), ms)
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestSlowObserver(t *testing.T) {
 		for i := range many {
 			mutexes = append(mutexes, l.Mutex(fmt.Sprintf("slow:%d", i)))
 		}
-		locks, err := holdfast.LockAll(s.Context(), mutexes...)
+		locks, err := holdfast.LockAll(s.Context(), mutexes)
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func (c *client) locked(ctx context.Context, k kind, lock func(*holdfast.Mutex) 
 	case plain:
 		return c.plainPermit(ctx, now)
 	case several:
-		return c.gripOfAll(holdfast.LockAll(ctx, l.Mutex(c.name+":a"), l.Mutex(c.name+":b"), l.RWMutex(c.name+":c").Write))
+		return c.gripOfAll(holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex(c.name + ":a"), l.Mutex(c.name + ":b"), l.RWMutex(c.name + ":c").Write}))
 	case reentrant:
 		return c.lockedTwice(ctx, now)
 	default:

@@ -289,7 +289,7 @@ func (t *turn) lockAll() {
 		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
 	}
 	defer cancel()
-	locks, err := holdfast.LockAll(ctx, ms...)
+	locks, err := holdfast.LockAll(ctx, ms)
 	if err != nil {
 		for _, op := range ops {
 			t.log.Answered(op, nil, err)

@@ -273,7 +273,7 @@ func lockAll(p *pair) {
 	second := must.Lock(p, p.ours, "all-2")
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if _, err := holdfast.LockAll(short, mutexes(p.theirs)...); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := holdfast.LockAll(short, mutexes(p.theirs)); !errors.Is(err, context.DeadlineExceeded) {
 		p.Fatalf("LockAll while one is held: got %v, want DeadlineExceeded", err)
 	}
 	for _, name := range []string{"all-1", "all-3"} {
@@ -281,7 +281,7 @@ func lockAll(p *pair) {
 		p.got("TryLock of one that was not to be had with the others", k, err)
 	}
 	must.Unlock(p, second)
-	locks, err := holdfast.LockAll(ctx, mutexes(p.theirs)...)
+	locks, err := holdfast.LockAll(ctx, mutexes(p.theirs))
 	if err != nil {
 		p.Fatalf("LockAll: %v", err)
 	}

@@ -260,7 +260,7 @@ func multiLocks(t *testing.T, b *redisson.Bench, workers, rounds int, order ...s
 		l := b.Over(b.Through([]string{"rueidis", "goredis"}[i%2], redishold.Options{}), 10*time.Second)
 		o.java(i, rounds, peer.Command{Kind: "multi", Names: names, Wait: longestWait.Milliseconds()})
 		o.golang(rounds, func(ctx context.Context, fn func()) error {
-			locks, err := holdfast.LockAll(ctx, l.Mutex(stem+"c"), l.Mutex(stem+"b"), l.Mutex(stem+"a"))
+			locks, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex(stem + "c"), l.Mutex(stem + "b"), l.Mutex(stem + "a")})
 			if err != nil {
 				return err
 			}
