@@ -110,6 +110,9 @@ func TestFailures(t *testing.T) {
 		fails("a", "TestTimed") + fails("b", "TestMatrix/single/F1/rw"):                     "a b",
 		fails("a", "TestTimed") + fails("b", "TestMatrix/single/F12"):                       "",
 		fails("a", "TestTimed") + fails("b", "TestTimed"):                                   "",
+		fails("a", "TestOther", "lock \"x\": no answer from the store: EOF"):                "a",
+		fails("a", "TestOther", "context deadline exceeded", "violation: overlap"):          "",
+		fails("a", "TestOther") + fails("a", "TestTimed", "i/o timeout"):                    "",
 		fails("a", "TestTimed") + "FAIL\tc [build failed]\n":                                "",
 		"--- FAIL: TestTimed (1s)\nok  \tp\t1s\n":                                           "",
 		"go: no such tool\n": "",
@@ -158,9 +161,14 @@ func TestRunJSON(t *testing.T) {
 }
 
 func TestAlone(t *testing.T) {
-	got := strings.Join(alone([]string{"test", "-p", "3", "./a", module + "/b", "-run", "A/./b"}, "./b"), " ")
-	if want := "test -p 3 -run A/./b ./b"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	f := failure{pkg: "./b", tests: []string{"TestA/cell", "TestB"}}
+	for want, args := range map[string][]string{
+		"test -p 3 -run A/./b -run=^(TestA|TestB)$ ./b": {"test", "-p", "3", "./a", module + "/b", "-run", "A/./b"},
+		"test -json -p 3 ./b":                           {"test", "-json", "-p", "3", "./a", module + "/b"},
+	} {
+		if got := strings.Join(alone(args, f), " "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

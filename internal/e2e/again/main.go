@@ -1,12 +1,13 @@
 // Command again stands in for the go command in .ci/run. It passes everything on to it,
 // and gives packages whose tests failed a second run where that is no more than a bound of
-// time that a busy machine may exceed: every test that failed is in timed.txt, and the
-// output has no data race, panic, leak, or verdict of a judge or a history.
+// time that a busy machine may exceed: every test that failed is in timed.txt, or reports a
+// call without an answer in time, and the output has no data race, panic, leak, or verdict of
+// a judge or a history.
 //
 //	HOLDFAST_AGAIN=passed.txt again test -race -p 2 ./internal/e2e/…
 //
-// The second run has the same flags, begins when all packages have ended, and takes one
-// package at a time. What passed then is written to the file, a line for each package.
+// The second run has the same flags, begins when all packages have ended, and takes the
+// tests that failed, with all their subtests, of one package at a time. What passed then is written to the file, a line for each package.
 // Without HOLDFAST_AGAIN there is no second run.
 package main
 
@@ -55,7 +56,7 @@ func (t timed) run(args []string, record string, out io.Writer) int {
 func second(args []string, failed []failure, record string, out, says io.Writer) int {
 	for _, f := range failed {
 		fmt.Fprintf(says, "again: %s runs once more, alone: %s\n", f.pkg, strings.Join(f.tests, ", "))
-		if status := goCommand(alone(args, f.pkg), out); status != 0 {
+		if status := goCommand(alone(args, f), out); status != 0 {
 			return status
 		}
 	}
@@ -85,14 +86,22 @@ func goCommand(args []string, out io.Writer) int {
 // mayRunAgain says that a command runs tests.
 func mayRunAgain(args []string) bool { return len(args) > 0 && args[0] == "test" }
 
-// alone is a command with one package in place of all.
-func alone(args []string, pkg string) (only []string) {
+// alone is a command with one package in place of all, and the tests in it that failed.
+func alone(args []string, f failure) (only []string) {
 	for _, arg := range args {
 		if !strings.HasPrefix(arg, "./") && !strings.HasPrefix(arg, module) {
 			only = append(only, arg)
 		}
 	}
-	return append(only, pkg)
+	if slices.Contains(args, "-json") { // a reader of events counts all tests of the package
+		return append(only, f.pkg)
+	}
+	var tests []string
+	for _, test := range f.tests {
+		test, _, _ = strings.Cut(test, "/")
+		tests = append(tests, test)
+	}
+	return append(only, "-run=^("+strings.Join(tests, "|")+")$", f.pkg)
 }
 
 // note writes what passed at the second run.
