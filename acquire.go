@@ -60,7 +60,7 @@ func (a *acquisition) makeClaim() {
 		Name: a.claim.Name, Client: a.locker.id, Seq: seq, Owner: owner, Mode: a.kind.mode(),
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
-		TTL:     a.locker.leaseTTL(a.req.lease), Count: 1, Tokens: 1, Note: a.req.note, Anonymous: a.locker.anonymous,
+		TTL:     a.locker.leaseTTL(&a.req), Count: 1, Tokens: 1, Note: a.req.note, Anonymous: a.locker.anonymous,
 	}
 	if a.place != nil && a.takesHolds() {
 		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)
@@ -301,7 +301,7 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	lock := newLock(&l.first)
 	a.leavePlace()
 	a.settleIn(l)
-	a.locker.renewals.Add(l, start, l.ends-start.Mono, !l.extended())
+	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
 	if a.kind == permit {
 		a.notePermits(out)
 	}

@@ -72,6 +72,7 @@ func TestGrantWhileWaiting(t *testing.T) {
 		"little is left of it":   {500 * time.Millisecond, 800 * time.Millisecond, nil, 2, 9, 27 * time.Second, 27 * time.Second},
 		"it was over long ago":   {900 * time.Millisecond, 500 * time.Millisecond, nil, 2, 9, 27 * time.Second, 27 * time.Second},
 		"no grant, just a hint":  {500 * time.Millisecond, 0, nil, 2, 9, 27 * time.Second, 27 * time.Second},
+		"the end has a limit":    {500 * time.Millisecond, 4 * time.Second, []holdfast.Option{holdfast.AtMost(time.Minute)}, 2, 9, 27 * time.Second, 27 * time.Second},
 		"the end is to be fixed": {500 * time.Millisecond, 4 * time.Second, []holdfast.Option{holdfast.Lease(time.Minute)}, 2, 9, 57 * time.Second, 57 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // hands the lock to the goroutine that has waited longest. That needs no call to the
 // store. The new holder gets the next fencing token of a block that the store reserved
 // with the grant. Only a Mutex is passed on, not a fair or read-write lock, and no lock
-// with the option Lease or AtLeast.
+// with the option Lease, AtMost or AtLeast.
 //
 // In the store the lock keeps the owner of its first holder.
 type Handoff struct {

@@ -28,7 +28,6 @@ type lease struct {
 	permits                   int32
 
 	kind   kind
-	fixed  bool          // Lease fixed its end
 	fenced bool          // the store draws tokens
 	kept   clock.Instant // until when the name stays taken after an Unlock; 0 if it does not
 
@@ -49,8 +48,9 @@ type lease struct {
 	ends       clock.Instant // until then the store keeps it for certain
 	mayEnd     clock.Instant // until then the store may keep it: by the last call that was sent
 	deadline   clock.Instant // when it counts as lost: Margin before ends
-	last       clock.Instant // a fixed end to which it is renewed, as sessions are; 0 if there is none
+	last       clock.Instant // the end that Lease or AtMost has set; 0 if there is none
 	margin     time.Duration // of a lease with such an end
+	fixed      bool          // it is as long as its end allows: renewals only prove it
 
 	holder *hold
 	first  hold
@@ -61,14 +61,15 @@ type lease struct {
 func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
 	c := &a.claim
 	l := &lease{
-		locker: a.locker, kind: a.kind, fixed: a.req.leased, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
+		locker: a.locker, kind: a.kind, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
 		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, note: c.Note, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		state: leaseHeld, holds: int32(c.Count), turnsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
 	l.mayEnd = max(l.ends, start.Mono+l.ttl)
-	if l.fixed && l.locker.info.SessionTTL > 0 {
-		l.last, l.margin = start.Mono+a.req.lease, a.req.lease/10
+	if a.req.leased {
+		l.last, l.margin = start.Mono+a.req.lease, min(a.locker.margin, a.req.lease/10)
+		l.bound(start.Mono)
 	}
 	if !l.fenced && a.takesHolds() {
 		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
@@ -91,25 +92,29 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
 		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
 	}
-	if l.fixed && l.last == 0 {
-		c.TTL = max(l.ends-now, time.Millisecond)
+	if l.last != 0 && l.locker.info.SessionTTL == 0 {
+		c.TTL = max(min(c.TTL, l.last-now), time.Millisecond)
 	}
 	return c
 }
 
-// parting returns the claim for an Unlock that is sent now.
-func (l *lease) parting(now clock.Instant) driver.Claim {
-	c := l.claim(now)
-	c.AtLeast = rest(l.kept, now)
-	return c
+// bound ends the lease at its last instant, after a call that began at start: it is fixed if
+// it lasts until then, or if the call asked for that. The mutex is held, or nobody else has
+// the lease yet.
+func (l *lease) bound(start clock.Instant) {
+	l.fixed = l.ends >= l.last || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.last
+	l.deadline = min(l.deadline, l.last-l.margin)
+	if l.ends >= l.last {
+		l.ends, l.deadline = l.last, l.last-l.margin
+	}
 }
 
-// rest is how much longer a name stays taken that is kept until then.
-func rest(kept, now clock.Instant) time.Duration { return max(kept-now, 0) }
-
-// extended says that renewals move the end of the lease. Else they only prove it. The
-// mutex is held, or nobody else has the lease yet.
-func (l *lease) extended() bool { return !l.fixed || l.ends < l.last }
+// isFixed says that renewals do not move the end of the lease.
+func (l *lease) isFixed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fixed
+}
 
 // latest returns until when the store may keep the lease.
 func (l *lease) latest() clock.Instant {
@@ -284,7 +289,7 @@ func (l *lease) Claim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.Fixed = l.fixed && l.last == 0; c.Fixed {
+	if c.Fixed = l.fixed && l.locker.info.SessionTTL == 0; c.Fixed {
 		c.TTL = max(l.deadline-now, time.Millisecond)
 	}
 	l.mayEnd = max(l.mayEnd, now+c.TTL)
@@ -307,16 +312,16 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	}
 	found.Left, found.Late = l.ends-now, l.late(now)
 	l.proven = start
-	if l.extended() {
+	if !l.fixed {
 		validFor := min(answer.ValidFor, clock.Longest)
 		l.countsFrom = start.Mono
 		l.ends = start.Mono + validFor
-		margin := l.locker.marginOf(validFor)
+		l.deadline = l.ends - l.locker.marginOf(validFor)
 		if l.last != 0 {
-			l.ends, margin = min(l.ends, l.last), min(margin, l.margin)
+			l.bound(start.Mono)
 		}
-		l.deadline = l.ends - margin
 	}
+	found.Fixed = l.fixed
 	return found, true
 }
 
@@ -325,7 +330,7 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 // is left to a fixed end is not extended, so nothing of it can be late. The mutex is
 // held.
 func (l *lease) late(now clock.Instant) bool {
-	return l.extended() && l.deadline-now < (l.deadline-l.countsFrom)/3
+	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
 // hold is a lease in the hands of one holder. The queue and contexts

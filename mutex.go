@@ -152,7 +152,8 @@ const forever = time.Duration(1<<63 - 1)
 type request struct {
 	wait   time.Duration
 	lease  time.Duration
-	leased bool
+	leased bool // Lease, or AtMost, has set lease
+	atMost bool // AtMost has: it is renewed until then
 
 	atLeast time.Duration // since the grant; 0 if a release frees the name
 
@@ -173,14 +174,28 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	if r.wait > clock.Longest {
 		r.wait = forever
 	}
-	if r.leased {
-		info := l.info
-		if info.SessionTTL > 0 {
-			info.MaxTTL = 0 // see leaseTTL
-		}
-		return r, checkTTL("lease", r.lease, info)
+	return r, l.checkEnd(&r)
+}
+
+// checkEnd says what is wrong with the end that a request sets.
+func (l *Locker) checkEnd(r *request) error {
+	info, what := l.info, "lease"
+	if r.atMost {
+		what = "AtMost"
 	}
-	return r, nil
+	if r.atMost || info.SessionTTL > 0 {
+		info.MaxTTL = 0 // see leaseTTL
+	}
+	switch {
+	case r.atMost && r.leased:
+		return errors.New("Lease and AtMost both set the end of the lock: give one of them")
+	case !r.leased && !r.atMost:
+		return nil
+	case r.atMost && r.lease > 0 && r.atLeast > r.lease:
+		return fmt.Errorf("AtLeast of %s is longer than AtMost of %s", r.atLeast, r.lease)
+	}
+	r.leased = true
+	return checkTTL(what, r.lease, info)
 }
 
 // checkAtLeast says what is wrong with an AtLeast.
@@ -200,13 +215,16 @@ func (m *Mutex) checkAtLeast(d time.Duration) error {
 	return nil
 }
 
-// leaseTTL is the TTL of a claim that is to be held for d. A store with Info.SessionTTL
-// keeps all for as long as that: a lease is renewed, if need be, until it ends.
-func (l *Locker) leaseTTL(d time.Duration) time.Duration {
-	if session := l.info.SessionTTL; session > 0 {
+// leaseTTL is the TTL of the claim of a request. A store with Info.SessionTTL keeps all for
+// as long as that: a lease is renewed, if need be, until it ends.
+func (l *Locker) leaseTTL(r *request) time.Duration {
+	switch session := l.info.SessionTTL; {
+	case session > 0:
 		return session
+	case r.atMost:
+		return min(r.lease, l.ttl)
 	}
-	return d
+	return r.lease
 }
 
 func (r request) with(opts []Option) request {

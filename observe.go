@@ -53,7 +53,7 @@ type Event struct {
 	Remaining time.Duration // renew: the rest of the lease in the store
 	Late      bool          // renew: it succeeded with less than a third of the lease left
 	Reason    driver.Reason // loss
-	Leased    bool          // loss, renew: the lock has the option Lease
+	Leased    bool          // loss, renew: Lease or AtMost has fixed the end, and a renewal does not move it any more
 	Notified  bool          // wake: the store sent a notification; if false, a timer ended
 	Op        string        // call, indeterminate
 	Took      time.Duration // call
@@ -113,7 +113,7 @@ func (l *Locker) reportRenewal(r renew.Report) {
 	}
 	l.emit(ctx, Event{
 		Type: EventRenew, Name: k.name, Kind: k.kind.String(), Token: r.Token,
-		Margin: r.Margin, Late: r.Late, Leased: k.fixed, Owner: k.owner, Remaining: r.Left, Err: r.Err,
+		Margin: r.Margin, Late: r.Late, Leased: r.Fixed, Owner: k.owner, Remaining: r.Left, Err: r.Err,
 	})
 }
 
@@ -139,7 +139,7 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	}
 	held := h.held()
 	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Type: EventLoss, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Reason: reason, Leased: h.lease.fixed, Owner: h.lease.owner, Err: err})
+	l.emit(context.Background(), Event{Type: EventLoss, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Reason: reason, Leased: h.lease.isFixed(), Owner: h.lease.owner, Err: err})
 }
 
 // reportWait says once that an acquisition waits.

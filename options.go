@@ -76,6 +76,23 @@ func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
+// AtMost sets how long the lock is held in all: d, renewed until then, and also if its holder
+// never unlocks it. It is lost one margin before d, with driver.ReasonExpired, and another
+// client gets it at d. If the process dies or is cut off, the name becomes free as without
+// AtMost, and not later than d. d must be between 10ms and 100 years; a d of up to the TTL is
+// the same as Lease.
+//
+// The store ends the lock at d by itself. The exception is a store with
+// driver.Info.SessionTTL: there Holdfast releases it at d, and a process that is dead or cut
+// off by then loses it with its session. d counts on the monotonic clock: it does not count
+// the time while the machine is suspended.
+//
+// AtMost works with each kind of lock. Such a lock is never passed on within the process. It
+// is an error beside Lease, with a longer AtLeast, and on a Lock that would re-enter a hold.
+func AtMost(d time.Duration) Option {
+	return func(r *request) { r.lease, r.atMost = d, true }
+}
+
 // AtLeast keeps the name taken until d after the lock was acquired, also if Unlock comes
 // earlier. Unlock ends the hold at once all the same. Nobody gets the lock before, neither
 // another process nor this one: work that is done once per tick needs that where the clocks

@@ -22,7 +22,7 @@ import (
 // On stores that record a count, each change of it is one round trip, which also confirms
 // the lock and extends its lease. As many calls of Unlock as of Lock end the hold. The
 // options of the first Lock stay in force: Lease on a re-entry has no effect, and AtLeast
-// is an error. The two sides of a read-write lock have separate counts; see RWMutex. If the
+// or AtMost is an error. The two sides of a read-write lock have separate counts; see RWMutex. If the
 // tree holds a name as one kind and locks it as another, it gets ErrDeadlock. Permits of a
 // semaphore are not reentrant.
 func WithOwner(ctx context.Context) context.Context {
@@ -85,9 +85,9 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w: %w", m.name, ErrDeadlock, err)
 	}
-	if o != nil && r.atLeast > 0 {
+	if o != nil && (r.atLeast > 0 || r.atMost) {
 		o.takeBack()
-		return nil, fmt.Errorf("lock %q: this owner holds it already; AtLeast is for its first Lock: %w", m.name, errors.ErrUnsupported)
+		return nil, fmt.Errorf("lock %q: this owner holds it already; AtLeast and AtMost are for its first Lock: %w", m.name, errors.ErrUnsupported)
 	}
 	if o != nil {
 		return o.again(ctx, r.wait)

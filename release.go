@@ -71,6 +71,16 @@ func (h *hold) unlock(bound *deadline.Context) error {
 	return h.released(c, h.lease.sendAndSettle(bound, c))
 }
 
+// parting returns the claim for an Unlock that is sent now.
+func (l *lease) parting(now clock.Instant) driver.Claim {
+	c := l.claim(now)
+	c.AtLeast = rest(l.kept, now)
+	return c
+}
+
+// rest is how much longer a name stays taken that is kept until then.
+func rest(kept, now clock.Instant) time.Duration { return max(kept-now, 0) }
+
 // finish ends a hold that is not over, and its renewals.
 func (h *hold) finish() error {
 	if err := h.state(); over(err) {
@@ -220,11 +230,8 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 // renewed last, nil if nothing did.
 func (l *lease) expire(cause error) error {
 	reason := driver.ReasonUnreachable
-	l.mu.Lock()
-	last := !l.extended()
-	l.mu.Unlock()
 	switch {
-	case last || cause == nil:
+	case cause == nil || l.isFixed():
 		reason = driver.ReasonExpired
 	case errors.Is(cause, driver.ErrRefused) && !errors.Is(cause, driver.ErrClosed):
 		reason = driver.ReasonRefused
@@ -243,8 +250,8 @@ func (h *hold) dropped() {
 	l.abandon(driver.ReasonExpired)
 	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
 		level, text := slog.LevelError, "a lock was dropped without Unlock; it is no longer renewed"
-		if l.fixed { // the caller wants it to end so
-			level, text = slog.LevelDebug, "a lock with Lease was dropped without Unlock; it ends with its lease"
+		if l.isFixed() { // the caller wants it to end so
+			level, text = slog.LevelDebug, "a lock with a fixed end was dropped without Unlock; it ends with its lease"
 		}
 		l.locker.log.Log(context.Background(), level, text, "lock", l.name, "token", h.token, "held", h.held())
 		h.report(errDropped)

@@ -18,14 +18,23 @@ import (
 // A machine that was suspended: the monotonic clock, which is the test's clock,
 // stood still while the wall clock ran.
 func TestSuspendedMachineAsksBeforeItTrusts(t *testing.T) {
-	for name, lost := range map[string]bool{"still held": false, "lost meanwhile": true} {
+	for name, test := range map[string]struct {
+		lost bool
+		opts []Option
+	}{
+		"still held":             {false, nil},
+		"lost meanwhile":         {true, nil},
+		"AtMost, still held":     {false, []Option{AtMost(time.Minute)}},
+		"AtMost, lost meanwhile": {true, []Option{AtMost(time.Minute)}},
+	} {
 		t.Run(name, func(t *testing.T) {
+			lost := test.lost
 			synctest.Test(t, func(t *testing.T) {
 				var ahead atomic.Int64
 				store := memhold.New()
 				l := New(store, nil)
 				l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-				lock, err := l.Lock(t.Context(), "job")
+				lock, err := l.Lock(t.Context(), "job", test.opts...)
 				if err != nil {
 					t.Fatal(err)
 				}

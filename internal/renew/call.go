@@ -119,7 +119,7 @@ func (s *Scheduler) record(items []Item, c call, r *reports) {
 			i.Gone(answer.Err, func() {})
 			continue
 		}
-		s.planNext(i, c.start, answer, held, retryAt)
+		s.planNext(i, c.start, answer, held, found.Fixed, retryAt)
 		if held && (verbose || found.Late || found.Err != nil) && s.beginReport(i) {
 			fresh = true
 			r.renewals = append(r.renewals, found)
@@ -137,7 +137,7 @@ func (s *Scheduler) retryAt(failures int) clock.Instant {
 
 // planNext plans the renewal after one that was answered: at retryAt where it failed.
 // Nothing is planned for an item that is over.
-func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held bool, retryAt clock.Instant) {
+func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held, fixed bool, retryAt clock.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := i.Entry()
@@ -148,6 +148,9 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 		e.renewAt = retryAt
 	case held:
 		e.failures, e.err = 0, nil
+		if fixed && e.checked == 0 {
+			e.checked = max(s.periodOf(s.TTL), 1)
+		}
 		if e.renewAt == 0 { // else somebody hurried meanwhile, and it is due again
 			period := cmp.Or(e.checked, s.periodOf(answer.ValidFor))
 			e.renewAt = s.onGrid(start.Mono+period, period)

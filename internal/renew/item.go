@@ -45,6 +45,7 @@ type Report struct {
 	Token  uint64        // of the hold that had the item when the answer came
 	Margin time.Duration // what was left until the item would have been over
 	Left   time.Duration // what was left of the lease in the store
+	Fixed  bool          // no renewal extends it any more, see Scheduler.Add
 	Late   bool          // there was so little left that something is wrong
 	Err    error         // the renewal failed; nil if it succeeded
 }
@@ -66,7 +67,7 @@ type Entry struct {
 	ready    bool          // it is due, and waits for a call that may begin
 	batch    *batch        // which carries it; nil if none does
 	err      error         // what went wrong, see retry.ToReport
-	checked  time.Duration // how often it is checked, as its end is fixed; 0 where renewals move its end
+	checked  time.Duration // how often it is checked, once its end is fixed; 0 where renewals move its end
 	paused   bool          // it is being proved: no renewal meanwhile
 
 	// reporting is true while a renewal of the item is being reported. Others are not

@@ -1,0 +1,315 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// mostMargin is how long before d a lock with AtMost(d) is lost, where the TTL is ttl.
+func mostMargin(d time.Duration) time.Duration { return min(ttl, d) / 10 }
+
+// wakes is how long after the end of a lease a waiter tries again, at most.
+const wakes = 10 * time.Millisecond
+
+// mostOf are times below, at and above the TTL.
+var mostOf = []time.Duration{100 * time.Millisecond, ttl - 1, ttl, ttl + 1, ttl + ttl/7, 100 * time.Second}
+
+// A lock is renewed until its end, and lost one margin before it. The store gives the name to
+// another client at the end, of each kind of lock.
+func TestAtMost(t *testing.T) {
+	for kind, lock := range map[string]func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error){
+		"mutex": func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return l.Lock(context.Background(), "job", opts...)
+		},
+		"fair": func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return l.FairMutex("job").Lock(context.Background(), opts...)
+		},
+		"write": func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return l.RWMutex("job").Write.Lock(context.Background(), opts...)
+		},
+		"semaphore": func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error) {
+			return l.Semaphore("job", 1).Acquire(context.Background(), opts...)
+		},
+	} {
+		for _, d := range mostOf {
+			t.Run(fmt.Sprint(kind, " ", d), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := faulty.New()
+					losses := make(chan holdfast.Event, 1)
+					l := holdfast.New(store, &holdfast.Options{TTL: ttl, Observe: func(_ context.Context, e holdfast.Event) {
+						if e.Late {
+							t.Errorf("got a late renewal with %v left", e.Margin)
+						}
+						if e.Type == holdfast.EventLoss {
+							losses <- e
+						}
+					}})
+					other := holdfast.New(store, &holdfast.Options{TTL: ttl})
+					began := time.Now()
+					k, err := lock(l, holdfast.AtMost(d))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if left := k.Remaining(); left > min(d, ttl)-mostMargin(d) {
+						t.Errorf("Remaining: got %v, want %v at most", left, min(d, ttl)-mostMargin(d))
+					}
+					free := make(chan time.Duration)
+					go func() {
+						next, err := lock(other)
+						free <- time.Since(began)
+						if err == nil {
+							err = next.Unlock()
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}()
+					<-k.Context(t.Context()).Done()
+					if at := time.Since(began); at != d-mostMargin(d) {
+						t.Errorf("its context ended after %v, want %v", at, d-mostMargin(d))
+					}
+					if e := <-losses; e.Reason != driver.ReasonExpired || !e.Leased || k.Remaining() != 0 {
+						t.Errorf("got a loss for the reason %s, Leased %t, with %v left", e.Reason, e.Leased, k.Remaining())
+					}
+					between(t, "granted again after", <-free, d, d+wakes)
+					if err := k.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+						t.Errorf("Unlock: got %v, want ErrLost", err)
+					}
+					must.Drain(t, l)
+					must.Drain(t, other)
+				})
+			})
+		}
+	}
+}
+
+// No call of a claim asks for more than is left, however late it arrives: also of many that
+// are renewed together, and once their end is fixed, renewals come no more often.
+func TestAtMostOfManyLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 100
+		store := faulty.New()
+		ends := make(map[string]time.Time)
+		renewals := 0
+		store.Change(func() {
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				store.Change(func() {
+					for _, c := range cs {
+						renewals++
+						if end := ends[c.Name]; !end.IsZero() && time.Now().Add(c.TTL).After(end) {
+							t.Errorf("%s: asked until %v after its end", c.Name, time.Now().Add(c.TTL).Sub(end))
+						}
+						if c.Fixed != cs[0].Fixed {
+							t.Error("a claim that is only checked travels with one that is extended")
+						}
+					}
+				})
+				return store.Backend.Renew(ctx, cs)
+			}
+		})
+		l := holdfast.New(store, &holdfast.Options{TTL: ttl})
+		began := time.Now()
+		locks := make(holdfast.Locks, many)
+		for i := range locks {
+			name, d := fmt.Sprint("job ", i), time.Duration(i+2)*ttl/10
+			store.Change(func() { ends[name] = time.Now().Add(d) })
+			locks[i] = must.Lock(t, l, name, holdfast.AtMost(d))
+		}
+		unbounded := must.Lock(t, l, "unbounded")
+		for i, k := range locks {
+			<-k.Context(t.Context()).Done()
+			d := time.Duration(i+2) * ttl / 10
+			if at := time.Since(began); at != d-mostMargin(d) {
+				t.Errorf("AtMost(%v): lost after %v, want %v", d, at, d-mostMargin(d))
+			}
+		}
+		store.Change(func() {
+			// A first renewal may come after a third of a period: so 5 of the first two TTLs.
+			if most := many * (many/10 + 2) * 4 / 2; renewals > most {
+				t.Errorf("%d renewals, want %d at most", renewals, most)
+			}
+		})
+		must.Unlock(t, unbounded)
+		must.Drain(t, l)
+	})
+}
+
+// Cut off before its end, a lock is lost with its lease, as without AtMost; cut off in its
+// last lease, it still lasts to its end.
+func TestAtMostCutOff(t *testing.T) {
+	const d = 100 * time.Second
+	for name, test := range map[string]struct {
+		after  time.Duration
+		lost   time.Duration // at most
+		reason driver.Reason
+	}{
+		"before its end":    {10 * time.Second, 10*time.Second + ttl - ttl/10, driver.ReasonUnreachable},
+		"in its last lease": {d - ttl/2, d - ttl/10, driver.ReasonExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := faulty.New()
+				l, other := holdfast.New(store, &holdfast.Options{TTL: ttl}), holdfast.New(store, nil)
+				began := time.Now()
+				k := must.Lock(t, l, "job", holdfast.AtMost(d))
+				time.Sleep(test.after)
+				store.Change(func() {
+					store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
+				})
+				<-k.Context(t.Context()).Done()
+				between(t, "lost after", time.Since(began), test.lost-ttl/3, test.lost)
+				var lost *holdfast.LostError
+				if err := k.Err(); !errors.As(err, &lost) || lost.Reason != test.reason {
+					t.Errorf("got %v, want the reason %s", err, test.reason)
+				}
+				next := must.Lock(t, other, "job")
+				between(t, "granted again after", time.Since(began), test.lost+ttl/10-ttl/3, test.lost+ttl/10+wakes)
+				must.Unlock(t, next)
+				must.Drain(t, l)
+			})
+		})
+	}
+}
+
+// A store that grants less than it was asked for, as a quorum does for the difference of
+// clocks, brings the end no nearer to d than the margin, and makes no renewal late.
+func TestAtMostOfAStoreThatGrantsLess(t *testing.T) {
+	for _, margin := range []time.Duration{0, ttl / 10} {
+		synctest.Test(t, func(t *testing.T) {
+			const d = 100 * time.Second
+			store := faulty.New()
+			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				answers, err := store.Backend.Renew(ctx, cs)
+				for i := range answers {
+					answers[i].ValidFor -= answers[i].ValidFor / 100
+				}
+				return answers, err
+			}
+			l := holdfast.New(store, &holdfast.Options{TTL: ttl, Margin: margin, Observe: func(_ context.Context, e holdfast.Event) {
+				if e.Late {
+					t.Errorf("got a late renewal with %v left", e.Margin)
+				}
+			}})
+			began := time.Now()
+			k := must.Lock(t, l, "job", holdfast.AtMost(d))
+			<-k.Context(t.Context()).Done()
+			between(t, "lost after", time.Since(began), d-ttl/10-ttl/100, d-ttl/10)
+			must.Drain(t, l)
+		})
+	}
+}
+
+// Where the store keeps all locks of a client, the lock is released at its end.
+func TestAtMostOnASessionStore(t *testing.T) {
+	for _, d := range []time.Duration{time.Second, 31 * time.Second, 2 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newSessions()
+			l := holdfast.New(capped{store}, nil)
+			began := time.Now()
+			k := must.Lock(t, l, "job", holdfast.AtMost(d))
+			<-k.Context(t.Context()).Done()
+			if at, want := time.Since(began), d-min(d/10, 3*time.Second); at != want {
+				t.Errorf("AtMost(%v): lost after %v, want %v", d, at, want)
+			}
+			must.Drain(t, l)
+			store.released(t, "job", d, d)
+			if err := k.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+				t.Errorf("Unlock: got %v, want ErrLost", err)
+			}
+		})
+	}
+}
+
+// A lock with a limit is not passed on: the next goroutine would have what is left of it. Nor
+// does one who sets a limit get the hold of another.
+func TestAtMostIsNotPassedOn(t *testing.T) {
+	for _, limited := range [][2]bool{{false, false}, {true, false}, {false, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := faulty.New()
+			l := holdfast.New(lacking{store, func(c *driver.Caps) { c.Fencing = false }}, &holdfast.Options{TTL: ttl})
+			take := func(limit bool) *holdfast.Lock {
+				if limit {
+					return must.Lock(t, l, "job", holdfast.AtMost(time.Minute))
+				}
+				return must.Lock(t, l, "job")
+			}
+			lock := take(limited[0])
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				must.Unlock(t, take(limited[1]))
+			}()
+			synctest.Wait()
+			must.Unlock(t, lock)
+			<-done
+			if passedOn := store.Tries.Load() == 1; passedOn != (limited == [2]bool{}) {
+				t.Errorf("limited: %v: passed on: %v", limited, passedOn)
+			}
+			must.Drain(t, l)
+		})
+	}
+}
+
+// A re-entry of a lock with AtMost does not move its end, and cannot set one.
+func TestAtMostAndReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const d = 100 * time.Second
+		l := holdfast.New(memhold.New(), &holdfast.Options{TTL: ttl})
+		owner := holdfast.WithOwner(t.Context())
+		began := time.Now()
+		lock := func(opts ...holdfast.Option) (*holdfast.Lock, error) { return l.Lock(owner, "job", opts...) }
+		k, err := lock(holdfast.AtMost(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := lock(holdfast.AtMost(time.Second)); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("got %v, want ErrUnsupported", err)
+		}
+		for range 9 {
+			time.Sleep(d / 10)
+			if _, err := lock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-k.Context(t.Context()).Done()
+		if at := time.Since(began); at != d-ttl/10 {
+			t.Errorf("lost after %v, want %v", at, d-ttl/10)
+		}
+		must.Drain(t, l)
+	})
+}
+
+func TestAtMostIsRefused(t *testing.T) {
+	l := holdfast.New(memhold.New(), nil)
+	for name, test := range map[string]struct {
+		opts []holdfast.Option
+		want string
+	}{
+		"negative":       {[]holdfast.Option{holdfast.AtMost(-1)}, "AtMost of -1ns is negative"},
+		"none":           {[]holdfast.Option{holdfast.AtMost(0)}, "AtMost of 0s is too short"},
+		"tiny":           {[]holdfast.Option{holdfast.AtMost(time.Millisecond)}, "at least 10ms"},
+		"centuries":      {[]holdfast.Option{holdfast.AtMost(1<<63 - 1)}, "too long"},
+		"longer AtLeast": {[]holdfast.Option{holdfast.AtMost(time.Second), holdfast.AtLeast(time.Minute)}, "AtLeast of 1m0s is longer than AtMost of 1s"},
+		"Lease":          {[]holdfast.Option{holdfast.AtMost(time.Second), holdfast.Lease(time.Minute)}, "give one of them"},
+		"Lease before":   {[]holdfast.Option{holdfast.Lease(time.Minute), holdfast.AtMost(time.Second)}, "give one of them"},
+	} {
+		if _, err := l.Lock(t.Context(), "job", test.opts...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+	for _, d := range []time.Duration{10 * time.Millisecond, 100 * 365 * 24 * time.Hour} {
+		must.Unlock(t, must.Lock(t, l, "job", holdfast.AtMost(d)))
+	}
+	must.Unlock(t, must.Lock(t, l, "job", holdfast.AtMost(time.Second), holdfast.AtLeast(time.Second)))
+}
