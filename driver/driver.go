@@ -150,7 +150,9 @@ type Backend interface {
 	// holder.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
-	// Renew extends held claims to their TTL, and records their Count. With
+	// Renew extends held claims to their TTL, and records their Count. Each has its own TTL:
+	// the last one of a lock with a set end is shorter than that of the grant, so that the
+	// lock does not last beyond its end. No renewal shortens a lease. With
 	// Info.SessionTTL it also extends claims in a queue of the store. It uses as few
 	// calls to the store as possible. It never restores a claim that is gone. It returns
 	// one Renewal for each claim, in the same order. The error is not nil only if there

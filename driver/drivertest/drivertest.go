@@ -98,6 +98,7 @@ func mutexChecks() []check {
 		{"NamesAreInjective", nil, namesAreInjective},
 
 		{"RenewExtendsBeyondTTL", nil, renewExtendsBeyondTTL},
+		{"RenewLastsForItsOwnTTL", needs(expiry), renewLastsForItsOwnTTL},
 		{"RenewTouchesOwnClaimOnly", nil, renewTouchesOwnClaimOnly},
 		{"RenewNeverRevives", nil, renewNeverRevives},
 		{"RenewAnswersEachClaim", nil, renewAnswersEachClaim},

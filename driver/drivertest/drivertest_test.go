@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -310,6 +311,28 @@ func renewBugs() []bug {
 		{"renews nothing", []string{"RenewExtendsBeyondTTL"}, func(m *mutant) {
 			m.renew = func(_ context.Context, c driver.Claim) driver.Renewal {
 				return driver.Renewal{ValidFor: c.TTL}
+			}
+		}},
+		{"renews for as long as it granted", []string{"RenewLastsForItsOwnTTL"}, func(m *mutant) {
+			var granted sync.Map
+			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				granted.Store(c.Owner, c.TTL)
+				return m.Backend.Try(ctx, c)
+			}
+			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
+				if ttl, ok := granted.Load(c.Owner); ok {
+					c.TTL = ttl.(time.Duration)
+				}
+				return m.rightRenew(ctx, c)
+			}
+		}},
+		{"renews a batch for the TTL of its first claim", []string{"RenewLastsForItsOwnTTL"}, func(m *mutant) {
+			m.batch = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				cs = slices.Clone(cs)
+				for i := range cs {
+					cs[i].TTL = cs[0].TTL
+				}
+				return m.Backend.Renew(ctx, cs)
 			}
 		}},
 		{"answers a batch in another order", []string{"RenewAnswersEachClaim"}, func(m *mutant) {

@@ -43,6 +43,37 @@ func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 	return held
 }
 
+// renewLastsForItsOwnTTL renews a claim near its end for a shorter time than it was granted
+// for, beside one that is renewed for long.
+func renewLastsForItsOwnTTL(p *probe) {
+	if p.has(sessions) {
+		return // all claims last for as long as the session
+	}
+	for {
+		a, b, next := p.claim(), p.claim(), p.claim()
+		b.Name += " long"
+		a.TTL = p.lapse() + p.rounded(p.short)
+		granted := time.Now()
+		p.mustGrant(a, "of a free name")
+		p.mustGrant(b, "of a free name")
+		pause(p.ctx, a.TTL-p.rounded(p.short)/2)
+		renewed := a
+		renewed.TTL = p.short
+		answers, err := p.b.Renew(p.ctx, []driver.Claim{b, renewed})
+		if err != nil || len(answers) != 2 || answers[0].Err != nil {
+			p.Fatalf("Renew of two claims: got %+v and error %v", answers, err)
+		}
+		if answers[1].Err == nil {
+			p.mustGrantBy(next, time.Now().Add(p.lapse()), "after a lease that was renewed for less than before")
+			return
+		}
+		if time.Since(granted) < a.TTL {
+			p.Fatalf("Renew near the end of a claim: got error %v, want nil", answers[1].Err)
+		}
+		p.name += " again"
+	}
+}
+
 func renewTouchesOwnClaimOnly(p *probe) {
 	a, stranger, b := p.brief(), p.claim(), p.claim()
 	start := time.Now()
