@@ -73,7 +73,7 @@ func newElectCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f)
-	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "with --once: status if leadership was lost, or --max-hold was over")
+	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "with --once: status if leadership was lost, or reached --max-hold")
 	f.BoolVar(&o.once, "once", false, "end after the first term")
 	f.DurationVar(&o.backoff, "backoff", time.Second, "how long to wait after a short term, before it is doubled")
 	return cmd

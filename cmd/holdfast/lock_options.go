@@ -30,6 +30,7 @@ type lockOptions struct {
 	wait     time.Duration
 	ttl      time.Duration
 	noRenew  bool
+	maxHold  time.Duration // 0: as long as it is renewed
 
 	fair      bool
 	shared    bool
@@ -141,6 +142,9 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 
 // margin is how long before the end of its lease the lock counts as lost.
 func (o *lockOptions) margin() time.Duration { return o.marginOf(o.ttl) }
+
+// maxHoldMargin is how long before --max-hold the lock counts as lost.
+func (o *lockOptions) maxHoldMargin() time.Duration { return min(o.margin(), o.maxHold/10) }
 
 func (o *lockOptions) marginOf(lease time.Duration) time.Duration {
 	if m := o.config.Duration("lock.margin"); m > 0 {

@@ -179,7 +179,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	}
 	lease := r.leaseOf(lock.Remaining())
 	if r.grace = r.graceFor(lease); r.killChosen && r.grace < r.killAfter {
-		r.report.warn("--kill-after %s is too long for the lease of %s that the store grants: the command has %s to end", r.killAfter, coarse(lease), coarse(r.grace))
+		r.report.warn("--kill-after %s is too long for the lease of %s: the command has %s to end", r.killAfter, coarse(lease), coarse(r.grace))
 	}
 	group, err := procgroup.Start(procgroup.Command{
 		Path: r.path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),

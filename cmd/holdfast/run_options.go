@@ -17,7 +17,6 @@ const defaultKillAfter = 10 * time.Second
 type runOptions struct {
 	lockOptions
 
-	maxHold time.Duration
 	atLeast time.Duration
 
 	killAfter  time.Duration
@@ -37,7 +36,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
 	f.DurationVar(&o.atLeast, "at-least", 0, "leave the name taken for at least this, even if the command ends sooner; run waits for that only where the store cannot keep it")
 	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
-	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "status if the lock was lost, or --max-hold was over")
+	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "status if the lock was lost, or reached --max-hold")
 	f.BoolVar(&o.skipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
 	o.addCommandTo(f)
 }
@@ -46,7 +45,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // the command keeps its own flags
 	f.SortFlags = false
-	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command after this; 0 never does")
+	f.DurationVar(&o.maxHold, "max-hold", 0, "hold the lock for this at most, and stop the command --kill-after before; 0 sets no limit")
 	f.DurationVar(&o.killAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
@@ -148,8 +147,11 @@ func (o *runOptions) checkDurations(*pflag.FlagSet) error {
 			return usageError("--%s %s is negative", d.flag, d.value)
 		}
 	}
-	if o.maxHold > 0 && o.atLeast > o.maxHold {
-		return usageError("--at-least %s is longer than --max-hold %s", o.atLeast, o.maxHold)
+	switch held := o.maxHold - o.maxHoldMargin(); {
+	case o.maxHold != 0 && (o.maxHold < minTTL || o.maxHold > maxTTL):
+		return usageError("--max-hold %s: use %s to %s", o.maxHold, minTTL, maxTTL)
+	case o.maxHold > 0 && o.atLeast > held:
+		return usageError("--max-hold %s holds the lock for %s, less than --at-least %s", o.maxHold, held, o.atLeast)
 	}
 	return nil
 }

@@ -384,7 +384,9 @@ func TestRunUsage(t *testing.T) {
 		{"-w 3 job true", "3"},
 		{"--at-least -1s job true", "negative"},
 		{"--at-least 1m --max-hold 30s job true", "--max-hold 30s"},
+		{"--at-least 1m --max-hold 1m job true", "--max-hold 1m0s holds the lock for 57s"},
 		{"--max-hold -1s job true", "negative"},
+		{"--max-hold 10ms job true", "--max-hold 10ms: use 100ms"},
 		{"-t 1ms job true", "too short"},
 		{"-t -1s job true", "too short"},
 		{"--kill-after -1s job true", "negative"},
@@ -445,10 +447,27 @@ func TestRunReleaseThatFindsTheLockLost(t *testing.T) {
 }
 
 func TestRunMaxHold(t *testing.T) {
-	s := newSite(t)
-	s.run("run", "--max-hold", "100ms", "job", "--", "sleep", "100").want(t, 79, "--max-hold 100ms")
-	s.run("run", "--max-hold", "100ms", "--lost-exit-code", "9", "job", "--", "sleep", "100").want(t, 9, "--max-hold 100ms")
-	s.mustBeFree("job")
+	for name, test := range map[string]struct {
+		flags string
+		code  int
+		least time.Duration // how long the command runs
+	}{
+		"less than the lease": {"--max-hold 2s", 79, 0},
+		"the status":          {"--max-hold 2s --lost-exit-code 9", 9, 0},
+		"with --no-renew":     {"--max-hold 2s --no-renew", 79, 0},
+		"renewed until then":  {"--max-hold 5s --ttl 3s", 79, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, began := newSite(t), time.Now()
+			args := append(append([]string{"run"}, strings.Fields(test.flags)...), "job", "--", "sleep", "100")
+			s.run(args...).want(t, test.code, "is about to reach "+strings.Join(args[1:3], " "), "stopping the command")
+			if took := time.Since(began); took < test.least || took > 60*time.Second {
+				t.Errorf("the command was stopped after %v, want %v at least", took, test.least)
+			}
+			s.mustBeFree("job")
+		})
+	}
 }
 
 func TestRunNoRenewStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {

@@ -40,12 +40,6 @@ func (s *supervisor) watch(ctx context.Context) error {
 	ended := over.Done()
 	check := time.NewTimer(0)
 	defer check.Stop()
-	var maxHold <-chan time.Time
-	if s.maxHold > 0 {
-		timer := time.NewTimer(time.Until(s.acquired.Add(s.maxHold)))
-		defer timer.Stop()
-		maxHold = timer.C
-	}
 	for {
 		select {
 		case <-s.group.Done():
@@ -56,8 +50,6 @@ func (s *supervisor) watch(ctx context.Context) error {
 			if next := s.check(); next > 0 {
 				check.Reset(next)
 			}
-		case <-maxHold:
-			s.stop(fmt.Errorf("lock %q was held for --max-hold %s; stopping the command", s.lock.Name(), s.maxHold))
 		case <-ended:
 			ended = nil
 			if ctx.Err() != nil {
@@ -98,7 +90,10 @@ func (s *supervisor) check() time.Duration {
 	}
 	s.unheld = true
 	why := "was not renewed in time"
-	if s.noRenew {
+	switch end := s.acquired.Add(s.maxHold); {
+	case s.maxHold > 0 && s.deadline.Add(s.maxHoldMargin()+s.ttl/3).After(end): // no renewal moves it
+		why = fmt.Sprintf("is about to reach --max-hold %s", s.maxHold)
+	case s.noRenew:
 		why = "is about to end and is not renewed"
 	}
 	s.stop(fmt.Errorf("lock %q %s, %s before it counts as lost; stopping the command",

@@ -149,7 +149,10 @@ func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env 
 
 func (o *lockOptions) take(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	var options []holdfast.Option
-	if o.noRenew {
+	switch {
+	case o.maxHold > 0: // with --no-renew it is less than --ttl, and so not renewed
+		options = append(options, holdfast.AtMost(o.maxHold))
+	case o.noRenew:
 		options = append(options, holdfast.Lease(o.ttl))
 	}
 	if o.wait > 0 {
