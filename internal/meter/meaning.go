@@ -65,7 +65,7 @@ func FoundLost(e holdfast.Event) bool {
 }
 
 // Loss returns why a lock was lost. ok is false if the event is about something
-// else, and of a lock that reached the end which the option Lease had set: that
+// else, and of a lock that reached the end which Lease or AtMost had set: that
 // is as its user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {
 	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {

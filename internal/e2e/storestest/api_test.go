@@ -17,8 +17,9 @@ import (
 type pair struct {
 	*testing.T
 	ours, theirs *holdfast.Locker
-	most         int         // the longest name; 0 if there is no limit
-	waits        chan string // the names for which theirs has begun to wait
+	store        driver.Backend // of ours
+	most         int            // the longest name; 0 if there is no limit
+	waits        chan string    // the names for which theirs has begun to wait
 }
 
 // checks are what a program does with locks. Those that need a feature name it.
@@ -37,6 +38,7 @@ func checks() map[string]struct {
 		"Do":                    {nil, doing},
 		"re-entry":              {nil, reentry},
 		"fixed lease":           {nil, fixedLease},
+		"at most":               {inRedisOrEtcd, atMost},
 		"LockAll":               {nil, lockAll},
 		"names":                 {nil, names},
 		"rising tokens":         {hasTokens, risingTokens},
@@ -60,6 +62,13 @@ func hasReaders(b driver.Backend) bool { return b.Info().Caps.Shared }
 func hasPermits(b driver.Backend) bool { return b.Info().Caps.Permits }
 func hasLatches(b driver.Backend) bool { return b.Info().Caps.Latches }
 
+// inRedisOrEtcd chooses a store whose leases end by themselves, and one with sessions: the check
+// takes seconds.
+func inRedisOrEtcd(b driver.Backend) bool {
+	info := b.Info()
+	return info.Name == "redis" && info.Layout == "" || info.Name == "etcd"
+}
+
 func hasResize(b driver.Backend) bool {
 	_, ok := b.(driver.Resizer)
 	return ok && hasPermits(b)
@@ -71,7 +80,7 @@ func TestSameProgramOnEveryStore(t *testing.T) {
 			open := start(t)
 			p := pair{waits: make(chan string, 100)}
 			ours, theirs := open(t), open(t)
-			p.most = ours.Info().MaxName
+			p.store, p.most = ours, ours.Info().MaxName
 			p.ours = holdfast.New(ours, nil)
 			p.theirs = holdfast.New(theirs, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 				if e.Type == holdfast.EventWait {
@@ -263,6 +272,28 @@ func fixedLease(p *pair) {
 	if err := first.Unlock(); err == nil {
 		p.Error("Unlock after the end: got no error")
 	}
+}
+
+// atMost has a lock renewed to its end. A renewal for the whole TTL would make it last for
+// another ninth of that at least.
+func atMost(p *pair) {
+	const name, ttl = "at most", 4500 * time.Millisecond
+	ours, d, wakes := p.ours, 1500*time.Millisecond, time.Second
+	if p.store.Info().SessionTTL == 0 {
+		ours, d, wakes = holdfast.New(p.store, &holdfast.Options{TTL: ttl}), ttl*4/3, ttl/9-100*time.Millisecond
+	}
+	w := await.NewWatch(p)
+	k := must.Lock(p, ours, name, holdfast.AtMost(d))
+	next := p.begin(name, func(ctx context.Context) (*holdfast.Lock, error) { return p.theirs.Lock(ctx, name) })()
+	took, late := time.Since(w.Began), w.Late()
+	if err := k.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+		p.Errorf("Unlock after another client has the lock: got %v, want ErrLost", err)
+	}
+	if took < d-late || took > d+wakes+late {
+		p.Errorf("granted again after %v, want %v; no processor for %v", took, d, late)
+	}
+	must.Unlock(p, next)
+	must.Drain(p, ours)
 }
 
 func lockAll(p *pair) {
