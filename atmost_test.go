@@ -290,6 +290,33 @@ func TestAtMostAndReentry(t *testing.T) {
 	})
 }
 
+// Each of several locks ends so long after its own grant, and their context with the first.
+func TestAtMostOfSeveralLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const d = 100 * time.Second
+		l := holdfast.New(memhold.New(), &holdfast.Options{TTL: ttl})
+		second := must.Lock(t, l, "2")
+		go func() {
+			time.Sleep(ttl)
+			must.Unlock(t, second)
+		}()
+		began := time.Now()
+		err := holdfast.DoAll(t.Context(), []*holdfast.Mutex{l.Mutex("1"), l.Mutex("2")}, func(ctx context.Context, locks holdfast.Locks) error {
+			<-ctx.Done()
+			if at := time.Since(began); at != d-ttl/10 || locks[1].Err() != nil {
+				t.Errorf("the context ended after %v, and the other is %v", at, locks[1].Err())
+			}
+			<-locks[1].Context(t.Context()).Done()
+			between(t, "the other was lost after", time.Since(began), ttl+d-ttl/10, ttl+d-ttl/10+wakes)
+			return nil
+		}, holdfast.AtMost(d))
+		if !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got %v, want ErrLost", err)
+		}
+		must.Drain(t, l)
+	})
+}
+
 func TestAtMostIsRefused(t *testing.T) {
 	l := holdfast.New(memhold.New(), nil)
 	for name, test := range map[string]struct {

@@ -20,7 +20,7 @@ type Locks []*Lock
 // LockAll takes all of ms or none. It waits until ctx ends, or for Wait in all: then it
 // returns ctx's error, or ErrBusy with the holder that it waited for, and releases the locks
 // that it has taken, in the background if the store is slow: Locker.Drain waits for that.
-// The other options are those of each lock; its Lease counts from its own grant. AtLeast is
+// The other options are those of each lock; its Lease or AtMost counts from its own grant. AtLeast is
 // an error. Calls of LockAll cannot deadlock, in whatever order they list the
 // mutexes: a waiter holds only locks whose names come before the one it waits for. There
 // is one exception: if one name is used with several Lockers, they are taken in the order
