@@ -54,6 +54,7 @@ func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 			if err != nil {
 				err = fmt.Errorf("list locks: %w", err)
 			}
+			record.keep()
 			if !yield(record, err) {
 				return
 			}
@@ -74,6 +75,9 @@ func (c *Console) Get(ctx context.Context, names ...string) ([]Record, error) {
 	if err == nil {
 		records, err = c.source.Get(ctx, names...)
 	}
+	for i := range records {
+		records[i].keep()
+	}
 	if err != nil {
 		return records, fmt.Errorf("look at locks: %w", err)
 	}
@@ -90,7 +94,15 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	if err != nil {
 		return Detail{}, fmt.Errorf("look at %q: %w", name, err)
 	}
+	detail.keep()
 	return detail, nil
+}
+
+// keep makes r that of a name that nobody holds, if it stays taken after its release.
+func (r *Record) keep() {
+	if len(r.Holds) == 1 && r.Holds[0].Kept() {
+		r.Holders, r.Holds[0].HeldFor = 0, 0
+	}
 }
 
 // ForceUnlock ends exactly the hold h of name, as Get returned it, although its holder

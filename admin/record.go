@@ -16,7 +16,8 @@ type Record struct {
 	Name string
 	Kind Kind
 
-	// Holds are the holds, at most some dozens; Holders is the number of all. A name
+	// Holds are the holds, at most some dozens; Holders is the number of all. A name that
+	// nobody holds but stays taken has no holders, and one hold, see Holder.Kept. A name
 	// without holds is listed only if the store has something else of it: waiters, free
 	// permits, a count.
 	Holds   []Hold
@@ -48,6 +49,10 @@ type Holder struct {
 	Holds     int           // the hold count
 	Remaining time.Duration // the rest of its lease; negative if it has no end, or RemainingUnknown
 }
+
+// Kept reports whether nobody holds: the name stays taken for Remaining after its release,
+// see driver.Caps.AtLeast, and Note is of who had it. ForceUnlock frees it.
+func (h Holder) Kept() bool { return driver.Kept(h.Owner) }
 
 // Hold is a Holder with the details that a list shows.
 type Hold struct {

@@ -30,6 +30,7 @@ package driver
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -113,6 +114,13 @@ type Claim struct {
 	Indeterminate bool
 }
 
+// KeptOwner is what a store appends to the owner of a claim whose name stays taken after
+// its Release, see Caps.AtLeast: the owner is then of no claim.
+const KeptOwner = ".kept"
+
+// Kept reports whether owner is that of a name that nobody holds.
+func Kept(owner string) bool { return strings.HasSuffix(owner, KeptOwner) }
+
 // Outcome is the result of a Try.
 type Outcome struct {
 	Granted bool
@@ -125,6 +133,7 @@ type Outcome struct {
 	RetryAfter time.Duration // not granted: the longest time until the next try without a notification; 0 if unknown
 	Holder     string        // not granted: the holder, as a text for people; "" if unknown
 	HeldFor    time.Duration // not granted: how long that holder has held the lock; 0 if unknown
+	Kept       bool          // not granted: nobody holds the name, it is free after RetryAfter: Holder had it, see Caps.AtLeast
 	Ahead      any           // not granted: what the store found; it is passed to Waiter.Wait
 }
 
@@ -267,6 +276,8 @@ type Caps struct {
 	// If a client dies or is cut off, the name becomes free after its TTL: only Release
 	// keeps the name taken.
 	//
-	// Package memhold, the databases, and Redis but for the layout Timestamp support it.
+	// For operators such a name has a hold whose owner ends in KeptOwner.
+	//
+	// Package memhold, the databases, etcd, and Redis but for the layout Timestamp support it.
 	AtLeast bool
 }

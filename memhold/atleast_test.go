@@ -29,8 +29,8 @@ func TestNamesThatStayTaken(t *testing.T) {
 				t.Fatalf("got %+v and error %v, want one hold", records, err)
 			}
 			h := records[0].Holds[0]
-			if h.Owner != "a" || h.Remaining != 10*time.Minute {
-				t.Errorf("got %q with %v left, want a with 10m", h.Owner, h.Remaining)
+			if h.Owner != "a.kept" || h.Remaining != 10*time.Minute {
+				t.Errorf("got %q with %v left, want a.kept with 10m", h.Owner, h.Remaining)
 			}
 			if forced {
 				err = b.ForceUnlock(t.Context(), "job", h.Holder, "now")

@@ -54,7 +54,6 @@ type grant struct {
 	token   uint64 // the first
 	since   time.Time
 	expires time.Time
-	over    bool // it was released, and keeps the name until it expires: Claim.AtLeast
 }
 
 // extend records what c asks for. It never shortens the lease.
@@ -63,16 +62,8 @@ func (g *grant) extend(c driver.Claim, now time.Time) {
 	g.expires = later(g.expires, now.Add(c.TTL))
 }
 
-// held returns owner's grant that was not released, or nil.
+// held returns owner's grant, or nil.
 func (e *entry) held(owner string) *grant {
-	if g := e.kept(owner); g != nil && !g.over {
-		return g
-	}
-	return nil
-}
-
-// kept returns owner's grant, released or not, or nil.
-func (e *entry) kept(owner string) *grant {
 	for _, g := range e.grants {
 		if g.owner == owner {
 			return g
@@ -135,7 +126,7 @@ func (e *entry) refusal(c driver.Claim, now time.Time) driver.Outcome {
 		next = sooner(next, g.expires)
 	}
 	if len(e.grants) > 0 {
-		o.Holder, o.HeldFor = e.grants[0].note, now.Sub(e.grants[0].since)
+		o.Holder, o.HeldFor, o.Kept = e.grants[0].note, now.Sub(e.grants[0].since), driver.Kept(e.grants[0].owner)
 	}
 	if i := e.find(c.Owner); i >= 0 {
 		o.Queued = true
@@ -158,7 +149,7 @@ func (e *entry) release(g *grant, atLeast time.Duration, now time.Time) {
 		e.remove(g)
 		return
 	}
-	g.over, g.expires = true, now.Add(atLeast)
+	g.owner, g.expires = g.owner+driver.KeptOwner, now.Add(atLeast)
 	e.wake()
 }
 

@@ -12,8 +12,7 @@ import (
 // ForceUnlock ends the grant of h.Owner on name and notifies waiters. Until the lease
 // would have ended, and for at least 5 s, Renew and Release of the owner return
 // driver.ReasonForced, with the reason as the detail. If h.Owner does not hold name any
-// more, ForceUnlock changes nothing and returns driver.ErrGone. It also frees a name that
-// is taken for the rest of Claim.AtLeast.
+// more, ForceUnlock changes nothing and returns driver.ErrGone.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -23,7 +22,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	now := b.begin()
 
 	if e := b.live(name, now); e != nil {
-		if g := e.kept(h.Owner); g != nil {
+		if g := e.held(h.Owner); g != nil {
 			b.revoke(name, e, g, now, driver.ReasonForced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
 			m := b.marks[claimID{name, h.Owner}]
 			m.why = why

@@ -79,7 +79,7 @@ func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 		return &driver.GoneError{Reason: m.reason, Detail: m.detail}
 	}
 	if e := b.live(c.Name, now); e != nil {
-		if x := e.exclusive(); x != nil && x.owner != c.Owner {
+		if x := e.exclusive(); x != nil && x.owner != c.Owner && !driver.Kept(x.owner) {
 			return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", x.note)}
 		}
 	}

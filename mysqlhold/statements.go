@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
@@ -22,7 +23,7 @@ type statements struct {
 // write returns the statements for the table. {names} stands for a list of parameters.
 func (t *table) write() statements {
 	fill := strings.NewReplacer("{unlocked}", unlocked(t.name), "{table}", t.name, "{now}", "UTC_TIMESTAMP(6)", "{turn}", fmt.Sprint(rows.Turn.Microseconds()),
-		"{turns}", fmt.Sprint(rows.Turns), "{waiting}", fmt.Sprint(rows.Waiting)).Replace
+		"{turns}", fmt.Sprint(rows.Turns), "{waiting}", fmt.Sprint(rows.Waiting), "{kept}", driver.KeptOwner).Replace
 	try := func(unlocked, named string) string {
 		return fill(strings.NewReplacer("{unlocked}", unlocked, "{named}", named, "{place}", place).Replace(tryStatement))
 	}
@@ -105,7 +106,7 @@ WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}`
 	// nobody it is free at once.
 	releaseStatement = `UPDATE {table} SET
 	expires = IF(owner <=> ? AND expires > {now}, IF(? <= 0 AND waiters = '', '1970-01-01', {now} + INTERVAL ? MICROSECOND), expires),
-	owner = IF(owner <=> ?, NULL, owner),
+	owner = IF(owner <=> ?, IF(? > 0, CONCAT(owner, '{kept}'), NULL), owner),
 	waiters = TRIM(BOTH ',' FROM REPLACE(CONCAT(',', waiters, ','), CONCAT(',', ?, ','), ','))
 WHERE name = ? AND (owner = ? AND expires > {now} OR FIND_IN_SET(?, waiters) > 0)`
 

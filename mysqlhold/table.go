@@ -257,8 +257,8 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
 	c, changed := cs[0], int64(0)
 	err = t.with(ctx, func(conn *sql.Conn) error {
-		owner := []byte(c.Owner)
-		done, err := conn.ExecContext(ctx, t.statements.release, owner, rows.Micros(c.AtLeast), rows.Micros(c.AtLeast), owner, owner, []byte(rows.Escape(c.Name)), owner, owner)
+		owner, keep := []byte(c.Owner), rows.Micros(c.AtLeast)
+		done, err := conn.ExecContext(ctx, t.statements.release, owner, keep, keep, owner, keep, owner, []byte(rows.Escape(c.Name)), owner, owner)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
@@ -23,7 +24,7 @@ type statements struct {
 // write returns the statements for the table.
 func (t *table) write() statements {
 	fill := strings.NewReplacer("{table}", t.name, "{us}", "interval '1 microsecond'", "{turn}", fmt.Sprintf("interval '%d milliseconds'", rows.Turn.Milliseconds()),
-		"{turns}", strconv.Itoa(rows.Turns), "{waiting}", strconv.Itoa(rows.Waiting)).Replace
+		"{turns}", strconv.Itoa(rows.Turns), "{waiting}", strconv.Itoa(rows.Waiting), "{kept}", driver.KeptOwner).Replace
 	parts := strings.NewReplacer("{place}", tryPlace, "{taken}", tryTaken, "{held}", tryHeld, "{queues}", tryQueues)
 	fillTry := func(statement, changes string) string {
 		return fill(parts.Replace(strings.Replace(statement, "{changes}", changes, 1)))
@@ -146,7 +147,7 @@ RETURNING l.name, l.owner`
 	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE
 )` + releaseAll
 	releaseAll = `, r AS (
-	UPDATE {table} AS l SET owner = CASE WHEN held THEN NULL ELSE l.owner END,
+	UPDATE {table} AS l SET owner = CASE WHEN NOT held THEN l.owner WHEN u.us > 0 THEN u.owner || '{kept}' END,
 		expires = CASE WHEN NOT held THEN l.expires WHEN u.us <= 0 AND l.waiters = '{}' THEN 'epoch'
 			ELSE clock_timestamp() + u.us * {us} END,
 		waiters = array_remove(l.waiters, u.owner), wanted = wanted AND array_remove(l.waiters, u.owner) <> '{}'

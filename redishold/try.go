@@ -130,6 +130,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	default:
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
 		out.Holder, out.HeldFor = b.clients.Holder(t.place.Lock, t.claim.Mode, reply.owner, reply.identity)
+		out.Kept = driver.Kept(reply.owner)
 		if reply.alive > 0 {
 			near := reply.others == 0 && (reply.owner == "" || b.clients.IsHoldfast(reply.owner))
 			out.Ahead, out.Queued = fair.Ahead{Shared: t.shared, Own: t.ahead, Near: near, Alive: reply.alive}, true

@@ -92,6 +92,7 @@ func checks() []check {
 		{"ForceUnlock/EndsTheHold", needs(gets, forces), forceUnlockEndsTheHold},
 		{"ForceUnlock/OfChangedHoldIsGone", needs(gets, forces), forceUnlockOfChangedHoldIsGone},
 		{"ForceUnlock/EndsThatHoldOnly", needs(gets, forces, shared), forceUnlockEndsThatHoldOnly},
+		{"ForceUnlock/FreesWhatIsKept", needs(gets, forces, keeps), forceUnlockFreesWhatIsKept},
 		{"ForceUnlock/IsRemembered", needs(gets, forces, explains), forceUnlockIsRemembered},
 		{"Log/IsKept", needs(logs), logIsKept},
 	}
@@ -127,6 +128,10 @@ func permits(_ context.Context, s Store) string {
 
 func counts(_ context.Context, s Store) string {
 	return declared(s.Info().Caps.Counts, "Caps.Counts")
+}
+
+func keeps(_ context.Context, s Store) string {
+	return declared(s.Info().Caps.AtLeast, "Caps.AtLeast")
 }
 
 // supported says that a method does not refuse what it is asked for altogether.

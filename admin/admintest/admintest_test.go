@@ -183,6 +183,12 @@ func bugs() []bug {
 				return m.Release(ctx, driver.Claim{Name: name, Owner: h.Owner})
 			}
 		}},
+		{"keeps a name in spite of force", []string{"ForceUnlock/FreesWhatIsKept"}, func(m *mutant) {
+			m.force = func(ctx context.Context, name string, h admin.Holder, why string) error {
+				h.Owner = strings.TrimSuffix(h.Owner, driver.KeptOwner)
+				return m.Backend.ForceUnlock(ctx, name, h, why)
+			}
+		}},
 		{"calls every end forced", []string{"ForceUnlock/IsRemembered"}, func(m *mutant) {
 			m.reasons = func([]string) []string { return []string{reason, reason} }
 		}},

@@ -94,6 +94,26 @@ func forceUnlockEndsThatHoldOnly(p *probe) {
 	}
 }
 
+func forceUnlockFreesWhatIsKept(p *probe) {
+	a, b := p.claim(), p.claim()
+	p.grant(a, "of a free name")
+	a.AtLeast = p.ttl()
+	p.release(a)
+	h := p.holds(1, admin.KindMutex, "of a name that stays taken")[0]
+	if h.Owner != a.Owner+driver.KeptOwner || !h.Kept() {
+		p.Errorf("Get of a name that stays taken: got %+v, want the owner with %q", h, driver.KeptOwner)
+	}
+	b.NoQueue = true
+	if o := p.try(b); o.Granted || !o.Kept {
+		p.Fatalf("Try of a name that stays taken: got %+v, want Kept", o)
+	}
+	if err := p.store.ForceUnlock(p.ctx, p.name, h.Holder, reason); err != nil {
+		p.Fatalf("ForceUnlock of a name that stays taken: got error %v", err)
+	}
+	p.free("after a forced unlock")
+	p.grant(b, "after a forced unlock")
+}
+
 func forceUnlockIsRemembered(p *probe) {
 	base := p.name
 	forced := p.claim()

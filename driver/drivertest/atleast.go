@@ -45,10 +45,12 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 	if !early {
 		return false
 	}
-	if o.RetryAfter <= 0 || o.RetryAfter > most {
-		p.Errorf("Try of a name that stays taken: got RetryAfter %v, want what is left, at most %v", o.RetryAfter, most)
+	if !o.Kept || o.RetryAfter <= 0 || o.RetryAfter > most {
+		p.Errorf("Try of a name that stays taken: got Kept %v, RetryAfter %v, want true, and what is left, at most %v", o.Kept, o.RetryAfter, most)
 	}
-	if _, early = p.mustRefuseUntil(c, until, "of a name that stays taken, by the owner who released it"); !early {
+	owner := c
+	owner.NoQueue = true // a place in the queue would be renewed
+	if _, early = p.mustRefuseUntil(owner, until, "of a name that stays taken, by the owner who released it"); !early {
 		return false
 	}
 	p.mustNotRenew(c, "of a claim that was released, and whose name stays taken")

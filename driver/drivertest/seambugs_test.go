@@ -67,7 +67,7 @@ func atLeastBugs() []bug {
 		})},
 		{"lengthens the time when Release is repeated", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
 			err := m.Backend.Release(ctx, c)
-			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner {
+			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner+driver.KeptOwner {
 				_ = m.ForceUnlock(ctx, c.Name, hs[0].Holder, "repeated")
 				c.Owner += ".again"
 				_, _ = m.Backend.Try(ctx, c)
@@ -77,7 +77,7 @@ func atLeastBugs() []bug {
 		})},
 		{"frees the name when Release is repeated", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, released(func(m *mutant, ctx context.Context, c driver.Claim) error {
 			err := m.Backend.Release(ctx, c)
-			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner {
+			if hs := m.holds(ctx, c.Name); err != nil && len(hs) == 1 && hs[0].Owner == c.Owner+driver.KeptOwner {
 				return m.ForceUnlock(ctx, c.Name, hs[0].Holder, "repeated")
 			}
 			return err
@@ -89,7 +89,7 @@ func atLeastBugs() []bug {
 		{"gives the name back to the owner who released it", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, func(m *mutant) {
 			m.try = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				o, err := m.Backend.Try(ctx, c)
-				if hs := m.holds(ctx, c.Name); err == nil && len(hs) == 1 && hs[0].Owner == c.Owner {
+				if hs := m.holds(ctx, c.Name); err == nil && len(hs) == 1 && hs[0].Owner == c.Owner+driver.KeptOwner {
 					return driver.Outcome{Granted: true, Token: hs[0].Token, ValidFor: c.TTL}, nil
 				}
 				return o, err
@@ -97,7 +97,7 @@ func atLeastBugs() []bug {
 		}},
 		{"renews a claim that was released", []string{"AtLeast/ReleaseLeavesTheNameTaken"}, func(m *mutant) {
 			m.renew = func(ctx context.Context, c driver.Claim) driver.Renewal {
-				if hs := m.holds(ctx, c.Name); len(hs) == 1 && hs[0].Owner == c.Owner {
+				if hs := m.holds(ctx, c.Name); len(hs) == 1 && hs[0].Owner == c.Owner+driver.KeptOwner {
 					return driver.Renewal{ValidFor: c.TTL}
 				}
 				return m.rightRenew(ctx, c)

@@ -50,7 +50,7 @@ type Table interface {
 
 	// Release ends the leases of the owners that hold, takes those that wait out of the
 	// queue, and says of each claim whether its owner did either. A name that was held stays
-	// taken, by nobody, for Claim.AtLeast.
+	// taken for Claim.AtLeast, with the owner and driver.KeptOwner.
 	Release(ctx context.Context, cs []driver.Claim) (released []bool, err error)
 
 	// Look returns what is in the rows of names, in the same order.
@@ -82,7 +82,7 @@ type Row struct {
 	Granted bool          // to the claim, by Try
 	First   uint64        // the first of the tokens of the holder, or held last
 	Last    uint64        // the last of them; Try may leave it out
-	Owner   string        // "" if nobody holds
+	Owner   string        // "" if nobody holds; with driver.KeptOwner of a name that stays taken
 	Note    string        // of the holder, or of the last one
 	Held    time.Duration // since when
 	Rest    time.Duration // of the lease; not more than 0 if it has ended

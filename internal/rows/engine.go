@@ -155,7 +155,7 @@ func (r *Row) answer(c driver.Claim, stamp uint64) driver.Outcome {
 	}
 	o.Ahead = ahead{stamp, place}
 	if r.Rest > 0 {
-		o.Holder, o.HeldFor = r.Note, max(r.Held, 0)
+		o.Holder, o.HeldFor, o.Kept = r.Note, max(r.Held, 0), driver.Kept(r.Owner)
 	}
 	return o
 }
@@ -275,7 +275,7 @@ func (e *Engine) reasons(ctx context.Context, in lane, cs []driver.Claim, gone [
 			g = &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + rows[n].Reason}
 		case !rows[n].Known:
 			g = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the row of the name is not there"}
-		case rows[n].Rest > 0 && rows[n].Owner != "" && rows[n].Owner != cs[i].Owner:
+		case rows[n].Rest > 0 && rows[n].Owner != "" && rows[n].Owner != cs[i].Owner && !driver.Kept(rows[n].Owner):
 			g = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", rows[n].Note)}
 		}
 		errs[n] = g

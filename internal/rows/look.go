@@ -74,8 +74,7 @@ func whole(prefix string) string {
 	return prefix
 }
 
-// Get returns what is in the rows of names. A name that is taken for the rest of
-// Claim.AtLeast, after its release, has a record without holds. The
+// Get returns what is in the rows of names. The
 // waiters are those of the row: one that died keeps its place while the lock is held. How
 // many clients listen is not known: Record.Listeners is -1.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
@@ -121,8 +120,7 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 }
 
 // ForceUnlock ends the lease of h.Owner, if it is the one that the row has, and wakes
-// waiters. The holder learns of it, and of the reason, at its next renewal. A name
-// that is taken for the rest of Claim.AtLeast stays so.
+// waiters. The holder learns of it, and of the reason, at its next renewal.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	rows, err := e.read(ctx, []string{name})
 	if err != nil {

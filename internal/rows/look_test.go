@@ -146,30 +146,6 @@ func TestGetAndDescribe(t *testing.T) {
 	})
 }
 
-// A name that is taken after its release has no holder, and nobody to be forced.
-func TestGetAfterAtLeast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := rows.New(newTable(), rows.Limits{Name: "memory"})
-		c := driver.Claim{Name: "job", Owner: "c:1", TTL: time.Minute, Tokens: 1, AtLeast: time.Hour}
-		if _, err := e.Try(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		records, err := e.Get(t.Context(), "job")
-		if r := records[0]; err != nil || r.Kind != admin.KindMutex || r.Holders != 0 || r.Remaining != time.Hour {
-			t.Errorf("got %+v and error %v", records, err)
-		}
-		if names, err := list(t, e, admin.Filter{}); err != nil || len(names) != 1 {
-			t.Errorf("List: got %q and error %v", names, err)
-		}
-		if err := e.ForceUnlock(t.Context(), "job", admin.Holder{}, ""); !errors.Is(err, driver.ErrGone) {
-			t.Errorf("ForceUnlock: got error %v, want ErrGone", err)
-		}
-	})
-}
-
 // A hold that changes between the look and the statement that ends it stays.
 func TestForceUnlockOfAChangingHold(t *testing.T) {
 	table := newTable()

@@ -156,7 +156,7 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 	found, err := t.each(ctx, cs, func(c driver.Claim, r *row) {
 		r.end()
 		if c.AtLeast > 0 {
-			r.expires = time.Now().Add(c.AtLeast)
+			r.owner, r.expires = c.Owner+driver.KeptOwner, time.Now().Add(c.AtLeast)
 		}
 		t.notify(c.Name, r)
 	})

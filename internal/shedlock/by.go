@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
@@ -47,7 +48,7 @@ func (s *stored) row() rows.Row {
 	case state == holds:
 		r.Owner, r.Note = owner, text
 	case state == released:
-		r.Note = text
+		r.Owner, r.Note = owner+driver.KeptOwner, text
 	case state == forced:
 		r.Forced, r.Reason = owner, text
 	default:

@@ -17,7 +17,7 @@ func TestBy(t *testing.T) {
 		by(holds, "uuid:7", "host/job [1]"):        {Owner: "uuid:7", Note: "host/job [1]"},
 		by(holds, "uuid:7.m1", ""):                 {Owner: "uuid:7.m1"},
 		by(holds, "uuid:7", "hôst\n"):              {Owner: "uuid:7", Note: "h?st?"},
-		by(released, "uuid:7", "host"):             {Note: "host"},
+		by(released, "uuid:7", "host"):             {Owner: "uuid:7.kept", Note: "host"},
 		by(forced, "uuid:7", "stuck since monday"): {Forced: "uuid:7", Reason: "stuck since monday"},
 		holds:              {}, // of a row that was made and not taken yet
 		"web-1":            {Owner: "web-1@5", Note: "web-1", Peer: true},

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
@@ -104,7 +105,7 @@ func NameOf(c admin.Client) string {
 // it has not said. What a client has begun to hold since it was asked for last is not
 // known yet. Of a client that is not known either no more is said than which it is.
 func (s *Clients) describe(owner string, client knownClient, known bool) (who string, held time.Duration) {
-	owner = strings.TrimSuffix(owner, layout.WriteField)
+	owner = strings.TrimSuffix(strings.TrimSuffix(owner, layout.WriteField), driver.KeptOwner)
 	if hold, ok := client.holds[owner]; ok {
 		held = time.Since(hold.since)
 	}
