@@ -209,7 +209,7 @@ func (m *Mutex) checkAtLeast(d time.Duration) error {
 		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
 	case !info.Caps.AtLeast:
 		return m.locker.unsupported("AtLeast")
-	case d > mostTTL(info):
+	case d > clock.Longest || info.SessionTTL == 0 && d > mostTTL(info): // with sessions it has an end of its own
 		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostTTL(info))
 	}
 	return nil

@@ -35,6 +35,11 @@
 // write to all members. Renewals extend it, and after some time the next lock does. The
 // lease is not revoked: it ends when it is not extended any more.
 //
+// The key of a name that stays taken after its release, see driver.Caps.AtLeast, gets a
+// lease of its own, in whole seconds. The server grants two at least, with its default
+// settings: 0.3 s become 2 s. The create revision stays, so that the key is before those
+// of all who wait.
+//
 // The server must be 3.5.23 or newer, of 3.6 at least 3.6.5. Older servers may report
 // that they extended a lease although it was revoked.
 package etcdhold
@@ -100,6 +105,7 @@ func (b *Backend) Info() driver.Info {
 			Fencing:      true,
 			Wakes:        true,
 			ExpiresAlone: true,
+			AtLeast:      true,
 		},
 		SessionTTL:    b.ttl,
 		SessionOption: "etcdhold.Options.TTL",
@@ -127,7 +133,8 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 	return b.engine.Renew(ctx, cs)
 }
 
-// Release deletes the key of c. It returns a *driver.GoneError if there was none.
+// Release deletes the key of c, or leaves it for c.AtLeast to a lease of its own. It
+// returns a *driver.GoneError if there was none.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return b.engine.Release(ctx, c)
 }

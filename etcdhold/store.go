@@ -126,7 +126,17 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 
 // Enqueue puts the key, unless there is one, and reads the queue in the same transaction.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
-	use := s.keys.begin(session, name, m.ID, true)
+	entries, taken, err := s.enqueue(ctx, session, name, m, note, alone, 0)
+	if taken && !alone { // a claim of this process was released and keeps the name: one at most
+		entries, _, err = s.enqueue(ctx, session, name, m, note, alone, 1)
+	}
+	return entries, err
+}
+
+// enqueue is Enqueue with a key whose suffix is not before from. taken says that another
+// claim has that key.
+func (s *store) enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool, from int) (entries []ordered.Entry, taken bool, err error) {
+	use := s.keys.begin(session, name, m.ID, from)
 	key := keyOf(session, name, m, use.text)
 	none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
 	if alone {
@@ -138,13 +148,17 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 		Else(read).Commit()
 	if err = s.errorOf(err); err != nil {
 		s.keys.answered(use, false, err)
-		return nil, err
+		return nil, false, err
 	}
 	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().Kvs
-	s.keys.answered(use, slices.ContainsFunc(kvs, func(kv *mvccpb.KeyValue) bool {
-		return string(kv.Key) == key && ordered.ClaimOf(string(kv.Value)) == m.ID
-	}), nil)
-	return queue(kvs, name)
+	i := slices.IndexFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == key })
+	if taken = i >= 0 && ordered.ClaimOf(string(kvs[i].Value)) != m.ID; taken {
+		s.keys.removed(use, nil)
+	} else {
+		s.keys.answered(use, i >= 0, nil)
+	}
+	entries, err = queue(kvs, name)
+	return entries, taken, err
 }
 
 // Queue reads the queue. Each entry has its note.
@@ -175,7 +189,7 @@ func queue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 
 // Remove deletes the key. It needs no comparison: the key is this claim's alone.
 func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	use := s.keys.begin(session, name, m.ID, false)
+	use := s.keys.begin(session, name, m.ID, -1)
 	r, err := s.client.Delete(ctx, keyOf(session, name, m, use.text))
 	err = s.errorOf(err)
 	s.keys.removed(use, err)
@@ -185,10 +199,32 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 	return r.Deleted > 0, nil
 }
 
+// Keep puts the key with a lease that nobody renews, unless it has another lease already.
+// The suffix is free at once: a claim that meets the key takes the next one.
+func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.Mark, note string, rest time.Duration) (bool, error) {
+	kept, err := s.client.Grant(ctx, int64((rest+time.Second-1)/time.Second))
+	if err != nil {
+		return false, s.errorOf(err)
+	}
+	use := s.keys.begin(session, name, m.ID, -1)
+	key := keyOf(session, name, m, use.text)
+	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(key), "=", session)).
+		Then(clientv3.OpPut(key, note, clientv3.WithLease(kept.ID))).Commit()
+	err = s.errorOf(err)
+	s.keys.removed(use, err)
+	if err != nil {
+		return false, err
+	}
+	if !r.Succeeded {
+		_, _ = s.client.Revoke(ctx, kept.ID) // else it ends by itself
+	}
+	return r.Succeeded, nil
+}
+
 // Share puts the key a second time, with the value and the lease that it has: its
 // version says that it is shared. Other programs wait for it as before.
 func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	use := s.keys.begin(session, name, m.ID, false)
+	use := s.keys.begin(session, name, m.ID, -1)
 	key := keyOf(session, name, m, use.text)
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 1)).
 		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).

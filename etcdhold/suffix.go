@@ -48,20 +48,22 @@ func (s *suffixes) reset(lease int64) {
 	s.lease, s.byName = lease, make(map[string][]suffix)
 }
 
-// begin returns the suffix of a claim. One that has none gets one if take is set; else its
-// ID is returned, with which there is no key. So it is for a lease that has ended.
-func (s *suffixes) begin(lease int64, name, id string, take bool) use {
+// begin returns the suffix of a claim. One that has none gets the lowest, not below from;
+// if from is negative its ID is returned, with which there is no key. So it is for a lease
+// that has ended.
+func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.byName[name]
 	i := slices.IndexFunc(all, func(x suffix) bool { return x.id == id })
-	if lease != s.lease || i < 0 && !take {
+	if lease != s.lease || i < 0 && from < 0 {
 		return use{index: -1, text: id}
 	}
 	if i < 0 {
-		if i = slices.Index(all, suffix{}); i < 0 {
-			i, all = len(all), append(all, suffix{})
+		for i = from; i < len(all) && all[i] != (suffix{}); {
+			i++
 		}
+		all = append(all, make([]suffix, max(i+1-len(all), 0))...)
 		all[i].id = id
 		s.byName[name] = all
 	}

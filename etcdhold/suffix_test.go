@@ -33,13 +33,13 @@ func using(t *testing.T, ids ...string) *keys {
 // put has a claim put its key, with that suffix.
 func (s *keys) put(id, want string) {
 	s.Helper()
-	s.answered(s.has(id, true, want), true, nil)
+	s.answered(s.has(id, 0, want), true, nil)
 }
 
 // has begins a call.
-func (s *keys) has(id string, take bool, want string) use {
+func (s *keys) has(id string, from int, want string) use {
 	s.Helper()
-	u := s.begin(1, "job", id, take)
+	u := s.begin(1, "job", id, from)
 	if u.text != want {
 		s.Fatalf("the suffix of %s: got %s, want %s", id, u.text, want)
 	}
@@ -47,19 +47,19 @@ func (s *keys) has(id string, take bool, want string) use {
 }
 
 // remove removes the key of a claim.
-func (s *keys) remove(id string) { s.removed(s.begin(1, "job", id, false), nil) }
+func (s *keys) remove(id string) { s.removed(s.begin(1, "job", id, -1), nil) }
 
 func TestSuffixesAreUsedAgain(t *testing.T) {
 	s := using(t, "a", "b")
 	s.put("b", second)
-	if got := s.begin(1, "other", "a", true); got.text != first {
+	if got := s.begin(1, "other", "a", 0); got.text != first {
 		t.Errorf("the suffix of another name: got %s, want %s", got.text, first)
 	}
 	s.remove("a")
 	s.put("c", first)
 	s.remove("b")
 	s.remove("c")
-	s.has("a", false, "a") // without a key: its ID
+	s.has("a", -1, "a") // without a key: its ID
 	if len(s.byName["job"]) > 0 {
 		t.Errorf("after all releases: got %v, want nothing", s.byName)
 	}
@@ -68,18 +68,18 @@ func TestSuffixesAreUsedAgain(t *testing.T) {
 // A call of a lease that has ended changes nothing of the next one.
 func TestSuffixesOfAnotherLease(t *testing.T) {
 	s := using(t, "a")
-	late := s.begin(1, "job", "b", true)
+	late := s.begin(1, "job", "b", 0)
 	s.reset(2)
-	now := s.begin(2, "job", "c", true)
+	now := s.begin(2, "job", "c", 0)
 	if now.text != first {
 		t.Errorf("the suffix after a new lease: got %s, want %s", now.text, first)
 	}
 	s.answered(now, true, nil)
-	if got := s.begin(1, "job", "d", true); got.text != "d" {
+	if got := s.begin(1, "job", "d", 0); got.text != "d" {
 		t.Errorf("the suffix for a lease that has ended: got %s, want the ID", got.text)
 	}
 	s.removed(late, nil)
-	s.removed(s.begin(1, "job", "c", false), nil)
+	s.removed(s.begin(1, "job", "c", -1), nil)
 	if id, ok := s.claim(2, "job", first); id != "c" || !ok {
 		t.Errorf("the claim with the suffix: got %q, %v, want c", id, ok)
 	}
@@ -95,11 +95,11 @@ func TestSuffixOfACallWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			s := using(t, "a")
-			fail(s, s.has("a", true, first))
-			s.answered(s.has("a", true, first), false, nil) // of a try, which does not say what becomes of the first
-			s.has("a", false, first)
+			fail(s, s.has("a", 0, first))
+			s.answered(s.has("a", 0, first), false, nil) // of a try, which does not say what becomes of the first
+			s.has("a", -1, first)
 			s = using(t, "a")
-			fail(s, s.has("a", true, first))
+			fail(s, s.has("a", 0, first))
 			s.remove("a")
 			s.put("b", second)
 			if id, ok := s.claim(1, "job", first); id != first || !ok {
@@ -117,7 +117,7 @@ func TestSuffixOfACallUnderWay(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			s := using(t, "a")
-			late := s.has("a", false, first)
+			late := s.has("a", -1, first)
 			s.remove("a")
 			s.put("b", second)
 			end(s, late)
@@ -130,14 +130,14 @@ func TestSuffixOfACallThatWasNotSent(t *testing.T) {
 	unavailable := unsent.Error(errors.New("no connection"))
 	s := using(t)
 	for range 3 {
-		s.answered(s.has("a", true, first), false, unavailable)
+		s.answered(s.has("a", 0, first), false, unavailable)
 	}
 	if len(s.byName) > 0 {
 		t.Errorf("got %v, want nothing", s.byName)
 	}
 	s = using(t, "a")
-	s.removed(s.has("a", false, first), unavailable)
-	s.has("a", false, first)
+	s.removed(s.has("a", -1, first), unavailable)
+	s.has("a", -1, first)
 }
 
 // A key that was listed and is released since belongs to nobody: the next claim may have

@@ -64,7 +64,7 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 		out, err := e.ask(ctx, &t)
 		e.tried(t.claim, err)
 		if !errors.Is(err, driver.ErrGone) {
-			return out, err
+			return e.keptFor(ctx, out), err
 		}
 		e.lose(t.at.id) // the claim had no entry: it may have one in the next session
 	}
@@ -248,7 +248,19 @@ func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 		met.own = mine
 	}
 	if len(queue) > 0 {
-		out.Holder, met.unnamed = queue[0].people(), queue[0].Order == 0
+		note, _, owner := queue[0].read()
+		out.Holder, met.unnamed = note, queue[0].Order == 0
+		if out.Kept = driver.Kept(owner); out.Kept {
+			met.kept = queue[0].Session
+		}
+	}
+	return out
+}
+
+// keptFor fills in for how long a name stays taken that nobody holds.
+func (e *Engine) keptFor(ctx context.Context, out driver.Outcome) driver.Outcome {
+	if v, err := e.viewer(ctx); err == nil && out.Kept {
+		out.RetryAfter, _ = v.Rest(ctx, out.Ahead.(*met).kept)
 	}
 	return out
 }

@@ -103,7 +103,7 @@ func (e *Engine) sweep(ctx context.Context, s session) {
 		at := place{entry.Name, entry.Mark.ID}
 		e.mu.Lock()
 		k := e.claims[at]
-		orphan := k == nil || !k.needed()
+		orphan := k == nil || !k.needed(e.clock.Now())
 		e.mu.Unlock()
 		if !orphan {
 			continue

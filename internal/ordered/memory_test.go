@@ -85,17 +85,37 @@ func (m *memory) call(ctx context.Context, name string, do func() error) error {
 
 func (m *memory) Open(ctx context.Context) (id int64, ttl time.Duration, err error) {
 	err = m.call(ctx, "open", func() error {
-		m.revision++
-		id = int64(m.revision)
-		m.ends[id] = time.Now().Add(m.ttl)
-		m.sessions[id] = time.AfterFunc(m.ttl, func() {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.end(id)
-		})
+		id = m.begin(m.ttl)
 		return nil
 	})
 	return id, m.ttl, err
+}
+
+// begin makes a session. The mutex is held.
+func (m *memory) begin(ttl time.Duration) int64 {
+	m.revision++
+	id := int64(m.revision)
+	m.ends[id] = time.Now().Add(ttl)
+	m.sessions[id] = time.AfterFunc(ttl, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.end(id)
+	})
+	return id
+}
+
+func (m *memory) Keep(ctx context.Context, session int64, name string, mark ordered.Mark, note string, rest time.Duration) (there bool, err error) {
+	err = m.call(ctx, "keep", func() error {
+		for i := range m.entries {
+			if e := &m.entries[i]; e.session == session && e.Name == name && e.Mark == mark {
+				e.session, e.Note, e.Mark.ID, there = m.begin(rest), note, ordered.ClaimOf(note), true
+				e.Session, e.Key = e.session, e.Key+" kept"
+				m.change()
+			}
+		}
+		return nil
+	})
+	return there, err
 }
 
 // end ends a session. The mutex is held.
@@ -294,7 +314,7 @@ func newBackend(m *memory) *backend { return &backend{ordered.New(m), m} }
 func (b *backend) Info() driver.Info {
 	return driver.Info{
 		Name:       "ordered memory",
-		Caps:       driver.Caps{Shared: true, Permits: true, Fair: true, Fencing: true, Wakes: true, ExpiresAlone: true},
+		Caps:       driver.Caps{Shared: true, Permits: true, Fair: true, Fencing: true, Wakes: true, ExpiresAlone: true, AtLeast: true},
 		SessionTTL: b.store.ttl, MaxTTL: b.store.ttl, Recheck: b.store.ttl, MaxTokens: ordered.MaxTokens,
 	}
 }

@@ -112,9 +112,9 @@ func (e *Engine) missing(ctx context.Context, k *claim) error {
 	return gone(driver.ReasonDeleted, "the entry was removed by somebody else")
 }
 
-// Release removes the entry of c, or leaves it to the readers that stand on it. Until
-// the store has answered, the entry is removed with the next renewal of another claim,
-// too.
+// Release removes the entry of c, keeps it for c.AtLeast, or leaves it to the readers that
+// stand on it. Until the store has answered, the entry is removed with the next renewal of
+// another claim, too, but not within that time.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return notExecuted(err)
@@ -171,8 +171,16 @@ func (e *Engine) end(c *driver.Claim) (*claim, func(context.Context, int64, stri
 		return nil, nil
 	}
 	act := e.store.Remove
-	if k.over = true; k.readersLeft() > 0 {
+	keeper, keeps := e.store.(Keeper)
+	switch k.over, k.until = true, e.clock.Now()+c.AtLeast; {
+	case k.readersLeft() > 0:
 		act = e.store.Share
+	case keeps && c.AtLeast > 0:
+		kept := *c
+		kept.Owner += driver.KeptOwner
+		act = func(ctx context.Context, session int64, name string, m Mark) (bool, error) {
+			return keeper.Keep(ctx, session, name, m, noteOf(&kept), c.AtLeast)
+		}
 	}
 	k.calls++
 	return k, act

@@ -97,6 +97,29 @@ func TestSweepSparesClaims(t *testing.T) {
 	})
 }
 
+// Where a Release that is to keep a name had no answer, the entry is swept when the name may
+// be free, and not before.
+func TestSweepSparesNamesToBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 1)
+		p := ps[0]
+		held, kept := p.claim(), p.claim()
+		held.Name, kept.AtLeast = "other", 2*ttl
+		p.granted(held, true)
+		p.granted(kept, true)
+		m.spoil(losing("keep"), nil)
+		if err := p.Release(t.Context(), kept); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v", err)
+		}
+		for began := time.Now(); time.Since(began) < 3*ttl; time.Sleep(ttl / 2) {
+			p.renewed(held, nil)
+			if left := m.keys("job"); (left != "") != (time.Since(began) < kept.AtLeast) {
+				t.Errorf("after %v of %v there is %q", time.Since(began), kept.AtLeast, left)
+			}
+		}
+	})
+}
+
 // A TryLock whose first answer is lost, and whose second says busy, may still arrive: its
 // Release removes the entry.
 func TestLateTryLockIsReleased(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // Store is what the Engine needs of a store. Its errors are those of package driver. A
@@ -67,6 +68,13 @@ type Store interface {
 	Watch(ctx context.Context, name string, entries []Entry, before *Entry, early func()) (gone bool, err error)
 }
 
+// Keeper is a Store that supports Claim.AtLeast.
+type Keeper interface {
+	// Keep gives the entry of m another note, and leaves it where it is in the queue, for
+	// rest from now on, as that of no session. It reports whether the session had it.
+	Keep(ctx context.Context, session int64, name string, m Mark, note string, rest time.Duration) (bool, error)
+}
+
 // Kind is what the claim of an entry asks for.
 type Kind string
 
@@ -109,15 +117,16 @@ type claim struct {
 	place
 	mark    Mark
 	session int64
-	client  string // Claim.Client
-	seq     uint64 // Claim.Seq
-	order   uint64 // of its entry; 0 while nobody has seen it
-	held    bool   // a Try was granted
-	unsure  bool   // a Try had no answer
-	over    bool   // a Release has begun
-	left    bool   // its entry is that of its readers
-	tries   int    // calls of Try under way
-	calls   int    // and of Release
+	client  string        // Claim.Client
+	seq     uint64        // Claim.Seq
+	order   uint64        // of its entry; 0 while nobody has seen it
+	held    bool          // a Try was granted
+	unsure  bool          // a Try had no answer
+	over    bool          // a Release has begun
+	until   clock.Instant // and is to keep the name so long
+	left    bool          // its entry is that of its readers
+	tries   int           // calls of Try under way
+	calls   int           // and of Release
 
 	// A reader beside the writer of the same caller has no entry, but stands on that of
 	// the writer, and so before all waiters.
@@ -137,7 +146,9 @@ func (k *claim) readersLeft() (n int) {
 }
 
 // needed says that the entry of k is not to be swept.
-func (k *claim) needed() bool { return !k.over || k.calls > 0 || k.readersLeft() > 0 }
+func (k *claim) needed(now clock.Instant) bool {
+	return !k.over || k.calls > 0 || now < k.until || k.readersLeft() > 0
+}
 
 // gone is the answer for a claim of which nothing is left.
 func gone(reason driver.Reason, detail string) error {

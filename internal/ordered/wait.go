@@ -22,6 +22,7 @@ type met struct {
 	before  *Entry // the one before that, if there is one and both are of mutexes
 	own     *Entry // the claim's own; nil if it has none
 	unnamed bool   // the holder is not known
+	kept    int64  // the session of the first entry, if nobody holds that
 }
 
 // mutexes takes note of what is before the one ahead, if that and the claim are of mutexes.

@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/client/v3/concurrency"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 )
@@ -98,8 +99,10 @@ func said(t *testing.T, cmd *exec.Cmd, begin string) *exec.Cmd {
 	return cmd
 }
 
-func waitWithOurs(t *testing.T, name string) <-chan error {
-	l, ctx, granted := locker(t), within(t), make(chan error, 1)
+func waitWithOurs(t *testing.T, name string) <-chan error { return waitWith(t, locker(t), name) }
+
+func waitWith(t *testing.T, l *holdfast.Locker, name string) <-chan error {
+	ctx, granted := within(t), make(chan error, 1)
 	go func() {
 		lock, err := l.Lock(ctx, name)
 		if err == nil {
