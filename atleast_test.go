@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/faulty"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
@@ -217,4 +218,32 @@ func TestAtLeastIsRefused(t *testing.T) {
 	if err := held.Err(); err != nil {
 		t.Errorf("after a re-entry that was refused: got %v, want the lock held", err)
 	}
+}
+
+// Who finds a name kept learns until when, by the store and by the queue of its process.
+func TestBusyErrorOfAKeptName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		l := holdfast.New(store, &holdfast.Options{Note: "ci-7"})
+		end := time.Now().Add(least)
+		must.Unlock(t, must.Lock(t, l, "job", holdfast.AtLeast(least)))
+		taken := clock.TakenUntil(end) + " (kept by ci-7)"
+		time.Sleep(3500 * time.Millisecond)
+		go func() { must.Unlock(t, must.Lock(t, l, "job")) }() // the head of the queue
+		synctest.Wait()
+		for _, who := range []*holdfast.Locker{l, holdfast.New(store, nil)} {
+			time.Sleep(100 * time.Millisecond)
+			ended, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			var busy *holdfast.BusyError
+			_, err := who.TryLock(t.Context(), "job")
+			if !errors.As(err, &busy) || !busy.Until.Equal(end) || busy.HeldFor != 0 || err.Error() != `lock "job" is `+taken {
+				t.Errorf("TryLock: got %v, %+v, want that it is %s", err, busy, taken)
+			}
+			if _, err = who.Lock(ended, "job"); err == nil || err.Error() != `lock "job": context deadline exceeded while `+taken {
+				t.Errorf("Lock: got %v, want that the context ended while %s", err, taken)
+			}
+		}
+		time.Sleep(time.Until(end) + time.Second)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -36,22 +37,35 @@ type BusyError struct {
 	Holder    string        // a text for people; "" if the store does not know it
 	Remaining time.Duration // the rest of the holder's lease without a renewal; 0 if unknown
 	HeldFor   time.Duration // how long the holder has held it; 0 if unknown
+
+	// Until is set if nobody holds the lock any more: AtLeast keeps it taken until then,
+	// and Holder is who had it.
+	Until time.Time
 }
 
 // Error returns a text with the lock, its holder, how long it has been held and when the
-// lease ends.
+// lease ends, or until when AtLeast keeps it.
 func (e *BusyError) Error() string {
-	holder := e.Holder
-	if holder == "" {
-		holder = "another client"
+	text := fmt.Sprintf("lock %q is %s", e.Name, e.taken())
+	if !e.Until.IsZero() {
+		return text
 	}
 	if e.HeldFor >= time.Second { // most locks are over before: it would say nothing
-		holder += " for " + coarse(e.HeldFor).String()
+		text += " for " + coarse(e.HeldFor).String()
 	}
-	if e.Remaining <= 0 {
-		return fmt.Sprintf("lock %q is held by %s", e.Name, holder)
+	if e.Remaining > 0 {
+		text += ", lease ends in " + coarse(e.Remaining).String()
 	}
-	return fmt.Sprintf("lock %q is held by %s, lease ends in %s", e.Name, holder, coarse(e.Remaining))
+	return text
+}
+
+// taken says who has the lock, or who had it and until when it is kept.
+func (e *BusyError) taken() string {
+	holder := cmp.Or(e.Holder, "another client")
+	if e.Until.IsZero() {
+		return "held by " + holder
+	}
+	return clock.TakenUntil(e.Until) + " (kept by " + holder + ")"
 }
 
 // Is makes errors.Is(err, ErrBusy) true.
@@ -170,14 +184,18 @@ func (a *acquisition) busyHere() {
 		a.answered, a.lastErr = false, queue.trouble
 		return
 	case queue.lastBusy != nil:
-		a.last = *queue.lastBusy // the holder is elsewhere, whether the store says who it is or not
+		a.last, a.asked.Mono = *queue.lastBusy, queue.heard // the holder is elsewhere, whether the store says who it is or not
 		return
 	}
 	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
 }
 
-func (a *acquisition) busy() error {
-	return &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, HeldFor: a.last.HeldFor}
+func (a *acquisition) busy() *BusyError {
+	e := &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, HeldFor: a.last.HeldFor}
+	if a.last.Kept && a.last.RetryAfter > 0 {
+		e.Until, e.HeldFor = a.locker.clock.Time(a.asked.Mono+a.last.RetryAfter), 0
+	}
+	return e
 }
 
 // outOfTime is the error when waiting came to its end: ctx's own if ctx is over,
@@ -189,7 +207,7 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 		case a.lastErr != nil && !a.answered:
 			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, retry.ContextError(ctx), a.lastErr)
 		case a.answered && a.last.Holder != "":
-			return fmt.Errorf("lock %q: %w while held by %s", name, retry.ContextError(ctx), a.last.Holder)
+			return fmt.Errorf("lock %q: %w while %s", name, retry.ContextError(ctx), a.busy().taken())
 		}
 		return fmt.Errorf("lock %q: %w", name, retry.ContextError(ctx))
 	}

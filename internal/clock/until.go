@@ -1,0 +1,14 @@
+package clock
+
+import "time"
+
+// TakenUntil says for people that a name is taken until end: in local time, rounded up,
+// with the date if that is not today.
+func TakenUntil(end time.Time) string {
+	end = end.Add(time.Second - 1).Truncate(time.Second).Local()
+	format := time.TimeOnly
+	if today := time.Now().Format(time.DateOnly); end.Format(time.DateOnly) != today {
+		format = time.DateTime
+	}
+	return "taken until " + end.Format(format)
+}
