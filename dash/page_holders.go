@@ -49,7 +49,7 @@ func (d *Dashboard) holdersContent(live bool) content {
 		return h
 	}
 	for _, e := range list {
-		for _, hold := range e.Holds {
+		for _, hold := range e.Holds[:min(e.Holders, len(e.Holds))] {
 			find(hold.Client, hold.Owner, hold.Note).holds(e.Name)
 		}
 		for _, q := range e.Waiters {

@@ -61,6 +61,7 @@ type holdData struct {
 	Token  uint64
 	Since  ago
 	Lease  lease
+	Until  stamp  // of a name that nobody holds, and which is kept so long
 	Unlock string // where it can be forced, "" if it cannot
 	CLI    string
 }
@@ -214,6 +215,9 @@ func holdOf(e entry, i int, live bool) holdData {
 		person: people(h), Count: h.Holds, Token: h.Token,
 		Since: since(e.holds[i].since, !e.holds[i].exact, live), Lease: leaseOf(e.holds[i], live),
 	}
+	if h.Kept() {
+		data.Until = stamped(e.holds[i].ends, live)
+	}
 	if e.Kind == admin.KindReadWrite {
 		data.Mode = "write"
 		if h.Mode == driver.Shared {
@@ -236,7 +240,7 @@ func countOf(r admin.Record) string {
 	case admin.KindReadWrite:
 		return fmt.Sprint(r.Holders)
 	}
-	if len(r.Holds) == 1 {
+	if len(r.Holds) == 1 && r.Holders == 1 {
 		return fmt.Sprint(r.Holds[0].Holds)
 	}
 	return fmt.Sprint(r.Holders)

@@ -194,13 +194,16 @@ func (o held) lapsed(now time.Time) bool {
 func (t *table) compare(now time.Time, old, e entry, why reasons) {
 	for i, h := range old.Holds {
 		if _, still := e.hold(h); !still {
-			t.eventLog.addPolled(t.ending(now, e.Name, h, old.holds[i], why))
+			if end := t.ending(now, e.Name, h, old.holds[i], why); end.Kind == eventForced || !h.Kept() {
+				t.eventLog.addPolled(end)
+			}
 		}
 	}
 	for i, h := range e.Holds {
 		who := people(h)
 		before, had := old.hold(h)
 		switch {
+		case h.Kept():
 		case !had:
 			t.eventLog.addPolled(event{
 				At: e.holds[i].since, Kind: eventAcquired, Name: e.Name, Who: who.text(), purpose: who.purpose,

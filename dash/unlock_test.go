@@ -3,6 +3,7 @@ package dash_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"html"
 	"log/slog"
 	"net/http"
@@ -77,6 +78,41 @@ func TestUnlock(t *testing.T) {
 		body := s.get("/lock?name=" + url.QueryEscape(name)).body
 		if !strings.Contains(body, "forced") || !strings.Contains(body, "taken from app@host:1 by ada") || strings.Contains(body, "released") {
 			t.Errorf("the timeline does not tell:\n%s", body)
+		}
+	})
+}
+
+// A name that is kept is shown until when, and by whom: nobody holds it. An operator frees it.
+func TestUnlockOfAKeptName(t *testing.T) {
+	options, _ := operators(dash.Operator)
+	inBubble(t, options, func(t *testing.T, s *site) {
+		stream := s.follow("view=", "")
+		defer stream.close()
+		time.Sleep(3 * time.Second)
+		lock := s.lock("deploy", holdfast.AtLeast(time.Hour))
+		end := time.Now().Add(time.Hour)
+		time.Sleep(3 * time.Second)
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		taken := fmt.Sprintf(`taken until <time datetime="%s" data-at="%d">%s</time>, kept by <span class="who">app@host:1</span>`, end.UTC().Format("2006-01-02T15:04:05.000Z"), end.UnixMilli(), end.Format(time.TimeOnly))
+		for path, want := range map[string]string{"/": taken, "/lock?name=deploy": taken, "/holders": "No lock is held"} {
+			body := s.get(path).body
+			if !strings.Contains(body, want) || strings.Contains(body, `class="ago"`) || path == "/" && !strings.Contains(body, "· 0 held") {
+				t.Errorf("%s: no %q, or a hold, in\n%s", path, want, body)
+			}
+		}
+		if a := s.force(s.form("deploy", "deploy", "not today")); a.status != http.StatusSeeOther {
+			t.Fatalf("got status %d: %s", a.status, a.body)
+		}
+		s.lock("deploy")
+		time.Sleep(5 * time.Second)
+		body := s.get("/event-log").body
+		for event, want := range map[string]int{"acquired": 2, "released": 1, "forced": 1} {
+			if n := strings.Count(body, `<span class="event">`+event+`</span>`); n != want {
+				t.Errorf("%d events of a name %s, want %d:\n%s", n, event, want, body)
+			}
 		}
 	})
 }
