@@ -193,7 +193,7 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error)
 	case 1:
 		return r, found[0], nil
 	case 0:
-		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; it is held by %s", c.name, people(r))
+		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; now: %s", c.name, people(r))
 	default:
 		return r, admin.Hold{}, usageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Holders)
 	}
@@ -223,8 +223,10 @@ func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) er
 	p.holds(shown)
 	p.waiters(r)
 	p.line("", "")
-	fmt.Fprintln(&p, "The holder is not stopped by this. Only fencing tokens protect the data until it notices.")
-	if h.Remaining >= 0 && h.Remaining < 10*time.Second {
+	if !h.Kept() {
+		fmt.Fprintln(&p, "The holder is not stopped by this. Only fencing tokens protect the data until it notices.")
+	}
+	if !h.Kept() && h.Remaining >= 0 && h.Remaining < 10*time.Second {
 		fmt.Fprintf(&p, "Its lease ends in %s unless it is renewed: if the holder is dead, waiting is safer.\n", coarse(h.Remaining))
 	}
 	fmt.Fprint(&p, "Type the name of the lock to end this hold: ")

@@ -125,7 +125,11 @@ func (p *page) state(d admin.Detail) {
 
 func (p *page) holds(r admin.Record) {
 	for _, h := range r.Holds {
-		p.line("held by", "%s", person(h.Owner, h.Note, h.Client))
+		label := "held by"
+		if h.Kept() {
+			label = "state"
+		}
+		p.line(label, "%s", holderOf(h))
 		p.line("  owner", "%s", clean(h.Owner))
 		if h.Client.Program != "" {
 			p.line("  process", "%s on %s, pid %d%s", clean(h.Client.Program), clean(h.Client.Host), h.Client.PID, startedText(h.Client.Started))

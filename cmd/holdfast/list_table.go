@@ -51,7 +51,7 @@ func (l *lister) rows(r admin.Record) (rows [][]string) {
 			token = strconv.FormatUint(h.Token, 10)
 		}
 		rows = append(rows, []string{
-			name, kindOf(r), person(h.Owner, h.Note, h.Client), strconv.Itoa(h.Holds), heldText(r.Holds[i : i+1]),
+			name, kindOf(r), holderOf(h), strconv.Itoa(h.Holds), heldText(r.Holds[i : i+1]),
 			leaseText(h.Remaining), waitersOf(r), token, clean(h.Owner),
 		})
 	}
@@ -137,7 +137,7 @@ func countOf(r admin.Record) string {
 		return fmt.Sprintf("%d of %d", r.Holders, r.Permits)
 	case r.Kind == admin.KindCounter, r.Kind == admin.KindLatch:
 		return strconv.FormatInt(r.Count, 10)
-	case len(r.Holds) == 1:
+	case len(r.Holds) == 1 && r.Holders == 1:
 		return strconv.Itoa(r.Holds[0].Holds)
 	default:
 		return strconv.Itoa(r.Holders)

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // people names in a few words the holder that r is about.
@@ -15,10 +17,19 @@ func people(r admin.Record) string {
 	case len(r.Holds) == 0:
 		return ""
 	case r.Holders > 1:
-		return fmt.Sprintf("%s and %d more", person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client), r.Holders-1)
+		return fmt.Sprintf("%s and %d more", holderOf(r.Holds[0]), r.Holders-1)
 	default:
-		return person(r.Holds[0].Owner, r.Holds[0].Note, r.Holds[0].Client)
+		return holderOf(r.Holds[0])
 	}
+}
+
+// holderOf names the holder, or says until when a name is taken that nobody holds.
+func holderOf(h admin.Hold) string {
+	who := person(h.Owner, h.Note, h.Client)
+	if h.Kept() {
+		return clock.TakenUntil(time.Now().Add(max(h.Remaining, 0))) + " (kept by " + who + ")"
+	}
+	return who
 }
 
 // person says who an owner is: "program@host:pid" with what it has to say, or the

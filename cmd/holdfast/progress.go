@@ -185,6 +185,9 @@ func (p *progress) describe(r admin.Record) string {
 		return ""
 	}
 	first := r.Holds[0]
+	if first.Kept() {
+		return ": " + people(r)
+	}
 	if owner := first.Owner; owner != p.holder {
 		p.holder, p.sameSince = owner, time.Now().Add(-first.HeldFor)
 	}

@@ -552,3 +552,35 @@ func TestListWatch(t *testing.T) {
 	s.run("ls", "--watch", "1ms").want(t, 64, "--watch")
 	s.run("ls", "--watch", "1s", "--json").want(t, 64, "tail")
 }
+
+// A name that is kept is shown until when, and by whom: nobody holds it. It is freed by force.
+func TestKeptName(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		s.run("run", "--at-least", "1h", "--reason", "nightly", "job", "true").want(t, 0)
+		for command, want := range map[string][]string{
+			"ls":                   {"taken until ", " (kept by true@", " (nightly))", " 0      -  "},
+			"ls -o wide":           {"taken until ", ".kept"},
+			"ls --json":            {`"holders":0`, `"kept":true`},
+			"inspect job":          {"taken until ", " (kept by true@", "holders     0"},
+			"tail --for 300ms job": {},
+		} {
+			got := s.run(strings.Fields(command)...)
+			got.want(t, 0)
+			for _, text := range want {
+				if !strings.Contains(got.stdout, text) {
+					t.Errorf("%s: got %s, want it to contain %q", command, got.stdout, text)
+				}
+			}
+			if strings.Contains(got.stdout, "held ") || len(want) == 0 && got.stdout != "" {
+				t.Errorf("%s: got %s, want no hold", command, got.stdout)
+			}
+		}
+		if got := s.run("status", "job"); got.code != exitBusy || !strings.Contains(got.stdout, "job: taken until ") {
+			t.Errorf("status: got %d, %s", got.code, got.stdout)
+		}
+		s.run("run", "-n", "job", "true").want(t, exitBusy, `lock "job" is taken until `, " (kept by true@")
+		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner).want(t, 0)
+		s.run("run", "-n", "job", "true").want(t, 0)
+	})
+}

@@ -39,6 +39,7 @@ type holdJSON struct {
 	Token   uint64     `json:"token,omitempty"`
 	LeaseMS int64      `json:"remaining_ms"`
 	HeldMS  int64      `json:"held_ms,omitempty"`
+	Kept    bool       `json:"kept,omitempty"` // nobody holds: the name is taken for remaining_ms
 	Client  clientJSON `json:"client"`
 }
 
@@ -122,7 +123,7 @@ func lease(r admin.Record) time.Duration {
 func holdOf(h admin.Hold) holdJSON {
 	return holdJSON{
 		Owner: h.Owner, Holder: person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
-		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.HeldFor.Milliseconds(),
+		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.HeldFor.Milliseconds(), Kept: h.Kept(),
 		Client: clientOf(h.Client),
 	}
 }

@@ -95,7 +95,7 @@ func isHeld(r admin.Record) bool {
 	case admin.KindCounter, admin.KindLatch:
 		return r.Count <= 0
 	default:
-		return r.Holders > 0
+		return r.Holders+len(r.Holds) > 0
 	}
 }
 
@@ -141,6 +141,8 @@ func stateText(r admin.Record) string {
 		return permits
 	case r.Holders > 0:
 		return held
+	case len(r.Holds) > 0:
+		return people(r)
 	case r.Kind != "":
 		return string(r.Kind) + ", held by nobody"
 	}

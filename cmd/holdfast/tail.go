@@ -325,6 +325,9 @@ func (t *tailer) forced(ctx context.Context, records ...admin.Record) map[admin.
 // compare prints how r differs from what was known, and remembers it. why has
 // holds that were forced.
 func (t *tailer) compare(r admin.Record, why map[admin.Ended]string) error {
+	if r.Holders == 0 {
+		r.Holds = nil // it is only kept
+	}
 	before := t.known[r.Name]
 	if before == nil {
 		before = &observation{at: time.Now(), since: map[string]time.Time{}}

@@ -47,7 +47,7 @@ func (t *tailer) print(c change) error {
 
 // String is the line for people.
 func (c change) String() string {
-	text := fmt.Sprintf("%s  %-12s", clock(c.At, time.Now()), c.Event)
+	text := fmt.Sprintf("%s  %-12s", timeText(c.At, time.Now()), c.Event)
 	if c.Name != "" {
 		text += " " + clean(c.Name)
 	}

@@ -134,8 +134,8 @@ func loggedChange(h admin.Entry) change {
 	return c
 }
 
-// clock is a time for people, at now.
-func clock(at, now time.Time) string {
+// timeText is a time for people, at now.
+func timeText(at, now time.Time) string {
 	const today = "15:04:05.0"
 	at, now = at.Local(), now.Local()
 	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {

@@ -144,10 +144,10 @@ func TestToldLines(t *testing.T) {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
-	if got, want := clock(at, at.Add(time.Hour)), "09:08:07.0"; got != want {
+	if got, want := timeText(at, at.Add(time.Hour)), "09:08:07.0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := clock(at, at.Add(24*time.Hour)), "2026-11-22 09:08:07.0"; got != want {
+	if got, want := timeText(at, at.Add(24*time.Hour)), "2026-11-22 09:08:07.0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

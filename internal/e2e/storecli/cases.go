@@ -3,6 +3,7 @@
 package storecli
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func (c *Tool) Run(t *testing.T) {
 		"Nested":       nested,
 		"Status":       status,
 		"Looks":        looks,
+		"Keeps":        keeps,
 		"Serve":        served,
 		"Frozen":       frozen,
 		"FrozenAtOnce": frozenAtOnce,
@@ -123,6 +125,26 @@ func looks(_ *testing.T, c *Tool) {
 	c.Start("force-unlock", "looks", "--reason", "it is stuck", "--token", h.token()).Want(0, "ended the hold of holdfast@")
 	h.Want(79, `lock "looks" lost`, "it is stuck")
 	c.Start("status", "looks").Want(0, "looks: free")
+}
+
+// keeps: the name stays taken after the command, by nobody, until it is freed by force. A
+// store that cannot do so says it.
+func keeps(_ *testing.T, c *Tool) {
+	const by = " (kept by true@"
+	p := c.Start("run", "-v", "--at-least", "1s", "keeps", "--", "true")
+	p.Want(0)
+	if strings.Contains(p.said.String(), "this lock cannot stay taken") {
+		return
+	}
+	c.Start("run", "--at-least", "1h", "keeps", "--", "true").Want(0)
+	c.Start("run", "-n", "keeps", "--", "true").Want(75, `lock "keeps" is taken until `, by)
+	c.Start("ls", "keeps").Want(0, "taken until ", by)
+	inspect := c.Start("inspect", "keeps")
+	inspect.Want(0, "state       taken until ", by, "holders     0")
+	c.Start("status", "keeps").Want(75, "keeps: taken until ", by)
+	owner := regexp.MustCompile(`\S+\.kept`).FindString(inspect.said.String())
+	c.Start("force-unlock", "--yes", "--holder", owner, "--reason", "not today", "keeps").Want(0)
+	c.Start("run", "-n", "keeps", "--", "true").Want(0)
 }
 
 func demo(_ *testing.T, c *Tool) {
