@@ -39,6 +39,7 @@ func TestLock(t *testing.T) {
 		{Name: "22c Java loses it, other modes", Run: javaLosesReply("replicated")},
 		{Name: "61 a message that means nothing", Run: garbage},
 		{Name: "63 a name has one kind", Run: kinds},
+		{Name: "65 Go keeps a name after its unlock", Run: goKeeps},
 	})
 }
 
