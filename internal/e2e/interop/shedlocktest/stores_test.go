@@ -1,4 +1,5 @@
-// Package shedlocktest shares locks in PostgreSQL and in MariaDB or MySQL with ShedLock.
+// Package shedlocktest shares locks in PostgreSQL, in MariaDB or MySQL, and in Redis with
+// ShedLock.
 package shedlocktest
 
 import (
@@ -77,6 +78,7 @@ func backend(name string, db *sql.DB) table {
 type store struct {
 	name, dsn string // for database/sql
 	url       string // for Java
+	left      string // a query for how long a name stays taken, in µs
 	db        *sql.DB
 }
 
@@ -91,7 +93,7 @@ func (s *store) createTable(t *testing.T) {
 func stores(t *testing.T) map[string]*store {
 	t.Helper()
 	at, db := sqltest.StartPostgreSQL(t)
-	pg := &store{"pgx", at, "jdbc:postgresql://" + strings.Replace(strings.TrimPrefix(at, "postgres://test@"), "?", "?user=test&", 1), db}
+	pg := &store{"pgx", at, "jdbc:postgresql://" + strings.Replace(strings.TrimPrefix(at, "postgres://test@"), "?", "?user=test&", 1), "SELECT (EXTRACT(EPOCH FROM lock_until - timezone('utc', clock_timestamp())) * 1000000)::bigint FROM shedlock WHERE name = $1", db}
 	pg.exec(t, "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))")
 
 	port, err := redistest.FreePort()
@@ -99,7 +101,7 @@ func stores(t *testing.T) map[string]*store {
 		t.Fatal(err)
 	}
 	dsn, db, _ := sqltest.StartMySQL(t, "--skip-networking=0", "--bind-address=127.0.0.1", "--port="+strconv.Itoa(port), "--default-time-zone=-02:30")
-	my := &store{"mysql", dsn, fmt.Sprintf("jdbc:mariadb://127.0.0.1:%d/test?user=java&password=java&allowPublicKeyRetrieval=true", port), db}
+	my := &store{"mysql", dsn, fmt.Sprintf("jdbc:mariadb://127.0.0.1:%d/test?user=java&password=java&allowPublicKeyRetrieval=true", port), "SELECT TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), lock_until) FROM shedlock WHERE name = ?", db}
 	for _, statement := range []string{
 		"CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))",
 		"CREATE USER 'java'@'localhost' IDENTIFIED BY 'java'", "GRANT ALL ON test.* TO 'java'@'localhost'",
@@ -130,9 +132,9 @@ func (s *store) locker(t *testing.T) *holdfast.Locker {
 	return l
 }
 
-// java starts ShedLock. Where it was not made ready the test skips, or fails if the
+// java starts ShedLock over the URL of a store. Where it was not made ready the test skips, or fails if the
 // environment variable CI is set.
-func (s *store) java(t *testing.T) *peer.Process {
+func java(t *testing.T, url string) *peer.Process {
 	t.Helper()
 	jar := filepath.Join(peer.Folder(t), "shedlock", "peer.jar")
 	if _, err := os.Stat(jar); err != nil {
@@ -142,5 +144,5 @@ func (s *store) java(t *testing.T) *peer.Process {
 		t.Skipf("%v; .ci/interop-shedlock prepares it", err)
 	}
 	classes := jar + string(os.PathListSeparator) + filepath.Join(filepath.Dir(jar), "lib", "*")
-	return peer.Start(t, exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-cp", classes, "holdfast.peer.Main", s.url))
+	return peer.Start(t, exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m", "-cp", classes, "holdfast.peer.Main", url))
 }

@@ -3,6 +3,7 @@ package holdfast.peer;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -15,13 +16,17 @@ import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.provider.jdbctemplate.JdbcTemplateLockProvider;
+import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
 import org.json.JSONObject;
+import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
+import org.springframework.data.redis.connection.jedis.JedisConnectionFactory;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.DriverManagerDataSource;
 
 /**
  * ShedLock for tests: reads a JSON command from each line of its input and writes a JSON answer for
- * each to its output. Its argument is the URL of the database.
+ * each to its output. Its argument is the URL of a database, or of Redis: there its keys begin with
+ * job-lock:default: and it compares them before it changes them.
  *
  * <p>The operations: lock takes the lock name with lease as lockAtMostFor and n as lockAtLeastFor,
  * both in ms, tries again for up to wait ms, and answers whether it has it; extend and unlock;
@@ -31,21 +36,36 @@ public final class Main {
   private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
   private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
   private final Map<String, SimpleLock> locks = new ConcurrentHashMap<>(); // by name
-  private final JdbcTemplate database;
+  private final JdbcTemplate database; // null for Redis
   private final LockProvider provider;
 
-  private Main(JdbcTemplate database) {
+  private Main(JdbcTemplate database, LockProvider provider) {
     this.database = database;
-    this.provider =
+    this.provider = provider;
+  }
+
+  private static Main inDatabase(String url) {
+    var database = new JdbcTemplate(new DriverManagerDataSource(url));
+    return new Main(
+        database,
         new JdbcTemplateLockProvider(
             JdbcTemplateLockProvider.Configuration.builder()
                 .withJdbcTemplate(database)
                 .usingDbTime()
-                .build());
+                .build()));
+  }
+
+  private static Main inRedis(URI url) {
+    var server =
+        new JedisConnectionFactory(new RedisStandaloneConfiguration(url.getHost(), url.getPort()));
+    server.afterPropertiesSet();
+    server.start();
+    return new Main(null, new RedisLockProvider.Builder(server).safeUpdate(true).build());
   }
 
   public static void main(String[] args) throws Exception {
-    new Main(new JdbcTemplate(new DriverManagerDataSource(args[0]))).serve();
+    String url = args[0];
+    (url.startsWith("redis://") ? inRedis(URI.create(url)) : inDatabase(url)).serve();
     Runtime.getRuntime().halt(0); // what is held stays held, as after a crash
   }
 
