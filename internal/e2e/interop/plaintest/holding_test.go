@@ -76,6 +76,28 @@ func holdfastHolds(s *scene) {
 	s.peerUnlocks()
 }
 
+// holdfastKeeps: a name that Holdfast unlocks before its AtLeast has passed stays taken for
+// the library until then.
+func holdfastKeeps(s *scene) {
+	const least = 2 * time.Second
+	locker := s.locker(setting{})
+	began := time.Now()
+	lock := s.lock(locker, holdfast.AtLeast(least))
+	granted := time.Now()
+	answer := s.tell(peer.Command{Op: "lock", Wait: 20000, Lease: 20000})
+	s.unlock(lock)
+	if s.do(peer.Command{Thread: "other", Op: "tryLock", Lease: 20000}) {
+		s.Errorf("%s got a lock that Holdfast keeps", s.library)
+	}
+	r := s.answer(answer, 20*time.Second)
+	if !r.Bool() {
+		s.Fatalf("%s waited for the lock: got %s and %v", s.library, r.Value, r.Err())
+	}
+	s.wantBetween(r.Received, began.Add(least), granted.Add(least+slack))
+	s.wantPeerHolds(true)
+	s.peerUnlocks()
+}
+
 // wantNone fails the test if an answer comes within d.
 func (s *scene) wantNone(answer <-chan peer.Reply, d time.Duration) {
 	s.Helper()

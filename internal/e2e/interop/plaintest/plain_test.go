@@ -15,6 +15,7 @@ func cases() map[string]func(*scene) {
 	return map[string]func(*scene){
 		"PeerHolds":            peerHolds,
 		"HoldfastHolds":        holdfastHolds,
+		"HoldfastKeeps":        holdfastKeeps,
 		"PeerDies":             peerDies,
 		"HoldfastDies":         holdfastDies,
 		"StrangerReleases":     strangerReleases,
