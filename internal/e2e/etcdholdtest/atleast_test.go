@@ -28,8 +28,8 @@ func TestAtLeast(t *testing.T) {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
 			l := locker(t)
+			began, starved := time.Now(), await.NewWatch(t) // before the grant, from which least counts
 			lock := must.Lock(t, l, name(t), holdfast.AtLeast(least))
-			began, starved := time.Now(), await.NewWatch(t)
 			if who == "itself" { // its own waiters would wait in the process
 				must.Unlock(t, lock)
 			}
@@ -77,8 +77,8 @@ func TestAtLeastOfALostAnswer(t *testing.T) {
 		}
 		return err
 	})))
+	began, starved := time.Now(), await.NewWatch(t) // before the grant, from which least counts
 	lock := must.Lock(t, l, name(t), holdfast.AtLeast(least))
-	began, starved := time.Now(), await.NewWatch(t)
 	counts.Store(true)
 	must.Unlock(t, lock)
 	counts.Store(false)
