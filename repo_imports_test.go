@@ -66,6 +66,7 @@ func arrows() []arrow {
 		{"internal/must", []string{"."}},
 		{"internal/advisory", []string{".", "driver"}},
 		{"internal/meter", []string{".", "driver"}},
+		{"job", []string{"."}},
 		{"audit", []string{".", "admin", "driver", "internal/background"}},
 		{"dash", []string{".", "admin", "driver", "internal/retry", "internal/webpage"}},
 		{"driver/drivertest", []string{"driver", "admin", "internal/await", "internal/conformance", "internal/uuid"}},

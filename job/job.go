@@ -1,0 +1,62 @@
+// Package job runs work that is due in every process in one of them. A scheduler knows its
+// own process only: with three replicas it does everything three times.
+//
+//	j := job.New(locker.Mutex("report"), report, holdfast.AtLeast(45*time.Second)) // due each minute
+//
+// A Job fits a scheduler by its methods: c.AddJob(spec, j) of robfig/cron and its forks,
+// gocron.NewTask(j.RunContext), or a call in a loop. For netresearch/go-cron with a context,
+// cron.FuncJobWithContext takes a function that calls RunContext; the error is logged already.
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Job is work under a lock. Any number of goroutines may run it: one of them works.
+type Job struct {
+	// Logger gets a line for each error of a run, since most schedulers drop errors, and a
+	// debug line for each run that is skipped. Default: slog.Default().
+	Logger *slog.Logger
+
+	mutex *holdfast.Mutex
+	work  func(context.Context, *holdfast.Lock) error
+	opts  []holdfast.Option
+}
+
+// New returns a Job that does work while it holds m. The options are those of each run.
+// Without AtLeast a process whose clock is behind does the work again as soon as the one
+// before has finished. With the option Wait a run waits for the holder; else it is skipped.
+func New(m *holdfast.Mutex, work func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) *Job {
+	return &Job{mutex: m, work: work, opts: append([]holdfast.Option{holdfast.Wait(0)}, opts...)}
+}
+
+// RunContext takes the lock, does the work, and releases the lock, also if the work panics.
+// The context of the work ends with ctx, and when the lock is lost. If the name is held, the
+// run is skipped: RunContext returns nil. It logs and returns every other error: that of the
+// work, ErrLost, a release that is not confirmed, or that of the store, which may also stop
+// responding during a Wait. It does not repeat work that failed, and with AtLeast the name
+// stays taken then, too.
+func (j *Job) RunContext(ctx context.Context) error {
+	log := cmp.Or(j.Logger, slog.Default())
+	began := false
+	err := j.mutex.Do(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
+		began = true
+		return j.work(ctx, lock)
+	}, j.opts...)
+	if !began && errors.Is(err, holdfast.ErrBusy) {
+		log.DebugContext(ctx, "job skipped", "job", j.mutex.Name(), "reason", err)
+		return nil
+	}
+	if err != nil {
+		log.ErrorContext(ctx, "job failed", "job", j.mutex.Name(), "error", err)
+	}
+	return err
+}
+
+// Run is RunContext for a scheduler without contexts and errors.
+func (j *Job) Run() { _ = j.RunContext(context.Background()) }
