@@ -1,0 +1,138 @@
+package jobtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/job"
+	"github.com/holdfast-go/holdfast/memhold"
+)
+
+// recipes are the schedulers of docs/recipes.md.
+func recipes() map[string]func(context.Context, *job.Job) error {
+	return map[string]func(context.Context, *job.Job) error{"cron": withCron, "gocron": withGocron, "loop": withLoop}
+}
+
+// The page has the functions of recipes_test.go, all of them, and each is short.
+func TestRecipesAreThoseOfThePage(t *testing.T) {
+	var texts [2]string
+	for i, name := range []string{"../../../docs/recipes.md", "recipes_test.go"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(texts[0], -1)
+	for _, b := range blocks {
+		if !strings.Contains(texts[1], b[1]) {
+			t.Errorf("recipes_test.go does not have this recipe:\n%s", b[1])
+		}
+		if n := strings.Count(b[1], "\n"); n > 25 {
+			t.Errorf("a recipe has %d lines, want 25 at most:\n%s", n, b[1])
+		}
+	}
+	if want := strings.Count(texts[1], "\nfunc "); len(blocks) != want {
+		t.Errorf("the page has %d recipes, recipes_test.go %d", len(blocks), want)
+	}
+}
+
+// Three processes that follow a recipe make one report for each tick.
+func TestRecipes(t *testing.T) {
+	for name, schedule := range recipes() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const ticks = 30
+				ctx, cancel := context.WithTimeout(t.Context(), ticks*period+period/2+400*time.Millisecond)
+				defer cancel()
+				store, reports := memhold.New(), atomic.Int64{}
+				for range behind() {
+					j := reportJob(store, func(context.Context) error { reports.Add(1); return nil })
+					go func() {
+						if err := schedule(ctx, j); err != nil {
+							t.Error(err)
+						}
+					}()
+					time.Sleep(200 * time.Millisecond) // those with a ticker differ by that
+				}
+				<-ctx.Done()
+				if got := reports.Load(); got != ticks {
+					t.Errorf("%d reports in %d ticks", got, ticks)
+				}
+			})
+		})
+	}
+}
+
+// A recipe that ends waits for a run that has begun. gocron looks for its end without a
+// pause, so that the clock of a bubble would stand still.
+func TestRecipesWaitForTheRun(t *testing.T) {
+	t.Parallel()
+	for name, schedule := range recipes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var ended atomic.Bool
+			err := schedule(ctx, reportJob(memhold.New(), func(context.Context) error {
+				cancel()
+				time.Sleep(50 * time.Millisecond)
+				ended.Store(true)
+				return nil
+			}))
+			if err != nil || !ended.Load() {
+				t.Errorf("the run has ended: %v, %v", ended.Load(), err)
+			}
+		})
+	}
+}
+
+// A store that refuses is in the log at each tick.
+func TestRefusingStoreIsLogged(t *testing.T) {
+	refusing := faulty.New()
+	refusing.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) {
+		return driver.Outcome{}, errors.Join(driver.ErrRefused, errors.New("NOPERM this user has no permissions"))
+	}
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	for name, schedule := range recipes() {
+		for text, store := range map[string]driver.Backend{"unsupported": lacking{memhold.New()}, "NOPERM": refusing} {
+			t.Run(name+" "+text, func(t *testing.T) {
+				var log bytes.Buffer
+				slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+				synctest.Test(t, func(t *testing.T) {
+					const ticks = 5
+					ctx, cancel := context.WithTimeout(t.Context(), ticks*period+period/2)
+					defer cancel()
+					j := reportJob(store, func(context.Context) error { t.Error("ran"); return nil })
+					if err := schedule(ctx, j); err != nil {
+						t.Error(err)
+					}
+					if got := strings.Count(log.String(), text); got != ticks || strings.Count(log.String(), "level=ERROR") != ticks {
+						t.Errorf("%d ticks and %d errors in the log:\n%s", ticks, got, &log)
+					}
+				})
+			})
+		}
+	}
+}
+
+// lacking is a store that cannot keep a name.
+type lacking struct{ driver.Backend }
+
+func (s lacking) Info() driver.Info {
+	info := s.Backend.Info()
+	info.Caps.AtLeast = false
+	return info
+}
