@@ -104,7 +104,7 @@ func start(t *testing.T) map[string]string {
 	t.Helper()
 	redis := redistest.Start(t).Addr()
 	addrs := map[string]string{"redisson": redis, "plain": redis}
-	for _, name := range []string{anystore.PostgreSQL} {
+	for _, name := range []string{anystore.PostgreSQL, anystore.Etcd} {
 		s, err := anystore.Run(name, t.TempDir())
 		if errors.Is(err, anystore.ErrMissing) && os.Getenv("CI") == "" {
 			t.Logf("without %s: %v", name, err)
