@@ -211,8 +211,8 @@ func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	}
 	e.each(ctx, "release", nil, cs, e.batch, e.release, func(i int, err error) { errs[i] = err })
 	var late []driver.Claim
-	for _, c := range cs {
-		if c.Indeterminate {
+	for i, c := range cs {
+		if c.Indeterminate && !errors.Is(errs[i], driver.ErrNotExecuted) { // else the next Release would find it gone, and call it lost
 			late = append(late, c)
 		}
 	}

@@ -82,6 +82,41 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	})
 }
 
+// A Release that was certainly not executed is not repeated in the background: its caller
+// makes it again, and would find that the claim is gone.
+func TestReleaseThatWasNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := rows.New(&unsentOnce{table: newTable()}, rows.Limits{Name: "test"})
+		c := claim("job", 1)
+		if out, err := e.Try(t.Context(), c); err != nil || !out.Granted {
+			t.Fatalf("Try: got %+v, %v", out, err)
+		}
+		c.Indeterminate = true // an earlier try had no answer
+		if err := e.Release(t.Context(), c); !errors.Is(err, driver.ErrNotExecuted) {
+			t.Fatalf("first Release: got %v, want ErrNotExecuted", err)
+		}
+		time.Sleep(5 * time.Second)
+		if err := e.Release(t.Context(), c); err != nil {
+			t.Errorf("second Release: got %v, want nil", err)
+		}
+		time.Sleep(5 * time.Second) // that one is repeated
+	})
+}
+
+// unsentOnce is a table whose first Release is not sent.
+type unsentOnce struct {
+	*table
+	sent bool
+}
+
+func (u *unsentOnce) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
+	if !u.sent {
+		u.sent = true
+		return nil, driver.ErrNotExecuted
+	}
+	return u.table.Release(ctx, cs)
+}
+
 // A row that comes up while a Try runs is tried again alone. An error of that says
 // nothing of what the first call granted.
 func TestRowThatComesUp(t *testing.T) {
