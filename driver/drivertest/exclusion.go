@@ -71,12 +71,25 @@ func excludesOthers(p *probe) {
 	p.mustRelease(a, "after others were refused")
 }
 
+// excludesUnderContention has 400 passes, or on a slow store as many as fit into a part of the
+// time that the check has.
 func excludesUnderContention(p *probe) {
-	const workers, rounds = 8, 50
+	const workers, rounds, least = 8, 50, 40
 	var s section
-	p.contend(workers, rounds, func() error { return p.pass(&s) })
-	if got, want := s.count.Load(), int64(workers*rounds); got != want {
-		p.Errorf("counter under the lock: got %d, want %d", got, want)
+	var passed atomic.Int64
+	until := time.Now().Add(overall / 3)
+	p.contend(workers, rounds, func() error {
+		if time.Now().After(until) {
+			return nil
+		}
+		err := p.pass(&s)
+		if err == nil {
+			passed.Add(1)
+		}
+		return err
+	})
+	if got, want := s.count.Load(), passed.Load(); got != want || want < least {
+		p.Errorf("counter under the lock: got %d, want %d, as many as have held it, and %d at least", got, want, least)
 	}
 }
 
