@@ -30,7 +30,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 # Checks of the repository's files. They read and compute, for which the race detector
-# needs ten times as long.
+# needs ten times as long, as it does for a simulation.
 REPO    := ^Test(Repository|Words|WordsAreFound|LeaksAreLookedFor)$$
 # Packages that make test leaves out, also as the name of a list: CI has run SHORTER whole.
 SKIP    ?=
@@ -44,6 +44,7 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 .PHONY: test
 test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
 	$(GO) test -run '$(REPO)' $(FLAGS) .
+	$(GO) test -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)$(SKIP:%=|%)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -race -o "$$bin/holdfast" ./cmd/holdfast && \
@@ -101,6 +102,10 @@ soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, pos
 	case "$(DEPLOYMENT)" in *zookeeper*|stores) HOLDFAST_ZOOKEEPER=$$(sh .ci/zookeeper) && export HOLDFAST_ZOOKEEPER || exit 1 ;; esac; \
 	case "$(DEPLOYMENT)" in *mysql*|stores) sh .ci/server mysql9 && export HOLDFAST_MYSQL="$(SERVERS)/mysql9/server" || exit 1 ;; esac; \
 	$(GO) run ./internal/e2e/soak -duration $(or $(DURATION),10m) -deployment $(or $(DEPLOYMENT),all) -seed $(or $(SEED),0) $(FLAGS)
+
+.PHONY: sim
+sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; STORE=memory, rows or ordered for one
+	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -count=1 -timeout 0 -v -run 'TestSimulation/$(STORE)' ./memhold ./internal/rows ./internal/ordered
 
 .PHONY: bench
 bench: redis ## measure locks and their peers side by side, on one server; a few minutes

@@ -265,19 +265,20 @@ func (m *memory) Share(ctx context.Context, session int64, name string, mark ord
 func (m *memory) Watch(ctx context.Context, name string, entries []ordered.Entry, before *ordered.Entry, early func()) (gone bool, err error) {
 	for {
 		var changed <-chan struct{}
-		left, passed := 0, m.sure && before != nil
+		left, kept, passed := 0, false, m.sure && before != nil
 		err := m.call(ctx, "watch", func() error {
 			changed = m.changed
 			for _, e := range m.queue(name) {
 				if slices.ContainsFunc(entries, func(of ordered.Entry) bool { return of.Key == e.Key }) {
 					left++
 				}
+				kept = kept || len(entries) == 1 && e.Order == entries[0].Order // changed, and not removed
 				passed = passed && e.Key != before.Key
 			}
 			return nil
 		})
 		if err != nil || left < len(entries) {
-			return m.sure && err == nil && len(entries) == 1, err
+			return m.sure && err == nil && len(entries) == 1 && !kept, err
 		}
 		if passed {
 			before = nil

@@ -1,0 +1,116 @@
+package rows_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+	"github.com/holdfast-go/holdfast/internal/sim"
+)
+
+// Each process has an engine, and the network is between that and the table.
+func TestSimulation(t *testing.T) {
+	for name, listens := range map[string]bool{"rows": true, "rows-polled": false} {
+		t.Run(name, func(t *testing.T) {
+			sim.Seeds(t, func(time.Duration) sim.Store { return &simStore{newTable(), listens} })
+		})
+	}
+}
+
+// simStore is a table behind the network of a simulation.
+type simStore struct {
+	*table
+	listens bool
+}
+
+func (s *simStore) Client(l *sim.Link) driver.Backend {
+	return rows.New(&simTable{s.table, l}, rows.Limits{Name: "rows", Listens: s.listens})
+}
+
+// Forget ends all leases, and keeps the tokens: who deletes those is excused from nothing.
+func (s *simStore) Forget() {
+	s.change(func() {
+		for _, r := range s.rows {
+			r.waiters = nil
+			r.end()
+		}
+	})
+	s.cut()
+}
+
+func (s *simStore) Force(name string) (ended bool) {
+	var owner string
+	var token uint64
+	s.change(func() {
+		if r := s.rows[name]; r != nil {
+			owner, token = r.owner, r.token
+		}
+	})
+	ended, err := s.table.Force(context.Background(), name, owner, token, "by hand")
+	return ended && err == nil
+}
+
+func (s *simStore) Left() (left []string) {
+	s.change(func() {
+		for name, r := range s.rows {
+			if r.owner != "" && r.expires.After(time.Now()) {
+				left = append(left, fmt.Sprintf("%s: %s for %v", name, r.owner, time.Until(r.expires)))
+			}
+		}
+	})
+	return left
+}
+
+// simTable is a table as one process sees it.
+type simTable struct {
+	*table
+	link *sim.Link
+}
+
+// there returns claims by the clock of the database.
+func (s *simTable) there(claims []driver.Claim) []driver.Claim {
+	all := make([]driver.Claim, len(claims))
+	for i, c := range claims {
+		c.TTL, c.AtLeast = s.link.There(c.TTL), s.link.There(c.AtLeast)
+		all[i] = c
+	}
+	return all
+}
+
+func (s *simTable) Try(ctx context.Context, claims []driver.Claim) ([]rows.Row, error) {
+	all, err := sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Try(context.Background(), s.there(claims)) })
+	for i := range all {
+		all[i].Rest = s.link.Back(all[i].Rest)
+	}
+	return all, err
+}
+
+func (s *simTable) Renew(ctx context.Context, claims []driver.Claim) ([]bool, error) {
+	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Renew(context.Background(), s.there(claims)) })
+}
+
+func (s *simTable) Release(ctx context.Context, claims []driver.Claim) ([]bool, error) {
+	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Release(context.Background(), s.there(claims)) })
+}
+
+func (s *simTable) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+	return sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Look(context.Background(), names) })
+}
+
+// Listen ends a moment after a message was lost, when the network notices.
+func (s *simTable) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return s.table.Listen(ctx, live, func(name, next string) {
+		s.link.Deliver(func(err error) {
+			if err != nil {
+				cancel()
+			} else if ctx.Err() == nil {
+				heard(name, next)
+			}
+		})
+	})
+}

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// makeFaults makes faults until the work is over, and then ends them all.
+func (s *simulation) makeFaults() {
+	var ends []func()
+	for {
+		select {
+		case <-s.workIsOver:
+			for _, end := range ends {
+				end()
+			}
+			return
+		case <-time.After(draw(s, func(*rand.Rand) time.Duration { return s.below(2 * s.faultEvery) })):
+		}
+		d, end := s.fault()
+		if end == nil {
+			continue
+		}
+		ends = append(ends, end)
+		s.mu.Lock()
+		s.counts["faults"]++
+		if until := time.Now().Add(d); until.After(s.troubleUntil) {
+			s.troubleUntil = until
+		}
+		s.mu.Unlock()
+		time.AfterFunc(d, end)
+	}
+}
+
+// fault makes one. It returns how long it is to last and what ends it, or nil if there is none.
+func (s *simulation) fault() (d time.Duration, end func()) {
+	p := s.someProcess()
+	kind := draw(s, func(r *rand.Rand) int {
+		d = s.below([]time.Duration{s.ttl / 2, s.ttl * 3 / 2, s.ttl * 5 / 2}[r.IntN(3)])
+		return r.IntN(12)
+	})
+	switch {
+	case kind < 6:
+		return d, s.network(p.link, kind, d)
+	case kind < 8:
+		return d, s.standStill("the store", &s.stopped, d)
+	case kind == 8 && s.stops:
+		return d, s.standStill(fmt.Sprint("p", p.id), &p.link.stopped, d)
+	case kind == 9 && s.crashes:
+		s.crash(p)
+		return 0, func() {}
+	case kind == 10 && s.forgets:
+		s.note("the store forgets all")
+		s.takeAway("")
+		s.store.Forget()
+		return 0, func() {}
+	case kind == 11 && s.forces:
+		t := draw(s, func(r *rand.Rand) target { return s.names[r.IntN(len(s.names))] })
+		s.takeAway(t.name)
+		s.note("%s is forced: %v", t.name, s.store.Force(t.name))
+		return 0, func() {}
+	}
+	return 0, nil
+}
+
+// network disturbs a link: it is cut, in one direction or both, loses messages or is slow.
+func (s *simulation) network(l *Link, kind int, d time.Duration) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case kind < 4:
+		l.cutThere, l.cutBack, l.resets = kind != 1, kind != 0, s.random.IntN(5) < 2
+		s.addNote("p%d is cut off for %v: there %v, back %v, with errors %v", l.id, d, l.cutThere, l.cutBack, l.resets)
+	case kind == 4:
+		l.loss = 0.2 + s.random.Float64()*0.4
+		s.addNote("p%d loses messages for %v", l.id, d)
+	default:
+		l.slow = s.below(s.ttl / 2)
+		s.addNote("p%d is slower by up to %v for %v", l.id, l.slow, d)
+	}
+	return func() {
+		s.mu.Lock()
+		l.cutThere, l.cutBack, l.resets, l.loss, l.slow = false, false, false, 0, 0
+		s.mu.Unlock()
+		s.note("p%d has its network again", l.id)
+	}
+}
+
+// standStill stops the store or a process at a gate.
+func (s *simulation) standStill(who string, gate *chan struct{}, d time.Duration) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if *gate != nil {
+		return nil
+	}
+	closed := make(chan struct{})
+	*gate = closed
+	s.addNote("%s stands still for %v", who, d)
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		*gate = nil
+		s.mu.Unlock()
+		close(closed)
+		s.note("%s goes on", who)
+	})
+}

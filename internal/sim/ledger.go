@@ -1,0 +1,219 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// hold is what a worker has reason to think that it holds.
+type hold struct {
+	name    string
+	side    side
+	permits int // of the semaphore
+	by      *worker
+	lock    *holdfast.Lock
+	ctx     context.Context
+	cancel  context.CancelFunc
+	since   time.Time
+
+	lease, atMost, atLeast time.Duration // the options; 0 without
+}
+
+type side byte
+
+const (
+	exclusive side = 'x'
+	reader    side = 'r'
+	permit    side = 'p'
+)
+
+// goesOn says that nothing has told the worker of an end.
+func (h *hold) goesOn() bool {
+	return h.by.process.alive() && (h.lock.Err() == nil || h.ctx.Err() == nil)
+}
+
+// ledger is what the checks compare. The mutex of the simulation guards it.
+type ledger struct {
+	holds     map[string][]*hold
+	tokens    map[string]map[side]uint64 // the highest
+	granted   map[string]time.Time       // the last time
+	keptUntil map[string]time.Time       // by AtLeast
+
+	// locks keeps those of processes that crashed from the garbage collector, which would
+	// report them as dropped, and not in the bubble.
+	locks []*holdfast.Lock
+
+	// takenAway is when the store forgot a name, or a person forced it: holders learn of that
+	// later, see "forced unlock" and "data loss" in docs/guarantees.md.
+	takenAway map[string]time.Time
+}
+
+func newLedger() ledger {
+	return ledger{
+		holds: map[string][]*hold{}, tokens: map[string]map[side]uint64{}, granted: map[string]time.Time{},
+		keptUntil: map[string]time.Time{}, takenAway: map[string]time.Time{},
+	}
+}
+
+// excused says that a name was taken away within d.
+func (s *simulation) excused(name string, d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.takenAway[name]
+	return ok && time.Since(at) <= d
+}
+
+// takeAway records that a name, or with "" each, is taken from its holder now.
+func (s *simulation) takeAway(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.names {
+		if name == "" || t.name == name {
+			s.takenAway[t.name] = time.Now()
+			delete(s.keptUntil, t.name)
+		}
+	}
+}
+
+// begin records a hold that was granted, and compares it with the others.
+func (s *simulation) begin(h *hold) {
+	ctx, cancel := context.WithCancel(context.Background())
+	h.ctx, h.cancel, h.since = h.lock.Context(ctx), cancel, time.Now()
+	s.note("p%d w%d has %s %c, token %d", h.by.process.id, h.by.id, h.name, h.side, h.lock.Token())
+	s.mu.Lock()
+	others := slices.Clone(s.holds[h.name])
+	s.holds[h.name] = append(others[:len(others):len(others)], h)
+	kept := s.keptUntil[h.name]
+	s.granted[h.name] = h.since
+	s.locks = append(s.locks, h.lock)
+	s.counts["grants"]++
+	s.mu.Unlock()
+	excused := s.excused(h.name, s.ttl)
+	if early := time.Until(kept); early > time.Millisecond && !excused {
+		s.violate("%s is granted %v before the end of AtLeast", h.name, early)
+	}
+	s.checkAlone(h, others, excused)
+	s.checkToken(h, excused)
+}
+
+// checkAlone compares a hold with others of its name.
+func (s *simulation) checkAlone(h *hold, others []*hold, excused bool) {
+	n := 1
+	for _, o := range others {
+		if !o.goesOn() {
+			continue
+		}
+		n++
+		conflict := h.side != permit && (h.side == exclusive || o.side == exclusive)
+		if conflict && !excused && !(o.lease > 0 && s.excused(h.name, time.Since(o.since))) { // it is checked each third of the TTL only
+			s.violate("two holders of %s: p%d w%d %c since %v, Err %v, context %v; p%d w%d %c", h.name,
+				o.by.process.id, o.by.id, o.side, time.Since(o.since), o.lock.Err(), o.ctx.Err(), h.by.process.id, h.by.id, h.side)
+		}
+	}
+	if h.side == permit && n > h.permits && !s.excused(h.name, 2*s.ttl) {
+		s.violate("%d holders of %d permits of %s", n, h.permits, h.name)
+	}
+}
+
+// checkToken checks that tokens rise; those of readers only over writers.
+func (s *simulation) checkToken(h *hold, excused bool) {
+	token := h.lock.Token()
+	s.mu.Lock()
+	last := s.tokens[h.name]
+	if last == nil {
+		last = map[side]uint64{}
+		s.tokens[h.name] = last
+	}
+	lastWriter, lastReader := last[exclusive], last[reader]
+	last[h.side] = max(last[h.side], token)
+	s.mu.Unlock()
+	switch {
+	case token == 0 || excused || h.side == permit:
+	case token <= lastWriter, h.side == exclusive && token <= lastReader:
+		s.violate("token %d of %s, side %c, after %d of a writer and %d of a reader", token, h.name, h.side, lastWriter, lastReader)
+	}
+}
+
+// end removes a hold.
+func (s *simulation) end(h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[h.name] = slices.DeleteFunc(slices.Clone(s.holds[h.name]), func(o *hold) bool { return o == h })
+}
+
+// unlock ends a hold, and checks what Unlock says.
+func (s *simulation) unlock(h *hold, unlock func() error) {
+	state := h.lock.Err()
+	s.end(h)
+	if !h.by.process.alive() { // nobody calls anything
+		h.cancel()
+		return
+	}
+	if over := time.Since(h.since) - h.atMost; h.atMost > 0 && over > time.Millisecond && state == nil {
+		s.violate("%s is held %v longer than AtMost(%v)", h.name, over, h.atMost)
+	}
+	left, began := h.lock.Remaining(), time.Now()
+	err := unlock()
+	h.cancel()
+	if !h.by.process.alive() {
+		return
+	}
+	s.note("p%d w%d unlocked %s: %v", h.by.process.id, h.by.id, h.name, err)
+	s.checkUnlock(h, state, err, left, time.Since(began))
+}
+
+// keep records until when a name is kept that was unlocked, by a clock of the store that may
+// be faster. It may have been granted already.
+func (s *simulation) keep(h *hold) {
+	until := h.since.Add(h.atLeast - time.Duration(float64(h.atLeast)*s.drift))
+	s.mu.Lock()
+	next, early := s.granted[h.name], time.Duration(0)
+	if next.After(h.since) {
+		early = until.Sub(next)
+	} else if s.keptUntil[h.name] = until; time.Until(until) > 0 {
+		s.counts["kept"]++
+	}
+	s.mu.Unlock()
+	if early > time.Millisecond && !s.excused(h.name, time.Since(h.since)+s.ttl) {
+		s.violate("%s was granted %v before the end of AtLeast", h.name, early)
+	}
+}
+
+func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Duration) {
+	excused := s.excused(h.name, s.ttl+took) || h.lease > 0 && s.excused(h.name, time.Since(h.since))
+	if err == nil && h.atLeast > 0 { // else it is not certain that the store has been told
+		s.keep(h)
+	}
+	switch {
+	case err == nil && state != nil:
+		s.violate("Unlock of %s returned nil, Err had said %v", h.name, state)
+	case err == nil:
+	case errors.Is(err, holdfast.ErrLost):
+		s.count("lost")
+		if !excused && state == nil && took < left {
+			s.violate("Unlock of %s says %v, Err had said nothing, and %v were left", h.name, err, left)
+		}
+		if !excused && s.calm() && h.lease+h.atMost == 0 {
+			s.violate("%s was lost although nothing was wrong: %v", h.name, err)
+		}
+	default:
+		s.count("unconfirmed")
+		if s.calm() && s.quick() && h.lease+h.atMost == 0 {
+			s.violate("Unlock of %s although nothing was wrong: %v", h.name, err)
+		}
+	}
+	margin := s.margin
+	if margin == 0 {
+		margin = s.ttl / 10
+	}
+	if limit := min(3*time.Second, max(left+margin, 20*time.Millisecond)) + 25*time.Millisecond; took > limit {
+		s.violate("Unlock of %s took %v, with %v left of its lease", h.name, took, left)
+	}
+	if h.lock.Err() == nil {
+		s.violate("Err is nil after Unlock of %s: %v", h.name, err)
+	}
+}

@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Link is the network between a process and the store. A store sends all that goes to the
+// process or comes from it with Call, Receive and Later.
+type Link struct {
+	s     *simulation
+	id    int
+	drift float64 // by what share the clock of the store runs faster than that of the process
+
+	// What follows is guarded by the mutex of the simulation.
+
+	cutThere, cutBack bool
+	resets            bool          // a cut is an error at once, not silence
+	slow              time.Duration // the longest additional delay
+	loss              float64       // in addition
+	stopped           chan struct{} // the process stands still until it is closed; nil if it runs
+	dead              bool          // the process has crashed
+	lastThere         time.Time     // when the last message arrives, which none overtakes
+	lastBack          time.Time
+}
+
+var errReset = errors.New("connection reset")
+
+// fate is what becomes of a message.
+type fate struct {
+	delay time.Duration
+	lost  bool
+	reset bool // it is lost, and the process gets an error
+}
+
+// send decides the fate of a message that is sent now.
+func (l *Link) send(back bool) (f fate) {
+	s := l.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts["messages"]++
+	f.delay = s.latency/2 + s.below(s.latency)
+	if s.random.IntN(50) == 0 {
+		f.delay += s.below(s.ttl / 20)
+	}
+	f.delay = s.onGrid(f.delay + s.below(l.slow))
+	last, cut := &l.lastThere, l.cutThere
+	if back {
+		last, cut = &l.lastBack, l.cutBack
+	}
+	if !s.unordered {
+		f.delay = max(f.delay, time.Until(*last))
+		*last = time.Now().Add(f.delay)
+	}
+	f.lost = l.dead || cut || s.random.Float64() < s.loss+l.loss
+	f.reset = f.lost && !l.dead && (l.resets || !cut && s.random.IntN(2) == 0)
+	return f
+}
+
+// runs waits until the process does not stand still. It returns false if ctx ends before.
+func (l *Link) runs(ctx context.Context) bool {
+	return l.s.open(ctx, func() chan struct{} { return l.stopped })
+}
+
+// There is a duration of the process by the clock of the store.
+func (l *Link) There(d time.Duration) time.Duration { return time.Duration(float64(d) * (1 - l.drift)) }
+
+// Back is a duration of the store by the clock of the process.
+func (l *Link) Back(d time.Duration) time.Duration { return time.Duration(float64(d) / (1 - l.drift)) }
+
+// Call sends a request to the store, which may execute it after ctx has ended, and returns
+// the answer.
+func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, err error) {
+	if err := ctx.Err(); err != nil {
+		return v, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	}
+	type answer struct {
+		v   T
+		err error
+	}
+	got := make(chan answer, 1)
+	l.s.goFly(func() {
+		l.runs(context.Background())
+		there := l.send(false)
+		if there.lost && !there.reset {
+			return
+		}
+		time.Sleep(there.delay)
+		if there.reset {
+			got <- answer{err: errReset}
+			return
+		}
+		l.s.open(context.Background(), func() chan struct{} { return l.s.stopped })
+		var a answer
+		a.v, a.err = execute()
+		back := l.send(true)
+		if back.lost && !back.reset {
+			return
+		}
+		time.Sleep(back.delay)
+		l.runs(context.Background())
+		if back.reset {
+			a = answer{err: errReset}
+		}
+		got <- a
+	})
+	select {
+	case a := <-got:
+		return a.v, a.err
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
+}
+
+// Later runs fn when a message of the store arrives, unless that is lost.
+func (l *Link) Later(fn func()) {
+	l.Deliver(func(err error) {
+		if err == nil {
+			fn()
+		}
+	})
+}
+
+// Deliver runs fn when a message of the store arrives, or when the process notices that it
+// was lost.
+func (l *Link) Deliver(fn func(error)) {
+	f := l.send(true)
+	if f.lost {
+		time.AfterFunc(l.s.ttl/4, func() { fn(errReset) })
+	} else {
+		time.AfterFunc(f.delay, func() { fn(nil) })
+	}
+}
+
+// Receive waits for a message of the store to arrive. It returns an error when the process
+// notices that it was lost.
+func (l *Link) Receive(ctx context.Context) error {
+	if !l.runs(ctx) {
+		return ctx.Err()
+	}
+	arrived := make(chan error, 1)
+	l.Deliver(func(err error) { arrived <- err })
+	select {
+	case err := <-arrived:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

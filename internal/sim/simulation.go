@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Store is what the processes share.
+type Store interface {
+	Client(*Link) driver.Backend // of one process
+	Forget()                     // it starts again without its memory
+	Force(name string) bool      // ends a hold by hand
+	Left() []string              // the locks that it still has, for people
+}
+
+// target is a name, and what it is used as.
+type target struct {
+	name    string
+	kind    kind
+	permits int
+}
+
+type kind int
+
+const (
+	mutex kind = iota
+	fair
+	readWrite
+	semaphore
+)
+
+// targets returns some names, of the kinds that a store has.
+func targets(r *rand.Rand, caps driver.Caps) []target {
+	all := []target{{"m1", mutex, 0}, {"m2", mutex, 0}}
+	if caps.Fair {
+		all = append(all, target{"f1", fair, 0})
+	}
+	if caps.Shared {
+		all = append(all, target{"r1", readWrite, 0})
+	}
+	if caps.Permits {
+		all = append(all, target{"s2", semaphore, 2}, target{"s1", semaphore, 1})
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:1+r.IntN(len(all))]
+}
+
+// simulation is one run.
+type simulation struct {
+	plan
+	store      Store
+	info       driver.Info
+	names      []target
+	began      time.Time
+	workIsOver chan struct{}
+
+	mu           sync.Mutex
+	random       *rand.Rand
+	processes    []*process
+	stopped      chan struct{} // the store stands still until it is closed; nil if it runs
+	inFlight     int           // calls of which a message is under way
+	troubleUntil time.Time     // the last fault ends
+	ledger
+	history    []string
+	violations []string
+	counts     map[string]int // of what has happened
+	simulated  time.Duration
+}
+
+// run simulates a plan. The caller is in a bubble of testing/synctest.
+func run(p plan, open func(ttl time.Duration) Store) *simulation {
+	s := &simulation{
+		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
+		random: rand.New(rand.NewPCG(p.seed, 's')), ledger: newLedger(), counts: map[string]int{},
+	}
+	s.info = s.store.Client(&Link{s: s}).Info()
+	s.names = targets(s.random, s.info.Caps)
+	for i := range p.processes {
+		s.processes = append(s.processes, s.newProcess(i+1))
+	}
+	healed := make(chan struct{})
+	go func() {
+		defer close(healed)
+		if p.faultEvery > 0 {
+			s.makeFaults()
+		}
+	}()
+	time.Sleep(p.length)
+	close(s.workIsOver)
+	<-healed
+	s.note("all faults have ended")
+	s.finish()
+	s.simulated = time.Since(s.began)
+	return s
+}
+
+// finish checks that everybody is served, and that nothing is left.
+func (s *simulation) finish() {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for _, p := range s.processes {
+			p.work.Wait()
+		}
+	}()
+	limit := 3*s.ttl + s.longest() + 10*time.Second
+	if s.info.Caps.AtLeast { // each of those who wait may keep the name
+		limit += time.Duration(s.plan.processes*s.workers) * longestAtLeast(s.ttl)
+	}
+	select {
+	case <-served:
+	case <-time.After(limit):
+		s.violate("somebody waits still, %v after the last fault", limit)
+		for _, p := range s.processes {
+			p.kill()
+		}
+		<-served
+	}
+	for _, p := range s.processes {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		if err := p.locker.Drain(ctx); err != nil {
+			s.violate("process %d: Drain: %v", p.id, err)
+		}
+		cancel()
+	}
+	for s.flying() {
+		time.Sleep(s.ttl / 10)
+	}
+	time.Sleep(s.ttl + s.longest() + longestAtLeast(s.ttl))
+	if left := s.store.Left(); len(left) > 0 {
+		s.violate("left one TTL after all have ended: %v", left)
+	}
+	time.Sleep(3*s.ttl + 10*time.Second) // what a process that crashed does still
+}
+
+// longest is how long a store keeps something that nobody renews, beyond a TTL.
+func (s *simulation) longest() time.Duration { return max(s.info.PlaceTTL, s.info.SessionTTL) }
+
+// goFly runs a call whose messages are under way.
+func (s *simulation) goFly(fn func()) {
+	s.mu.Lock()
+	s.inFlight++
+	s.mu.Unlock()
+	go func() {
+		fn()
+		s.mu.Lock()
+		s.inFlight--
+		s.mu.Unlock()
+	}()
+}
+
+func (s *simulation) flying() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inFlight > 0
+}
+
+// open waits until gate returns nil. It returns false if ctx ends before.
+func (s *simulation) open(ctx context.Context, gate func() chan struct{}) bool {
+	for {
+		s.mu.Lock()
+		closed := gate()
+		s.mu.Unlock()
+		if closed == nil {
+			return true
+		}
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// below is a random duration of less than d. The mutex is held.
+func (s *simulation) below(d time.Duration) time.Duration {
+	return time.Duration(s.random.Int64N(int64(max(d, 1))))
+}
+
+// draw calls fn, which may use random numbers.
+func draw[T any](s *simulation, fn func(*rand.Rand) T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fn(s.random)
+}
+
+// onGrid has half of the simulations act at common instants, so that things happen at once.
+func (s *simulation) onGrid(d time.Duration) time.Duration {
+	if !s.grid {
+		return d
+	}
+	g := max(s.latency, time.Millisecond)
+	return (d + g/2) / g * g
+}
+
+// calmAfter is how long after a fault, beyond a TTL, nothing of it is felt any more: a call
+// whose message was lost ends after 4 s, and until then it may be in the way of others.
+const calmAfter = 5 * time.Second
+
+// calm says that nothing is wrong.
+func (s *simulation) calm() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loss == 0 && time.Since(s.troubleUntil) > s.ttl+calmAfter && s.stopped == nil
+}
+
+// quick says that the network is fast enough for the TTL.
+func (s *simulation) quick() bool { return s.latency < s.ttl/200 }
+
+const (
+	historyKept  = 400 // lines
+	historyShown = 60
+)
+
+// count counts that something has happened.
+func (s *simulation) count(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[what]++
+}
+
+// note adds a line to the history.
+func (s *simulation) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addNote(format, args...)
+}
+
+// addNote is note for callers that hold the mutex.
+func (s *simulation) addNote(format string, args ...any) {
+	line := fmt.Sprintf("%11.6f ", time.Since(s.began).Seconds()) + fmt.Sprintf(format, args...)
+	if s.history = append(s.history, line); len(s.history) > historyKept {
+		s.history = append(s.history[:0], s.history[historyKept/2:]...)
+	}
+}
+
+// violate records a promise that was broken.
+func (s *simulation) violate(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	s.note("VIOLATION: %s", line)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.violations) < 5 {
+		s.violations = append(s.violations, line+"\n\t"+strings.Join(s.history[max(0, len(s.history)-historyShown):], "\n\t"))
+	}
+}
