@@ -24,6 +24,7 @@ func notifiesOfForce(p *probe) {
 	})
 	defer stop()
 	for range rounds {
+		pause(p.ctx, 10*time.Millisecond) // it listens then; and a renewal at this instant would learn of the force first
 		c := p.claim()
 		p.mustGrant(c, "of a free name")
 		p.force(c)
