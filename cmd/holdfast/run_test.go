@@ -495,7 +495,7 @@ func TestRunAtLeast(t *testing.T) {
 	s := newSite(t)
 	began := time.Now()
 	s.run("run", "--at-least", "1h", "job", "--", "sh", "-c", "exit 3").want(t, 3)
-	s.run("run", "-n", "job", "--", "true").want(t, 75, "held")
+	s.run("run", "-n", "job", "--", "true").want(t, 75, "taken until")
 	if ttl := s.server.TTL("job"); ttl > time.Hour || ttl < time.Hour-time.Since(began)-time.Second {
 		t.Errorf("the name stays taken for %v, want an hour from the grant", ttl)
 	}
