@@ -165,7 +165,9 @@ const (
 //	held      unlock   unlocked  the hold ends, the store is asked to release it: hold.unlock
 //	held      loss     lost      the hold ends, the next goroutine may ask: lease.lose, hold.dropped
 //	unlocked  letNext  open      the next goroutine may ask: lease.letNextAfter
+//	lost      letNext  lost      the next goroutine may ask: lease.abandon
 //	lost      cleanUp  released  the store is asked to release it, in the background: Locker.cleanUp
+//	released  letNext  released  as lost: an Unlock may come between the loss and lease.abandon
 //
 // The contexts of a hold end with it, ahead of what follows.
 func (s leaseState) after(e leaseEvent) (next leaseState, ok bool) {
@@ -173,8 +175,8 @@ func (s leaseState) after(e leaseEvent) (next leaseState, ok bool) {
 		leaseHeld:     {onRenewal: leaseHeld, onPass: leaseHeld, onUnlock: leaseUnlocked, onLoss: leaseLost},
 		leaseUnlocked: {onLetNext: leaseOpen},
 		leaseOpen:     {},
-		leaseLost:     {onCleanUp: leaseReleased},
-		leaseReleased: {},
+		leaseLost:     {onLetNext: leaseLost, onCleanUp: leaseReleased},
+		leaseReleased: {onLetNext: leaseReleased},
 	}[s][e]
 	return next, next != 0
 }
@@ -214,13 +216,12 @@ func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts 
 	return h, contexts, err
 }
 
-// admitNext takes note that the next goroutine of this process may ask, and returns
-// the hold that ended and how many turns to reserve tokens for. ok is false if that one
-// was let in before.
+// admitNext notes that the next goroutine of this process may ask. It returns the hold that
+// ended, and how many turns to reserve tokens for. ok is false if that one was let in before.
 func (l *lease) admitNext() (h *hold, turns int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state != leaseLost && !l.move(onLetNext) { // a loss lets it in at once, and once
+	if !l.move(onLetNext) {
 		return nil, 0, false
 	}
 	return l.holder, l.locker.handoff.turnsNext(l.turns, l.turnsLeft), true

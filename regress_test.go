@@ -95,6 +95,38 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 	})
 }
 
+// A lock is lost, and its holder unlocks it before the next goroutine was let in: that one
+// waited forever.
+func TestUnlockBetweenALossAndTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(memhold.New(), nil)
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		next := make(chan error)
+		go func() {
+			lock, err := l.Lock(ctx, "job")
+			if err == nil {
+				err = lock.Unlock()
+			}
+			next <- err
+		}()
+		synctest.Wait()
+		lease := lock.hold.lease
+		lease.end(nil, onLoss, &LostError{Name: "job", Reason: driver.ReasonExpired}) // and the contexts end
+		if err := lock.Unlock(); !errors.Is(err, ErrLost) {
+			t.Errorf("Unlock: got %v, want ErrLost", err)
+		}
+		lease.abandon(driver.ReasonExpired)
+		if err := <-next; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Two Lockers per process, two processes: LockAll deadlocks half of the time.
 func TestLockAllOverSeveralStores(t *testing.T) {
 	bad := 0

@@ -15,7 +15,7 @@ import (
 // HOLDFAST_SIM_FROM on. open returns an empty store for clients with that TTL.
 func Seeds(t *testing.T, open func(ttl time.Duration) Store) {
 	t.Helper()
-	from, seeds := number(t, "HOLDFAST_SIM_FROM", 1), number(t, "HOLDFAST_SIM_SEEDS", 100/slower)
+	from, seeds := number(t, "HOLDFAST_SIM_FROM", 1), number(t, "HOLDFAST_SIM_SEEDS", 30/slower)
 	parts := uint64(runtime.GOMAXPROCS(0))
 	sum, simulated := map[string]int{}, time.Duration(0)
 	var mu sync.Mutex

@@ -70,6 +70,7 @@ type request struct {
 	began time.Time
 	try   bool
 	wait  time.Duration // negative without the option
+	short bool          // its lease may be too short for a network in trouble
 	opts  []holdfast.Option
 }
 
@@ -83,10 +84,10 @@ func (w *worker) request(ctx context.Context) (r request, h *hold) {
 	switch n := w.random.IntN(24); {
 	case n < 2:
 		h.lease = max(w.below(2*s.ttl), shortest)
-		r.opts = append(r.opts, holdfast.Lease(h.lease))
+		r.opts, r.short = append(r.opts, holdfast.Lease(h.lease)), true
 	case n == 2:
 		h.atMost = max(w.below(5*s.ttl), shortest)
-		r.opts = append(r.opts, holdfast.AtMost(h.atMost))
+		r.opts, r.short = append(r.opts, holdfast.AtMost(h.atMost)), true
 	case n < 6 && t.kind == mutex && s.info.Caps.AtLeast:
 		h.atLeast = w.below(longestAtLeast(s.ttl))
 		r.opts = append(r.opts, holdfast.AtLeast(h.atLeast))
@@ -273,6 +274,7 @@ func (w *worker) checkRefusal(r request, err error) {
 	case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrUnlocked), errors.Is(err, holdfast.ErrDeadlock), errors.Is(err, holdfast.ErrMismatch):
 		s.violate("a call for %s returned %v", r.name, err)
 	case ended, busy && (r.try || r.wait >= 0):
+	case !busy && r.short && !s.calm(): // "a lease that is too short for the store ends in an error"
 	case busy, !r.try && r.wait < 0:
 		s.violate("Lock of %s gave up: %v; its context: %v", r.name, err, r.ctx.Err())
 	case r.ctx.Err() == nil && r.wait < 0 && s.calm() && s.quick():
