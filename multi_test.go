@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Wait bounds a LockAll as a whole. It ends with the holder that is in the way, and keeps
+// Wait bounds a LockAll as a whole. It ends with the holder that it waited for, and keeps
 // nothing.
 func TestLockAllWaits(t *testing.T) {
 	for name, test := range map[string]struct {
 		wait, a, b time.Duration // a and b are held by others for so long
 		took       time.Duration
-		busy       string // the name that is in the way; none if all were had
+		busy       string // the name that another holds; none if all were had
 	}{
 		"does not wait":      {0, 0, time.Hour, 0, "b"},
 		"waits for one":      {3 * time.Second, 0, time.Hour, 3 * time.Second, "b"},

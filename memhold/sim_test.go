@@ -75,16 +75,6 @@ type simClient struct {
 
 func (c simClient) Info() driver.Info { return c.s.now().Info() }
 
-// there returns claims by the clock of the store.
-func (c simClient) there(claims ...driver.Claim) []driver.Claim {
-	all := make([]driver.Claim, len(claims))
-	for i, claim := range claims {
-		claim.TTL, claim.AtLeast = c.link.There(claim.TTL), c.link.There(claim.AtLeast)
-		all[i] = claim
-	}
-	return all
-}
-
 // back is an outcome by the clock of the process.
 func (c simClient) back(o driver.Outcome) driver.Outcome {
 	o.ValidFor, o.RetryAfter = c.link.Back(o.ValidFor), c.link.Back(o.RetryAfter)
@@ -93,14 +83,14 @@ func (c simClient) back(o driver.Outcome) driver.Outcome {
 
 func (c simClient) Try(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
 	o, err := sim.Call(ctx, c.link, func() (driver.Outcome, error) {
-		return c.s.now().Try(context.Background(), c.there(claim)[0])
+		return c.s.now().Try(context.Background(), c.link.Claims(claim)[0])
 	})
 	return c.back(o), err
 }
 
 func (c simClient) TryAll(ctx context.Context, claims []driver.Claim) []driver.Attempt {
 	answers, err := sim.Call(ctx, c.link, func() ([]driver.Attempt, error) {
-		return c.s.now().TryAll(context.Background(), c.there(claims...)), nil
+		return c.s.now().TryAll(context.Background(), c.link.Claims(claims...)), nil
 	})
 	all := make([]driver.Attempt, len(claims))
 	for i := range all {
@@ -113,7 +103,7 @@ func (c simClient) TryAll(ctx context.Context, claims []driver.Claim) []driver.A
 
 func (c simClient) Renew(ctx context.Context, claims []driver.Claim) ([]driver.Renewal, error) {
 	answers, err := sim.Call(ctx, c.link, func() ([]driver.Renewal, error) {
-		return c.s.now().Renew(context.Background(), c.there(claims...))
+		return c.s.now().Renew(context.Background(), c.link.Claims(claims...))
 	})
 	all := make([]driver.Renewal, len(answers))
 	for i, a := range answers {
@@ -134,13 +124,13 @@ func (c simClient) release(ctx context.Context, claim driver.Claim) (others int,
 		if records, err := engine.Get(context.Background(), claim.Name); err == nil && len(records) > 0 {
 			others = max(records[0].Waiting, 0)
 		}
-		return others, engine.Release(context.Background(), c.there(claim)[0])
+		return others, engine.Release(context.Background(), c.link.Claims(claim)[0])
 	})
 }
 
 func (c simClient) ReleaseAll(ctx context.Context, claims []driver.Claim) []error {
 	errs, err := sim.Call(ctx, c.link, func() ([]error, error) {
-		return c.s.now().ReleaseAll(context.Background(), c.there(claims...)), nil
+		return c.s.now().ReleaseAll(context.Background(), c.link.Claims(claims...)), nil
 	})
 	if err == nil {
 		return errs

@@ -74,9 +74,9 @@ func whole(prefix string) string {
 	return prefix
 }
 
-// Get returns what is in the rows of names. The
-// waiters are those of the row: one that died keeps its place while the lock is held. How
-// many clients listen is not known: Record.Listeners is -1.
+// Get returns what is in the rows of names. The waiters are those of the row: one that died
+// keeps its place while the lock is held. How many clients listen is not known:
+// Record.Listeners is -1.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error

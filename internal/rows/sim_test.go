@@ -70,18 +70,8 @@ type simTable struct {
 	link *sim.Link
 }
 
-// there returns claims by the clock of the database.
-func (s *simTable) there(claims []driver.Claim) []driver.Claim {
-	all := make([]driver.Claim, len(claims))
-	for i, c := range claims {
-		c.TTL, c.AtLeast = s.link.There(c.TTL), s.link.There(c.AtLeast)
-		all[i] = c
-	}
-	return all
-}
-
 func (s *simTable) Try(ctx context.Context, claims []driver.Claim) ([]rows.Row, error) {
-	all, err := sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Try(context.Background(), s.there(claims)) })
+	all, err := sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Try(context.Background(), s.link.Claims(claims...)) })
 	for i := range all {
 		all[i].Rest = s.link.Back(all[i].Rest)
 	}
@@ -89,11 +79,11 @@ func (s *simTable) Try(ctx context.Context, claims []driver.Claim) ([]rows.Row, 
 }
 
 func (s *simTable) Renew(ctx context.Context, claims []driver.Claim) ([]bool, error) {
-	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Renew(context.Background(), s.there(claims)) })
+	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Renew(context.Background(), s.link.Claims(claims...)) })
 }
 
 func (s *simTable) Release(ctx context.Context, claims []driver.Claim) ([]bool, error) {
-	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Release(context.Background(), s.there(claims)) })
+	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Release(context.Background(), s.link.Claims(claims...)) })
 }
 
 func (s *simTable) Look(ctx context.Context, names []string) ([]rows.Row, error) {

@@ -31,7 +31,7 @@ const (
 	permit    side = 'p'
 )
 
-// goesOn says that nothing has told the worker of an end.
+// goesOn says that the worker was not notified of an end.
 func (h *hold) goesOn() bool {
 	return h.by.process.alive() && (h.lock.Err() == nil || h.ctx.Err() == nil)
 }
@@ -185,7 +185,7 @@ func (s *simulation) keep(h *hold) {
 
 func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Duration) {
 	excused := s.excused(h.name, s.ttl+took) || h.lease > 0 && s.excused(h.name, time.Since(h.since))
-	if err == nil && h.atLeast > 0 { // else it is not certain that the store has been told
+	if err == nil && h.atLeast > 0 { // else it is not certain that the store knows of it
 		s.keep(h)
 	}
 	switch {

@@ -66,6 +66,16 @@ func (l *Link) runs(ctx context.Context) bool {
 	return l.s.open(ctx, func() chan struct{} { return l.stopped })
 }
 
+// Claims returns claims of the process by the clock of the store.
+func (l *Link) Claims(claims ...driver.Claim) []driver.Claim {
+	all := make([]driver.Claim, len(claims))
+	for i, c := range claims {
+		c.TTL, c.AtLeast = l.There(c.TTL), l.There(c.AtLeast)
+		all[i] = c
+	}
+	return all
+}
+
 // There is a duration of the process by the clock of the store.
 func (l *Link) There(d time.Duration) time.Duration { return time.Duration(float64(d) * (1 - l.drift)) }
 

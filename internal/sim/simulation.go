@@ -200,7 +200,7 @@ func (s *simulation) onGrid(d time.Duration) time.Duration {
 }
 
 // calmAfter is how long after a fault, beyond a TTL, nothing of it is felt any more: a call
-// whose message was lost ends after 4 s, and until then it may be in the way of others.
+// whose message was lost ends after 4 s, and until then others may have to wait for it.
 const calmAfter = 5 * time.Second
 
 // calm says that nothing is wrong.
