@@ -20,8 +20,8 @@ type Locks []*Lock
 // LockAll takes all of ms or none. It waits until ctx ends, or for Wait in all: then it
 // returns ctx's error, or ErrBusy with the holder that it waited for, and releases the locks
 // that it has taken, in the background if the store is slow: Locker.Drain waits for that.
-// The other options are those of each lock; its Lease or AtMost counts from its own grant. AtLeast is
-// an error. Calls of LockAll cannot deadlock, in whatever order they list the
+// The other options are those of each lock; its Lease or AtMost counts from its own grant.
+// AtLeast is an error. Calls of LockAll cannot deadlock, in whatever order they list the
 // mutexes: a waiter holds only locks whose names come before the one it waits for. There
 // is one exception: if one name is used with several Lockers, they are taken in the order
 // of ms, which must then be the same everywhere. A program that also takes some of the
@@ -43,15 +43,16 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	if m := namedTwice(sorted); m != nil {
 		return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
 	}
-	r := request{wait: forever}.with(opts)
-	for _, m := range sorted {
-		_, err := m.prepare(ctx, forever, opts)
+	requests := make([]request, len(sorted))
+	for i, m := range sorted {
+		r, err := m.prepare(ctx, forever, opts)
 		if err == nil && r.atLeast != 0 {
 			err = fmt.Errorf("AtLeast is for one Mutex, not for LockAll: %w", errors.ErrUnsupported)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("lock %q: %w", m.name, err)
 		}
+		requests[i] = r
 	}
 	began := time.Now()
 	locks := make(Locks, 0, len(ms))
@@ -59,7 +60,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	defer cancel()
 	joined := 0 // how many of them end held
 	for len(locks) < len(sorted) {
-		some, err := atOnce(ctx, sorted[len(locks):], opts, r.left(began))
+		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
 		locks = append(locks, some...)
 		if err != nil {
 			return nil, locks.giveUp(ctx, err)
@@ -73,7 +74,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		if ctx.Err() != nil {
 			until = ctx // held ends a moment later, and a try could be made in between
 		}
-		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(r.left(began))))
+		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(requests[0].left(began))))
 		switch lost := locks.Err(); {
 		case lost != nil && ctx.Err() == nil:
 			return nil, append(locks, lock).giveUp(ctx, fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
@@ -124,15 +125,14 @@ const batchMost = 1000
 // atOnce asks for the first mutexes of a sorted list together, as far as nobody
 // of this process is in the way. It returns the locks that it got without a gap:
 // a lock behind one that is busy must not be held while that one is waited for.
-// What is wrong with a mutex is left to Lock to say; the error is that of a store
-// that will not grant one of them, however often it is asked.
-func atOnce(ctx context.Context, ms []*Mutex, opts []Option, wait time.Duration) (Locks, error) {
-	if ownerOf(ctx) != nil {
+// The error is that of a store that will not grant one of them, however often it is asked.
+func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Duration) (Locks, error) {
+	if ownerOf(ctx) != nil || ctx.Err() != nil {
 		return nil, nil
 	}
 	ms = ms[:min(len(ms), batchMost)]
 	as, n := make([]acquisition, len(ms)), 0
-	for n < len(ms) && ms[n].ready(ctx, &as[n], opts) {
+	for n < len(ms) && ms[n].ready(ctx, &as[n], requests[n]) {
 		n++
 	}
 	if n < 2 {
@@ -155,12 +155,8 @@ func atOnce(ctx context.Context, ms []*Mutex, opts []Option, wait time.Duration)
 
 // ready makes a an acquisition of m at the head of its queue. It returns false if m
 // has to be locked by itself.
-func (m *Mutex) ready(ctx context.Context, a *acquisition, opts []Option) bool {
+func (m *Mutex) ready(ctx context.Context, a *acquisition, r request) bool {
 	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
-		return false
-	}
-	r, err := m.prepare(ctx, forever, opts)
-	if err != nil {
 		return false
 	}
 	r.wait = 0 // each blocking holder is waited for one by one
