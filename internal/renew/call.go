@@ -142,6 +142,10 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 	defer s.mu.Unlock()
 	e := i.Entry()
 	switch {
+	case answer.Err != nil && e.place == 0: // its end has cancelled the call, which says nothing of the store
+		if e.err == nil {
+			e.err = retry.ErrNoAnswer
+		}
 	case answer.Err != nil:
 		e.failures++
 		e.err = retry.ToReport(e.err, answer.Err)

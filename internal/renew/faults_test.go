@@ -244,6 +244,9 @@ func TestCallEndsWithItsLeases(t *testing.T) {
 		default:
 			t.Error("the call goes on, and nobody needs it")
 		}
+		if err := k.Trouble(b); errors.Is(err, context.Canceled) || err == nil {
+			t.Errorf("the trouble with its renewals was %v, want that the store did not answer", err)
+		}
 		time.Sleep(ttl)
 		if n := len(k.renewals("")); n != 1 {
 			t.Errorf("%d calls, want no other", n)
