@@ -154,6 +154,12 @@ func TestPlaceDoesNotWait(t *testing.T) {
 		})
 	}
 	standby("nobody")
+	await.Until(t, 10*time.Second, "commits wait for the standby", func() bool { // the checkpointer reads its settings later than sessions
+		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := admin.ExecContext(short, "SELECT pg_logical_emit_message(true, 'probe', '')")
+		return err != nil
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	passing := claim("job", 3)
