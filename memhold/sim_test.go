@@ -118,8 +118,8 @@ func (c simClient) Release(ctx context.Context, claim driver.Claim) error {
 }
 
 // release also returns how many others wait.
-func (c simClient) release(ctx context.Context, claim driver.Claim) (others int, err error) {
-	return sim.Call(ctx, c.link, func() (int, error) {
+func (c simClient) release(ctx context.Context, claim driver.Claim) (int, error) {
+	return sim.Call(ctx, c.link, func() (others int, _ error) {
 		engine := c.s.now()
 		if records, err := engine.Get(context.Background(), claim.Name); err == nil && len(records) > 0 {
 			others = max(records[0].Waiting, 0)

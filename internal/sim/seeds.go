@@ -26,6 +26,8 @@ func Seeds(t *testing.T, open func(ttl time.Duration) Store) {
 				for seed := from + part; seed < from+seeds && !t.Failed(); seed += parts {
 					synctest.Test(t, func(t *testing.T) {
 						s := run(newPlan(seed), open)
+						s.mu.Lock() // a call may come after the end
+						defer s.mu.Unlock()
 						mu.Lock()
 						for what, n := range s.counts {
 							sum[what] += n
