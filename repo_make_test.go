@@ -3,7 +3,6 @@
 package holdfast_test
 
 import (
-	"go/ast"
 	"path"
 	"regexp"
 	"strings"
@@ -42,29 +41,6 @@ func shortTestsRunWhole(t *testing.T, r *repository) {
 	for name := range strings.SplitSeq(lists[1][2], "|") {
 		if !asked["internal/e2e/"+name] {
 			t.Errorf("Makefile: SHORTER has %s, whose tests do not ask for -short", name)
-		}
-	}
-}
-
-// timedTestsExist finds the tests that may run a second time in .ci/run.
-func timedTestsExist(t *testing.T, r *repository) {
-	const list = "internal/e2e/again/timed.txt"
-	known := map[string]bool{} // "folder TestName"
-	for name, file := range r.code {
-		for _, d := range file.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasSuffix(name, "_test.go") {
-				known[path.Dir(name)+" "+fn.Name.Name] = true
-			}
-		}
-	}
-	for line := range strings.Lines(read(t, list)) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		dir, rest, _ := strings.Cut(line, " ")
-		test, _, _ := strings.Cut(rest, " ")
-		if top, _, _ := strings.Cut(test, "/"); !known[dir+" "+top] {
-			t.Errorf("%s: %s has no test %s", list, dir, top)
 		}
 	}
 }

@@ -39,7 +39,6 @@ func TestRepository(t *testing.T) {
 		"DocumentsPointAtWhatExists":       documentsPointAtWhatExists,
 		"MergesAreFinished":                mergesAreFinished,
 		"ShortTestsRunWhole":               shortTestsRunWhole,
-		"TimedTestsExist":                  timedTestsExist,
 		"OldestVersionsAreAsSaid":          oldestVersionsAreAsSaid,
 		"ContainerIsSmallAndWithoutRights": containerIsSmallAndWithoutRights,
 	} {

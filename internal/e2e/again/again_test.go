@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program is a test package: TestTimed is listed, TestOther is not.
+// program is a test package, whose tests fail at the first run.
 const program = `package x
 
 import (
@@ -45,7 +45,7 @@ func TestVerbose(t *testing.T) { t.Log("of a test that passes") }
 `
 
 func TestRun(t *testing.T) {
-	const late, path = `t.Error("took 3s, want 2s")`, module + "/x"
+	const late, path = `t.Error("took 3s, want 2s")`, module + "/internal/e2e/x"
 	for name, test := range map[string]struct {
 		timed, other string // what the tests do at the first run
 		record       bool
@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 		"late":               {late, "", true, 0, "again: " + path + " runs once more, alone: TestTimed\n"},
 		"late in a subtest":  {`t.Run("a cell", func(t *testing.T) { ` + late + ` })`, "", true, 0, "alone: TestTimed/a_cell\n"},
 		"nobody asked":       {late, "", false, 1, "FAIL\t" + path},
-		"another failed":     {"", late, true, 1, "TestOther is not listed as timed"},
+		"another failed":     {"", late, true, 0, "alone: TestOther\n"},
 		"race":               {late + "\nc, n := make(chan bool), 0\ngo func() { n++; close(c) }()\nn++\n<-c", "", true, 1, `the output has "WARNING: DATA RACE"`},
 		"panic":              {late + "\n" + `panic("at the disco")`, "", true, 1, `the output has "panic:"`},
 		"does not compile":   {"return 7", "", true, 1, "no second run"},
@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			write(t, dir, "go.mod", "module "+module+"\n\ngo 1.25\n")
-			write(t, dir, "x/x_test.go", fmt.Sprintf(program, test.timed, test.other))
+			write(t, dir, "internal/e2e/x/x_test.go", fmt.Sprintf(program, test.timed, test.other))
 			record := ""
 			if test.record {
 				record = filepath.Join(dir, "record")
@@ -76,13 +76,13 @@ func TestRun(t *testing.T) {
 				args = append(args, "-race")
 			}
 			var out bytes.Buffer
-			status := timed{path: {"TestTimed"}}.run(append(args, "./x"), record, &out)
+			status := run(append(args, "./internal/e2e/x"), record, &out)
 			if status != test.status || !strings.Contains(out.String(), test.says) {
 				t.Errorf("got status %d, want %d and %q in\n%s", status, test.status, test.says, &out)
 			}
 			noted, _ := os.ReadFile(filepath.Join(dir, "record"))
-			again := test.status == 0 && test.timed != ""
-			if got := strings.HasPrefix(string(noted), path+": TestTimed"); got != again {
+			again := test.status == 0
+			if got := strings.HasPrefix(string(noted), path+": Test"); got != again {
 				t.Errorf("recorded %q, want a line: %v", noted, again)
 			}
 			if again && !strings.Contains(out.String(), "took 3s, want 2s") {
@@ -97,27 +97,26 @@ func TestFailures(t *testing.T) {
 	fails := func(pkg, test string, says ...string) string {
 		return fmt.Sprintf("--- FAIL: %s (0.10s)\n    a_test.go:7: late%s\nFAIL\nFAIL\t%s/%s\t0.2s\n", test, strings.Join(says, "\n"), module, pkg)
 	}
-	list := timed{module + "/a": {"TestTimed"}, module + "/b": {"TestMatrix/*/F1"}}
 	for output, want := range map[string]string{
-		fails("a", "TestTimed", "found unexpected goroutines:"):                             "",
-		fails("a", "TestTimed", "process 1 op 7 (write, token 3) and"):                      "",
-		fails("a", "TestTimed", "outcome: got LU, want L; two holders at the same time: 1"): "",
-		fails("a", "TestTimed", "outcome: got L, want A; two holders at the same time: 0"):  "a",
-		fails("a", "TestTimed", "breach: keys without a TTL"):                               "",
-		fails("a", "TestTimed", "violation: overlap"):                                       "",
-		fails("a", "TestTimed", "fatal error: concurrent map writes"):                       "",
-		"ok  \tp\t1s\n" + fails("a", "TestTimed") + "FAIL\n":                                "a",
-		fails("a", "TestTimed") + fails("b", "TestMatrix/single/F1/rw"):                     "a b",
-		fails("a", "TestTimed") + fails("b", "TestMatrix/single/F12"):                       "",
-		fails("a", "TestTimed") + fails("b", "TestTimed"):                                   "",
-		fails("a", "TestOther", "lock \"x\": no answer from the store: EOF"):                "a",
-		fails("a", "TestOther", "context deadline exceeded", "violation: overlap"):          "",
-		fails("a", "TestOther") + fails("a", "TestTimed", "i/o timeout"):                    "",
-		fails("a", "TestTimed") + "FAIL\tc [build failed]\n":                                "",
-		"--- FAIL: TestTimed (1s)\nok  \tp\t1s\n":                                           "",
-		"go: no such tool\n": "",
+		fails("internal/e2e/a", "TestA", "found unexpected goroutines:"):                             "",
+		fails("internal/e2e/a", "TestA", "process 1 op 7 (write, token 3) and"):                      "",
+		fails("internal/e2e/a", "TestA", "outcome: got LU, want L; two holders at the same time: 1"): "",
+		fails("internal/e2e/a", "TestA", "outcome: got L, want A; two holders at the same time: 0"):  "internal/e2e/a",
+		fails("internal/e2e/a", "TestA", "breach: keys without a TTL"):                               "",
+		fails("internal/e2e/a", "TestA", "violation: overlap"):                                       "",
+		fails("internal/e2e/a", "TestA", "token 7 after 9"):                                          "",
+		fails("internal/e2e/a", "TestA", "2 inside at once"):                                         "",
+		fails("internal/e2e/a", "TestA", "got 3 holders at once"):                                    "",
+		fails("internal/e2e/a", "TestA", "fatal error: concurrent map writes"):                       "",
+		"ok  \tp\t1s\n" + fails("redishold/a", "TestA") + "FAIL\n":                                   "redishold/a",
+		fails("internal/e2e/a", "TestA") + fails("cmd/holdfast", "TestB/single/F1"):                  "internal/e2e/a cmd/holdfast",
+		fails("internal/e2e/a", "TestA") + fails("internal/queue", "TestB"):                          "",
+		fails("memhold", "TestSimulation"):                                                           "",
+		fails("internal/e2e/a", "TestA") + "FAIL\tc [build failed]\n":                                "",
+		"--- FAIL: TestA (1s)\nok  \tp\t1s\n":                                                        "",
+		"go: no such tool\n":                                                                         "",
 	} {
-		failed, err := list.failures(output)
+		failed, err := failures(output)
 		var got []string
 		for _, f := range failed {
 			got = append(got, strings.TrimPrefix(f.pkg, module+"/"))
@@ -130,22 +129,19 @@ func TestFailures(t *testing.T) {
 
 // With events, a reader gets those of the run that passed, and of each package once.
 func TestRunJSON(t *testing.T) {
-	const path = module + "/x"
 	dir := t.TempDir()
 	write(t, dir, "go.mod", "module "+module+"\n\ngo 1.25\n")
-	write(t, dir, "x/x_test.go", fmt.Sprintf(program, `t.Error("took 3s, want 2s")`, ""))
-	write(t, dir, "y/y_test.go", "package y\n\nimport \"testing\"\n\nfunc TestOfAnother(t *testing.T) {}\n")
-	args, record := []string{"test", "-C", dir, "-count=1", "-vet=off", "-json", "./x", "./y"}, filepath.Join(dir, "record")
-	for _, want := range []struct {
-		list                  timed
-		status, passed, fails int
-	}{
-		{timed{path: {"TestNone"}}, 1, 0, 1},
-		{timed{path: {"TestTimed"}}, 0, 1, 0},
+	write(t, dir, "internal/e2e/x/x_test.go", fmt.Sprintf(program, `t.Error("took 3s, want 2s")`, ""))
+	write(t, dir, "internal/e2e/y/y_test.go", "package y\n\nimport \"testing\"\n\nfunc TestOfAnother(t *testing.T) {}\n")
+	write(t, dir, "z/z_test.go", strings.Replace(fmt.Sprintf(program, `t.Error("took 3s, want 2s")`, ""), "package x", "package z", 1))
+	record := filepath.Join(dir, "record")
+	for pkg, want := range map[string]struct{ status, passed, fails int }{
+		"z":              {1, 0, 1},
+		"internal/e2e/x": {0, 1, 0},
 	} {
-		os.Remove(filepath.Join(dir, "x", "ran"))
+		args := []string{"test", "-C", dir, "-count=1", "-vet=off", "-json", "./" + pkg, "./internal/e2e/y"}
 		var out bytes.Buffer
-		status := want.list.run(args, record, &out)
+		status := run(args, record, &out)
 		count := func(action, test string) (n int) {
 			for line := range strings.Lines(out.String()) {
 				if strings.Contains(line, `"Action":"`+action+`"`) && strings.Contains(line, `"Test":"`+test+`"`) {
@@ -155,7 +151,7 @@ func TestRunJSON(t *testing.T) {
 			return n
 		}
 		if status != want.status || count("pass", "TestTimed") != want.passed || count("fail", "TestTimed") != want.fails || count("pass", "TestOfAnother") != 1 {
-			t.Errorf("got status %d, want %+v of\n%s", status, want, &out)
+			t.Errorf("%s: got status %d, want %+v of\n%s", pkg, status, want, &out)
 		}
 	}
 }
@@ -169,16 +165,6 @@ func TestAlone(t *testing.T) {
 		if got := strings.Join(alone(args, f), " "); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-func TestList(t *testing.T) {
-	list, err := parseTimed(timedList)
-	if err != nil || len(list) == 0 {
-		t.Errorf("got %d packages, %v", len(list), err)
-	}
-	if _, err := parseTimed("internal/e2e/matrix TestMatrix\n"); err == nil {
-		t.Error("a line without a reason is accepted")
 	}
 }
 

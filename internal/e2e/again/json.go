@@ -12,7 +12,7 @@ import (
 
 // runJSON is run of a command whose output are events. The events of a package that runs
 // again are left out, as a reader counts a package once: their text goes to standard error.
-func (t timed) runJSON(args []string, record string, out io.Writer) int {
+func runJSON(args []string, record string, out io.Writer) int {
 	var first bytes.Buffer
 	status := goCommand(args, &first)
 	if status == 0 {
@@ -23,7 +23,7 @@ func (t timed) runJSON(args []string, record string, out io.Writer) int {
 	for _, pkg := range failing {
 		all.WriteString(texts[pkg])
 	}
-	failed, err := t.failures(all.String())
+	failed, err := failures(all.String())
 	if err == nil && len(failed) != len(failing) {
 		err = fmt.Errorf("%d packages failed, %d of them with tests", len(failing), len(failed))
 	}

@@ -1,14 +1,13 @@
-// Command again stands in for the go command in .ci/run. It passes everything on to it,
-// and gives packages whose tests failed a second run where that is no more than a bound of
-// time that a busy machine may exceed: every test that failed is in timed.txt, or reports a
-// call without an answer in time, and the output has no data race, panic, leak, or verdict of
-// a judge or a history.
+// Command again stands in for the go command in .ci/run. It passes everything on to it, and
+// gives tests that failed a second run where that may be no more than a busy machine: their
+// package has real servers, and the output has no data race, panic, leak, or verdict about
+// holders and tokens.
 //
 //	HOLDFAST_AGAIN=passed.txt again test -race -p 2 ./internal/e2e/…
 //
 // The second run has the same flags, begins when all packages have ended, and takes the
-// tests that failed, with all their subtests, of one package at a time. What passed then is written to the file, a line for each package.
-// Without HOLDFAST_AGAIN there is no second run.
+// tests that failed, with all their subtests, of one package at a time. What passed then is
+// written to the file, a line for each package. Without HOLDFAST_AGAIN there is no second run.
 package main
 
 import (
@@ -22,29 +21,24 @@ import (
 	"strings"
 )
 
-func main() {
-	t, err := parseTimed(timedList)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "again:", err)
-		os.Exit(2)
-	}
-	os.Exit(t.run(os.Args[1:], os.Getenv("HOLDFAST_AGAIN"), os.Stdout))
-}
+const module = "github.com/holdfast-go/holdfast"
+
+func main() { os.Exit(run(os.Args[1:], os.Getenv("HOLDFAST_AGAIN"), os.Stdout)) }
 
 // run runs the go command, a second time where that is allowed, and returns its status.
-func (t timed) run(args []string, record string, out io.Writer) int {
+func run(args []string, record string, out io.Writer) int {
 	if record == "" || !mayRunAgain(args) {
 		return goCommand(args, out)
 	}
 	if slices.Contains(args, "-json") {
-		return t.runJSON(args, record, out)
+		return runJSON(args, record, out)
 	}
 	var first bytes.Buffer
 	status := goCommand(args, io.MultiWriter(out, &first))
 	if status == 0 {
 		return 0
 	}
-	failed, err := t.failures(first.String())
+	failed, err := failures(first.String())
 	if err != nil {
 		fmt.Fprintln(out, "again: no second run:", err)
 		return status
