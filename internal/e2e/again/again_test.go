@@ -178,3 +178,26 @@ func write(t *testing.T, dir, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// What a test binary costs is written down, and its status is that of the binary.
+func TestCosts(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	file := filepath.Join(dir, "costs")
+	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "kill -9 $$": 1} {
+		if got := costs([]string{"sh", "-c", script}, file); got != want {
+			t.Errorf("%s: got status %d, want %d", script, got, want)
+		}
+	}
+	text, _ := os.ReadFile(file)
+	if n := strings.Count(string(text), "     0      0  "+dir+"\n"); n != 3 {
+		t.Errorf("got %q, want 3 lines of 0 seconds", text)
+	}
+	args := []string{"test", "-count=1", "./x"}
+	if got := measured(args, file); len(got) != 4 || !strings.HasSuffix(got[1], " "+measure) {
+		t.Errorf("got %q, want -exec", got)
+	}
+	if got := measured(args[2:], file); len(got) != 1 {
+		t.Errorf("got %q without -count=1, want no -exec", got)
+	}
+}

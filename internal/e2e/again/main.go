@@ -8,6 +8,7 @@
 // The second run has the same flags, begins when all packages have ended, and takes the
 // tests that failed, with all their subtests, of one package at a time. What passed then is
 // written to the file, a line for each package. Without HOLDFAST_AGAIN there is no second run.
+// HOLDFAST_COSTS names a file for what each test binary costs.
 package main
 
 import (
@@ -23,7 +24,13 @@ import (
 
 const module = "github.com/holdfast-go/holdfast"
 
-func main() { os.Exit(run(os.Args[1:], os.Getenv("HOLDFAST_AGAIN"), os.Stdout)) }
+func main() {
+	args, file := os.Args[1:], os.Getenv("HOLDFAST_COSTS")
+	if len(args) > 1 && args[0] == measure {
+		os.Exit(costs(args[1:], file))
+	}
+	os.Exit(run(measured(args, file), os.Getenv("HOLDFAST_AGAIN"), os.Stdout))
+}
 
 // run runs the go command, a second time where that is allowed, and returns its status.
 func run(args []string, record string, out io.Writer) int {
@@ -100,15 +107,9 @@ func alone(args []string, f failure) (only []string) {
 
 // note writes what passed at the second run.
 func note(record string, passed []failure) error {
-	f, err := os.OpenFile(record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
+	var lines strings.Builder
 	for _, p := range passed {
-		if _, err := fmt.Fprintf(f, "%s: %s\n", p.pkg, strings.Join(p.tests, ", ")); err != nil {
-			f.Close()
-			return err
-		}
+		fmt.Fprintf(&lines, "%s: %s\n", p.pkg, strings.Join(p.tests, ", "))
 	}
-	return f.Close()
+	return add(record, lines.String())
 }
