@@ -107,6 +107,10 @@ soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, pos
 sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; STORE=memory, rows or ordered for one
 	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -count=1 -timeout 0 -v -run 'TestSimulation/$(STORE)' ./memhold ./internal/rows ./internal/ordered
 
+.PHONY: nightly
+nightly: ## what takes hours: full histories, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some
+	.ci/nightly $(STEPS)
+
 .PHONY: bench
 bench: redis ## measure locks and their peers side by side, on one server; a few minutes
 	$(GO) run ./bench -set short $(FLAGS)
