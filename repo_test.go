@@ -36,6 +36,7 @@ func TestRepository(t *testing.T) {
 		"ArchitectureNamesFolders":         architectureNamesFolders,
 		"WaysAreAsDescribed":               waysAreAsDescribed,
 		"SizesAreBounded":                  sizesAreBounded,
+		"RealTimeOnlyFalls":                realTimeOnlyFalls,
 		"DocumentsPointAtWhatExists":       documentsPointAtWhatExists,
 		"MergesAreFinished":                mergesAreFinished,
 		"ShortTestsRunWhole":               shortTestsRunWhole,

@@ -40,6 +40,9 @@ func (w *Watch) Late() time.Duration {
 	return w.late + max(time.Since(w.next), 0)
 }
 
+// Took returns how long it is since the beginning, without the time that had no processor.
+func (w *Watch) Took() time.Duration { return max(time.Since(w.Began)-w.Late(), 0) }
+
 func watch() *Watch {
 	now := time.Now()
 	w := &Watch{Began: now, next: now.Add(tick), done: make(chan struct{}), gone: make(chan struct{})}

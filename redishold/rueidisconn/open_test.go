@@ -32,8 +32,8 @@ func TestOpenRefused(t *testing.T) {
 	if !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got error %v, want ErrNotExecuted that names %s and no password", err, addr)
 	}
-	if took, late := time.Since(start.Began), start.Late(); took > time.Second+late {
-		t.Errorf("took %v; the machine stood still for %v", took, late)
+	if took := start.Took(); took > time.Second {
+		t.Errorf("took %v", took)
 	}
 }
 
@@ -58,8 +58,8 @@ func TestOpenEndsWithContext(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v, want DeadlineExceeded", err)
 	}
-	if took, late := time.Since(start.Began), start.Late(); took > 2*time.Second+late {
-		t.Errorf("took %v; the machine stood still for %v", took, late)
+	if took := start.Took(); took > 2*time.Second {
+		t.Errorf("took %v", took)
 	}
 	_, err = Open(context.Background(), "redis://"+l.Addr().String(), &Options{DialTimeout: 300 * time.Millisecond})
 	if err == nil || errors.Is(err, context.DeadlineExceeded) {

@@ -353,8 +353,8 @@ func TestContextEndsCallAmongManyOthers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if took, late := time.Since(start.Began), start.Late(); took > 1200*time.Millisecond+late { // 3000 goroutines share a machine
-			e.Errorf("took %v, of which the machine stood still for %v", took, late)
+		if took := start.Took(); took > 1200*time.Millisecond { // 3000 goroutines share a machine
+			e.Errorf("took %v", took)
 		}
 	})
 }

@@ -312,13 +312,13 @@ func (e *kindEnv) migrate(name string, a *ear) {
 	}
 	e.publish(name, "meanwhile")
 	a.message("meanwhile")
-	start := time.Now()
+	start := await.NewWatch(e)
 	if err := m.Finish(); err != nil {
 		e.Fatal(err)
 	}
 	if e.sharded {
 		a.confirmed()
-		if took := time.Since(start); took > 2*time.Second {
+		if took := start.Took(); took > 2*time.Second {
 			e.Errorf("restored %v after the slot had moved", took)
 		}
 	}

@@ -74,12 +74,12 @@ func TestWhatCannotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := await.Context(t, 10*time.Second)
-			start := time.Now()
+			start := await.NewWatch(t)
 			err := c.do(ctx, t)
 			if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("got %v, want %v with the words %q", err, c.is, c.words)
 			}
-			if took := time.Since(start); took > 3*time.Second {
+			if took := start.Took(); took > 3*time.Second {
 				t.Errorf("said so after %v", took)
 			}
 		})

@@ -81,12 +81,12 @@ func TestLeaderStandsStill(t *testing.T) {
 			case <-c.lock.Context(t.Context()).Done():
 			case <-time.After(ofThree):
 			}
-			began := time.Now()
+			began := await.NewWatch(t)
 			if c.granted() && c.lock.Err() == nil {
 				<-c.lock.Context(within(t)).Done()
-				t.Logf("two held for %v", time.Since(began).Round(time.Millisecond))
+				t.Logf("two held for %v", began.Took().Round(time.Millisecond))
 			}
-			if late := time.Since(began); late > ofThree/2 {
+			if late := began.Took(); late > ofThree/2 {
 				t.Errorf("the holder was notified after %v, want at its next renewal", late)
 			}
 			lost := c.lock.Unlock()

@@ -133,12 +133,12 @@ func TestAdvisory(t *testing.T) {
 		got := queue(t.Context(), c)
 		awaitWaiting(t, admin, 1)
 		await.Never(t, 1500*time.Millisecond, "the wait is over, which is longer than a call of GET_LOCK", func() bool { return len(got) > 0 })
-		began := time.Now()
+		began := await.NewWatch(t)
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		next := <-got
-		if took := time.Since(began); took > 500*time.Millisecond {
+		if took := began.Took(); took > 500*time.Millisecond {
 			t.Errorf("granted %v after the release", took)
 		}
 		next.mustUnlock(t)
@@ -150,11 +150,11 @@ func TestAdvisory(t *testing.T) {
 		got := queue(ctx, c)
 		awaitWaiting(t, admin, 1)
 		cancel()
-		began := time.Now()
+		began := await.NewWatch(t)
 		if r := <-got; !errors.Is(r.err, context.Canceled) || errors.Is(r.err, holdfast.ErrBusy) {
 			t.Errorf("LockAdvisory: got %v, want context.Canceled", r.err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
+		if took := began.Took(); took > 2*time.Second {
 			t.Errorf("the wait ended %v after its context", took)
 		}
 		if n := waiting(t, admin); n != 0 {

@@ -126,14 +126,14 @@ func TestForceUnlock(t *testing.T) {
 	if err != nil || records[0].Holders != 1 || records[0].Holds[0].Token != lock.Token() {
 		t.Fatalf("got %+v and error %v, want the hold with token %d", records, err, lock.Token())
 	}
-	began := time.Now()
+	began := await.NewWatch(t)
 	if err := c.ForceUnlock(t.Context(), "job", records[0].Holds[0].Holder, "the runner is gone"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-got; err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took > 300*time.Millisecond { // it would ask by itself after 450 ms at least
+	if took := began.Took(); took > 300*time.Millisecond { // it would ask by itself after 450 ms at least
 		t.Errorf("the next one had the lock after %v", took)
 	}
 	select {

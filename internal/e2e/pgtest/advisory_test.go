@@ -158,12 +158,12 @@ func TestAdvisory(t *testing.T) {
 		lock := lockAdvisory(t, config)
 		got := queue(t.Context(), config)
 		awaitAdvisory(t, admin, 1, 1)
-		began := time.Now()
+		began := await.NewWatch(t)
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		next := <-got
-		if took := time.Since(began); took > 500*time.Millisecond {
+		if took := began.Took(); took > 500*time.Millisecond {
 			t.Errorf("granted %v after the release", took)
 		}
 		next.mustUnlock(t)

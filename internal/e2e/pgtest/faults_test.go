@@ -121,14 +121,14 @@ func TestListenCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		await.Until(t, 5*time.Second, "it listens again", func() bool { return ears() == 1 })
-		began := time.Now()
+		began := await.NewWatch(t)
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
-		if late := time.Since(began); late > 500*time.Millisecond {
+		if late := began.Took(); late > 500*time.Millisecond {
 			t.Errorf("the waiter had the lock %v after its release", late)
 		}
 		await.Until(t, 5*time.Second, "nobody listens any more", func() bool { return ears() == 0 })

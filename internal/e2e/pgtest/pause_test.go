@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 )
 
@@ -43,9 +44,9 @@ func TestPauseAmongConnections(t *testing.T) {
 	if err := s.Pause(); err != nil {
 		t.Error(err)
 	}
-	begun := time.Now()
+	begun := await.NewWatch(t)
 	s.Kill()
-	if took := time.Since(begun); took > 9*time.Second {
+	if took := begun.Took(); took > 9*time.Second {
 		t.Errorf("the end of a paused server took %v", took)
 	}
 	cancel()

@@ -22,10 +22,10 @@ import (
 // mustRefuse requires that a Lock fails at once, for good, and says what to do.
 func mustRefuse(t *testing.T, b *pghold.Backend, says ...string) {
 	t.Helper()
-	began := time.Now()
+	began := await.NewWatch(t)
 	_, err := holdfast.New(b, nil).Lock(await.Context(t, 10*time.Second), "job")
-	if !errors.Is(err, driver.ErrRefused) || time.Since(began) > 5*time.Second {
-		t.Errorf("Lock: got %v after %v, want ErrRefused at once", err, time.Since(began))
+	if !errors.Is(err, driver.ErrRefused) || began.Took() > 5*time.Second {
+		t.Errorf("Lock: got %v after %v, want ErrRefused at once", err, began.Took())
 		return
 	}
 	for _, word := range says {
@@ -268,14 +268,14 @@ func TestListenThroughAPooler(t *testing.T) {
 		}
 		got := passes(t, waiter)
 		time.Sleep(300 * time.Millisecond) // it has begun to wait
-		began := time.Now()
+		began := await.NewWatch(t)
 		if err := lock.Unlock(); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > 400*time.Millisecond {
+		if took := began.Took(); took > 400*time.Millisecond {
 			t.Errorf("handed over in %v", took)
 		}
 	}

@@ -205,10 +205,10 @@ func TestRemovedNodeIsTold(t *testing.T) {
 		if err := observer.Delete("/"+name(t)+"/"+nodes(t, name(t))[0], -1); err != nil {
 			t.Fatal(err)
 		}
-		removed := time.Now()
+		removed := await.NewWatch(t)
 		select {
 		case got := <-hints:
-			if took := time.Since(removed); got != seq || took > ttl {
+			if took := removed.Took(); got != seq || took > ttl {
 				t.Errorf("removed after %v: told of %d after %v, want %d at once", after, got, took, seq)
 			}
 		case <-ctx.Done():
@@ -252,9 +252,9 @@ func TestCloseWhileTheServerStandsStill(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	paused := time.Now()
+	paused := await.NewWatch(t)
 	idle.Close()
-	if took := time.Since(paused); took > ttl {
+	if took := paused.Took(); took > ttl {
 		t.Errorf("Close took %v, want no longer than for the answer to it", took)
 	}
 	if err := server.Resume(); err != nil {

@@ -113,10 +113,10 @@ func TestCloseFrees(t *testing.T) {
 	b := open(t, nil)
 	l := holdfast.New(b, nil)
 	lock := must.Lock(t, l, name(t))
-	closed := time.Now()
+	closed := await.NewWatch(t)
 	b.Close()
 	must.Unlock(t, must.Lock(t, locker(t, nil), name(t)))
-	if took := time.Since(closed); took > ttl/2 {
+	if took := closed.Took(); took > ttl/2 {
 		t.Errorf("free after %v, want at once", took)
 	}
 	_ = lock.Unlock()
@@ -129,9 +129,9 @@ func TestNobodyAnswers(t *testing.T) {
 	b := zkhold.New([]string{"127.0.0.1:1"}, &zkhold.Options{TTL: ttl})
 	defer b.Close()
 	l := sessiontest.LockerOf(t, b)
-	began := time.Now()
+	began := await.NewWatch(t)
 	_, err := l.Lock(within(t), name(t), holdfast.Wait(time.Second))
-	if took := time.Since(began); err == nil || took > 3*time.Second {
+	if took := began.Took(); err == nil || took > 3*time.Second {
 		t.Errorf("got error %v after %v, want one after a second", err, took)
 	}
 }

@@ -90,10 +90,10 @@ func theyHold(t *testing.T, s *store, p *peer.Process) {
 		t.Fatal("granted beside them")
 	case <-time.After(300 * time.Millisecond):
 	}
-	began := time.Now()
+	began := await.NewWatch(t)
 	p.Do(peer.Command{Op: "unlock", Name: "held"})
 	lock := <-locked
-	if took := time.Since(began); took > prompt {
+	if took := began.Took(); took > prompt {
 		t.Errorf("granted %v after their unlock, want %v at most", took, prompt)
 	}
 	must.Unlock(t, lock)
@@ -282,13 +282,13 @@ func theyDie(t *testing.T, s *store, p *peer.Process) {
 	if !p.Do(peer.Command{Op: "lock", Name: "dies", Lease: lease.Milliseconds()}).Bool() {
 		t.Fatal("they were not granted a free name")
 	}
-	granted := time.Now()
+	granted := await.NewWatch(t)
 	p.Kill()
 	must.Unlock(t, must.Lock(t, s.locker(t), "dies"))
 	if took := time.Since(began); took < lease {
 		t.Errorf("granted %v after theirs, want not before %v", took, lease)
 	}
-	if took := time.Since(granted); took > lease+prompt {
+	if took := granted.Took(); took > lease+prompt {
 		t.Errorf("granted %v after theirs, want %v at most", took, lease+prompt)
 	}
 }

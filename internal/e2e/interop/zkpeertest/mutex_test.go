@@ -55,10 +55,10 @@ func theyHold(t *testing.T, p *peer.Process) {
 		t.Fatal("granted beside them")
 	case <-time.After(200 * time.Millisecond):
 	}
-	released := time.Now()
+	released := await.NewWatch(t)
 	p.Do(peer.Command{Op: "unlock", Name: at})
 	lock := <-locked
-	if took := time.Since(released); took > prompt {
+	if took := released.Took(); took > prompt {
 		t.Errorf("granted %v after their unlock, want %v at most", took, prompt)
 	}
 	must.Unlock(t, lock)
@@ -75,12 +75,12 @@ func theyWait(t *testing.T, p *peer.Process) {
 		nodes, _, err := observer.Children(at)
 		return err == nil && len(nodes) == 2
 	})
-	released := time.Now()
+	released := await.NewWatch(t)
 	must.Unlock(t, lock)
 	if r := <-answer; r.Err() != nil || !r.Bool() {
 		t.Fatalf("got %s and error %v, want that they hold it", r.Value, r.Err())
 	}
-	if took := time.Since(released); took > prompt {
+	if took := released.Took(); took > prompt {
 		t.Errorf("granted %v after our unlock, want %v at most", took, prompt)
 	}
 	p.Do(peer.Command{Op: "unlock", Name: at})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -96,9 +97,9 @@ func javaPaused(t *testing.T, b *redisson.Bench) {
 	j := java(t, b, "c13").in(jvm)
 	j.lock(0)
 	jvm.Pause()
-	began := time.Now()
+	began := await.NewWatch(t)
 	lock := held(t, b.Locker(10*time.Second), b.Name, holdfast.Lease(time.Minute)) // not renewed
-	if took := time.Since(began); took > timeout+late {
+	if took := began.Took(); took > timeout+late {
 		t.Errorf("Go waited for %v, want %v at most", took, timeout+late)
 	}
 	hash, end := admin.Map("HGETALL", b.Name), ends(t, admin, b.Name)
@@ -121,9 +122,9 @@ func goPaused(t *testing.T, b *redisson.Bench) {
 	holder.Do(peer.Command{Op: "lock", Name: b.Name})
 	holder.Pause()
 	j := java(t, b, "c14")
-	began := time.Now()
+	began := await.NewWatch(t)
 	j.lock(time.Minute) // not renewed
-	if took := time.Since(began); took > ttl+late {
+	if took := began.Took(); took > ttl+late {
 		t.Errorf("Java waited for %v, want %v at most", took, ttl+late)
 	}
 	hash, end := admin.Map("HGETALL", b.Name), ends(t, admin, b.Name)

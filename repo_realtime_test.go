@@ -1,0 +1,117 @@
+//go:build !race
+
+package holdfast_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"path"
+	"strings"
+	"testing"
+)
+
+// realTime counts what tests have of real time: sleeps, and comparisons of a time that has
+// passed, each of which a machine that stands still can turn. Those net of such time, see
+// await.Watch, do not count, nor do packages that simulate time.
+type realTime struct{ sleeps, bounds int }
+
+// realTimeOnlyFalls compares what each folder has with the list of what it had.
+func realTimeOnlyFalls(t *testing.T, r *repository) {
+	const list = "internal/e2e/realtime.txt"
+	simulated := map[string]bool{"internal/await": true}
+	for name, file := range r.code {
+		if imports(file, "testing/synctest") {
+			simulated[path.Dir(name)] = true
+		}
+	}
+	found := map[string]realTime{}
+	for name, file := range r.code {
+		e2e := strings.HasPrefix(name, "internal/e2e/")
+		if !e2e && (simulated[path.Dir(name)] || !strings.HasSuffix(name, "_test.go")) || imports(file, "testing/synctest") {
+			continue
+		}
+		if n := countRealTime(file); n != (realTime{}) {
+			n.sleeps += found[path.Dir(name)].sleeps
+			n.bounds += found[path.Dir(name)].bounds
+			found[path.Dir(name)] = n
+		}
+	}
+	for line := range strings.Lines(read(t, list)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var dir string
+		var was realTime
+		if _, err := fmt.Sscan(line, &was.sleeps, &was.bounds, &dir); err != nil {
+			t.Errorf("%s: %q: %v", list, line, err)
+		}
+		if n := found[dir]; n.sleeps > was.sleeps || n.bounds > was.bounds {
+			t.Errorf("%s has %d real sleeps and %d bounds of real time, %d and %d before: wait for an event, or measure with await.Watch", dir, n.sleeps, n.bounds, was.sleeps, was.bounds)
+		} else if n != was {
+			t.Errorf("%s: %s has only %d and %d now, write that", list, dir, n.sleeps, n.bounds)
+		}
+		delete(found, dir)
+	}
+	for dir, n := range found {
+		t.Errorf("%s has %d real sleeps and %d bounds of real time, none before: wait for an event, or measure with await.Watch", dir, n.sleeps, n.bounds)
+	}
+}
+
+func imports(file *ast.File, pkg string) bool {
+	for _, i := range file.Imports {
+		if i.Path.Value == `"`+pkg+`"` {
+			return true
+		}
+	}
+	return false
+}
+
+// countRealTime counts calls of time.Sleep, and comparisons with time.Since or what has
+// its value.
+func countRealTime(file *ast.File) (n realTime) {
+	since := map[string]bool{} // variables that have its value; a name means one thing in a file
+	passed := func(e ast.Node) (is bool) {
+		ast.Inspect(e, func(e ast.Node) bool {
+			id, ok := e.(*ast.Ident)
+			is = is || isTime(e, "Since") || ok && since[id.Name]
+			return !is
+		})
+		return is
+	}
+	ast.Inspect(file, func(e ast.Node) bool {
+		switch e := e.(type) {
+		case *ast.AssignStmt:
+			for i, v := range e.Rhs {
+				if id, ok := e.Lhs[i].(*ast.Ident); ok {
+					since[id.Name] = passed(v)
+				}
+			}
+		case *ast.BinaryExpr:
+			compares := e.Op == token.LSS || e.Op == token.GTR || e.Op == token.LEQ || e.Op == token.GEQ
+			if compares && passed(e) {
+				n.bounds++
+			}
+		case *ast.CallExpr:
+			if isTime(e, "Sleep") {
+				n.sleeps++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+// isTime reports whether e is a call of a function of package time.
+func isTime(e ast.Node, name string) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	fn, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || fn.Sel.Name != name {
+		return false
+	}
+	pkg, ok := fn.X.(*ast.Ident)
+	return ok && pkg.Name == "time"
+}
