@@ -104,6 +104,7 @@ func TestFailures(t *testing.T) {
 		fails("internal/e2e/a", "TestA", "outcome: got L, want A; two holders at the same time: 0"):  "internal/e2e/a",
 		fails("internal/e2e/a", "TestA", "breach: keys without a TTL"):                               "",
 		fails("internal/e2e/a", "TestA", "violation: overlap"):                                       "",
+		fails("internal/e2e/a", "TestA", "doubt: 120 of 1149 answers unknown", " 0 violations"):      "internal/e2e/a",
 		fails("internal/e2e/a", "TestA", "token 7 after 9"):                                          "",
 		fails("internal/e2e/a", "TestA", "2 inside at once"):                                         "",
 		fails("internal/e2e/a", "TestA", "got 3 holders at once"):                                    "",

@@ -24,7 +24,7 @@ func forbids(output string) string {
 		`breach: |holders at the same time: [1-9]|` + // internal/e2e/matrix
 		`token \S+ (?:after|is not larger)|\d (?:writers )?inside|\d holders|(?i:two holders: |both hold it)|` +
 		`clients hold the lock|(?:got|has) a lock that|` +
-		`(?i:violation)`) // internal/e2e/soak, and histories
+		`violation: `) // internal/e2e/soak, and histories
 	return strings.TrimSpace(grave.FindString(output))
 }
 

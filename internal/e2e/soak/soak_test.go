@@ -54,8 +54,9 @@ func TestSoak(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, log.String())
 			}
-			if total.bad() > 0 {
-				t.Errorf("%d violations, see %q, leaks %q:\n%s", total.bad(), total.Folders, total.Leaks, log.String())
+			wantNoViolation(t, total)
+			if t.Failed() {
+				t.Log(log.String())
 			}
 			if !s.enough(total) {
 				t.Errorf("too little to judge")
@@ -81,11 +82,21 @@ func TestSoakOfStores(t *testing.T) {
 				t.Errorf("too little to judge")
 			}
 			var log bytes.Buffer
-			if report(&log, []*totals{total}, false, json.NewEncoder(&log)); total.bad() > 0 {
-				t.Errorf("%d violations, see %q, leaks %q", total.bad(), total.Folders, total.Leaks)
-			}
+			report(&log, []*totals{total}, false, json.NewEncoder(&log))
+			wantNoViolation(t, total)
 			t.Log(log.String())
 		})
+	}
+}
+
+// wantNoViolation tells violations from doubts, which a busy machine can raise.
+func wantNoViolation(t *testing.T, total *totals) {
+	t.Helper()
+	if n := total.bad() - len(total.doubts()); n > 0 {
+		t.Errorf("violation: %d, see %q, leaks %q", n, total.Folders, total.Leaks)
+	}
+	for _, doubt := range total.doubts() {
+		t.Errorf("doubt: %s", doubt)
 	}
 }
 
