@@ -66,7 +66,7 @@ e2e: redis databases ## the others: histories of processes, deployments, faults,
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -trimpath -o "$$bin/holdfast" ./cmd/holdfast && \
-		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip 'SharesHistory|^TestPages$$' $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
+		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 3 $(FLAGS) -skip 'SharesHistory|^TestPages$$' $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: pages
@@ -78,7 +78,7 @@ SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Explain|Several|Fair|ReadWri
 
 .PHONY: smoke
 smoke: redis ## what differs between servers: the scripts, every kind of lock, clients of a cluster; two minutes
-	$(GO) test -race -count=1 $(FLAGS) -run '^$(SMOKE)' ./internal/e2e/scripttest ./internal/e2e/opentest ./internal/e2e/conntest ./internal/e2e/deploytest
+	$(GO) test -count=1 $(FLAGS) -run '^$(SMOKE)' ./internal/e2e/scripttest ./internal/e2e/opentest ./internal/e2e/conntest ./internal/e2e/deploytest
 
 .PHONY: interop
 interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and redislock; needs a JDK 17, Maven, Python 3 and Node

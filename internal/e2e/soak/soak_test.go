@@ -132,7 +132,7 @@ func soakStore(t *testing.T, s *soak) *totals {
 // The judge also finds out what is wrong with those who use a store that queues, and one
 // that does not.
 func TestJudgeFindsMutantsOfStores(t *testing.T) {
-	await.NotShort(t, "a minute")
+	await.Nightly(t, "a minute")
 	for _, name := range []string{anystore.Etcd, anystore.PostgreSQL} {
 		for mistake, kind := range map[string]judge.Kind{lazy: judge.Overlap, generous: judge.Overlap, stuck: judge.Token} {
 			if name == anystore.Etcd && mistake == lazy {
@@ -154,7 +154,7 @@ func TestJudgeFindsMutantsOfStores(t *testing.T) {
 
 // The judge finds out what is wrong with workers, although there are faults.
 func TestJudgeFindsMutants(t *testing.T) {
-	await.NotShort(t, "a minute")
+	await.Nightly(t, "a minute")
 	for mistake, test := range map[string]struct {
 		kinds []judge.Kind // one of which has to be found
 		only  string
