@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// attempts is how often a cell is played at most.
+	// attempts is how often a cell runs at most.
 	attempts = 3
-	// replays is how many cells of all may be played again.
-	replays = 8
+	// repeats is how many cells of all may run again.
+	repeats = 8
 	// standstill is for how long the machine may leave this process without a
 	// processor. A cell that fails while it was longer proves nothing: its bounds
 	// are the library's, not the machine's.
@@ -41,7 +41,7 @@ type attempt struct {
 type verdict struct {
 	failures []string
 	breach   bool   // one of them is of a kind that no standstill explains
-	skipped  string // why it could not be played here
+	skipped  string // why it cannot run here
 }
 
 func (v *verdict) add(other verdict) {
@@ -50,15 +50,15 @@ func (v *verdict) add(other verdict) {
 	v.skipped = cmp.Or(v.skipped, other.skipped)
 }
 
-// try plays once and returns what failed. c runs meanwhile.
-func try(t testing.TB, c *clock, play func(*attempt)) verdict {
+// try runs a cell once and returns what failed. c runs meanwhile.
+func try(t testing.TB, c *clock, run func(*attempt)) verdict {
 	a := &attempt{TB: t, clock: c}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { // its own, for FailNow to end
 		defer close(done)
 		defer a.cleanUp()
-		play(a)
+		run(a)
 	}()
 	<-done
 	return a.verdict
@@ -108,7 +108,7 @@ func (a *attempt) Fail() { a.fail("failed", false) }
 func (a *attempt) FailNow() { runtime.Goexit() }
 
 // breach is Errorf for what no standstill of the machine explains: the cell is
-// not played again, and package again gives it no second run. Where t is no attempt it is
+// not run again, and package again gives it no second run. Where t is no attempt it is
 // Errorf.
 func breach(t testing.TB, format string, args ...any) {
 	t.Helper()
@@ -191,21 +191,21 @@ func (c *clock) close() {
 // late returns by how much it was late at most until now.
 func (c *clock) late() time.Duration { return time.Duration(c.worst.Load()) }
 
-// conclusive plays until the outcome says something: it succeeded, failed while
+// conclusive runs a cell until the outcome says something: it succeeded, failed while
 // the machine was well, or failed in a way that the machine has no part in. It
-// counts cells that are played again.
-func conclusive(t testing.TB, replayed *atomic.Int32, play func(n int, c *clock) verdict) verdict {
+// counts cells that run again.
+func conclusive(t testing.TB, repeated *atomic.Int32, run func(n int, c *clock) verdict) verdict {
 	for n := 1; ; n++ {
 		c := startClock()
-		v := play(n, c)
+		v := run(n, c)
 		c.close()
 		if v.conclusive(c.late()) || n == attempts {
 			return v
 		}
 		if n == 1 {
-			replayed.Add(1)
+			repeated.Add(1)
 		}
-		t.Logf("played again, as the machine stood still for %v: %q", c.late(), v.failures)
+		t.Logf("run again, as the machine stood still for %v: %q", c.late(), v.failures)
 	}
 }
 
@@ -216,9 +216,9 @@ func (v verdict) conclusive(late time.Duration) bool {
 
 func TestConclusive(t *testing.T) {
 	for _, tc := range []struct {
-		play   func(*attempt)
-		late   time.Duration
-		played int
+		run  func(*attempt)
+		late time.Duration
+		runs int
 	}{
 		{func(*attempt) {}, time.Second, 1},
 		{func(a *attempt) { a.Error("late") }, 0, 1},
@@ -226,15 +226,15 @@ func TestConclusive(t *testing.T) {
 		{func(a *attempt) { a.Error("late"); breach(a, "tokens") }, time.Second, 1},
 		{func(a *attempt) { a.skip("no compiler") }, time.Second, 1},
 	} {
-		var replayed atomic.Int32
-		played := 0
-		v := conclusive(t, &replayed, func(_ int, c *clock) verdict {
-			played++
+		var repeated atomic.Int32
+		runs := 0
+		v := conclusive(t, &repeated, func(_ int, c *clock) verdict {
+			runs++
 			c.worst.Add(int64(tc.late))
-			return try(t, c, tc.play)
+			return try(t, c, tc.run)
 		})
-		if played != tc.played || (replayed.Load() == 1) != (played > 1) {
-			t.Errorf("%+v: played %d times, want %d; counted %d", v, played, tc.played, replayed.Load())
+		if runs != tc.runs || (repeated.Load() == 1) != (runs > 1) {
+			t.Errorf("%+v: ran %d times, want %d; counted %d", v, runs, tc.runs, repeated.Load())
 		}
 	}
 }

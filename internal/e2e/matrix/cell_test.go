@@ -78,11 +78,11 @@ type cell struct {
 	kind  kind
 
 	want  outcome
-	check func(*scene)
+	check func(*scenario)
 
 	by       string // the test that checks it, where that is not check: "Test", or "folder.Test"
 	notified string // U: when the older holder is notified
-	party    string // cells of a deployment with the same word share one fault
+	group    string // cells of a deployment with the same word share one fault
 	proxy    bool   // the server's answer, or one of them, is given by a proxy in its place
 }
 
@@ -96,9 +96,9 @@ type entry struct {
 	kinds []kind // nil: the mutex
 
 	want         outcome
-	check        func(*scene)
+	check        func(*scenario)
 	by, notified string
-	party        string
+	group        string
 	proxy        bool
 }
 
@@ -112,7 +112,7 @@ func (e entry) cells() []cell {
 		for _, k := range kinds {
 			all = append(all, cell{
 				fault: e.fault, on: on, kind: k, want: e.want, check: e.check,
-				by: e.by, notified: e.notified, party: e.party, proxy: e.proxy,
+				by: e.by, notified: e.notified, group: e.group, proxy: e.proxy,
 			})
 		}
 	}

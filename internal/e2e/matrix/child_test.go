@@ -49,8 +49,8 @@ func holdInChild(text string) error {
 		return err
 	}
 	defer st.shut()
-	s := &scene{cell: cell{kind: j.Kind}, name: j.Name}
-	c := &client{scene: s, store: st, locker: holdfast.New(st.Backend, &holdfast.Options{TTL: j.TTL})}
+	s := &scenario{cell: cell{kind: j.Kind}, name: j.Name}
+	c := &client{scenario: s, store: st, locker: holdfast.New(st.Backend, &holdfast.Options{TTL: j.TTL})}
 	k, err := c.ofKind(ctx, j.Kind)
 	if err != nil {
 		return err
@@ -73,14 +73,14 @@ func holdInChild(text string) error {
 
 // process holds a lock in a process of its own.
 type process struct {
-	*scene
+	*scenario
 	cmd    *exec.Cmd
 	out    *bufio.Reader
 	belief *belief
 }
 
 // holder starts a process that holds the lock.
-func (s *scene) holder() *process {
+func (s *scenario) holder() *process {
 	s.Helper()
 	plan, err := json.Marshal(job{Route: s.route(s.adapter, nil), Kind: s.kind, Name: s.name, TTL: s.ttl})
 	if err != nil {
@@ -100,14 +100,14 @@ func (s *scene) holder() *process {
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
-	p := &process{scene: s, cmd: cmd, out: bufio.NewReader(out)}
+	p := &process{scenario: s, cmd: cmd, out: bufio.NewReader(out)}
 	s.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
 	first := p.read()
-	p.belief = s.story.begin(first.Token, first.At)
+	p.belief = s.history.begin(first.Token, first.At)
 	return p
 }
 
@@ -162,14 +162,14 @@ func (p *process) resume() time.Duration {
 	resumed := time.Now()
 	p.signal(syscall.SIGCONT)
 	last := p.read()
-	p.story.end(p.belief, last.At)
+	p.history.end(p.belief, last.At)
 	if !last.Lost {
 		p.Error("the holder was not notified of its loss")
 	}
 	if last.Unlock == "" {
 		p.Error("Unlock after a loss: got nil, want ErrLost")
 	}
-	p.story.note('L')
+	p.history.note('L')
 	p.Logf("notified after %v, of which it waited for a processor for %v", last.At.Sub(resumed), last.Queued-before)
 	return last.At.Sub(resumed) - (last.Queued - before)
 }
@@ -178,5 +178,5 @@ func (p *process) resume() time.Duration {
 func (p *process) kill() {
 	p.Helper()
 	p.signal(syscall.SIGKILL)
-	p.story.end(p.belief, time.Now())
+	p.history.end(p.belief, time.Now())
 }

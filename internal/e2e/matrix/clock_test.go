@@ -21,7 +21,7 @@ func compiles() bool {
 
 // shiftable makes the clocks of servers ones that can be set. Shared ones were
 // started so.
-func (s *scene) shiftable(nodes ...int) {
+func (s *scenario) shiftable(nodes ...int) {
 	s.Helper()
 	if !compiles() {
 		s.skip("no C compiler to make a clock that can be set")
@@ -34,7 +34,7 @@ func (s *scene) shiftable(nodes ...int) {
 }
 
 // clockForward: the lease ends early.
-func clockForward(s *scene) {
+func clockForward(s *scenario) {
 	s.shiftable(0)
 	if s.on == strict { // a clock that leaps makes replicas look late, and a master with late ones takes no writes
 		for _, server := range s.servers() {
@@ -52,7 +52,7 @@ func clockForward(s *scene) {
 
 // clockForwardAtOverlap: the same at the server that two majorities have in
 // common.
-func clockForwardAtOverlap(s *scene) {
+func clockForwardAtOverlap(s *scenario) {
 	s.shiftable(2)
 	c, o := s.client(), s.client()
 	c.reach(0, 1, 2)
@@ -70,7 +70,7 @@ func clockForwardAtOverlap(s *scene) {
 }
 
 // clockBack: what a dead holder left stays for longer.
-func clockBack(s *scene) {
+func clockBack(s *scenario) {
 	s.shiftable([]int{0, 1, 2, 3, 4}[:len(s.alone)]...)
 	o, third := s.other(), s.other()
 	p := s.holder()

@@ -27,7 +27,7 @@ const hungDials = 2 * 1500 * time.Millisecond
 const callAfterFailOver = time.Second
 
 // replicated waits until the replicas have what the master has.
-func (s *scene) replicated() {
+func (s *scenario) replicated() {
 	s.Helper()
 	for _, master := range s.deployed.Masters() {
 		want := int64(len(s.deployed.ReplicasOf(master)))
@@ -39,7 +39,7 @@ func (s *scene) replicated() {
 
 // acknowledged counts the replicas that have what a master has, once they are n
 // or a second has passed. WAIT would count only what its own connection wrote.
-func (s *scene) acknowledged(master *redistest.Server, n int64) (have int64) {
+func (s *scenario) acknowledged(master *redistest.Server, n int64) (have int64) {
 	s.until(time.Second, func() bool {
 		want := infoField(master.String("INFO", "replication"), "master_repl_offset")
 		have = 0
@@ -62,21 +62,21 @@ func infoField(info, name string) string {
 	return ""
 }
 
-func (s *scene) cutReplication() {
+func (s *scenario) cutReplication() {
 	s.broke()
 	for _, master := range s.deployed.Masters() {
 		s.deployed.CutReplication(master)
 	}
 }
 
-func (s *scene) killMaster() {
+func (s *scenario) killMaster() {
 	s.broke()
 	s.deployed.Master(s.name).Kill()
 	s.deployed.Master(s.name) // waits for the next
 }
 
 // hungMaster: a replica takes over.
-func hungMaster(s *scene) {
+func hungMaster(s *scenario) {
 	c, o := s.client(), s.client()
 	k := c.take()
 	w := o.queue(s.kind)
@@ -98,7 +98,7 @@ func hungMaster(s *scene) {
 }
 
 // gracefulFailOver: nobody notices.
-func gracefulFailOver(s *scene) {
+func gracefulFailOver(s *scenario) {
 	s.ttl = 6 * time.Second
 	if s.on == strict {
 		s.ttl = 18 * time.Second // the first renewal comes later than the moment in which a master has no replicas
@@ -113,7 +113,7 @@ func gracefulFailOver(s *scene) {
 }
 
 // crashReplicated: the master dies, the replica knows the lock.
-func crashReplicated(s *scene) {
+func crashReplicated(s *scenario) {
 	s.ttl = 9 * time.Second
 	if s.on == strict {
 		s.ttl = 36 * time.Second // the first renewal comes later than the moment in which a master has no replicas
@@ -127,7 +127,7 @@ func crashReplicated(s *scene) {
 
 // worksAgain checks after a failover that a held lock stays held, by the new
 // master too, and that others can be taken.
-func (s *scene) worksAgain(c, o *client, k *grip) {
+func (s *scenario) worksAgain(c, o *client, k *grip) {
 	s.Helper()
 	changed := time.Now()
 	other, err := o.locker.Lock(s.bounded(), s.name+"-other")
@@ -147,7 +147,7 @@ func (s *scene) worksAgain(c, o *client, k *grip) {
 }
 
 // crashLost: the master dies with a lock that no replica knows.
-func crashLost(s *scene) {
+func crashLost(s *scenario) {
 	s.ttl = 45 * time.Second // the failover is over before the next renewal, a tenth of that after the grant at the earliest
 	c, o := s.client(), s.other()
 	s.replicated()
@@ -167,7 +167,7 @@ func crashLost(s *scene) {
 }
 
 // crashLostStrict: the lock that no replica knows is not granted.
-func crashLostStrict(s *scene) {
+func crashLostStrict(s *scenario) {
 	c, o := s.client(), s.client()
 	s.cutReplication()
 	if _, err := c.try(s.lasting(500 * time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
@@ -184,7 +184,7 @@ func crashLostStrict(s *scene) {
 }
 
 // crashAcknowledged: the master dies, and the only replica that had the lock.
-func crashAcknowledged(s *scene) {
+func crashAcknowledged(s *scenario) {
 	s.ttl = 45 * time.Second // as in crashLost
 	c, o := s.client(), s.client()
 	master := s.deployed.Master(s.name)
@@ -217,7 +217,7 @@ func crashAcknowledged(s *scene) {
 
 // emptyMaster: the master dies and is back, empty, before anybody replaces it;
 // its replicas forget with it.
-func emptyMaster(s *scene) {
+func emptyMaster(s *scenario) {
 	s.ttl = 9 * time.Second
 	if s.on == cluster {
 		s.ttl = 15 * time.Second // a node takes no writes in its first two seconds
@@ -239,7 +239,7 @@ func emptyMaster(s *scene) {
 
 // splitBrain: the sentinels and the replicas leave the master, and its clients
 // stay.
-func splitBrain(s *scene) {
+func splitBrain(s *scenario) {
 	s.broke()
 	old := s.deployed.Master(s.name)
 	s.logins("app", "monitor")
@@ -276,7 +276,7 @@ func splitBrain(s *scene) {
 }
 
 // logins makes users with all rights, whose password is their name.
-func (s *scene) logins(users ...string) {
+func (s *scenario) logins(users ...string) {
 	for _, server := range s.servers() {
 		for _, user := range users {
 			server.Do("ACL", "SETUSER", user, "on", ">"+user, "~*", "&*", "+@all")
@@ -285,7 +285,7 @@ func (s *scene) logins(users ...string) {
 }
 
 // monitorAs lets the sentinels log in as a user of their own.
-func (s *scene) monitorAs(user string) {
+func (s *scenario) monitorAs(user string) {
 	s.Helper()
 	for _, watcher := range s.deployed.Sentinels() {
 		watcher.Do("SENTINEL", "SET", redistest.MasterName, "auth-user", user)
@@ -307,7 +307,7 @@ func (s *scene) monitorAs(user string) {
 
 // abandon keeps the sentinels out of a server: they hold it to be down, and
 // everybody else goes on there. end lets them in again, and may be called twice.
-func (s *scene) abandon(server *redistest.Server, monitor string) (end func()) {
+func (s *scenario) abandon(server *redistest.Server, monitor string) (end func()) {
 	const password = "for nobody"
 	server.Do("ACL", "SETUSER", "default", "resetpass", ">"+password) // else they would come in as that one
 	admin := redistest.At(server.Addr(), password)
@@ -320,7 +320,7 @@ func (s *scene) abandon(server *redistest.Server, monitor string) (end func()) {
 }
 
 // staleTopology: READONLY and MASTERDOWN by a proxy, then a slot that has moved.
-func staleTopology(s *scene) {
+func staleTopology(s *scenario) {
 	notReady(staleWords()...)(s)
 	c := s.client()
 	k := c.take()
@@ -343,7 +343,7 @@ func staleWords() []string {
 }
 
 // migrate begins to move the lock's slot to another master.
-func (s *scene) migrate() *redistest.Migration {
+func (s *scenario) migrate() *redistest.Migration {
 	s.Helper()
 	from := s.deployed.Master(s.name)
 	masters := s.deployed.Masters()
@@ -356,7 +356,7 @@ func (s *scene) migrate() *redistest.Migration {
 }
 
 // movingSlot: the lock's slot is being moved, and its key has gone ahead.
-func movingSlot(s *scene) {
+func movingSlot(s *scenario) {
 	c, o := s.client(), s.other()
 	k := c.take()
 	asked, again := s.said("ASK"), s.said("TRYAGAIN")
@@ -397,7 +397,7 @@ func movingSlot(s *scene) {
 }
 
 // unplaceable: a cluster could not keep the lock together with its other keys.
-func unplaceable(s *scene) {
+func unplaceable(s *scenario) {
 	c := s.client()
 	name := s.name
 	for _, odd := range []string{"a}b{c", "{}x", "x{y"} {
@@ -414,7 +414,7 @@ func unplaceable(s *scene) {
 
 // clusterDown: another master dies with its replica, and the cluster refuses
 // everybody.
-func clusterDown(s *scene) {
+func clusterDown(s *scenario) {
 	s.broke()
 	own := s.deployed.Master(s.name)
 	masters := s.deployed.Masters()
@@ -435,7 +435,7 @@ func clusterDown(s *scene) {
 }
 
 // nobodyLeft: the sentinels die, which nobody notices; then the master.
-func nobodyLeft(s *scene) {
+func nobodyLeft(s *scenario) {
 	c := s.client()
 	s.broke()
 	for _, watcher := range s.deployed.Sentinels() {

@@ -53,7 +53,7 @@ func (c *client) gripOf(k *holdfast.Lock, err error) (*grip, error) {
 		return nil, err
 	}
 	return &grip{
-		scene: c.scene, number: k.Token(), ctx: k.Context(context.Background()),
+		scenario: c.scenario, number: k.Token(), ctx: k.Context(context.Background()),
 		err: k.Err, give: k.Unlock, remaining: k.Remaining, ended: make(chan struct{}),
 	}, nil
 }
@@ -63,7 +63,7 @@ func (c *client) gripOfAll(ks holdfast.Locks, err error) (*grip, error) {
 		return nil, err
 	}
 	return &grip{
-		scene: c.scene, number: ks[0].Token(), ctx: ks.Context(context.Background()),
+		scenario: c.scenario, number: ks[0].Token(), ctx: ks.Context(context.Background()),
 		err: ks.Err, give: ks.Unlock, ended: make(chan struct{}),
 	}, nil
 }
@@ -110,14 +110,14 @@ func (c *client) plainPermit(ctx context.Context, now bool) (*grip, error) {
 		return nil, err
 	}
 	return &grip{
-		scene: c.scene, err: func() error { return nil }, ended: make(chan struct{}),
+		scenario: c.scenario, err: func() error { return nil }, ended: make(chan struct{}),
 		give: func() error { return s.Release(context.Background(), 1) },
 	}, nil
 }
 
 // wantHeld fails unless the servers, or a majority of them, say that the lock is
 // held by one owner with the right count.
-func (s *scene) wantHeld() {
+func (s *scenario) wantHeld() {
 	s.Helper()
 	if s.server != nil {
 		s.claimed(1)
@@ -164,7 +164,7 @@ func (s *scene) wantHeld() {
 
 // ended says that a record shows nothing but that a lease ended, which the
 // machine can be the reason of; permits of a plain semaphore never end.
-func (s *scene) ended(record string) bool {
+func (s *scenario) ended(record string) bool {
 	switch s.kind {
 	case permit:
 		return strings.HasPrefix(record, "0")

@@ -10,7 +10,7 @@ import (
 
 // Count-down latches, which nobody holds.
 
-// set sets the scene's latch.
+// set sets the scenario's latch.
 func (c *client) set(n int64) {
 	c.Helper()
 	if ok, err := c.locker.CountDownLatch(c.name).TrySet(c.bounded(), n); err != nil || !ok {
@@ -49,7 +49,7 @@ func (c *client) opened() <-chan time.Time {
 }
 
 // latchLostReplies: each call counts once.
-func latchLostReplies(s *scene) {
+func latchLostReplies(s *scenario) {
 	c := s.client()
 	lost := c.on(s.script("latch_set"), faultproxy.CutAfterExecution)
 	c.set(3)
@@ -64,7 +64,7 @@ func latchLostReplies(s *scene) {
 }
 
 // latchDeafWaiter: it hears nothing, and asks.
-func latchDeafWaiter(s *scene) {
+func latchDeafWaiter(s *scenario) {
 	c, o := s.client(), s.client()
 	deaf := c.on(faultproxy.Command("SUBSCRIBE", "SSUBSCRIBE"), faultproxy.HoldReply, faultproxy.Always())
 	o.set(1)
@@ -79,7 +79,7 @@ func latchDeafWaiter(s *scene) {
 }
 
 // latchFullServer: it cannot be set, and can be counted down.
-func latchFullServer(s *scene) {
+func latchFullServer(s *scenario) {
 	c := s.client()
 	c.set(2)
 	full(s, true)
@@ -88,7 +88,7 @@ func latchFullServer(s *scene) {
 	if _, err := c.locker.CountDownLatch(s.name).TrySet(s.bounded(), 1); !errors.Is(err, driver.ErrRefused) {
 		s.Errorf("Set: got %v, want ErrRefused", err)
 	} else {
-		s.story.note('E')
+		s.history.note('E')
 	}
 	s.wantGone(0)
 	s.name = name
@@ -99,7 +99,7 @@ func latchFullServer(s *scene) {
 }
 
 // latchLostWrite: the count jumps back, so that it opens late and never early.
-func latchLostWrite(s *scene) {
+func latchLostWrite(s *scenario) {
 	c, o := s.client(), s.other()
 	c.set(2)
 	s.replicated()

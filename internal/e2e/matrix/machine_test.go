@@ -18,7 +18,7 @@ const afterMachine = 5 * time.Second
 
 // machine returns what runs on one machine with the master of the lock: with
 // Sentinels one of them, in a cluster a replica of another master.
-func (s *scene) machine() []*redistest.Server {
+func (s *scenario) machine() []*redistest.Server {
 	master := s.deployed.Master(s.name)
 	if watchers := s.deployed.Sentinels(); len(watchers) > 0 {
 		return []*redistest.Server{master, watchers[0]}
@@ -33,7 +33,7 @@ func (s *scene) machine() []*redistest.Server {
 
 // nearby starts a program without anything in between. It learns of the deployment
 // from the Sentinel that is on the machine; go-redis stays with that one.
-func (s *scene) nearby() *client {
+func (s *scenario) nearby() *client {
 	s.Helper()
 	c := s.dialAs(nil, func(t *dial.Target) {
 		t.Documented = true
@@ -46,7 +46,7 @@ func (s *scene) nearby() *client {
 }
 
 // lostMachine: the machine of the master is gone, and a replica takes over.
-func lostMachine(s *scene) {
+func lostMachine(s *scenario) {
 	c, o := s.nearby(), s.nearby()
 	k := c.take()
 	w := o.queue(s.kind)
@@ -67,7 +67,7 @@ func lostMachine(s *scene) {
 }
 
 // machineBack: the machine of the only server is gone, and comes back as it was.
-func machineBack(s *scene) {
+func machineBack(s *scenario) {
 	c, o := s.nearby(), s.nearby()
 	server := s.keepers(s.name)[0]
 	s.silent(server.Silence, server.Resume, c, o, afterMachine)
@@ -75,7 +75,7 @@ func machineBack(s *scene) {
 
 // silent has the only server not answer for longer than the lease that c has taken. o,
 // which waits, gets it within limit of its first answer.
-func (s *scene) silent(silence, resume func(), c, o *client, limit time.Duration) {
+func (s *scenario) silent(silence, resume func(), c, o *client, limit time.Duration) {
 	s.Helper()
 	k := c.take()
 	w := o.queue(s.kind)
@@ -92,7 +92,7 @@ func (s *scene) silent(silence, resume func(), c, o *client, limit time.Duration
 }
 
 // lostMinority: the machines of two servers of five.
-func lostMinority(s *scene) {
+func lostMinority(s *scenario) {
 	s.minority((*redistest.Server).Silence, (*redistest.Server).Resume)
 }
 
@@ -110,7 +110,7 @@ func (c *client) strictly() *client {
 // splitCluster: the nodes of a cluster and its replicas leave a master, and the
 // holder stays with it. A master that is alone takes no more writes once it has
 // noticed, so its holder is notified when the lease has passed.
-func splitCluster(s *scene) {
+func splitCluster(s *scenario) {
 	s.deployed = redistest.StartDeployment(s, redistest.Cluster, redistest.CuttableBus())
 	s.ttl = 6 * time.Second // longer than the failover takes
 	old := s.deployed.Master(s.name)

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// lanes is how many cells of a deployment are played at a time. Only those that
+// lanes is how many cells of a deployment run at a time. Only those that
 // have servers of their own can.
 func (d deployment) lanes() int {
 	switch d {
@@ -29,83 +29,83 @@ func (d deployment) lanes() int {
 	}
 }
 
-// TestMatrix plays every cell. Those of a deployment that is slow to start share
+// TestMatrix runs every cell. Those of a deployment that is slow to start share
 // its servers, one after the other; the deployments go side by side.
 func TestMatrix(t *testing.T) {
 	redistest.Start(t).Close() // skips, or fails, where there is no redis-server
-	var wg sync.WaitGroup      // not t.Parallel, which would play two on two cores, and they mostly wait
-	var replayed atomic.Int32
+	var wg sync.WaitGroup      // not t.Parallel, which would run two on two cores, and they mostly wait
+	var repeated atomic.Int32
 	for _, on := range deployments() {
 		wg.Go(func() {
-			t.Run(string(on), func(t *testing.T) { playAll(t, on, &replayed) })
+			t.Run(string(on), func(t *testing.T) { runAll(t, on, &repeated) })
 		})
 	}
 	wg.Wait()
-	t.Logf("%d cells were played again", replayed.Load())
-	if n := replayed.Load(); n > replays {
-		t.Errorf("%d cells were played again, want at most %d: the machine is too busy to tell", n, replays)
+	t.Logf("%d cells ran again", repeated.Load())
+	if n := repeated.Load(); n > repeats {
+		t.Errorf("%d cells ran again, want at most %d: the machine is too busy to tell", n, repeats)
 	}
 }
 
-// TestMatrixOfStores plays the cells of the stores that are no Redis, one after the
+// TestMatrixOfStores runs the cells of the stores that are no Redis, one after the
 // other: each store has one server for all of its cells.
 func TestMatrixOfStores(t *testing.T) {
 	await.NotShort(t, "half a minute to a minute for each store")
 	anystore.Quiet()
 	for _, on := range stores() {
 		t.Run(string(on), func(t *testing.T) {
-			var replayed atomic.Int32
-			playAll(t, on, &replayed)
-			if n := replayed.Load(); n > replays {
-				t.Errorf("%d cells were played again, want at most %d: the machine is too busy to tell", n, replays)
+			var repeated atomic.Int32
+			runAll(t, on, &repeated)
+			if n := repeated.Load(); n > repeats {
+				t.Errorf("%d cells ran again, want at most %d: the machine is too busy to tell", n, repeats)
 			}
 		})
 	}
 }
 
-func playAll(t *testing.T, on deployment, replayed *atomic.Int32) {
+func runAll(t *testing.T, on deployment, repeated *atomic.Int32) {
 	var shared *world
 	if on.lanes() == 1 {
 		shared = newWorld(t, on)
 	}
-	parties := make(chan []cell)
+	groups := make(chan []cell)
 	var wg sync.WaitGroup
 	for range on.lanes() {
 		wg.Go(func() {
-			for cells := range parties {
+			for cells := range groups {
 				for _, adapter := range adapters(cells[0]) {
-					playParty(t, replayed, shared, cells, adapter)
+					runGroup(t, repeated, shared, cells, adapter)
 				}
 			}
 		})
 	}
-	for _, cells := range partiesOf(on) {
-		parties <- cells
+	for _, cells := range groupsOf(on) {
+		groups <- cells
 	}
-	close(parties)
+	close(groups)
 	wg.Wait()
 }
 
 // partiesOf returns the cells of a deployment that have a check, those together
 // that share a fault.
-func partiesOf(on deployment) [][]cell {
-	var parties [][]cell
+func groupsOf(on deployment) [][]cell {
+	var groups [][]cell
 	at := map[string]int{}
 	for _, c := range slices.Concat(cells(), storeCells()) {
 		if c.on != on || c.check == nil {
 			continue
 		}
-		if i, ok := at[c.party]; ok && c.party != "" {
-			parties[i] = append(parties[i], c)
+		if i, ok := at[c.group]; ok && c.group != "" {
+			groups[i] = append(groups[i], c)
 			continue
 		}
-		at[c.party] = len(parties)
-		parties = append(parties, []cell{c})
+		at[c.group] = len(groups)
+		groups = append(groups, []cell{c})
 	}
-	return parties
+	return groups
 }
 
-// adapters returns those that cells are played on: both where they have servers
+// adapters returns those that cells run on: both where they have servers
 // of their own, else one and the other in turn.
 func adapters(c cell) []string {
 	if slices.Contains(stores(), c.on) {
@@ -126,25 +126,25 @@ func (c cell) name() string {
 	return c.fault + "/" + strings.ReplaceAll(string(c.kind), " ", "-")
 }
 
-// playParty plays cells that belong together.
-func playParty(t *testing.T, replayed *atomic.Int32, shared *world, cells []cell, adapter string) {
+// runGroup runs cells that belong together.
+func runGroup(t *testing.T, repeated *atomic.Int32, shared *world, cells []cell, adapter string) {
 	if len(cells) == 1 {
 		t.Run(path.Join(cells[0].name(), adapter), func(t *testing.T) {
-			v := conclusive(t, replayed, func(n int, clk *clock) verdict {
-				return playCell(t, clk, shared, cells[0], adapter, n, newParty(1))
+			v := conclusive(t, repeated, func(n int, clk *clock) verdict {
+				return runCell(t, clk, shared, cells[0], adapter, n, newGroup(1))
 			})
 			v.pronounce(t)
 		})
 		return
 	}
-	t.Run(cells[0].party+"/"+adapter, func(t *testing.T) {
-		conclusive(t, replayed, func(n int, clk *clock) verdict {
-			p := newParty(len(cells))
+	t.Run(cells[0].group+"/"+adapter, func(t *testing.T) {
+		conclusive(t, repeated, func(n int, clk *clock) verdict {
+			g := newGroup(len(cells))
 			all := make([]verdict, len(cells))
 			var wg sync.WaitGroup
 			for i, c := range cells {
 				wg.Go(func() {
-					all[i] = playCell(t, clk, shared, c, adapter, n, p)
+					all[i] = runCell(t, clk, shared, c, adapter, n, g)
 					for f := range all[i].failures {
 						all[i].failures[f] = c.name() + ": " + all[i].failures[f]
 					}
@@ -169,17 +169,17 @@ func (v verdict) pronounce(t *testing.T) {
 	switch {
 	case v.skipped == "":
 	case os.Getenv("CI") != "":
-		t.Errorf("not played: %s", v.skipped)
+		t.Errorf("not run: %s", v.skipped)
 	default:
 		t.Skip(v.skipped)
 	}
 }
 
-// playCell plays one cell for the n-th time, while clk runs.
-func playCell(t *testing.T, clk *clock, shared *world, c cell, adapter string, n int, p *party) verdict {
+// runCell runs one cell for the n-th time, while clk runs.
+func runCell(t *testing.T, clk *clock, shared *world, c cell, adapter string, n int, g *group) verdict {
 	return try(t, clk, func(a *attempt) {
-		s := &scene{
-			TB: a, cell: c, adapter: adapter, ttl: c.on.ttl(), party: p,
+		s := &scenario{
+			TB: a, cell: c, adapter: adapter, ttl: c.on.ttl(), group: g,
 			name: fmt.Sprintf("%s-%s-%s-%d", c.fault, c.kind, adapter, n),
 		}
 		defer s.finish()

@@ -11,7 +11,7 @@ import (
 // Faults between a client and its servers.
 
 // lostReplyOfAcquire: the script ran, no client got the answer.
-func lostReplyOfAcquire(s *scene) {
+func lostReplyOfAcquire(s *scenario) {
 	c := s.client()
 	lost := c.on(s.script(s.kind.scripts().acquire), faultproxy.CutAfterExecution)
 	k := c.take()
@@ -21,7 +21,7 @@ func lostReplyOfAcquire(s *scene) {
 }
 
 // lostReplies: those of an acquire and of an unlock.
-func lostReplies(s *scene) {
+func lostReplies(s *scenario) {
 	c := s.client()
 	sc := s.kind.scripts()
 	lost := c.on(s.script(sc.acquire), faultproxy.CutAfterExecution)
@@ -47,7 +47,7 @@ func lostReplies(s *scene) {
 }
 
 // heldReplyOfAcquire: the reply comes after the client has given up on it.
-func heldReplyOfAcquire(s *scene) {
+func heldReplyOfAcquire(s *scenario) {
 	c := s.client()
 	held := c.on(s.script("acquire"), faultproxy.HoldReply)
 	k := c.take()
@@ -60,7 +60,7 @@ func heldReplyOfAcquire(s *scene) {
 }
 
 // lateAcquire: the request arrives after its clean-up.
-func lateAcquire(s *scene) {
+func lateAcquire(s *scenario) {
 	c := s.client()
 	late := c.on(s.script("acquire"), func() faultproxy.Action { return faultproxy.DelayRequest(0) }, faultproxy.Always())
 	_, err := c.try(s.lasting(100 * time.Millisecond))
@@ -90,7 +90,7 @@ func lateAcquire(s *scene) {
 }
 
 // lostRequest: the request does not arrive.
-func lostRequest(s *scene) {
+func lostRequest(s *scenario) {
 	c := s.client()
 	lost := c.on(s.script("acquire"), faultproxy.DropRequest)
 	k := c.take()
@@ -100,7 +100,7 @@ func lostRequest(s *scene) {
 }
 
 // lostReplyOfUnlock: the lock is free, and the holder does not know.
-func lostReplyOfUnlock(s *scene) {
+func lostReplyOfUnlock(s *scenario) {
 	c := s.client()
 	k := c.take()
 	lost := c.on(s.script("release", "abandon"), faultproxy.CutAfterExecution) // the latter after a slow acquire
@@ -110,7 +110,7 @@ func lostReplyOfUnlock(s *scene) {
 }
 
 // lostReplyOfRenewal: the next one is answered.
-func lostReplyOfRenewal(s *scene) {
+func lostReplyOfRenewal(s *scenario) {
 	c := s.client()
 	k := c.take()
 	lost := c.on(s.script("renew"), faultproxy.CutAfterExecution)
@@ -121,7 +121,7 @@ func lostReplyOfRenewal(s *scene) {
 }
 
 // cancelledAcquire: the caller gives up while the answer is under way.
-func cancelledAcquire(s *scene) {
+func cancelledAcquire(s *scenario) {
 	c := s.client()
 	held := c.on(s.script("acquire"), faultproxy.HoldReply, faultproxy.Always()) // that of a second try too
 	ctx, cancel := context.WithCancel(s.Context())
@@ -141,7 +141,7 @@ func cancelledAcquire(s *scene) {
 }
 
 // brokenConnections: in the middle of a request, and while the lock is held.
-func brokenConnections(s *scene) {
+func brokenConnections(s *scenario) {
 	c := s.client()
 	reset := c.on(s.script("acquire"), faultproxy.ResetMidCommand)
 	k := c.take()
@@ -160,7 +160,7 @@ func brokenConnections(s *scene) {
 }
 
 // shortOutage: the holder is cut off for half a lease.
-func shortOutage(s *scene) {
+func shortOutage(s *scenario) {
 	c := s.client()
 	k := c.take()
 	c.renewed(k, 1)
@@ -172,7 +172,7 @@ func shortOutage(s *scene) {
 }
 
 // longOutage: the holder is cut off for longer than a lease, and another waits.
-func longOutage(s *scene) {
+func longOutage(s *scenario) {
 	c, o := s.client(), s.other()
 	k := c.take()
 	w := o.queue(s.kind)
@@ -189,7 +189,7 @@ func longOutage(s *scene) {
 const wakeUp = 20 * time.Millisecond
 
 // deafWaiter: a waiter that hears nothing.
-func deafWaiter(s *scene) {
+func deafWaiter(s *scenario) {
 	c, o := s.client(), s.other()
 	deaf := c.on(faultproxy.Command("SUBSCRIBE", "SSUBSCRIBE"), faultproxy.HoldReply, faultproxy.Always())
 	k := o.takeRival()

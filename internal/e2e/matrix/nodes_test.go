@@ -11,11 +11,11 @@ import (
 
 // Faults of some of the five servers of a quorum.
 
-func killedMinority(s *scene) {
+func killedMinority(s *scenario) {
 	s.minority((*redistest.Server).Kill, (*redistest.Server).Restart)
 }
 
-func killedMajority(s *scene) {
+func killedMajority(s *scenario) {
 	c, o := s.client(), s.client()
 	k := c.take()
 	for _, server := range s.alone[:3] {
@@ -34,7 +34,7 @@ func killedMajority(s *scene) {
 }
 
 // slowNode: one server answers two seconds late.
-func slowNode(s *scene) {
+func slowNode(s *scenario) {
 	c := s.client()
 	c.mesh.Proxies()[2].Latency(2 * time.Second)
 	for range 3 {
@@ -53,7 +53,7 @@ func slowNode(s *scene) {
 
 // forgetfulNode: the server that two majorities have in common comes back empty.
 // A quorum gives it no vote until it has been up for as long as a lease may last.
-func forgetfulNode(s *scene) {
+func forgetfulNode(s *scenario) {
 	s.distrust = &quorum.Options{MaxTTL: s.ttl}
 	c, o := s.client(), s.client()
 	c.reach(0, 1, 2)

@@ -14,8 +14,8 @@ import (
 // Faults in which a server says "not now".
 
 // notReady: the server says "not now" a few times.
-func notReady(words ...string) func(*scene) {
-	return func(s *scene) {
+func notReady(words ...string) func(*scenario) {
+	return func(s *scenario) {
 		c := s.client()
 		sc := s.kind.scripts()
 		for _, words := range words {
@@ -37,7 +37,7 @@ func notReady(words ...string) func(*scene) {
 }
 
 // loading: the server starts with so much data that it takes seconds.
-func loading(s *scene) {
+func loading(s *scenario) {
 	s.ttl = 12 * time.Second
 	server := redistest.Start(s, redistest.AOF(), redistest.Conf("key-load-delay 100"))
 	s.alone = []*redistest.Server{server}
@@ -88,7 +88,7 @@ func (c *client) waitsUntil(ready func()) {
 }
 
 // busy: the server runs somebody's script without end, until that is killed.
-func busy(s *scene) {
+func busy(s *scenario) {
 	s.ttl = 3 * time.Second
 	c, o := s.client(), s.client()
 	server := s.alone[0]
@@ -133,7 +133,7 @@ func says(words string) func(reply string) bool {
 
 // fewReplicas: the servers want more replicas than there are, for longer than a
 // lease. All of them do: on a busy machine Sentinel may choose another master meanwhile.
-func fewReplicas(s *scene) {
+func fewReplicas(s *scenario) {
 	before := map[*redistest.Server]string{}
 	restore := func() {
 		for server, n := range before {
@@ -150,7 +150,7 @@ func fewReplicas(s *scene) {
 }
 
 // neverReady: the servers refuse with words, for longer than a lease.
-func (s *scene) neverReady(words string, begin, end func()) {
+func (s *scenario) neverReady(words string, begin, end func()) {
 	s.Helper()
 	c, o := s.client(), s.other()
 	k := c.take()

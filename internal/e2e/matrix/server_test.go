@@ -21,19 +21,19 @@ import (
 // Faults of processes and of servers.
 
 // hungServer: nothing is answered for longer than a lease.
-func hungServer(s *scene) {
+func hungServer(s *scenario) {
 	c, o := s.client(), s.client()
 	server := s.keepers(s.name)[0]
 	s.silent(server.Pause, server.Resume, c, o, 2*time.Second)
 }
 
 // hungMinority: two servers of five.
-func hungMinority(s *scene) {
+func hungMinority(s *scenario) {
 	s.minority(func(server *redistest.Server) { server.Pause() }, func(server *redistest.Server) { server.Resume() })
 }
 
-// minority plays a fault of two servers of five: nothing is to be seen of it.
-func (s *scene) minority(begin, end func(*redistest.Server)) {
+// minority is a fault of two servers of five: nothing is to be seen of it.
+func (s *scenario) minority(begin, end func(*redistest.Server)) {
 	s.Helper()
 	c, o := s.client(), s.client()
 	s.wantGone(patience) // a server that still has another's lock is left out for good
@@ -59,7 +59,7 @@ func (s *scene) minority(begin, end func(*redistest.Server)) {
 }
 
 // everywhere says that all servers have the lock, of the same owner.
-func (s *scene) everywhere() bool {
+func (s *scenario) everywhere() bool {
 	first := s.alone[0].Map("HGETALL", s.name)
 	return len(first) == 1 && !slices.ContainsFunc(s.alone[1:], func(server *redistest.Server) bool {
 		return !maps.Equal(server.Map("HGETALL", s.name), first)
@@ -71,7 +71,7 @@ func (s *scene) everywhere() bool {
 const afterPause = 5 * time.Millisecond
 
 // stoppedHolder: the holder's process stands still for longer than its lease.
-func stoppedHolder(s *scene) {
+func stoppedHolder(s *scenario) {
 	o := s.other()
 	p := s.holder()
 	p.stop()
@@ -82,7 +82,7 @@ func stoppedHolder(s *scene) {
 }
 
 // killedHolder: the holder's process is gone.
-func killedHolder(s *scene) {
+func killedHolder(s *scenario) {
 	o := s.other()
 	p := s.holder()
 	p.kill()
@@ -94,7 +94,7 @@ func killedHolder(s *scene) {
 }
 
 // emptyRestart: the server comes back without its data.
-func emptyRestart(s *scene) {
+func emptyRestart(s *scenario) {
 	c, o := s.client(), s.other()
 	k := c.take()
 	c.renewed(k, 1) // there is time until the next
@@ -112,7 +112,7 @@ func emptyRestart(s *scene) {
 }
 
 // restart: the server comes back with its data.
-func restart(s *scene) {
+func restart(s *scenario) {
 	s.alone = []*redistest.Server{redistest.Start(s, redistest.AOF())}
 	c, o := s.client(), s.other()
 	k := c.take()
@@ -125,7 +125,7 @@ func restart(s *scene) {
 }
 
 // forgottenScripts: SCRIPT FLUSH before each step.
-func forgottenScripts(s *scene) {
+func forgottenScripts(s *scenario) {
 	c := s.client()
 	flush := func() {
 		for _, server := range s.masters() {
@@ -141,7 +141,7 @@ func forgottenScripts(s *scene) {
 }
 
 // fullServer: no more memory.
-func fullServer(s *scene) {
+func fullServer(s *scenario) {
 	c := s.client()
 	k := c.take()
 	s.Cleanup(func() { full(s, false) }) // also where it fails in between
@@ -163,7 +163,7 @@ func fullServer(s *scene) {
 	full(s, false)
 }
 
-func full(s *scene, on bool) {
+func full(s *scenario, on bool) {
 	limit := "0"
 	if on {
 		limit = "1"
@@ -173,7 +173,7 @@ func full(s *scene, on bool) {
 	}
 }
 
-func fullMinority(s *scene) {
+func fullMinority(s *scenario) {
 	s.minority(
 		func(server *redistest.Server) { server.Do("CONFIG", "SET", "maxmemory", "1") },
 		func(server *redistest.Server) { server.Do("CONFIG", "SET", "maxmemory", "0") },
@@ -182,7 +182,7 @@ func fullMinority(s *scene) {
 
 // goneLock: the record of a held lock is removed; another gets the lock before
 // the holder knows.
-func (s *scene) goneLock(remove func(c *client)) {
+func (s *scenario) goneLock(remove func(c *client)) {
 	s.Helper()
 	c, o := s.client(), s.other()
 	k := c.take()
@@ -203,7 +203,7 @@ func (s *scene) goneLock(remove func(c *client)) {
 }
 
 // removedLock: by hand, with all others, and on purpose.
-func removedLock(s *scene) {
+func removedLock(s *scenario) {
 	s.goneLock(func(*client) {
 		for _, server := range s.keepers(s.name) {
 			server.Do("DEL", s.name)
@@ -230,7 +230,7 @@ func (c *client) force() {
 	}
 }
 
-func evictedLock(s *scene) {
+func evictedLock(s *scenario) {
 	s.goneLock(func(*client) {
 		for _, server := range s.keepers(s.name) {
 			s.evict(server)
@@ -239,7 +239,7 @@ func evictedLock(s *scene) {
 }
 
 // evict makes the server drop the lock to free memory.
-func (s *scene) evict(server *redistest.Server) {
+func (s *scenario) evict(server *redistest.Server) {
 	s.Cleanup(func() {
 		server.Do("CONFIG", "SET", "maxmemory", "0")
 		server.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
@@ -254,14 +254,14 @@ func (s *scene) evict(server *redistest.Server) {
 	server.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
 }
 
-func evictedMinority(s *scene) { s.minority(s.evict, func(*redistest.Server) {}) }
+func evictedMinority(s *scenario) { s.minority(s.evict, func(*redistest.Server) {}) }
 
-func deletedMinority(s *scene) {
+func deletedMinority(s *scenario) {
 	s.minority(func(server *redistest.Server) { server.Do("DEL", s.name) }, func(*redistest.Server) {})
 }
 
 // rightsRevoked: of commands, then of channels.
-func rightsRevoked(s *scene) {
+func rightsRevoked(s *scenario) {
 	c, o := s.client(), s.other()
 	s.Cleanup(func() { // also where it fails in between
 		for _, server := range s.servers() {
@@ -303,7 +303,7 @@ func rightsRevoked(s *scene) {
 
 // wrongType: the name is in use for data. The server's own trouble with its disk
 // is final as well.
-func wrongType(s *scene) {
+func wrongType(s *scenario) {
 	c := s.client()
 	for _, server := range s.keepers(s.name) {
 		server.Do("SET", s.name, "data", "PX", "60000")
@@ -328,7 +328,7 @@ func wrongType(s *scene) {
 }
 
 // unableToSave puts a folder where the lock's server wants to write its file.
-func (s *scene) unableToSave() (end func()) {
+func (s *scenario) unableToSave() (end func()) {
 	s.Helper()
 	server := s.keepers(s.name)[0]
 	folder := filepath.Join(server.Dir(), "dump.rdb")
@@ -362,7 +362,7 @@ func (s *scene) unableToSave() (end func()) {
 	}
 }
 
-func wrongTypeMinority(s *scene) {
+func wrongTypeMinority(s *scenario) {
 	c := s.client()
 	for _, server := range s.alone[:2] {
 		server.Do("SET", s.name, "data", "PX", "60000")
@@ -376,7 +376,7 @@ func wrongTypeMinority(s *scene) {
 }
 
 // tooManyClients: the server turns new connections away for a while.
-func tooManyClients(s *scene) {
+func tooManyClients(s *scenario) {
 	c := s.client()
 	server := s.alone[0]
 	way, err := net.Dial("tcp", server.Addr()) // that stays: no other will be let in
@@ -406,7 +406,7 @@ func tooManyClients(s *scene) {
 
 // refusedHandshake: the server answers whatever a new connection begins with by
 // turning it away.
-func refusedHandshake(s *scene) {
+func refusedHandshake(s *scenario) {
 	c := s.client()
 	refused := c.on(faultproxy.Any, func() faultproxy.Action {
 		return faultproxy.Reply("-ERR max number of clients reached\r\n")

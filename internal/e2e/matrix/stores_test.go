@@ -155,14 +155,14 @@ func noStoreCell(fault string, on deployment) string {
 		case !session:
 			return "no leader"
 		case on == zookeeper:
-			return notPlayed
+			return unchecked
 		}
 	case "F44", "F45", "F46":
 		switch {
 		case session:
 			return "no standby"
 		case on != postgresql:
-			return notPlayed
+			return unchecked
 		}
 	case "F47", "F48":
 		if session {
@@ -173,7 +173,7 @@ func noStoreCell(fault string, on deployment) string {
 		case session:
 			return "no pooler"
 		case on != postgresql:
-			return notPlayed
+			return unchecked
 		}
 	}
 	return ""
@@ -181,7 +181,7 @@ func noStoreCell(fault string, on deployment) string {
 
 // claimed waits until the server has n claims of the lock: its holder's and, where the
 // store queues, those of waiters.
-func (s *scene) claimed(n int) {
+func (s *scenario) claimed(n int) {
 	s.Helper()
 	var names []string
 	var err error
@@ -223,7 +223,7 @@ func (c *client) unanswered(n int, do func() error) {
 }
 
 // lostAnswerOfAcquire: the server has granted the lock, and no client got the answer.
-func lostAnswerOfAcquire(s *scene) {
+func lostAnswerOfAcquire(s *scenario) {
 	c, o := s.client(), s.other()
 	var k *grip
 	c.unanswered(1, func() (err error) {
@@ -236,7 +236,7 @@ func lostAnswerOfAcquire(s *scene) {
 }
 
 // delayedAcquire: the request arrives when its caller has given up.
-func delayedAcquire(s *scene) {
+func delayedAcquire(s *scenario) {
 	c, o := s.client(), s.other()
 	s.forgotten = s.ttl + time.Second
 	c.mesh.BlackholeRequests(true)
@@ -253,7 +253,7 @@ func delayedAcquire(s *scene) {
 }
 
 // lostAnswerOfUnlock: the lock is free, and its holder does not know.
-func lostAnswerOfUnlock(s *scene) {
+func lostAnswerOfUnlock(s *scenario) {
 	c := s.client()
 	k := c.take()
 	c.unanswered(0, k.unlock)
@@ -261,7 +261,7 @@ func lostAnswerOfUnlock(s *scene) {
 }
 
 // lostAnswerOfRenewal: the next one is answered.
-func lostAnswerOfRenewal(s *scene) {
+func lostAnswerOfRenewal(s *scenario) {
 	c := s.client()
 	k := c.take()
 	c.renewed(k, 1)
@@ -278,7 +278,7 @@ func lostAnswerOfRenewal(s *scene) {
 }
 
 // cancelledInAnAcquire: the caller gives up when the server has granted the lock.
-func cancelledInAnAcquire(s *scene) {
+func cancelledInAnAcquire(s *scenario) {
 	c := s.client()
 	s.forgotten = s.ttl + time.Second
 	ctx, cancel := context.WithCancel(s.Context())
@@ -301,7 +301,7 @@ func cancelledInAnAcquire(s *scene) {
 }
 
 // cutConnections: three times, while the lock is held.
-func cutConnections(s *scene) {
+func cutConnections(s *scenario) {
 	c, o := s.client(), s.other()
 	k := c.take()
 	for range 3 {
@@ -314,16 +314,16 @@ func cutConnections(s *scene) {
 }
 
 // noAnswers: what the holder sends arrives, and it learns of nothing.
-func noAnswers(s *scene) { s.oneWay((*client).blackholeReplies) }
+func noAnswers(s *scenario) { s.oneWay((*client).blackholeReplies) }
 
 // noRequests: what the holder sends does not arrive.
-func noRequests(s *scene) { s.oneWay((*client).blackholeRequests) }
+func noRequests(s *scenario) { s.oneWay((*client).blackholeRequests) }
 
 func (c *client) blackholeReplies(on bool)  { c.mesh.BlackholeReplies(on) }
 func (c *client) blackholeRequests(on bool) { c.mesh.BlackholeRequests(on) }
 
 // oneWay is longOutage of one direction.
-func (s *scene) oneWay(hole func(c *client, on bool)) {
+func (s *scenario) oneWay(hole func(c *client, on bool)) {
 	s.Helper()
 	c, o := s.client(), s.other()
 	k := c.take()
@@ -338,7 +338,7 @@ func (s *scene) oneWay(hole func(c *client, on bool)) {
 }
 
 // hungStore: nothing is answered for longer than a lease.
-func hungStore(s *scene) {
+func hungStore(s *scenario) {
 	s.Cleanup(func() { _ = s.server.Resume() }) // also where it fails in between
 	does := func(do func() error) func() {
 		return func() {
@@ -352,7 +352,7 @@ func hungStore(s *scene) {
 
 // waiterCutOff: the lock is released while its waiter cannot learn of it, and has lost
 // its place in a queue.
-func waiterCutOff(s *scene) {
+func waiterCutOff(s *scenario) {
 	c, o := s.client(), s.client()
 	k := c.take()
 	w := o.queue(s.kind)
@@ -374,7 +374,7 @@ func waiterCutOff(s *scene) {
 }
 
 // restartedStore: the server comes back with its data, before the lease ends.
-func restartedStore(s *scene) {
+func restartedStore(s *scenario) {
 	s.ttl = restartTTL
 	c, o, third := s.client(), s.client(), s.other()
 	k := c.take()
@@ -392,7 +392,7 @@ func restartedStore(s *scene) {
 
 // forcedUnnoticed: the lock is ended on purpose, and what the server says of that does
 // not reach the holder.
-func forcedUnnoticed(s *scene) {
+func forcedUnnoticed(s *scenario) {
 	c, o := s.client(), s.other()
 	k := c.take()
 	c.renewed(k, 1) // there is time until the next
@@ -407,7 +407,7 @@ func forcedUnnoticed(s *scene) {
 }
 
 // lateAnswers: the server, or the way to it, is slow.
-func lateAnswers(s *scene) {
+func lateAnswers(s *scenario) {
 	c, o := s.client(), s.other()
 	c.mesh.Latency(s.ttl / 20)
 	k := c.take()

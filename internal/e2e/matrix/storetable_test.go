@@ -43,30 +43,30 @@ func shownOfStore(fault string, on deployment) string {
 	switch {
 	case i >= 0:
 		return all[i].text()
-	case noStoreCell(fault, on) == notPlayed:
+	case noStoreCell(fault, on) == unchecked:
 		return "?"
 	default:
 		return "–"
 	}
 }
 
-// group is the places of cells that have something in common.
-type group struct{ key, places string }
+// common is the places of cells that have something in common.
+type common struct{ key, places string }
 
 // grouped returns the cells for which key is not "", by that.
-func grouped(cells []cell, key func(cell) string) []group {
-	var all []group
+func grouped(cells []cell, key func(cell) string) []common {
+	var all []common
 	for _, c := range cells {
 		k, at := key(c), c.fault+" "+string(c.on)
 		if k == "" {
 			continue
 		}
-		if i := slices.IndexFunc(all, func(g group) bool { return g.key == k }); i >= 0 {
+		if i := slices.IndexFunc(all, func(g common) bool { return g.key == k }); i >= 0 {
 			all[i].places += "; " + at
 			continue
 		}
-		all = append(all, group{k, at})
+		all = append(all, common{k, at})
 	}
-	slices.SortFunc(all, func(a, b group) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(all, func(a, b common) int { return cmp.Compare(a.key, b.key) })
 	return all
 }

@@ -85,7 +85,7 @@ func table() string {
 	fmt.Fprintf(&b, "\nA call takes %v at most, and %v after a failover. The test measures how long the machine leaves it without a processor, "+
 		"and subtracts the longest such pause from each time. A cell that failed in a run with a pause of %v or more runs again, at most %d times in all. "+
 		"At most %d cells of a run may do so. Tokens that do not rise, keys without a TTL, wrong answers of a fence and wrong hold counts "+
-		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, replays)
+		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, repeats)
 	b.WriteString(onOneAdapter())
 	b.WriteString("\n*Strict* means that `redishold.Options.Replicas` is `AllReplicas`, and that the servers have `min-replicas-to-write 1`. " +
 		"A renewal that finds no replica then ends its lock at once. That can happen during a failover, while the replicas have left the old master " +
@@ -133,7 +133,7 @@ func (c cell) text() string {
 	return text
 }
 
-// onOneAdapter lists what is played with one adapter only.
+// onOneAdapter lists what runs with one adapter only.
 func onOneAdapter() string {
 	var both []string
 	var b strings.Builder
@@ -213,7 +213,7 @@ func missing() string {
 	var b strings.Builder
 	for _, f := range faults() {
 		for _, on := range deployments() {
-			if none(f.id, on) == notPlayed {
+			if none(f.id, on) == unchecked {
 				fmt.Fprintf(&b, "\nNot tested: %s on %s.\n", f.id, on)
 			}
 		}
@@ -256,8 +256,8 @@ func none(fault string, on deployment) string {
 	return ""
 }
 
-// notPlayed marks places that apply, and that nothing checks.
-const notPlayed = "not played"
+// unchecked marks places that apply, and that nothing checks.
+const unchecked = "unchecked"
 
 type place struct {
 	fault string

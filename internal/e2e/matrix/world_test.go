@@ -136,7 +136,7 @@ func (w *world) addrs() []string {
 }
 
 // startMesh starts a client's proxies. Of Redis alone they know what passes.
-func (s *scene) startMesh() *faultproxy.Mesh {
+func (s *scenario) startMesh() *faultproxy.Mesh {
 	s.Helper()
 	if s.server == nil {
 		return faultproxy.StartMesh(s, s.addrs())

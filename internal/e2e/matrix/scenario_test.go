@@ -24,8 +24,8 @@ const (
 	call = 150 * time.Millisecond
 )
 
-// scene is one cell, being played.
-type scene struct {
+// scenario is one run of a cell.
+type scenario struct {
 	testing.TB
 	cell
 	*world
@@ -34,10 +34,10 @@ type scene struct {
 	ttl      time.Duration
 	distrust *quorum.Options // nil: restarts of a quorum's servers are trusted
 
-	story   story
+	history history
 	clients []*client
 	skipped bool
-	party   *party
+	group   *group
 	round   int
 
 	forgotten time.Duration // for how long a lock may stay whose unlock the fault forgot
@@ -58,8 +58,8 @@ func (d deployment) ttl() time.Duration {
 }
 
 // finish heals the deployment and judges the cell.
-func (s *scene) finish() {
-	s.party.end(s.round, func() {
+func (s *scenario) finish() {
+	s.group.end(s.round, func() {
 		if err := s.deployed.Heal(); err != nil {
 			s.Errorf("Heal: %v", err)
 		}
@@ -70,7 +70,7 @@ func (s *scene) finish() {
 	if s.Failed() || s.skipped {
 		return
 	}
-	s.story.judge(s.TB, s.cell)
+	s.history.judge(s.TB, s.cell)
 	if s.kind == permit || s.kind == plain || s.kind == latch {
 		s.forget() // counters stay, as in Redisson
 	}
@@ -78,15 +78,15 @@ func (s *scene) finish() {
 	s.wantTTLs()
 }
 
-// skip ends a cell that cannot be played here.
-func (s *scene) skip(why string) {
+// skip ends a cell that cannot run here.
+func (s *scenario) skip(why string) {
 	s.skipped = true
 	s.TB.(*attempt).skip(why)
 }
 
 // within fails the test if something took longer than limit, net of the longest
 // time for which the machine left this process without a processor.
-func (s *scene) within(what string, got, limit time.Duration) {
+func (s *scenario) within(what string, got, limit time.Duration) {
 	s.Helper()
 	if late := s.TB.(*attempt).clock.late(); got > limit+late {
 		s.Errorf("%s: took %v, want at most %v; the machine stood still for %v", what, got, limit, late)
@@ -95,18 +95,18 @@ func (s *scene) within(what string, got, limit time.Duration) {
 
 // waited notes that a waiter had to wait for longer, if it did: for at least as
 // long as nobody does whom the fault spares.
-func (s *scene) waited(got, least time.Duration) {
+func (s *scenario) waited(got, least time.Duration) {
 	s.Helper()
 	if got < least {
 		s.Logf("the waiter got the lock after %v", got)
 		return
 	}
-	s.story.note('W')
+	s.history.note('W')
 }
 
 // client is a program, with a proxy of its own in front of every server.
 type client struct {
-	*scene
+	*scenario
 	mesh   *faultproxy.Mesh // nil: nothing in between
 	store  *store
 	locker *holdfast.Locker
@@ -131,13 +131,13 @@ func (c *client) observe(_ context.Context, e holdfast.Event) {
 
 // client starts a program that faults can be put in front of. It has taken and
 // released the lock, so that connections, probes and registration are there.
-func (s *scene) client() *client {
+func (s *scenario) client() *client {
 	s.Helper()
 	return s.clientAs("")
 }
 
 // clientAs is client for a user whose password is its name.
-func (s *scene) clientAs(user string) *client {
+func (s *scenario) clientAs(user string) *client {
 	s.Helper()
 	c := s.dial(s.startMesh(), user)
 	c.warm()
@@ -145,14 +145,14 @@ func (s *scene) clientAs(user string) *client {
 }
 
 // other starts a program without anything in between.
-func (s *scene) other() *client {
+func (s *scenario) other() *client {
 	s.Helper()
 	c := s.dial(nil, "")
 	c.warm()
 	return c
 }
 
-func (s *scene) dial(mesh *faultproxy.Mesh, user string) *client {
+func (s *scenario) dial(mesh *faultproxy.Mesh, user string) *client {
 	s.Helper()
 	return s.dialAs(mesh, func(t *dial.Target) {
 		if user != "" {
@@ -162,7 +162,7 @@ func (s *scene) dial(mesh *faultproxy.Mesh, user string) *client {
 }
 
 // dialAs is dial with targets that are changed.
-func (s *scene) dialAs(mesh *faultproxy.Mesh, change func(*dial.Target)) *client {
+func (s *scenario) dialAs(mesh *faultproxy.Mesh, change func(*dial.Target)) *client {
 	s.Helper()
 	way := s.route(s.adapter, mesh)
 	for i := range way.Targets {
@@ -171,7 +171,7 @@ func (s *scene) dialAs(mesh *faultproxy.Mesh, change func(*dial.Target)) *client
 	return s.connect(way, mesh)
 }
 
-func (s *scene) connect(way route, mesh *faultproxy.Mesh) *client {
+func (s *scenario) connect(way route, mesh *faultproxy.Mesh) *client {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
@@ -180,7 +180,7 @@ func (s *scene) connect(way route, mesh *faultproxy.Mesh) *client {
 		s.Fatal(err)
 	}
 	s.Cleanup(st.shut)
-	c := &client{scene: s, mesh: mesh, store: st}
+	c := &client{scenario: s, mesh: mesh, store: st}
 	c.locker = holdfast.New(st.Backend, &holdfast.Options{TTL: s.ttl, Observe: c.observe})
 	s.clients = append(s.clients, c)
 	return c
@@ -224,14 +224,14 @@ func (c *client) warm() {
 }
 
 // bounded returns a context that ends in time.
-func (s *scene) bounded() context.Context {
+func (s *scenario) bounded() context.Context {
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	s.Cleanup(cancel)
 	return ctx
 }
 
 // lasting returns a context that ends after d.
-func (s *scene) lasting(d time.Duration) context.Context {
+func (s *scenario) lasting(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(s.Context(), d)
 	s.Cleanup(cancel)
 	return ctx
@@ -272,7 +272,7 @@ func (rs rules) release() {
 }
 
 // wait waits until the rules have fired n times together.
-func (s *scene) wait(rs rules, n int) {
+func (s *scenario) wait(rs rules, n int) {
 	s.Helper()
 	if !s.until(patience, func() bool { return rs.count() >= n }) {
 		s.Fatalf("the fault happened %d times, want %d", rs.count(), n)
@@ -310,12 +310,12 @@ func (c *client) answered(k *grip, n int) {
 }
 
 // until polls until cond holds or d has passed.
-func (s *scene) until(d time.Duration, cond func() bool) bool {
+func (s *scenario) until(d time.Duration, cond func() bool) bool {
 	return await.Eventually(d, cond)
 }
 
 // script matches runs of the engine's scripts, each also for several locks.
-func (s *scene) script(names ...string) faultproxy.Match {
+func (s *scenario) script(names ...string) faultproxy.Match {
 	s.Helper()
 	var any []faultproxy.Match
 	for _, name := range names {
@@ -331,7 +331,7 @@ func (s *scene) script(names ...string) faultproxy.Match {
 
 // grip is a lock that a program holds, as far as it knows.
 type grip struct {
-	*scene
+	*scenario
 	belief *belief
 	number uint64          // the fencing token
 	ctx    context.Context // ends with the lock; nil where it cannot tell
@@ -359,7 +359,7 @@ func (c *client) try(ctx context.Context) (*grip, error) {
 	k, err := c.ofKind(ctx, c.kind)
 	if err != nil {
 		if !errors.Is(err, holdfast.ErrBusy) {
-			c.story.note('E')
+			c.history.note('E')
 		}
 		return nil, err
 	}
@@ -378,16 +378,16 @@ func (c *client) takeRival() *grip {
 
 // believed begins the belief in a lock.
 func (k *grip) believed() *grip {
-	k.belief = k.story.begin(k.number, time.Now())
+	k.belief = k.history.begin(k.number, time.Now())
 	if k.ctx == nil {
 		return k
 	}
 	context.AfterFunc(k.ctx, func() {
 		now := time.Now()
 		if errors.Is(context.Cause(k.ctx), holdfast.ErrLost) {
-			k.story.note('L')
+			k.history.note('L')
 		}
-		k.story.end(k.belief, now)
+		k.history.end(k.belief, now)
 		k.notified.Store(now.UnixNano())
 		close(k.ended)
 	})
@@ -397,7 +397,7 @@ func (k *grip) believed() *grip {
 // unlock ends the belief and releases the lock.
 func (k *grip) unlock() error {
 	if k.belief != nil {
-		k.story.end(k.belief, time.Now())
+		k.history.end(k.belief, time.Now())
 	}
 	return k.give()
 }
@@ -458,14 +458,14 @@ func (k *grip) lost(since time.Time, bound time.Duration) {
 
 // waiting is a program that waits for the lock.
 type waiting struct {
-	*scene
+	*scenario
 	got chan *grip
 	err error
 }
 
 // queue lets the client wait for the lock, or for what it keeps out.
 func (c *client) queue(k kind) *waiting {
-	w := &waiting{scene: c.scene, got: make(chan *grip, 1)}
+	w := &waiting{scenario: c.scenario, got: make(chan *grip, 1)}
 	ctx := c.bounded()
 	go func() {
 		defer close(w.got)
@@ -491,7 +491,7 @@ func (w *waiting) served() *grip {
 
 // keys returns the keys of the lock on the servers that decide about it, but not
 // those that pass by themselves. Of another store they are the claims.
-func (s *scene) keys() []string {
+func (s *scenario) keys() []string {
 	if s.server != nil {
 		names, err := s.server.Left(s.name)
 		if err != nil {
@@ -511,7 +511,7 @@ func (s *scene) keys() []string {
 }
 
 // marks returns the marks of owners that were given up.
-func (s *scene) marks() []string {
+func (s *scenario) marks() []string {
 	var all []string
 	for _, server := range s.keepers(s.name) {
 		for _, key := range server.Keys() {
@@ -524,7 +524,7 @@ func (s *scene) marks() []string {
 }
 
 // wantGone fails unless nothing of the lock is left within d.
-func (s *scene) wantGone(d time.Duration) {
+func (s *scenario) wantGone(d time.Duration) {
 	s.Helper()
 	if s.until(d+call, func() bool { return len(s.keys()) == 0 }) {
 		return
@@ -535,7 +535,7 @@ func (s *scene) wantGone(d time.Duration) {
 }
 
 // wantTTLs fails if anything but a counter would stay forever.
-func (s *scene) wantTTLs() {
+func (s *scenario) wantTTLs() {
 	s.Helper()
 	counter := func(key string) bool {
 		return strings.HasPrefix(key, "holdfast:token:{") || !strings.Contains(key, s.name) && !strings.HasPrefix(key, "holdfast:")
@@ -548,7 +548,7 @@ func (s *scene) wantTTLs() {
 }
 
 // forget drops the counters of semaphores and latches.
-func (s *scene) forget() {
+func (s *scenario) forget() {
 	for _, server := range s.keepers(s.name) {
 		for _, key := range server.Keys() {
 			if key == s.name || key == "{"+s.name+"}:timeout" {

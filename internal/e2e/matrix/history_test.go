@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// story is what happened in a cell, as the clients saw it.
-type story struct {
+// history is what happened in a cell, as the clients saw it.
+type history struct {
 	mu      sync.Mutex
 	beliefs []*belief
 	seen    map[byte]bool // letters of outcome
@@ -26,7 +26,7 @@ type belief struct {
 	begin, end time.Time // end is zero while it lasts
 }
 
-func (h *story) begin(token uint64, at time.Time) *belief {
+func (h *history) begin(token uint64, at time.Time) *belief {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b := &belief{token: token, begin: at}
@@ -35,7 +35,7 @@ func (h *story) begin(token uint64, at time.Time) *belief {
 }
 
 // end ends a belief, once.
-func (h *story) end(b *belief, at time.Time) {
+func (h *history) end(b *belief, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if b.end.IsZero() {
@@ -44,7 +44,7 @@ func (h *story) end(b *belief, at time.Time) {
 }
 
 // note records a letter.
-func (h *story) note(letter byte) {
+func (h *history) note(letter byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen == nil {
@@ -57,7 +57,7 @@ func (h *story) note(letter byte) {
 type pair struct{ older, newer *belief }
 
 // overlaps returns the pairs of beliefs that were there at the same time.
-func (h *story) overlaps() []pair {
+func (h *history) overlaps() []pair {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sorted := slices.SortedFunc(slices.Values(h.beliefs), func(a, b *belief) int { return a.begin.Compare(b.begin) })
@@ -77,7 +77,7 @@ var errTokens = errors.New("a later grant has no larger token")
 
 // tokens checks that each grant has a larger token than those that ended, or
 // began, before it.
-func (h *story) tokens() error {
+func (h *history) tokens() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sorted := slices.SortedFunc(slices.Values(h.beliefs), func(a, b *belief) int { return a.begin.Compare(b.begin) })
@@ -92,7 +92,7 @@ func (h *story) tokens() error {
 }
 
 // outcome returns the letters of what happened.
-func (h *story) outcome() outcome {
+func (h *history) outcome() outcome {
 	overlaps := len(h.overlaps()) > 0
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,7 @@ func (h *story) outcome() outcome {
 }
 
 // open counts the beliefs that last.
-func (h *story) open() int {
+func (h *history) open() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -120,7 +120,7 @@ func (h *story) open() int {
 
 // judge compares what happened with what had to. Where two held the lock at the
 // same time, a resource must have been able to tell them apart.
-func (h *story) judge(t testing.TB, c cell) {
+func (h *history) judge(t testing.TB, c cell) {
 	t.Helper()
 	if n := h.open(); n != 0 {
 		t.Errorf("%d locks are still held at the end", n)
@@ -147,7 +147,7 @@ func (h *story) judge(t testing.TB, c cell) {
 }
 
 // The judge itself.
-func TestStory(t *testing.T) {
+func TestHistory(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 	for _, tc := range []struct {
 		name    string
@@ -165,7 +165,7 @@ func TestStory(t *testing.T) {
 		{"a smaller token", []belief{{2, at(0), at(3)}, {1, at(4), at(7)}}, "", "A", false},
 		{"no tokens", []belief{{0, at(0), at(3)}, {0, at(4), at(7)}}, "", "A", true},
 	} {
-		var h story
+		var h history
 		for _, b := range tc.beliefs {
 			h.beliefs = append(h.beliefs, &b)
 		}
