@@ -15,28 +15,28 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// crew is goroutines that want "job", and what they got.
-type crew struct {
+// workers is goroutines that want "job", and what they got.
+type workers struct {
 	t     *testing.T
 	store *memhold.Backend
 	l     *Locker
 	got   chan *Lock
 }
 
-func newCrew(t *testing.T, o *Options) *crew {
+func newWorkers(t *testing.T, o *Options) *workers {
 	store := memhold.New()
-	return &crew{t, store, New(store, o), make(chan *Lock, 10)}
+	return &workers{t, store, New(store, o), make(chan *Lock, 10)}
 }
 
 // enter lets one more stand in line, and returns how to call it off.
-func (c *crew) enter() (cancel func()) {
+func (w *workers) enter() (cancel func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		k, err := c.l.Lock(ctx, "job")
+		k, err := w.l.Lock(ctx, "job")
 		if err == nil {
-			c.got <- k
+			w.got <- k
 		} else if !errors.Is(err, context.Canceled) {
-			c.t.Error(err)
+			w.t.Error(err)
 		}
 	}()
 	synctest.Wait()
@@ -44,30 +44,30 @@ func (c *crew) enter() (cancel func()) {
 }
 
 // chained returns a lock that can be passed on.
-func (c *crew) chained() *Lock {
-	c.t.Helper()
-	first, err := c.l.Lock(c.t.Context(), "job")
+func (w *workers) chained() *Lock {
+	w.t.Helper()
+	first, err := w.l.Lock(w.t.Context(), "job")
 	if err != nil {
-		c.t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	c.enter()
-	c.unlock(first)
-	return <-c.got
+	w.enter()
+	w.unlock(first)
+	return <-w.got
 }
 
-func (c *crew) unlock(k *Lock) {
-	c.t.Helper()
+func (w *workers) unlock(k *Lock) {
+	w.t.Helper()
 	if err := k.Unlock(); err != nil {
-		c.t.Errorf("Unlock: %v", err)
+		w.t.Errorf("Unlock: %v", err)
 	}
 }
 
 // owner returns who has it in the store.
-func (c *crew) owner() string {
-	c.t.Helper()
-	records, err := c.store.Get(context.Background(), "job")
+func (w *workers) owner() string {
+	w.t.Helper()
+	records, err := w.store.Get(context.Background(), "job")
 	if err != nil || records[0].Holders > 1 {
-		c.t.Fatalf("in the store: %+v, %v", records, err)
+		w.t.Fatalf("in the store: %+v, %v", records, err)
 	}
 	if records[0].Holders == 0 {
 		return ""
@@ -89,22 +89,22 @@ func stuck(k *Lock) (release func()) {
 // the next one begins.
 func TestContextsEndBeforeTheHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, nil)
-		former := c.chained()
+		w := newWorkers(t, nil)
+		former := w.chained()
 		ctx := former.Context(t.Context())
 		release := stuck(former)
-		c.enter()
-		go c.unlock(former)
+		w.enter()
+		go w.unlock(former)
 		synctest.Wait()
-		if len(c.got) != 0 {
+		if len(w.got) != 0 {
 			t.Error("the next one has the lock while a context of the former holder runs")
 		}
 		release()
-		next := <-c.got
+		next := <-w.got
 		if !errors.Is(context.Cause(ctx), ErrUnlocked) {
 			t.Errorf("the former holder's context: got %v, want ErrUnlocked", context.Cause(ctx))
 		}
-		c.unlock(next)
+		w.unlock(next)
 	})
 }
 
@@ -114,27 +114,27 @@ func TestContextsEndBeforeADeclinedHandoff(t *testing.T) {
 	for name, behind := range map[string]bool{"to the next": true, "to the store": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrew(t, nil)
-				former := c.chained()
-				owner := c.owner()
+				w := newWorkers(t, nil)
+				former := w.chained()
+				owner := w.owner()
 				release := stuck(former)
-				cancel := c.enter()
+				cancel := w.enter()
 				if behind {
-					c.enter()
+					w.enter()
 				}
-				go c.unlock(former)
+				go w.unlock(former)
 				synctest.Wait()
 				cancel()
 				synctest.Wait()
-				if len(c.got) != 0 || c.owner() != owner {
+				if len(w.got) != 0 || w.owner() != owner {
 					t.Error("the lock went on while a context of the former holder runs")
 				}
 				release()
 				if behind {
-					c.unlock(<-c.got)
+					w.unlock(<-w.got)
 				}
 				synctest.Wait()
-				if owner := c.owner(); owner != "" {
+				if owner := w.owner(); owner != "" {
 					t.Errorf("still held by %s", owner)
 				}
 			})
@@ -149,7 +149,7 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var held atomic.Int32
-				c := newCrew(t, &Options{Observe: func(_ context.Context, e Event) {
+				w := newWorkers(t, &Options{Observe: func(_ context.Context, e Event) {
 					switch {
 					case e.Type == EventAcquire && e.Err == nil:
 						held.Add(1)
@@ -157,10 +157,10 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 						held.Add(-1)
 					}
 				}})
-				former := c.chained()
+				former := w.chained()
 				release := stuck(former)
-				cancel := c.enter()
-				go c.unlock(former)
+				cancel := w.enter()
+				go w.unlock(former)
 				synctest.Wait()
 				if lost {
 					_ = former.hold.lease.lose(driver.ReasonDeleted, nil, func() {})
@@ -181,32 +181,32 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 // the store, as do those behind.
 func TestLossDuringTheHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, nil)
-		former := c.chained()
+		w := newWorkers(t, nil)
+		former := w.chained()
 		release := stuck(former)
 		for range 3 {
-			c.enter()
+			w.enter()
 		}
-		go c.unlock(former)
+		go w.unlock(former)
 		synctest.Wait()
-		c.store.Drop("job")
+		w.store.Drop("job")
 		_ = former.hold.lease.lose(driver.ReasonDeleted, nil, func() {})
 		synctest.Wait()
 		release()
 		last := former.Token()
 		for range 3 {
-			k := <-c.got
+			k := <-w.got
 			if err := k.Err(); err != nil || k.Token() <= last {
 				t.Errorf("token %d after %d, %v: want a lock of the store", k.Token(), last, err)
 			}
 			last = k.Token()
-			c.unlock(k)
+			w.unlock(k)
 		}
 		if err := former.Err(); !errors.Is(err, ErrUnlocked) {
 			t.Errorf("the former holder: got %v, want ErrUnlocked", err)
 		}
 		synctest.Wait()
-		if n := queuesOf(c.l); n != 0 {
+		if n := queuesOf(w.l); n != 0 {
 			t.Errorf("%d queues left", n)
 		}
 	})
@@ -219,15 +219,15 @@ func TestNoHandoffInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ahead atomic.Int64
-				c := newCrew(t, nil)
-				c.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-				held := c.chained()
-				owner := c.owner()
-				c.enter()
-				other := New(c.store, nil)
+				w := newWorkers(t, nil)
+				w.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				held := w.chained()
+				owner := w.owner()
+				w.enter()
+				other := New(w.store, nil)
 				ahead.Store(int64(time.Hour))
 				if lost {
-					c.store.Drop("job")
+					w.store.Drop("job")
 					taken, err := other.TryLock(t.Context(), "job")
 					if err != nil {
 						t.Fatal(err)
@@ -236,21 +236,21 @@ func TestNoHandoffInDoubt(t *testing.T) {
 						t.Errorf("Unlock of what another has: got %v, want ErrLost", err)
 					}
 					synctest.Wait()
-					if len(c.got) != 0 {
+					if len(w.got) != 0 {
 						t.Error("the next one has a lock that another holds")
 					}
-					c.unlock(taken)
+					w.unlock(taken)
 				} else {
-					c.unlock(held)
+					w.unlock(held)
 				}
-				next := <-c.got
-				if c.owner() == owner || next.Token() <= held.Token() {
+				next := <-w.got
+				if w.owner() == owner || next.Token() <= held.Token() {
 					t.Errorf("token %d after %d: want a grant of the store", next.Token(), held.Token())
 				}
 				if err := next.Err(); err != nil {
 					t.Errorf("the next one: %v", err)
 				}
-				c.unlock(next)
+				w.unlock(next)
 			})
 		})
 	}
@@ -260,20 +260,20 @@ func TestNoHandoffInDoubt(t *testing.T) {
 func TestHandoffAfterTheDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		c := newCrew(t, &Options{Handoff: Handoff{For: time.Hour}})
-		c.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-		held := c.chained()
-		owner := c.owner()
+		w := newWorkers(t, &Options{Handoff: Handoff{For: time.Hour}})
+		w.l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		held := w.chained()
+		owner := w.owner()
 		ahead.Store(int64(time.Hour))
 		_ = held.Err() // asks
-		c.enter()
+		w.enter()
 		synctest.Wait()
-		c.unlock(held)
-		next := <-c.got
-		if c.owner() != owner || next.Err() != nil {
+		w.unlock(held)
+		next := <-w.got
+		if w.owner() != owner || next.Err() != nil {
 			t.Errorf("not passed on after the store was asked; %v", next.Err())
 		}
-		c.unlock(next)
+		w.unlock(next)
 	})
 }
 
@@ -352,31 +352,31 @@ func queued(l *Locker, name string) (found int) {
 // leaves nothing behind.
 func TestQueuesAreUsedAgain(t *testing.T) {
 	for _, most := range []int{64, -1} {
-		synctest.Test(t, func(t *testing.T) { useAgain(t, newCrew(t, &Options{Handoff: Handoff{Max: most}})) })
+		synctest.Test(t, func(t *testing.T) { useAgain(t, newWorkers(t, &Options{Handoff: Handoff{Max: most}})) })
 	}
 }
 
-func useAgain(t *testing.T, c *crew) {
+func useAgain(t *testing.T, w *workers) {
 	for range 50 {
-		former := c.chained()
+		former := w.chained()
 		var cancels []func()
 		for range 4 {
-			cancels = append(cancels, c.enter())
+			cancels = append(cancels, w.enter())
 		}
 		cancels[0]() // has not run yet when its turn comes
-		c.unlock(former)
+		w.unlock(former)
 		cancels[2]()
 		for done := false; !done; {
 			synctest.Wait()
 			select {
-			case k := <-c.got:
-				c.unlock(k)
+			case k := <-w.got:
+				w.unlock(k)
 			default:
 				done = true
 			}
 		}
 	}
-	if n, owner := queuesOf(c.l), c.owner(); n != 0 || owner != "" {
+	if n, owner := queuesOf(w.l), w.owner(); n != 0 || owner != "" {
 		t.Errorf("%d queues are left, held by %q", n, owner)
 	}
 }
@@ -384,18 +384,18 @@ func useAgain(t *testing.T, c *crew) {
 // A caller that does not wait learns what the store answered to the head of the queue.
 func TestTryLockLearnsWhatTheHeadHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, nil)
-		held, err := New(c.store, &Options{Note: "elsewhere"}).Lock(t.Context(), "job")
+		w := newWorkers(t, nil)
+		held, err := New(w.store, &Options{Note: "elsewhere"}).Lock(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.enter()
-		_, err = c.l.TryLock(t.Context(), "job")
+		w.enter()
+		_, err = w.l.TryLock(t.Context(), "job")
 		var busy *BusyError
 		if !errors.As(err, &busy) || busy.Holder != "elsewhere" || busy.Remaining == 0 {
 			t.Errorf("got %+v (%v), want the holder that the head waits for", busy, err)
 		}
-		c.unlock(held)
-		c.unlock(<-c.got)
+		w.unlock(held)
+		w.unlock(<-w.got)
 	})
 }

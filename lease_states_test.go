@@ -168,26 +168,26 @@ func statesBegin() [][]string {
 	return [][]string{nil, {"A locks", "try 1 answered", "B locks", "A unlocks", "release 1 answered", "try 2 answered", "A locks"}}
 }
 
-// holderActor is a goroutine that locks and unlocks.
-type holderActor struct {
+// worker is a goroutine that locks and unlocks.
+type worker struct {
 	stage  string // idle, locking, holding, unlocking
 	rounds int
 	lock   *Lock // the last one
 	unlock chan struct{}
 }
 
-// play is one sequence of steps.
-type play struct {
-	t      *testing.T
-	store  *scripted
-	locker *Locker
-	actors map[string]*holderActor
-	mu     sync.Mutex // guards actors
-	pauses int
-	forces int
-	states map[*lease]leaseState
-	seen   *seen
-	trace  []string
+// sequence is steps, one after the other, and what came of them.
+type sequence struct {
+	t       *testing.T
+	store   *scripted
+	locker  *Locker
+	workers map[string]*worker
+	mu      sync.Mutex // guards workers
+	pauses  int
+	forces  int
+	states  map[*lease]leaseState
+	seen    *seen
+	trace   []string
 }
 
 // seen is what all sequences together have shown.
@@ -199,216 +199,216 @@ type seen struct {
 	lapsed int // sequences that did not go as they went before
 }
 
-func newPlay(t *testing.T, all *seen) *play {
+func newSequence(t *testing.T, all *seen) *sequence {
 	store := newScripted()
-	p := &play{t: t, store: store, locker: New(store, &Options{TTL: statesTTL}), states: map[*lease]leaseState{}, seen: all}
-	p.actors = map[string]*holderActor{"A": {stage: "idle"}, "B": {stage: "idle"}}
-	return p
+	s := &sequence{t: t, store: store, locker: New(store, &Options{TTL: statesTTL}), states: map[*lease]leaseState{}, seen: all}
+	s.workers = map[string]*worker{"A": {stage: "idle"}, "B": {stage: "idle"}}
+	return s
 }
 
-// lock lets an actor begin.
-func (p *play) lock(a *holderActor) {
-	a.stage, a.unlock = "locking", make(chan struct{})
-	a.rounds++
+// lock lets a worker begin.
+func (s *sequence) lock(w *worker) {
+	w.stage, w.unlock = "locking", make(chan struct{})
+	w.rounds++
 	go func() {
-		k, err := p.locker.Lock(context.Background(), "job")
-		p.mu.Lock()
+		k, err := s.locker.Lock(context.Background(), "job")
+		s.mu.Lock()
 		if err != nil {
-			p.t.Errorf("Lock: %v; after %v", err, p.trace)
+			s.t.Errorf("Lock: %v; after %v", err, s.trace)
 		}
-		a.lock, a.stage = k, "holding"
-		p.mu.Unlock()
-		<-a.unlock
+		w.lock, w.stage = k, "holding"
+		s.mu.Unlock()
+		<-w.unlock
 		err = k.Unlock()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		a.stage = "idle"
-		p.unlocked(k, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		w.stage = "idle"
+		s.unlocked(k, err)
 	}()
 }
 
 // unlocked looks at what an Unlock has returned.
-func (p *play) unlocked(k *Lock, err error) {
+func (s *sequence) unlocked(k *Lock, err error) {
 	var lost *LostError
 	switch {
 	case errors.As(err, &lost):
-		p.seen.lost[lost.Reason]++
-		if p.forces == 0 && p.pauses == 0 {
-			p.t.Errorf("%v without a cause; after %v", err, p.trace)
+		s.seen.lost[lost.Reason]++
+		if s.forces == 0 && s.pauses == 0 {
+			s.t.Errorf("%v without a cause; after %v", err, s.trace)
 		}
 	case err == nil && !errors.Is(k.Err(), ErrUnlocked):
-		p.t.Errorf("Unlock returned nil, Err %v; after %v", k.Err(), p.trace)
+		s.t.Errorf("Unlock returned nil, Err %v; after %v", k.Err(), s.trace)
 	case err != nil && !errors.Is(err, errScripted) && !errors.Is(err, context.DeadlineExceeded):
-		p.t.Errorf("Unlock: %v; after %v", err, p.trace)
+		s.t.Errorf("Unlock: %v; after %v", err, s.trace)
 	}
 }
 
 // steps returns what can happen now, by name.
-func (p *play) steps() map[string]func() {
+func (s *sequence) steps() map[string]func() {
 	out := map[string]func(){}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, a := range p.actors {
-		switch a.stage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, w := range s.workers {
+		switch w.stage {
 		case "idle":
-			if a.rounds < statesRounds && (name == "A" || p.actors["A"].rounds > 0) { // the first is called A
-				out[name+" locks"] = func() { p.lock(a) }
+			if w.rounds < statesRounds && (name == "A" || s.workers["A"].rounds > 0) { // the first is called A
+				out[name+" locks"] = func() { s.lock(w) }
 			}
 		case "holding":
-			out[name+" unlocks"] = func() { a.stage = "unlocking"; close(a.unlock) }
+			out[name+" unlocks"] = func() { w.stage = "unlocking"; close(w.unlock) }
 		}
 	}
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
-	for _, call := range p.store.parked {
-		name := call.op + " " + p.numberOf(call.claim.Owner)
-		out[name+" answered"] = func() { p.store.answer(call, true) }
-		out[name+" executed, reply lost"] = func() { p.store.answer(call, false) }
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	for _, call := range s.store.parked {
+		name := call.op + " " + s.numberOf(call.claim.Owner)
+		out[name+" answered"] = func() { s.store.answer(call, true) }
+		out[name+" executed, reply lost"] = func() { s.store.answer(call, false) }
 	}
-	if p.store.owner != "" && p.forces == 0 {
-		out["force"] = func() { p.forces++; p.store.force() }
+	if s.store.owner != "" && s.forces == 0 {
+		out["force"] = func() { s.forces++; s.store.force() }
 	}
-	if p.pauses < statesPauses {
-		out["time passes"] = func() { p.pauses++; time.Sleep(statesPause) }
+	if s.pauses < statesPauses {
+		out["time passes"] = func() { s.pauses++; time.Sleep(statesPause) }
 	}
 	return out
 }
 
 // do takes a step and looks at what came of it. It returns false if it cannot be taken.
-func (p *play) do(name string) bool {
-	step, ok := p.steps()[name]
+func (s *sequence) do(name string) bool {
+	step, ok := s.steps()[name]
 	if !ok {
 		return false
 	}
-	p.trace = append(p.trace, name)
+	s.trace = append(s.trace, name)
 	step()
 	synctest.Wait()
-	p.check()
+	s.check()
 	return true
 }
 
 // check compares what the holders assume with the store, and the leases with the table.
-func (p *play) check() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.store.mu.Lock()
-	owner, ends, forced, refused := p.store.owner, p.store.ends, p.store.forced, maps.Clone(p.store.refused)
-	p.store.mu.Unlock()
+func (s *sequence) check() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.mu.Lock()
+	owner, ends, forced, refused := s.store.owner, s.store.ends, s.store.forced, maps.Clone(s.store.refused)
+	s.store.mu.Unlock()
 	believers := 0
-	for name, a := range p.actors {
-		if a.lock == nil {
+	for name, w := range s.workers {
+		if w.lock == nil {
 			continue
 		}
-		l := a.lock.hold.lease
-		p.follow(l)
-		if a.lock.Err() != nil {
+		l := w.lock.hold.lease
+		s.follow(l)
+		if w.lock.Err() != nil {
 			continue
 		}
-		p.follow(l)
+		s.follow(l)
 		believers++
 		if refused[l.owner] || !forced && (owner != l.owner || !time.Now().Before(ends)) {
-			p.t.Errorf("%s believes that it holds the lock, and the store has %q until %v; after %v", name, owner, time.Until(ends), p.trace)
+			s.t.Errorf("%s believes that it holds the lock, and the store has %q until %v; after %v", name, owner, time.Until(ends), s.trace)
 		}
 	}
 	if believers > 1 {
-		p.t.Errorf("two holders; after %v", p.trace)
+		s.t.Errorf("two holders; after %v", s.trace)
 	}
-	a, b := p.actors["A"].lock, p.actors["B"].lock
+	a, b := s.workers["A"].lock, s.workers["B"].lock
 	if a != nil && b != nil && a.Token() == b.Token() {
-		p.t.Errorf("both have the token %d; after %v", a.Token(), p.trace)
+		s.t.Errorf("both have the token %d; after %v", a.Token(), s.trace)
 	}
 }
 
 // follow notes in which state a lease is, and whether the table leads there.
-func (p *play) follow(l *lease) {
+func (s *sequence) follow(l *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	from, known := p.states[l]
-	p.states[l] = l.state
+	from, known := s.states[l]
+	s.states[l] = l.state
 	if !known {
 		from = leaseHeld
 	}
 	if from == l.state {
 		return
 	}
-	p.seen.moves[fmt.Sprint(from, l.state)]++
+	s.seen.moves[fmt.Sprint(from, l.state)]++
 	for e := range leaseEvents {
 		if next, ok := from.after(e); ok && next == l.state {
 			return
 		}
 	}
-	p.t.Errorf("the table does not lead from %d to %d; after %v", from, l.state, p.trace)
+	s.t.Errorf("the table does not lead from %d to %d; after %v", from, l.state, s.trace)
 }
 
 // signature is all that decides what may come: two sequences that lead to the same one
 // need not be gone on with both.
-func (p *play) signature() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (s *sequence) signature() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var b strings.Builder
 	for _, name := range []string{"A", "B"} {
-		a := p.actors[name]
-		fmt.Fprintf(&b, "%s %s %d", name, a.stage, a.rounds)
-		if a.lock != nil {
-			l := a.lock.hold.lease
+		w := s.workers[name]
+		fmt.Fprintf(&b, "%s %s %d", name, w.stage, w.rounds)
+		if w.lock != nil {
+			l := w.lock.hold.lease
 			l.mu.Lock()
-			fmt.Fprintf(&b, " %s %d %v %d %v", p.numberOf(l.owner), l.state, a.lock.hold.err, l.turns, (l.deadline - p.locker.clock.Now()).Truncate(statesPause))
+			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.owner), l.state, w.lock.hold.err, l.turns, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
 			l.mu.Unlock()
 		}
 		b.WriteByte('\n')
 	}
-	p.store.mu.Lock()
-	defer p.store.mu.Unlock()
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
 	left := time.Duration(0)
-	if p.store.owner != "" {
-		left = time.Until(p.store.ends).Round(time.Second)
+	if s.store.owner != "" {
+		left = time.Until(s.store.ends).Round(time.Second)
 	}
-	fmt.Fprintf(&b, "store %s %v, forced %v, pauses %d\n", p.numberOf(p.store.owner), left, p.store.forced, p.pauses)
-	for _, call := range p.store.parked {
-		fmt.Fprintf(&b, "%s %s %v\n", call.op, p.numberOf(call.claim.Owner), call.claim.Indeterminate)
+	fmt.Fprintf(&b, "store %s %v, forced %v, pauses %d\n", s.numberOf(s.store.owner), left, s.store.forced, s.pauses)
+	for _, call := range s.store.parked {
+		fmt.Fprintf(&b, "%s %s %v\n", call.op, s.numberOf(call.claim.Owner), call.claim.Indeterminate)
 	}
 	return b.String()
 }
 
 // numberOf returns which claim of the Locker an owner is.
-func (p *play) numberOf(owner string) string { return strings.TrimPrefix(owner, p.locker.id+":") }
+func (s *sequence) numberOf(owner string) string { return strings.TrimPrefix(owner, s.locker.id+":") }
 
 // finish brings the sequence to its end: all who lock also unlock, and each call is
 // answered.
-func (p *play) finish() {
+func (s *sequence) finish() {
 	for range 200 {
-		p.mu.Lock()
+		s.mu.Lock()
 		ended := true
-		for _, a := range p.actors {
-			if a.stage == "holding" {
-				a.stage = "unlocking"
-				close(a.unlock)
+		for _, w := range s.workers {
+			if w.stage == "holding" {
+				w.stage = "unlocking"
+				close(w.unlock)
 			}
-			ended = ended && a.stage == "idle"
+			ended = ended && w.stage == "idle"
 		}
-		p.mu.Unlock()
+		s.mu.Unlock()
 		synctest.Wait()
-		p.check()
-		p.store.mu.Lock()
-		parked := slices.Clone(p.store.parked)
-		p.store.mu.Unlock()
+		s.check()
+		s.store.mu.Lock()
+		parked := slices.Clone(s.store.parked)
+		s.store.mu.Unlock()
 		switch {
 		case len(parked) > 0:
-			p.store.answer(parked[0], true)
-		case ended && p.locker.background.Wait(expiredContext()) == nil:
-			p.ended()
+			s.store.answer(parked[0], true)
+		case ended && s.locker.background.Wait(expiredContext()) == nil:
+			s.ended()
 			return
 		default:
 			time.Sleep(time.Second)
 		}
 	}
-	p.t.Fatalf("no end after %v: %s", p.trace, p.signature())
+	s.t.Fatalf("no end after %v: %s", s.trace, s.signature())
 }
 
 // begun is how long the beginning of the sequence is.
-func (p *play) begun() int {
+func (s *sequence) begun() int {
 	for _, begin := range statesBegin() {
-		if len(begin) > 0 && len(p.trace) >= len(begin) && slices.Equal(p.trace[:len(begin)], begin) {
+		if len(begin) > 0 && len(s.trace) >= len(begin) && slices.Equal(s.trace[:len(begin)], begin) {
 			return len(begin)
 		}
 	}
@@ -416,15 +416,15 @@ func (p *play) begun() int {
 }
 
 // ended looks at what is left when all is over.
-func (p *play) ended() {
-	if p.store.owner != "" && time.Now().Before(p.store.ends) {
-		p.t.Errorf("the store keeps %s; after %v", p.store.owner, p.trace)
+func (s *sequence) ended() {
+	if s.store.owner != "" && time.Now().Before(s.store.ends) {
+		s.t.Errorf("the store keeps %s; after %v", s.store.owner, s.trace)
 	}
-	for l := range p.states {
-		p.seen.turns += int(l.turns)
+	for l := range s.states {
+		s.seen.turns += int(l.turns)
 	}
-	if n := p.locker.renewals.Find(func(renew.Item) bool { return true }); n != nil {
-		p.t.Errorf("a lease is renewed still; after %v", p.trace)
+	if n := s.locker.renewals.Find(func(renew.Item) bool { return true }); n != nil {
+		s.t.Errorf("a lease is renewed still; after %v", s.trace)
 	}
 }
 
@@ -466,24 +466,24 @@ func TestLeaseStates(t *testing.T) {
 	}
 }
 
-// statesAfter plays a sequence, and returns the steps that may follow it. It returns none
+// statesAfter runs a sequence, and returns the steps that may follow it. It returns none
 // where it leads to what is known.
 func statesAfter(t *testing.T, all *seen, path []string, known map[string]bool) (next []string) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlay(t, all)
+		s := newSequence(t, all)
 		for _, name := range path {
-			if !p.do(name) { // calls are repeated after random delays
+			if !s.do(name) { // calls are repeated after random delays
 				all.lapsed++
 				break
 			}
 		}
-		if at := p.signature(); len(p.trace) == len(path) && !known[at] {
+		if at := s.signature(); len(s.trace) == len(path) && !known[at] {
 			known[at] = true
-			if len(path) < statesDepth+p.begun() {
-				next = slices.Sorted(maps.Keys(p.steps()))
+			if len(path) < statesDepth+s.begun() {
+				next = slices.Sorted(maps.Keys(s.steps()))
 			}
 		}
-		p.finish()
+		s.finish()
 	})
 	return next
 }

@@ -27,8 +27,8 @@ const (
 	holding
 )
 
-// actor is a goroutine of the model, and what it has of the queue.
-type actor struct {
+// goroutine is one of the model, and what it has of the queue.
+type goroutine struct {
 	stage   stage
 	accepts bool
 	number  int // in the order of arrival
@@ -47,9 +47,9 @@ type value struct {
 
 // world is the model and what it is compared with.
 type world struct {
-	t      *testing.T
-	queues Queues[string, int, int]
-	actors []*actor
+	t          *testing.T
+	queues     Queues[string, int, int]
+	goroutines []*goroutine
 
 	line    []int // waiters, in order
 	stayer  int   // the head that stays; -1 if none does
@@ -63,10 +63,10 @@ type world struct {
 	trace   []string
 }
 
-func newWorld(t *testing.T, actors int) *world {
+func newWorld(t *testing.T, goroutines int) *world {
 	w := &world{t: t, stayer: -1, got: map[int]int{}}
-	for i := range actors {
-		w.actors = append(w.actors, &actor{accepts: i != 2})
+	for i := range goroutines {
+		w.goroutines = append(w.goroutines, &goroutine{accepts: i != 2})
 	}
 	return w
 }
@@ -77,8 +77,8 @@ func (w *world) fail(format string, args ...any) {
 }
 
 func (w *world) heads() (n int) {
-	for _, a := range w.actors {
-		if a.stage == called || a.stage == asking {
+	for _, g := range w.goroutines {
+		if g.stage == called || g.stage == asking {
 			n++
 		}
 	}
@@ -87,7 +87,7 @@ func (w *world) heads() (n int) {
 
 func (w *world) inUse() bool { return len(w.line) > 0 || w.heads() > 0 || w.held != 0 }
 
-// step is something that an actor can do.
+// step is something that a goroutine can do.
 type step struct {
 	name string
 	do   func(w *world, i int)
@@ -106,9 +106,9 @@ var (
 	next     = step{"next", (*world).next}
 )
 
-// steps returns what an actor can do now.
+// steps returns what a goroutine can do now.
 func (w *world) steps(i int) []step {
-	switch w.actors[i].stage {
+	switch w.goroutines[i].stage {
 	case out:
 		return []step{enter}
 	case waiting, coming:
@@ -126,7 +126,7 @@ func (w *world) steps(i int) []step {
 }
 
 func (w *world) enter(i int) {
-	a := w.actors[i]
+	g := w.goroutines[i]
 	begun := false
 	begin := func() int { begun = true; w.left += 100; return w.left }
 	free := !w.inUse()
@@ -135,17 +135,17 @@ func (w *world) enter(i int) {
 			w.fail("a place for one who does not wait: %+v, %v", p, head)
 		}
 	}
-	place, head := w.queues.Enter("key", !free, a.accepts, begin)
-	a.place = place
+	place, head := w.queues.Enter("key", !free, g.accepts, begin)
+	g.place = place
 	if begun != free || head != free {
 		w.fail("in use: %v; begun: %v, head: %v", !free, begun, head)
 	}
 	if head {
-		a.stage, a.number = asking, 0
+		g.stage, g.number = asking, 0
 		return
 	}
 	w.arrived++
-	a.stage, a.number = waiting, w.arrived
+	g.stage, g.number = waiting, w.arrived
 	w.line = append(w.line, i)
 }
 
@@ -158,26 +158,26 @@ var over = func() context.Context {
 
 // learn waits, which returns at once.
 func (w *world) learn(i int) {
-	a := w.actors[i]
-	v, ok, err := a.place.Wait(over)
+	g := w.goroutines[i]
+	v, ok, err := g.place.Wait(over)
 	switch {
-	case err != nil, ok != (a.stage == given):
+	case err != nil, ok != (g.stage == given):
 		w.fail("Wait: %d, %v, %v", v, ok, err)
 	case ok:
-		w.receive(a, v)
+		w.receive(g, v)
 	default:
-		a.stage = asking
+		g.stage = asking
 	}
 }
 
-func (w *world) receive(a *actor, v int) {
-	if v != a.value {
-		w.fail("received %d, want %d", v, a.value)
+func (w *world) receive(g *goroutine, v int) {
+	if v != g.value {
+		w.fail("received %d, want %d", v, g.value)
 	}
 	if w.got[v]++; w.got[v] != 1 {
 		w.fail("%d was received %d times", v, w.got[v])
 	}
-	a.stage, a.place = holding, nil
+	g.stage, g.place = holding, nil
 }
 
 // after returns a function that expects so many to be left.
@@ -194,27 +194,27 @@ func (w *world) after(want int) func(*int, int) {
 }
 
 func (w *world) leave(i int) {
-	a := w.actors[i]
-	if a.stage == coming { // Leave waits for it
+	g := w.goroutines[i]
+	if g.stage == coming { // Leave waits for it
 		w.endPass()
 	}
-	if a.stage == given {
-		v, ok := a.place.Leave(func(*int, int) { w.fail("called for who was given a value") })
+	if g.stage == given {
+		v, ok := g.place.Leave(func(*int, int) { w.fail("called for who was given a value") })
 		if !ok {
 			w.fail("Leave did not return what was passed on")
 		}
-		w.receive(a, v)
+		w.receive(g, v)
 		return
 	}
 	remain := len(w.line) + w.heads() - 1
-	head := a.stage != waiting
-	if _, ok := a.place.Leave(w.after(remain)); ok {
+	head := g.stage != waiting
+	if _, ok := g.place.Leave(w.after(remain)); ok {
 		w.fail("Leave returned what nobody has passed on")
 	}
 	if !head {
 		w.line = slices.DeleteFunc(w.line, func(j int) bool { return j == i })
 	}
-	a.stage, a.place = out, nil
+	g.stage, g.place = out, nil
 	if head {
 		w.headIsGone(i)
 	}
@@ -232,56 +232,56 @@ func (w *world) headIsGone(i int) {
 
 func (w *world) letIn(n int) {
 	for ; n > 0 && len(w.line) > 0; n-- {
-		w.actors[w.line[0]].stage = called
+		w.goroutines[w.line[0]].stage = called
 		w.line = w.line[1:]
 	}
 }
 
 func (w *world) hold(i int) {
-	a := w.actors[i]
+	g := w.goroutines[i]
 	w.values++
-	a.value = w.values
-	a.queue = a.place.Hold(a.value, w.after(len(w.line)))
-	a.stage, a.place, w.held = holding, nil, a.value
+	g.value = w.values
+	g.queue = g.place.Hold(g.value, w.after(len(w.line)))
+	g.stage, g.place, w.held = holding, nil, g.value
 	if w.stayer == i {
 		w.stayer = -1
 	}
 }
 
 func (w *world) stay(i int) {
-	a := w.actors[i]
+	g := w.goroutines[i]
 	want := w.stayer == -1 || w.stayer == i
-	if got := a.place.Stay(); got != want {
+	if got := g.place.Stay(); got != want {
 		w.fail("Stay: got %v", got)
 	}
 	if want {
 		w.stayer = i
 		return
 	}
-	a.stage = waiting
+	g.stage = waiting
 	at := 0
-	for at < len(w.line) && w.actors[w.line[at]].number < a.number {
+	for at < len(w.line) && w.goroutines[w.line[at]].number < g.number {
 		at++
 	}
 	w.line = slices.Insert(w.line, at, i)
 }
 
 func (w *world) admit(i, n int) {
-	a := w.actors[i]
+	g := w.goroutines[i]
 	remain := len(w.line) + w.heads() - 1
-	a.place.Admit(n, w.after(remain))
+	g.place.Admit(n, w.after(remain))
 	w.letIn(n)
-	a.stage, a.place = out, nil
+	g.stage, g.place = out, nil
 	w.headIsGone(i)
 }
 
 // pass begins to pass on, up to the moment before the receiver may go on.
 func (w *world) pass(i int) {
-	a := w.actors[i]
-	queue, former := a.queue, a.value
+	g := w.goroutines[i]
+	queue, former := g.queue, g.value
 	w.values++
 	v := w.values
-	want := len(w.line) > 0 && w.actors[w.line[0]].accepts
+	want := len(w.line) > 0 && w.goroutines[w.line[0]].accepts
 	ahead, resume, ended := make(chan struct{}), make(chan struct{}), make(chan bool, 1)
 	go func() {
 		ended <- queue.Pass(former, func() (int, bool) { return v, true }, func() { close(ahead); <-resume })
@@ -297,11 +297,11 @@ func (w *world) pass(i int) {
 	if !want {
 		w.fail("passed on although nobody takes it")
 	}
-	b := w.actors[w.line[0]]
+	b := w.goroutines[w.line[0]]
 	w.line = w.line[1:]
 	b.stage, b.value, b.queue = coming, v, queue
 	w.held = v
-	w.end(a)
+	w.end(g)
 	w.finish = func() {
 		close(resume)
 		if !<-ended {
@@ -316,19 +316,19 @@ func (w *world) endPass() {
 	w.finish = nil
 }
 
-// end is the end of an actor's hold.
-func (w *world) end(a *actor) {
-	a.ended = append(a.ended, value{a.value, a.queue})
-	a.ended = a.ended[max(len(a.ended)-3, 0):]
-	a.stage, a.queue, a.value = out, nil, 0
+// end is the end of a goroutine's hold.
+func (w *world) end(g *goroutine) {
+	g.ended = append(g.ended, value{g.value, g.queue})
+	g.ended = g.ended[max(len(g.ended)-3, 0):]
+	g.stage, g.queue, g.value = out, nil, 0
 }
 
 func (w *world) next(i int) {
-	a := w.actors[i]
-	if !a.queue.Next(a.value, w.after(len(w.line))) {
+	g := w.goroutines[i]
+	if !g.queue.Next(g.value, w.after(len(w.line))) {
 		w.fail("Next: got false")
 	}
-	w.end(a)
+	w.end(g)
 	w.held = 0
 	w.letIn(1)
 }
@@ -340,26 +340,26 @@ func (w *world) do(i int, s step) {
 	w.compare()
 }
 
-// all returns what can be done now: one step of one actor.
+// all returns what can be done now: one step of one goroutine.
 func (w *world) all() (of []int, steps []step) {
 	if w.finish != nil {
 		of, steps = append(of, 0), append(steps, passed)
 	}
-	for i, a := range w.actors {
+	for i, g := range w.goroutines {
 		for _, s := range w.steps(i) {
 			if s.name == pass.name && w.finish != nil { // one at a time is enough
 				continue
 			}
 			of, steps = append(of, i), append(steps, s)
 		}
-		if a.arrivedNever() { // those who have done nothing yet are all alike
+		if g.arrivedNever() { // those who have done nothing yet are all alike
 			break
 		}
 	}
 	return of, steps
 }
 
-func (a *actor) arrivedNever() bool { return a.stage == out && a.number == 0 && len(a.ended) == 0 }
+func (g *goroutine) arrivedNever() bool { return g.stage == out && g.number == 0 && len(g.ended) == 0 }
 
 // compare looks at everything.
 func (w *world) compare() {
@@ -371,8 +371,8 @@ func (w *world) compare() {
 	if found != w.inUse() || held != w.held || found && left != w.left {
 		w.fail("found %v, %d is held, %d left; want %v, %d, %d", found, held, left, w.inUse(), w.held, w.left)
 	}
-	for _, a := range w.actors {
-		w.compareActor(a)
+	for _, g := range w.goroutines {
+		w.compareGoroutine(g)
 	}
 	if q := w.queues.inUse["key"]; q != nil {
 		w.compareQueue(q)
@@ -380,22 +380,22 @@ func (w *world) compare() {
 	w.compareUnused()
 }
 
-// compareActor tries what must change nothing.
-func (w *world) compareActor(a *actor) {
-	if a.stage == waiting || a.stage == coming {
-		if v, ok, err := a.place.Wait(over); err == nil {
+// compareGoroutine tries what must change nothing.
+func (w *world) compareGoroutine(g *goroutine) {
+	if g.stage == waiting || g.stage == coming {
+		if v, ok, err := g.place.Wait(over); err == nil {
 			w.fail("Wait of a waiter: %d, %v", v, ok)
 		}
 	}
 	none := func() (int, bool) { return 0, false }
-	for _, old := range a.ended {
+	for _, old := range g.ended {
 		if old.queue.Next(old.v, func(*int, int) { w.fail("called for what is over") }) ||
 			old.queue.Pass(old.v, func() (int, bool) { w.fail("asked for what is over"); return none() }, nil) {
 			w.fail("%d is over, and was let go of once more", old.v)
 		}
 	}
-	if a.stage == holding && (a.queue.Pass(a.value, none, nil) || a.queue.Waits() != (len(w.line) > 0)) {
-		w.fail("passed on against the will of the holder, or %v", a.queue.Waits())
+	if g.stage == holding && (g.queue.Pass(g.value, none, nil) || g.queue.Waits() != (len(w.line) > 0)) {
+		w.fail("passed on against the will of the holder, or %v", g.queue.Waits())
 	}
 }
 
@@ -406,7 +406,7 @@ func (w *world) compareQueue(q *Queue[string, int, int]) {
 	}
 	before := q.ends
 	for k, i := range w.line {
-		p := w.actors[i].place
+		p := w.goroutines[i].place
 		if before.next != p || p.prev != before || p.queue != q || p.head || p.given != 0 {
 			w.fail("place %d of the waiters is not that of %d: %+v", k, i, p)
 		}
@@ -415,7 +415,7 @@ func (w *world) compareQueue(q *Queue[string, int, int]) {
 	if before.next != q.ends || q.ends.prev != before {
 		w.fail("there are more waiters than %v", w.line)
 	}
-	if stayer := w.stayer; stayer < 0 != (q.stayer == nil) || stayer >= 0 && q.stayer != w.actors[stayer].place {
+	if stayer := w.stayer; stayer < 0 != (q.stayer == nil) || stayer >= 0 && q.stayer != w.goroutines[stayer].place {
 		w.fail("%+v stays, want that of %d", q.stayer, stayer)
 	}
 }
@@ -423,8 +423,8 @@ func (w *world) compareQueue(q *Queue[string, int, int]) {
 // compareUnused looks at what is kept to be used again.
 func (w *world) compareUnused() {
 	used := map[any]bool{}
-	for _, a := range w.actors {
-		used[a.place] = true
+	for _, g := range w.goroutines {
+		used[g.place] = true
 	}
 	for _, p := range w.queues.places {
 		if used[p] || len(p.ready) > 0 || *p != (Place[string, int, int]{ready: p.ready}) {
@@ -445,9 +445,9 @@ func (w *world) endAll() {
 	if w.finish != nil {
 		w.do(0, passed)
 	}
-	for range 3 * len(w.actors) {
-		for i, a := range w.actors {
-			switch a.stage {
+	for range 3 * len(w.goroutines) {
+		for i, g := range w.goroutines {
+			switch g.stage {
 			case called, given:
 				w.do(i, learn)
 			case asking:
@@ -457,9 +457,9 @@ func (w *world) endAll() {
 			}
 		}
 	}
-	for i, a := range w.actors {
-		if a.stage != out {
-			w.fail("%d was forgotten, at stage %d", i, a.stage)
+	for i, g := range w.goroutines {
+		if g.stage != out {
+			w.fail("%d was forgotten, at stage %d", i, g.stage)
 		}
 	}
 	w.compare()
