@@ -276,15 +276,15 @@ func TestNodeJoinsAndLeaves(t *testing.T) {
 
 // takeAllTheTime takes and releases locks until the function that it returns
 // is called, which says how many, and what failed.
-func takeAllTheTime(ctx context.Context, l *holdfast.Locker, actors int) (stop func() (int, error)) {
+func takeAllTheTime(ctx context.Context, l *holdfast.Locker, workers int) (stop func() (int, error)) {
 	over := make(chan struct{})
 	var mu sync.Mutex
 	var taken int
 	var errs []error
 	var wg sync.WaitGroup
-	for actor := range actors {
+	for worker := range workers {
 		wg.Go(func() {
-			for i := actor; ; i += actors {
+			for i := worker; ; i += workers {
 				select {
 				case <-over:
 					return

@@ -84,13 +84,13 @@ func TestTicks(t *testing.T) {
 	}
 	addrs := start(t)
 	all := cells(slices.Sorted(maps.Keys(addrs)))
-	p := newParty(t, addrs, all)
-	time.Sleep(time.Until(p.first.Add(count - period/4)))
-	p.kill(t, all)
+	w := startWorkers(t, addrs, all)
+	time.Sleep(time.Until(w.first.Add(count - period/4)))
+	w.kill(t, all)
 	judged, due := 0, 0
 	for _, c := range all {
 		if c.Mode != crash {
-			n, of := p.judge(t, c, int((count-period/4-spread)/c.Every)+1)
+			n, of := w.judge(t, c, int((count-period/4-spread)/c.Every)+1)
 			judged, due = judged+n, due+of
 		}
 	}
@@ -119,8 +119,8 @@ func start(t *testing.T) map[string]string {
 	return addrs
 }
 
-// party is the processes, and their calls.
-type party struct {
+// workers is the processes, and their calls.
+type workers struct {
 	first time.Time // tick
 	cmds  []*exec.Cmd
 
@@ -128,10 +128,10 @@ type party struct {
 	calls map[string][]call // by cell
 }
 
-// newParty starts the processes, which begin together.
-func newParty(t *testing.T, addrs map[string]string, all []cell) *party {
+// startWorkers starts the processes, which begin together.
+func startWorkers(t *testing.T, addrs map[string]string, all []cell) *workers {
 	t.Helper()
-	p := &party{calls: map[string][]call{}}
+	w := &workers{calls: map[string][]call{}}
 	var readers sync.WaitGroup
 	t.Cleanup(readers.Wait) // after StartProgram has closed what they read
 	var inputs []io.Writer
@@ -148,25 +148,25 @@ func newParty(t *testing.T, addrs map[string]string, all []cell) *party {
 			t.Fatal(err)
 		}
 		outputs = append(outputs, sessiontest.StartProgram(t, cmd))
-		p.cmds, inputs = append(p.cmds, cmd), append(inputs, in)
+		w.cmds, inputs = append(w.cmds, cmd), append(inputs, in)
 	}
 	for _, out := range outputs {
 		if said, err := out.ReadString('\n'); said != "ready\n" {
 			t.Fatalf("got %q, %v, want that it is ready", said, err)
 		}
 	}
-	p.first = time.Now().Add(time.Second)
+	w.first = time.Now().Add(time.Second)
 	for n, out := range outputs {
-		if err := json.NewEncoder(inputs[n]).Encode(p.first); err != nil {
+		if err := json.NewEncoder(inputs[n]).Encode(w.first); err != nil {
 			t.Fatal(err)
 		}
-		readers.Go(func() { p.read(t, n, out) })
+		readers.Go(func() { w.read(t, n, out) })
 	}
-	return p
+	return w
 }
 
 // read collects what a process reports.
-func (p *party) read(t *testing.T, n int, out *bufio.Reader) {
+func (w *workers) read(t *testing.T, n int, out *bufio.Reader) {
 	for {
 		line, err := out.ReadBytes('\n')
 		if err != nil {
@@ -177,25 +177,25 @@ func (p *party) read(t *testing.T, n int, out *bufio.Reader) {
 			t.Logf("process %d: %s", n, line)
 			continue
 		}
-		p.mu.Lock()
-		p.calls[c.Cell] = append(p.calls[c.Cell], c)
-		p.mu.Unlock()
+		w.mu.Lock()
+		w.calls[c.Cell] = append(w.calls[c.Cell], c)
+		w.mu.Unlock()
 	}
 }
 
 // runs returns the calls of a cell that ran the job, at some time or later.
-func (p *party) runs(cell string, from time.Time) []call {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.calls[cell]), func(c call) bool { return !c.Ran || c.Ended.Before(from) })
+func (w *workers) runs(cell string, from time.Time) []call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.calls[cell]), func(c call) bool { return !c.Ran || c.Ended.Before(from) })
 }
 
 // kill kills the process that works in most cells, and waits for the next run of each.
-func (p *party) kill(t *testing.T, all []cell) {
+func (w *workers) kill(t *testing.T, all []cell) {
 	t.Helper()
-	works, victim := make([][]string, len(p.cmds)), 0 // by process
+	works, victim := make([][]string, len(w.cmds)), 0 // by process
 	for _, c := range all {
-		runs := p.runs(c.String(), p.first)
+		runs := w.runs(c.String(), w.first)
 		if c.Mode != crash || len(runs) == 0 {
 			continue
 		}
@@ -208,11 +208,11 @@ func (p *party) kill(t *testing.T, all []cell) {
 		t.Fatal("no process was at work")
 	}
 	watch, killed := await.NewWatch(t), time.Now()
-	_ = p.cmds[victim].Process.Kill()
+	_ = w.cmds[victim].Process.Kill()
 	var longest time.Duration
 	for _, name := range works[victim] {
 		var next []call
-		if !await.Eventually(time.Minute, func() bool { next = p.runs(name, killed); return len(next) > 0 }) {
+		if !await.Eventually(time.Minute, func() bool { next = w.runs(name, killed); return len(next) > 0 }) {
 			t.Fatalf("%s: no run in a minute after the process was killed", name)
 		}
 		longest = max(longest, next[0].Ended.Sub(killed))
@@ -224,20 +224,20 @@ func (p *party) kill(t *testing.T, all []cell) {
 }
 
 // judge looks at the first ticks of a cell, and returns how many of them were in time.
-func (p *party) judge(t *testing.T, c cell, due int) (judged, of int) {
+func (w *workers) judge(t *testing.T, c cell, due int) (judged, of int) {
 	t.Helper()
-	p.mu.Lock()
-	calls := p.calls[c.String()]
-	p.mu.Unlock()
+	w.mu.Lock()
+	calls := w.calls[c.String()]
+	w.mu.Unlock()
 	runs, punctual := make([]int, due+1), make([]int, due+1) // by tick: the first has none before
-	punctual[0] = len(p.cmds)
+	punctual[0] = len(w.cmds)
 	for _, call := range calls {
-		at := call.Called.Sub(p.first.Add(behind()[call.Process]))
+		at := call.Called.Sub(w.first.Add(behind()[call.Process]))
 		tick := int((at + inTime/5) / c.Every) // a timer may be early by a little
 		if tick >= due {
 			continue
 		}
-		if call.Ended.Sub(p.first.Add(behind()[call.Process]+time.Duration(tick)*c.Every)) < inTime {
+		if call.Ended.Sub(w.first.Add(behind()[call.Process]+time.Duration(tick)*c.Every)) < inTime {
 			punctual[tick+1]++
 		}
 		if call.Ran {
@@ -247,7 +247,7 @@ func (p *party) judge(t *testing.T, c cell, due int) (judged, of int) {
 	total, all := 0, 0
 	for tick := range due {
 		all += runs[tick+1]
-		if punctual[tick] < len(p.cmds) || punctual[tick+1] < len(p.cmds) {
+		if punctual[tick] < len(w.cmds) || punctual[tick+1] < len(w.cmds) {
 			continue
 		}
 		judged, total = judged+1, total+runs[tick+1]
@@ -258,7 +258,7 @@ func (p *party) judge(t *testing.T, c cell, due int) (judged, of int) {
 	if c.Mode == free && judged > 0 && total <= judged {
 		t.Errorf("%s: without AtLeast %d runs in %d ticks, want more", c, total, judged)
 	}
-	gap := p.smallestGap(c)
+	gap := w.smallestGap(c)
 	if c.Mode == kept && gap < c.AtLeast {
 		t.Errorf("%s: two runs within %v, want %v at least: %v", c, gap, c.AtLeast, calls)
 	}
@@ -268,8 +268,8 @@ func (p *party) judge(t *testing.T, c cell, due int) (judged, of int) {
 
 // smallestGap returns the time between the nearest two runs: from the call of the one to the
 // start of the other, so that a process which stood still in between is not to blame.
-func (p *party) smallestGap(c cell) time.Duration {
-	runs, smallest := p.runs(c.String(), p.first), time.Hour
+func (w *workers) smallestGap(c cell) time.Duration {
+	runs, smallest := w.runs(c.String(), w.first), time.Hour
 	for i, a := range runs {
 		for _, b := range runs[:i] {
 			smallest = min(smallest, max(a.Ended.Sub(b.Called), b.Ended.Sub(a.Called)))

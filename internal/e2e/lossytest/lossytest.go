@@ -56,8 +56,8 @@ type Store struct {
 // rise; and a TTL later nothing is left that keeps the name taken.
 func (s Store) Run(t *testing.T) {
 	name := strings.ReplaceAll(t.Name(), "/", "-")
-	c := &crew{Store: s, t: t, failed: make(chan struct{})}
-	lockers := c.lockers()
+	w := &workload{Store: s, t: t, failed: make(chan struct{})}
+	lockers := w.lockers()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg, long sync.WaitGroup
 	stop := func() {
@@ -72,50 +72,50 @@ func (s Store) Run(t *testing.T) {
 				long.Add(1)
 				first = sync.OnceFunc(long.Done)
 			}
-			wg.Go(func() { c.contend(ctx, c.taker(l, name), g == 0, first) })
+			wg.Go(func() { w.contend(ctx, w.taker(l, name), g == 0, first) })
 		}
 	}
 	long.Wait()
 	began := time.Now()
-	await.Until(t, limit, "enough is lost", func() bool { return s.Lost() >= losses && c.passed.Load() >= passes })
+	await.Until(t, limit, "enough is lost", func() bool { return s.Lost() >= losses && w.passed.Load() >= passes })
 	t.Logf("%d answers were lost, those of %d renewals of held locks among them; %d locks were taken and %d lost; it took %v after the long ones",
-		s.Lost(), c.unanswered.Load(), c.passed.Load(), c.lost.Load(), time.Since(began).Round(time.Millisecond))
+		s.Lost(), w.unanswered.Load(), w.passed.Load(), w.lost.Load(), time.Since(began).Round(time.Millisecond))
 	stop()
 	s.Heal()
-	if n := c.unanswered.Load(); n < renewals {
+	if n := w.unanswered.Load(); n < renewals {
 		t.Errorf("%d renewals had no answer: nothing is tested", n)
 	}
-	c.free(lockers, name)
+	w.free(lockers, name)
 }
 
 // free fails t unless all of the name is free within a TTL, and one tick of the server.
-func (c *crew) free(lockers []*holdfast.Locker, name string) {
-	c.t.Helper()
-	end := time.Now().Add(c.TTL + c.Late + tick)
-	ctx, cancel := context.WithDeadline(c.t.Context(), end)
+func (w *workload) free(lockers []*holdfast.Locker, name string) {
+	w.t.Helper()
+	end := time.Now().Add(w.TTL + w.Late + tick)
+	ctx, cancel := context.WithDeadline(w.t.Context(), end)
 	defer cancel()
-	lock := c.taker(lockers[0], name)
+	lock := w.taker(lockers[0], name)
 	var all []*holdfast.Lock
-	for range max(c.Permits, 1) {
+	for range max(w.Permits, 1) {
 		held, err := lock(ctx)
 		if err != nil {
-			c.t.Fatalf("after the losses the name stays taken: %v", err)
+			w.t.Fatalf("after the losses the name stays taken: %v", err)
 		}
 		all = append(all, held)
 	}
 	for _, held := range all {
-		must.Unlock(c.t, held)
+		must.Unlock(w.t, held)
 	}
 	for _, l := range lockers {
-		must.Drain(c.t, l)
+		must.Drain(w.t, l)
 	}
-	if c.Left != nil {
-		await.Until(c.t, time.Until(end), "nothing is left", func() bool { return c.Left(c.t, name) == 0 })
+	if w.Left != nil {
+		await.Until(w.t, time.Until(end), "nothing is left", func() bool { return w.Left(w.t, name) == 0 })
 	}
 }
 
-// crew is the clients, and what the lock protects.
-type crew struct {
+// workload is clients that contend for a lock, and what the lock protects.
+type workload struct {
 	Store
 	t *testing.T
 
@@ -127,14 +127,14 @@ type crew struct {
 	failed     chan struct{} // closed when there are enough of those
 }
 
-func (c *crew) lockers() []*holdfast.Locker {
+func (w *workload) lockers() []*holdfast.Locker {
 	var all []*holdfast.Locker
 	for i := range clients {
-		opts := &holdfast.Options{TTL: c.TTL, Observe: c.observe}
+		opts := &holdfast.Options{TTL: w.TTL, Observe: w.observe}
 		if i > 0 {
 			opts.Handoff.Max = -1 // else most never reach the store
 		}
-		all = append(all, holdfast.New(c.Open(c.t), opts))
+		all = append(all, holdfast.New(w.Open(w.t), opts))
 	}
 	return all
 }
@@ -143,21 +143,21 @@ func (c *crew) lockers() []*holdfast.Locker {
 type take func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)
 
 // taker returns how a goroutine gets the lock.
-func (c *crew) taker(l *holdfast.Locker, name string) take {
-	if c.Permits > 0 {
-		return l.Semaphore(name, c.Permits).Acquire
+func (w *workload) taker(l *holdfast.Locker, name string) take {
+	if w.Permits > 0 {
+		return l.Semaphore(name, w.Permits).Acquire
 	}
-	return c.Mutex(l, name).Lock
+	return w.Mutex(l, name).Lock
 }
 
 // observe counts the renewals of held locks that had no answer, and losses.
-func (c *crew) observe(_ context.Context, e holdfast.Event) {
+func (w *workload) observe(_ context.Context, e holdfast.Event) {
 	switch {
 	case e.Type == holdfast.EventLoss:
-		c.lost.Add(1)
+		w.lost.Add(1)
 	case e.Type == holdfast.EventRenew && e.Err != nil && !errors.Is(e.Err, driver.ErrGone):
-		if c.unanswered.Add(1) == renewals {
-			close(c.failed)
+		if w.unanswered.Add(1) == renewals {
+			close(w.failed)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (c *crew) observe(_ context.Context, e holdfast.Event) {
 // contend locks and unlocks until ctx ends, and gives up one time in ten after a moment.
 // With long it holds its first lock until renewals had no answer. first is called after
 // that lock.
-func (c *crew) contend(ctx context.Context, lock take, long bool, first func()) {
+func (w *workload) contend(ctx context.Context, lock take, long bool, first func()) {
 	defer first()
 	for ctx.Err() == nil {
 		wait := limit
@@ -177,45 +177,45 @@ func (c *crew) contend(ctx context.Context, lock take, long bool, first func()) 
 		cancel()
 		switch {
 		case err == nil:
-			c.pass(held, long)
+			w.pass(held, long)
 			long = false
 			first()
 		case wait == limit && ctx.Err() == nil:
-			c.t.Errorf("Lock: %v", err)
+			w.t.Errorf("Lock: %v", err)
 			return
 		}
 	}
 }
 
 // pass is what is done with the lock held.
-func (c *crew) pass(lock *holdfast.Lock, long bool) {
-	if n := c.inside.Add(1); int(n) > max(c.Permits, 1) {
-		c.t.Errorf("%d holders", n)
+func (w *workload) pass(lock *holdfast.Lock, long bool) {
+	if n := w.inside.Add(1); int(n) > max(w.Permits, 1) {
+		w.t.Errorf("%d holders", n)
 	}
-	switch last := c.token.Swap(lock.Token()); {
-	case c.Plain:
-	case c.Permits == 0 && lock.Token() <= last:
-		c.t.Errorf("token %d after %d", lock.Token(), last)
+	switch last := w.token.Swap(lock.Token()); {
+	case w.Plain:
+	case w.Permits == 0 && lock.Token() <= last:
+		w.t.Errorf("token %d after %d", lock.Token(), last)
 	case lock.Token() == 0: // those who hold permits at a time do not come here in the order of their tokens
-		c.t.Error("a permit without a token")
+		w.t.Error("a permit without a token")
 	}
 	if long {
-		c.hold(lock)
+		w.hold(lock)
 	}
-	c.passed.Add(1)
-	c.inside.Add(-1)
+	w.passed.Add(1)
+	w.inside.Add(-1)
 	if err := lock.Unlock(); err != nil && !errors.Is(err, holdfast.ErrLost) {
-		c.t.Errorf("Unlock: %v", err)
+		w.t.Errorf("Unlock: %v", err)
 	}
 }
 
 // hold returns when the answers of enough renewals were lost, or with the lock.
-func (c *crew) hold(lock *holdfast.Lock) {
-	bound := time.NewTimer(3 * c.TTL)
+func (w *workload) hold(lock *holdfast.Lock) {
+	bound := time.NewTimer(3 * w.TTL)
 	defer bound.Stop()
 	select {
-	case <-c.failed:
-	case <-lock.Context(c.t.Context()).Done():
+	case <-w.failed:
+	case <-lock.Context(w.t.Context()).Done():
 	case <-bound.C:
 	}
 }

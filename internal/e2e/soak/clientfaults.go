@@ -131,5 +131,5 @@ func (s *strike) kill(context.Context) error {
 	if s.victim.slot == immortal {
 		return errNothing
 	}
-	return s.crew.replace(s.victim)
+	return s.workers.replace(s.victim)
 }

@@ -15,10 +15,10 @@ import (
 // nemesis breaks things. All that it chooses comes from its seed: each of its
 // lanes draws one fault after the other.
 type nemesis struct {
-	arena *arena
-	crew  *crew
-	log   io.Writer // of the faults, for people; may be nil
-	begin time.Time
+	arena   *arena
+	workers *workers
+	log     io.Writer // of the faults, for people; may be nil
+	begin   time.Time
 
 	mu      sync.Mutex
 	windows []window
@@ -188,11 +188,11 @@ func (n *nemesis) draw(r *rand.Rand, faults []fault) *strike {
 
 // aim chooses the victim.
 func (s *strike) aim() {
-	if h, ok := s.crew.holder(s.random); s.aimed && ok {
-		s.victim, s.name = s.crew.withID(h.process), h.name
+	if h, ok := s.workers.holder(s.random); s.aimed && ok {
+		s.victim, s.name = s.workers.withID(h.process), h.name
 	}
 	if s.victim == nil {
-		s.victim = s.crew.at(s.place)
+		s.victim = s.workers.at(s.place)
 	}
 }
 

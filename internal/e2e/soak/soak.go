@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
-// workers is how many processes use the locks.
-const workers = 4
+// processes is how many processes use the locks.
+const processes = 4
 
 // restLimit is how long it may take after all faults until every waiter
 // has been served: the leases of the dead and the wake-up, and, after a worker was
@@ -49,7 +49,7 @@ type soak struct {
 	quiet      bool
 
 	arena   *arena
-	crew    *crew
+	workers *workers
 	nemesis *nemesis
 	totals  *totals
 	former  []window        // of the round before
@@ -67,11 +67,11 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 	if s.deployment == quorumOfFive {
 		s.only = mutexes
 	}
-	if s.crew, err = newCrew(s.arena, s.seed, workers, s.only, s.mutant); err != nil {
+	if s.workers, err = startWorkers(s.arena, s.seed, processes, s.only, s.mutant); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	s.nemesis = &nemesis{arena: s.arena, crew: s.crew, begin: begin, counts: s.totals.Faults}
+	s.nemesis = &nemesis{arena: s.arena, workers: s.workers, begin: begin, counts: s.totals.Faults}
 	if !s.quiet {
 		s.nemesis.log = s.log
 	}
@@ -94,7 +94,7 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 	if err == nil {
 		s.totals.Other = append(s.totals.Other, s.lastResidue(n)...)
 	}
-	s.totals.Leaks = append(s.totals.Leaks, s.crew.close()...)
+	s.totals.Leaks = append(s.totals.Leaks, s.workers.close()...)
 	s.totals.Duration = time.Since(begin)
 	s.totals.finish()
 	return s.totals, err
@@ -109,7 +109,7 @@ func (s *soak) goesOn(left time.Duration) bool {
 // once is one round: work under faults, work without, rest, judgement.
 func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	begin := time.Now()
-	s.crew.work(order{Round: n, Seed: s.seed + uint64(n)<<32})
+	s.workers.work(order{Round: n, Seed: s.seed + uint64(n)<<32})
 	faults, cancel := context.WithTimeout(ctx, max(length-calm, length/2))
 	if !s.peace {
 		s.nemesis.run(faults, s.seed+uint64(n)<<32)
@@ -118,9 +118,9 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	pause(ctx, min(calm, length/2))
 	windows, trouble := s.nemesis.take()
 	limit := restLimit(windows)
-	took, late := s.crew.rest(limit)
+	took, late := s.workers.rest(limit)
 	s.totals.LongestRest = max(s.totals.LongestRest, took)
-	events, wrong := s.crew.take()
+	events, wrong := s.workers.take()
 	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), undoes: slices.Contains(anystore.Databases(), s.deployment), passes: s.deployment == anystore.ZooKeeper}
 	v := r.judge()
 	s.totals.add(r, v)
@@ -148,7 +148,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 		_, _ = fmt.Fprintf(s.log, "replay with: go run ./internal/e2e/soak -deployment %s -seed %d -round %v -from %d\n", s.deployment, s.seed, s.round, n)
 	}
 	if len(late) > 0 {
-		s.crew.stacks(late, s.log)
+		s.workers.stacks(late, s.log)
 		return errors.New("given up: the workers would not begin another round")
 	}
 	return errors.Join(trouble...)
@@ -188,7 +188,7 @@ func (s *soak) grown(id int, now [3]int64) (wrong []string) {
 // since the first rounds, for each and for all together.
 func (s *soak) figures() (wrong []string) {
 	var now [3]int64
-	for _, m := range s.crew.members() {
+	for _, m := range s.workers.members() {
 		m.mu.Lock()
 		var own [3]int64
 		for i, f := range []string{"goroutines", "heap", "sockets"} {
@@ -249,7 +249,7 @@ func (s *soak) save(n int, r *round, v verdict, wrong []string) error {
 		fmt.Fprintf(&faults, "%s to %s process %d %s, loses writes: %v until %s, switched %s %s\n",
 			stamp(w.from), stamp(w.to), w.process, w.what, w.loses, stamp(w.lost), stamp(w.switched), w.name)
 	}
-	for _, m := range s.crew.members() {
+	for _, m := range s.workers.members() {
 		for _, p := range m.mesh.proxies() {
 			for _, h := range p.Withheld() {
 				fmt.Fprintf(&withheld, "process %d %s %+v\n", m.ID(), p.Addr(), h)

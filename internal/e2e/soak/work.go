@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// The workloads: what one actor, a goroutine of a worker, does in one step. The
-// first letter of a name says which workload it belongs to.
+// The workloads: what a goroutine of a worker does in one step. The first
+// letter of a name says which workload it belongs to.
 const (
 	mutexes    = "mutex"
 	fairs      = "fair"
@@ -30,29 +30,29 @@ const permits = 2
 // epoch is for how long new operations use the same names.
 const epoch = 2 * time.Second
 
-// actor does one step.
-type actor func(*turn)
+// workload does one step.
+type workload func(*turn)
 
-// turn is an actor in a round.
+// turn is a goroutine of a worker in a round.
 type turn struct {
 	*worker
 	number int
 	round  int
 	ctx    context.Context // ends with the round: no operation is cut short by it but sleep is
 	random *rand.Rand
-	mine   *holdfast.Locker // of this actor alone: TryLock then answers what the store says
+	mine   *holdfast.Locker // of this goroutine alone: TryLock then answers what the store says
 }
 
 func newTurn(w *worker, o order, number int, ctx context.Context) *turn {
 	return &turn{worker: w, number: number, round: o.Round, ctx: ctx, random: rand.New(rand.NewPCG(o.Seed, uint64(number))), mine: w.lockers[1+number]}
 }
 
-// actors returns those of a worker. Each has a Locker of its own beside the
-// shared one.
-func (w *worker) actors() []actor {
+// workloads returns those of a worker. The goroutine of each has a Locker of its
+// own beside the shared one.
+func (w *worker) workloads() []workload {
 	all := []struct {
 		kind string
-		do   actor
+		do   workload
 	}{
 		{mutexes, (*turn).mutex},
 		{mutexes, (*turn).mutex},
@@ -63,7 +63,7 @@ func (w *worker) actors() []actor {
 		{semaphores, (*turn).semaphore},
 		{lockAlls, (*turn).lockAll},
 	}
-	var chosen []actor
+	var chosen []workload
 	has := kinds(w.backend.Info().Caps)
 	for _, a := range all {
 		if (w.Only == "" || w.Only == a.kind) && (w.Store == "" || has[a.kind]) {

@@ -59,7 +59,7 @@ type worker struct {
 	backend driver.Backend
 	log     *judge.Recorder
 	held    holds
-	shared  *holdfast.Locker   // of most actors
+	shared  *holdfast.Locker   // of most goroutines
 	lockers []*holdfast.Locker // all
 }
 
@@ -158,7 +158,7 @@ func (w *worker) locker() *holdfast.Locker {
 
 // obey carries out orders: it works from one that names a round until the next.
 func (w *worker) obey(in io.Reader) {
-	actors := w.actors()
+	workloads := w.workloads()
 	lines := bufio.NewScanner(in)
 	stop := func() {}
 	for lines.Scan() {
@@ -172,22 +172,22 @@ func (w *worker) obey(in io.Reader) {
 			w.report()
 			continue
 		}
-		stop = w.round(o, actors)
+		stop = w.round(o, workloads)
 	}
 	stop()
 	w.drain()
 }
 
-// round lets all actors work. The function it returns lets them finish what they
+// round runs all workloads. The function it returns lets them finish what they
 // have begun.
-func (w *worker) round(o order, actors []actor) (stop func()) {
+func (w *worker) round(o order, workloads []workload) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
-	for i, a := range actors {
+	for i, do := range workloads {
 		t := newTurn(w, o, i, ctx)
 		working.Go(func() {
 			for ctx.Err() == nil {
-				a(t)
+				do(t)
 				t.nap(20 * time.Millisecond)
 			}
 		})

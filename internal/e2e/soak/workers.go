@@ -19,8 +19,8 @@ import (
 // member is a worker process and the proxies between it and the servers.
 type member struct {
 	*judge.Process
-	slot  int // which of the crew's places it has
-	again int // how many had the place before, in the round in which it was hired
+	slot  int // which of the places it has
+	again int // how many had the place before, in the round in which it was started
 	mesh  mesh
 	fault sync.Mutex // held by its caller
 
@@ -32,17 +32,17 @@ type member struct {
 	broken  []string
 }
 
-// crew is the worker processes. Its methods may be called from several
+// workers is the worker processes. Its methods may be called from several
 // goroutines at once.
-type crew struct {
+type workers struct {
 	arena  *arena
 	only   string
 	mutant string
 	seed   uint64
 
 	mu      sync.Mutex
-	hired   int
-	again   map[int]int // how many were hired in this round, by place
+	started int
+	again   map[int]int // how many were started in this round, by place
 	places  []*member   // the living
 	former  []*member   // of this round
 	holding map[operation]holder
@@ -61,29 +61,29 @@ type holder struct {
 	held bool
 }
 
-// newCrew hires workers for n places, each adapter in its turn, and returns when
+// startWorkers starts workers for n places, each adapter in its turn, and returns when
 // they are connected.
-func newCrew(a *arena, seed uint64, n int, only, mutant string) (*crew, error) {
-	c := &crew{
+func startWorkers(a *arena, seed uint64, n int, only, mutant string) (*workers, error) {
+	w := &workers{
 		arena: a, seed: seed, only: only, mutant: mutant,
 		places: make([]*member, n), holding: map[operation]holder{}, again: map[int]int{},
 	}
 	for i := range n {
-		if err := c.hire(i); err != nil {
-			c.close()
+		if err := w.start(i); err != nil {
+			w.close()
 			return nil, err
 		}
 	}
-	if err := c.await(20 * time.Second); err != nil {
-		c.close()
+	if err := w.await(20 * time.Second); err != nil {
+		w.close()
 		return nil, err
 	}
-	return c, nil
+	return w, nil
 }
 
 // await waits until all workers are connected.
-func (c *crew) await(limit time.Duration) error {
-	for _, m := range c.members() {
+func (w *workers) await(limit time.Duration) error {
+	for _, m := range w.members() {
 		for end := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
 			m.mu.Lock()
 			is := m.ready
@@ -106,37 +106,37 @@ const longestTTL = 10 * time.Second
 // immortal is the place of the worker that is never killed: what it leaks adds up.
 const immortal = 3
 
-// hire starts a worker in a place, and lets it do what the others do.
-func (c *crew) hire(place int) error {
+// start starts a worker in a place, and lets it do what the others do.
+func (w *workers) start(place int) error {
 	m := &member{slot: place}
 	var err error
-	if m.mesh, err = c.arena.meshes(); err != nil {
+	if m.mesh, err = w.arena.meshes(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	id := c.hired
-	c.hired++
-	if c.order.Round > 0 {
-		c.again[place]++
-		m.again = c.again[place]
+	w.mu.Lock()
+	id := w.started
+	w.started++
+	if w.order.Round > 0 {
+		w.again[place]++
+		m.again = w.again[place]
 	}
-	c.mu.Unlock()
-	ttls := c.arena.ttls()
+	w.mu.Unlock()
+	ttls := w.arena.ttls()
 	ttl := ttls[place%len(ttls)]
-	if c.mutant != "" && c.arena.store == nil {
+	if w.mutant != "" && w.arena.store == nil {
 		ttl = min(ttl, time.Second) // a long lease hides who was in the way
 	}
 	p := plan{
-		TTL: ttl, Only: c.only, Long: 25,
-		Targets: c.arena.targets(dial.Adapters()[place%2], m.mesh),
+		TTL: ttl, Only: w.only, Long: 25,
+		Targets: w.arena.targets(dial.Adapters()[place%2], m.mesh),
 	}
-	if c.arena.store != nil {
-		p.Store, p.Addr = c.arena.name, m.mesh.proxies()[0].Addr()
+	if w.arena.store != nil {
+		p.Store, p.Addr = w.arena.name, m.mesh.proxies()[0].Addr()
 	}
-	if c.mutant == lazy {
+	if w.mutant == lazy {
 		p.Long = 4
 	}
-	if (uint64(place/2)+c.seed)%2 == 0 { // half of the places have the smallest margin that is any use
+	if (uint64(place/2)+w.seed)%2 == 0 { // half of the places have the smallest margin that is any use
 		p.Margin = max(10*time.Millisecond, ttl/100)
 	}
 	text, err := json.Marshal(p)
@@ -145,18 +145,18 @@ func (c *crew) hire(place int) error {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVar+"="+string(text))
-	if c.mutant != "" {
-		cmd.Env = append(cmd.Env, mutantVar+"="+c.mutant)
+	if w.mutant != "" {
+		cmd.Env = append(cmd.Env, mutantVar+"="+w.mutant)
 	}
-	if m.Process, err = judge.Start(id, cmd, func(e judge.Event) { c.hear(m, e) }); err != nil {
+	if m.Process, err = judge.Start(id, cmd, func(e judge.Event) { w.hear(m, e) }); err != nil {
 		m.mesh.close()
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.places[place] = m
-	if c.order.Round > 0 && !c.order.Rest {
-		_ = m.Send(c.order.forMember(m))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.places[place] = m
+	if w.order.Round > 0 && !w.order.Rest {
+		_ = m.Send(w.order.forMember(m))
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (o order) forMember(m *member) order {
 }
 
 // hear follows the holders of names.
-func (c *crew) hear(m *member, e judge.Event) {
+func (w *workers) hear(m *member, e judge.Event) {
 	switch e.What {
 	case ready, rested, ended, broken:
 		m.mu.Lock()
@@ -187,32 +187,32 @@ func (c *crew) hear(m *member, e judge.Event) {
 		return
 	}
 	key := operation{e.Process, e.Op}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch e.What {
 	case judge.Called:
-		c.holding[key] = holder{operation: key, name: e.Name}
+		w.holding[key] = holder{operation: key, name: e.Name}
 	case judge.Granted:
-		h := c.holding[key]
+		h := w.holding[key]
 		h.held = true
-		c.holding[key] = h
+		w.holding[key] = h
 	case judge.Failed, judge.Unlock, judge.Lost:
-		delete(c.holding, key)
+		delete(w.holding, key)
 	case judge.Killed:
-		for k := range c.holding {
+		for k := range w.holding {
 			if k.process == e.Process {
-				delete(c.holding, k)
+				delete(w.holding, k)
 			}
 		}
 	}
 }
 
 // holder returns a process that holds a lock now, or false.
-func (c *crew) holder(r *rand.Rand) (holder, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (w *workers) holder(r *rand.Rand) (holder, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var all []holder
-	for _, h := range c.holding {
+	for _, h := range w.holding {
 		if h.held {
 			all = append(all, h)
 		}
@@ -226,17 +226,17 @@ func (c *crew) holder(r *rand.Rand) (holder, bool) {
 }
 
 // at returns the member in a place.
-func (c *crew) at(place int) *member {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.places[place%len(c.places)]
+func (w *workers) at(place int) *member {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.places[place%len(w.places)]
 }
 
 // withID returns the living member with that number, or nil.
-func (c *crew) withID(id int) *member {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, m := range c.places {
+func (w *workers) withID(id int) *member {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.places {
 		if m.ID() == id {
 			return m
 		}
@@ -244,34 +244,34 @@ func (c *crew) withID(id int) *member {
 	return nil
 }
 
-func (c *crew) members() []*member {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.places)
+func (w *workers) members() []*member {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.places)
 }
 
-// replace kills the member in a place and hires another.
-func (c *crew) replace(m *member) error {
+// replace kills the member in a place and starts another.
+func (w *workers) replace(m *member) error {
 	m.Kill()
 	m.mesh.close()
-	c.mu.Lock()
-	c.former = append(c.former, m)
-	c.mu.Unlock()
-	return c.hire(m.slot)
+	w.mu.Lock()
+	w.former = append(w.former, m)
+	w.mu.Unlock()
+	return w.start(m.slot)
 }
 
 // work lets all work under the names of a round.
-func (c *crew) work(o order) {
-	c.mu.Lock()
-	c.order = o
+func (w *workers) work(o order) {
+	w.mu.Lock()
+	w.order = o
 	if !o.Rest {
-		c.again = map[int]int{}
-		for _, m := range c.places {
+		w.again = map[int]int{}
+		for _, m := range w.places {
 			m.again = 0
 		}
 	}
-	places := slices.Clone(c.places)
-	c.mu.Unlock()
+	places := slices.Clone(w.places)
+	w.mu.Unlock()
 	for _, m := range places {
 		m.mu.Lock()
 		m.resting = false
@@ -282,12 +282,12 @@ func (c *crew) work(o order) {
 
 // rest lets all finish what they have begun, for limit at most. It returns how
 // long that took, and who has not finished.
-func (c *crew) rest(limit time.Duration) (took time.Duration, late []int) {
+func (w *workers) rest(limit time.Duration) (took time.Duration, late []int) {
 	begin := time.Now()
-	c.work(order{Rest: true})
+	w.work(order{Rest: true})
 	for {
 		late = nil
-		for _, m := range c.members() {
+		for _, m := range w.members() {
 			m.mu.Lock()
 			if !m.resting {
 				late = append(late, m.ID())
@@ -302,8 +302,8 @@ func (c *crew) rest(limit time.Duration) (took time.Duration, late []int) {
 }
 
 // stacks writes down where the goroutines of some workers are, which end with that.
-func (c *crew) stacks(of []int, to io.Writer) {
-	for _, m := range c.members() {
+func (w *workers) stacks(of []int, to io.Writer) {
+	for _, m := range w.members() {
 		if slices.Contains(of, m.ID()) {
 			_, _ = fmt.Fprintf(to, "worker %d:\n%s\n", m.ID(), m.Stacks())
 		}
@@ -312,11 +312,11 @@ func (c *crew) stacks(of []int, to io.Writer) {
 
 // take returns what all have reported since the last time, and what is wrong
 // with the processes themselves.
-func (c *crew) take() (events []judge.Event, wrong []string) {
-	c.mu.Lock()
-	all := append(slices.Clone(c.places), c.former...)
-	c.former = nil
-	c.mu.Unlock()
+func (w *workers) take() (events []judge.Event, wrong []string) {
+	w.mu.Lock()
+	all := append(slices.Clone(w.places), w.former...)
+	w.former = nil
+	w.mu.Unlock()
 	for _, m := range all {
 		events = append(events, m.Take()...)
 		if err := m.Err(); err != nil {
@@ -333,15 +333,15 @@ func (c *crew) take() (events []judge.Event, wrong []string) {
 }
 
 // close ends all processes. It returns what they left behind.
-func (c *crew) close() (leaks []string) {
+func (w *workers) close() (leaks []string) {
 	over := time.After(20 * time.Second)
-	for _, m := range c.members() {
+	for _, m := range w.members() {
 		if m == nil {
 			continue
 		}
 		m.Stop()
 	}
-	for _, m := range c.members() {
+	for _, m := range w.members() {
 		if m == nil {
 			continue
 		}
