@@ -22,8 +22,8 @@ const (
 	over
 )
 
-// crew is the goroutines of a process that lock and unlock.
-type crew struct {
+// workers is the goroutines of a process that lock and unlock.
+type workers struct {
 	plan  Plan
 	page  *page
 	tasks []task
@@ -43,63 +43,63 @@ type tally struct {
 
 // pairs locks and unlocks for a sample.
 func pairs(p peer.Peer, plan Plan, shared *page, parent parent) (Result, error) {
-	c := &crew{plan: plan, page: shared}
+	w := &workers{plan: plan, page: shared}
 	for g := range plan.Work.Goroutines {
 		t, err := newTask(p, plan, g)
 		if err != nil {
 			return Result{}, err
 		}
-		c.tasks = append(c.tasks, t)
+		w.tasks = append(w.tasks, t)
 	}
 	if plan.Sample == 0 {
-		return c.count(parent)
+		return w.count(parent)
 	}
-	return c.clock(parent)
+	return w.clock(parent)
 }
 
 // clock lets the goroutines work for the time of the plan.
-func (c *crew) clock(parent parent) (Result, error) {
+func (w *workers) clock(parent parent) (Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	tallies := make([]tally, len(c.tasks))
+	tallies := make([]tally, len(w.tasks))
 	var wg sync.WaitGroup
-	for i, t := range c.tasks {
-		wg.Go(func() { tallies[i] = c.repeat(ctx, t) })
+	for i, t := range w.tasks {
+		wg.Go(func() { tallies[i] = w.repeat(ctx, t) })
 	}
-	elapsed, before, after, err := c.watch(parent)
-	c.phase.Store(over)
-	if c.tasks[0].shared { // others are between two locks, and at their end in a moment
+	elapsed, before, after, err := w.watch(parent)
+	w.phase.Store(over)
+	if w.tasks[0].shared { // others are between two locks, and at their end in a moment
 		cancel()
 	}
 	wg.Wait()
 	if err != nil {
 		return Result{}, err
 	}
-	return c.gather(tallies, elapsed, before, after)
+	return w.gather(tallies, elapsed, before, after)
 }
 
 // watch waits for the parent, then for the sample to be over.
-func (c *crew) watch(parent parent) (elapsed time.Duration, before, after usage, err error) {
-	time.Sleep(time.Duration(c.plan.Warm))
+func (w *workers) watch(parent parent) (elapsed time.Duration, before, after usage, err error) {
+	time.Sleep(time.Duration(w.plan.Warm))
 	runtime.GC()
 	if err := parent.start(); err != nil {
 		return 0, before, after, err
 	}
 	before = used()
 	at := time.Now()
-	c.phase.CompareAndSwap(warming, measuring)
-	time.Sleep(time.Duration(c.plan.Sample))
-	c.phase.Store(over)
+	w.phase.CompareAndSwap(warming, measuring)
+	time.Sleep(time.Duration(w.plan.Sample))
+	w.phase.Store(over)
 	elapsed = time.Since(at)
 	after = used()
 	return elapsed, before, after, parent.finish()
 }
 
 // repeat does pairs until the sample is over.
-func (c *crew) repeat(ctx context.Context, t task) (done tally) {
-	for n := int64(0); c.phase.Load() != over; n++ {
-		if err := c.pair(ctx, t, n, &done); err != nil {
-			if c.phase.Swap(over) != over {
+func (w *workers) repeat(ctx context.Context, t task) (done tally) {
+	for n := int64(0); w.phase.Load() != over; n++ {
+		if err := w.pair(ctx, t, n, &done); err != nil {
+			if w.phase.Swap(over) != over {
 				done.err = err
 			}
 			return done
@@ -109,9 +109,9 @@ func (c *crew) repeat(ctx context.Context, t task) (done tally) {
 }
 
 // count lets the goroutines do as many pairs as the plan says.
-func (c *crew) count(parent parent) (Result, error) {
-	for _, t := range c.tasks { // every connection is made, every script is known
-		if done := c.times(t, 3); done.err != nil {
+func (w *workers) count(parent parent) (Result, error) {
+	for _, t := range w.tasks { // every connection is made, every script is known
+		if done := w.times(t, 3); done.err != nil {
 			return Result{}, done.err
 		}
 	}
@@ -119,31 +119,31 @@ func (c *crew) count(parent parent) (Result, error) {
 	if err := parent.start(); err != nil {
 		return Result{}, err
 	}
-	c.phase.Store(measuring)
+	w.phase.Store(measuring)
 	before, at := used(), time.Now()
-	tallies := make([]tally, len(c.tasks))
+	tallies := make([]tally, len(w.tasks))
 	var wg sync.WaitGroup
-	for i, t := range c.tasks {
-		wg.Go(func() { tallies[i] = c.times(t, max(1, c.plan.Pairs/len(c.tasks))) })
+	for i, t := range w.tasks {
+		wg.Go(func() { tallies[i] = w.times(t, max(1, w.plan.Pairs/len(w.tasks))) })
 	}
 	wg.Wait()
 	elapsed, after := time.Since(at), used()
 	if err := parent.finish(); err != nil {
 		return Result{}, err
 	}
-	return c.gather(tallies, elapsed, before, after)
+	return w.gather(tallies, elapsed, before, after)
 }
 
 // times does so many pairs.
-func (c *crew) times(t task, pairs int) (done tally) {
+func (w *workers) times(t task, pairs int) (done tally) {
 	for n := 0; n < pairs && done.err == nil; n++ {
-		done.err = c.pair(context.Background(), t, int64(n), &done)
+		done.err = w.pair(context.Background(), t, int64(n), &done)
 	}
 	return done
 }
 
 // pair takes a lock, checks that nobody else has it, and releases it.
-func (c *crew) pair(ctx context.Context, t task, n int64, done *tally) error {
+func (w *workers) pair(ctx context.Context, t task, n int64, done *tally) error {
 	var asked time.Time
 	var waited, idle time.Duration
 	if t.shared {
@@ -157,20 +157,20 @@ func (c *crew) pair(ctx context.Context, t task, n int64, done *tally) error {
 		done.longest = max(done.longest, waited) // it may have been in vain all the time
 		return err
 	}
-	if !c.page.enter(t.slot, rule) {
-		c.violations.Add(1)
+	if !w.page.enter(t.slot, rule) {
+		w.violations.Add(1)
 	}
-	turn := t.shared && c.plan.Work.Processes > 1 && c.page.takes(t.slot, c.plan.Process)
-	if c.plan.Work.Hold > 0 {
-		idle = c.page.sinceVacated(t.slot)
-		time.Sleep(time.Duration(c.plan.Work.Hold))
-		c.page.vacated(t.slot)
+	turn := t.shared && w.plan.Work.Processes > 1 && w.page.takes(t.slot, w.plan.Process)
+	if w.plan.Work.Hold > 0 {
+		idle = w.page.sinceVacated(t.slot)
+		time.Sleep(time.Duration(w.plan.Work.Hold))
+		w.page.vacated(t.slot)
 	}
-	c.page.leave(t.slot, rule)
+	w.page.leave(t.slot, rule)
 	if err := held.Unlock(); err != nil {
 		return err
 	}
-	if c.phase.Load() == measuring {
+	if w.phase.Load() == measuring {
 		done.add(waited, idle, turn)
 	}
 	return nil
@@ -189,8 +189,8 @@ func (t *tally) add(waited, idle time.Duration, turn bool) {
 }
 
 // gather puts everything together.
-func (c *crew) gather(tallies []tally, elapsed time.Duration, before, after usage) (Result, error) {
-	r := Result{Elapsed: elapsed, Violations: c.violations.Load()}
+func (w *workers) gather(tallies []tally, elapsed time.Duration, before, after usage) (Result, error) {
+	r := Result{Elapsed: elapsed, Violations: w.violations.Load()}
 	r.add(before, after)
 	var errs []error
 	for _, t := range tallies {

@@ -132,17 +132,17 @@ func (h *lawlessHeld) Unlock() error {
 	return nil
 }
 
-func crewOf(t *testing.T, p peer.Peer, w Work) *crew {
+func workersOf(t *testing.T, p peer.Peer, work Work) *workers {
 	t.Helper()
-	c := &crew{plan: Plan{Peer: "test", Work: w}, page: newTestPage(t)}
-	for g := range w.Goroutines {
-		task, err := newTask(p, c.plan, g)
+	w := &workers{plan: Plan{Peer: "test", Work: work}, page: newTestPage(t)}
+	for g := range work.Goroutines {
+		task, err := newTask(p, w.plan, g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.tasks = append(c.tasks, task)
+		w.tasks = append(w.tasks, task)
 	}
-	return c
+	return w
 }
 
 // ready is a parent who never lets wait.
@@ -154,9 +154,9 @@ func ready() parent {
 func TestViolationsAreSeen(t *testing.T) {
 	for kind, want := range map[Kind]bool{One: true, Own: false} {
 		p := &lawless{}
-		c := crewOf(t, p, Work{Kind: kind, Goroutines: 4, Hold: peer.Duration(time.Millisecond)})
-		c.plan.Pairs = 40
-		r, err := c.count(ready())
+		w := workersOf(t, p, Work{Kind: kind, Goroutines: 4, Hold: peer.Duration(time.Millisecond)})
+		w.plan.Pairs = 40
+		r, err := w.count(ready())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,11 +172,11 @@ func TestViolationsAreSeen(t *testing.T) {
 
 // What is done before and after the sample is not counted.
 func TestOnlyTheSampleCounts(t *testing.T) {
-	c := crewOf(t, &lawless{}, Work{Kind: Own, Goroutines: 1})
+	w := workersOf(t, &lawless{}, Work{Kind: Own, Goroutines: 1})
 	for phase, want := range map[phase]int64{warming: 0, measuring: 1, over: 0} {
-		c.phase.Store(phase)
+		w.phase.Store(phase)
 		var done tally
-		if err := c.pair(t.Context(), c.tasks[0], 0, &done); err != nil || done.pairs != want {
+		if err := w.pair(t.Context(), w.tasks[0], 0, &done); err != nil || done.pairs != want {
 			t.Errorf("phase %d: got %d pairs, %v, want %d", phase, done.pairs, err, want)
 		}
 	}
@@ -192,9 +192,9 @@ func (never) Lock(ctx context.Context, _ string) (peer.Held, error) {
 func (never) Close() {}
 
 func TestWaitersAreNoFailureAtTheEnd(t *testing.T) {
-	c := crewOf(t, never{}, Work{Kind: One, Goroutines: 3})
-	c.plan.Sample = peer.Duration(10 * time.Millisecond)
-	if r, err := c.clock(ready()); err != nil || r.Pairs != 0 || r.Elapsed < 10*time.Millisecond {
+	w := workersOf(t, never{}, Work{Kind: One, Goroutines: 3})
+	w.plan.Sample = peer.Duration(10 * time.Millisecond)
+	if r, err := w.clock(ready()); err != nil || r.Pairs != 0 || r.Elapsed < 10*time.Millisecond {
 		t.Fatalf("got %d pairs in %v and error %v, want none", r.Pairs, r.Elapsed, err)
 	}
 }
@@ -211,27 +211,27 @@ func (b *broken) Lock(ctx context.Context, key string) (peer.Held, error) {
 
 func TestErrorsAreTold(t *testing.T) {
 	for _, sample := range []time.Duration{0, time.Millisecond} {
-		c := crewOf(t, &broken{}, Work{Kind: One, Goroutines: 1})
-		c.plan.Sample, c.plan.Pairs = peer.Duration(sample), 5
-		if _, err := pairsOf(c); err == nil || err.Error() != "no more" {
+		w := workersOf(t, &broken{}, Work{Kind: One, Goroutines: 1})
+		w.plan.Sample, w.plan.Pairs = peer.Duration(sample), 5
+		if _, err := pairsOf(w); err == nil || err.Error() != "no more" {
 			t.Errorf("sample of %v: got %v, want what the peer said", sample, err)
 		}
 	}
 }
 
-func pairsOf(c *crew) (Result, error) {
-	if c.plan.Sample == 0 {
-		return c.count(ready())
+func pairsOf(w *workers) (Result, error) {
+	if w.plan.Sample == 0 {
+		return w.count(ready())
 	}
-	return c.clock(ready())
+	return w.clock(ready())
 }
 
 // A parent who is gone ends the process.
 func TestParentGone(t *testing.T) {
-	c := crewOf(t, &lawless{}, Work{Kind: Own, Goroutines: 2})
-	c.plan.Sample = peer.Duration(time.Millisecond)
+	w := workersOf(t, &lawless{}, Work{Kind: Own, Goroutines: 2})
+	w.plan.Sample = peer.Duration(time.Millisecond)
 	gone := parent{bufio.NewReader(strings.NewReader("")), io.Discard}
-	if _, err := c.clock(gone); !errors.Is(err, io.EOF) {
+	if _, err := w.clock(gone); !errors.Is(err, io.EOF) {
 		t.Fatalf("got %v, want io.EOF", err)
 	}
 }

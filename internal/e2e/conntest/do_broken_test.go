@@ -19,25 +19,25 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
 )
 
-// Batches of go-redis that break off at the worst moment. The server is played:
+// Batches of go-redis that break off at the worst moment. The server is a fake:
 // a real one cannot be made to stop between two scripts of a pipeline.
 
-// stage is a server of which each command does what a test says, and counts the
+// fake is a server of which each command does what a test says, and counts the
 // scripts that it has read.
-type stage struct {
+type fake struct {
 	*server.Server
 	read atomic.Int64
 }
 
-// act answers EVALSHA; everything else is OK or unknown.
-func play(t *testing.T, act func(s *stage, c *server.Peer)) *stage {
+// startFake starts one where act answers EVALSHA; everything else is OK or unknown.
+func startFake(t *testing.T, act func(s *fake, c *server.Peer)) *fake {
 	t.Helper()
-	played, err := server.NewServer("127.0.0.1:0")
+	listening, err := server.NewServer("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(played.Close)
-	s := &stage{Server: played}
+	t.Cleanup(listening.Close)
+	s := &fake{Server: listening}
 	s.SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
 		switch strings.ToLower(cmd) {
 		case "evalsha":
@@ -54,7 +54,7 @@ func play(t *testing.T, act func(s *stage, c *server.Peer)) *stage {
 	return s
 }
 
-func (s *stage) addr() string { return s.Addr().String() }
+func (s *fake) addr() string { return s.Addr().String() }
 
 // oneNode is a cluster client whose slots are all at addr.
 func oneNode(t *testing.T, addr string, change func(*redis.ClusterOptions)) redishold.Conn {
@@ -73,12 +73,12 @@ func oneNode(t *testing.T, addr string, change func(*redis.ClusterOptions)) redi
 	return goredisconn.New(client)
 }
 
-var played = redishold.NewScript("played", "return 1")
+var one = redishold.NewScript("one", "return 1")
 
 func twoCalls(replicas int) []redishold.Call {
 	return []redishold.Call{
-		{Script: played, Keys: []string{"{a}1"}, Replicas: replicas},
-		{Script: played, Keys: []string{"{a}2"}, Replicas: replicas},
+		{Script: one, Keys: []string{"{a}1"}, Replicas: replicas},
+		{Script: one, Keys: []string{"{a}2"}, Replicas: replicas},
 	}
 }
 
@@ -87,12 +87,12 @@ func twoCalls(replicas int) []redishold.Call {
 func TestRedirectedThenBrokenIsUnknown(t *testing.T) {
 	for _, kind := range []string{"MOVED", "ASK"} {
 		t.Run(kind, func(t *testing.T) {
-			second := play(t, func(s *stage, c *server.Peer) {
+			second := startFake(t, func(s *fake, c *server.Peer) {
 				if s.read.Load() == 2 {
 					c.Close() // without an answer to either
 				}
 			})
-			first := play(t, func(_ *stage, c *server.Peer) { c.WriteError(fmt.Sprintf("%s 1 %s", kind, second.addr())) })
+			first := startFake(t, func(_ *fake, c *server.Peer) { c.WriteError(fmt.Sprintf("%s 1 %s", kind, second.addr())) })
 			for i, r := range oneNode(t, first.addr(), nil).Do(bounded(t), twoCalls(0)...) {
 				if r.Err == nil || errors.Is(r.Err, driver.ErrNotExecuted) || errors.As(r.Err, new(*redishold.ReplyError)) {
 					t.Errorf("call %d: got value %v, error %v; want an error that says nothing of execution", i, r.Value, r.Err)
@@ -107,7 +107,7 @@ func TestRedirectedThenBrokenIsUnknown(t *testing.T) {
 
 // So it is after a connection that was refused at first.
 func TestRefusedThenBrokenIsUnknown(t *testing.T) {
-	s := play(t, func(s *stage, c *server.Peer) {
+	s := startFake(t, func(s *fake, c *server.Peer) {
 		if s.read.Load() == 2 {
 			c.Close()
 		}
@@ -135,7 +135,7 @@ func TestRefusedThenBrokenIsUnknown(t *testing.T) {
 
 // A refused handshake is an answer to every call of a pipeline.
 func TestRefusedHandshakeIsEveryCallsAnswer(t *testing.T) {
-	s := play(t, func(_ *stage, c *server.Peer) { c.WriteInt(1) })
+	s := startFake(t, func(_ *fake, c *server.Peer) { c.WriteInt(1) })
 	s.SetPreHook(func(c *server.Peer, _ string, _ ...string) bool {
 		c.WriteError("WRONGPASS invalid username-password pair or user is disabled.")
 		return true
@@ -155,8 +155,8 @@ func TestRefusedHandshakeIsEveryCallsAnswer(t *testing.T) {
 // A redirection is followed also where the client asks for notifications of
 // maintenance, whose handlers go-redis takes only once.
 func TestRedirectedWithMaintenanceNotifications(t *testing.T) {
-	answering := func(evalsha func(c *server.Peer)) *stage {
-		s := play(t, nil)
+	answering := func(evalsha func(c *server.Peer)) *fake {
+		s := startFake(t, nil)
 		s.SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
 			switch strings.ToLower(cmd) {
 			case "hello":

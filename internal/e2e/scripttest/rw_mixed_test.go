@@ -90,24 +90,24 @@ return 1`
 )
 
 // mixed is a read-write lock that Go and Redisson use by turns, and what is known
-// of it: how often each party holds each side. A party that Go plays has an owner
-// for each side.
+// of it: how often each client holds each side. A client in Go has an owner for
+// each side.
 type mixed struct {
 	*bench
 	reads, writes map[string]int
-	deaths        map[string]int // how often a party of Redisson died; it comes back with another owner
+	deaths        map[string]int // how often a client of Redisson died; it comes back with another owner
 	log           []string
 }
 
 const mixedTTL = 60000
 
-func isJava(party string) bool { return strings.HasPrefix(party, "j") }
+func isJava(client string) bool { return strings.HasPrefix(client, "j") }
 
-func (m *mixed) java(script, party string) any {
+func (m *mixed) java(script, client string) any {
 	m.t.Helper()
-	got, err := m.client.Eval(m.t.Context(), script, []string{lockKey}, m.readOwner(party), mixedTTL, rwPrefix, rwChannel).Result()
+	got, err := m.client.Eval(m.t.Context(), script, []string{lockKey}, m.readOwner(client), mixedTTL, rwPrefix, rwChannel).Result()
 	if err != nil && err.Error() != "redis: nil" {
-		m.t.Fatalf("%s: %v", party, err)
+		m.t.Fatalf("%s: %v", client, err)
 	}
 	return got
 }
@@ -118,104 +118,104 @@ func granted(reply any) bool {
 	return ok
 }
 
-// othersWrite and othersRead report that somebody but party does.
-func (m *mixed) othersWrite(party string) bool { return others(m.writes, party) }
-func (m *mixed) othersRead(party string) bool  { return others(m.reads, party) }
+// othersWrite and othersRead report that somebody but client does.
+func (m *mixed) othersWrite(client string) bool { return others(m.writes, client) }
+func (m *mixed) othersRead(client string) bool  { return others(m.reads, client) }
 
-func others(holds map[string]int, party string) bool {
+func others(holds map[string]int, client string) bool {
 	for other, n := range holds {
-		if other != party && n > 0 {
+		if other != client && n > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *mixed) tryReadBy(party string) {
+func (m *mixed) tryReadBy(client string) {
 	m.t.Helper()
 	var ok bool
-	if isJava(party) {
-		ok = m.java(javaReadAcquire, party) == nil
+	if isJava(client) {
+		ok = m.java(javaReadAcquire, client) == nil
 	} else {
-		ok = granted(m.tryRead(party+":r", mixedTTL, 1, party+":w:write"))
+		ok = granted(m.tryRead(client+":r", mixedTTL, 1, client+":w:write"))
 	}
-	if want := !m.othersWrite(party); ok != want {
-		m.fail("read by %s: got a grant %v, want %v", party, ok, want)
+	if want := !m.othersWrite(client); ok != want {
+		m.fail("read by %s: got a grant %v, want %v", client, ok, want)
 	}
-	if ok && isJava(party) {
-		m.reads[party]++
+	if ok && isJava(client) {
+		m.reads[client]++
 	} else if ok {
-		m.reads[party] = 1
+		m.reads[client] = 1
 	}
 }
 
-func (m *mixed) tryWriteBy(party string) {
+func (m *mixed) tryWriteBy(client string) {
 	m.t.Helper()
-	free := !m.othersWrite(party) && !m.othersRead(party) && (m.reads[party] == 0 || m.writes[party] > 0)
-	if isJava(party) {
-		ok := m.java(javaWriteAcquire, party) == nil
+	free := !m.othersWrite(client) && !m.othersRead(client) && (m.reads[client] == 0 || m.writes[client] > 0)
+	if isJava(client) {
+		ok := m.java(javaWriteAcquire, client) == nil
 		if ok && !free {
-			m.fail("write by %s: got a grant", party)
+			m.fail("write by %s: got a grant", client)
 		}
 		if ok {
-			m.writes[party]++
+			m.writes[client]++
 		}
 		return
 	}
-	ok := granted(m.tryWrite(party+":w", mixedTTL, 1))
+	ok := granted(m.tryWrite(client+":w", mixedTTL, 1))
 	if ok != free {
-		m.fail("write by %s: got a grant %v, want %v", party, ok, free)
+		m.fail("write by %s: got a grant %v, want %v", client, ok, free)
 	}
 	if ok {
-		m.writes[party] = 1
+		m.writes[client] = 1
 	}
 }
 
-// release ends one hold of a thread of Java, or the hold of a party of Go, of the side
+// release ends one hold of a thread of Java, or the hold of a client in Go, of the side
 // that holds has.
-func (m *mixed) release(holds map[string]int, java, party, side string) {
+func (m *mixed) release(holds map[string]int, java, client, side string) {
 	m.t.Helper()
-	if isJava(party) {
-		m.java(java, party)
-		holds[party] = max(0, holds[party]-1)
+	if isJava(client) {
+		m.java(java, client)
+		holds[client] = max(0, holds[client]-1)
 		return
 	}
-	m.leave(party + side)
-	holds[party] = 0
+	m.leave(client + side)
+	holds[client] = 0
 }
 
-// loseReads ends all read leases of party; its field stays.
-func (m *mixed) loseReads(party string) {
+// loseReads ends all read leases of client; its field stays.
+func (m *mixed) loseReads(client string) {
 	m.t.Helper()
-	for i := 1; i <= m.reads[party]; i++ {
-		m.Int("DEL", timeoutKey(m.readOwner(party), i))
+	for i := 1; i <= m.reads[client]; i++ {
+		m.Int("DEL", timeoutKey(m.readOwner(client), i))
 	}
-	m.reads[party] = 0
-	m.deaths[party]++
+	m.reads[client] = 0
+	m.deaths[client]++
 }
 
-func (m *mixed) readOwner(party string) string {
-	if isJava(party) {
-		return party + ":" + strconv.Itoa(m.deaths[party])
+func (m *mixed) readOwner(client string) string {
+	if isJava(client) {
+		return client + ":" + strconv.Itoa(m.deaths[client])
 	}
-	return party + ":r"
+	return client + ":r"
 }
 
 // renewBy renews a read hold of Go, which succeeds if it is held.
-func (m *mixed) renewBy(party string) {
+func (m *mixed) renewBy(client string) {
 	m.t.Helper()
-	if isJava(party) {
+	if isJava(client) {
 		return
 	}
-	ok := m.renewRead(party+":r", mixedTTL, 1) == int64(1)
-	if !ok && m.reads[party] > 0 {
-		m.fail("renewal by %s: got 0 for a live hold", party)
+	ok := m.renewRead(client+":r", mixedTTL, 1) == int64(1)
+	if !ok && m.reads[client] > 0 {
+		m.fail("renewal by %s: got 0 for a live hold", client)
 	}
 	if ok {
-		if m.othersWrite(party) {
-			m.fail("renewal by %s: got 1 beside a writer", party)
+		if m.othersWrite(client) {
+			m.fail("renewal by %s: got 1 beside a writer", client)
 		}
-		m.reads[party] = 1 // also one whose field had outlived its lease
+		m.reads[client] = 1 // also one whose field had outlived its lease
 	}
 }
 
@@ -228,24 +228,24 @@ func (m *mixed) fail(format string, args ...any) {
 func (m *mixed) check() {
 	m.t.Helper()
 	hash, ttl := m.Map("HGETALL", lockKey), m.Int("PTTL", lockKey)
-	for party, n := range m.reads {
+	for client, n := range m.reads {
 		if n == 0 {
 			continue
 		}
-		if got := hash[m.readOwner(party)]; got != strconv.Itoa(n) {
-			m.fail("%s reads %d times: got count %q", party, n, got)
+		if got := hash[m.readOwner(client)]; got != strconv.Itoa(n) {
+			m.fail("%s reads %d times: got count %q", client, n, got)
 		}
-		if left := m.Int("PTTL", timeoutKey(m.readOwner(party), n)); left <= 0 || left > ttl+5 {
-			m.fail("%s reads: its lease has %d ms, the lock %d", party, left, ttl)
+		if left := m.Int("PTTL", timeoutKey(m.readOwner(client), n)); left <= 0 || left > ttl+5 {
+			m.fail("%s reads: its lease has %d ms, the lock %d", client, left, ttl)
 		}
 	}
-	for party, n := range m.writes {
-		field := party + ":w:write"
-		if isJava(party) {
-			field = m.readOwner(party) + ":write"
+	for client, n := range m.writes {
+		field := client + ":w:write"
+		if isJava(client) {
+			field = m.readOwner(client) + ":write"
 		}
 		if n > 0 && (hash[field] != strconv.Itoa(n) || hash["mode"] != "write" || ttl < mixedTTL-10000) {
-			m.fail("%s writes %d times: got count %q, mode %q, TTL %d", party, n, hash[field], hash["mode"], ttl)
+			m.fail("%s writes %d times: got count %q, mode %q, TTL %d", client, n, hash[field], hash["mode"], ttl)
 		}
 	}
 	if stay := m.KeysWithoutTTL(isCounter); len(stay) > 0 {
@@ -262,26 +262,26 @@ func TestReadWriteMixedWithRedisson(t *testing.T) {
 		b.String("FLUSHALL")
 		m := &mixed{bench: b, reads: map[string]int{}, writes: map[string]int{}, deaths: map[string]int{}, log: []string{fmt.Sprint("seed ", seed)}}
 		random := rand.New(rand.NewPCG(seed, 1))
-		parties := []string{"g1", "g2", "j1", "j2"}
+		clients := []string{"g1", "g2", "j1", "j2"}
 		for range 60 {
-			party := parties[random.IntN(len(parties))]
+			client := clients[random.IntN(len(clients))]
 			step := random.IntN(8)
-			m.log = append(m.log, fmt.Sprintf("%s:%d", party, step))
+			m.log = append(m.log, fmt.Sprintf("%s:%d", client, step))
 			switch step {
 			case 0, 1:
-				m.tryReadBy(party)
+				m.tryReadBy(client)
 			case 2, 3:
-				m.tryWriteBy(party)
+				m.tryWriteBy(client)
 			case 4:
-				m.release(m.reads, javaReadRelease, party, ":r")
+				m.release(m.reads, javaReadRelease, client, ":r")
 			case 5:
-				m.release(m.writes, javaWriteRelease, party, ":w:write")
+				m.release(m.writes, javaWriteRelease, client, ":w:write")
 			case 6:
-				if m.writes[party] == 0 {
-					m.loseReads(party)
+				if m.writes[client] == 0 {
+					m.loseReads(client)
 				}
 			case 7:
-				m.renewBy(party)
+				m.renewBy(client)
 			}
 			m.check()
 		}

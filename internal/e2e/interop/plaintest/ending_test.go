@@ -13,14 +13,14 @@ import (
 
 // peerDies: when the library's holder is gone Holdfast gets the lock as soon as
 // the lease is over, and no sooner.
-func peerDies(s *scene) {
+func peerDies(s *scenario) {
 	const lease = 1500 * time.Millisecond
 	doomed := *s
-	doomed.player = s.start(s.T, s.server.URL())
+	doomed.client = s.start(s.T, s.server.URL())
 	sent := time.Now()
 	doomed.peerLocks(lease)
 	locked := time.Now()
-	doomed.player.Kill()
+	doomed.client.Kill()
 
 	lock := s.lock(s.locker(setting{}))
 	s.wantBetween(time.Now(), sent.Add(lease), locked.Add(lease+slack))
@@ -29,7 +29,7 @@ func peerDies(s *scene) {
 
 // holdfastDies: a Holdfast that is cut off knows that it lost the lock before
 // the library gets it, as soon as the lease is over.
-func holdfastDies(s *scene) {
+func holdfastDies(s *scenario) {
 	const ttl = 2 * time.Second
 	mesh := faultproxy.StartMesh(s, []string{s.server.Addr()})
 	lock := s.lock(s.locker(setting{ttl: ttl, routes: mesh.Routes()}))
@@ -58,7 +58,7 @@ func holdfastDies(s *scene) {
 }
 
 // strangerReleases: a release with a value that is not the lock's does nothing.
-func strangerReleases(s *scene) {
+func strangerReleases(s *scenario) {
 	if !s.strangers {
 		s.Skipf("%s cannot make a lock that was not obtained; PeerIsLate has an old one", s.library)
 	}
@@ -74,7 +74,7 @@ func strangerReleases(s *scene) {
 
 // peerIsLate: a holder of the library whose lease is over can neither release
 // nor extend the lock that Holdfast took since.
-func peerIsLate(s *scene) {
+func peerIsLate(s *scenario) {
 	const lease = time.Second
 	sent := time.Now()
 	s.peerLocks(lease)
@@ -91,7 +91,7 @@ func peerIsLate(s *scene) {
 
 // holdfastIsLate: a lock of Holdfast that is not renewed ends with its lease, and
 // its Unlock leaves alone what the library took since.
-func holdfastIsLate(s *scene) {
+func holdfastIsLate(s *scenario) {
 	const lease = time.Second
 	sent := time.Now()
 	lock := s.lock(s.locker(setting{}), holdfast.Lease(lease))
@@ -109,7 +109,7 @@ func holdfastIsLate(s *scene) {
 }
 
 // holdfastKeyDeleted: Holdfast learns at its next renewal that its key is gone.
-func holdfastKeyDeleted(s *scene) {
+func holdfastKeyDeleted(s *scenario) {
 	const ttl = 2 * time.Second
 	lock := s.lock(s.locker(setting{ttl: ttl}))
 	held := lock.Context(s.Context())
@@ -119,7 +119,7 @@ func holdfastKeyDeleted(s *scene) {
 }
 
 // holdfastKeyTaken: the same, and the library has it already.
-func holdfastKeyTaken(s *scene) {
+func holdfastKeyTaken(s *scenario) {
 	const ttl = 6 * time.Second // the library has it before the first renewal
 	lock := s.lock(s.locker(setting{ttl: ttl}))
 	held := lock.Context(s.Context())
@@ -134,7 +134,7 @@ func holdfastKeyTaken(s *scene) {
 
 // holdfastUnlocksTaken: an Unlock that comes before Holdfast knows that the
 // library has the lock leaves it alone, and says so.
-func holdfastUnlocksTaken(s *scene) {
+func holdfastUnlocksTaken(s *scenario) {
 	lock := s.lock(s.locker(setting{}))
 	s.server.Int("DEL", s.name)
 	s.peerLocks(long)
@@ -147,7 +147,7 @@ func holdfastUnlocksTaken(s *scene) {
 }
 
 // wantLostSoon waits for the next renewal, which finds that the lock is lost.
-func (s *scene) wantLostSoon(held context.Context, ttl time.Duration, why driver.Reason) {
+func (s *scenario) wantLostSoon(held context.Context, ttl time.Duration, why driver.Reason) {
 	s.Helper()
 	began := time.Now()
 	select {
@@ -162,7 +162,7 @@ func (s *scene) wantLostSoon(held context.Context, ttl time.Duration, why driver
 
 // peerKeyDeleted: when the library's key is deleted Holdfast gets the lock, and
 // the library's release leaves it alone.
-func peerKeyDeleted(s *scene) {
+func peerKeyDeleted(s *scenario) {
 	s.peerLocks(long)
 	got := s.waiting(s.locker(setting{}))
 	deleted := time.Now()
@@ -178,7 +178,7 @@ func peerKeyDeleted(s *scene) {
 // holdfastBreaksPeer: Get shows the library's hold, and Break ends it and
 // wakes Holdfast's waiters at once. On a busy machine a message may take as long as
 // the next look, but not each time.
-func holdfastBreaksPeer(s *scene) {
+func holdfastBreaksPeer(s *scenario) {
 	var took []time.Duration
 	for range 3 {
 		d := s.breaksPeer()
@@ -191,7 +191,7 @@ func holdfastBreaksPeer(s *scene) {
 }
 
 // breaksPeer returns how long after a forced unlock a waiter had the lock.
-func (s *scene) breaksPeer() time.Duration {
+func (s *scenario) breaksPeer() time.Duration {
 	s.peerLocks(long)
 	store := s.store(setting{})
 	holders, err := dial.Holders(s.within(long), store, s.name)

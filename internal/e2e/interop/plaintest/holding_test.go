@@ -8,7 +8,7 @@ import (
 )
 
 // peerHolds: what the library holds, Holdfast does not get before it is released.
-func peerHolds(s *scene) {
+func peerHolds(s *scenario) {
 	locker := s.locker(setting{})
 	s.peerLocks(long)
 	s.wantPeerHolds(true)
@@ -44,7 +44,7 @@ func peerHolds(s *scene) {
 }
 
 // granted returns the lock that s.waiting waits for.
-func (s *scene) granted(got <-chan *holdfast.Lock) *holdfast.Lock {
+func (s *scenario) granted(got <-chan *holdfast.Lock) *holdfast.Lock {
 	s.Helper()
 	lock := <-got
 	if lock == nil {
@@ -54,7 +54,7 @@ func (s *scene) granted(got <-chan *holdfast.Lock) *holdfast.Lock {
 }
 
 // holdfastHolds: what Holdfast holds, the library does not get before Unlock.
-func holdfastHolds(s *scene) {
+func holdfastHolds(s *scenario) {
 	lock := s.lock(s.locker(setting{}))
 	if s.do(peer.Command{Op: "tryLock", Lease: 5000}) || s.do(peer.Command{Op: "lock", Wait: 150, Lease: 5000}) {
 		s.Fatalf("%s got a lock that Holdfast holds", s.library)
@@ -78,7 +78,7 @@ func holdfastHolds(s *scene) {
 
 // holdfastKeeps: a name that Holdfast unlocks before its AtLeast has passed stays taken for
 // the library until then.
-func holdfastKeeps(s *scene) {
+func holdfastKeeps(s *scenario) {
 	const least = 2 * time.Second
 	locker := s.locker(setting{})
 	began := time.Now()
@@ -99,7 +99,7 @@ func holdfastKeeps(s *scene) {
 }
 
 // wantNone fails the test if an answer comes within d.
-func (s *scene) wantNone(answer <-chan peer.Reply, d time.Duration) {
+func (s *scenario) wantNone(answer <-chan peer.Reply, d time.Duration) {
 	s.Helper()
 	select {
 	case r := <-answer:
@@ -109,7 +109,7 @@ func (s *scene) wantNone(answer <-chan peer.Reply, d time.Duration) {
 }
 
 // peerExtends: an extension by the library keeps Holdfast out.
-func peerExtends(s *scene) {
+func peerExtends(s *scenario) {
 	const lease = 2 * time.Second
 	locker := s.locker(setting{})
 	s.peerLocks(lease)
@@ -137,7 +137,7 @@ func peerExtends(s *scene) {
 }
 
 // holdfastRenews: Holdfast's renewals keep the library out.
-func holdfastRenews(s *scene) {
+func holdfastRenews(s *scenario) {
 	const ttl = 2 * time.Second
 	lock := s.lock(s.locker(setting{ttl: ttl}))
 	value := s.value()

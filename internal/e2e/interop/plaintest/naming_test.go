@@ -11,7 +11,7 @@ import (
 )
 
 // namesAreTheSame: the library's name of a lock is Holdfast's, whatever is in it.
-func namesAreTheSame(s *scene) {
+func namesAreTheSame(s *scenario) {
 	locker := s.locker(setting{})
 	for _, name := range []string{"a b", "{t1}:orders", "a{b}c{d", "Ünïcode ✓", "lock:stock:42:", `"quoted"\n%s*?[x]`, strings.Repeat("x", 1000)} {
 		s.name = name
@@ -31,7 +31,7 @@ func namesAreTheSame(s *scene) {
 
 // prefixIsPartOfTheKey: what Options.KeyPrefix puts before the name, the library has
 // in the name.
-func prefixIsPartOfTheKey(s *scene) {
+func prefixIsPartOfTheKey(s *scenario) {
 	locker := s.locker(setting{prefix: "app:"})
 	name := s.name
 	s.name = "app:" + name
@@ -50,7 +50,7 @@ func prefixIsPartOfTheKey(s *scene) {
 
 // valuesWithOddBytes: whatever a library writes is a holder, is compared byte for
 // byte, and is shown without what a terminal might obey.
-func valuesWithOddBytes(s *scene) {
+func valuesWithOddBytes(s *scenario) {
 	if !s.takesValues {
 		s.Skipf("%s chooses its values itself", s.library)
 	}
@@ -84,7 +84,7 @@ func valuesWithOddBytes(s *scene) {
 
 // severalNamesAtOnce: each name of an array of resources is a lock of its own,
 // and the library gets all of them or none.
-func severalNamesAtOnce(s *scene) {
+func severalNamesAtOnce(s *scenario) {
 	if !s.takesNames {
 		s.Skipf("%s locks one name at a time", s.library)
 	}

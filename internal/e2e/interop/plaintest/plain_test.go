@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// cases are played with each library.
-func cases() map[string]func(*scene) {
-	return map[string]func(*scene){
+// cases run with each library.
+func cases() map[string]func(*scenario) {
+	return map[string]func(*scenario){
 		"PeerHolds":            peerHolds,
 		"HoldfastHolds":        holdfastHolds,
 		"HoldfastKeeps":        holdfastKeeps,
@@ -48,7 +48,7 @@ func TestPlain(t *testing.T) {
 				for i, name := range slices.Sorted(maps.Keys(all)) {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						all[name](&scene{t, f, p, server.Bind(t), adapters[i%len(adapters)], "stock:" + name})
+						all[name](&scenario{t, f, p, server.Bind(t), adapters[i%len(adapters)], "stock:" + name})
 					})
 				}
 			})

@@ -15,7 +15,7 @@ import (
 func TestRedisPyWithoutTimeout(t *testing.T) {
 	server := redistest.Start(t)
 	program := peer.Start(t, python(t, server.URL()))
-	s := &scene{T: t, foreign: foreign{library: "redis-py"}, player: program, server: server, adapter: dial.Adapters()[0], name: "stock:42"}
+	s := &scenario{T: t, foreign: foreign{library: "redis-py"}, client: program, server: server, adapter: dial.Adapters()[0], name: "stock:42"}
 	s.peerLocks(0)
 	if ttl := server.Int("PTTL", s.name); ttl != -1 {
 		t.Fatalf("TTL: got %d, want none", ttl)

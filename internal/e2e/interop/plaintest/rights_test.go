@@ -19,7 +19,7 @@ func TestRightsOfTheLibraries(t *testing.T) {
 			rights := "reset on >secret ~stock:* +hello +client +ping +info +eval +evalsha +get +set +del +pexpire " + f.rights
 			server.String(append([]string{"ACL", "SETUSER", "lib"}, strings.Fields(rights)...)...)
 			p := f.start(t, "redis://lib:secret@"+server.Addr())
-			s := &scene{t, f, p, server, dial.Adapters()[0], "stock:42"}
+			s := &scenario{t, f, p, server, dial.Adapters()[0], "stock:42"}
 			s.peerLocks(long)
 			if s.do(peer.Command{Op: "tryLock", Thread: "other", Lease: 5000}) {
 				t.Error("two threads hold it")

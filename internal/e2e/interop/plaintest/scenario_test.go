@@ -27,19 +27,19 @@ const (
 	long = 20 * time.Second
 )
 
-// scene is where one case is played: a server, a library, a name.
-type scene struct {
+// scenario is what one case runs with: a server, a library, a name.
+type scenario struct {
 	*testing.T
 	foreign
-	player  player
+	client  client
 	server  *redistest.Server
 	adapter string
 	name    string
 }
 
-// command completes c: names that are not said are the scene's, and threads of
-// different scenes are different.
-func (s *scene) command(c peer.Command) peer.Command {
+// command completes c: a name that is not set is the scenario's, and threads of
+// different scenarios are different.
+func (s *scenario) command(c peer.Command) peer.Command {
 	if c.Name == "" {
 		c.Name = s.name
 	}
@@ -48,10 +48,10 @@ func (s *scene) command(c peer.Command) peer.Command {
 }
 
 // tell lets the library carry out c, and returns where the answer will be.
-func (s *scene) tell(c peer.Command) <-chan peer.Reply { return s.player.Go(s.command(c)) }
+func (s *scenario) tell(c peer.Command) <-chan peer.Reply { return s.client.Go(s.command(c)) }
 
 // answer waits for an answer for as long as limit.
-func (s *scene) answer(replies <-chan peer.Reply, limit time.Duration) peer.Reply {
+func (s *scenario) answer(replies <-chan peer.Reply, limit time.Duration) peer.Reply {
 	s.Helper()
 	over := time.NewTimer(limit)
 	defer over.Stop()
@@ -68,13 +68,13 @@ func (s *scene) answer(replies <-chan peer.Reply, limit time.Duration) peer.Repl
 }
 
 // try returns what the library answers, which may be something thrown.
-func (s *scene) try(c peer.Command) peer.Reply {
+func (s *scenario) try(c peer.Command) peer.Reply {
 	s.Helper()
 	return s.answer(s.tell(c), time.Duration(c.Wait)*time.Millisecond+30*time.Second)
 }
 
 // do is true if the library says so; whatever is thrown fails the test.
-func (s *scene) do(c peer.Command) bool {
+func (s *scenario) do(c peer.Command) bool {
 	s.Helper()
 	r := s.try(c)
 	if err := r.Err(); err != nil {
@@ -84,7 +84,7 @@ func (s *scene) do(c peer.Command) bool {
 }
 
 // must fails the test unless the library says true.
-func (s *scene) must(c peer.Command) {
+func (s *scenario) must(c peer.Command) {
 	s.Helper()
 	if !s.do(c) {
 		s.Fatalf("%s: %s %q: got false, want true", s.library, c.Op, c.Name)
@@ -92,19 +92,19 @@ func (s *scene) must(c peer.Command) {
 }
 
 // peerLocks lets the library take the lock, which is free.
-func (s *scene) peerLocks(lease time.Duration) {
+func (s *scenario) peerLocks(lease time.Duration) {
 	s.Helper()
 	s.must(peer.Command{Op: "tryLock", Lease: lease.Milliseconds()})
 }
 
 // peerUnlocks lets the library release the lock, which it holds.
-func (s *scene) peerUnlocks() {
+func (s *scenario) peerUnlocks() {
 	s.Helper()
 	s.must(peer.Command{Op: "unlock"})
 }
 
 // wantThrown fails the test if the library does not say that c went wrong.
-func (s *scene) wantThrown(c peer.Command) {
+func (s *scenario) wantThrown(c peer.Command) {
 	s.Helper()
 	if r := s.try(c); r.Err() == nil {
 		s.Errorf("%s: %s: got %s, want something thrown", s.library, c.Op, r.Value)
@@ -114,7 +114,7 @@ func (s *scene) wantThrown(c peer.Command) {
 }
 
 // wantPeerHolds fails the test unless the library says so, if it can.
-func (s *scene) wantPeerHolds(want bool) {
+func (s *scenario) wantPeerHolds(want bool) {
 	s.Helper()
 	if s.asks && s.do(peer.Command{Op: "isHeld"}) != want {
 		s.Errorf("%s: is held: got %v, want %v", s.library, !want, want)
@@ -130,13 +130,13 @@ type setting struct {
 }
 
 // locker returns a Locker of its own, with Protocol Plain.
-func (s *scene) locker(o setting) *holdfast.Locker {
+func (s *scenario) locker(o setting) *holdfast.Locker {
 	s.Helper()
 	return holdfast.New(s.store(o), &holdfast.Options{TTL: o.ttl})
 }
 
 // store returns a store over a client of its own, with Protocol Plain.
-func (s *scene) store(o setting) *redishold.Backend {
+func (s *scenario) store(o setting) *redishold.Backend {
 	s.Helper()
 	conn, closeConn, err := dial.Open(s.Context(), dial.Target{
 		Adapter: s.adapter, Topology: redistest.Standalone, Seeds: []string{s.server.Addr()}, Routes: o.routes,
@@ -149,14 +149,14 @@ func (s *scene) store(o setting) *redishold.Backend {
 }
 
 // within returns a context that ends after limit.
-func (s *scene) within(limit time.Duration) context.Context {
+func (s *scenario) within(limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	s.Cleanup(cancel)
 	return ctx
 }
 
 // lock waits for the lock for at most 20 s.
-func (s *scene) lock(l *holdfast.Locker, opts ...holdfast.Option) *holdfast.Lock {
+func (s *scenario) lock(l *holdfast.Locker, opts ...holdfast.Option) *holdfast.Lock {
 	s.Helper()
 	lock, err := l.Lock(s.within(long), s.name, opts...)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *scene) lock(l *holdfast.Locker, opts ...holdfast.Option) *holdfast.Lock
 
 // waiting starts a Lock and returns when it waits: from then on the server knows
 // of somebody who listens.
-func (s *scene) waiting(l *holdfast.Locker) <-chan *holdfast.Lock {
+func (s *scenario) waiting(l *holdfast.Locker) <-chan *holdfast.Lock {
 	s.Helper()
 	got := make(chan *holdfast.Lock, 1)
 	ctx, cancel := context.WithTimeout(s.Context(), long)
@@ -194,7 +194,7 @@ func (s *scene) waiting(l *holdfast.Locker) <-chan *holdfast.Lock {
 }
 
 // unlock unlocks what must still be held.
-func (s *scene) unlock(lock *holdfast.Lock) {
+func (s *scenario) unlock(lock *holdfast.Lock) {
 	s.Helper()
 	if err := lock.Unlock(); err != nil {
 		s.Fatalf("Unlock: %v", err)
@@ -202,7 +202,7 @@ func (s *scene) unlock(lock *holdfast.Lock) {
 }
 
 // wantBusy fails the test unless err names the holder of the lock.
-func (s *scene) wantBusy(lock *holdfast.Lock, err error) holdfast.BusyError {
+func (s *scenario) wantBusy(lock *holdfast.Lock, err error) holdfast.BusyError {
 	s.Helper()
 	var busy *holdfast.BusyError
 	if lock != nil || !errors.As(err, &busy) {
@@ -212,7 +212,7 @@ func (s *scene) wantBusy(lock *holdfast.Lock, err error) holdfast.BusyError {
 }
 
 // wantLost fails the test unless err says that the lock is lost.
-func (s *scene) wantLost(err error) holdfast.LostError {
+func (s *scenario) wantLost(err error) holdfast.LostError {
 	s.Helper()
 	var lost *holdfast.LostError
 	if !errors.As(err, &lost) || !errors.Is(err, holdfast.ErrLost) {
@@ -222,14 +222,14 @@ func (s *scene) wantLost(err error) holdfast.LostError {
 }
 
 // value is what the lock has in Redis, "" if it is free.
-func (s *scene) value() string {
+func (s *scenario) value() string {
 	s.Helper()
 	return s.server.String("GET", s.name)
 }
 
 // wantUntouched fails the test unless the lock is what it was, with no less than
 // least of its lease left.
-func (s *scene) wantUntouched(value string, least, most time.Duration) {
+func (s *scenario) wantUntouched(value string, least, most time.Duration) {
 	s.Helper()
 	left := time.Duration(s.server.Int("PTTL", s.name)) * time.Millisecond
 	if got := s.value(); got != value || left < least || left > most {
@@ -238,7 +238,7 @@ func (s *scene) wantUntouched(value string, least, most time.Duration) {
 }
 
 // wantBetween fails the test unless at is in the time from earliest to latest.
-func (s *scene) wantBetween(at, earliest, latest time.Time) {
+func (s *scenario) wantBetween(at, earliest, latest time.Time) {
 	s.Helper()
 	if at.Before(earliest) || at.After(latest) {
 		s.Errorf("got the lock %v after the earliest moment, want 0 to %v", at.Sub(earliest), latest.Sub(earliest))

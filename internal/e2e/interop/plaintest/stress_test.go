@@ -16,16 +16,16 @@ const sides = 4
 
 // stress: threads of the library and goroutines of Holdfast keep a counter exact
 // that nothing else protects.
-func stress(s *scene) { s.stress(s.locker(setting{}), 100, 1) }
+func stress(s *scenario) { s.stress(s.locker(setting{}), 100, 1) }
 
 // stressPolling: the same, with a Holdfast that asks as often as the library.
-func stressPolling(s *scene) {
+func stressPolling(s *scenario) {
 	s.stress(s.locker(setting{poll: 5 * time.Millisecond}), 200, 10)
 }
 
 // stress lets each side do so many rounds, in which the lock has to come from the
 // library to Holdfast at least that often.
-func (s *scene) stress(locker *holdfast.Locker, rounds int64, changes int) {
+func (s *scenario) stress(locker *holdfast.Locker, rounds int64, changes int) {
 	counter := s.name + ":counter"
 	client := redis.NewClient(&redis.Options{Addr: s.server.Addr()})
 	defer client.Close()
@@ -62,7 +62,7 @@ func (s *scene) stress(locker *holdfast.Locker, rounds int64, changes int) {
 }
 
 // workRounds returns how often the lock came from the library.
-func (s *scene) workRounds(locker *holdfast.Locker, client *redis.Client, counter string, rounds int64) (changed int) {
+func (s *scenario) workRounds(locker *holdfast.Locker, client *redis.Client, counter string, rounds int64) (changed int) {
 	for range rounds {
 		err := locker.Mutex(s.name).Do(s.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
 			if client.Get(ctx, counter+":last").Val() == "peer" {

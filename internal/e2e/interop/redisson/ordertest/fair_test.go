@@ -60,19 +60,19 @@ func oneMessage(t *testing.T, b *redisson.Bench) {
 	warm(t, b, b.Java)
 	q := queueOf(t, b)
 	heard := q.admin.Listen(q.channel("*"))
-	queued := []*party{
+	queued := []*worker{
 		inGo(t, b, b.Locker(longTTL).FairMutex(b.Name)).has(),
 		inJava(t, b, b.Java, "fair", "c28-b"),
 		inGo(t, b, b.Locker(longTTL).FairMutex(b.Name)),
 		inJava(t, b, b.Java, "fair", "c28-d"),
 	}
 	var want []redistest.Message
-	for n, p := range queued[1:] {
-		p.wait()
+	for n, w := range queued[1:] {
+		w.wait()
 		want = append(want, redistest.Message{Channel: q.channel(q.joined(n + 1)), Payload: "0"})
 	}
-	for n, p := range queued {
-		p.unlock()
+	for n, w := range queued {
+		w.unlock()
 		if n+1 < len(queued) {
 			queued[n+1].granted()
 		}

@@ -21,13 +21,13 @@ func serverAhead(t *testing.T, shared *redisson.Bench) {
 	q := queueOf(t, b)
 	locker := b.Locker(longTTL)
 	holder := inJava(t, b, java, "fair", "c36-a").has()
-	parties := []*party{
+	workers := []*worker{
 		inJava(t, b, java, "fair", "c36-b"), inGo(t, b, locker.FairMutex(b.Name)),
 		inJava(t, b, java, "fair", "c36-d"), inGo(t, b, locker.FairMutex(b.Name)),
 	}
 	var owners []string
-	for n, p := range parties {
-		p.wait()
+	for n, w := range workers {
+		w.wait()
 		owners = append(owners, q.joined(n+1))
 	}
 	for range 2 { // calls of both languages, which drop whom they think dead
@@ -35,10 +35,10 @@ func serverAhead(t *testing.T, shared *redisson.Bench) {
 		java.Do(peer.Command{Op: "tryLock", Kind: "fair", Name: b.Name, Thread: "c36-try"})
 		q.want(owners...)
 	}
-	for n, p := range parties {
-		holder.hand(p)
+	for n, w := range workers {
+		holder.hand(w)
 		q.want(owners[n+1:]...)
-		holder = p
+		holder = w
 	}
 	holder.unlock()
 }
@@ -52,7 +52,7 @@ func serverBehind(t *testing.T, shared *redisson.Bench) {
 	java := jvm(t, b, nil)
 	q := queueOf(t, b)
 	locker := b.Locker(longTTL)
-	enqueue := func(lease time.Duration) (holder, inGoFirst, inJavaNext *party, owner string) {
+	enqueue := func(lease time.Duration) (holder, inGoFirst, inJavaNext *worker, owner string) {
 		holder = inJavaFor(t, b, java, peer.Command{
 			Op: "lock", Kind: "fair", Name: b.Name, Thread: "c36-a", Lease: lease.Milliseconds(),
 		}).has()

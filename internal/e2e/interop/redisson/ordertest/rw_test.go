@@ -41,15 +41,15 @@ func TestReadWrite(t *testing.T) {
 
 // readLock and writeLock are a thread's sides of the case's lock, with a lease
 // that outlasts the case.
-func readLock(t *testing.T, b *redisson.Bench, thread string) *party {
+func readLock(t *testing.T, b *redisson.Bench, thread string) *worker {
 	return leased(t, b, "read", thread, longLease)
 }
 
-func writeLock(t *testing.T, b *redisson.Bench, thread string) *party {
+func writeLock(t *testing.T, b *redisson.Bench, thread string) *worker {
 	return leased(t, b, "write", thread, longLease)
 }
 
-func leased(t *testing.T, b *redisson.Bench, kind, thread string, lease time.Duration) *party {
+func leased(t *testing.T, b *redisson.Bench, kind, thread string, lease time.Duration) *worker {
 	return inJavaFor(t, b, b.Java, peer.Command{
 		Op: "lock", Kind: kind, Name: b.Name, Thread: thread, Lease: lease.Milliseconds(),
 	})
@@ -79,7 +79,7 @@ func readTogether(t *testing.T, b *redisson.Bench) {
 	reader := inGo(t, b, locker.RWMutex(b.Name).Read)
 	writer := inGo(t, b, b.Over(b.Through("goredis", redishold.Options{}), longTTL).RWMutex(b.Name).Write)
 	java := readLock(t, b, "c37-a")
-	for _, order := range [][2]*party{{java, reader}, {reader, java}} {
+	for _, order := range [][2]*worker{{java, reader}, {reader, java}} {
 		java.has()
 		reader.has()
 		refused(t, locker.RWMutex(b.Name).Write)
@@ -104,7 +104,7 @@ func goWrites(t *testing.T, b *redisson.Bench) {
 	for _, adapter := range dial.Adapters() {
 		w.listens(0)
 		writer := inGo(t, b, locker.RWMutex(b.Name).Write).has()
-		var readers []*party
+		var readers []*worker
 		for i := range 5 {
 			readers = append(readers, readLock(t, b, fmt.Sprintf("c38-%d", i)).asleep())
 		}
@@ -203,7 +203,7 @@ func javaDowngrades(t *testing.T, b *redisson.Bench) {
 	w := watch(t, b)
 	write, read := writeLock(t, b, "c42-a").has(), readLock(t, b, "c42-a").has()
 	sleeper := readLock(t, b, "c42-b").asleep()
-	readers := []*party{
+	readers := []*worker{
 		inGo(t, b, b.Locker(longTTL).RWMutex(b.Name).Read).wait(),
 		inGo(t, b, b.Over(b.Through("goredis", redishold.Options{}), longTTL).RWMutex(b.Name).Read).wait(),
 	}
@@ -234,7 +234,7 @@ func goDowngrades(t *testing.T, b *redisson.Bench) {
 	ctx := holdfast.WithOwner(t.Context())
 	rw := b.Locker(longLease).RWMutex(b.Name)
 	write, read := inGoAs(ctx, t, b, rw.Write).has(), inGoAs(ctx, t, b, rw.Read).has()
-	var readers []*party
+	var readers []*worker
 	for i := range 3 {
 		readers = append(readers, readLock(t, b, fmt.Sprintf("c42-%d", i)).asleep())
 	}

@@ -94,10 +94,10 @@ func (w *watcher) heard(text string, n int) {
 
 // readers has n goroutines of one Locker wait to read, beside so many clients that
 // listen already. The first of them alone asks: polled knows of all, then.
-func (w *watcher) readers(b *redisson.Bench, adapter string, n int, beside int64) []*party {
+func (w *watcher) readers(b *redisson.Bench, adapter string, n int, beside int64) []*worker {
 	w.t.Helper()
 	read := b.Over(b.Through(adapter, redishold.Options{}), longTTL).RWMutex(b.Name).Read
-	all := []*party{inGo(w.t, b, read).wait()}
+	all := []*worker{inGo(w.t, b, read).wait()}
 	w.listens(beside + 1)
 	for range n - 1 {
 		all = append(all, inGo(w.t, b, read).wait())

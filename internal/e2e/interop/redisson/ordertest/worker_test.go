@@ -16,8 +16,8 @@ import (
 // after some seconds.
 const patience = 30 * time.Second
 
-// party is somebody who uses the case's lock, in Go or in Java.
-type party struct {
+// worker is a goroutine, or a thread of Java, that uses the case's lock.
+type worker struct {
 	t    *testing.T
 	b    *redisson.Bench
 	who  string
@@ -36,20 +36,20 @@ type answer struct {
 	err  error
 }
 
-// inGo returns a party with that kind of lock.
-func inGo(t *testing.T, b *redisson.Bench, m *holdfast.Mutex) *party {
+// inGo returns a worker with that kind of lock.
+func inGo(t *testing.T, b *redisson.Bench, m *holdfast.Mutex) *worker {
 	return inGoAs(t.Context(), t, b, m)
 }
 
 // inGoAs is inGo with a context that may carry an owner.
-func inGoAs(ctx context.Context, t *testing.T, b *redisson.Bench, m *holdfast.Mutex) *party {
-	p := &party{t: t, b: b, who: "Go"}
-	p.ask = func() (*holdfast.Lock, time.Time, error) {
+func inGoAs(ctx context.Context, t *testing.T, b *redisson.Bench, m *holdfast.Mutex) *worker {
+	w := &worker{t: t, b: b, who: "Go"}
+	w.ask = func() (*holdfast.Lock, time.Time, error) {
 		lock, err := m.Lock(ctx)
 		return lock, time.Now(), err
 	}
-	p.give = func() error { return p.lock.Unlock() }
-	return p
+	w.give = func() error { return w.lock.Unlock() }
+	return w
 }
 
 // jvm starts a client of the case's own; change may be nil.
@@ -76,17 +76,17 @@ func warm(t *testing.T, b *redisson.Bench, java *peer.Process) {
 	}
 }
 
-// inJava returns the party that is a thread of java. Its lease is Redisson's.
-func inJava(t *testing.T, b *redisson.Bench, java *peer.Process, kind, thread string) *party {
+// inJava returns the worker that is a thread of java. Its lease is Redisson's.
+func inJava(t *testing.T, b *redisson.Bench, java *peer.Process, kind, thread string) *worker {
 	return inJavaFor(t, b, java, peer.Command{Op: "lock", Kind: kind, Name: b.Name, Thread: thread})
 }
 
 // inJavaFor is inJava with the command that takes the lock.
-func inJavaFor(t *testing.T, b *redisson.Bench, java *peer.Process, c peer.Command) *party {
+func inJavaFor(t *testing.T, b *redisson.Bench, java *peer.Process, c peer.Command) *worker {
 	unlock := c
 	unlock.Op = "unlock"
 	thread := redisson.ThreadOf(t, java, c.Thread)
-	return &party{
+	return &worker{
 		t: t, b: b, who: "Java " + c.Thread,
 		ask: func() (*holdfast.Lock, time.Time, error) {
 			r, ok := <-java.Go(c)
@@ -103,102 +103,102 @@ func inJavaFor(t *testing.T, b *redisson.Bench, java *peer.Process, c peer.Comma
 	}
 }
 
-// wait makes p ask for the lock, and returns at once.
-func (p *party) wait() *party {
-	p.answer = make(chan answer, 1)
+// wait makes w ask for the lock, and returns at once.
+func (w *worker) wait() *worker {
+	w.answer = make(chan answer, 1)
 	go func() { // ends with the test's context, or with the JVM
-		lock, at, err := p.ask()
-		p.answer <- answer{lock, at, err}
+		lock, at, err := w.ask()
+		w.answer <- answer{lock, at, err}
 	}()
-	return p
+	return w
 }
 
-// asleep makes p, of Java, ask for the lock, and returns when it sleeps: no timer
+// asleep makes w, of Java, ask for the lock, and returns when it sleeps: no timer
 // wakes it before its lease or that of the holder is over.
-func (p *party) asleep() *party {
-	p.t.Helper()
-	p.wait()
-	p.sleep()
-	return p
+func (w *worker) asleep() *worker {
+	w.t.Helper()
+	w.wait()
+	w.sleep()
+	return w
 }
 
-// has makes p take the lock, which nobody keeps from it.
-func (p *party) has() *party {
-	p.t.Helper()
-	p.wait().granted()
-	return p
+// has makes w take the lock, which nobody keeps from it.
+func (w *worker) has() *worker {
+	w.t.Helper()
+	w.wait().granted()
+	return w
 }
 
 // ended waits for what became of asking.
-func (p *party) ended() answer {
-	p.t.Helper()
+func (w *worker) ended() answer {
+	w.t.Helper()
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	select {
-	case a := <-p.answer:
+	case a := <-w.answer:
 		return a
 	case <-over.C:
-		p.t.Fatalf("%s still waits after %v", p.who, patience)
+		w.t.Fatalf("%s still waits after %v", w.who, patience)
 	}
 	return answer{}
 }
 
-// granted waits until p has the lock, and returns when that was.
-func (p *party) granted() time.Time {
-	p.t.Helper()
-	a := p.ended()
+// granted waits until w has the lock, and returns when that was.
+func (w *worker) granted() time.Time {
+	w.t.Helper()
+	a := w.ended()
 	if a.err != nil {
-		p.t.Fatalf("%s: %v", p.who, a.err)
+		w.t.Fatalf("%s: %v", w.who, a.err)
 	}
-	p.lock = a.lock
+	w.lock = a.lock
 	return a.at
 }
 
-// waits fails the test if p does not wait any more.
-func (p *party) waits() {
-	p.t.Helper()
+// waits fails the test if w does not wait any more.
+func (w *worker) waits() {
+	w.t.Helper()
 	select {
-	case a := <-p.answer:
-		p.t.Fatalf("%s did not wait: %v", p.who, a.err)
+	case a := <-w.answer:
+		w.t.Fatalf("%s did not wait: %v", w.who, a.err)
 	default:
 	}
 }
 
 // unlock releases the lock.
-func (p *party) unlock() {
-	p.t.Helper()
-	if err := p.give(); err != nil {
-		p.t.Fatalf("%s: unlock: %v", p.who, err)
+func (w *worker) unlock() {
+	w.t.Helper()
+	if err := w.give(); err != nil {
+		w.t.Fatalf("%s: unlock: %v", w.who, err)
 	}
 }
 
-// hand makes p unlock, and waits until next have the lock, which a message has to
+// hand makes w unlock, and waits until next have the lock, which a message has to
 // tell: it has to be there soon. How long Java takes to tell Java is its own affair.
-func (p *party) hand(next ...*party) {
-	p.t.Helper()
-	p.handAfter(func() {}, next...)
+func (w *worker) hand(next ...*worker) {
+	w.t.Helper()
+	w.handAfter(func() {}, next...)
 }
 
 // handAfter is hand with something to wait for first, from when on no JVM starts.
-func (p *party) handAfter(ready func(), next ...*party) {
-	p.t.Helper()
-	quiet := p.b.Quiet()
+func (w *worker) handAfter(ready func(), next ...*worker) {
+	w.t.Helper()
+	quiet := w.b.Quiet()
 	quiet.Lock()
 	defer quiet.Unlock()
 	ready()
-	began := await.NewWatch(p.t)
-	p.unlock()
+	began := await.NewWatch(w.t)
+	w.unlock()
 	var slowest time.Duration
 	for _, n := range next {
 		took := n.granted().Sub(began.Began)
-		if p.sleep != nil && n.sleep != nil {
+		if w.sleep != nil && n.sleep != nil {
 			continue
 		}
-		redisson.WantSoon(p.t, n.who+" after "+p.who, took, began.Late())
+		redisson.WantSoon(w.t, n.who+" after "+w.who, took, began.Late())
 		slowest = max(slowest, took)
 	}
 	if slowest > 0 {
-		p.t.Attr("wake-up", slowest.Round(100*time.Microsecond).String())
+		w.t.Attr("wake-up", slowest.Round(100*time.Microsecond).String())
 	}
 }
 
