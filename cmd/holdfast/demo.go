@@ -82,7 +82,7 @@ func newDemoWorkerCommand(env environment) *cobra.Command {
 	}
 }
 
-// runDemo plays the demo until it ends or the user has seen enough.
+// runDemo runs the demo until it ends or the user has seen enough.
 func runDemo(ctx context.Context, env environment, c connectOptions, o demo.Options) error {
 	self, err := os.Executable()
 	if err != nil {

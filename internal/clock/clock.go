@@ -36,7 +36,7 @@ type Moment struct {
 type Clock struct {
 	epoch time.Time
 
-	// Wall reads the wall clock; nil reads the system's. Tests play suspensions with
+	// Wall reads the wall clock; nil reads the system's. Tests simulate suspensions with
 	// it: the wall clock runs while the monotonic clock stands still.
 	Wall func() time.Time
 }

@@ -1,5 +1,5 @@
 // Package webdemotest shows the web demo to a real browser, headless Chromium, and
-// plays it as a person would, on a real server and on the stand-in.
+// uses it as a person would, on a real server and on the stand-in.
 package webdemotest
 
 import (

@@ -148,7 +148,7 @@ func (d *demo) post(path string, form ...string) <-chan result {
 	return answers
 }
 
-// TestWebDemo plays the demo with all that people have: two ports, curl, a browser.
+// TestWebDemo uses the demo with all that people have: two ports, curl, a browser.
 func TestWebDemo(t *testing.T) {
 	binary := must.Build(t)
 	for name, test := range map[string]func(*testing.T, string){
@@ -226,7 +226,7 @@ func onACluster(t *testing.T, binary string) {
 	}
 }
 
-// browse plays everything in a browser, on the stand-in.
+// browse uses everything in a browser, on the stand-in.
 func browse(t *testing.T, binary string, s browser.Screen, name string) {
 	d := serve(t, binary)
 	p := open(t, s)

@@ -56,7 +56,7 @@ func (w *worker) buy(ctx context.Context) (err error) {
 
 // askPaymentProvider takes the time that a distant server takes to answer.
 func askPaymentProvider(ctx context.Context) error {
-	answer := time.NewTimer(3*time.Millisecond + rand.N(5*time.Millisecond)) //nolint:gosec // plays a distant server, protects nothing
+	answer := time.NewTimer(3*time.Millisecond + rand.N(5*time.Millisecond)) //nolint:gosec // stands for a distant server, protects nothing
 	defer answer.Stop()
 	select {
 	case <-answer.C:

@@ -27,9 +27,9 @@ func (e *FailedError) Error() string {
 	return "the demo failed: " + strings.Join(e.Claims, "; ")
 }
 
-// Run plays the demo and returns nil if everything that it claims happened. It
+// Run runs the demo and returns nil if everything that it claims happened. It
 // returns a *FailedError if something did not, and another error if the demo
-// could not be played or ctx ended. It leaves no process and no key behind.
+// could not run or ctx ended. It leaves no process and no key behind.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	d := &demo{Options: o, access: store, shop: shop, screen: screen{out: o.Out, live: o.Terminal, color: o.Color}}
 	defer func() { err = errors.Join(err, d.sweep(ctx)) }()
 	d.introduce(shown)
-	if err := d.play(ctx); err != nil {
+	if err := d.run(ctx); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // whatever failed, failed because of that
 		}
@@ -100,8 +100,8 @@ func (k *keyring) all() []string {
 	return slices.Sorted(maps.Keys(k.keys))
 }
 
-// play plays all rounds and judges them.
-func (d *demo) play(ctx context.Context) error {
+// run runs all rounds and judges them.
+func (d *demo) run(ctx context.Context) error {
 	var results []result
 	for _, round := range []func(context.Context) (result, error){d.withoutLock, d.withLock, d.pausedHolder} {
 		r, err := round(ctx)
@@ -140,14 +140,14 @@ func (d *demo) sweep(ctx context.Context) error {
 	return nil
 }
 
-// phase plays a part of the demo within its time. What fails because that is
+// phase runs a part of the demo within its time. What fails because that is
 // over, or because the demo was stopped, is reported as just that.
-func (d *demo) phase(ctx context.Context, what string, play func(context.Context) error) error {
+func (d *demo) phase(ctx context.Context, what string, do func(context.Context) error) error {
 	limit := d.Timeout / 3
 	tooLong := fmt.Errorf("%s took longer than %s; a longer timeout gives it more", what, limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, tooLong)
 	defer cancel()
-	err := play(ctx)
+	err := do(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)

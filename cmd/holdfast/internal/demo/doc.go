@@ -3,6 +3,6 @@
 // that lost its lock tries to write nevertheless.
 //
 // The buyers and holders are processes of their own, started from the same
-// program, because that is what a distributed lock is about. Run plays the demo
+// program, because that is what a distributed lock is about. Run runs the demo
 // and judges it; Work is the part of such a process.
 package demo

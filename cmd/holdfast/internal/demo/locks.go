@@ -31,7 +31,7 @@ func locksName(a access.Access, k keys) string {
 }
 
 // Try takes the lock of the demo in a store that is no Redis and releases it: an error
-// says why the demo cannot be played there. It is that of Target.Open or of a TryLock.
+// says why the demo cannot run there. It is that of Target.Open or of a TryLock.
 // That another demo has the lock is none.
 func Try(ctx context.Context, t *open.Target) error {
 	s, err := t.Open(ctx)

@@ -22,7 +22,7 @@ type job struct {
 	Locks  access.Access // without a URL: as Access
 	Keys   keys
 	Name   string        // of the holder: "alice"
-	Buyers int           // how many buyers to play
+	Buyers int           // how many buyers to simulate
 	Locked bool          // buyers: take the lock first
 	Lease  time.Duration // TTL of the locks
 }

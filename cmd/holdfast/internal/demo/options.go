@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
-// Options say how to play the demo. Out, Worker and the numbers must be set.
+// Options say how to run the demo. Out, Worker and the numbers must be set.
 type Options struct {
 	Access access.Access // the Redis to use, one server; without a URL a stand-in is started inside this process
 	Locks  access.Access // where the locks are kept instead, if it has a URL: a store that is no Redis; the shop is in a stand-in then

@@ -94,12 +94,12 @@ func (d *demo) race(ctx context.Context, what string, locked bool) (o outcome, e
 		if err := d.shop.setStock(ctx, int64(d.Items)); err != nil {
 			return err
 		}
-		crew, err := d.hire(ctx, locked)
-		defer crew.end()
+		started, err := d.startWorkers(ctx, locked)
+		defer started.end()
 		if err != nil {
 			return err
 		}
-		if o, err = d.follow(ctx, crew); err != nil {
+		if o, err = d.follow(ctx, started); err != nil {
 			return err
 		}
 		if o.tokens, err = d.shop.sales(ctx); err != nil {
@@ -111,22 +111,22 @@ func (d *demo) race(ctx context.Context, what string, locked bool) (o outcome, e
 	return o, err
 }
 
-// crew are the processes of a race.
-type crew []*process
+// workers are the processes of a race.
+type workers []*process
 
-func (c crew) end() {
-	for _, p := range c {
+func (w workers) end() {
+	for _, p := range w {
 		p.cancel() // all of them at once, then wait for each
 	}
-	for _, p := range c {
+	for _, p := range w {
 		p.end()
 	}
 }
 
-// hire starts the processes and returns when all of them are ready. The crew
-// has to be ended even if there is an error.
-func (d *demo) hire(ctx context.Context, locked bool) (crew, error) {
-	var c crew
+// startWorkers starts the processes and returns when all of them are ready. The workers
+// have to be ended even if there is an error.
+func (d *demo) startWorkers(ctx context.Context, locked bool) (workers, error) {
+	var w workers
 	for i := range d.Processes {
 		buyers := (d.Buyers + i) / d.Processes // these add up to d.Buyers
 		p, err := d.start(ctx, job{
@@ -134,29 +134,29 @@ func (d *demo) hire(ctx context.Context, locked bool) (crew, error) {
 			Buyers: buyers, Locked: locked, Lease: raceLease,
 		})
 		if err != nil {
-			return c, err
+			return w, err
 		}
-		c = append(c, p)
+		w = append(w, p)
 		d.status("starting process %d of %d", i+1, d.Processes)
 	}
-	for _, p := range c {
+	for _, p := range w {
 		if _, err := p.expect(ctx, ready); err != nil {
-			return c, err
+			return w, err
 		}
 	}
-	return c, nil
+	return w, nil
 }
 
 // follow starts the race and counts until every process is done.
-func (d *demo) follow(ctx context.Context, c crew) (outcome, error) {
+func (d *demo) follow(ctx context.Context, w workers) (outcome, error) {
 	started := time.Now()
-	for _, p := range c {
+	for _, p := range w {
 		p.send(wordGo)
 	}
-	news, stop := c.merge(ctx)
+	news, stop := w.merge(ctx)
 	defer stop()
 	o := outcome{least: int64(d.Items)}
-	sales, left := 0, len(c)
+	sales, left := 0, len(w)
 	for left > 0 {
 		n, ok := <-news
 		if !ok {
@@ -181,7 +181,7 @@ func (d *demo) follow(ctx context.Context, c crew) (outcome, error) {
 	return o, nil
 }
 
-// news is a message of one of the crew, or why there are no more.
+// news is a message of one of the workers, or why there are no more.
 type news struct {
 	message
 	err error
@@ -189,11 +189,11 @@ type news struct {
 
 // merge brings the messages of all processes together, each until it is done or
 // failed. The channel is closed when there are no more; stop waits for that.
-func (c crew) merge(ctx context.Context) (<-chan news, func()) {
+func (w workers) merge(ctx context.Context) (<-chan news, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	all := make(chan news)
 	var wg sync.WaitGroup
-	for _, p := range c {
+	for _, p := range w {
 		wg.Go(func() { p.forward(ctx, all) })
 	}
 	closed := make(chan struct{})

@@ -30,9 +30,9 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	if err := t.prepare(ctx); err != nil {
 		return r, err
 	}
-	for _, act := range []struct {
+	for _, step := range []struct {
 		what string
-		play func(context.Context) error
+		do   func(context.Context) error
 	}{
 		{"alice's lock", t.aliceLocks},
 		{"", t.look}, // takes its own time
@@ -42,10 +42,10 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 		{"bob's unlock", t.finish},
 	} {
 		var err error
-		if act.what == "" {
-			err = act.play(ctx)
+		if step.what == "" {
+			err = step.do(ctx)
 		} else {
-			err = d.phase(ctx, "round 3, "+act.what+",", act.play)
+			err = d.phase(ctx, "round 3, "+step.what+",", step.do)
 		}
 		if err != nil {
 			return r, err

@@ -86,7 +86,7 @@ func (s *site) redlock(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusConflict, fmt.Errorf("the race: %w", err))
 		return
 	}
-	s.play(w, r, func(ctx context.Context) {
+	s.start(w, r, func(ctx context.Context) {
 		race := s.arena.run(ctx)
 		if !fromPage(r) {
 			answer(w, r, http.StatusOK, race, race.String())
@@ -117,7 +117,7 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusConflict, fmt.Errorf("the sale: %w", err))
 		return
 	}
-	s.play(w, r, func(ctx context.Context) {
+	s.start(w, r, func(ctx context.Context) {
 		result := sale.run(ctx)
 		if fromPage(r) {
 			return
@@ -130,9 +130,9 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// play plays something that was reserved: while the client waits, or, asked for by
+// start runs something that was reserved: while the client waits, or, asked for by
 // the page, while it shows what happens. It ends with the site.
-func (s *site) play(w http.ResponseWriter, r *http.Request, what func(context.Context)) {
+func (s *site) start(w http.ResponseWriter, r *http.Request, what func(context.Context)) {
 	if fromPage(r) {
 		s.all.Go(func() { what(s.life) })
 		backToPage(w, r)

@@ -187,7 +187,7 @@ func (a *arena) note(change func(*raceState)) raceState {
 	return now
 }
 
-// run plays the race and returns how it ended. Who does not get the lock comes
+// run runs the race and returns how it ended. Who does not get the lock comes
 // last.
 func (a *arena) run(ctx context.Context) raceState {
 	defer func() { <-a.turn }()

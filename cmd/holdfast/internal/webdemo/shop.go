@@ -102,12 +102,12 @@ func (s *sale) note(change func(*saleState)) {
 	s.board.update(func(b *state) { b.Sales[s.index] = now })
 }
 
-// run plays the sale and returns what came of it.
+// run runs the sale and returns what came of it.
 func (s *sale) run(ctx context.Context) saleState {
 	defer func() { <-s.turns[s.index] }()
 	ctx, cancel := context.WithTimeoutCause(ctx, saleLimit, fmt.Errorf("the sale took longer than %s", saleLimit))
 	defer cancel()
-	err := s.play(ctx)
+	err := s.sell(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -120,7 +120,7 @@ func (s *sale) run(ctx context.Context) saleState {
 	return s.state
 }
 
-func (s *sale) play(ctx context.Context) (err error) {
+func (s *sale) sell(ctx context.Context) (err error) {
 	if _, err := s.store.run(ctx, s.scripts.open, []string{s.stock, s.sales}, strconv.Itoa(s.state.Items), milliseconds(keep)); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *sale) buy(ctx context.Context, locker *holdfast.Locker) (err error) {
 		s.note(func(now *saleState) { now.SoldOut++ })
 		return nil
 	}
-	if !retry.Sleep(ctx, 3*time.Millisecond+mathrand.N(5*time.Millisecond)) { //nolint:gosec // plays a distant payment provider, protects nothing
+	if !retry.Sleep(ctx, 3*time.Millisecond+mathrand.N(5*time.Millisecond)) { //nolint:gosec // stands for a distant payment provider, protects nothing
 		return context.Cause(ctx)
 	}
 	_, err = s.store.run(ctx, s.scripts.sell, []string{s.stock, s.sales}, strconv.Itoa(stock-1), strconv.FormatUint(token, 10), milliseconds(keep))
