@@ -111,6 +111,12 @@ sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; ST
 nightly: ## what takes hours: full histories, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some
 	.ci/nightly $(STEPS)
 
+.PHONY: mutants
+mutants: redis databases ## change one place of the library at a time, which a test must notice; ONLY=lease for names that begin so, PART=3/10 for each tenth
+	@export HOLDFAST_SERVERS="$(SERVERS)"; \
+	HOLDFAST_ETCD=$$(sh .ci/etcd) && HOLDFAST_ZOOKEEPER=$$(sh .ci/zookeeper) && export HOLDFAST_ETCD HOLDFAST_ZOOKEEPER && \
+	$(GO) run -trimpath ./internal/e2e/mutants -only "$(ONLY)" -part "$(PART)" $(FLAGS)
+
 .PHONY: bench
 bench: redis ## measure locks and their peers side by side, on one server; a few minutes
 	$(GO) run ./bench -set short $(FLAGS)
