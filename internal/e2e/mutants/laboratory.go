@@ -16,7 +16,7 @@ import (
 
 const (
 	// endsWithin bounds the tests of a mutant. One that hangs is dead.
-	endsWithin = 2 * time.Minute
+	endsWithin = 90 * time.Second
 	// scripts is where those for Redis are.
 	scripts = "redishold/internal/scripts"
 	// simSeeds is how many seeds a simulated mutant has to die.
@@ -28,7 +28,7 @@ type laboratory struct {
 	root, temp string
 
 	mu    sync.Mutex
-	sound map[string]func() error // by test: that it passes without a mutant
+	sound map[string]func() (string, error) // by package: its tests, compiled without a mutant
 }
 
 // result is what became of a mutant.
@@ -87,60 +87,68 @@ func (l *laboratory) apply(m mutant) (killer string, err error) {
 	if err != nil {
 		return "", err
 	}
-	killer, err = l.runTest(m, dir, "-overlay="+overlay)
+	// Where a test runs go itself, that builds the mutant, too.
+	env := append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	binary, folder := filepath.Join(dir, "mutant.test"), l.folder(m.pkg)
+	if err := l.compile(m.pkg, binary, env); err != nil {
+		return "", err
+	}
+	defer os.Remove(binary)             // each has 10 MB and more
+	if filepath.Ext(m.file) == ".lua" { // tests read scripts from a folder above: there is the changed one
+		folder = dir
+	}
+	killer, err = verdict(runTest(m, binary, folder, env))
 	if killer != "" && m.where != "sim" {
 		err = l.passes(m)
 	}
 	return killer, err
 }
 
-// passes tests once that a test passes without a mutant.
+// passes returns an error if the test of a mutant fails without it, too. Its package is
+// compiled once for all mutants.
 func (l *laboratory) passes(m mutant) error {
 	l.mu.Lock()
-	key := m.pkg + " " + m.run
-	if l.sound[key] == nil {
-		l.sound[key] = sync.OnceValue(func() error {
-			dir, err := os.MkdirTemp(l.temp, "")
-			if err != nil {
-				return err
-			}
-			killer, err := l.runTest(m, dir, "")
-			if killer != "" {
-				err = fmt.Errorf("%s %s fails without the mutant, too", m.pkg, killer)
-			}
-			return err
-		})
+	if l.sound[m.pkg] == nil {
+		binary := filepath.Join(l.temp, fmt.Sprintf("sound-%d.test", len(l.sound)))
+		l.sound[m.pkg] = sync.OnceValues(func() (string, error) { return binary, l.compile(m.pkg, binary, os.Environ()) })
 	}
-	passes := l.sound[key]
+	sound := l.sound[m.pkg]
 	l.mu.Unlock()
-	return passes()
+	binary, err := sound()
+	if err != nil {
+		return err
+	}
+	killer, err := verdict(runTest(m, binary, l.folder(m.pkg), os.Environ()))
+	if killer != "" {
+		err = fmt.Errorf("%s %s fails without the mutant, too", m.pkg, killer)
+	}
+	return err
 }
 
-// runTest compiles and runs the test of a mutant, with a flag for go, also where the test
-// runs go itself. It returns the name of a test that failed.
-func (l *laboratory) runTest(m mutant, dir, flag string) (failed string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*endsWithin)
-	defer cancel()
-	env := append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" "+flag))
-	binary := filepath.Join(dir, "mutant.test")
-	compile := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-o", binary, m.pkg) //nolint:gosec // from our list
-	compile.Dir, compile.Env = l.root, env
-	if out, err := compile.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("does not compile: %s", out)
+func (l *laboratory) compile(pkg, binary string, env []string) error {
+	c := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", binary, pkg)
+	c.Dir, c.Env = l.root, env
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("does not compile: %s", out)
 	}
-	defer os.Remove(binary) // each has 10 MB and more
+	return nil
+}
+
+func (l *laboratory) folder(pkg string) string { return filepath.Join(l.root, filepath.FromSlash(pkg)) }
+
+// runTest runs the test of a mutant in a folder, and returns what it printed.
+func runTest(m mutant, binary, dir string, env []string) (string, error) {
 	run := m.run
 	if m.where == "sim" { // on one processor, it ends with the first seed that fails
 		run = "^TestSimulation$/^" + m.run + "$"
 		env = append(env, "HOLDFAST_SIM_SEEDS="+simSeeds, "GOMAXPROCS=1")
 	}
-	test := exec.CommandContext(ctx, binary, "-test.run", run, "-test.v", "-test.failfast", "-test.timeout", endsWithin.String()) //nolint:gosec // ours
-	test.Dir, test.Env = filepath.Join(l.root, filepath.FromSlash(m.pkg)), env
-	if flag != "" && filepath.Ext(m.file) == ".lua" {
-		test.Dir = dir // tests read scripts from a folder above: there is the changed one
-	}
-	out, err := test.CombinedOutput()
-	return verdict(string(out), err)
+	ctx, cancel := context.WithTimeout(context.Background(), endsWithin+10*time.Second) // if its own bound fails
+	defer cancel()
+	c := exec.CommandContext(ctx, binary, "-test.run", run, "-test.v", "-test.failfast", "-test.timeout", endsWithin.String())
+	c.Dir, c.Env = dir, env
+	out, err := c.CombinedOutput()
+	return string(out), err
 }
 
 // verdict returns the name of the test that failed, "" for none, from what tests have

@@ -49,7 +49,7 @@ func run(out io.Writer, root, list, only, part string, jobs int) error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	l := laboratory{root: root, temp: temp, sound: map[string]func() error{}}
+	l := laboratory{root: root, temp: temp, sound: map[string]func() (string, error){}}
 	var bad []string
 	var mu sync.Mutex // of bad, and of what is printed
 	var wg sync.WaitGroup
