@@ -9,7 +9,7 @@ LONG    := /holdfast$$|internal/e2e/(clitest|scripttest|locktest|conntest|dashte
 # Packages for make e2e alone: deployments under faults, databases, and pages in a browser.
 E2E     := internal/e2e/(deploytest|dashtest|webdemotest|matrix|soak|fencetest|sqltest)$$
 # Packages of make test with tests that ask testing.Short: make e2e runs them again, whole.
-SHORTER := internal/e2e/(clitest|conntest|locktest|resources)$$
+SHORTER := internal/e2e/(clitest|conntest|locktest|resources|simoverlay)$$
 # Those that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
 # Packages that need programs in other languages, and where those are kept.
@@ -104,8 +104,8 @@ soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, pos
 	$(GO) run ./internal/e2e/soak -duration $(or $(DURATION),10m) -deployment $(or $(DEPLOYMENT),all) -seed $(or $(SEED),0) $(FLAGS)
 
 .PHONY: sim
-sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; STORE=memory, rows or ordered for one
-	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -count=1 -timeout 0 -v -run 'TestSimulation/$(STORE)' ./memhold ./internal/rows ./internal/ordered
+sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; STORE=memory for one, STORE='rows.*' for several
+	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/rows ./internal/ordered
 
 .PHONY: nightly
 nightly: ## what takes hours: full histories, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some

@@ -8,7 +8,8 @@
 //
 //	make sim SEEDS=20000 FROM=1 STORE=memory
 //
-// A seed does not give the same run twice: the order of goroutines, and the random numbers
-// of the core, are those of the runtime. A failure prints the seed and the end of its
-// history; the seed fails again within some runs, if its fault is not rare.
+// With make sim a seed gives the same run again, as internal/e2e/simoverlay has it decide
+// the order of goroutines too, with the version of Go that it knows. Otherwise that order
+// is the runtime's, and a seed that failed may need some runs to fail again. A failure
+// prints the shortest run that was found to break the same promise.
 package sim

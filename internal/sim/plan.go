@@ -11,6 +11,7 @@ import (
 type plan struct {
 	seed               uint64
 	processes, workers int // workers of each process
+	mostNames          int
 	ttl, margin        time.Duration
 	length             time.Duration // how long there is work, and faults
 	pause              time.Duration // of a worker between two operations, on average
@@ -28,7 +29,7 @@ type plan struct {
 func newPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 'p'))
 	oneOf := func(ds ...time.Duration) time.Duration { return ds[r.IntN(len(ds))] }
-	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
+	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
 	p.ttl = oneOf(600*time.Millisecond, 2*time.Second, 5*time.Second, 30*time.Second)
 	p.length = min(p.ttl*time.Duration(20+r.IntN(40)), 5*time.Minute)
 	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length/2000) // bounds what a seed costs

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -69,6 +70,7 @@ type simulation struct {
 	ledger
 	history    []string
 	violations []string
+	broken     string         // the format of the first violation
 	counts     map[string]int // of what has happened
 	simulated  time.Duration
 }
@@ -81,6 +83,7 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	}
 	s.info = s.store.Client(&Link{s: s}).Info()
 	s.names = targets(s.random, s.info.Caps)
+	s.names = s.names[:min(len(s.names), p.mostNames)]
 	for i := range p.processes {
 		s.processes = append(s.processes, s.newProcess(i+1))
 	}
@@ -246,6 +249,7 @@ func (s *simulation) violate(format string, args ...any) {
 	s.note("VIOLATION: %s", line)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.broken = cmp.Or(s.broken, format)
 	if len(s.violations) < 5 {
 		s.violations = append(s.violations, line+"\n\t"+strings.Join(s.history[max(0, len(s.history)-historyShown):], "\n\t"))
 	}
