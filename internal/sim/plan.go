@@ -9,8 +9,8 @@ import (
 
 // plan is what a seed decides before a simulation begins.
 type plan struct {
-	seed               uint64
-	processes, workers int // workers of each process
+	seed, try          uint64 // a try has other random numbers of the runtime
+	processes, workers int    // workers of each process
 	mostNames          int
 	ttl, margin        time.Duration
 	length             time.Duration // how long there is work, and faults
