@@ -24,7 +24,7 @@ func TestSeedsRunAgain(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	binary := filepath.Join(t.TempDir(), "rows.test")
 	args := append([]string{"test", "-c", "-o", binary}, strings.Fields(flags)...)
