@@ -100,6 +100,9 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	s.note("all faults have ended")
 	s.finish()
 	s.simulated = time.Since(s.began)
+	if c, ok := s.store.(interface{ Close() }); ok {
+		c.Close()
+	}
 	return s
 }
 
