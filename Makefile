@@ -46,7 +46,8 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
 	$(GO) test -run '$(REPO)' $(FLAGS) .
 	$(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
-	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)$(SKIP:%=|%)') && \
+	HOLDFAST_SIM_SEEDS=20 $(GO) test -run '^Test(Simulation|Model)$$' $(FLAGS) ./internal/e2e/simtest
+	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)|/simtest$$$(SKIP:%=|%)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -race -o "$$bin/holdfast" ./cmd/holdfast && \
 		HOLDFAST_BINARY=$$bin/holdfast GORACE=atexit_sleep_ms=0 $(GO) test -race -short -p 3 $(FLAGS) $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
@@ -106,7 +107,7 @@ soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, pos
 
 .PHONY: sim
 sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; STORE=memory for one, STORE='rows.*' for several
-	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/rows ./internal/ordered
+	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/rows ./internal/ordered ./internal/e2e/simtest
 
 .PHONY: nightly
 nightly: ## what takes hours: full histories, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some

@@ -1,0 +1,152 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+var errNoScript = &redishold.ReplyError{Text: "NOSCRIPT No matching script."}
+
+// server is a Redis server that a simulation shares.
+type server struct {
+	options redishold.Options
+
+	admin  *redishold.Backend
+	record func(redishold.Call) // what is about to run; nil for nobody
+
+	mu     sync.Mutex // one script at a time
+	lua    *luaState
+	model  *model
+	known  map[string]bool // scripts, by their SHA
+	subs   map[string][]*subscription
+	starts int
+
+	calls   chan redishold.Call
+	results chan redishold.Result
+	closed  bool
+	began   time.Time
+	rate    float64 // of its clock
+}
+
+func newServer(c *compiler, layout redishold.Layout) *server {
+	s := &server{options: redishold.Options{Layout: layout, KeyPrefix: "{sim}:"}, began: time.Now(), calls: make(chan redishold.Call), results: make(chan redishold.Result)}
+	s.start()
+	s.lua = newLua(c, func(args []string) any { return s.model.run(args) })
+	s.admin = redishold.New(&conn{server: s}, &s.options)
+	go s.run()
+	return s
+}
+
+// start starts it without its memory.
+func (s *server) start() {
+	s.model = newModel()
+	s.model.send, s.model.hear = s.publish, func(channel string) int64 { return int64(len(s.subs[channel])) }
+	s.known, s.subs = map[string]bool{}, map[string][]*subscription{}
+	s.starts++
+}
+
+func (s *server) eval(call redishold.Call) redishold.Result {
+	if !call.Source && !s.known[call.Script.SHA()] {
+		return redishold.Result{Err: errNoScript}
+	}
+	s.known[call.Script.SHA()] = true
+	s.model.now = s.began.Add(time.Duration(float64(time.Since(s.began)) * s.rate))
+	if s.record != nil {
+		s.record(call)
+	}
+	if s.closed { // a process that crashed calls
+		return s.lua.run(call.Script, call.Keys, call.Args)
+	}
+	s.calls <- call
+	return <-s.results
+}
+
+// run runs scripts: a goroutine for each would have to enlarge its stack first.
+func (s *server) run() {
+	for call := range s.calls {
+		s.results <- s.lua.run(call.Script, call.Keys, call.Args)
+	}
+}
+
+// Close ends a goroutine of the server.
+func (s *server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	close(s.calls)
+}
+
+func (s *server) publish(channel, text string) {
+	for _, sub := range s.subs[channel] {
+		sub.send(text)
+	}
+}
+
+func (s *server) subscribe(sub *subscription) {
+	s.subs[sub.channel] = append(s.subs[sub.channel], sub)
+}
+
+func (s *server) drop(sub *subscription) {
+	sub.pending = nil
+	list := s.subs[sub.channel]
+	s.subs[sub.channel] = nil
+	for _, o := range list {
+		if o != sub {
+			s.subs[sub.channel] = append(s.subs[sub.channel], o)
+		}
+	}
+}
+
+func (s *server) Client(l *sim.Link) driver.Backend {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rate == 0 || s.rate == 1 { // that of the first process whose clock differs
+		s.rate = float64(time.Second) / float64(l.There(time.Second))
+	}
+	return redishold.New(&conn{s, l}, &s.options)
+}
+
+func (s *server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.subs
+	s.start()
+	for _, subs := range before {
+		for _, sub := range subs {
+			sub.pending = nil
+			go sub.restore()
+		}
+	}
+}
+
+func (s *server) Force(name string) bool {
+	ctx, a := context.Background(), s.admin
+	records, err := a.Get(ctx, name)
+	return err == nil && len(records) > 0 && len(records[0].Holds) > 0 &&
+		a.ForceUnlock(ctx, name, records[0].Holds[0].Holder, "by hand") == nil
+}
+
+func (s *server) Left() (left []string) {
+	for r, err := range s.admin.List(context.Background(), admin.Filter{}) {
+		if err != nil || r.Holders > 0 || r.Waiting > 0 {
+			left = append(left, fmt.Sprintf("%s: holders %v, waiters %v, %v", r.Name, r.Holds, r.Waiters, err))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, v := range s.model.keys {
+		counts := key == "{sim}:holdfast:token" || strings.HasPrefix(key, "{sim}:s") // docs/architecture.md
+		if v.ends == 0 && !counts {
+			left = append(left, key+" has no TTL")
+		}
+	}
+	return left
+}
