@@ -31,8 +31,8 @@ func newPlan(seed uint64) plan {
 	oneOf := func(ds ...time.Duration) time.Duration { return ds[r.IntN(len(ds))] }
 	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
 	p.ttl = oneOf(600*time.Millisecond, 2*time.Second, 5*time.Second, 30*time.Second)
-	p.length = min(p.ttl*time.Duration(20+r.IntN(40)), 5*time.Minute)
-	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length/2000) // bounds what a seed costs
+	p.length = min(p.ttl*time.Duration(8+r.IntN(16)), 100*time.Second)
+	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length*time.Duration(p.processes*p.workers)/2000) // bounds what a seed costs
 	p.latency = oneOf(50*time.Microsecond, 500*time.Microsecond, 3*time.Millisecond, p.ttl/100)
 	if r.IntN(3) == 0 {
 		p.loss = r.Float64() / 10
