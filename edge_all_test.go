@@ -35,7 +35,8 @@ func (h *hangingBatch) ReleaseAll(ctx context.Context, cs []driver.Claim) []erro
 	return errs
 }
 
-// LockAll ends with its context while the store hangs. Drain waits for what it had taken.
+// LockAll ends with its context, or with Wait, while the store hangs. Drain waits for what it
+// had taken.
 func TestLockAllEndsWithItsContext(t *testing.T) {
 	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -46,6 +47,7 @@ func TestLockAllEndsWithItsContext(t *testing.T) {
 			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel
 		},
+		"wait": context.WithCancel,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -60,9 +62,13 @@ func TestLockAllEndsWithItsContext(t *testing.T) {
 					hangs(store)
 				})
 				began := time.Now()
-				_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
+				var opts []holdfast.Option
+				if name == "wait" {
+					opts = []holdfast.Option{holdfast.Wait(time.Second)}
+				}
+				_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")}, opts...)
 				between(t, "LockAll took", time.Since(began), time.Second, 1050*time.Millisecond)
-				if !errors.Is(err, ctx.Err()) {
+				if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ctx.Err()) && ctx.Err() != nil {
 					t.Errorf("got %v, want %v", err, ctx.Err())
 				}
 				h.hangs.Store(false)

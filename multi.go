@@ -63,7 +63,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
 		locks = append(locks, some...)
 		if err != nil {
-			return nil, locks.giveUp(ctx, err)
+			return nil, locks.giveUp(ctx, requests[0].left(began), err)
 		}
 		if len(locks) == len(sorted) {
 			break
@@ -77,14 +77,14 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(requests[0].left(began))))
 		switch lost := locks.Err(); {
 		case lost != nil && ctx.Err() == nil:
-			return nil, append(locks, lock).giveUp(ctx, fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
+			return nil, append(locks, lock).giveUp(ctx, requests[0].left(began), fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
 		case err != nil:
-			return nil, locks.giveUp(ctx, err)
+			return nil, locks.giveUp(ctx, requests[0].left(began), err)
 		}
 		locks = append(locks, lock)
 	}
 	if err := locks.Err(); err != nil {
-		return nil, locks.giveUp(ctx, err)
+		return nil, locks.giveUp(ctx, requests[0].left(began), err)
 	}
 	return locks, nil
 }
@@ -250,10 +250,12 @@ func (b *batch) keep() Locks {
 	return locks
 }
 
-// giveUp releases the locks after err, and returns err. It waits for the store until ctx
-// ends, and for the time of a round trip after that; the releases go on in the background
-// then. Their errors are joined to err, but for a loss, which is no news.
-func (ks Locks) giveUp(ctx context.Context, err error) error {
+// giveUp releases the locks after err, and returns err. It waits for the store until ctx or
+// wait ends, and for the time of a round trip after that; the releases go on in the
+// background then. Their errors are joined to err, but for a loss, which is no news.
+func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	ks = slices.DeleteFunc(ks, func(k *Lock) bool { return k == nil })
 	for _, k := range ks {
 		k.hold.lease.locker.background.Begin()
@@ -274,8 +276,11 @@ func (ks Locks) giveUp(ctx context.Context, err error) error {
 		case <-time.After(retry.TimeoutLeast):
 		}
 	}
-	if errors.Is(failed, ErrLost) {
+	switch {
+	case errors.Is(failed, ErrLost):
 		failed = nil
+	case failed != nil:
+		failed = retry.Unanswered(failed) // the context that ended is not the caller's
 	}
 	return errors.Join(err, failed)
 }
