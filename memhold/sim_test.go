@@ -45,10 +45,28 @@ func (s *simStore) Client(l *sim.Link) driver.Backend {
 	return c
 }
 
-func (s *simStore) Forget() {
+// Forget is a restart, or the deletion of keys.
+func (s *simStore) Forget(which func() bool) {
+	if engine := s.now(); which() {
+		for _, name := range []string{"f1", "m1", "m2", "r1", "s1", "s2"} {
+			if which() {
+				engine.Drop(name)
+			}
+		}
+		return
+	}
+	s.replace(memhold.New())
+}
+
+func (s *simStore) Remember() (forget func()) {
+	then := s.now().Clone()
+	return func() { s.replace(then.After(s.now())) }
+}
+
+func (s *simStore) replace(engine *memhold.Backend) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.engine = memhold.New()
+	s.engine = engine
 }
 
 func (s *simStore) Force(name string) bool {
@@ -154,7 +172,13 @@ func (c simClient) Permits(ctx context.Context, name string) (total, free int, e
 }
 
 func (c simClient) Notify(ctx context.Context, client string, hint func(uint64)) error {
-	return c.s.now().Notify(ctx, client, func(seq uint64) { c.link.Later(func() { hint(seq) }) })
+	return c.s.now().Notify(ctx, client, func(seq uint64) {
+		c.link.Deliver(func(err error) {
+			if err == nil {
+				hint(seq)
+			}
+		})
+	})
 }
 
 func (c simClient) Waiter(claim driver.Claim) driver.Waiter {

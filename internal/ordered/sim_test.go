@@ -31,7 +31,20 @@ func (s *simStore) Client(l *sim.Link) driver.Backend {
 	return &backend{ordered.New(&simSession{s.memory, l}), s.memory}
 }
 
-func (s *simStore) Forget() { s.revoke() }
+// Forget ends sessions, with all that they hold and wait for.
+func (s *simStore) Forget(which func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, timer := range s.sessions {
+		if which() {
+			timer.Stop()
+			s.end(id)
+		}
+	}
+}
+
+// Remember returns nil: a majority has what the store acknowledged.
+func (s *simStore) Remember() (forget func()) { return nil }
 
 // Force ends the first claim of a queue.
 func (s *simStore) Force(name string) bool {

@@ -3,6 +3,7 @@ package rows_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,15 +31,37 @@ func (s *simStore) Client(l *sim.Link) driver.Backend {
 	return rows.New(&simTable{s.table, l}, rows.Limits{Name: "rows", Listens: s.listens})
 }
 
-// Forget ends all leases, and keeps the tokens: who deletes those is excused from nothing.
-func (s *simStore) Forget() {
+// Forget ends leases, and keeps the tokens: who deletes those is excused from nothing.
+func (s *simStore) Forget(which func() bool) {
 	s.change(func() {
 		for _, r := range s.rows {
-			r.waiters = nil
-			r.end()
+			if which() {
+				r.waiters = nil
+				r.end()
+			}
 		}
 	})
 	s.cut()
+}
+
+// Remember keeps the tokens, too: the clock of the next server has passed them.
+func (s *simStore) Remember() (forget func()) {
+	then := map[string]row{}
+	s.change(func() {
+		for name, r := range s.rows {
+			then[name] = *r
+		}
+	})
+	return func() {
+		s.change(func() {
+			for name, r := range s.rows {
+				before := then[name]
+				before.token, before.waiters = r.token, slices.Clone(before.waiters)
+				*r = before
+			}
+		})
+		s.cut()
+	}
 }
 
 func (s *simStore) Force(name string) (ended bool) {
@@ -57,7 +80,7 @@ func (s *simStore) Left() (left []string) {
 	s.change(func() {
 		for name, r := range s.rows {
 			if r.owner != "" && r.expires.After(time.Now()) {
-				left = append(left, fmt.Sprintf("%s: %s for %v", name, r.owner, time.Until(r.expires)))
+				left = append(left, fmt.Sprintf("%s: %s of %s for %v", name, r.owner, r.note, time.Until(r.expires)))
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,33 +37,78 @@ func (s *simulation) makeFaults() {
 
 // fault makes one. It returns how long it is to last and what ends it, or nil if there is none.
 func (s *simulation) fault() (d time.Duration, end func()) {
-	p := s.someProcess()
+	var p *process
 	kind := draw(s, func(r *rand.Rand) int {
+		p = s.processes[r.IntN(len(s.processes))]
 		d = s.below([]time.Duration{s.ttl / 2, s.ttl * 3 / 2, s.ttl * 5 / 2}[r.IntN(3)])
-		return r.IntN(12)
+		return r.IntN(14)
 	})
+	if s.onlyForces {
+		kind = 12
+	}
 	switch {
+	case s.many > 0:
+		time.Sleep(s.ttl)
+		d = min(d, 2*time.Second)
+		return d, s.standStill("the store", &s.stopped, d)
 	case kind < 6:
 		return d, s.network(p.link, kind, d)
 	case kind < 8:
 		return d, s.standStill("the store", &s.stopped, d)
 	case kind == 8 && s.stops:
 		return d, s.standStill(fmt.Sprint("p", p.id), &p.link.stopped, d)
-	case kind == 9 && s.crashes:
+	case kind == 9 && s.crashes && s.replace(p):
 		s.crash(p)
 		return 0, func() {}
 	case kind == 10 && s.forgets:
-		s.note("the store forgets all")
+		s.note("the store forgets")
 		s.takeAway("")
-		s.store.Forget()
+		s.store.Forget(func() bool { return draw(s, func(r *rand.Rand) bool { return r.IntN(2) == 0 }) })
 		return 0, func() {}
-	case kind == 11 && s.forces:
-		t := draw(s, func(r *rand.Rand) target { return s.names[r.IntN(len(s.names))] })
-		s.takeAway(t.name)
-		s.note("%s is forced: %v", t.name, s.store.Force(t.name))
-		return 0, func() {}
+	case kind == 11 && s.forgets:
+		return d / 4, s.goBack(d / 4)
+	case kind == 12 && s.forces:
+		s.force(draw(s, func(r *rand.Rand) target { return s.names[r.IntN(len(s.names))] }))
+	case kind == 13 && s.leaves && s.replace(p):
+		go s.leave(p)
 	}
 	return 0, nil
+}
+
+// goBack has the store return to its state of now, after d: a failover that forgets the last
+// writes, see "failover" and "promoted" in docs/guarantees.md.
+func (s *simulation) goBack(d time.Duration) (end func()) {
+	forget := s.store.Remember()
+	if forget == nil {
+		return nil
+	}
+	return sync.OnceFunc(func() {
+		s.note("the store forgets the last %v", d)
+		s.takeAway("")
+		forget()
+	})
+}
+
+// force ends a hold by hand. Its holder learns of it at the next renewal, see "The holder is
+// notified of a loss" in docs/guarantees.md.
+func (s *simulation) force(t target) {
+	s.takeAway(t.name)
+	holds := draw(s, func(*rand.Rand) []*hold { return s.holds[t.name] })
+	forced := s.store.Force(t.name)
+	s.note("%s is forced: %v", t.name, forced)
+	if !forced || len(holds) != 1 || holds[0].side != exclusive {
+		return
+	}
+	h, within := holds[0], s.ttl/2 // with the time of a call that is sent twice
+	if h.lease+h.atMost > 0 {
+		within = max(within, 2*time.Second+s.ttl/6-time.Since(h.since))
+	}
+	time.AfterFunc(within, func() {
+		held := draw(s, func(*rand.Rand) bool { return slices.Contains(s.holds[t.name], h) })
+		if held && h.goesOn() && s.calm() && s.quick() {
+			s.violate("%s was forced %v ago, and Err is nil", t.name, within)
+		}
+	})
 }
 
 // network disturbs a link: it is cut, in one direction or both, loses messages or is slow.

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -39,9 +42,9 @@ func (h *hold) goesOn() bool {
 // ledger is what the checks compare. The mutex of the simulation guards it.
 type ledger struct {
 	holds     map[string][]*hold
-	tokens    map[string]map[side]uint64 // the highest
-	granted   map[string]time.Time       // the last time
-	keptUntil map[string]time.Time       // by AtLeast
+	tokens    map[string]uint64    // the highest, by name and side
+	granted   map[string]time.Time // the last time
+	keptUntil map[string]time.Time // by AtLeast
 
 	// locks keeps those of processes that crashed from the garbage collector, which would
 	// report them as dropped, and not in the bubble.
@@ -50,13 +53,6 @@ type ledger struct {
 	// takenAway is when the store forgot a name, or a person forced it: holders learn of that
 	// later, see "forced unlock" and "data loss" in docs/guarantees.md.
 	takenAway map[string]time.Time
-}
-
-func newLedger() ledger {
-	return ledger{
-		holds: map[string][]*hold{}, tokens: map[string]map[side]uint64{}, granted: map[string]time.Time{},
-		keptUntil: map[string]time.Time{}, takenAway: map[string]time.Time{},
-	}
 }
 
 // excused says that a name was taken away within d.
@@ -123,13 +119,9 @@ func (s *simulation) checkAlone(h *hold, others []*hold, excused bool) {
 func (s *simulation) checkToken(h *hold, excused bool) {
 	token := h.lock.Token()
 	s.mu.Lock()
-	last := s.tokens[h.name]
-	if last == nil {
-		last = map[side]uint64{}
-		s.tokens[h.name] = last
-	}
-	lastWriter, lastReader := last[exclusive], last[reader]
-	last[h.side] = max(last[h.side], token)
+	lastWriter, lastReader := s.tokens[h.name+"x"], s.tokens[h.name+"r"]
+	of := h.name + string(h.side)
+	s.tokens[of] = max(s.tokens[of], token)
 	s.mu.Unlock()
 	switch {
 	case token == 0 || excused || h.side == permit:
@@ -166,6 +158,22 @@ func (s *simulation) unlock(h *hold, unlock func() error) {
 	s.checkUnlock(h, state, err, left, time.Since(began))
 }
 
+// drop ends a hold as the garbage collector does where nothing has the Lock any more: its
+// clean-up would not run in the bubble.
+func (s *simulation) drop(h *hold) {
+	s.end(h)
+	h.cancel()
+	h.by.process.dropped.Store(true)
+	dropped(reflect.ValueOf(h.lock).Elem().FieldByName("hold").UnsafePointer())
+	s.note("p%d w%d dropped %s", h.by.process.id, h.by.id, h.name)
+	if h.lock.Err() == nil {
+		s.violate("Err of %s is nil after it was dropped", h.name)
+	}
+}
+
+//go:linkname dropped github.com/holdfast-go/holdfast.(*hold).dropped
+func dropped(unsafe.Pointer)
+
 // keep records until when a name is kept that was unlocked, by a clock of the store that may
 // be faster. It may have been granted already.
 func (s *simulation) keep(h *hold) {
@@ -174,8 +182,8 @@ func (s *simulation) keep(h *hold) {
 	next, early := s.granted[h.name], time.Duration(0)
 	if next.After(h.since) {
 		early = until.Sub(next)
-	} else if s.keptUntil[h.name] = until; time.Until(until) > 0 {
-		s.counts["kept"]++
+	} else {
+		s.keptUntil[h.name] = until
 	}
 	s.mu.Unlock()
 	if early > time.Millisecond && !s.excused(h.name, time.Since(h.since)+s.ttl) {
@@ -193,7 +201,6 @@ func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Dura
 		s.violate("Unlock of %s returned nil, Err had said %v", h.name, state)
 	case err == nil:
 	case errors.Is(err, holdfast.ErrLost):
-		s.count("lost")
 		if !excused && state == nil && took < left {
 			s.violate("Unlock of %s says %v, Err had said nothing, and %v were left", h.name, err, left)
 		}
@@ -201,15 +208,11 @@ func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Dura
 			s.violate("%s was lost although nothing was wrong: %v", h.name, err)
 		}
 	default:
-		s.count("unconfirmed")
 		if s.calm() && s.quick() && h.lease+h.atMost == 0 {
 			s.count("unanswered in calm")
 		}
 	}
-	margin := s.margin
-	if margin == 0 {
-		margin = s.ttl / 10
-	}
+	margin := cmp.Or(s.margin, s.ttl/10)
 	if limit := min(3*time.Second, max(left+margin, 20*time.Millisecond)) + 25*time.Millisecond; took > limit {
 		s.violate("Unlock of %s took %v, with %v left of its lease", h.name, took, left)
 	}

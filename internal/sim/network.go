@@ -10,7 +10,7 @@ import (
 )
 
 // Link is the network between a process and the store. A store sends all that goes to the
-// process or comes from it with Call, Receive and Later.
+// process or comes from it with Call, Receive and Deliver.
 type Link struct {
 	s     *simulation
 	id    int
@@ -105,6 +105,7 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 			return
 		}
 		l.s.open(context.Background(), func() chan struct{} { return l.s.stopped })
+		time.Sleep(l.s.inTurn())
 		var a answer
 		a.v, a.err = execute()
 		back := l.send(true)
@@ -124,15 +125,6 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 	case <-ctx.Done():
 		return v, ctx.Err()
 	}
-}
-
-// Later runs fn when a message of the store arrives, unless that is lost.
-func (l *Link) Later(fn func()) {
-	l.Deliver(func(err error) {
-		if err == nil {
-			fn()
-		}
-	})
 }
 
 // Deliver runs fn when a message of the store arrives, or when the process notices that it

@@ -23,7 +23,11 @@ type plan struct {
 	faultEvery         time.Duration // on average; 0 for none
 	handoff            holdfast.Handoff
 
-	forgets, forces, crashes, stops bool // faults that are not in every simulation
+	many int // how many more locks a process holds all the time
+
+	onlyForces bool // faults
+
+	forgets, forces, crashes, leaves, stops bool // faults that are not in every simulation
 }
 
 func newPlan(seed uint64) plan {
@@ -32,7 +36,7 @@ func newPlan(seed uint64) plan {
 	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
 	p.ttl = oneOf(600*time.Millisecond, 2*time.Second, 5*time.Second, 30*time.Second)
 	p.length = min(p.ttl*time.Duration(8+r.IntN(16)), 100*time.Second)
-	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length*time.Duration(p.processes*p.workers)/2000) // bounds what a seed costs
+	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length*time.Duration(p.processes*p.workers)/1500) // bounds what a seed costs
 	p.latency = oneOf(50*time.Microsecond, 500*time.Microsecond, 3*time.Millisecond, p.ttl/100)
 	if r.IntN(3) == 0 {
 		p.loss = r.Float64() / 10
@@ -40,7 +44,14 @@ func newPlan(seed uint64) plan {
 	if r.IntN(8) > 0 {
 		p.faultEvery = p.ttl * time.Duration(1+r.IntN(6)) / 2
 	}
-	p.forgets, p.forces, p.crashes, p.stops = r.IntN(5) == 0, r.IntN(4) == 0, r.IntN(3) == 0, r.IntN(2) == 0
+	p.forgets, p.forces, p.crashes, p.leaves, p.stops = r.IntN(5) == 0, r.IntN(4) == 0, r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0
+	if r.IntN(40) == 0 {
+		p = plan{seed: seed, processes: 1, workers: 2, ttl: 9 * time.Second, length: time.Minute, pause: time.Second, latency: min(p.latency, 3*time.Millisecond), grid: p.grid, mostNames: p.mostNames}
+		p.many, p.faultEvery = 100+r.IntN(200), 5*time.Second
+	}
+	if p.onlyForces = p.forces && r.IntN(3) == 0; p.onlyForces {
+		p.loss = 0 // else nothing is ever calm
+	}
 	if r.IntN(2) == 0 {
 		p.drift = 0.0099 // docs/guarantees.md: up to one per cent
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -15,17 +18,26 @@ type process struct {
 	id     int
 	link   *Link
 	locker *holdfast.Locker
+	note   string
 	ctx    context.Context // ends when it crashes
 	kill   context.CancelFunc
+	calls  context.Context // ends when it leaves, too
+	stop   context.CancelFunc
 	work   sync.WaitGroup
+
+	dropped atomic.Bool // a Lock
 }
 
 func (s *simulation) newProcess(id int) *process {
-	p := &process{s: s, id: id, link: &Link{s: s, id: id}}
+	p := &process{s: s, id: id, link: &Link{s: s, id: id}, note: fmt.Sprintf("p%d since %v", id, time.Since(s.began))}
 	p.link.drift = draw(s, func(r *rand.Rand) float64 { return (r.Float64()*2 - 1) * s.drift })
-	p.locker = holdfast.New(s.store.Client(p.link), &holdfast.Options{TTL: s.ttl, Margin: s.margin, Handoff: s.handoff, Note: fmt.Sprint("p", id)})
+	p.locker = holdfast.New(s.store.Client(p.link), &holdfast.Options{TTL: s.ttl, Margin: s.margin, Handoff: s.handoff, Note: p.note})
 	p.ctx, p.kill = context.WithCancel(context.Background())
+	p.calls, p.stop = context.WithCancel(p.ctx)
 	waits := draw(s, func(r *rand.Rand) bool { return s.plan.processes > 1 && r.IntN(6) == 0 }) // it does little else
+	if s.many > 0 {
+		p.work.Go(p.holdMany)
+	}
 	for i := range s.workers {
 		w := &worker{process: p, id: i, random: rand.New(rand.NewPCG(s.seed, uint64(id*100+i))), waits: waits}
 		p.work.Go(w.run)
@@ -35,35 +47,58 @@ func (s *simulation) newProcess(id int) *process {
 
 func (p *process) alive() bool { return p.ctx.Err() == nil }
 
-// crash ends a process without a word, and starts another one in its place.
+// holdMany holds many locks all the time. None may be lost: their plan has short pauses of
+// the store only, see "A process that holds many locks" in docs/guarantees.md.
+func (p *process) holdMany() {
+	var all []*holdfast.Mutex
+	for i := range p.s.many {
+		all = append(all, p.locker.Mutex(fmt.Sprint("many ", p.id, " ", i)))
+	}
+	locks, err := holdfast.LockAll(p.ctx, all)
+	if err == nil {
+		p.s.mu.Lock()
+		p.s.cost = 25 * time.Millisecond
+		p.s.mu.Unlock()
+		<-p.s.workIsOver
+		err = locks.Err()
+		_ = locks.Unlock()
+	}
+	if err != nil {
+		p.s.violate("p%d holds many locks: %.200v", p.id, err)
+	}
+}
+
+// crash ends a process without a word.
 func (s *simulation) crash(p *process) {
-	s.note("p%d crashes", p.id)
+	s.note("p%d ends", p.id)
 	s.mu.Lock()
 	p.link.dead = true
 	s.mu.Unlock()
 	p.kill()
+}
+
+// leave ends a process in order: nothing of it is left in the store.
+func (s *simulation) leave(p *process) {
+	s.note("p%d leaves", p.id)
+	p.stop()
+	p.work.Wait()
+	err := p.locker.Drain(p.ctx)
+	for _, left := range s.store.Left() {
+		if err == nil && s.calm() && !p.dropped.Load() && strings.Contains(left, p.note) && !strings.Contains(left, "kept") {
+			s.violate("p%d has left, and its lock has not: %s", p.id, left)
+		}
+	}
+	s.crash(p)
+}
+
+// replace starts another process in the place of one, unless that ends already.
+func (s *simulation) replace(p *process) bool {
+	if s.processes[p.id-1] != p { // only faults change them
+		return false
+	}
 	next := s.newProcess(p.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, o := range s.processes {
-		if o == p {
-			s.processes[i] = next
-		}
-	}
-}
-
-// someProcess returns one, often one that holds.
-func (s *simulation) someProcess() *process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.random.IntN(2) == 0 {
-		for _, t := range s.names {
-			for _, h := range s.holds[t.name] {
-				if h.by.process.alive() {
-					return h.by.process
-				}
-			}
-		}
-	}
-	return s.processes[s.random.IntN(len(s.processes))]
+	s.processes[p.id-1] = next
+	return true
 }

@@ -67,7 +67,7 @@ func shortest(t *testing.T, s *simulation, open func(ttl time.Duration) Store) *
 		func(p *plan) { p.workers = max(p.workers-1, 1) },
 		func(p *plan) { p.mostNames = max(len(s.names)-1, 1) },
 		func(p *plan) { p.loss, p.drift = 0, 0 },
-		func(p *plan) { p.forgets, p.forces, p.crashes, p.stops = false, false, false, false },
+		func(p *plan) { p.forgets, p.crashes, p.leaves, p.stops = false, false, false, false },
 	}
 	for i := 0; i < len(smaller); i++ {
 		p := s.plan

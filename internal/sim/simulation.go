@@ -15,7 +15,8 @@ import (
 // Store is what the processes share.
 type Store interface {
 	Client(*Link) driver.Backend // of one process
-	Forget()                     // it starts again without its memory
+	Forget(which func() bool)    // it loses some locks, which says of each whether it does
+	Remember() (forget func())   // a failover may forget what was written in between; nil if the store has none such
 	Force(name string) bool      // ends a hold by hand
 	Left() []string              // the locks that it still has, for people
 }
@@ -64,6 +65,8 @@ type simulation struct {
 	mu           sync.Mutex
 	random       *rand.Rand
 	processes    []*process
+	cost         time.Duration // what a call takes of the store's time
+	busyUntil    time.Time     // with calls that came before
 	stopped      chan struct{} // the store stands still until it is closed; nil if it runs
 	inFlight     int           // calls of which a message is under way
 	troubleUntil time.Time     // the last fault ends
@@ -79,8 +82,10 @@ type simulation struct {
 func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	s := &simulation{
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
-		random: rand.New(rand.NewPCG(p.seed, 's')), ledger: newLedger(), counts: map[string]int{},
+		random: rand.New(rand.NewPCG(p.seed, 's')), counts: map[string]int{},
 	}
+	s.holds, s.tokens = map[string][]*hold{}, map[string]uint64{}
+	s.granted, s.keptUntil, s.takenAway = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	s.info = s.store.Client(&Link{s: s}).Info()
 	s.names = targets(s.random, s.info.Caps)
 	s.names = s.names[:min(len(s.names), p.mostNames)]
@@ -135,7 +140,7 @@ func (s *simulation) finish() {
 		}
 		cancel()
 	}
-	for s.flying() {
+	for draw(s, func(*rand.Rand) bool { return s.inFlight > 0 }) {
 		time.Sleep(s.ttl / 10)
 	}
 	time.Sleep(s.ttl + s.longest() + longestAtLeast(s.ttl))
@@ -148,6 +153,14 @@ func (s *simulation) finish() {
 // longest is how long a store keeps something that nobody renews, beyond a TTL.
 func (s *simulation) longest() time.Duration { return max(s.info.PlaceTTL, s.info.SessionTTL) }
 
+// inTurn is how long a call waits for those before it, and for what it takes of the store.
+func (s *simulation) inTurn() time.Duration {
+	return draw(s, func(*rand.Rand) time.Duration {
+		s.busyUntil = s.busyUntil.Add(max(0, time.Since(s.busyUntil))).Add(s.cost)
+		return time.Until(s.busyUntil)
+	})
+}
+
 // goFly runs a call whose messages are under way.
 func (s *simulation) goFly(fn func()) {
 	s.mu.Lock()
@@ -159,12 +172,6 @@ func (s *simulation) goFly(fn func()) {
 		s.inFlight--
 		s.mu.Unlock()
 	}()
-}
-
-func (s *simulation) flying() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inFlight > 0
 }
 
 // open waits until gate returns nil. It returns false if ctx ends before.

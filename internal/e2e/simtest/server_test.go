@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +115,25 @@ func (s *server) Client(l *sim.Link) driver.Backend {
 	return redishold.New(&conn{s, l}, &s.options)
 }
 
-func (s *server) Forget() {
+// Remember leaves out the tokens: the clock of the next master has passed them.
+func (s *server) Remember() (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	then := map[string]*value{}
+	for key, v := range s.model.keys {
+		then[key] = &value{v.kind, slices.Clone(v.items), v.ends}
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if v := s.model.keys["{sim}:holdfast:token"]; v != nil {
+			then["{sim}:holdfast:token"] = v
+		}
+		s.model.keys = then
+	}
+}
+
+func (s *server) Forget(func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.subs

@@ -1,0 +1,29 @@
+package memhold
+
+import "maps"
+
+// Clone returns a store with the holds of b, without its queues: a standby.
+func (b *Backend) Clone() *Backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := New()
+	maps.Copy(c.marks, b.marks)
+	for name, e := range b.entries {
+		copied := newEntry(e.kind)
+		copied.permits, copied.count = e.permits, e.count
+		for _, g := range e.grants {
+			grant := *g
+			copied.grants = append(copied.grants, &grant)
+		}
+		c.entries[name] = copied
+	}
+	return c
+}
+
+// After returns b with tokens that rise over those of before.
+func (b *Backend) After(before *Backend) *Backend {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	b.last = before.last
+	return b
+}
