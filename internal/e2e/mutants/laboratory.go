@@ -167,7 +167,7 @@ func verdict(out string, ended error) (failed string, err error) {
 		return "panic", nil
 	case strings.Contains(out, "testing: warning: no tests to run"):
 		return "", errors.New("no test has that name")
-	case regexp.MustCompile(`(?m)^\s*--- SKIP: `).MatchString(out):
+	case regexp.MustCompile(`(?m)^--- SKIP: `).MatchString(out):
 		return "", errors.New("the test was skipped: a server is missing")
 	}
 	return "", nil
