@@ -218,7 +218,7 @@ func TestHandoffHistoryShares(t *testing.T) {
 			}
 		}
 		seen := lookAtChains(h)
-		if all < 500 || seen.handed < all/2 || seen.changes < 10 {
+		if all < 200 || seen.handed < all/2 || seen.changes < 10 { // a busy machine has some hundred
 			s.Errorf("%d holds, %+v: too little to judge", all, seen)
 		}
 		for p, n := range shares {
