@@ -68,7 +68,7 @@ e2e: redis databases ## the others: histories of processes, deployments, faults,
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -trimpath -o "$$bin/holdfast" ./cmd/holdfast && \
-		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 3 $(FLAGS) -skip 'SharesHistory|^TestPages$$' $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
+		HOLDFAST_BINARY=$$bin/holdfast $(GO) test -race -count=1 -timeout 20m -p 2 $(FLAGS) -skip 'SharesHistory|^TestPages$$' $$(echo "$$all" | grep -E '$(LONG)' | sort -r) $$(echo "$$all" | grep -vE '$(LONG)')
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: pages
