@@ -33,12 +33,15 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 		w.own = w.Topics.join(w.Own)
 	}
 	for {
-		all, mine, done, err := w.state(shared)
 		var others <-chan struct{}
-		if w.own != nil && err == nil && !done {
-			var since time.Time
-			others, since, err = w.Topics.state(w.own, own)
-			done = !since.IsZero()
+		var since time.Time
+		var ownErr error
+		if w.own != nil { // before the other, which may be subscribed at once: both begin with the first Wait
+			others, since, ownErr = w.Topics.state(w.own, own)
+		}
+		all, mine, done, err := w.state(shared)
+		if err == nil && !done {
+			done, err = !since.IsZero(), ownErr
 		}
 		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
 			return w.naps.wait(ctx, pollMost, last)
