@@ -59,11 +59,12 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	held, cancel := context.WithCancel(ctx) // until one of those that were taken is lost
 	defer cancel()
 	joined := 0 // how many of them end held
+	giveUp := func(err error) (Locks, error) { return nil, locks.giveUp(ctx, requests[0].left(began), err) }
 	for len(locks) < len(sorted) {
 		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
 		locks = append(locks, some...)
 		if err != nil {
-			return nil, locks.giveUp(ctx, requests[0].left(began), err)
+			return giveUp(err)
 		}
 		if len(locks) == len(sorted) {
 			break
@@ -75,16 +76,17 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 			until = ctx // held ends a moment later, and a try could be made in between
 		}
 		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(requests[0].left(began))))
-		switch lost := locks.Err(); {
+		lost := locks.Err()
+		locks = append(locks, lock) // nil where err is not
+		switch {
 		case lost != nil && ctx.Err() == nil:
-			return nil, append(locks, lock).giveUp(ctx, requests[0].left(began), fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
+			return giveUp(fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
 		case err != nil:
-			return nil, locks.giveUp(ctx, requests[0].left(began), err)
+			return giveUp(err)
 		}
-		locks = append(locks, lock)
 	}
 	if err := locks.Err(); err != nil {
-		return nil, locks.giveUp(ctx, requests[0].left(began), err)
+		return giveUp(err)
 	}
 	return locks, nil
 }

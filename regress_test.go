@@ -116,7 +116,7 @@ func TestUnlockBetweenALossAndTheNext(t *testing.T) {
 		}()
 		synctest.Wait()
 		lease := lock.hold.lease
-		lease.end(nil, onLoss, &LostError{Name: "job", Reason: driver.ReasonExpired}) // and the contexts end
+		_, _, _ = lease.end(nil, onLoss, &LostError{Name: "job", Reason: driver.ReasonExpired}) // and the contexts end
 		if err := lock.Unlock(); !errors.Is(err, ErrLost) {
 			t.Errorf("Unlock: got %v, want ErrLost", err)
 		}

@@ -51,19 +51,22 @@ func importsBubbles(file *ast.File) bool {
 // for what they share.
 func callsGoleak(file *ast.File) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		selector, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		pkg, ok := selector.X.(*ast.Ident)
-		if ok && pkg.Name == "goleak" && (selector.Sel.Name == "VerifyTestMain" || selector.Sel.Name == "VerifyNone") {
-			found = true
-		}
-		return true
+		found = found || isCall(n, "goleak", "VerifyTestMain", "VerifyNone")
+		return !found
 	})
 	return found
+}
+
+// isCall reports that n is a call of one of these functions of a package.
+func isCall(n ast.Node, pkg string, names ...string) bool {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	fn, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !slices.Contains(names, fn.Sel.Name) {
+		return false
+	}
+	from, ok := fn.X.(*ast.Ident)
+	return ok && from.Name == pkg
 }

@@ -64,7 +64,7 @@ func arrows() []arrow {
 		{"redishold/doctor", []string{"driver", "admin", "internal/uuid", "redishold", "redishold/internal/clients", "redishold/internal/layout", "redishold/internal/wire"}},
 		{".", []string{"driver", "internal/background", "internal/clock", "internal/deadline", "internal/queue", "internal/renew", "internal/retry", "internal/uuid"}},
 		{"internal/must", []string{"."}},
-		{"internal/sim", []string{".", "driver"}},
+		{"internal/sim", []string{".", "admin", "driver"}},
 		{"internal/advisory", []string{".", "driver"}},
 		{"internal/meter", []string{".", "driver"}},
 		{"job", []string{"."}},

@@ -21,14 +21,14 @@ func realTimeOnlyFalls(t *testing.T, r *repository) {
 	const list = "internal/e2e/realtime.txt"
 	simulated := map[string]bool{"internal/await": true}
 	for name, file := range r.code {
-		if imports(file, "testing/synctest") {
+		if importsBubbles(file) {
 			simulated[path.Dir(name)] = true
 		}
 	}
 	found := map[string]realTime{}
 	for name, file := range r.code {
 		e2e := strings.HasPrefix(name, "internal/e2e/")
-		if !e2e && (simulated[path.Dir(name)] || !strings.HasSuffix(name, "_test.go")) || imports(file, "testing/synctest") {
+		if !e2e && (simulated[path.Dir(name)] || !strings.HasSuffix(name, "_test.go")) || importsBubbles(file) {
 			continue
 		}
 		if n := countRealTime(file); n != (realTime{}) {
@@ -58,15 +58,6 @@ func realTimeOnlyFalls(t *testing.T, r *repository) {
 	}
 }
 
-func imports(file *ast.File, pkg string) bool {
-	for _, i := range file.Imports {
-		if i.Path.Value == `"`+pkg+`"` {
-			return true
-		}
-	}
-	return false
-}
-
 // countRealTime counts calls of time.Sleep, and comparisons with time.Since or what has
 // its value.
 func countRealTime(file *ast.File) (n realTime) {
@@ -74,7 +65,7 @@ func countRealTime(file *ast.File) (n realTime) {
 	passed := func(e ast.Node) (is bool) {
 		ast.Inspect(e, func(e ast.Node) bool {
 			id, ok := e.(*ast.Ident)
-			is = is || isTime(e, "Since") || ok && since[id.Name]
+			is = is || isCall(e, "time", "Since") || ok && since[id.Name]
 			return !is
 		})
 		return is
@@ -93,25 +84,11 @@ func countRealTime(file *ast.File) (n realTime) {
 				n.bounds++
 			}
 		case *ast.CallExpr:
-			if isTime(e, "Sleep") {
+			if isCall(e, "time", "Sleep") {
 				n.sleeps++
 			}
 		}
 		return true
 	})
 	return n
-}
-
-// isTime reports whether e is a call of a function of package time.
-func isTime(e ast.Node, name string) bool {
-	call, ok := e.(*ast.CallExpr)
-	if !ok {
-		return false
-	}
-	fn, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || fn.Sel.Name != name {
-		return false
-	}
-	pkg, ok := fn.X.(*ast.Ident)
-	return ok && pkg.Name == "time"
 }

@@ -2,12 +2,10 @@ package memhold_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/memhold"
@@ -69,21 +67,9 @@ func (s *simStore) replace(engine *memhold.Backend) {
 	s.engine = engine
 }
 
-func (s *simStore) Force(name string) bool {
-	ctx, engine := context.Background(), s.now()
-	records, err := engine.Get(ctx, name)
-	return err == nil && len(records) > 0 && len(records[0].Holds) > 0 &&
-		engine.ForceUnlock(ctx, name, records[0].Holds[0].Holder, "by hand") == nil
-}
+func (s *simStore) Force(name string) bool { return sim.Force(s.now(), name) }
 
-func (s *simStore) Left() (left []string) {
-	for r, err := range s.now().List(context.Background(), admin.Filter{}) {
-		if err != nil || r.Holders > 0 || r.Waiting > 0 {
-			left = append(left, fmt.Sprintf("%s: holders %v, waiters %v", r.Name, r.Holds, r.Waiters))
-		}
-	}
-	return left
-}
+func (s *simStore) Left() []string { return sim.Left(s.now()) }
 
 // simClient is a simStore as one process sees it.
 type simClient struct {

@@ -31,7 +31,7 @@ type plan struct {
 }
 
 func newPlan(seed uint64) plan {
-	r := rand.New(rand.NewPCG(seed, 'p'))
+	r := rand.New(rand.NewPCG(seed, 'p')) //nolint:gosec // repeatable
 	oneOf := func(ds ...time.Duration) time.Duration { return ds[r.IntN(len(ds))] }
 	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
 	p.ttl = oneOf(600*time.Millisecond, 2*time.Second, 5*time.Second, 30*time.Second)

@@ -39,7 +39,7 @@ func (s *simulation) newProcess(id int) *process {
 		p.work.Go(p.holdMany)
 	}
 	for i := range s.workers {
-		w := &worker{process: p, id: i, random: rand.New(rand.NewPCG(s.seed, uint64(id*100+i))), waits: waits}
+		w := &worker{process: p, id: i, random: rand.New(rand.NewPCG(s.seed, uint64(id*100+i))), waits: waits} //nolint:gosec // repeatable
 		p.work.Go(w.run)
 	}
 	return p

@@ -82,7 +82,7 @@ type simulation struct {
 func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	s := &simulation{
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
-		random: rand.New(rand.NewPCG(p.seed, 's')), counts: map[string]int{},
+		random: rand.New(rand.NewPCG(p.seed, 's')), counts: map[string]int{}, //nolint:gosec // repeatable
 	}
 	s.holds, s.tokens = map[string][]*hold{}, map[string]uint64{}
 	s.granted, s.keptUntil, s.takenAway = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
@@ -208,8 +208,7 @@ func (s *simulation) onGrid(d time.Duration) time.Duration {
 	if !s.grid {
 		return d
 	}
-	g := max(s.latency, time.Millisecond)
-	return (d + g/2) / g * g
+	return d.Round(max(s.latency, time.Millisecond))
 }
 
 // calmAfter is how long after a fault, beyond a TTL, nothing of it is felt any more: a call

@@ -193,9 +193,9 @@ func (w *worker) takeTwice(ctx context.Context) {
 	s.locks = append(s.locks, again)
 	s.mu.Unlock()
 	w.work(h)
-	switch {
-	case again == nil:
-	case again == h.lock:
+	switch again {
+	case nil:
+	case h.lock:
 		if !w.process.alive() {
 			break
 		}

@@ -107,6 +107,7 @@ func TestFailures(t *testing.T) {
 		fails("internal/e2e/a", "TestA", "doubt: 120 of 1149 answers unknown", " 0 violations"):      "internal/e2e/a",
 		fails("internal/e2e/a", "TestA", "token 7 after 9"):                                          "",
 		fails("internal/e2e/a", "TestA", "2 inside at once"):                                         "",
+		fails("internal/e2e/a", "TestA", "got a grant, want that it waits for the standby"):          "",
 		fails("internal/e2e/a", "TestA", "got 3 holders at once"):                                    "",
 		fails("internal/e2e/a", "TestA", "fatal error: concurrent map writes"):                       "",
 		"ok  \tp\t1s\n" + fails("redishold/a", "TestA") + "FAIL\n":                                   "redishold/a",

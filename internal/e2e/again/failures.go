@@ -23,7 +23,7 @@ func forbids(output string) string {
 		`process \d+ op \d+ \(|no order of the calls explains|` + // internal/e2e/judge
 		`breach: |holders at the same time: [1-9]|` + // internal/e2e/matrix
 		`token \S+ (?:after|is not larger)|\d (?:writers )?inside|\d holders|(?i:two holders: |both hold it)|` +
-		`clients hold the lock|(?:got|has) a lock that|` +
+		`clients hold the lock|(?:got|has) a lock that|want that it waits for the standby|` +
 		`violation: `) // internal/e2e/soak, and histories
 	return strings.TrimSpace(grave.FindString(output))
 }

@@ -40,7 +40,7 @@ func (c *conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	var forgotten []int
 	var again []redishold.Call
 	for i, r := range results {
-		if r.Err == errNoScript { //nolint:errorlint // it is never wrapped
+		if r.Err == errNoScript {
 			calls[i].Source = true
 			forgotten, again = append(forgotten, i), append(again, calls[i])
 		}

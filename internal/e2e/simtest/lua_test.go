@@ -76,7 +76,7 @@ func (l *luaState) run(script *redishold.Script, keys, args []string) redishold.
 	l.state.Push(l.state.NewFunctionFromProto(p))
 	if err := l.state.PCall(0, 1, nil); err != nil {
 		text := "ERR " + err.Error()
-		if e, ok := err.(*lua.ApiError); ok && e.Object.Type() == lua.LTTable { //nolint:errorlint // it is never wrapped
+		if e, ok := err.(*lua.ApiError); ok && e.Object.Type() == lua.LTTable {
 			text = l.state.GetField(e.Object, "err").String()
 		}
 		return redishold.Result{Err: &redishold.ReplyError{Text: text}}

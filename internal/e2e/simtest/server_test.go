@@ -1,14 +1,11 @@
 package simtest
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -97,13 +94,7 @@ func (s *server) subscribe(sub *subscription) {
 
 func (s *server) drop(sub *subscription) {
 	sub.pending = nil
-	list := s.subs[sub.channel]
-	s.subs[sub.channel] = nil
-	for _, o := range list {
-		if o != sub {
-			s.subs[sub.channel] = append(s.subs[sub.channel], o)
-		}
-	}
+	s.subs[sub.channel] = slices.DeleteFunc(slices.Clone(s.subs[sub.channel]), func(o *subscription) bool { return o == sub })
 }
 
 func (s *server) Client(l *sim.Link) driver.Backend {
@@ -146,19 +137,10 @@ func (s *server) Forget(func() bool) {
 	}
 }
 
-func (s *server) Force(name string) bool {
-	ctx, a := context.Background(), s.admin
-	records, err := a.Get(ctx, name)
-	return err == nil && len(records) > 0 && len(records[0].Holds) > 0 &&
-		a.ForceUnlock(ctx, name, records[0].Holds[0].Holder, "by hand") == nil
-}
+func (s *server) Force(name string) bool { return sim.Force(s.admin, name) }
 
 func (s *server) Left() (left []string) {
-	for r, err := range s.admin.List(context.Background(), admin.Filter{}) {
-		if err != nil || r.Holders > 0 || r.Waiting > 0 {
-			left = append(left, fmt.Sprintf("%s: holders %v, waiters %v, %v", r.Name, r.Holds, r.Waiters, err))
-		}
-	}
+	left = sim.Left(s.admin)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, v := range s.model.keys {

@@ -89,7 +89,7 @@ func TestSoakOfStores(t *testing.T) {
 	}
 }
 
-// wantNoViolation tells violations from doubts, which a busy machine can raise.
+// wantNoViolation separates violations from doubts, which a busy machine can raise.
 func wantNoViolation(t *testing.T, total *totals) {
 	t.Helper()
 	if n := total.bad() - len(total.doubts()); n > 0 {

@@ -52,17 +52,17 @@ func reads(t *testing.T, b *redisson.Bench, p *peer.Process, thread string) (key
 	return "", ""
 }
 
-// impatience is the lease of those who are to be found dead soon.
-const impatience = 3 * time.Second
+// shortTTL is the lease of those who are to be found dead soon.
+const shortTTL = 3 * time.Second
 
-func impatient(s *redisson.Settings) { s.LockWatchdogTimeout = impatience.Milliseconds() }
+func shortWatchdog(s *redisson.Settings) { s.LockWatchdogTimeout = shortTTL.Milliseconds() }
 
 // A reader that died leaves its field behind for as long as others read, and no
 // longer.
 func javaReaderDies(t *testing.T, b *redisson.Bench) {
 	warm(t, b, b.Java)
 	admin := b.Admin()
-	dying := jvm(t, b, impatient)
+	dying := jvm(t, b, shortWatchdog)
 	reader := inGo(t, b, b.Locker(longTTL).RWMutex(b.Name).Read).has()
 	key, field := reads(t, b, dying, "c43-a")
 	writer := writeLock(t, b, "c43-b").asleep()
@@ -78,7 +78,7 @@ func javaReaderDies(t *testing.T, b *redisson.Bench) {
 	writer.unlock()
 
 	// A writer of Holdfast looks for dead fields when it is refused.
-	second := jvm(t, b, impatient)
+	second := jvm(t, b, shortWatchdog)
 	reader.has()
 	key, field = reads(t, b, second, "c43-c")
 	second.Kill()
@@ -94,23 +94,23 @@ func javaReaderDies(t *testing.T, b *redisson.Bench) {
 // dead as well.
 
 func javaReaderLingers(t *testing.T, b *redisson.Bench) {
-	lingers(t, b, jvm(t, b, impatient))
+	lingers(t, b, jvm(t, b, shortWatchdog))
 }
 
 func goReaderLingers(t *testing.T, b *redisson.Bench) {
-	lingers(t, b, b.GoProcess("rueidis", impatience))
+	lingers(t, b, b.GoProcess("rueidis", shortTTL))
 }
 
 // lingers makes a process die that reads beside a JVM.
 func lingers(t *testing.T, b *redisson.Bench, dying *peer.Process) {
 	admin := b.Admin()
-	living := jvm(t, b, impatient)
+	living := jvm(t, b, shortWatchdog)
 	deadKey, _ := reads(t, b, dying, "c43-dead")
 	liveKey, _ := reads(t, b, living, "c43-live")
 
 	dying.Kill()
 	killed := time.Now()
-	for time.Since(killed) < 2*impatience && admin.Int("EXISTS", deadKey) == 1 {
+	for time.Since(killed) < 2*shortTTL && admin.Int("EXISTS", deadKey) == 1 {
 		if admin.Int("EXISTS", liveKey) != 1 {
 			t.Fatal("the living reader's timeout key is gone")
 		}
@@ -121,7 +121,7 @@ func lingers(t *testing.T, b *redisson.Bench, dying *peer.Process) {
 		t.Fatalf("the dead reader's timeout key after %v: there is %v, want %v", time.Since(killed), lingers, want)
 	}
 	if lingers {
-		t.Attr("observed", fmt.Sprintf("the watchdog of a Java reader also renewed the lease of a dead one: it was there %v after a death with a lease of %v", time.Since(killed).Round(time.Second), impatience))
+		t.Attr("observed", fmt.Sprintf("the watchdog of a Java reader also renewed the lease of a dead one: it was there %v after a death with a lease of %v", time.Since(killed).Round(time.Second), shortTTL))
 	}
 	w := watch(t, b)
 	writer := inGo(t, b, b.Locker(longTTL).RWMutex(b.Name).Write).wait()
@@ -130,14 +130,14 @@ func lingers(t *testing.T, b *redisson.Bench, dying *peer.Process) {
 	writer.waits()
 	began := time.Now()
 	living.Do(peer.Command{Op: "unlock", Kind: "read", Name: b.Name, Thread: "c43-live"})
-	between(t, "a Go writer after the last live reader", writer.granted().Sub(began), 0, impatience+time.Second)
+	between(t, "a Go writer after the last live reader", writer.granted().Sub(began), 0, shortTTL+time.Second)
 	writer.unlock()
 }
 
 // A Go reader's renewals and its death leave a Java reader its longer lease.
 func goReaderDies(t *testing.T, b *redisson.Bench) {
 	admin := b.Admin()
-	dying := b.GoProcess("rueidis", impatience)
+	dying := b.GoProcess("rueidis", shortTTL)
 	java := readLock(t, b, "c44-a").has()
 	key, field := reads(t, b, dying, "")
 	began, renewals := time.Now(), 0
@@ -147,8 +147,8 @@ func goReaderDies(t *testing.T, b *redisson.Bench) {
 			renewals++
 		}
 		left = now
-		if time.Since(began) > patience {
-			t.Fatalf("%d renewals in %v", renewals, patience)
+		if time.Since(began) > waitLimit {
+			t.Fatalf("%d renewals in %v", renewals, waitLimit)
 		}
 	}
 	dying.Kill()
@@ -170,7 +170,7 @@ func goReaderDies(t *testing.T, b *redisson.Bench) {
 // lease. Its client thinks that it reads, and a writer comes in.
 func javaReaderPaused(t *testing.T, b *redisson.Bench) {
 	admin := b.Admin()
-	java := jvm(t, b, impatient)
+	java := jvm(t, b, shortWatchdog)
 	locker := b.Locker(longTTL)
 	reader := inGo(t, b, locker.RWMutex(b.Name).Read).has()
 	key, _ := reads(t, b, java, "c62-a")
@@ -179,7 +179,7 @@ func javaReaderPaused(t *testing.T, b *redisson.Bench) {
 	java.Pause()
 	ended(t, admin, key)
 	java.Resume()
-	for began := time.Now(); time.Since(began) < impatience*3/4; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < shortTTL*3/4; time.Sleep(20 * time.Millisecond) {
 		if admin.Int("EXISTS", key) != 0 { // two rounds of the watchdog, at a third each, and more
 			t.Fatal("Redisson made the timeout key again")
 		}
@@ -204,7 +204,7 @@ func javaReaderPaused(t *testing.T, b *redisson.Bench) {
 // A Go reader that stood still for longer than its lease knows.
 func goReaderPaused(t *testing.T, b *redisson.Bench) {
 	admin := b.Admin()
-	stopped := b.GoProcess("rueidis", impatience)
+	stopped := b.GoProcess("rueidis", shortTTL)
 	java := readLock(t, b, "c62-b").has()
 	key, _ := reads(t, b, stopped, "")
 	lost := peer.Command{Op: "over"}
@@ -213,7 +213,7 @@ func goReaderPaused(t *testing.T, b *redisson.Bench) {
 	stopped.Pause()
 	ended(t, admin, key)
 	stopped.Resume()
-	if r := stopped.Await(lost, told, patience); r.Class != "ErrLost" {
+	if r := stopped.Await(lost, told, waitLimit); r.Class != "ErrLost" {
 		t.Errorf("after the pause: got %v, want ErrLost", r.Err())
 	}
 	if r := stopped.Try(peer.Command{Op: "unlock"}); r.Class != "ErrLost" {

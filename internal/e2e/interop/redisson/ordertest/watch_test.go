@@ -31,7 +31,7 @@ func watch(t *testing.T, b *redisson.Bench) *watcher {
 	t.Helper()
 	w := &watcher{t: t, admin: b.Admin(), name: b.Name, done: make(chan struct{})}
 	var err error
-	if w.conn, err = net.DialTimeout("tcp", w.admin.Addr(), patience); err != nil {
+	if w.conn, err = net.DialTimeout("tcp", w.admin.Addr(), waitLimit); err != nil {
 		t.Fatal(err)
 	}
 	in := bufio.NewScanner(w.conn)

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-// patience is how long a test waits for what should come at once or by itself
+// waitLimit is how long a test waits for what should come at once or by itself
 // after some seconds.
-const patience = 30 * time.Second
+const waitLimit = 30 * time.Second
 
 // worker is a goroutine, or a thread of Java, that uses the case's lock.
 type worker struct {
@@ -132,13 +132,13 @@ func (w *worker) has() *worker {
 // ended waits for what became of asking.
 func (w *worker) ended() answer {
 	w.t.Helper()
-	over := time.NewTimer(patience)
+	over := time.NewTimer(waitLimit)
 	defer over.Stop()
 	select {
 	case a := <-w.answer:
 		return a
 	case <-over.C:
-		w.t.Fatalf("%s still waits after %v", w.who, patience)
+		w.t.Fatalf("%s still waits after %v", w.who, waitLimit)
 	}
 	return answer{}
 }
