@@ -219,6 +219,26 @@ func TestFairWaiterHearsRedisson(t *testing.T) {
 	}
 }
 
+// Its own subscription begins with its first wait also where that returns at once, as the
+// other one is there already.
+func TestFairWaiterHearsRedissonBesideAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := queueConn(1, true)
+		b := New(conn, nil)
+		for n := range 2 {
+			c := fairNumber(n + 1)
+			w := b.Waiter(c)
+			defer w.Close()
+			wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "with no outcome")
+			synctest.Wait()
+			own := "redisson_lock__channel:{orders}:" + c.Owner
+			if got := channelsOf(conn); got[fairShared] != 1 || got[own] != 1 {
+				t.Fatalf("waiter %d: subscribed %v, want %s and %s", n+1, got, fairShared, own)
+			}
+		}
+	})
+}
+
 // A release would not do all that these ask for.
 func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
 	with := func(change func(*driver.Claim)) driver.Claim {

@@ -73,8 +73,8 @@ func overlay() (flags string, err error) {
 		return "", fmt.Errorf("go env: %w", err)
 	}
 	found, root, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if found != version && !strings.HasPrefix(found, version+".") {
-		return "", fmt.Errorf("it is for %s, this is %s", version, found)
+	if err := known(found); err != nil {
+		return "", err
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -99,6 +99,14 @@ func overlay() (flags string, err error) {
 	}
 	path := filepath.Join(dir, "overlay.json")
 	return "-tags=simexact -overlay=" + path, write(path, list)
+}
+
+// known returns an error for a version of Go whose runtime was not read.
+func known(found string) error {
+	if found != version && !strings.HasPrefix(found, version+".") {
+		return fmt.Errorf("it is for %s, this is %s", version, found)
+	}
+	return nil
 }
 
 // change returns the files of the runtime in dir with the replacements made.

@@ -59,3 +59,11 @@ func TestOtherRuntime(t *testing.T) {
 		t.Fatalf("got %v, want %s", err, want)
 	}
 }
+
+func TestOtherVersion(t *testing.T) {
+	for found, want := range map[string]bool{version: true, version + ".8": true, version + "0": false, "go1.25.3": false, "devel": false} {
+		if err := known(found); (err == nil) != want {
+			t.Errorf("%s: got %v, want it known: %v", found, err, want)
+		}
+	}
+}
