@@ -1,18 +1,22 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// failure is a package that failed, and the tests in it that have no failed subtests.
+// failure is a package that failed, the tests in it that have no failed subtests, and the
+// first lines of what they say.
 type failure struct {
 	pkg   string
 	tests []string
+	says  []string
 }
+
+// Of a failure, so many lines are kept for the table at the end of CI, and so much of each.
+const saysMost, lineMost = 6, 300
 
 // forbids finds output that is about more than a bound of time.
 func forbids(output string) string {
@@ -20,7 +24,7 @@ func forbids(output string) string {
 		`(?:panic|fatal error|runtime error): |` + // also a test binary that timed out, and a bubble in deadlock
 		`found unexpected goroutines|signal: |` +
 		`\[(?:build|setup) failed\]|` +
-		`process \d+ op \d+ \(|no order of the calls explains|` + // internal/e2e/judge
+		`process \d+ op \d+ \([^)]*\) and\b|no order of the calls explains|` + // internal/e2e/judge
 		`breach: |holders at the same time: [1-9]|` + // internal/e2e/matrix
 		`token \S+ (?:after|is not larger)|\d (?:writers )?inside|\d holders|(?i:two holders: |both hold it)|` +
 		`clients hold the lock|(?:got|has) a lock that|want that it waits for the standby|` +
@@ -28,42 +32,57 @@ func forbids(output string) string {
 	return strings.TrimSpace(grave.FindString(output))
 }
 
-// failures reads what go test printed. It returns the packages that failed, or an error
-// with the reason for which they must not run again.
+// failures reads what go test printed. It returns the packages that failed, also with an
+// error, which is the reason for which they must not run again.
 func failures(output string) (failed []failure, err error) {
-	if found := forbids(output); found != "" {
-		return nil, fmt.Errorf("the output has %q", found)
-	}
 	failedTest, failedPackage := regexp.MustCompile(`^ *--- FAIL: (\S+) \(`), regexp.MustCompile(`^FAIL\t(\S+)(?:\s|$)`)
 	passedPackage := regexp.MustCompile(`^(?:ok  |\?   )\t\S`)
+	message := regexp.MustCompile(`^ +\w+\.go:\d+: |VIOLATION|WARNING: DATA RACE|^(?:panic|fatal error): `)
 	servers := regexp.MustCompile(`^` + module + `/(?:internal/e2e/|redishold/|cmd/holdfast$)`)
-	var tests []string // of the package whose output is read
+	if found := forbids(output); found != "" {
+		err = fmt.Errorf("the output has %q", found)
+	}
+	refuse := func(format string, args ...any) {
+		if err == nil {
+			err = fmt.Errorf(format, args...)
+		}
+	}
+	var f failure // of the package whose output is read
 	for line := range strings.Lines(output) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := failedTest.FindStringSubmatch(line); m != nil {
-			tests = append(tests, m[1])
+			f.tests = append(f.tests, m[1])
 			continue
 		}
-		if passedPackage.MatchString(line) && len(tests) > 0 {
-			return nil, fmt.Errorf("failed tests before the line %q", line)
+		if len(f.says) < saysMost && message.MatchString(line) {
+			line = strings.TrimSpace(line)
+			f.says = append(f.says, line[:min(len(line), lineMost)])
+			continue
+		}
+		if passedPackage.MatchString(line) {
+			if len(f.tests) > 0 {
+				refuse("failed tests before the line %q", line)
+			}
+			f = failure{}
+			continue
 		}
 		m := failedPackage.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		f := failure{m[1], leaves(tests)}
+		f.pkg, f.tests = m[1], leaves(f.tests)
 		switch {
 		case len(f.tests) == 0:
-			return nil, fmt.Errorf("%s failed without a failed test", f.pkg)
+			refuse("%s failed without a failed test", f.pkg)
 		case !servers.MatchString(f.pkg):
-			return nil, fmt.Errorf("%s has no real servers", f.pkg)
+			refuse("%s has no real servers", f.pkg)
 		}
-		failed, tests = append(failed, f), nil
+		failed, f = append(failed, f), failure{}
 	}
-	if len(failed) == 0 || len(tests) > 0 {
-		return nil, errors.New("nobody knows which package failed")
+	if len(failed) == 0 || len(f.tests) > 0 {
+		refuse("nobody knows which package failed")
 	}
-	return failed, nil
+	return failed, err
 }
 
 // leaves returns the tests without those that failed with a subtest.

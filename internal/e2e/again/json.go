@@ -30,7 +30,7 @@ func runJSON(args []string, record string, out io.Writer) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "again: no second run:", err)
 		emit(out, first.String())
-		return status
+		return max(status, note(record, "failed", failed, os.Stderr))
 	}
 	for line := range strings.Lines(first.String()) {
 		again := slices.ContainsFunc(failed, func(f failure) bool { return f.pkg == eventOf(line).Package })

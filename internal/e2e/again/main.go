@@ -3,11 +3,12 @@
 // package has real servers, and the output has no data race, panic, leak, or verdict about
 // holders and tokens.
 //
-//	HOLDFAST_AGAIN=passed.txt again test -race -p 2 ./internal/e2e/…
+//	HOLDFAST_AGAIN=again.txt again test -race -p 2 ./internal/e2e/…
 //
 // The second run has the same flags, begins when all packages have ended, and takes the
-// tests that failed, with all their subtests, of one package at a time. What passed then is
-// written to the file, a line for each package. Without HOLDFAST_AGAIN there is no second run.
+// tests that failed, of one package at a time, with all subtests that the flags allow. How
+// failed tests ended, and what they said, is written to the file. Without HOLDFAST_AGAIN there
+// is no second run.
 // HOLDFAST_COSTS names a file for what each test binary costs.
 package main
 
@@ -48,24 +49,25 @@ func run(args []string, record string, out io.Writer) int {
 	failed, err := failures(first.String())
 	if err != nil {
 		fmt.Fprintln(out, "again: no second run:", err)
-		return status
+		return max(status, note(record, "failed", failed, out))
 	}
 	return second(args, failed, record, out, out)
 }
 
 // second runs the packages that failed once more, and returns the status of all of it.
 func second(args []string, failed []failure, record string, out, says io.Writer) int {
+	status, result := 0, "passed at the second run"
 	for _, f := range failed {
 		fmt.Fprintf(says, "again: %s runs once more, alone: %s\n", f.pkg, strings.Join(f.tests, ", "))
-		if status := goCommand(alone(args, f), out); status != 0 {
-			return status
+		var text bytes.Buffer
+		if status = goCommand(alone(args, f), io.MultiWriter(out, &text)); status != 0 {
+			result = "failed at both runs"
+			twice, _ := failures(text.String())
+			failed = append(failed, twice...)
+			break
 		}
 	}
-	if err := note(record, failed); err != nil {
-		fmt.Fprintln(says, "again:", err)
-		return 1
-	}
-	return 0
+	return max(status, note(record, result, failed, says))
 }
 
 // goCommand runs the go command with out in place of its standard output, and returns its
@@ -100,16 +102,41 @@ func alone(args []string, f failure) (only []string) {
 	var tests []string
 	for _, test := range f.tests {
 		test, _, _ = strings.Cut(test, "/")
-		tests = append(tests, test)
+		if !slices.Contains(tests, test) {
+			tests = append(tests, test)
+		}
 	}
-	return append(only, "-run=^("+strings.Join(tests, "|")+")$", f.pkg)
+	return append(only, "-run=^("+strings.Join(tests, "|")+")$"+subtests(args), f.pkg)
 }
 
-// note writes what passed at the second run.
-func note(record string, passed []failure) error {
-	var lines strings.Builder
-	for _, p := range passed {
-		fmt.Fprintf(&lines, "%s: %s\n", p.pkg, strings.Join(p.tests, ", "))
+// subtests is the part of the caller's -run that chooses subtests, from its first slash on:
+// the others have not run, and may need what is not there.
+func subtests(args []string) string {
+	for i, arg := range args {
+		run, found := strings.CutPrefix(arg, "-run=")
+		if arg == "-run" && i+1 < len(args) {
+			run, found = args[i+1], true
+		}
+		if _, levels, below := strings.Cut(run, "/"); found && below {
+			return "/" + levels
+		}
 	}
-	return add(record, lines.String())
+	return ""
+}
+
+// note writes how tests ended that failed, with what they said, for the table of CI, and
+// returns the status of that.
+func note(record, result string, failed []failure, says io.Writer) int {
+	var lines strings.Builder
+	for _, f := range failed {
+		fmt.Fprintf(&lines, "%s: %s: %s\n", result, f.pkg, strings.Join(f.tests, ", "))
+		for _, line := range f.says {
+			fmt.Fprintf(&lines, "    %s\n", line)
+		}
+	}
+	if err := add(record, lines.String()); err != nil {
+		fmt.Fprintln(says, "again:", err)
+		return 1
+	}
+	return 0
 }

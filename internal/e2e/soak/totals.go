@@ -105,6 +105,16 @@ func (t *totals) bad() int {
 	return n
 }
 
+// grave counts the violations that no busy machine explains: those of holders, tokens and
+// writes, and leaks.
+func (t *totals) grave() int {
+	n := len(t.Leaks)
+	for _, k := range []judge.Kind{judge.Overlap, judge.Token, judge.Order, judge.Update, judge.Disorder} {
+		n += t.Violations[k]
+	}
+	return n
+}
+
 // doubts are what makes the sum of all rounds a violation.
 func (t *totals) doubts() (all []string) {
 	if t.Undecided > max(2, t.Rounds/10) { // on a busy machine the model may run out of time
