@@ -154,6 +154,9 @@ func TestRunJSON(t *testing.T) {
 			}
 			return n
 		}
+		if noted, _ := os.ReadFile(record); strings.Contains(string(noted), "of a test that passes") || !strings.Contains(string(noted), "took 3s, want 2s") {
+			t.Errorf("%s: recorded %q, want what the failed test said", pkg, noted)
+		}
 		if status != want.status || count("pass", "TestTimed") != want.passed || count("fail", "TestTimed") != want.fails || count("pass", "TestOfAnother") != 1 {
 			t.Errorf("%s: got status %d, want %+v of\n%s", pkg, status, want, &out)
 		}

@@ -47,12 +47,17 @@ func failures(output string) (failed []failure, err error) {
 			err = fmt.Errorf(format, args...)
 		}
 	}
+	passes := regexp.MustCompile(`^ *(?:=== |--- (?:PASS|SKIP): )`)
 	var f failure // of the package whose output is read
+	kept := 0     // of what it says; with -v the rest may be of a test that passes
 	for line := range strings.Lines(output) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := failedTest.FindStringSubmatch(line); m != nil {
-			f.tests = append(f.tests, m[1])
+			f.tests, kept = append(f.tests, m[1]), len(f.says)
 			continue
+		}
+		if passes.MatchString(line) {
+			f.says = f.says[:kept]
 		}
 		if len(f.says) < saysMost && message.MatchString(line) {
 			line = strings.TrimSpace(line)
@@ -63,7 +68,7 @@ func failures(output string) (failed []failure, err error) {
 			if len(f.tests) > 0 {
 				refuse("failed tests before the line %q", line)
 			}
-			f = failure{}
+			f, kept = failure{}, 0
 			continue
 		}
 		m := failedPackage.FindStringSubmatch(line)
@@ -77,7 +82,7 @@ func failures(output string) (failed []failure, err error) {
 		case !servers.MatchString(f.pkg):
 			refuse("%s has no real servers", f.pkg)
 		}
-		failed, f = append(failed, f), failure{}
+		failed, f, kept = append(failed, f), failure{}, 0
 	}
 	if len(failed) == 0 || len(f.tests) > 0 {
 		refuse("nobody knows which package failed")
