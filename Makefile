@@ -45,7 +45,7 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 .PHONY: test
 test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
 	$(GO) test -run '$(REPO)' $(FLAGS) .
-	GOGC=400 HOLDFAST_SIM_SEEDS=100 $(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
+	GOGC=400 HOLDFAST_SIM_SEEDS=200 $(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
 	HOLDFAST_SIM_SEEDS=20 $(GO) test -run '^Test(Simulation|Model)$$' $(FLAGS) ./internal/e2e/simtest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)|/simtest$$$(SKIP:%=|%)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \

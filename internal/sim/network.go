@@ -26,6 +26,8 @@ type Link struct {
 	dead              bool          // the process has crashed
 	lastThere         time.Time     // when the last message arrives, which none overtakes
 	lastBack          time.Time
+	calls             float64 // how many it may make at once, beside those of its workers
+	called            time.Time
 }
 
 var errReset = errors.New("connection reset")
@@ -45,7 +47,7 @@ func (l *Link) send(back bool) (f fate) {
 	s.counts["messages"]++
 	f.delay = s.latency/2 + s.below(s.latency)
 	if s.random.IntN(50) == 0 {
-		f.delay += s.below(s.ttl / 20)
+		f.delay += s.below(s.ttl / 50)
 	}
 	f.delay = s.onGrid(f.delay + s.below(l.slow))
 	last, cut := &l.lastThere, l.cutThere
@@ -59,6 +61,24 @@ func (l *Link) send(back bool) (f fate) {
 	f.lost = l.dead || cut || s.random.Float64() < s.loss+l.loss
 	f.reset = f.lost && !l.dead && (l.resets || !cut && s.random.IntN(2) == 0)
 	return f
+}
+
+// mayCall allows the process some calls, for what one of its workers does.
+func (l *Link) mayCall(n int) {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.calls += float64(n)
+}
+
+// counts counts a call, of which a process makes few in a second by itself: to renew, to wait
+// and to try again. It returns false if there are more.
+func (l *Link) counts() bool {
+	s := l.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	second := float64(20 + 20*s.workers + s.many)
+	l.calls, l.called = min(l.calls+second*time.Since(l.called).Seconds(), 2*second)-1, time.Now()
+	return l.calls >= 0
 }
 
 // runs waits until the process does not stand still. It returns false if ctx ends before.
@@ -87,6 +107,9 @@ func (l *Link) Back(d time.Duration) time.Duration { return time.Duration(float6
 func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
+	}
+	if !l.counts() {
+		l.s.violate("p%d makes too many calls", l.id)
 	}
 	type answer struct {
 		v   T

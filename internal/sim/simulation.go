@@ -222,20 +222,13 @@ func (s *simulation) calm() bool {
 	return s.loss == 0 && time.Since(s.troubleUntil) > s.ttl+calmAfter && s.stopped == nil
 }
 
-// quick says that the network is fast enough for the TTL.
-func (s *simulation) quick() bool { return s.latency < s.ttl/200 }
+// quick says that network and store are fast enough for the TTL.
+func (s *simulation) quick() bool { return s.latency < s.ttl/200 && s.many == 0 }
 
 const (
 	historyKept  = 400 // lines
 	historyShown = 60
 )
-
-// count counts that something has happened.
-func (s *simulation) count(what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counts[what]++
-}
 
 // note adds a line to the history.
 func (s *simulation) note(format string, args ...any) {

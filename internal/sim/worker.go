@@ -111,6 +111,7 @@ func longestAtLeast(ttl time.Duration) time.Duration { return ttl * 3 / 2 }
 // lock asks for the lock of a request.
 func (w *worker) lock(r request) (lock *holdfast.Lock, as side, err error) {
 	l := w.process.locker
+	w.process.link.mayCall(6)
 	m, as := l.Mutex(r.name), exclusive
 	switch r.kind {
 	case fair:
@@ -236,6 +237,7 @@ func (w *worker) takeSeveral(ctx context.Context) {
 		r.wait = w.below(s.ttl)
 		r.opts = append(r.opts, holdfast.Wait(r.wait))
 	}
+	w.process.link.mayCall(6 * len(mutexes))
 	locks, err := holdfast.LockAll(ctx, mutexes, r.opts...)
 	if err != nil {
 		if !errors.Is(err, holdfast.ErrLost) { // of one, while another was waited for
@@ -281,7 +283,7 @@ func (w *worker) checkRefusal(r request, err error) {
 	case busy, !r.try && r.wait < 0:
 		s.violate("Lock of %s gave up: %v; its context: %v", r.name, err, r.ctx.Err())
 	case r.ctx.Err() == nil && r.wait < 0 && s.calm() && s.quick():
-		s.count("unanswered in calm") // one in thousands of seeds, whose cause has no name yet
+		s.violate("a call for %s has no answer in calm: %v", r.name, err)
 	}
 	const late = 50 * time.Millisecond
 	if limit := max(r.wait, 20*time.Millisecond) + late + min(500*time.Millisecond, s.ttl/10, r.wait); r.wait > 0 && r.ctx.Err() == nil && took > limit {
