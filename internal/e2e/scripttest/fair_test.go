@@ -371,21 +371,6 @@ func TestFairAndPlainExcludeEachOther(t *testing.T) {
 	if reply := b.run("acquire", threeKeys, "a:2", 20000, 1, 1).([]any); reply[0] != int64(0) {
 		t.Fatalf("plain acquire: got %v, want busy", reply)
 	}
-	b.String("FLUSHALL")
-	b.Int("HSET", lockKey, "mode", "read", "x:9", "1")
-	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
-	b.String("FLUSHALL")
-	b.Int("HSET", lockKey, "a", "b") // data, which nobody releases
-	b.want(list(n(-1)), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
-	if keys := b.Keys(); len(keys) != 1 {
-		t.Fatalf("a try for what is no lock left %q", keys)
-	}
-	b.String("FLUSHALL")
-	b.String("SET", fairMark("a:1"), "abandoned")
-	b.want(list(n(-2), "abandoned"), "fair_acquire", fairKeys("a:1"), fairArgs("a:1")...)
-	if keys := b.Keys(); len(keys) != 1 {
-		t.Fatalf("refused tries left %q", keys)
-	}
 }
 
 // A lock that is free and another's turn: look again soon, but not at network speed.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,147 +59,23 @@ func (b *bench) wantValue(key, want string) {
 	}
 }
 
-func TestPlainAcquire(t *testing.T) {
+func TestPlainLookAndExplain(t *testing.T) {
 	b := newBench(t)
-	first := b.plainGrant("a:1", 20000, 3)
-	b.wantValue(lockKey, "a:1")
-	b.wantTTL(lockKey, 20000)
-	if second := b.plainGrant("a:1", 10000, 1); second < first+3 {
-		t.Fatalf("token of a repeated acquire: got %d, want beyond the block that began at %d", second, first)
+	look := func(want any, most int) {
+		t.Helper()
+		b.want(list(want), "list_plain", threeKeys[:1], most, "")
 	}
-	b.wantTTL(lockKey, 20000) // not shortened
-	b.plainGrant("a:1", 60000, 1)
-	b.wantTTL(lockKey, 60000)
-	b.Int("PERSIST", lockKey)
-	b.plainGrant("a:1", 30000, 1)
-	b.wantTTL(lockKey, 30000) // repaired
-	b.wantNothingStays()
-
-	b.Int("DEL", lockKey, counterKey)
-	if third := b.plainGrant("b:1", 20000, 1); third <= first+3 {
-		t.Fatalf("token after a lost counter: got %d, want more than %d", third, first+3)
-	}
-}
-
-func TestPlainAcquireRefuses(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		setup []string
-		want  any // nil: an error that has words
-		words string
-	}{
-		{"another library", []string{"SET", lockKey, "MTIzNDU2Nzg5MDEyMzQ1Ng==", "NX", "PX", "20000"}, list(n(0), "ttl", "MTIzNDU2Nzg5MDEyMzQ1Ng==", "1"), ""},
-		{"a value without TTL", []string{"SET", lockKey, "1"}, list(n(0), n(-1), "1", "1"), ""},
-		{"an empty value", []string{"SET", lockKey, ""}, list(n(0), n(-1), "", "1"), ""},
-		{"an owner given up", []string{"SET", markKey, "abandoned"}, list(n(-2), "abandoned"), ""},
-		{"a Redisson lock", []string{"HSET", lockKey, "a:1", "1"}, nil, "WRONGTYPE"},
-		{"a list", []string{"RPUSH", lockKey, "1"}, nil, "WRONGTYPE"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
-			if err, failed := b.Do(c.setup...).(error); failed {
-				t.Fatal(err)
-			}
-			before := b.Do("DUMP", lockKey)
-			got, err := eval(t, b.client, "plain_acquire", threeKeys, "a:1", 20000, 1)
-			if c.want == nil {
-				if err == nil || !strings.Contains(err.Error(), c.words) {
-					t.Fatalf("got %v and error %v, want an error with %q", got, err, c.words)
-				}
-			} else if !reflect.DeepEqual(blurTTL(got), c.want) {
-				t.Fatalf("got %#v and error %v, want %#v", got, err, c.want)
-			}
-			if after := b.Do("DUMP", lockKey); !reflect.DeepEqual(before, after) {
-				t.Fatalf("the key changed: got %q, want %q", after, before)
-			}
-			if keys := b.Keys(); slices.Contains(keys, counterKey) {
-				t.Fatalf("a refused acquire drew tokens: keys %q", keys)
-			}
-		})
-	}
-}
-
-func TestPlainRenewAndRelease(t *testing.T) {
-	b := newBench(t)
-	heard := b.Listen("*")
-	lock := threeKeys[:1]
-	b.want(n(0), "plain_renew", lock, "a:1", 20000)
-	b.want(n(0), "plain_release", lock, "a:1", freeChannel, "PUBLISH")
-	if keys := b.Keys(); len(keys) != 0 {
-		t.Fatalf("a renewal or release brought back %q", keys)
-	}
-	b.plainGrant("a:1", 20000, 1)
-	b.want(n(1), "plain_renew", lock, "a:1", 60000)
-	b.wantTTL(lockKey, 60000)
-	b.want(n(1), "plain_renew", lock, "a:1", 20000)
-	b.wantTTL(lockKey, 60000)
-	b.want(n(0), "plain_renew", lock, "b:1", 90000)
-	b.want(n(0), "plain_release", lock, "b:1", freeChannel, "PUBLISH")
-	b.wantValue(lockKey, "a:1")
-	b.wantTTL(lockKey, 60000)
-	b.want(n(2), "plain_release", lock, "a:1", freeChannel, "PUBLISH")
-	b.want(n(0), "plain_release", lock, "a:1", freeChannel, "PUBLISH")
-	if got, want := heard.Wait(1), []redistest.Message{{Channel: freeChannel, Payload: "0"}}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
-}
-
-func TestPlainAbandonBreakAndLook(t *testing.T) {
-	b := newBench(t)
-	keys := threeKeys[:2]
-	b.want(n(0), "plain_abandon", keys, "a:1", 20000, freeChannel, "PUBLISH") // overtakes the acquire
-	b.want(list(n(-2), "abandoned"), "plain_acquire", threeKeys, "a:1", 20000, 1)
-	b.wantTTL(markKey, 20000)
-	b.Int("DEL", markKey)
-	b.plainGrant("a:1", 20000, 1)
-	b.want(n(1), "plain_abandon", keys, "a:1", 20000, freeChannel, "PUBLISH")
-	b.want(list(list("free", n(-2), "", n(-1))), "list_plain", threeKeys[:1], 512, "")
-	b.want(list(n(0), "", "abandoned", n(1)), "plain_explain", threeKeys)
-
-	b.Int("DEL", markKey)
+	look(list("free", n(-2), "", n(-1)), 512)
+	b.want(list(n(0), "", "", n(0)), "plain_explain", threeKeys)
 	b.plainGrant("b:1", 20000, 1)
-	b.want(n(0), "plain_abandon", keys, "a:1", 20000, freeChannel, "PUBLISH")
+	b.String("SET", markKey, "abandoned")
 	b.want(list(n(1), "b:1", "abandoned", n(1)), "plain_explain", threeKeys)
-	b.want(n(0), "plain_break", keys, "a:1", "ops", 20000, freeChannel, "PUBLISH")
-	b.wantValue(lockKey, "b:1")
-	b.want(n(1), "plain_break", keys, "b:1", "ops", 20000, freeChannel, "PUBLISH")
-	b.want(list(n(0), "", "forced: ops", n(1)), "plain_explain", threeKeys)
-	b.wantNothingStays()
-
 	b.String("SET", lockKey, "foreign")
-	b.want(list(list("string", n(-1), "foreign", n(-1))), "list_plain", threeKeys[:1], 512, "")
-	b.want(list(list("other", n(-1), "", n(-1))), "list_plain", threeKeys[:1], 6, "")
+	look(list("string", n(-1), "foreign", n(-1)), 512)
+	look(list("other", n(-1), "", n(-1)), 6)
 	b.Int("DEL", lockKey)
 	b.Int("RPUSH", lockKey, "x")
-	b.want(list(n(1), "", "forced: ops", n(1)), "plain_explain", threeKeys)
-}
-
-func TestPlainOnAFullServer(t *testing.T) {
-	b := newBench(t)
-	b.fill()
-	if _, err := eval(t, b.client, "plain_acquire", threeKeys, "a:1", 20000, 1); err == nil || !strings.Contains(err.Error(), "OOM") {
-		t.Fatalf("acquire: got error %v, want OOM", err)
-	}
-	if keys := b.Keys(); len(keys) != 0 {
-		t.Fatalf("a refused acquire left %q", keys)
-	}
-	b.want(n(0), "plain_abandon", threeKeys[:2], "a:1", 20000, freeChannel, "PUBLISH")
-	b.wantProbePasses(threeKeys, "plain_acquire", "plain_abandon")
-	b.String("CONFIG", "SET", "maxmemory", "0")
-	b.Int("DEL", markKey)
-	b.plainGrant("a:1", 20000, 1)
-	b.fill()
-	b.plainGrant("a:1", 40000, 1)
-	b.want(n(1), "plain_renew", threeKeys[:1], "a:1", 60000)
-	b.wantTTL(lockKey, 60000)
-	b.want(n(1), "plain_release", threeKeys[:1], "a:1", freeChannel, "PUBLISH")
-}
-
-// script is a call of a script with what it takes.
-type script struct {
-	name string
-	keys []string
-	args []any
+	b.want(list(n(1), "", "abandoned", n(1)), "plain_explain", threeKeys)
 }
 
 // wantNoHalves takes every command from every script in turn. Whatever the

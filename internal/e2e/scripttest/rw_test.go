@@ -70,12 +70,6 @@ func (b *bench) leave(field string) any {
 	return b.run("rw_release", []string{lockKey, timeoutKey(field, 1)}, field, rwPrefix, rwChannel, "", "", "", "PUBLISH")
 }
 
-// abandonRW runs rw_release as the clean-up of an unknown outcome does.
-func (b *bench) abandonRW(owner, field string) any {
-	b.t.Helper()
-	return b.run("rw_release", []string{lockKey, timeoutKey(field, 1), rwKeys(owner)[1]}, field, rwPrefix, rwChannel, "", "abandoned", 20000, "PUBLISH")
-}
-
 // breakRW runs rw_release as Break does.
 func (b *bench) breakRW(owner string, holds int) any {
 	b.t.Helper()
@@ -175,83 +169,15 @@ func TestWriterExcludes(t *testing.T) {
 	b.wantNothingStays()
 }
 
-func TestReadWriteTryAgainIsTheSameGrant(t *testing.T) {
+// A reader whose lease has ended comes back with a lease of its own.
+func TestReaderComesBack(t *testing.T) {
 	b := newBench(t)
-	first := b.read("a:1", 20000, 1)
-	if second := b.read("a:1", 10000, 2); second <= first {
-		t.Fatalf("second token: got %d, want more than %d", second, first)
-	}
-	b.wantHash(fields{"mode": "read", "a:1": "2"})
-	b.wantTTL(lockKey, 20000)
-	b.wantTTL(timeoutKey("a:1", 1), 20000)
+	b.read("a:1", 20000, 2)
 	b.die("a:1")
 	b.read("a:1", 60000, 1)
 	b.wantHash(fields{"mode": "read", "a:1": "1"})
 	b.wantTTL(lockKey, 60000)
 	b.wantTTL(timeoutKey("a:1", 1), 60000)
-	b.leave("a:1")
-
-	first = b.write("b:1", 20000, 1)
-	if second := b.write("b:1", 10000, 3); second <= first {
-		t.Fatalf("second token: got %d, want more than %d", second, first)
-	}
-	b.wantHash(fields{"mode": "write", "b:1:write": "3"})
-	b.wantTTL(lockKey, 20000) // neither shortened nor added up
-	b.write("b:1", 60000, 1)
-	b.wantTTL(lockKey, 60000)
-	b.Int("PERSIST", lockKey)
-	b.write("b:1", 30000, 1)
-	b.wantTTL(lockKey, 30000) // repaired
-}
-
-func TestReadWriteRefuses(t *testing.T) {
-	marked := [][]string{{"SET", rwKeys("a:1")[1], "forced: ops"}}
-	for _, c := range []struct {
-		name        string
-		setup       [][]string
-		read, write any // nil: WRONGTYPE
-	}{
-		{"a plain lock", [][]string{{"HSET", lockKey, "x:9", "1"}}, list(n(-1)), list(n(-1))},
-		{"a plain lock of its own", [][]string{{"HSET", lockKey, "a:1", "1", "a:1:write", "1"}}, list(n(-1)), list(n(-1))},
-		{"another mode", [][]string{{"HSET", lockKey, "mode", "odd"}}, list(n(-1)), list(n(-1))},
-		{"an owner broken", marked, list(n(-2), "forced: ops"), list(n(-2), "forced: ops")},
-		{"a writer without TTL", [][]string{{"HSET", lockKey, "mode", "write", "x:9:write", "2"}}, list(n(0), n(-1), "x:9:write", "2"), list(n(0), n(-1), "x:9:write", "2")},
-		{
-			"a writer in a transaction",
-			[][]string{{"HSET", lockKey, "mode", "write", "x:9", "1", "x:9:write:tx", "1"}},
-			list(n(0), n(-1), "x:9:write:tx", "1"), list(n(0), n(-1), "x:9:write:tx", "1"),
-		},
-		{"a string", [][]string{{"SET", lockKey, "1"}}, nil, nil},
-		{"a list", [][]string{{"RPUSH", lockKey, "1"}}, nil, nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
-			for _, command := range c.setup {
-				if err, failed := b.Do(command...).(error); failed {
-					t.Fatal(err)
-				}
-			}
-			before := b.Do("DUMP", lockKey)
-			check := func(side string, want, got any, err error) {
-				t.Helper()
-				if want == nil && (err == nil || !strings.Contains(err.Error(), "WRONGTYPE")) {
-					t.Fatalf("%s: got %v and error %v, want WRONGTYPE", side, got, err)
-				} else if want != nil && !reflect.DeepEqual(got, want) {
-					t.Fatalf("%s: got %#v and error %v, want %#v", side, got, err, want)
-				}
-			}
-			got, err := eval(t, b.client, "rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), "a:1", 20000, 1, 1, "")
-			check("read", c.read, got, err)
-			got, err = eval(t, b.client, "rw_write_acquire", rwKeys("a:1"), "a:1", 20000, 1, 1, rwPrefix)
-			check("write", c.write, got, err)
-			if after := b.Do("DUMP", lockKey); !reflect.DeepEqual(before, after) {
-				t.Fatalf("the key changed: got %q, want %q", after, before)
-			}
-			if keys := b.Keys(); slices.Contains(keys, counterKey) || slices.Contains(keys, timeoutKey("a:1", 1)) {
-				t.Fatalf("a refused acquire left something: keys %q", keys)
-			}
-		})
-	}
 }
 
 func TestWriterWaitsForLiveReadersOnly(t *testing.T) {
@@ -335,12 +261,6 @@ func TestWriterComesInBehindManyDeadReaders(t *testing.T) {
 
 func TestReadRenew(t *testing.T) {
 	b := newBench(t)
-	if got := b.renewRead("a:1", 20000, 1); got != n(0) {
-		t.Fatalf("got %v, want 0", got)
-	}
-	if keys := b.Keys(); len(keys) != 0 {
-		t.Fatalf("a renewal brought back %q", keys)
-	}
 	b.read("a:1", 20000, 1)
 	b.read("b:1", 20000, 1)
 	if got := b.renewRead("a:1", 60000, 3); got != n(1) {
@@ -400,23 +320,6 @@ func TestReadRelease(t *testing.T) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	b.wantPayloads(heard, "0")
-}
-
-func TestWriteRelease(t *testing.T) {
-	b := newBench(t)
-	heard := b.Listen("*")
-	b.write("a:1", 20000, 3)
-	if got, want := b.leave("b:1:write"), n(0); !reflect.DeepEqual(got, want) {
-		t.Fatalf("a stranger: got %v, want %v", got, want)
-	}
-	if got, want := b.leave("a:1:write"), n(3); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
-	if got, want := b.leave("a:1:write"), n(0); !reflect.DeepEqual(got, want) {
-		t.Fatalf("again: got %v, want %v", got, want)
-	}
-	b.wantHash(fields{})
-	b.wantPayloads(heard, "1", "0")
 }
 
 func TestDowngrade(t *testing.T) {
@@ -500,10 +403,7 @@ func TestReadWriteBreak(t *testing.T) {
 		{"a reader among others", func(b *bench) { b.read("a:1", 20000, 2); b.read("b:1", 20000, 1) }, "a:1", 2, ended, fields{"mode": "read", "b:1": "1"}, []string{timeoutKey("a:1", 1)}},
 		{"another count", func(b *bench) { b.read("a:1", 20000, 2); b.read("b:1", 20000, 1) }, "a:1", 1, unchanged, fields{"mode": "read", "a:1": "2", "b:1": "1"}, nil},
 		{"nobody", func(b *bench) { b.read("b:1", 20000, 1) }, "a:1", 1, unchanged, fields{"mode": "read", "b:1": "1"}, nil},
-		{"the last reader", func(b *bench) { b.read("a:1", 20000, 1) }, "a:1", 1, ended, fields{}, []string{timeoutKey("a:1", 1)}},
 		{"a Redisson reader", func(b *bench) { b.javaRead("j:1", 20000, 30000); b.read("b:1", 20000, 1) }, "j:1", 2, ended, fields{"mode": "read", "b:1": "1"}, []string{timeoutKey("j:1", 1), timeoutKey("j:1", 2)}},
-		{"a writer", func(b *bench) { b.write("a:1", 20000, 2) }, "a:1", 2, ended, fields{}, nil},
-		{"a writer's other count", func(b *bench) { b.write("a:1", 20000, 2) }, "a:1", 1, unchanged, fields{"mode": "write", "a:1:write": "2"}, nil},
 		{"a writer before its reader", func(b *bench) { b.write("a:1", 20000, 1); b.tryRead("a:2", 20000, 1, "a:1:write") }, "a:1", 1, ended, fields{"mode": "read", "a:2": "1"}, nil},
 		{"the read side of a thread", (*bench).javaBoth, "j:9", 2, ended, fields{"mode": "write", "j:9:write": "2"}, []string{timeoutKey("j:9", 1), timeoutKey("j:9", 2)}},
 		{"the write side of a thread", (*bench).javaBoth, "j:9:write", 2, ended, fields{"mode": "read", "j:9": "2"}, nil},
@@ -535,36 +435,6 @@ func TestBreakLeavesAReadWriteLockAlone(t *testing.T) {
 	b.read("b:1", 20000, 1)
 	b.want(n(0), "break", rwKeys("a:1")[:2], "a:1", 1, "ops", 20000, channel, "PUBLISH")
 	b.wantHash(fields{"mode": "read", "a:1": "1", "b:1": "1"})
-}
-
-func TestReadWriteAbandon(t *testing.T) {
-	nothing, ended := n(0), n(1)
-	b := newBench(t)
-	if got := b.abandonRW("a:1", "a:1"); !reflect.DeepEqual(got, nothing) { // overtakes the acquire
-		t.Fatalf("got %v, want %v", got, nothing)
-	}
-	b.wantTTL(rwKeys("a:1")[1], 20000)
-	if got, want := b.tryRead("a:1", 20000, 1, ""), list(n(-2), "abandoned"); !reflect.DeepEqual(got, want) {
-		t.Fatalf("read: got %v, want %v", got, want)
-	}
-	if got, want := b.tryWrite("a:1", 20000, 1), list(n(-2), "abandoned"); !reflect.DeepEqual(got, want) {
-		t.Fatalf("write: got %v, want %v", got, want)
-	}
-	b.read("b:1", 20000, 1)
-	b.read("b:2", 20000, 1)
-	if got := b.abandonRW("b:1", "b:1"); !reflect.DeepEqual(got, ended) {
-		t.Fatalf("got %v, want %v", got, ended)
-	}
-	b.wantHash(fields{"mode": "read", "b:2": "1"})
-	b.wantTTL(rwKeys("b:1")[1], 20000)
-	b.leave("b:2")
-	b.write("c:1", 20000, 1)
-	if got := b.abandonRW("c:1", "c:1:write"); !reflect.DeepEqual(got, ended) {
-		t.Fatalf("got %v, want %v", got, ended)
-	}
-	b.wantHash(fields{})
-	b.wantTTL(rwKeys("c:1")[1], 20000)
-	b.wantNothingStays()
 }
 
 func TestReadWriteLook(t *testing.T) {
@@ -610,29 +480,11 @@ func TestReadWriteLook(t *testing.T) {
 
 func TestReadWriteOnAFullServer(t *testing.T) {
 	b := newBench(t)
-	wantOOM := func(script string, keys []string, args ...any) {
-		t.Helper()
-		before := b.Keys()
-		if got, err := eval(t, b.client, script, keys, args...); err == nil || !strings.Contains(err.Error(), "OOM") {
-			t.Fatalf("%s: got %v and error %v, want OOM", script, got, err)
-		}
-		if after := b.Keys(); !slices.Equal(before, after) {
-			t.Fatalf("%s was refused: keys were %q, are %q", script, before, after)
-		}
-	}
 	readKeys := func(owner string) []string { return append(rwKeys(owner), timeoutKey(owner, 1)) }
-	b.fill()
-	wantOOM("rw_read_acquire", readKeys("a:1"), "a:1", 20000, 1, 1, "")
-	wantOOM("rw_write_acquire", rwKeys("a:1"), "a:1", 20000, 1, 1, rwPrefix)
-	b.abandonRW("z:1", "z:1")
-	b.wantTTL(rwKeys("z:1")[1], 20000)
-	b.wantProbePasses(readKeys("probe"), "rw_read_acquire", "rw_release")
-
-	b.String("CONFIG", "SET", "maxmemory", "0")
 	b.write("a:1", 20000, 1)
 	b.tryRead("a:2", 20000, 1, "a:1:write")
 	b.fill()
-	wantOOM("rw_read_acquire", readKeys("a:3"), "a:3", 20000, 1, 1, "a:1:write")
+	b.wantOOM(script{"rw_read_acquire", readKeys("a:3"), []any{"a:3", 20000, 1, 1, "a:1:write"}})
 	b.wantTTL(lockKey, 20000)
 	b.write("a:1", 40000, 2)
 	b.tryRead("a:2", 40000, 2, "a:1:write")
@@ -645,7 +497,7 @@ func TestReadWriteOnAFullServer(t *testing.T) {
 	b.leave("a:1:write")
 	b.wantHash(fields{"mode": "read", "a:2": "3"})
 	b.die("a:2")
-	wantOOM("rw_write_acquire", rwKeys("w:1"), "w:1", 20000, 1, 1, rwPrefix)
+	b.wantOOM(writerKind().acquire("w:1", 20000, 1))
 	b.wantHash(fields{"mode": "read", "a:2": "3"})
 	b.leave("a:2")
 	b.wantHash(fields{})
