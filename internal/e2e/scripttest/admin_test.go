@@ -2,7 +2,6 @@ package scripttest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -12,7 +11,7 @@ import (
 // Every layout in Redis is a Source, with a prefix too.
 func TestAdmin(t *testing.T) {
 	for name, o := range map[string]redishold.Options{
-		"redisson": {}, "prefix": {KeyPrefix: "app:"}, "poll": {Poll: 20 * time.Millisecond},
+		"redisson": {}, "prefix": {KeyPrefix: "app:"},
 		"plain": {Layout: redishold.Plain}, "timestamp": {Layout: redishold.Timestamp},
 	} {
 		t.Run(name, func(t *testing.T) {

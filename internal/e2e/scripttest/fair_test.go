@@ -2,7 +2,6 @@ package scripttest
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -622,55 +621,6 @@ func TestFairOnAFullServer(t *testing.T) {
 	b.fairRelease("b:1")
 	b.fairRelease("c:1")
 	b.wantProbePasses(fairKeys("probe"), "fair_acquire", "fair_release")
-}
-
-// TestFairMissingRights takes every command from every script in turn. Whatever
-// the script does then, nothing without a TTL stays, and a lock is there as a
-// whole or not at all.
-func TestFairMissingRights(t *testing.T) {
-	b := newBench(t)
-	states := map[string]func(){
-		"free":   func() {},
-		"own":    func() { b.fairGrant("a:1"); b.fairBusy("c:1") },
-		"queued": func() { b.fairGrant("b:1"); b.fairBusy("a:1", "c:1") },
-		"turn":   func() { b.fairGrant("b:1"); b.fairBusy("d:1", "a:1"); b.vanish("d:1"); b.Int("DEL", lockKey) },
-		"new":    func() { b.fairGrant("b:1") },
-	}
-	cases := []struct {
-		script string
-		keys   []string
-		args   []any
-	}{
-		{"fair_acquire", fairKeys("a:1"), fairArgs("a:1")},
-		{"fair_release", append(slices.Clone(fairReleaseKeys), fairMark("a:1")), []any{"a:1", 30000, channel + ":", presence, "PUBLISH"}},
-	}
-	for _, c := range cases {
-		for _, command := range append(commandsOf(t, c.script), "PUBLISH") {
-			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
-			client := b.login("limited", "secret")
-			for state, setup := range states {
-				b.String("FLUSHALL")
-				setup()
-				before := b.Map("HGETALL", lockKey)
-				reply, err := eval(t, client, c.script, c.keys, c.args...)
-				where := fmt.Sprintf("%s without %s, %s: reply %v, error %v", c.script, command, state, reply, err)
-				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
-					t.Errorf("%s: keys without TTL %q", where, stay)
-				}
-				after := b.Map("HGETALL", lockKey)
-				switch {
-				case maps.Equal(before, after), c.script == "fair_release" && state == "own" && len(after) == 0:
-				case c.script == "fair_release" && state == "own" && maps.Equal(after, map[string]string{"c:1": "1"}):
-				case c.script == "fair_acquire" && (state == "free" || state == "turn") && maps.Equal(after, map[string]string{"a:1": "1"}):
-				default:
-					t.Errorf("%s: lock was %v, is %v", where, before, after)
-				}
-				if c.script == "fair_release" && command == "PUBLISH" && state == "own" && !reflect.DeepEqual(reply, n(-1)) {
-					t.Errorf("%s: want released, not published", where)
-				}
-			}
-		}
-	}
 }
 
 // Whatever is lost of a queue, or about to end, the next try fixes.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,64 +148,6 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	}
 	if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
 		t.Fatalf("keys without TTL: %q", stay)
-	}
-}
-
-// A user that may only use plain locks may use those, and learns what is
-// missing for others before anything is written.
-func TestFairUserWithoutRights(t *testing.T) {
-	server := redistest.Start(t)
-	for _, c := range []struct {
-		name, rules string
-		want        []string
-	}{
-		{"no list", "~* &* +@all -rpush -lrem", []string{"lrem", "+lrem", `"stock:42"`}},
-		{"no sorted set", "~* &* +@all -zadd -zrem -zscore", []string{"+zscore", "+zrem"}},
-		{"no queue", "~stock:* ~holdfast:* &* +@all", []string{"SETUSER <user> ~redisson_lock_queue:* ~redisson_lock_timeout:*"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := limited(t, server, c.rules)
-			server.String("FLUSHALL")
-			for range 2 {
-				_, err := b.Try(bounded(t), fairClaim("1"))
-				wantRefused(t, err, c.want)
-			}
-			wantNothingLeft(t, server)
-			if o := mustTry(t, b, claim("stock:42", "1")); !o.Granted {
-				t.Errorf("a plain lock: got %+v, want a grant", o)
-			}
-		})
-	}
-}
-
-func TestFairLeastRightsAreEnough(t *testing.T) {
-	server := redistest.Start(t)
-	b := limited(t, server, "~stock:* ~holdfast:* ~redisson_lock_queue:* ~redisson_lock_timeout:* &redisson_lock__channel:* "+leastRights+
-		" +hmget +lindex +llen +lpop +lpos +lrange +lrem +rpush +zadd +zcount +zmscore +zrange +zrem +zremrangebyscore +zscore")
-	takeTurns(t, b, fairClaim("1"), fairClaim("2"))
-}
-
-func TestFairInACluster(t *testing.T) {
-	server := startCluster(t)
-	for _, prefix := range []string{"", "app:", "{app}:"} {
-		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: prefix})
-		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
-			first, second := claim(name, "1"), claim(name, "2")
-			first.Fair, second.Fair = true, true
-			if one, two := mustTry(t, b, first), mustTry(t, b, second); !one.Granted || two.Granted {
-				t.Fatalf("prefix %q, name %q: got %+v and %+v", prefix, name, one, two)
-			}
-			second.Indeterminate = true
-			for _, c := range []driver.Claim{first, second} {
-				if err := b.Release(bounded(t), c); err != nil {
-					t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
-				}
-			}
-		}
-	}
-	queues := slices.DeleteFunc(server.Keys(), func(key string) bool { return !strings.Contains(key, "queue") && !strings.Contains(key, "fair") })
-	if len(queues) > 0 {
-		t.Fatalf("keys that stay: %q", queues)
 	}
 }
 

@@ -176,6 +176,8 @@ func kindClaim(kind, name, number string) driver.Claim {
 		c.Fair = true
 	case "write":
 		c.ReadWrite = true
+	case "read":
+		c.ReadWrite, c.Mode = true, driver.Shared
 	case "permit":
 		c.Mode, c.Permits = driver.Permit, 1
 	}

@@ -1,10 +1,8 @@
 package scripttest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -38,10 +35,14 @@ func TestPlainConformance(t *testing.T) {
 	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 }
 
-func TestPollConformance(t *testing.T) {
+// Who polls waits for a lock of any kind, and never listens. All else is as without
+// Options.Poll.
+func TestPollNeedsNoSubscription(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Poll: 20 * time.Millisecond})
-	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
+	for _, kind := range []string{"mutex", "fair", "write", "permit"} {
+		takeTurns(t, b, kindClaim(kind, kind, "1"), kindClaim(kind, kind, "2"))
+	}
 	if got := server.CommandStats()["subscribe"]; got != 0 {
 		t.Errorf("got %d subscriptions, want none", got)
 	}
@@ -76,45 +77,6 @@ func TestPlainLookAndExplain(t *testing.T) {
 	b.Int("DEL", lockKey)
 	b.Int("RPUSH", lockKey, "x")
 	b.want(list(n(1), "", "abandoned", n(1)), "plain_explain", threeKeys)
-}
-
-// wantNoHalves takes every command from every script in turn. Whatever the
-// script does then, no key without a TTL stays.
-func (b *bench) wantNoHalves(setup func(owner string), scripts ...script) {
-	b.t.Helper()
-	for _, s := range scripts {
-		for _, command := range commandsOf(b.t, s.name) {
-			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
-			limited := b.login("limited", "secret")
-			for _, owner := range []string{"", "a:1", "b:1"} {
-				b.String("FLUSHALL")
-				if owner != "" {
-					setup(owner)
-				}
-				before := b.Do("GET", lockKey)
-				reply, err := eval(b.t, limited, s.name, s.keys, s.args...)
-				where := fmt.Sprintf("%s without %s, held by %q: reply %v, error %v", s.name, command, owner, reply, err)
-				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
-					b.t.Errorf("%s: keys without TTL %q", where, stay)
-				}
-				after := b.Do("GET", lockKey)
-				if changed := !reflect.DeepEqual(before, after); changed && (owner == "b:1" || owner == "" && err != nil) {
-					b.t.Errorf("%s: the lock was %v, is %v", where, before, after)
-				}
-			}
-			_ = limited.Close()
-		}
-	}
-}
-
-func TestPlainMissingRights(t *testing.T) {
-	b := newBench(t)
-	b.wantNoHalves(func(owner string) { b.plainGrant(owner, 20000, 1) },
-		script{"plain_acquire", threeKeys, []any{"a:1", 30000, 1}},
-		script{"plain_renew", threeKeys[:1], []any{"a:1", 30000}},
-		script{"plain_release", threeKeys[:1], []any{"a:1", freeChannel, "PUBLISH"}},
-		script{"plain_abandon", threeKeys[:2], []any{"a:1", 30000, freeChannel, "PUBLISH"}},
-	)
 }
 
 // otherLibrary does what redsync, redislock, redis-py and node-redlock do on one
@@ -185,104 +147,32 @@ func isNotOwner(err error, detail string) bool {
 	return errors.As(err, &gone) && gone.Reason == driver.ReasonNotOwner && strings.Contains(gone.Detail, detail)
 }
 
-func TestPlainLeastRightsAreEnough(t *testing.T) {
-	for _, protocol := range []redishold.Layout{redishold.Plain, redishold.Timestamp} {
-		server := redistest.Start(t)
-		server.String("ACL", "SETUSER", "least", "reset", "on", ">secret", "~stock:*", "~holdfast:*", "resetchannels", "&holdfast:free:*",
-			"+eval", "+evalsha", "+script|load", "+subscribe", "+unsubscribe", "+publish", "+info", "+hello", "+ping", "+client",
-			"+exists", "+del", "+pexpire", "+pttl", "+get", "+getrange", "+set", "+time")
-		b := redishold.New(connect(t, server.Addr(), "least", "secret"), &redishold.Options{Layout: protocol})
-		first, second := claim("stock:42", "1"), claim("stock:42", "2")
-		mustTry(t, b, first)
-		last := mustTry(t, b, second)
-		w := b.Waiter(second)
-		defer w.Close()
-		if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
-			t.Fatalf("%s: Wait: %v", protocol, err)
-		}
-		last = mustTry(t, b, second)
-		if err := b.Release(bounded(t), first); err != nil {
-			t.Fatalf("%s: Release: %v", protocol, err)
-		}
-		if _, err := w.Wait(bounded(t), last); err != nil {
-			t.Fatalf("%s: Wait: %v", protocol, err)
-		}
-		if o := mustTry(t, b, second); !o.Granted {
-			t.Fatalf("%s: got %+v, want a grant", protocol, o)
-		}
-		holders, err := dial.Holders(bounded(t), b, "stock:42")
-		if err != nil || len(holders) != 1 || holders[0].Owner != second.Owner {
-			t.Fatalf("%s: Get: got %+v and error %v", protocol, holders, err)
-		}
-		if err := b.ForceUnlock(context.WithoutCancel(bounded(t)), "stock:42", holders[0], "why"); err != nil {
-			t.Fatalf("%s: Break: %v", protocol, err)
-		}
-		wantForced(t, b, "stock:42", holders[0].Owner, "why")
-	}
-}
-
 func TestSharedTokensRiseOverGoAndJava(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{SharedTokens: true})
-	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
-
-	var last uint64
-	for i := range 4 {
-		c := claim("stock:42", fmt.Sprint(i))
-		o := mustTry(t, b, c)
-		if !o.Granted || o.Token <= last {
-			t.Fatalf("got %+v, want a token of more than %d", o, last)
-		}
-		again := mustTry(t, b, c)
-		if again.Token < o.Token {
-			t.Fatalf("a repeated Try: got token %d after %d", again.Token, o.Token)
-		}
-		if err := b.Release(bounded(t), c); err != nil {
-			t.Fatal(err)
-		}
-		last = uint64(server.Int("INCR", "redisson_lock_token:{stock:42}")) // what RFencedLock does
-		if last != again.Token+1 {
-			t.Fatalf("Java's token: got %d, want the one after %d", last, again.Token)
-		}
-		if i%2 == 1 { // a counter that is ahead of the clock, as after a clock that was set back
-			last = uint64(server.Int("INCRBY", "redisson_lock_token:{stock:42}", "3600000000"))
-		}
-	}
-}
-
-func TestPlainAndTimestampInACluster(t *testing.T) {
-	server := startCluster(t)
-	conn := connect(t, server.Addr(), "", "")
-	heard := server.ListenSharded("holdfast:free::{t1}:orders")
-	for _, o := range []redishold.Options{
-		{Layout: redishold.Plain},
-		{Layout: redishold.Timestamp},
-		{Layout: redishold.Timestamp, KeyPrefix: "app:"},
-		{Layout: redishold.Timestamp, KeyPrefix: "{app}:"},
-		{SharedTokens: true},
-		{SharedTokens: true, KeyPrefix: "app:"},
-	} {
-		server.String("FLUSHALL") // marks of owners given up
-		b := redishold.New(conn, &o)
-		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d"} {
-			c := claim(name, "1")
-			if got := mustTry(t, b, c); !got.Granted {
-				t.Fatalf("%+v, name %q: got %+v, want a grant", o, name, got)
+	for _, kind := range []string{"mutex", "fair", "write", "read", "permit"} {
+		t.Run(kind, func(t *testing.T) {
+			counter := "redisson_lock_token:{" + kind + "}"
+			var last uint64
+			for i := range 4 {
+				c := kindClaim(kind, kind, fmt.Sprint(i+1))
+				o := mustTry(t, b, c)
+				if !o.Granted || o.Token <= last {
+					t.Fatalf("got %+v, want a token of more than %d", o, last)
+				}
+				again := mustTry(t, b, c)
+				if again.Token < o.Token {
+					t.Fatalf("a repeated Try: got token %d after %d", again.Token, o.Token)
+				}
+				mustRelease(t, b, c)
+				last = uint64(server.Int("INCR", counter)) // what RFencedLock does
+				if last != again.Token+1 {
+					t.Fatalf("Java's token: got %d, want the one after %d", last, again.Token)
+				}
+				if i%2 == 1 { // a counter that is ahead of the clock, as after a clock that was set back
+					last = uint64(server.Int("INCRBY", counter, "3600000000"))
+				}
 			}
-			mustRenewOn(t, b, c)
-			if err := b.Release(bounded(t), c); err != nil {
-				t.Fatalf("%+v, name %q: Release: %v", o, name, err)
-			}
-			c.Indeterminate = true
-			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
-				t.Fatalf("%+v, name %q: Release: got %v, want ErrGone", o, name, err)
-			}
-			if _, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil { // also looks up why
-				t.Fatalf("%+v, name %q: Renew: %v", o, name, err)
-			}
-		}
-	}
-	if got := heard.Wait(1); got[0].Payload != "0" {
-		t.Fatalf("sharded channel: got %v, want 0", got)
+		})
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -205,23 +204,6 @@ func TestRedisholdReportsEviction(t *testing.T) {
 	}
 }
 
-func TestRedisholdUserWithoutRights(t *testing.T) {
-	wantRefusals(t, claim("stock:42", "1"),
-		refusal{"no hset", "~* &* +@all -hset", []string{"hset", "+hset"}},
-		refusal{"no pexpire and del", "~* &* +@all -pexpire -del", []string{"+pexpire", "+del"}},
-		refusal{"no eval", "~* &* +@all -evalsha -eval", []string{"+evalsha"}},
-		refusal{"no channels", "~* resetchannels +@all", []string{"&redisson_lock__channel:*"}},
-		refusal{"no counter", "~stock:* ~holdfast:gone:* ~holdfast:client:* &* +@all", []string{"SETUSER <user> ~holdfast:*"}},
-		refusal{"no keys", "&* +@all", []string{"SETUSER <user> ~stock:42* ~holdfast:*"}},
-	)
-}
-
-func TestRedisholdLeastRightsAreEnough(t *testing.T) {
-	server := redistest.Start(t)
-	b := limited(t, server, "~stock:* ~holdfast:* &redisson_lock__channel:* "+leastRights)
-	takeTurns(t, b, claim("stock:42", "1"), claim("stock:42", "2"))
-}
-
 func TestRedisholdWaitsWithoutTheRightToListen(t *testing.T) {
 	server := redistest.Start(t)
 	server.String("ACL", "SETUSER", "deaf", "reset", "on", ">secret", "~*", "&*", "+@all", "-subscribe")
@@ -269,52 +251,6 @@ func TestRedisholdFullServerAndReplica(t *testing.T) {
 	_, err = fresh.Try(bounded(t), claim("stock:42", "1"))
 	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "READONLY") {
 		t.Fatalf("probe of a replica: got %v, want READONLY as ErrNotExecuted", err)
-	}
-}
-
-// startCluster starts a cluster of one server. deploytest has clusters of any server
-// and of many.
-func startCluster(t *testing.T) *redistest.Server {
-	t.Helper()
-	redistest.Needs(t, redistest.ShardedChannels) // tests hear both kinds of channels
-	server := redistest.Start(t, redistest.Conf("cluster-enabled yes"))
-	server.String("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-	await.Until(t, 10*time.Second, "the cluster is up", func() bool {
-		return strings.Contains(server.String("CLUSTER", "INFO"), "cluster_state:ok")
-	})
-	return server
-}
-
-func TestRedisholdInACluster(t *testing.T) {
-	server := startCluster(t)
-	heard := server.ListenSharded("redisson_lock__channel:{t1}:orders")
-	for _, prefix := range []string{"", "app:", "{app}:"} {
-		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: prefix})
-		for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
-			c := claim(name, "1")
-			if o := mustTry(t, b, c); !o.Granted {
-				t.Fatalf("prefix %q, name %q: got %+v, want a grant", prefix, name, o)
-			}
-			if err := b.Release(bounded(t), c); err != nil {
-				t.Fatalf("prefix %q, name %q: Release: %v", prefix, name, err)
-			}
-			c.Indeterminate = true
-			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
-				t.Fatalf("prefix %q, name %q: Release: got %v, want ErrGone", prefix, name, err)
-			}
-		}
-		for _, name := range []string{"a{b", "{}z", "a}b{c}"} {
-			_, err := b.Try(bounded(t), claim(name, "1"))
-			if prefix == "{app}:" && err == nil {
-				continue // the prefix's tag decides
-			}
-			if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || strings.Contains(err.Error(), "CROSSSLOT") {
-				t.Errorf("prefix %q, name %q: got %v, want our own refusal", prefix, name, err)
-			}
-		}
-	}
-	if got := heard.Wait(1); got[0].Payload != "0" {
-		t.Fatalf("sharded channel: got %v, want 0", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package scripttest
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,66 +265,6 @@ func TestReadWriteOfAnotherKind(t *testing.T) {
 	mustGrant(t, b, reader("stock:42", "2"))
 	if _, err := b.Try(bounded(t), plain); !errors.Is(err, driver.ErrMismatch) {
 		t.Errorf("plain on a read-write lock: got %v, want ErrMismatch", err)
-	}
-}
-
-func TestReadWriteUserWithoutRights(t *testing.T) {
-	wantRefusals(t, reader("stock:42", "1"),
-		refusal{"no hscan", "~* &* +@all -hscan", []string{"+hscan"}},
-		refusal{"no hset", "~* &* +@all -hset", []string{"+hset"}},
-		refusal{"no timeout keys", "~stock:* ~holdfast:* &* +@all", []string{"SETUSER <user> ~{stock:42*"}},
-		refusal{"no channel", "~* resetchannels &redisson_lock__channel:* +@all", []string{"&redisson_rwlock:*"}},
-	)
-}
-
-func TestReadWriteLeastRightsAreEnough(t *testing.T) {
-	server := redistest.Start(t)
-	b := limited(t, server, "~stock:* ~{stock:* ~holdfast:* &redisson_lock__channel:* &redisson_rwlock:* +hscan "+leastRights)
-	w, r, other := writer("stock:42", "1"), reader("stock:42", "2"), reader("stock:42", "3")
-	r.Beside = w.Owner
-	mustGrant(t, b, w)
-	mustGrant(t, b, r)
-	mustRefuse(t, b, other)
-	if renewals, err := b.Renew(bounded(t), []driver.Claim{w, r}); err != nil || renewals[0].Err != nil || renewals[1].Err != nil {
-		t.Fatalf("Renew: got %+v and error %v", renewals, err)
-	}
-	mustRelease(t, b, w)
-	mustGrant(t, b, other)
-	mustRefuse(t, b, writer("stock:42", "4"))
-	if err := b.ForceUnlock(bounded(t), "stock:42", admin.Holder{Owner: other.Owner, Holds: 1, Remaining: other.TTL}, "why"); err != nil {
-		t.Fatalf("Break: %v", err)
-	}
-	r.Indeterminate = true
-	mustRelease(t, b, r)
-	mustGrant(t, b, writer("stock:42", "4"))
-}
-
-func TestReadWriteInACluster(t *testing.T) {
-	server := startCluster(t)
-	sharded := server.ListenSharded("redisson_rwlock:{t1}:orders")
-	for _, prefix := range []string{"", "app:", "{app}:"} {
-		b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: prefix})
-		for _, name := range []string{"orders", "{t1}:orders", "日本"} {
-			one, two, w := reader(name, "1"), reader(name, "2"), writer(name, "3")
-			mustGrant(t, b, one)
-			mustGrant(t, b, two)
-			mustRefuse(t, b, w) // looks at timeout keys that are not among its KEYS
-			one.Indeterminate = true
-			mustRelease(t, b, one)
-			if holders := mustLook(t, b, name); len(holders) != 1 {
-				t.Fatalf("prefix %q, name %q: Get: got %+v, want one reader", prefix, name, holders)
-			}
-			mustRelease(t, b, two)
-			mustGrant(t, b, w)
-			mustRelease(t, b, w)
-		}
-	}
-	var got []string
-	for _, m := range sharded.Wait(3) {
-		got = append(got, m.Payload)
-	}
-	if want := []string{"0", "1", "0"}; !slices.Equal(got[:3], want) {
-		t.Fatalf("sharded channel: got %q, want %q", got, want)
 	}
 }
 

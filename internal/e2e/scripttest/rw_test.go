@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -502,82 +501,4 @@ func TestReadWriteOnAFullServer(t *testing.T) {
 	b.leave("a:2")
 	b.wantHash(fields{})
 	b.wantNothingStays()
-}
-
-// TestReadWriteMissingRights takes every command from every script in turn.
-// Whatever the script does then, nothing without a TTL stays, nobody else loses
-// anything, and a hold is there as a whole or not at all.
-func TestReadWriteMissingRights(t *testing.T) {
-	b := newBench(t)
-	states := map[string]func(){
-		"free":              func() {},
-		"read by it":        func() { b.read("a:1", 20000, 1) },
-		"read by both":      func() { b.read("a:1", 20000, 1); b.read("b:1", 20000, 1) },
-		"read by another":   func() { b.read("b:1", 20000, 1) },
-		"read by the dead":  func() { b.read("d:1", 20000, 1); b.die("d:1") },
-		"written by it":     func() { b.write("a:1", 20000, 1) },
-		"downgraded by it":  func() { b.write("a:1", 20000, 1); b.tryRead("b:1", 20000, 1, "a:1:write") },
-		"written by others": func() { b.write("b:1", 20000, 1) },
-	}
-	cases := []struct {
-		script string
-		keys   []string
-		args   []any
-	}{
-		{"rw_read_acquire", append(rwKeys("a:1"), timeoutKey("a:1", 1)), []any{"a:1", 30000, 1, 1, ""}},
-		{"rw_write_acquire", rwKeys("a:1"), []any{"a:1", 30000, 1, 1, rwPrefix}},
-		{"rw_read_renew", []string{lockKey, timeoutKey("a:1", 1)}, []any{"a:1", 30000, 1}},
-		{"rw_release", rwKeys("a:1")[:1], []any{"a:1", rwPrefix, rwChannel, "", "", "", "PUBLISH"}},
-		{"rw_release", rwKeys("a:1")[:1], []any{"a:1:write", rwPrefix, rwChannel, "", "", "", "PUBLISH"}},
-		{"rw_release", rwKeys("a:1")[:2], []any{"a:1", rwPrefix, rwChannel, "1", "forced: ops", "20000", "PUBLISH"}},
-	}
-	for _, c := range cases {
-		for _, command := range commandsOf(t, c.script) {
-			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
-			limited := b.login("limited", "secret")
-			for state, setup := range states {
-				b.String("FLUSHALL")
-				setup()
-				before := b.Map("HGETALL", lockKey)
-				reply, err := eval(t, limited, c.script, c.keys, c.args...)
-				where := fmt.Sprintf("%s %v without %s, %s: reply %v, error %v", c.script, c.args[0], command, state, reply, err)
-				if stay := b.KeysWithoutTTL(isCounter); len(stay) > 0 {
-					t.Errorf("%s: keys without TTL %q", where, stay)
-				}
-				b.checkRW(where, before)
-			}
-		}
-	}
-}
-
-// checkRW checks that the lock is one that the rules allow, after before, with
-// a:1 as the only one who did something.
-func (b *bench) checkRW(where string, before fields) {
-	b.t.Helper()
-	after := b.Map("HGETALL", lockKey)
-	for _, other := range []string{"b:1", "b:1:write"} {
-		if before[other] != after[other] {
-			b.t.Errorf("%s: %s was %q, is %q", where, other, before[other], after[other])
-		}
-	}
-	if after["b:1"] != "" && b.Int("EXISTS", timeoutKey("b:1", 1)) != 1 {
-		b.t.Errorf("%s: another reader lost its timeout key", where)
-	}
-	writers := len(after["a:1:write"]) + len(after["b:1:write"])
-	switch after["mode"] {
-	case "":
-		if len(after) != 0 {
-			b.t.Errorf("%s: a lock without mode: %v", where, after)
-		}
-	case "write":
-		if writers != 1 {
-			b.t.Errorf("%s: %d writers: %v", where, writers, after)
-		}
-		if after["a:1"] != "" {
-			b.t.Errorf("%s: a reader beside a writer: %v", where, after)
-		}
-	}
-	if after["a:1"] != "" && before["a:1"] == "" && b.Int("EXISTS", timeoutKey("a:1", 1)) != 1 {
-		b.t.Errorf("%s: a read hold without a timeout key: %v", where, after)
-	}
 }

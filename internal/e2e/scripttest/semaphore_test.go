@@ -355,50 +355,6 @@ func TestSemaphoreResizeAndCount(t *testing.T) {
 	b.wantPermits("text", idA, idB)
 }
 
-// TestSemaphoreMissingRights takes every command from every script in turn.
-// Whatever the script does then, no permit is lost and none is made: the counter
-// and the permits that are out make the same sum.
-func TestSemaphoreMissingRights(t *testing.T) {
-	b := newBench(t)
-	keys := []string{jobs, jobsPermits}
-	states := map[string]func(){
-		"free":    func() { b.String("SET", jobs, "2") },
-		"own":     func() { b.grantPermit(idA, 20000, 2) },
-		"expired": func() { b.grantPermit(idA, 20000, 2); b.grantPermit(idB, 20000, 2); b.out(idA, -5); b.out(idB, -5) },
-		"short":   func() { b.String("SET", jobs, "2", "PX", "60000") },
-	}
-	cases := []struct {
-		script string
-		keys   []string
-		args   []any
-	}{
-		{"semaphore_acquire", jobsKeys, []any{idA, 30000, 2, 1, jobsChannel, "", "PUBLISH"}},
-		{"semaphore_renew", keys[1:], []any{idA, 30000}},
-		{"semaphore_release", keys, []any{idA, jobsChannel, "PUBLISH"}},
-		{"semaphore_abandon", jobsKeys[:3], []any{idA, 30000, jobsChannel, "PUBLISH"}},
-		{"semaphore_break", jobsKeys[:3], []any{idA, "why", 30000, jobsChannel, "PUBLISH"}},
-		{"semaphore_resize", keys, []any{2, jobsChannel, "PUBLISH"}},
-	}
-	for _, c := range cases {
-		for _, command := range commandsOf(t, c.script) {
-			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
-			for state, setup := range states {
-				b.String("FLUSHALL")
-				setup()
-				reply, err := eval(t, b.login("limited", "secret"), c.script, c.keys, c.args...)
-				where := fmt.Sprintf("%s without %s, %s: reply %v, error %v", c.script, command, state, reply, err)
-				free, _ := strconv.ParseInt(b.String("GET", jobs), 10, 64)
-				if out := b.Int("ZCARD", jobsPermits); free+out != 2 {
-					t.Errorf("%s: %d free and %d out, want 2 together", where, free, out)
-				}
-				if command == "PUBLISH" && err != nil {
-					t.Errorf("%s: want it done all the same", where)
-				}
-			}
-		}
-	}
-}
-
 func TestPlainSemaphoreScripts(t *testing.T) {
 	b := newBench(t)
 	heard := b.Listen("*")
@@ -490,43 +446,6 @@ func TestPlainSemaphoreOnAFullServer(t *testing.T) {
 	b.want(list(n(1), n(0)), "permits_give", plainKeys, 2, 60000, jobsChannel, "PUBLISH")
 	b.want(list(n(1), n(5)), "permits_count", plainKeys[:1])
 	b.want(list(n(1), n(5)), "permits_drain", []string{jobs, "holdfast:call:{jobs}:z"}, 60000)
-}
-
-// TestPlainSemaphoreMissingRights: a call is done and marked, or neither. Then it
-// is repeated with all rights, and counts once.
-func TestPlainSemaphoreMissingRights(t *testing.T) {
-	b := newBench(t)
-	for _, c := range []struct {
-		script string
-		args   []any
-		before string
-		after  string
-	}{
-		{"permits_set", []any{7, 60000, jobsChannel, "PUBLISH"}, "", "7"},
-		{"permits_take", []any{2, 60000, "0"}, "5", "3"},
-		{"permits_give", []any{2, 60000, jobsChannel, "PUBLISH"}, "5", "7"},
-		{"permits_drain", []any{60000}, "5", "0"},
-		{"permits_undo", []any{2, 60000, jobsChannel, "PUBLISH"}, "5", "7"},
-	} {
-		for _, command := range commandsOf(t, c.script) {
-			b.String("FLUSHALL")
-			b.String("ACL", "SETUSER", "limited", "reset", "on", ">secret", "~*", "&*", "+@all", "-"+strings.ToLower(command))
-			if c.before != "" {
-				b.String("SET", jobs, c.before)
-			}
-			if c.script == "permits_undo" {
-				b.String("SET", jobsCall, "1", "PX", "60000")
-			}
-			_, err := eval(t, b.login("limited", "secret"), c.script, plainKeys, c.args...)
-			if got := b.Do("GET", jobs); err != nil && c.before != "" && got != any(c.before) {
-				t.Errorf("%s without %s: error %v, and the counter is %v", c.script, command, err, got)
-			}
-			b.run(c.script, plainKeys, c.args...)
-			if got := b.String("GET", jobs); got != c.after {
-				t.Errorf("%s without %s (error %v), then repeated: got %s, want %s", c.script, command, err, got, c.after)
-			}
-		}
-	}
 }
 
 // The engine over these scripts.

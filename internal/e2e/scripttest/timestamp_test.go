@@ -295,16 +295,6 @@ func TestTimestampBreakAndLook(t *testing.T) {
 	look("other")
 }
 
-func TestTimestampMissingRights(t *testing.T) {
-	b := newBench(t)
-	b.wantNoHalves(func(owner string) { b.stampGrant(owner, 20000, 1) },
-		script{"timestamp_acquire", stampKeys, []any{"a:1", 30000, 1}},
-		script{"timestamp_renew", heldKeys, []any{"a:1", 30000}},
-		script{"timestamp_release", heldKeys, []any{"a:1", freeChannel, "PUBLISH"}},
-		script{"timestamp_abandon", endKeys, []any{"a:1", 30000, freeChannel, "PUBLISH"}},
-	)
-}
-
 // oldClient is a program that locks with SETNX, GET and GETSET, by its own clock.
 type oldClient struct {
 	client  *redis.Client
