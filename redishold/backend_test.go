@@ -30,25 +30,6 @@ func wantErrors(t *testing.T, what string, err error, want ...error) {
 	}
 }
 
-func TestTrySaysWhatItWants(t *testing.T) {
-	conn := &fakeConn{}
-	b := New(conn, nil)
-	c := testClaim("orders")
-	c.TTL, c.Count, c.Tokens = 1500*time.Millisecond+time.Nanosecond, 2, 64
-	o := mustTry(t, b, c)
-	if want := (driver.Outcome{Granted: true, Token: 7, ValidFor: c.TTL}); o != want {
-		t.Fatalf("got %+v, want %+v", o, want)
-	}
-	call := conn.sent[len(conn.sent)-1][0]
-	p := b.layout.Place("orders")
-	if want := []string{"orders", b.layout.Mark(p, c.Owner), p.Counter}; !slices.Equal(call.Keys, want) {
-		t.Fatalf("KEYS: got %q, want %q", call.Keys, want)
-	}
-	if want := []string{c.Owner, "1501", "2", "64", "holdfast:client:"}; !slices.Equal(call.Args, want) {
-		t.Fatalf("ARGV: got %q, want %q", call.Args, want)
-	}
-}
-
 func TestTryErrors(t *testing.T) {
 	for _, c := range []struct {
 		name   string

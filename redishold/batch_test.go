@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
 )
 
 // several returns claims of n plain locks.
@@ -81,37 +80,6 @@ func TestWhichClaimsShareACall(t *testing.T) {
 		}
 		if got := sizes(conn, "release"); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: released %v, want %v", name, got, want)
-		}
-	}
-}
-
-// A lock gets in company what it would get alone.
-func TestTogetherAsAlone(t *testing.T) {
-	conn := &fakeConn{}
-	b := New(conn, &Options{KeyPrefix: "app:"})
-	cs := several(3)
-	b.TryAll(t.Context(), cs)
-	mustRenew(t, b, cs...)
-	b.ReleaseAll(t.Context(), cs)
-	together := map[string]Call{}
-	for _, calls := range conn.sent {
-		for _, c := range calls {
-			for i, one := range unbundled(c) {
-				together[fmt.Sprint(one.Script.Name(), i)] = one
-			}
-		}
-	}
-	for i, c := range cs {
-		f, p := b.forms.of(c), b.layout.Place(c.Name)
-		for _, want := range []Call{
-			f.Acquire(kinds.Room{}, p, c, "app:holdfast:client:", nil),
-			f.Renew(kinds.Room{}, p, c),
-			f.Release(kinds.Room{}, p, c, []string{"PUBLISH"}),
-		} {
-			got := together[fmt.Sprint(want.Script.Name(), i)]
-			if !reflect.DeepEqual(got.Keys, want.Keys) || !reflect.DeepEqual(got.Args, want.Args) {
-				t.Errorf("%s: got %q %q, want %q %q", want.Script.Name(), got.Keys, got.Args, want.Keys, want.Args)
-			}
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
@@ -17,57 +16,12 @@ func fairTestClaim(name string) driver.Claim {
 	return c
 }
 
-func TestFairSaysWhatItWants(t *testing.T) {
-	for _, f := range []struct {
-		prefix, name string
-		queue        []string
-		channel      string
-	}{
-		{"", "orders", []string{"redisson_lock_queue:{orders}", "redisson_lock_timeout:{orders}", "holdfast:fair:{orders}"}, "redisson_lock__channel:{orders}:"},
-		{"app:", "{t}orders", []string{"redisson_lock_queue:app:{t}orders", "redisson_lock_timeout:app:{t}orders", "app:holdfast:fair:app:{t}orders"}, "redisson_lock__channel:app:{t}orders:"},
-		{"{app}:", "orders", []string{"redisson_lock_queue:{app}:orders", "redisson_lock_timeout:{app}:orders", "{app}:orders:holdfast:fair"}, "redisson_lock__channel:{app}:orders:"},
-	} {
-		conn := &fakeConn{}
-		b := New(conn, &Options{KeyPrefix: f.prefix, FairWait: time.Minute})
-		c := fairTestClaim(f.name)
-		p, mark := b.layout.Place(f.name), b.layout.Mark(b.layout.Place(f.name), c.Owner)
-		sent := func() Call { return conn.sent[len(conn.sent)-1][0] }
-		want := func(what string, got, want []string) {
-			t.Helper()
-			if !slices.Equal(got, want) {
-				t.Errorf("%q %q: %s: got %q, want %q", f.prefix, f.name, what, got, want)
-			}
-		}
-		mustTry(t, b, c)
-		want("KEYS of a try", sent().Keys, append([]string{p.Lock, mark, p.Counter}, f.queue...))
-		want("ARGV of a try", sent().Args, []string{c.Owner, "30000", "1", "1", "4000", "60000", f.channel, f.prefix + "holdfast:client:", "PUBLISH"})
-		for _, key := range sent().Keys {
-			if layout.SlotOf(key) != layout.SlotOf(p.Lock) {
-				t.Errorf("%q %q: key %q lies in another slot", f.prefix, f.name, key)
-			}
-		}
-		if err := b.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		want("KEYS of a release", sent().Keys, append(append([]string{p.Lock}, f.queue...), p.Counter))
-		want("ARGV of a release", sent().Args, []string{c.Owner, "0", f.channel, "4000", "PUBLISH"})
-		c.Indeterminate = true
-		if err := b.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		want("KEYS of a clean-up", sent().Keys, append(append([]string{p.Lock}, f.queue...), p.Counter, mark))
-		want("ARGV of a clean-up", sent().Args, []string{c.Owner, "30000", f.channel, "4000", "PUBLISH"})
-		want("renewal", append(b.forms.of(c).Renew(kinds.Room{}, p, c).Keys, b.forms.of(c).Renew(kinds.Room{}, p, c).Script.Name()), []string{p.Lock, "renew"})
-		want("channel", []string{b.forms.of(c).Channel(p, c)}, []string{f.channel + c.Owner})
-	}
-}
-
-func TestFairWaitDefault(t *testing.T) {
-	for _, wait := range []time.Duration{0, -time.Second} {
+func TestFairWait(t *testing.T) {
+	for wait, want := range map[time.Duration]string{0: "300000", -time.Second: "300000", time.Minute: "60000"} {
 		conn := &fakeConn{}
 		mustTry(t, New(conn, &Options{FairWait: wait}), fairTestClaim("orders"))
-		if got := conn.sent[len(conn.sent)-1][0].Args[5]; got != "300000" {
-			t.Errorf("FairWait %v: got %s ms, want 300000", wait, got)
+		if got := conn.sent[len(conn.sent)-1][0].Args[5]; got != want {
+			t.Errorf("FairWait %v: got %s ms, want %s", wait, got, want)
 		}
 	}
 }
@@ -123,6 +77,7 @@ func TestPatternsOfKeys(t *testing.T) {
 		{"", "stock:42", "redisson_lock_queue:{stock:42:holdfast-probe:X}", "redisson_lock_queue:*"},
 		{"app:", "{t}stock", "redisson_lock_timeout:app:{t}stock:holdfast-probe:X", "redisson_lock_timeout:*"},
 		{"", "stock:42", "{stock:42:holdfast-probe:X}:timeout", "{stock:42*"},
+		{"app:", "orders", "redisson_lock_token:{app:orders}", "redisson_lock_token:*"},
 	} {
 		l := layout.New(c.prefix, "", false)
 		if got := l.Pattern(l.Place(c.name), c.key); got != c.want {

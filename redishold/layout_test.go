@@ -2,13 +2,11 @@ package redishold
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 func TestOptionsThatCannotBe(t *testing.T) {
@@ -49,81 +47,23 @@ func TestProtocolsClaimWhatTheyCan(t *testing.T) {
 	}
 }
 
-// TestProtocolKeys also shows that a protocol sends no script of another one.
-func TestProtocolKeys(t *testing.T) {
-	const mark, counter = "app:holdfast:gone:{app:orders}:" + testUUID + ":1", "app:holdfast:token:{"
-	for p, record := range map[Layout][]string{Plain: nil, Timestamp: {"app:holdfast:ts:{app:orders}"}} {
+func TestProtocolSendsNoScriptOfAnother(t *testing.T) {
+	for _, p := range []Layout{Plain, Timestamp} {
 		conn := &fakeConn{}
-		b := New(conn, &Options{Layout: p, KeyPrefix: "app:"})
+		b := New(conn, &Options{Layout: p})
 		c := testClaim("orders")
-		c.Tokens = 5
-		mustTry(t, b, c)
-		last := func() Call { return conn.sent[len(conn.sent)-1][0] }
-		keys := last().Keys
-		if want := append([]string{"app:orders", mark, keys[2]}, record...); !slices.Equal(keys, want) || !strings.HasPrefix(keys[2], counter) {
-			t.Errorf("%s: acquire: got keys %q, want %q", p, keys, want)
-		}
-		if want := []string{c.Owner, "30000", "5", "app:holdfast:client:"}; !slices.Equal(last().Args, want) {
-			t.Errorf("%s: acquire: got arguments %q, want %q", p, last().Args, want)
-		}
-		if err := b.Release(t.Context(), c); err != nil {
-			t.Fatalf("%s: Release: %v", p, err)
-		}
-		if want := append([]string{"app:orders"}, record...); !slices.Equal(last().Keys, want) {
-			t.Errorf("%s: release: got keys %q, want %q", p, last().Keys, want)
-		}
-		if want := []string{c.Owner, "holdfast:free:{app:orders}", "PUBLISH"}; !slices.Equal(last().Args, want) {
-			t.Errorf("%s: release: got arguments %q, want %q", p, last().Args, want)
-		}
-		c.Indeterminate = true
-		if err := b.Release(t.Context(), c); err != nil {
-			t.Fatalf("%s: Release, indeterminate: %v", p, err)
-		}
-		if _, err := b.Renew(t.Context(), []driver.Claim{c}); err != nil {
-			t.Fatalf("%s: Renew: %v", p, err)
+		for _, c.Indeterminate = range []bool{false, true} {
+			mustTry(t, b, c)
+			mustRenew(t, b, c)
+			if err := b.Release(t.Context(), c); err != nil {
+				t.Fatalf("%s: Release: %v", p, err)
+			}
 		}
 		for _, script := range conn.scripts() {
 			if !strings.HasPrefix(script, p.String()+"_") && script != "register" && script != "probe" {
 				t.Errorf("%s: sent script %s", p, script)
 			}
 		}
-	}
-}
-
-func TestPrefixWithATagKeepsTheRecordInItsSlot(t *testing.T) {
-	l := layout.New("{app}:", Timestamp.own(), false)
-	for _, prefix := range []string{"{app}:", "app:", ""} {
-		l.Prefix = prefix
-		seen := map[string]bool{}
-		for _, name := range []string{"orders", "{orders}", "{t}:orders"} {
-			p := l.Place(name)
-			if record := l.Record(p); seen[record] {
-				t.Errorf("record %q belongs to two names", record)
-			} else {
-				seen[record] = true
-			}
-			if record := l.Record(p); layout.SlotOf(record) != layout.SlotOf(p.Lock) {
-				t.Errorf("record %q of %q is in another slot", record, p.Lock)
-			}
-		}
-	}
-}
-
-func TestSharedTokensUseRedissonsCounter(t *testing.T) {
-	conn := &fakeConn{}
-	b := New(conn, &Options{SharedTokens: true, KeyPrefix: "app:"})
-	mustTry(t, b, testClaim("orders"))
-	call := conn.sent[len(conn.sent)-1][0]
-	if want := "redisson_lock_token:{app:orders}"; call.Keys[2] != want {
-		t.Errorf("counter: got %q, want %q", call.Keys[2], want)
-	}
-	for _, name := range []string{"orders", "{t}:orders"} {
-		if p := b.layout.Place(name); layout.SlotOf(p.Counter) != layout.SlotOf(p.Lock) {
-			t.Errorf("counter %q of %q is in another slot", p.Counter, p.Lock)
-		}
-	}
-	if got := b.layout.Pattern(b.layout.Place("orders"), "redisson_lock_token:{app:orders}"); got != "redisson_lock_token:*" {
-		t.Errorf("ACL pattern: got %q, want redisson_lock_token:*", got)
 	}
 }
 

@@ -14,8 +14,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/retry"
-	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
-	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
 // permitsConn is a fakeConn whose semaphore answers as a test decides, and which
@@ -320,26 +318,4 @@ func TestLatchWaiterRemembersWhatItTold(t *testing.T) {
 		defer other.Close()
 		wantReturned(t, begin(t.Context(), other, driver.Outcome{}), "first of a second waiter")
 	})
-}
-
-func TestKeysOfCounters(t *testing.T) {
-	for _, c := range []struct{ prefix, name, permits, call, channel, latch string }{
-		{"", "jobs", "{jobs}:timeout", "holdfast:call:{jobs}:x", "redisson_sc:{jobs}", "redisson_countdownlatch__channel__{jobs}"},
-		{"", "{t}jobs", "{t}jobs:timeout", "holdfast:call:{t}jobs:x", "redisson_sc:{t}jobs", "redisson_countdownlatch__channel__{{t}jobs}"},
-		{"app:", "jobs", "{app:jobs}:timeout", "app:holdfast:call:{app:jobs}:x", "redisson_sc:{app:jobs}", "redisson_countdownlatch__channel__{app:jobs}"},
-		{"{app}:", "jobs", "{app}:jobs:timeout", "{app}:jobs:holdfast:call:x", "redisson_sc:{app}:jobs", "redisson_countdownlatch__channel__{{app}:jobs}"},
-	} {
-		l := layout.New(c.prefix, "", false)
-		p := l.Place(c.name)
-		f := kinds.Semaphore(l, nil)
-		got := []string{l.Permits(p), l.Call(p, "x"), f.Channel(p, driver.Claim{}), layout.LatchChannel(p)}
-		if want := []string{c.permits, c.call, c.channel, c.latch}; !slices.Equal(got, want) {
-			t.Errorf("%q %q: got %q, want %q", c.prefix, c.name, got, want)
-		}
-		for _, key := range got[:3] {
-			if layout.SlotOf(key) != layout.SlotOf(p.Lock) {
-				t.Errorf("%q %q: %q lies in another slot", c.prefix, c.name, key)
-			}
-		}
-	}
 }

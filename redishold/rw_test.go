@@ -9,8 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
-	"github.com/holdfast-go/holdfast/redishold/internal/layout"
-	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 func testWriter(name string) driver.Claim {
@@ -25,102 +23,22 @@ func testReader(name string) driver.Claim {
 	return c
 }
 
-// TestReadWriteCalls checks what is sent for each operation of each side.
-func TestReadWriteCalls(t *testing.T) {
-	const o = testUUID + ":1"
-	b := New(&fakeConn{}, &Options{KeyPrefix: "app:"})
-	beside := testReader("orders")
-	beside.Beside, beside.Count, beside.Tokens = testUUID+":9", 2, 64
-	info := ServerInfo{Cluster: true, ShardedPS: true}
-	for _, c := range []struct {
-		name, script string
-		call         func(kinds.Form, layout.Place) Call
-		source       bool
-		keys, args   []string
-	}{
-		{
-			"read", "rw_read_acquire", func(f kinds.Form, p layout.Place) Call {
-				return f.Acquire(kinds.Room{}, p, testReader("orders"), "ASK", nil)
-			}, false,
-			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
-			[]string{o, "30000", "1", "1", "", "ASK"},
-		},
-		{
-			"read beside", "rw_read_acquire", func(f kinds.Form, p layout.Place) Call { return f.Acquire(kinds.Room{}, p, beside, "ASK", nil) }, false,
-			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER", "{app:orders}:" + o + ":rwlock_timeout:1"},
-			[]string{o, "30000", "2", "64", testUUID + ":9:write", "ASK"},
-		},
-		{
-			"write", "rw_write_acquire", func(f kinds.Form, p layout.Place) Call {
-				return f.Acquire(kinds.Room{}, p, testWriter("orders"), "ASK", nil)
-			}, false,
-			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o, "COUNTER"},
-			[]string{o, "30000", "1", "1", "{app:orders}", "ASK"},
-		},
-		{
-			"renew reader", "rw_read_renew", func(f kinds.Form, p layout.Place) Call { return f.Renew(kinds.Room{}, p, testReader("orders")) }, false,
-			[]string{"app:orders", "{app:orders}:" + o + ":rwlock_timeout:1"},
-			[]string{o, "30000", "1"},
-		},
-		{
-			"renew writer", "renew", func(f kinds.Form, p layout.Place) Call { return f.Renew(kinds.Room{}, p, testWriter("orders")) }, false,
-			[]string{"app:orders"},
-			[]string{o + ":write", "30000", "1"},
-		},
-		{
-			"release reader", "rw_release", func(f kinds.Form, p layout.Place) Call {
-				return f.Release(kinds.Room{}, p, testReader("orders"), wire.PublishWith(info))
-			}, false,
-			[]string{"app:orders", "{app:orders}:" + o + ":rwlock_timeout:1"},
-			[]string{o, "{app:orders}", "redisson_rwlock:{app:orders}", "", "", "", "PUBLISH", "SPUBLISH"},
-		},
-		{
-			"abandon writer", "rw_release", func(f kinds.Form, p layout.Place) Call {
-				return f.Abandon(p, testWriter("orders"), wire.PublishWith(info), time.Minute)
-			}, true,
-			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o},
-			[]string{o + ":write", "{app:orders}", "redisson_rwlock:{app:orders}", "", "abandoned", "60000", "PUBLISH", "SPUBLISH"},
-		},
-		{
-			"break writer", "rw_release", func(_ kinds.Form, p layout.Place) Call {
-				h := admin.Holder{Owner: o + ":write", Holds: 2, Remaining: -time.Millisecond}
-				return b.forms.readWrite.Break(p, h, "ops", "10000", []string{"PUBLISH"})
-			}, true,
-			[]string{"app:orders", "app:holdfast:gone:{app:orders}:" + o},
-			[]string{o + ":write", "{app:orders}", "redisson_rwlock:{app:orders}", "2", "forced: ops", "10000", "PUBLISH"},
-		},
-	} {
-		p := b.layout.Place("orders")
-		call := c.call(b.forms.of(testReader("orders")), p)
-		for i, key := range c.keys {
-			if key == "COUNTER" {
-				c.keys[i] = p.Counter
+// What leaves a mark is sent as source: it is rarely run, and a link that hangs must not
+// bring NOSCRIPT when it is back.
+func TestMarksAreSentAsSource(t *testing.T) {
+	for _, o := range []Layout{Redisson, Plain, Timestamp} {
+		b := New(&fakeConn{}, &Options{Layout: o})
+		for kind := range uint8(5) {
+			c := fuzzClaim(kind, "orders")
+			f, p := b.forms.of(c), b.layout.Place("orders")
+			if !f.Abandon(p, c, nil, time.Minute).Source || f.Release(kinds.Room{}, p, c, nil).Source {
+				t.Errorf("%s, kind %d: want the source of what abandons, and of no release", o, kind)
 			}
 		}
-		if call.Script.Name() != c.script || call.Source != c.source {
-			t.Errorf("%s: got script %s, source %v, want %s, %v", c.name, call.Script.Name(), call.Source, c.script, c.source)
+		h := admin.Holder{Owner: testUUID + ":1", Holds: 1}
+		if call := b.forms.readWrite.Break(b.layout.Place("orders"), h, "ops", "10000", nil); o == Redisson && !call.Source {
+			t.Error("want the source of what breaks")
 		}
-		if !slices.Equal(call.Keys, c.keys) {
-			t.Errorf("%s: KEYS: got %q, want %q", c.name, call.Keys, c.keys)
-		}
-		if !slices.Equal(call.Args, c.args) {
-			t.Errorf("%s: ARGV: got %q, want %q", c.name, call.Args, c.args)
-		}
-		for _, key := range call.Keys {
-			if layout.SlotOf(key) != layout.SlotOf(p.Lock) {
-				t.Errorf("%s: key %q is not in the slot of %q", c.name, key, p.Lock)
-			}
-		}
-	}
-}
-
-func TestReadWriteKeysOfNamesWithBraces(t *testing.T) {
-	p := New(&fakeConn{}, nil).layout.Place("{t1}:orders")
-	if got, want := layout.ReadTimeout(p, "a:1", 1), "{t1}:orders:a:1:rwlock_timeout:1"; got != want {
-		t.Errorf("timeout key: got %q, want %q", got, want)
-	}
-	if got, want := layout.ReadWriteChannel(p), "redisson_rwlock:{t1}:orders"; got != want {
-		t.Errorf("channel: got %q, want %q", got, want)
 	}
 }
 

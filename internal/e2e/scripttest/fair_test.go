@@ -56,8 +56,9 @@ func (b *bench) fairBusy(owners ...string) (reply []any) {
 		if reply, _ = answer.([]any); len(reply) != 6 || reply[0] != int64(0) {
 			b.t.Fatalf("fair_acquire for %s: got %v, want busy", owner, answer)
 		}
-		if alive := b.String("ZSCORE", aliveKey, owner); fmt.Sprint(reply[4]) != alive {
-			b.t.Fatalf("fair_acquire for %s: got %v, want it alive until %s", owner, reply, alive)
+		alive, err := b.client.ZScore(b.t.Context(), aliveKey, owner).Result()
+		if err != nil || reply[4] != n(int64(alive)) {
+			b.t.Fatalf("fair_acquire for %s: got %v, want it alive until %.0f (error %v)", owner, reply, alive, err)
 		}
 	}
 	return reply

@@ -78,51 +78,6 @@ func TestRedisholdConformance(t *testing.T) {
 	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 }
 
-func TestRedisholdLayout(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: "app:"})
-	heard := server.Listen("*")
-	c := claim("stock:42", "1")
-	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
-		t.Fatalf("got %+v, want a grant with a token", o)
-	}
-	if got := server.Map("HGETALL", "app:stock:42"); len(got) != 1 || got[c.Owner] != "1" {
-		t.Fatalf("HGETALL: got %v, want %s alone with count 1", got, c.Owner)
-	}
-	for _, key := range server.Keys() {
-		if !strings.HasPrefix(key, "app:") {
-			t.Errorf("key %q lacks the prefix", key)
-		}
-	}
-	if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
-		t.Fatalf("keys without TTL: %q", stay)
-	}
-
-	other := claim("stock:42", "2")
-	other.Client = "00000000-2746-4f0e-9d4a-0f6f0b7f2c11"
-	other.Owner = other.Client + ":2"
-	if o := mustTry(t, b, other); o.Granted || o.Holder != "ci@host:4121" || o.RetryAfter <= 0 || o.RetryAfter > c.TTL {
-		t.Fatalf("got %+v, want busy, held by ci@host:4121", o)
-	}
-	holders, err := dial.Holders(bounded(t), b, "stock:42")
-	if err != nil || len(holders) != 1 || holders[0].Note != "ci@host:4121" || holders[0].Holds != 1 {
-		t.Fatalf("Get: got %+v and error %v", holders, err)
-	}
-	if err := b.Release(bounded(t), c); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	server.Int("PUBLISH", "end", "1")
-	var got []redistest.Message
-	for _, m := range heard.Wait(3) {
-		if !strings.Contains(m.Channel, "holdfast-probe") {
-			got = append(got, m)
-		}
-	}
-	if len(got) != 2 || got[0] != (redistest.Message{Channel: "redisson_lock__channel:{app:stock:42}", Payload: "0"}) {
-		t.Fatalf("messages: got %v, want one 0 on the lock's channel", got)
-	}
-}
-
 func isTokenCounter(key string) bool { return strings.Contains(key, "holdfast:token:") }
 
 func TestRedisholdNamesRedissonClients(t *testing.T) {

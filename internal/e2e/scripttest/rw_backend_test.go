@@ -76,39 +76,6 @@ func mustLook(t *testing.T, b *redishold.Backend, name string) map[string]admin.
 	return byOwner
 }
 
-func TestReadWriteLayout(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: "app:"})
-	for name, prefix := range map[string]string{"stock:42": "{app:stock:42}", "{t1}:orders": "app:{t1}:orders"} {
-		w, r, other := writer(name, "1"), reader(name, "2"), reader(name, "3")
-		r.Beside = w.Owner
-		written := mustGrant(t, b, w)
-		if read := mustGrant(t, b, r); read.Token <= written.Token {
-			t.Errorf("%s: got token %d for a reader, want more than %d", name, read.Token, written.Token)
-		}
-		got := server.Map("HGETALL", "app:"+name)
-		if len(got) != 3 || got["mode"] != "write" || got[w.Owner+":write"] != "1" || got[r.Owner] != "1" {
-			t.Errorf("%s: got %v, want mode, the writer and the reader", name, got)
-		}
-		if key := prefix + ":" + r.Owner + ":rwlock_timeout:1"; server.Int("EXISTS", key) != 1 {
-			t.Errorf("%s: there is no %s among %q", name, key, server.Keys())
-		}
-		if o := mustRefuse(t, b, other); o.Holder != "ci@host:4121" || o.RetryAfter <= 0 || o.RetryAfter > w.TTL {
-			t.Errorf("%s: got %+v, want busy, held by ci@host:4121", name, o)
-		}
-		if stay := server.KeysWithoutTTL(isTokenCounter); len(stay) > 0 {
-			t.Errorf("%s: keys without TTL: %q", name, stay)
-		}
-		mustRelease(t, b, w)
-		mustGrant(t, b, other)
-		mustRelease(t, b, r)
-		mustRelease(t, b, other)
-		if server.Int("EXISTS", "app:"+name) != 0 {
-			t.Errorf("%s: the lock is still there", name)
-		}
-	}
-}
-
 func TestReadWriteWakes(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)

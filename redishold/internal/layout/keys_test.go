@@ -43,32 +43,6 @@ func TestSlotNumbersAreTheSmallest(t *testing.T) {
 	}
 }
 
-func TestLayout(t *testing.T) {
-	const owner = "u:1"
-	for _, c := range []struct{ prefix, name, lock, channel, mark string }{
-		{"", "orders", "orders", "redisson_lock__channel:{orders}", "holdfast:gone:{orders}:u:1"},
-		{"", "{t1}:orders", "{t1}:orders", "redisson_lock__channel:{t1}:orders", "holdfast:gone:{t1}:orders:u:1"},
-		{"app:", "orders", "app:orders", "redisson_lock__channel:{app:orders}", "app:holdfast:gone:{app:orders}:u:1"},
-		{"app:", "a{t1}", "app:a{t1}", "redisson_lock__channel:app:a{t1}", "app:holdfast:gone:app:a{t1}:u:1"},
-		{"{app}:", "orders", "{app}:orders", "redisson_lock__channel:{app}:orders", "{app}:orders:holdfast:gone:u:1"},
-		{"a{", "b}c", "a{b}c", "redisson_lock__channel:a{b}c", "a{b}c:holdfast:gone:u:1"},
-	} {
-		l := New(c.prefix, "", false)
-		p := l.Place(c.name)
-		if p.Name != c.name || p.Lock != c.lock || p.Channel != c.channel || l.Mark(p, owner) != c.mark {
-			t.Errorf("prefix %q, name %q: got %+v and mark %q, want %+v", c.prefix, c.name, p, l.Mark(p, owner), c)
-		}
-	}
-	l := New("app:", "", false)
-	number := strconv.FormatUint(uint64(l.Slots()[SlotOf("app:orders")]), 10)
-	if got, want := l.Place("orders").Counter, "app:holdfast:token:{"+number+"}"; got != want {
-		t.Errorf("counter: got %q, want %q", got, want)
-	}
-	if got, want := New("{app}:", "", false).Place("orders").Counter, "{app}:holdfast:token"; got != want {
-		t.Errorf("counter: got %q, want %q", got, want)
-	}
-}
-
 func TestPlaceable(t *testing.T) {
 	for _, c := range []struct {
 		prefix, name string

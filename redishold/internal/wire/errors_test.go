@@ -3,6 +3,7 @@ package wire
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // What proxies and services say of a command that they do not have.
@@ -30,4 +31,15 @@ func TestMeaningOf(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A lease must not end early, and a TTL of 0 would delete the key.
+func TestMSRoundsUp(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "1", -time.Second: "1", 1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", 1500*time.Millisecond + 1: "1501", time.Minute: "60000",
+	} {
+		if got := MS(d); got != want {
+			t.Errorf("%v: got %s ms, want %s", d, got, want)
+		}
+	}
 }
