@@ -20,8 +20,9 @@ func TestFairWait(t *testing.T) {
 	for wait, want := range map[time.Duration]string{0: "300000", -time.Second: "300000", time.Minute: "60000"} {
 		conn := &fakeConn{}
 		mustTry(t, New(conn, &Options{FairWait: wait}), fairTestClaim("orders"))
-		if got := conn.sent[len(conn.sent)-1][0].Args[5]; got != want {
-			t.Errorf("FairWait %v: got %s ms, want %s", wait, got, want)
+		args := conn.sent[len(conn.sent)-1][0].Args
+		if args[5] != want || args[6] != "redisson_lock__channel:{orders}:" {
+			t.Errorf("FairWait %v: got %q, want %s ms, and what a waiter's channel begins with", wait, args, want)
 		}
 	}
 }

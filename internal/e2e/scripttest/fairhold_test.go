@@ -1,7 +1,6 @@
 package scripttest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,42 +28,6 @@ func awaitQueue(t *testing.T, server *redistest.Server, n int64) {
 	t.Helper()
 	if !await.Eventually(5*time.Second, func() bool { return server.Int("LLEN", queueKey) == n }) {
 		t.Fatalf("queue: got %q, want %d waiters", server.Strings("LRANGE", queueKey, "0", "-1"), n)
-	}
-}
-
-func TestFairLocksArriveInOrder(t *testing.T) {
-	server := redistest.Start(t)
-	locker := holdfast.New(redishold.New(connect(t, server.Addr(), "", ""), nil), nil)
-	t.Cleanup(func() { must.Drain(t, locker) })
-	mutex := locker.FairMutex("stock:42")
-	holder, err := mutex.Lock(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const waiters = 5
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	order := make(chan int, waiters)
-	for i := range waiters {
-		wg.Go(func() {
-			err := mutex.Do(bounded(t), func(context.Context, *holdfast.Lock) error {
-				order <- i
-				return nil
-			})
-			if err != nil {
-				t.Errorf("waiter %d: %v", i, err)
-				order <- -1
-			}
-		})
-		awaitQueue(t, server, int64(i+1))
-	}
-	if err := holder.Unlock(); err != nil {
-		t.Fatal(err)
-	}
-	for i := range waiters {
-		if got := <-order; got != i {
-			t.Fatalf("place %d went to waiter %d", i, got)
-		}
 	}
 }
 
@@ -209,38 +172,5 @@ func TestFairGrantsOnReleaseHaveRisingTokens(t *testing.T) {
 			token = again.Token
 		}
 		holder = next
-	}
-}
-
-// One that was notified of a grant only after it had come to its end, and queued up
-// again, does not take it for one of now.
-func TestFairGrantThatComesLateIsNone(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	holder, next, third := fairClaim("1"), fairClaim("2"), fairClaim("3")
-	mustTry(t, b, holder)
-	w, last := listening(t, b, next)
-	heard := server.Bind(t).Listen("*")
-	if err := b.Release(bounded(t), holder); err != nil {
-		t.Fatal(err)
-	}
-	hear(t, w, last)
-	message := heard.Wait(1)[0]
-	server.Int("DEL", lockKey) // it comes to its end
-	for end := time.Now().Add(2 * time.Millisecond); time.Now().Before(end); {
-		server.String("PING") // that would take seconds: let the tries be in different milliseconds
-	}
-	mustTry(t, b, third)
-	last = mustTry(t, b, next)
-	if last.Granted {
-		t.Fatalf("got %+v, want busy", last)
-	}
-	server.Int("PUBLISH", message.Channel, message.Payload)
-	o, err := w.Wait(bounded(t), last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Granted {
-		t.Fatalf("got the old grant %+v for a Try that was refused later", o)
 	}
 }

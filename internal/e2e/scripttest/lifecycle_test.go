@@ -321,7 +321,7 @@ func TestAcquireRefuses(t *testing.T) {
 		{"mutex fair", "a huge hash without TTL", redis(huge), list(n(-1))},
 		{"mutex fair", "data", redis([]string{"HSET", lockKey, "a", "b"}), list(n(-1))},
 		{"mutex", "data that ends", redis([]string{"HSET", lockKey, "a", "b"}, end), list(n(0), "ttl", "a", "b")},
-		{"mutex fair", "a read-write lock", redis([]string{"HSET", lockKey, "mode", "read", "x:9", "1"}), list(n(-1))},
+		{"mutex fair", "a read-write lock", redis([]string{"HSET", lockKey, "mode", "read", "x:9", "1"}, end), list(n(-1))},
 		{"mutex", "an owner broken while it holds", redis([]string{"HSET", lockKey, "a:1", "1"}, []string{"SET", markKey, "forced: ops"}), list(n(-2), "forced: ops")},
 		{"mutex fair reader writer", "a string", redis([]string{"SET", lockKey, "1"}), wrongType},
 		{"mutex fair reader writer plain", "a list", redis([]string{"RPUSH", lockKey, "1"}), wrongType},

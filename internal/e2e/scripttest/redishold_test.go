@@ -94,49 +94,50 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 	server := redistest.Start(t, redistest.MaxMemory("0", "allkeys-lru"))
 	var logged bytes.Buffer
 	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	c := claim("stock:42", "1")
 	for _, step := range []struct {
 		name   string
-		lose   func()
+		lose   func(t *testing.T, c driver.Claim)
 		reason driver.Reason
 		detail string
 	}{
-		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "deleted or expired"},
-		{"taken", func() {
+		{"deleted", func(*testing.T, driver.Claim) { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "deleted or expired"},
+		{"taken", func(_ *testing.T, c driver.Claim) {
 			server.Int("DEL", "stock:42")
-			server.Int("HSET", "stock:42", "x:9", "1")
+			if c.ReadWrite {
+				server.Int("HSET", "stock:42", "mode", "write", "x:9:write", "1")
+			} else {
+				server.Int("HSET", "stock:42", "x:9", "1")
+			}
 			server.Int("PEXPIRE", "stock:42", "20000")
 		}, driver.ReasonNotOwner, "now held by x:9"},
-		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.ReasonDeleted, "overwritten"},
-		{"flushed", func() { server.String("FLUSHALL") }, driver.ReasonDeleted, "lost its data"},
-		{"forced", func() {
-			holders, err := dial.Holders(bounded(t), b, c.Name)
-			if err != nil || len(holders) != 1 {
-				t.Fatalf("Get: got %v and error %v", holders, err)
+		{"overwritten", func(*testing.T, driver.Claim) { server.String("SET", "stock:42", "text") }, driver.ReasonDeleted, "overwritten"},
+		{"flushed", func(*testing.T, driver.Claim) { server.String("FLUSHALL") }, driver.ReasonDeleted, "lost its data"},
+		{"forced", func(t *testing.T, c driver.Claim) {
+			for owner, h := range mustLook(t, b, c.Name) {
+				if err := b.ForceUnlock(bounded(t), c.Name, h, "stuck deploy"); err != nil {
+					t.Fatalf("Break: %v", err)
+				}
+				wantForced(t, b, c.Name, owner, "stuck deploy")
+				wantForced(t, b, c.Name, owner+"0", "")
 			}
-			if err := b.ForceUnlock(bounded(t), c.Name, holders[0], "stuck deploy"); err != nil {
-				t.Fatalf("Break: %v", err)
-			}
-			wantForced(t, b, c.Name, holders[0].Owner, "stuck deploy")
-			wantForced(t, b, c.Name, holders[0].Owner+"0", "")
 		}, driver.ReasonForced, "stuck deploy"},
 	} {
-		c.Owner = clientID + ":" + step.name
-		server.Do("DEL", "stock:42")
-		if o := mustTry(t, b, c); !o.Granted {
-			t.Fatalf("%s: got %+v, want a grant", step.name, o)
-		}
-		step.lose()
-		renewals, err := b.Renew(bounded(t), []driver.Claim{c})
-		if err != nil {
-			t.Fatalf("%s: Renew: %v", step.name, err)
-		}
-		var gone *driver.GoneError
-		if !errors.As(renewals[0].Err, &gone) || gone.Reason != step.reason || !strings.Contains(gone.Detail, step.detail) {
-			t.Errorf("%s: Renew: got %v (%+v), want %s: %s", step.name, renewals[0].Err, gone, step.reason, step.detail)
-		}
-		if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
-			t.Errorf("%s: Release: got %v, want ErrGone", step.name, err)
+		for _, kind := range []string{"mutex", "read", "write"} {
+			t.Run(step.name+"/"+kind, func(t *testing.T) {
+				c := kindClaim(kind, "stock:42", "1")
+				c.Owner = clientID + ":" + step.name + kind
+				server.Do("DEL", "stock:42")
+				mustGrant(t, b, c)
+				step.lose(t, c)
+				renewals, err := b.Renew(bounded(t), []driver.Claim{c})
+				var gone *driver.GoneError
+				if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != step.reason || !strings.Contains(gone.Detail, step.detail) {
+					t.Errorf("Renew: got %+v and error %v, want %s: %s", renewals, err, step.reason, step.detail)
+				}
+				if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
+					t.Errorf("Release: got %v, want ErrGone", err)
+				}
+			})
 		}
 	}
 	if !strings.Contains(logged.String(), "allkeys-lru") {

@@ -2,7 +2,6 @@ package scripttest
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,64 +107,6 @@ func TestReadWriteWakes(t *testing.T) {
 	mustRelease(t, b, r2)
 }
 
-func TestWriterComesInWhenTheLastReaderDies(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	first, last, w := reader("stock:42", "1"), reader("stock:42", "2"), writer("stock:42", "3")
-	first.TTL, last.TTL = 50*time.Millisecond, 200*time.Millisecond
-	mustGrant(t, b, first)
-	mustGrant(t, b, last)
-	server.Int("PEXPIRE", "stock:42", "60000") // as if a third had renewed it meanwhile
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		o := mustTry(t, b, w)
-		if o.Granted {
-			break
-		}
-		if o.RetryAfter <= 0 || o.RetryAfter > last.TTL || time.Now().After(deadline) {
-			t.Fatalf("got %+v, want to be asked again when the last reader's lease ends", o)
-		}
-		time.Sleep(o.RetryAfter) // the wait under test
-	}
-	if r, err := b.Renew(bounded(t), []driver.Claim{last, w}); err != nil || !errors.Is(r[0].Err, driver.ErrGone) || r[1].Err != nil {
-		t.Fatalf("Renew: got %+v and error %v, want the reader gone and the writer renewed", r, err)
-	}
-}
-
-func TestReadWriteReportsWhyAHoldIsGone(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	r, w := reader("stock:42", "1"), writer("stock:42", "2")
-	for _, step := range []struct {
-		name   string
-		lose   func()
-		reason driver.Reason
-		detail string
-	}{
-		{"deleted", func() { server.Int("DEL", "stock:42") }, driver.ReasonDeleted, "deleted or expired"},
-		{"taken", func() {
-			server.Int("DEL", "stock:42")
-			server.Int("HSET", "stock:42", "mode", "write", "x:9:write", "1")
-		}, driver.ReasonNotOwner, "now held by x:9"},
-		{"overwritten", func() { server.String("SET", "stock:42", "text") }, driver.ReasonDeleted, "overwritten"},
-	} {
-		for _, c := range []driver.Claim{r, w} {
-			server.Do("DEL", "stock:42")
-			c.Owner = clientID + ":" + step.name + c.Mode.String()
-			mustGrant(t, b, c)
-			step.lose()
-			renewals, err := b.Renew(bounded(t), []driver.Claim{c})
-			var gone *driver.GoneError
-			if err != nil || !errors.As(renewals[0].Err, &gone) || gone.Reason != step.reason || !strings.HasPrefix(gone.Detail, step.detail) {
-				t.Errorf("%s, %s: got %+v and error %v, want %s: %s", step.name, c.Mode, renewals, err, step.reason, step.detail)
-			}
-			if err := b.Release(bounded(t), c); !errors.Is(err, driver.ErrGone) {
-				t.Errorf("%s, %s: Release: got %v, want ErrGone", step.name, c.Mode, err)
-			}
-		}
-	}
-}
-
 func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	server := redistest.Start(t)
 	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
@@ -211,28 +152,12 @@ func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	if err := b.ForceUnlock(bounded(t), "stock:42", h, "why"); err != nil {
 		t.Fatalf("Break: %v", err)
 	}
+	wantForced(t, b, "stock:42", java+":write", "why")
 	holders = mustLook(t, b, "stock:42")
 	if _, ok := holders[java]; !ok || len(holders) != 1 {
 		t.Fatalf("Get: got %+v, want the read side alone", holders)
 	}
 	mustGrant(t, b, two)
-}
-
-func TestReadWriteOfAnotherKind(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	plain := claim("stock:42", "1")
-	mustGrant(t, b, plain)
-	for _, c := range []driver.Claim{reader("stock:42", "2"), writer("stock:42", "3")} {
-		if _, err := b.Try(bounded(t), c); !errors.Is(err, driver.ErrMismatch) {
-			t.Errorf("%s on a plain lock: got %v, want ErrMismatch", c.Mode, err)
-		}
-	}
-	mustRelease(t, b, plain)
-	mustGrant(t, b, reader("stock:42", "2"))
-	if _, err := b.Try(bounded(t), plain); !errors.Is(err, driver.ErrMismatch) {
-		t.Errorf("plain on a read-write lock: got %v, want ErrMismatch", err)
-	}
 }
 
 func TestReadWriteOnMiniredis(t *testing.T) {
