@@ -457,7 +457,7 @@ func newStampRun(t *testing.T, length time.Duration) *stampRun {
 }
 
 func TestTimestampExcludesOldClientsWithRightClocks(t *testing.T) {
-	r := newStampRun(t, 4*time.Second)
+	r := newStampRun(t, 8*time.Second)
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() { r.newLoop(i) })
@@ -472,7 +472,7 @@ func TestTimestampExcludesOldClientsWithRightClocks(t *testing.T) {
 // Old clients whose clocks run ahead take locks away and delete them. New clients
 // are still never two at once.
 func TestTimestampWrongClocksDoNotShakeNewClients(t *testing.T) {
-	r := newStampRun(t, 3*time.Second)
+	r := newStampRun(t, 6*time.Second)
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() { r.newLoop(i) })
