@@ -20,8 +20,8 @@ func clientFaults() []fault {
 		{"refused", 3, (*strike).refuse},
 		{"black hole", 8, (*strike).blackHole},
 		{"latency", 2, (*strike).latency},
-		{"stopped", 3, (*strike).stop},
-		{"killed", 2, (*strike).kill},
+		{"stopped", 4, (*strike).stop},
+		{"killed", 6, (*strike).kill},
 	}
 }
 

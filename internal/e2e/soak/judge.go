@@ -116,10 +116,11 @@ func (r *round) judge() verdict {
 	spans := r.spans()
 	r.reserve()
 	r.markLate()
+	r.markChains()
 	r.markSessions()
 	r.markOutages()
 	v.judged = r.history.Linearizable(modelLimit, func(name string) bool {
-		if !r.fencing || !strings.HasPrefix(name, mutexes+":") {
+		if !r.fencing || !strings.HasPrefix(name, mutexes+":") && !strings.HasPrefix(name, chains+":") {
 			return false
 		}
 		if r.covered(name, spans[name]) {

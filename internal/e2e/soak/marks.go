@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
@@ -26,6 +28,31 @@ func (r *round) reserve() {
 			return w.Name == o.Name && (w.Process != o.Process || w.Op != o.Op) && (!w.Try || r.passes) && w.Called < o.Failed && until > o.Called
 		})
 	}
+}
+
+// markChains has the model count with locks that are passed on: such a lease began before,
+// with another holder.
+func (r *round) markChains() {
+	for i := range r.history.Operations {
+		if o := &r.history.Operations[i]; strings.HasPrefix(o.Name, chains+":") {
+			o.Kept = o.Left
+		}
+	}
+}
+
+// passedOn returns how many locks a goroutine had from another of its process: a grant of
+// the store begins with a token that is not the next one.
+func (r *round) passedOn() (n int) {
+	last := map[string]judge.Operation{}
+	grants := slices.DeleteFunc(slices.Clone(r.history.Operations), func(o judge.Operation) bool { return o.Granted == judge.Never })
+	slices.SortFunc(grants, func(a, b judge.Operation) int { return cmp.Compare(a.Granted, b.Granted) })
+	for _, o := range grants {
+		if before, ok := last[o.Name]; ok && strings.HasPrefix(o.Name, chains+":") && o.Process == before.Process && o.Token == before.Token+1 {
+			n++
+		}
+		last[o.Name] = o
+	}
+	return n
 }
 
 // markSessions has the model count with what a store that queues does: it has sessions, and

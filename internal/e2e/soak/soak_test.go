@@ -42,9 +42,9 @@ func TestSoak(t *testing.T) {
 			}
 			var log bytes.Buffer
 			s := soak{deployment: name, seed: 4, duration: 22 * time.Second, round: 11 * time.Second, out: os.Getenv("SOAK_OUT"), log: &log}
-			least := totals{Grants: 500, Modelled: 100, Waits: 200, ServerFaults: 3}
+			least := totals{Grants: 500, PassedOn: 50, Modelled: 100, Waits: 200, ServerFaults: 3, Faults: map[string]int{"killed": 1, "stopped": 1}}
 			if name == quorumOfFive { // each of its calls asks five servers
-				least.Modelled, least.Waits = 0, 100
+				least.PassedOn, least.Modelled, least.Waits = 0, 0, 100
 			}
 			s.enough = least.within
 			total, err := s.run(t.Context())
@@ -104,13 +104,18 @@ func wantNoViolation(t *testing.T, total *totals) {
 	}
 }
 
-// within reports that at least as much as in t was done, with 15 faults.
+// within reports that at least as much as in t was done, with 15 faults, and those of t.
 func (t *totals) within(done *totals) bool {
 	faults := 0
 	for _, n := range done.Faults {
 		faults += n
 	}
-	return faults >= 15 && done.Grants >= t.Grants && done.Modelled >= t.Modelled && done.Waits >= t.Waits && done.ServerFaults >= t.ServerFaults
+	for what, n := range t.Faults {
+		if done.Faults[what] < n {
+			return false
+		}
+	}
+	return faults >= 15 && done.Grants >= t.Grants && done.PassedOn >= t.PassedOn && done.Modelled >= t.Modelled && done.Waits >= t.Waits && done.ServerFaults >= t.ServerFaults
 }
 
 // soakStore runs s, and skips t where there is no such store, unless CI is set.

@@ -22,6 +22,7 @@ type totals struct {
 
 	Operations int            `json:"operations"`
 	Grants     int            `json:"grants"`
+	PassedOn   int            `json:"passed_on"` // grants that a goroutine had from another of its process
 	Modelled   int            `json:"modelled"`  // operations that the model judged
 	Unknown    int            `json:"unknown"`   // of these without an answer, nothing being broken
 	Outage     int            `json:"outage"`    // without one beside a fault
@@ -71,6 +72,7 @@ func (t *totals) add(r *round, v verdict) {
 			t.Grants++
 		}
 	}
+	t.PassedOn += r.passedOn()
 	t.Modelled += v.judged.Operations
 	t.Unknown += v.judged.Unknown
 	t.Outage += v.judged.Outage
@@ -166,7 +168,7 @@ func (t *totals) rows() [][2]string {
 		{"seed", fmt.Sprint(t.Seed)},
 		{"duration", fmt.Sprintf("%v in %d rounds", t.Duration.Round(time.Second), t.Rounds)},
 		{"operations", fmt.Sprint(t.Operations)},
-		{"grants", fmt.Sprint(t.Grants)},
+		{"grants", fmt.Sprintf("%d, %d of them passed on in a process", t.Grants, t.PassedOn)},
 		{"judged by the model", fmt.Sprintf("%d, %.1f %% unknown beside faults and %.1f %% otherwise, %d names undecided; %d operations covered by lost writes", t.Modelled, share(t.Outage), share(t.Unknown), t.Undecided, t.Covered)},
 		{"faults", list(faults, kinds)},
 		{"server faults", fmt.Sprint(t.ServerFaults)},

@@ -18,6 +18,7 @@ import (
 // letter of a name says which workload it belongs to.
 const (
 	mutexes    = "mutex"
+	chains     = "chain" // mutexes that goroutines of a process pass on
 	fairs      = "fair"
 	readWrites = "rw"
 	semaphores = "semaphore"
@@ -57,6 +58,8 @@ func (w *worker) workloads() []workload {
 		{mutexes, (*turn).mutex},
 		{mutexes, (*turn).mutex},
 		{mutexes, (*turn).mutex},
+		{chains, (*turn).chained},
+		{chains, (*turn).chained},
 		{fairs, (*turn).fair},
 		{readWrites, (*turn).readOrWrite},
 		{readWrites, (*turn).readOrWrite},
@@ -198,6 +201,23 @@ func (t *turn) mutex() {
 	}
 }
 
+// chained takes a mutex that the goroutines of the process pass on. One that gives up may
+// be the next.
+func (t *turn) chained() {
+	name := t.name(chains, 1)
+	ctx, cancel := t.patience()
+	defer cancel()
+	t.hold(ctx, t.request(name, judge.Exclusive, bare(t.shared.Mutex(name))), t.keep())
+}
+
+// patience returns a context that ends within 100 ms, one time of five.
+func (t *turn) patience() (context.Context, context.CancelFunc) {
+	if t.random.IntN(5) == 0 {
+		return context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
+	}
+	return context.WithCancel(context.Background())
+}
+
 // leased takes a lock that ends by itself, and lets it.
 func (t *turn) leased(name string) {
 	lease := 150 * time.Millisecond
@@ -245,10 +265,7 @@ func (t *turn) fair() {
 	name := t.name(fairs, 1)
 	m := t.shared.FairMutex(name)
 	r := t.request(name, judge.Exclusive, bare(m))
-	ctx, cancel := context.WithCancel(context.Background())
-	if t.random.IntN(5) == 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
-	}
+	ctx, cancel := t.patience()
 	defer cancel()
 	t.hold(ctx, r, t.keep())
 }
@@ -270,24 +287,22 @@ func (t *turn) semaphore() {
 	t.hold(context.Background(), t.request(name, judge.Permit, func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) }), t.keep())
 }
 
-// lockAll takes three mutexes of five at once.
+// lockAll takes three mutexes of five at once, of several kinds.
 func (t *turn) lockAll() {
 	var ms []*holdfast.Mutex
 	at := time.Now().UnixNano() / int64(epoch)
-	for _, n := range t.random.Perm(5)[:3] {
-		ms = append(ms, t.shared.Mutex(fmt.Sprintf("%s:r%d:%d:%d", lockAlls, t.round, at, n)))
-	}
-	ops := map[string]int64{}
+	sides, ops := map[string]judge.Side{}, map[string]int64{}
 	var r judge.Request
+	for _, n := range t.random.Perm(5)[:3] {
+		m, side := t.oneOfAll(fmt.Sprintf("%s:r%d:%d:%d", lockAlls, t.round, at, n), n)
+		ms, sides[m.Name()] = append(ms, m), side
+	}
 	for _, m := range ms {
-		r = t.request(m.Name(), judge.Exclusive, nil)
+		r = t.request(m.Name(), sides[m.Name()], nil)
 		r.Try = true // some of them are held by a waiter for the others
 		ops[m.Name()] = t.log.Called(r)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if t.random.IntN(5) == 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
-	}
+	ctx, cancel := t.patience()
 	defer cancel()
 	locks, err := holdfast.LockAll(ctx, ms)
 	if err != nil {
@@ -300,11 +315,26 @@ func (t *turn) lockAll() {
 		t.judge(ctx, r, err)
 		return
 	}
-	t.together(locks, ops)
+	t.together(locks, ops, sides)
+}
+
+// oneOfAll returns the n-th mutex: on Redis a fair one, and one that is read or written,
+// beside the plain ones.
+func (t *turn) oneOfAll(name string, n int) (*holdfast.Mutex, judge.Side) {
+	switch {
+	case t.Store != "" || n > 1:
+		return t.shared.Mutex(name), judge.Exclusive
+	case n == 1:
+		return t.shared.FairMutex(name), judge.Exclusive
+	case t.random.IntN(2) == 0:
+		return t.shared.RWMutex(name).Write, judge.Writer
+	default:
+		return t.shared.RWMutex(name).Read, judge.Reader
+	}
 }
 
 // together uses several locks that were taken at once.
-func (t *turn) together(locks holdfast.Locks, ops map[string]int64) {
+func (t *turn) together(locks holdfast.Locks, ops map[string]int64, sides map[string]judge.Side) {
 	for _, k := range locks {
 		t.log.Answered(ops[k.Name()], k, nil)
 		t.held.add(k, ops[k.Name()])
@@ -314,7 +344,7 @@ func (t *turn) together(locks holdfast.Locks, ops map[string]int64) {
 		if i == len(locks)-1 {
 			most = t.keep()
 		}
-		t.use(k, ops[k.Name()], judge.Exclusive, most)
+		t.use(k, ops[k.Name()], sides[k.Name()], most)
 	}
 	for _, k := range slices.Backward(locks) {
 		t.log.Write(judge.Event{What: judge.Unlock, Op: ops[k.Name()]})
