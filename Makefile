@@ -57,13 +57,13 @@ race: FLAGS += -count=3
 race: redis ## the tests of the library three times over, to provoke races
 	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold zkhold pghold mysqlhold cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
-# The cells of TestSharesHistory: all of them, for ten seconds each, or a few.
-SHARES  ?= all
+# The cells of TestSharesHistory: a few, or all of them, for ten seconds each.
+SHARES  ?=
 
 # The last of LONG by name, locktest, takes longest, so it begins first. What the pages say
 # is typed by make pages: it compiles all the time, beside which others are late.
 .PHONY: e2e
-e2e: redis databases ## the others: histories of processes, deployments, faults, databases, a browser; SHARES= for fewer
+e2e: redis databases ## the others: shares of processes, deployments, faults, databases, a browser; SHARES=all for all shares
 	HOLDFAST_SHARES=$(SHARES) $(GO) test -count=1 -timeout 30m $(FLAGS) -run SharesHistory ./internal/e2e/locktest
 	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -E '$(E2E)|$(SHORTER)' | grep -vE '$(ALONE)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
@@ -110,7 +110,7 @@ sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; ST
 	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/rows ./internal/ordered ./internal/e2e/simtest
 
 .PHONY: nightly
-nightly: ## what takes hours: full histories, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some
+nightly: ## what takes hours: all shares of processes, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some
 	.ci/nightly $(STEPS)
 
 .PHONY: mutants

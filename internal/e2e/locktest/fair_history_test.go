@@ -25,9 +25,9 @@ const (
 func TestFairHistory(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		end := monitor(s)
-		c := newCrew(s)
+		c := newScenario(s)
 		for range fairProcesses {
-			c.hire("fair", plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
+			c.start("fair", plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
 		swept := h.Check(judge.Rules{})
@@ -56,7 +56,7 @@ func TestFairHistory(t *testing.T) {
 	})
 }
 
-func useFair(w *worker) error {
+func useFair(w *workload) error {
 	l := w.locker()
 	m := l.FairMutex("queue")
 	errs := make([]error, w.Actors)
@@ -80,7 +80,7 @@ func useFair(w *worker) error {
 	return errors.Join(append(errs, l.Drain(w.ctx))...)
 }
 
-func (w *worker) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
+func (w *workload) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	a := judge.Request{Name: m.Name(), Side: judge.Exclusive, Lock: bare(m)}
 	switch n := random.IntN(10); {
@@ -98,7 +98,7 @@ func (w *worker) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
 func TestKilledHeadOfTheQueue(t *testing.T) {
 	eachAdapter(t, func(s *subject) {
 		holder := take(s, s.other(nil).FairMutex("queue"))
-		head := newCrew(s).hire("hold", plan{Kind: "fair", Name: "queue"})
+		head := newScenario(s).start("hold", plan{Kind: "fair", Name: "queue"})
 		waiting := func(n int64) {
 			s.Helper()
 			if !await.Eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{queue}") == n }) {

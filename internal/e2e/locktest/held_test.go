@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -57,6 +59,37 @@ func TestLockInRedis(t *testing.T) {
 		if len(got) != 2 || got[0].Channel != "redisson_lock__channel:{stock:42}" || got[0].Payload != "0" {
 			s.Errorf("messages: got %v, want one 0 on the lock's channel", got)
 		}
+	})
+}
+
+// A reply that is lost while the count changes is not noticed: each step counts once.
+func TestLostReplyOfReentry(t *testing.T) {
+	eachAdapter(t, func(s *subject) {
+		l := s.locker(nil)
+		s.warm(l)
+		ctx := holdfast.WithOwner(s.Context())
+		lock, err := l.Lock(ctx, "stock:42")
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, step := range []struct {
+			do   func() error
+			want string
+		}{
+			{func() error { _, err := l.Lock(ctx, "stock:42"); return err }, "2"},
+			{func() error { _, err := l.TryLock(ctx, "stock:42"); return err }, "3"},
+			{lock.Unlock, "2"},
+			{lock.Unlock, "1"},
+		} {
+			rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, "renew")), faultproxy.CutAfterExecution())
+			if err := step.do(); err != nil {
+				s.Fatal(err)
+			}
+			rule.Wait(s, 1)
+			s.wantHolds(t, step.want)
+		}
+		must.Unlock(s, lock)
+		gone(s, s.server.Admin, 0)
 	})
 }
 

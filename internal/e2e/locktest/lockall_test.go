@@ -1,138 +1,16 @@
 package locktest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
-
-const (
-	lockAllActors = 6
-	lockAllOps    = 60 // of each actor
-)
-
-// Processes that take several locks of different kinds at once, in any order,
-// never wait in a circle; they get all or none, and leave nothing.
-func TestLockAllHistory(t *testing.T) {
-	eachAdapter(t, func(s *subject) {
-		c := newCrew(s)
-		for range 3 {
-			c.hire("lockall", plan{Actors: lockAllActors, Ops: lockAllOps, Seed: rand.Uint64()})
-		}
-		h := c.finish()
-		swept := h.Check(judge.Rules{})
-		if swept.Err() != nil {
-			s.Errorf("violation: %v", swept.Err())
-		}
-		failed := 0
-		for _, o := range h.Operations {
-			if o.Failed != judge.Never {
-				failed++
-			}
-		}
-		if swept.Holds < 1000 || failed < 50 || swept.Most[judge.Reader] < 2 {
-			s.Errorf("%d holds, %d not granted, %d readers together: too little to judge", swept.Holds, failed, swept.Most[judge.Reader])
-		}
-		gone(s, s.server.Admin, 0)
-		s.Logf("%d holds, %d were given up", swept.Holds, failed)
-	})
-}
-
-func useLockAll(w *worker) error {
-	l := w.locker()
-	errs := make([]error, w.Actors)
-	var wg sync.WaitGroup
-	for i := range w.Actors {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
-			for range w.Ops {
-				if errs[i] = w.lockAll(l, random); errs[i] != nil {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(append(errs, l.Drain(w.ctx))...)
-}
-
-// lockAll takes four locks of twelve, and sometimes has a short timeout.
-func (w *worker) lockAll(l *holdfast.Locker, random *rand.Rand) error {
-	var ms []*holdfast.Mutex
-	wanted := map[string]judge.Request{}
-	for _, n := range random.Perm(12)[:4] {
-		m, a := anyMutex(l, n, random)
-		ms = append(ms, m)
-		wanted[a.Name] = a
-	}
-	ops := map[string]int64{}
-	for _, m := range ms {
-		ops[m.Name()] = w.log.Called(wanted[m.Name()])
-	}
-	ctx, impatient := w.ctx, random.IntN(4) == 0
-	if impatient {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.IntN(10_000))*time.Microsecond)
-		defer cancel()
-	}
-	locks, err := holdfast.LockAll(ctx, ms)
-	if err != nil {
-		for _, op := range ops {
-			w.log.Answered(op, nil, err)
-		}
-		if len(locks) != 0 {
-			return fmt.Errorf("LockAll returned %d locks and %w", len(locks), err)
-		}
-		if impatient && ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	if len(locks) != len(ms) {
-		return fmt.Errorf("LockAll returned %d locks of %d", len(locks), len(ms))
-	}
-	for _, k := range locks {
-		w.log.Answered(ops[k.Name()], k, nil)
-	}
-	time.Sleep(time.Duration(random.IntN(1000)) * time.Microsecond)
-	if err := locks.Err(); err != nil {
-		return err
-	}
-	for _, op := range ops {
-		w.log.Write(judge.Event{What: judge.Unlock, Op: op})
-	}
-	err = locks.Unlock()
-	for _, op := range ops {
-		w.log.Write(judge.Event{What: judge.Unlocked, Op: op, Err: judge.ErrorWord(err)})
-	}
-	return err
-}
-
-// anyMutex returns the n-th mutex: a third of them are plain, fair, read-write.
-func anyMutex(l *holdfast.Locker, n int, random *rand.Rand) (*holdfast.Mutex, judge.Request) {
-	name := fmt.Sprintf("all:%02d", n)
-	switch n % 3 {
-	case 0:
-		return l.Mutex(name), judge.Request{Name: name, Side: judge.Exclusive}
-	case 1:
-		return l.FairMutex(name), judge.Request{Name: name, Side: judge.Exclusive}
-	}
-	rw := l.RWMutex(name)
-	if random.IntN(3) == 0 {
-		return rw.Write, judge.Request{Name: name, Side: judge.Writer}
-	}
-	return rw.Read, judge.Request{Name: name, Side: judge.Reader}
-}
 
 // However many locks are free, taking them takes no longer than two round trips.
 func TestLockAllOfManyNames(t *testing.T) {

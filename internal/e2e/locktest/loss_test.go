@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -81,48 +80,6 @@ func TestBlackHoleIsNoticedBeforeTheLeaseEnds(t *testing.T) {
 			s.Errorf("half of the holders were told %v before the lease ended or later, want about %v", all[runs/2], margin)
 		}
 	})
-}
-
-// Redis away for less than the lease costs no lock, although a renewal is due
-// meanwhile.
-func TestShortOutageIsNoLoss(t *testing.T) {
-	await.NotShort(t, "takes long")
-	const ttl = 3 * time.Second // renewed each second
-	outages := map[string]struct{ begin, end func(s *subject) }{
-		"stopped":   {func(s *subject) { s.server.Pause() }, func(s *subject) { s.server.Resume() }},
-		"restarted": {func(s *subject) { s.server.Kill() }, func(s *subject) { s.server.Restart() }},
-		"cut off": {func(s *subject) { s.proxy.RefuseNew(); s.proxy.CutAll() }, func(s *subject) {
-			if err := s.proxy.Accept(); err != nil {
-				s.Error(err)
-			}
-		}},
-		"black hole": {func(s *subject) { s.proxy.Blackhole(true) }, func(s *subject) { s.proxy.Blackhole(false) }},
-	}
-	for name, outage := range outages {
-		t.Run(name, func(t *testing.T) {
-			eachAdapter(t, func(s *subject) {
-				var seen renewals
-				l := s.locker(&holdfast.Options{TTL: ttl, Observe: seen.observe})
-				lock := must.Lock(s, l, "stock:42")
-				for range 2 {
-					began := time.Now()
-					outage.begin(s)
-					time.Sleep(ttl/2 + 100*time.Millisecond - time.Since(began)) // a renewal is due after a third
-					ended := time.Now()
-					outage.end(s)
-					await.Until(s, ttl, "a renewal after the outage", func() bool { return lock.Err() != nil || seen.after(ended) })
-					if err := lock.Err(); err != nil {
-						s.Fatalf("lost: %v", err)
-					}
-					if !seen.met(began, ended) {
-						s.Error("no renewal met the outage")
-					}
-				}
-				must.Unlock(s, lock)
-				gone(s, s.server.Admin, 0)
-			}, redistest.AOF())
-		})
-	}
 }
 
 // Scripts forgotten and subscribers killed, over and over, under load.

@@ -30,24 +30,12 @@ func work(job string) error {
 		return workApart()
 	case "crowd":
 		return workInCrowd()
-	case "pause":
-		return workUntilPaused()
-	case "mutexes":
-		return workInCrew(useMutexes)
 	case "shares":
 		return workForShares()
-	case "handoff":
-		return workInCrew(useHandoff)
-	case "readwrite":
-		return workInCrew(useReadWrite)
-	case "semaphore":
-		return workInCrew(useSemaphore)
 	case "fair":
-		return workInCrew(useFair)
-	case "lockall":
-		return workInCrew(useLockAll)
+		return workInScenario(useFair)
 	case "hold":
-		return workInCrew(holdOne)
+		return workInScenario(holdOne)
 	default:
 		return fmt.Errorf("unknown job %q", job)
 	}

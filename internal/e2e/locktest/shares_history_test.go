@@ -86,6 +86,7 @@ func shareCells(all bool) (cells []shareCell) {
 	few := map[string]bool{
 		"cluster/rueidis/100ms equal":                          true,
 		"cluster/goredis/5ms skewed":                           true,
+		"standalone/goredis/0s equal":                          true,
 		"cluster without sharded channels/goredis/100ms equal": true,
 		"standalone/rueidis/100ms skewed":                      true,
 	}
@@ -263,23 +264,7 @@ func (s shares) least() (turns, holds float64) {
 	return share(byTurns[:], len(s.turns)), share(byHolds[:], all)
 }
 
-// longestRun returns how many turns a process had one after the other, at most, and
-// how many turns passed without one of some process.
-func (s shares) longestRun() (run, without int) {
-	last, runs := [shareProcesses]int{}, 0
-	for i, t := range s.turns {
-		if i > 0 && s.turns[i-1].process != t.process {
-			runs = 0
-		}
-		runs++
-		run = max(run, runs)
-		last[t.process] = i + 1
-		without = max(without, i+1-slices.Min(last[:]))
-	}
-	return run, without
-}
-
-// longestWait is net of the time in which a process of the crew did not run: while
+// longestWait is net of the time in which a process of the cell did not run: while
 // a holder does not, all wait.
 func (s shares) longestWait() (longest time.Duration) {
 	for _, w := range s.waits {
@@ -290,7 +275,6 @@ func (s shares) longestWait() (longest time.Duration) {
 
 func (s shares) String() string {
 	turns, holds := s.least()
-	run, without := s.longestRun()
 	all := 0
 	for _, t := range s.turns {
 		all += t.Holds
@@ -299,8 +283,8 @@ func (s shares) String() string {
 	for _, st := range s.stalls {
 		stalled += st.length()
 	}
-	return fmt.Sprintf("longest wait %v, least share of turns %.2f, of holds %.2f, %d turns of one process in a row, %d turns without one of some process, %d turns and %.0f holds a second, machine stood still for %v of %v",
-		s.longestWait().Round(time.Millisecond), turns, holds, run, without, len(s.turns), float64(all)/s.took.Seconds(), stalled.Round(time.Millisecond), s.took)
+	return fmt.Sprintf("longest wait %v, least share of turns %.2f, of holds %.2f, %d turns and %.0f holds a second, machine stood still for %v of %v",
+		s.longestWait().Round(time.Millisecond), turns, holds, len(s.turns), float64(all)/s.took.Seconds(), stalled.Round(time.Millisecond), s.took)
 }
 
 func (s span) length() time.Duration { return time.Duration(s.To - s.From) }

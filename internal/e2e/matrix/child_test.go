@@ -32,6 +32,7 @@ type report struct {
 	Token  uint64
 	At     time.Time
 	Lost   bool
+	Held   bool          // what Lock.Err said when the process looked first, after it was stopped
 	Unlock string        // the error of Unlock
 	Queued time.Duration // see judge.Queued
 }
@@ -63,12 +64,29 @@ func holdInChild(text string) error {
 		_, err = io.Copy(io.Discard, os.Stdin)
 		return err
 	}
-	<-k.ctx.Done()
-	r := report{At: time.Now(), Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: judge.Queued(os.Getpid())}
+	ended := make(chan time.Time, 1)
+	context.AfterFunc(k.ctx, func() { ended <- time.Now() })
+	held := k.errAfterStop(j.TTL) == nil
+	r := report{At: <-ended, Held: held, Lost: errors.Is(context.Cause(k.ctx), holdfast.ErrLost), Queued: judge.Queued(os.Getpid())}
 	if err := k.give(); err != nil {
 		r.Unlock = err.Error()
 	}
 	return out.Encode(r)
+}
+
+// errAfterStop looks at the lock as soon as this process runs again after a stop, or when
+// the lock is lost.
+func (k *grip) errAfterStop(ttl time.Duration) error {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for last := time.Now(); k.ctx.Err() == nil; <-look.C {
+		now := time.Now()
+		if now.Sub(last) > ttl/2 {
+			break
+		}
+		last = now
+	}
+	return k.err()
 }
 
 // process holds a lock in a process of its own.
@@ -165,6 +183,9 @@ func (p *process) resume() time.Duration {
 	p.history.end(p.belief, last.At)
 	if !last.Lost {
 		p.Error("the holder was not notified of its loss")
+	}
+	if last.Held {
+		p.Error("the first look at the lock after the stop said that it is held")
 	}
 	if last.Unlock == "" {
 		p.Error("Unlock after a loss: got nil, want ErrLost")

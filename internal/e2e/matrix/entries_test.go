@@ -58,6 +58,7 @@ func entries() []entry {
 	watched := []deployment{sentinel, strict}
 	one := func(d deployment) []deployment { return []deployment{d} }
 	leased := []kind{reentrant, fair, reader, writer, permit, several}
+	const afterStop = "5 ms after its process runs again, without the time in which the process waits for a processor"
 	rest := []deployment{sentinel, cluster, strict, quorum5}
 	return []entry{
 		{fault: "F1", on: all, want: "A", check: lostReplyOfAcquire},
@@ -74,7 +75,7 @@ func entries() []entry {
 		{fault: "F11", on: replicas, want: "LW", check: hungMaster},
 		{fault: "F11", on: one(quorum5), want: "A", check: hungMinority},
 		{fault: "F12", on: all, want: "W", check: deafWaiter},
-		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: "5 ms after its process runs again, without the time in which the process waits for a processor"},
+		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: afterStop},
 		{fault: "F14", on: all, want: "W", check: killedHolder},
 		{fault: "F15", on: all, want: "A", by: "TestWallClockStepsAreHarmless"},
 		{fault: "F16a", on: servers, want: "LU", check: clockForward, notified: "TTL/3, and the time of a call"},
@@ -127,6 +128,7 @@ func entries() []entry {
 		{fault: "F1", on: one(single), kinds: []kind{latch}, want: "A", check: latchLostReplies},
 		{fault: "F12", on: one(single), kinds: []kind{reentrant, fair, reader, writer, permit, plain}, want: "W", check: deafWaiter},
 		{fault: "F12", on: one(single), kinds: []kind{latch}, want: "W", check: latchDeafWaiter},
+		{fault: "F13", on: one(single), kinds: []kind{fair, reader, writer, permit}, want: "LU", check: stoppedHolder, notified: afterStop},
 		{fault: "F14", on: one(single), kinds: leased, want: "W", check: killedHolder},
 		{fault: "F23", on: one(sentinel), kinds: leased, want: "LU", check: crashLost, group: "F23", notified: "TTL/3, and the time of a call"},
 		{fault: "F23", on: one(sentinel), kinds: []kind{plain}, want: "U", check: crashLost, group: "F23", notified: "never"},

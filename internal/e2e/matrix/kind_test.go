@@ -85,6 +85,12 @@ func (c *client) lockedTwice(ctx context.Context, now bool) (*grip, error) {
 		return nil, errors.Join(err, k.Unlock())
 	}
 	g, err := c.gripOf(k, nil)
+	g.again = func() error {
+		if _, err := lock(); err != nil {
+			return err
+		}
+		return k.Unlock()
+	}
 	g.give = func() error {
 		if err := k.Unlock(); err != nil {
 			return err

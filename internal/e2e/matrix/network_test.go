@@ -159,16 +159,34 @@ func brokenConnections(s *scenario) {
 	k.mustUnlock()
 }
 
-// shortOutage: the holder is cut off for half a lease.
+// shortOutage: the holder is cut off for half a lease, in silence, and on one server also
+// by refused connections.
 func shortOutage(s *scenario) {
 	c := s.client()
 	k := c.take()
-	c.renewed(k, 1)
-	c.mesh.Blackhole(true)
-	time.Sleep(s.on.outage(s.ttl))
-	c.mesh.Blackhole(false)
-	k.stays(s.ttl)
+	s.outlasts(c, k, func() { c.mesh.Blackhole(true) }, func() { c.mesh.Blackhole(false) })
+	if s.on == single {
+		before := c.unrenewed.Load()
+		s.outlasts(c, k, func() { c.mesh.RefuseNew(); c.mesh.CutAll() }, func() {
+			if err := c.mesh.Accept(); err != nil {
+				s.Error(err)
+			}
+		})
+		if c.unrenewed.Load() == before {
+			s.Error("no renewal met the outage")
+		}
+	}
 	k.mustUnlock()
+}
+
+// outlasts wants the lock to outlast a short outage, in which a renewal is due.
+func (s *scenario) outlasts(c *client, k *grip, begin, end func()) {
+	s.Helper()
+	c.renewed(k, 1)
+	begin()
+	time.Sleep(s.on.outage(s.ttl))
+	end()
+	k.stays(s.ttl)
 }
 
 // longOutage: the holder is cut off for longer than a lease, and another waits.

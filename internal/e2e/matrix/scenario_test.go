@@ -337,6 +337,7 @@ type grip struct {
 	ctx    context.Context // ends with the lock; nil where it cannot tell
 	err    func() error
 	give   func() error
+	again  func() error // enters it once more, and leaves; nil unless it is reentrant
 
 	remaining func() time.Duration // of a single lock
 

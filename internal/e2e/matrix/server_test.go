@@ -159,6 +159,11 @@ func fullServer(s *scenario) {
 	if k.ctx != nil {
 		k.stays(s.ttl + s.ttl/3)
 	}
+	if k.again != nil {
+		if err := k.again(); err != nil {
+			s.Errorf("re-entry: %v", err)
+		}
+	}
 	k.mustUnlock()
 	full(s, false)
 }
@@ -268,7 +273,7 @@ func rightsRevoked(s *scenario) {
 			server.Do("ACL", "SETUSER", "default", "+@all", "allchannels")
 		}
 	})
-	for _, command := range []string{"hset", "pexpire", "time"} {
+	for _, command := range []string{"hset", "pexpire", "set", "exists", "time"} {
 		for _, server := range s.servers() {
 			server.Do("ACL", "SETUSER", "default", "-"+command)
 		}

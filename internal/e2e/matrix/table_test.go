@@ -91,10 +91,10 @@ func table() string {
 		"A renewal that finds no replica then ends its lock at once. That can happen during a failover, while the replicas have left the old master " +
 		"and the clients have not.\n\n")
 	b.WriteString("The other kinds of lock have these cells. F23 is on Sentinel, the others are on one server.\n\n")
-	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F13 holder stopped | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|---|\n")
 	for _, k := range otherKinds() {
 		fmt.Fprintf(&b, "| %s |", k)
-		for _, id := range []string{"F1", "F12", "F14", "F23", "F31"} {
+		for _, id := range []string{"F1", "F12", "F13", "F14", "F23", "F31"} {
 			on := single
 			if id == "F23" {
 				on = sentinel
