@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
@@ -20,6 +22,9 @@ func notReady(words ...string) func(*scenario) {
 		sc := s.kind.scripts()
 		for _, words := range words {
 			answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
+			if s.on == single {
+				c.triesAFewTimes(words, answer)
+			}
 			refused := c.on(s.script(sc.acquire), answer, faultproxy.Times(3))
 			k := c.take()
 			s.wait(refused, 3)
@@ -33,6 +38,21 @@ func notReady(words ...string) func(*scenario) {
 			s.wait(refused, 2)
 			refused.release()
 		}
+	}
+}
+
+// triesAFewTimes wants a TryLock to ask again, but not for long, and to return the
+// server's words.
+func (c *client) triesAFewTimes(words string, answer func() faultproxy.Action) {
+	c.Helper()
+	refused := c.on(c.script(c.kind.scripts().acquire), answer, faultproxy.Always())
+	_, err := c.ofKindNow(c.bounded(), c.kind)
+	refused.release()
+	if errors.Is(err, holdfast.ErrBusy) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), words) {
+		c.Errorf("TryLock: got %v, want %q", err, words)
+	}
+	if n := refused.count(); n < 2 || n > 5 {
+		c.Errorf("TryLock asked %d times, want a few", n)
 	}
 }
 
