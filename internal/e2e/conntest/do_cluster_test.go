@@ -3,7 +3,6 @@ package conntest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,19 +30,23 @@ func eachInCluster(t *testing.T, test func(e *clusterEnv), opts ...redistest.Opt
 	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Cluster, opts...)
 	for _, adapter := range dial.Adapters() {
-		t.Run(adapter, func(t *testing.T) {
-			d := d.Bind(t)
-			if err := d.Heal(); err != nil {
-				t.Fatal(err)
-			}
-			conn, closeConn, err := dial.Open(await.Context(t, 10*time.Second), dial.To(adapter, d))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeConn()
-			test(&clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn})
-		})
+		t.Run(adapter, func(t *testing.T) { test(openIn(t, d, adapter)) })
 	}
+}
+
+// openIn heals a cluster and connects to it until t ends.
+func openIn(t *testing.T, d *redistest.Deployment, adapter string) *clusterEnv {
+	t.Helper()
+	d = d.Bind(t)
+	if err := d.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	conn, closeConn, err := dial.Open(await.Context(t, 10*time.Second), dial.To(adapter, d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(closeConn)
+	return &clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn}
 }
 
 // key returns a key of its own for every i.
@@ -104,45 +107,46 @@ func (e *clusterEnv) clients() (n int) {
 	return n
 }
 
-func TestClusterKeysOfManySlots(t *testing.T) {
+func TestClusterBatches(t *testing.T) {
 	eachInCluster(t, func(e *clusterEnv) {
-		keys := e.keys(300)
-		ctx := await.Context(e, 10*time.Second)
-		e.all(e.conn.Do(ctx, counting(keys, 0)...), 1)
-		e.all(e.conn.Do(ctx, counting(keys, 1)...), 2)
-		for i := range 20 {
-			e.all(e.conn.Do(ctx, counting(keys, i%2)...), int64(i+3))
-		}
-		e.all(e.conn.Do(ctx, counting(keys[:1], 0)...), 23)
-		e.all(e.conn.Do(ctx, counting(keys[:1], 1)...), 24)
-		if n := e.clients(); n > 20 {
-			e.Errorf("got %d connections for batches of 300 keys on 3 nodes", n)
-		}
+		e.keysOfManySlots()
+		e.callsWithAndWithoutKeys(e.keys(420)[400:])
+		e.errorsAreEachCallsOwn(e.keys(550)[500:])
 	})
 }
 
-func TestClusterOfCallsWithAndWithoutKeys(t *testing.T) {
-	eachInCluster(t, func(e *clusterEnv) {
-		calls := counting(e.keys(20), 0)
-		for range 5 {
-			calls = append(calls, redishold.Call{Script: redishold.NewScript("none", "return 1")})
-		}
-		e.all(e.conn.Do(await.Context(e, 5*time.Second), calls...), 1)
-	})
+func (e *clusterEnv) keysOfManySlots() {
+	keys := e.keys(300)
+	ctx := await.Context(e, 10*time.Second)
+	e.all(e.conn.Do(ctx, counting(keys, 0)...), 1)
+	e.all(e.conn.Do(ctx, counting(keys, 1)...), 2)
+	for i := range 20 {
+		e.all(e.conn.Do(ctx, counting(keys, i%2)...), int64(i+3))
+	}
+	e.all(e.conn.Do(ctx, counting(keys[:1], 0)...), 23)
+	e.all(e.conn.Do(ctx, counting(keys[:1], 1)...), 24)
+	if n := e.clients(); n > 20 {
+		e.Errorf("got %d connections for batches of 300 keys on 3 nodes", n)
+	}
 }
 
-func TestClusterErrorsAreEachCallsOwn(t *testing.T) {
-	eachInCluster(t, func(e *clusterEnv) {
-		keys := e.keys(50)
-		calls := counting(keys, 0)
-		calls[7].Script = redishold.NewScript("bad", "return redis.error_reply('CUSTOM words')")
-		calls[9].Keys = []string{e.key(1), e.key(2), e.key(3), e.key(4)} // surely of different slots
-		r := e.conn.Do(await.Context(e, 5*time.Second), calls...)
-		if replyText(r[7].Err) != "CUSTOM words" || replyText(r[9].Err) == "" {
-			e.Errorf("got errors %v and %v, want CUSTOM and CROSSSLOT", r[7].Err, r[9].Err)
-		}
-		e.all(append(append(r[:7:7], r[8]), r[10:]...), 1)
-	})
+func (e *clusterEnv) callsWithAndWithoutKeys(keys []string) {
+	calls := counting(keys, 0)
+	for range 5 {
+		calls = append(calls, redishold.Call{Script: redishold.NewScript("none", "return 1")})
+	}
+	e.all(e.conn.Do(await.Context(e, 5*time.Second), calls...), 1)
+}
+
+func (e *clusterEnv) errorsAreEachCallsOwn(keys []string) {
+	calls := counting(keys, 0)
+	calls[7].Script = redishold.NewScript("bad", "return redis.error_reply('CUSTOM words')")
+	calls[9].Keys = keys[1:5] // surely of different slots
+	r := e.conn.Do(await.Context(e, 5*time.Second), calls...)
+	if replyText(r[7].Err) != "CUSTOM words" || replyText(r[9].Err) == "" {
+		e.Errorf("got errors %v and %v, want CUSTOM and CROSSSLOT", r[7].Err, r[9].Err)
+	}
+	e.all(append(append(r[:7:7], r[8]), r[10:]...), 1)
 }
 
 func TestClusterFrozenNodeCostsOnlyItsOwnCalls(t *testing.T) {
@@ -253,63 +257,65 @@ func (e *clusterEnv) other(key string) *redistest.Server {
 	return nil
 }
 
+// A slot that has moved, and one that is on the move, are followed, also where replicas
+// have to acknowledge.
 func TestClusterMovedSlot(t *testing.T) {
-	for replicas := range 2 {
-		t.Run(fmt.Sprintf("replicas=%d", replicas), func(t *testing.T) {
-			eachInCluster(t, func(e *clusterEnv) {
-				keys := e.keys(60)
-				ctx := await.Context(e, 20*time.Second)
-				e.all(e.conn.Do(ctx, counting(keys, replicas)...), 1)
-				for _, key := range keys[:3] {
-					m, err := e.MigrateSlot(redistest.Slot(key), e.other(key))
-					if err != nil {
-						e.Fatal(err)
-					}
-					if err := m.Finish(); err != nil {
-						e.Fatal(err)
-					}
-				}
-				e.all(e.conn.Do(ctx, counting(keys, replicas)...), 2)
-				e.all(e.conn.Do(ctx, counting(keys[:1], replicas)...), 3)
-				e.all(e.conn.Do(ctx, counting(keys[1:], replicas)...), 3)
-			})
-		})
-	}
+	eachInCluster(t, func(e *clusterEnv) {
+		for replicas := range 2 {
+			e.movedSlot(e.keys(100 * (replicas + 1))[100*replicas:], replicas)
+			e.slotOnTheMove(e.keys(500 + 100*(replicas+1))[500+100*replicas:], replicas)
+		}
+	})
 }
 
-func TestClusterSlotOnTheMove(t *testing.T) {
-	for replicas := range 2 {
-		t.Run(fmt.Sprintf("replicas=%d", replicas), func(t *testing.T) {
-			eachInCluster(t, func(e *clusterEnv) {
-				keys := e.keys(60)
-				ctx := await.Context(e, 20*time.Second)
-				e.all(e.conn.Do(ctx, counting(keys, replicas)...), 1)
-				for i, key := range keys[:2] {
-					m, err := e.MigrateSlot(redistest.Slot(key), e.other(key))
-					if err != nil {
-						e.Fatal(err)
-					}
-					defer func() {
-						if err := m.Finish(); err != nil {
-							e.Error(err)
-						}
-					}()
-					if i == 0 { // has gone ahead, the other has not
-						if err := m.Move(key); err != nil {
-							e.Fatal(err)
-						}
-					}
-				}
-				e.all(e.conn.Do(ctx, counting(keys, replicas)...), 2)
-				e.all(e.conn.Do(ctx, counting(keys[:1], replicas)...), 3)
-				two := counting(keys[:1], replicas)
-				two[0].Keys = append(two[0].Keys, "{"+keys[0]+"}-not-there")
-				r := e.conn.Do(ctx, two...)
-				if !strings.HasPrefix(replyText(r[0].Err), "TRYAGAIN") {
-					e.Errorf("two keys, one of them gone ahead: got %v, error %v, want TRYAGAIN", r[0].Value, r[0].Err)
-				}
-			})
-		})
+func (e *clusterEnv) movedSlot(keys []string, replicas int) {
+	e.Helper()
+	ctx := await.Context(e, 20*time.Second)
+	e.all(e.conn.Do(ctx, counting(keys, replicas)...), 1)
+	for _, key := range keys[:3] {
+		if err := e.migrateFrom(key).Finish(); err != nil {
+			e.Fatal(err)
+		}
+	}
+	e.all(e.conn.Do(ctx, counting(keys, replicas)...), 2)
+	e.all(e.conn.Do(ctx, counting(keys[:1], replicas)...), 3)
+	e.all(e.conn.Do(ctx, counting(keys[1:], replicas)...), 3)
+}
+
+// migrateFrom begins to move the slot of key to another master.
+func (e *clusterEnv) migrateFrom(key string) *redistest.Migration {
+	e.Helper()
+	m, err := e.MigrateSlot(redistest.Slot(key), e.other(key))
+	if err != nil {
+		e.Fatal(err)
+	}
+	return m
+}
+
+func (e *clusterEnv) slotOnTheMove(keys []string, replicas int) {
+	e.Helper()
+	ctx := await.Context(e, 20*time.Second)
+	e.all(e.conn.Do(ctx, counting(keys, replicas)...), 1)
+	for i, key := range keys[:2] {
+		m := e.migrateFrom(key)
+		defer func() {
+			if err := m.Finish(); err != nil {
+				e.Error(err)
+			}
+		}()
+		if i == 0 { // has gone ahead, the other has not
+			if err := m.Move(key); err != nil {
+				e.Fatal(err)
+			}
+		}
+	}
+	e.all(e.conn.Do(ctx, counting(keys, replicas)...), 2)
+	e.all(e.conn.Do(ctx, counting(keys[:1], replicas)...), 3)
+	two := counting(keys[:1], replicas)
+	two[0].Keys = append(two[0].Keys, "{"+keys[0]+"}-not-there")
+	r := e.conn.Do(ctx, two...)
+	if !strings.HasPrefix(replyText(r[0].Err), "TRYAGAIN") {
+		e.Errorf("two keys, one of them gone ahead: got %v, error %v, want TRYAGAIN", r[0].Value, r[0].Err)
 	}
 }
 

@@ -277,23 +277,27 @@ var endings = map[string]struct {
 // endsPromptly runs f with contexts that end after 100 ms.
 func endsPromptly(e *env, f func(context.Context) error) {
 	e.Helper()
+	var wg sync.WaitGroup
 	for name, ending := range endings {
-		ctx, cancel := ending.make()
-		var err error
-		var took time.Duration
-		starved := await.Starved(func() {
-			start := time.Now()
-			err = f(ctx)
-			took = time.Since(start)
+		wg.Go(func() {
+			ctx, cancel := ending.make()
+			defer cancel()
+			var err error
+			var took time.Duration
+			starved := await.Starved(func() {
+				start := time.Now()
+				err = f(ctx)
+				took = time.Since(start)
+			})
+			if !errors.Is(err, ending.want) {
+				e.Errorf("%s: got error %v, want %v", name, err, ending.want)
+			}
+			if late := took - 100*time.Millisecond; late > prompt+starved {
+				e.Errorf("%s: returned %v after the end of its context; the machine stood still for %v", name, late, starved)
+			}
 		})
-		cancel()
-		if !errors.Is(err, ending.want) {
-			e.Errorf("%s: got error %v, want %v", name, err, ending.want)
-		}
-		if late := took - 100*time.Millisecond; late > prompt+starved {
-			e.Errorf("%s: returned %v after the end of its context; the machine stood still for %v", name, late, starved)
-		}
 	}
+	wg.Wait()
 }
 
 func TestContextEndsCall(t *testing.T) {
@@ -510,11 +514,13 @@ func TestWaitDelaysNobody(t *testing.T) {
 		must.Replicas = 3
 		var wg sync.WaitGroup
 		wait := e.proxy.On(faultproxy.Command("WAIT"), faultproxy.HoldReply())
-		wg.Go(func() { e.conn.Do(await.Context(e, 5*time.Second), must) })
+		ctx, cancel := context.WithCancel(await.Context(e, 5*time.Second))
+		wg.Go(func() { e.conn.Do(ctx, must) })
 		wait.Wait(e, 1)
 		if r := e.conn.Do(await.Context(e, 3*time.Second), call("return 1")); r[0].Err != nil {
 			e.Errorf("beside a WAIT: got error %v", r[0].Err)
 		}
+		cancel() // no replica will acknowledge
 		wait.Release()
 		wg.Wait()
 	})

@@ -49,16 +49,7 @@ func eachKindAlone(t *testing.T, test func(e *kindEnv)) {
 				if ch.Sharded {
 					redistest.Needs(t, redistest.ShardedChannels)
 				}
-				d := d.Bind(t)
-				if err := d.Heal(); err != nil {
-					t.Fatal(err)
-				}
-				conn, closeConn, err := dial.Open(await.Context(t, 10*time.Second), dial.To(adapter, d))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer closeConn()
-				test(&kindEnv{&clusterEnv{T: t, Deployment: d, adapter: adapter, conn: conn}, ch, ch.Sharded, ch.Sharded || ch.Home})
+				test(&kindEnv{openIn(t, d, adapter), ch, ch.Sharded, ch.Sharded || ch.Home})
 			})
 		}
 	}
@@ -191,6 +182,8 @@ func closeAll(subs []redishold.Subscription) {
 	}
 }
 
+// Who publishes at the node of a channel learns how many listen to it, if they listen
+// at home.
 func TestClusterOneConnectionPerNode(t *testing.T) {
 	eachKind(t, func(e *kindEnv) {
 		names := e.keys(sized(1000, 200))
@@ -210,7 +203,9 @@ func TestClusterOneConnectionPerNode(t *testing.T) {
 			e.Errorf("got %d connections with subscriptions, want %d", total, want)
 		}
 		for i := range 100 {
-			e.publish(names[i], names[i])
+			if got := e.publishAt(i%2 == 0, names[i], names[i]); i%2 == 0 && e.spread && got != any(int64(1)) {
+				e.Errorf("%s was received by %v, want 1", names[i], got)
+			}
 		}
 		for i := range 100 {
 			ears[i].confirmed()
@@ -222,27 +217,12 @@ func TestClusterOneConnectionPerNode(t *testing.T) {
 	})
 }
 
-// Who publishes at the node of a channel learns how many listen to it, if they listen
-// at home.
-func TestClusterListenersAreCounted(t *testing.T) {
-	eachKind(t, func(e *kindEnv) {
-		if !e.spread {
-			e.Skip("any node serves these channels")
-		}
-		names := e.keys(50)
-		_, subs := e.listenAll(names)
-		command := "PUBLISH"
-		if e.sharded {
-			command = "SPUBLISH"
-		}
-		for _, name := range names {
-			if got := e.Master(name).Do(command, name, "0"); got != any(int64(1)) {
-				e.Errorf("%s %s was received by %v, want 1", command, name, got)
-			}
-		}
-		closeAll(subs)
-		e.left()
-	})
+// publishAt publishes at the node of a channel, or as publish does.
+func (e *kindEnv) publishAt(home bool, name, payload string) any {
+	if home && e.spread && !e.sharded {
+		return e.Master(name).Do("PUBLISH", name, payload)
+	}
+	return e.publish(name, payload)
 }
 
 func TestClusterLastCloseLeavesNothing(t *testing.T) {
@@ -276,9 +256,14 @@ func TestClusterLastCloseLeavesNothing(t *testing.T) {
 	})
 }
 
+// What is subscribed in a slot that moves goes with it, however much that is, and nothing
+// else is disturbed.
 func TestClusterSlotMoves(t *testing.T) {
 	eachKind(t, func(e *kindEnv) {
 		names := e.keys(50)
+		for i := range 100 {
+			names = append(names, fmt.Sprintf("%d{%s}", i, names[0]))
+		}
 		ears, subs := e.listenAll(names)
 		for _, a := range ears {
 			a.confirmed()
@@ -287,9 +272,14 @@ func TestClusterSlotMoves(t *testing.T) {
 			for i := range 3 {
 				e.migrate(names[i], ears[i])
 			}
+			for _, a := range ears[50:] {
+				if e.sharded {
+					a.confirmed()
+				}
+			}
 		}
-		for i, a := range ears[3:] {
-			e.publish(names[3+i], "undisturbed")
+		for i, a := range ears {
+			e.publish(names[i], "undisturbed")
 			a.message("undisturbed")
 			a.silent()
 		}
@@ -327,48 +317,76 @@ func (e *kindEnv) migrate(name string, a *ear) {
 	a.silent()
 }
 
-func TestClusterMasterDies(t *testing.T) {
-	await.NotShort(t, "takes long")
-	eachKind(t, func(e *kindEnv) { e.fault((*redistest.Server).Kill) })
-}
+func TestClusterMasterDies(t *testing.T) { eachFault(t, (*redistest.Server).Kill) }
 
-func TestClusterNodeFreezes(t *testing.T) {
-	await.NotShort(t, "takes long")
-	eachKind(t, func(e *kindEnv) { e.fault((*redistest.Server).Pause) })
-}
+func TestClusterNodeFreezes(t *testing.T) { eachFault(t, (*redistest.Server).Pause) }
 
-// fault strikes the node of a subscription.
-func (e *kindEnv) fault(strike func(*redistest.Server)) {
-	names := e.keys(60)
-	ears, subs := e.listenAll(names)
-	for _, a := range ears {
-		a.confirmed()
+// eachFault strikes the node of a subscription for every adapter: once where any node has
+// all of them, and once for the kinds that are spread over the nodes.
+func eachFault(t *testing.T, strike func(*redistest.Server)) {
+	t.Helper()
+	await.NotShort(t, "takes long")
+	t.Parallel()
+	d := redistest.StartDeployment(t, redistest.Cluster)
+	spread := []redishold.Channel{{Home: true}}
+	if redistest.Has(t, redistest.ShardedChannels) {
+		spread = append(spread, redishold.Channel{Sharded: true})
 	}
-	victim := e.subscriber(names[0])
+	for _, adapter := range dial.Adapters() {
+		for what, kinds := range map[string][]redishold.Channel{"at any node": {{}}, "at home": spread} {
+			t.Run(adapter+"/"+what, func(t *testing.T) { openIn(t, d, adapter).fault(kinds, strike) })
+		}
+	}
+}
+
+// fault strikes the node of a subscription of each kind.
+func (e *clusterEnv) fault(kinds []redishold.Channel, strike func(*redistest.Server)) {
+	names := e.keys(60)
+	type listener struct {
+		*kindEnv
+		ears []*ear
+		subs []redishold.Subscription
+	}
+	var all []listener
+	for _, kind := range kinds {
+		l := listener{kindEnv: &kindEnv{e, kind, kind.Sharded, kind.Sharded || kind.Home}}
+		l.ears, l.subs = l.listenAll(names)
+		for _, a := range l.ears {
+			a.confirmed()
+		}
+		all = append(all, l)
+	}
+	victim := all[0].subscriber(names[0])
 	var hit, spared []int
 	for i, name := range names {
-		if !e.spread || e.Master(name).Addr() == victim.Addr() {
+		if !all[0].spread || e.Master(name).Addr() == victim.Addr() {
 			hit = append(hit, i)
 		} else {
 			spared = append(spared, i)
 		}
 	}
 	strike(victim)
-	for _, i := range spared {
-		e.publish(names[i], "undisturbed")
-		ears[i].message("undisturbed")
+	for _, l := range all {
+		for _, i := range spared {
+			l.publish(names[i], "undisturbed")
+			l.ears[i].message("undisturbed")
+		}
 	}
-	for _, i := range hit {
-		took := e.hear(ears[i], restoreLimit, func() { e.publish(names[i], "again") })
-		if i == hit[0] {
-			e.Logf("restored after %v", took)
+	for _, l := range all {
+		for _, i := range hit {
+			took := l.hear(l.ears[i], restoreLimit, func() { l.publish(names[i], "again") })
+			if i == hit[0] {
+				e.Logf("%+v: restored after %v", l.kind, took)
+			}
 		}
 	}
 	if err := e.Heal(); err != nil {
 		e.Fatal(err)
 	}
-	closeAll(subs)
-	e.left()
+	for _, l := range all {
+		closeAll(l.subs)
+	}
+	all[0].left()
 }
 
 func TestClusterNodeJoinsAndLeaves(t *testing.T) {
@@ -453,28 +471,4 @@ func (e *kindEnv) expel(victim *redistest.Server) (rest *redistest.Server) {
 		e.Fatalf("CLUSTER RESET: got %v", reply)
 	}
 	return rest
-}
-
-func TestClusterManyNamesOfOneSlot(t *testing.T) {
-	eachKind(t, func(e *kindEnv) {
-		names := make([]string, 100)
-		for i := range names {
-			names[i] = fmt.Sprintf("%d{%s}", i, e.key(0))
-		}
-		ears, subs := e.listenAll(names)
-		for _, a := range ears {
-			a.confirmed()
-		}
-		e.migrate(names[0], ears[0])
-		for i, a := range ears[1:] {
-			if e.sharded {
-				a.confirmed()
-			}
-			e.publish(names[1+i], "m")
-			a.message("m")
-			a.silent()
-		}
-		closeAll(subs)
-		e.left()
-	})
 }
