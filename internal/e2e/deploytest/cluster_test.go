@@ -232,45 +232,46 @@ func awaitNext(t *testing.T, next <-chan grant, before uint64) {
 	}
 }
 
-// A node joins, takes over slots and leaves again while locks are taken all the
+// A node joins, takes over slots and leaves again while every client takes locks all the
 // time: no call fails, no lock is lost.
 func TestNodeJoinsAndLeaves(t *testing.T) {
 	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Cluster)
+	ctx := await.Context(t, 2*time.Minute)
+	held, stops := map[string]*holdfast.Lock{}, map[string]func() (int, error){}
 	for name, w := range ways() {
-		t.Run(name, func(t *testing.T) {
-			l := open(t, w, at(d), redishold.Options{})
-			ctx := await.Context(t, 2*time.Minute)
-			lock, err := l.Lock(ctx, "joining:held")
-			if err != nil {
-				t.Fatal(err)
-			}
-			stop := takeAllTheTime(ctx, l, 4)
-			node, err := d.AddNode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range 8 {
-				m, err := d.MigrateSlot(redistest.Slot(fmt.Sprintf("joining:%d", i)), node)
-				if err != nil {
-					t.Fatal(err)
-				}
-				finish(t, m)
-			}
-			if err := d.RemoveNode(node); err != nil {
-				t.Fatal(err)
-			}
-			taken, err := stop()
-			if err != nil {
-				t.Error(err)
-			}
-			if taken < 50 {
-				t.Errorf("only %d locks were taken", taken)
-			}
-			if err := lock.Unlock(); err != nil {
-				t.Errorf("Unlock of the lock held all the time: %v", err)
-			}
-		})
+		l := open(t, w, at(d), redishold.Options{})
+		lock, err := l.Lock(ctx, "joining:held by "+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[name], stops[name] = lock, takeAllTheTime(ctx, l, 4)
+	}
+	node, err := d.AddNode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		m, err := d.MigrateSlot(redistest.Slot(fmt.Sprintf("joining:%d", i)), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, m)
+	}
+	if err := d.RemoveNode(node); err != nil {
+		t.Fatal(err)
+	}
+	for name, stop := range stops {
+		taken, err := stop()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if taken < 50 {
+			t.Errorf("%s: only %d locks were taken", name, taken)
+		}
+		if err := held[name].Unlock(); err != nil {
+			t.Errorf("%s: Unlock of the lock held all the time: %v", name, err)
+		}
 	}
 }
 

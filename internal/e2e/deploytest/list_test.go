@@ -21,6 +21,7 @@ import (
 // In a cluster every master is walked, and a name that it cannot place is an error
 // that does not hide the others.
 func TestListCluster(t *testing.T) {
+	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Cluster)
 	for _, adapter := range dial.Adapters() {
 		t.Run(adapter, func(t *testing.T) {
