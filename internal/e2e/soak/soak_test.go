@@ -41,7 +41,7 @@ func TestSoak(t *testing.T) {
 				t.Parallel()
 			}
 			var log bytes.Buffer
-			s := soak{deployment: name, seed: 4, duration: 22 * time.Second, round: 11 * time.Second, out: os.Getenv("SOAK_OUT"), log: &log}
+			s := soak{deployment: name, seed: 4, duration: 15 * time.Second, round: 15 * time.Second, out: os.Getenv("SOAK_OUT"), log: &log}
 			least := totals{Grants: 500, PassedOn: 50, Modelled: 100, Waits: 200, ServerFaults: 3, Faults: map[string]int{"killed": 1, "stopped": 1}}
 			if name == quorumOfFive { // each of its calls asks five servers
 				least.PassedOn, least.Modelled, least.Waits = 0, 0, 100
@@ -77,7 +77,7 @@ func TestSoakOfStores(t *testing.T) {
 	for _, name := range anystore.Names() {
 		t.Run(name, func(t *testing.T) {
 			least := totals{Grants: 500, Modelled: 100, Waits: 50, ServerFaults: 2}
-			total := soakStore(t, &soak{deployment: name, seed: 4, duration: 22 * time.Second, round: 11 * time.Second, enough: least.within, out: os.Getenv("SOAK_OUT")})
+			total := soakStore(t, &soak{deployment: name, seed: 4, duration: 15 * time.Second, round: 15 * time.Second, enough: least.within, out: os.Getenv("SOAK_OUT")})
 			if !least.within(total) {
 				t.Errorf("too little to judge")
 			}
