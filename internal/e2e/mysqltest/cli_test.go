@@ -10,17 +10,13 @@ import (
 
 // The table of ShedLock is the one that a parameter of the URL asks for.
 func TestCLIOverShedLock(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
-	_, socket, _ := strings.Cut(dsn, "unix(")
-	socket, _, _ = strings.Cut(socket, ")")
-	if _, err := admin.Exec("CREATE USER app@localhost"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Exec("GRANT ALL ON test.* TO app@localhost"); err != nil {
-		t.Fatal(err)
-	}
+	at := database(t)
+	_, socket, _ := strings.Cut(at, "unix(")
+	socket, path, _ := strings.Cut(socket, ")")
+	admin := newDB(t, at)
+	execute(t, admin, "CREATE USER IF NOT EXISTS app@localhost", "GRANT ALL ON "+path[1:]+".* TO app@localhost")
 	tool := storecli.New(t, storecli.Store{Network: "unix", Addr: socket, Name: "MySQL", Backend: "mysql", URL: func(addr string) string {
-		return "mysql://app@" + addr + "/test?layout=shedlock"
+		return "mysql://app@" + addr + path + "?layout=shedlock"
 	}})
 	tool.Start("run", "-n", "job", "--", "true").Want(77, "there is no table `shedlock`", "lock_until", "create=true")
 	tool.Start("run", "-n", "--url", strings.Replace(tool.URL(), "layout=shedlock", "layout=java", 1), "job", "--", "true").Want(64, "neither lease nor shedlock")

@@ -25,9 +25,8 @@ import (
 // TestLostAnswers has clients contend for a lock while a fifth of the answers is lost, and
 // in the table of ShedLock.
 func TestLostAnswers(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
-	t.Run("rows", func(t *testing.T) { lostAnswers(t, database(t, dsn, admin), nil) })
-	t.Run("shedlock", func(t *testing.T) { lostAnswers(t, database(t, dsn, admin), shed()) })
+	t.Run("rows", func(t *testing.T) { lostAnswers(t, database(t), nil) })
+	t.Run("shedlock", func(t *testing.T) { lostAnswers(t, database(t), shed()) })
 }
 
 func lostAnswers(t *testing.T, at string, layout *mysqlhold.Options) {
@@ -69,7 +68,7 @@ func lossyDB(t *testing.T, at string, loss *sqltest.Losses) *sql.DB {
 
 // TestCutOff cuts holders off from the server.
 func TestCutOff(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunMySQL)
+	server, _ := shared.Use(t)
 	const ttl = 3 * time.Second
 	cutofftest.Store{Addr: server.Addr(), TTL: ttl, Open: func(t *testing.T, addr string) *holdfast.Locker {
 		b := sqltest.Prepared(t, mysqlhold.New(newDB(t, onLoopback(addr)), nil))
@@ -80,8 +79,7 @@ func TestCutOff(t *testing.T) {
 // TestLockTx has transactions read a number and write the next one, in two statements,
 // which loses updates unless they take turns.
 func TestLockTx(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
-	db := newDB(t, database(t, dsn, admin))
+	db := newDB(t, database(t))
 	b := sqltest.Prepared(t, mysqlhold.New(db, nil))
 	const workers, rounds = 4, 25
 	for _, level := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelSerializable} {
@@ -133,8 +131,8 @@ func TestLockTx(t *testing.T) {
 // TestSetup is about tables that are not there or not as they must be, and sessions that
 // do not commit.
 func TestSetup(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
-	at := database(t, dsn, admin)
+	dsn, _ := start(t)
+	at := database(t)
 	db := newDB(t, at)
 	mustRefuse := func(b *mysqlhold.Backend, says ...string) {
 		t.Helper()

@@ -14,14 +14,15 @@ import (
 // is less than between two renewals: each renewal finds its connection closed, whether the
 // driver looks before it uses one or not.
 func TestServerClosesIdleConnections(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t, "--wait-timeout=1", "--interactive-timeout=1")
+	_, admin := start(t)
+	const closes = "?wait_timeout=1&"
 	for name, params := range map[string]string{
-		"looks":         "?interpolateParams=true",
-		"does not look": "?interpolateParams=true&checkConnLiveness=false",
-		"prepares":      "?checkConnLiveness=false",
+		"looks":         "interpolateParams=true",
+		"does not look": "interpolateParams=true&checkConnLiveness=false",
+		"prepares":      "checkConnLiveness=false",
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := database(t, dsn, admin)
+			at := database(t) + closes
 			const ttl = 4 * time.Second
 			db := newDB(t, at+params)
 			holder := holdfast.New(sqltest.Prepared(t, mysqlhold.New(db, nil)), &holdfast.Options{TTL: ttl})
@@ -50,7 +51,7 @@ func closedByServer(t *testing.T, admin *sql.DB) (n int) {
 // TestProxyDropsConnections has something between client and server that breaks all
 // connections ten times a second, or loses answers with them.
 func TestProxyDropsConnections(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunMySQL)
+	server, _ := shared.Use(t)
 	const ttl = 3 * time.Second
 	b := sqltest.Prepared(t, mysqlhold.New(newDB(t, server.Name), nil))
 	server.KeepsItsLockThroughDrops(t, 3*ttl, func(t *testing.T, addr string) *holdfast.Locker {

@@ -14,9 +14,10 @@ import (
 // Waiters cost a server a bounded number of connections and statements, however many they
 // are: a hundred have a place in the queue.
 func TestBounds(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
+	dsn, _ := start(t)
+	admin := newDB(t, dsn)
 	admin.SetMaxOpenConns(1)
-	load := mysqlLoad(t, database(t, dsn, admin), admin)
+	load := mysqlLoad(t, database(t), admin)
 	load.Most = func(c manytest.Crowd) manytest.Bounds {
 		// 20 for each of four Backends, and those of calls that took longer than their time: the
 		// driver closes them, and the server ends them later.

@@ -16,16 +16,12 @@ import (
 // has locked, in either layout: a client that gives up would leave the statement in the
 // server.
 func TestTryDoesNotWaitForARow(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
+	_, admin := start(t)
 	for layout, options := range map[string]*mysqlhold.Options{mysqlhold.DefaultTable: nil, "shedlock": {Layout: mysqlhold.ShedLock}} {
 		t.Run(layout, func(t *testing.T) {
-			db := newDB(t, database(t, dsn, admin))
+			db := newDB(t, database(t))
 			b := sqltest.Prepared(t, mysqlhold.New(db, options))
-			claim := func(seq uint64, owner string) driver.Claim {
-				return driver.Claim{Name: "job", Client: "c", Seq: seq, Owner: owner, TTL: time.Minute, Count: 1, Tokens: 1}
-			}
-			holder := claim(1, "c:1")
-			passing := claim(4, "c:4")
+			holder, passing := sqltest.Claim("job", 1), sqltest.Claim("job", 4)
 			passing.NoQueue = true // else its turn would come before that of the next
 			if out, err := b.Try(t.Context(), holder); err != nil || !out.Granted {
 				t.Fatalf("Try of a free name: got %+v, %v", out, err)
@@ -34,7 +30,7 @@ func TestTryDoesNotWaitForARow(t *testing.T) {
 				t.Fatalf("Try of a held name: got %+v, %v", out, err)
 			}
 			unlock := lockRow(t, db, layout)
-			out, err := b.Try(await.Context(t, 10*time.Second), claim(2, "c:2"))
+			out, err := b.Try(await.Context(t, 10*time.Second), sqltest.Claim("job", 2))
 			if err != nil || out.Granted {
 				t.Errorf("Try of a held name whose row is locked: got %+v, %v, want a refusal", out, err)
 			}
@@ -46,7 +42,7 @@ func TestTryDoesNotWaitForARow(t *testing.T) {
 			unlock = lockRow(t, db, layout)
 			got := make(chan driver.Outcome, 1)
 			go func() {
-				out, err := b.Try(await.Context(t, 10*time.Second), claim(3, "c:3"))
+				out, err := b.Try(await.Context(t, 10*time.Second), sqltest.Claim("job", 3))
 				if err != nil {
 					t.Errorf("Try of a free name whose row is locked: %v", err)
 				}

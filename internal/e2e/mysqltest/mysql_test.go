@@ -2,6 +2,7 @@ package mysqltest
 
 import (
 	"database/sql"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 	"go.uber.org/goleak"
 
+	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
@@ -17,51 +19,67 @@ import (
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
+// shared is the server of all tests that do not harm it. Its time is not UTC.
+var shared = &sqltest.Shared{Run: sqltest.RunMySQL, Settings: []string{"--default-time-zone=-02:30"}}
+
 func TestMain(m *testing.M) {
 	manytest.Serve(openLoad)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(shared.Tests(m))
 }
 
-// TestConformance runs the whole specification at every isolation level, in modes of SQL
-// that change what a statement means, and with options of the driver that do.
+// ansi is modes of SQL that change what a statement means.
+const ansi = "interpolateParams=true&sql_mode=%27ANSI%2CTRADITIONAL%2CPIPES_AS_CONCAT%2CNO_BACKSLASH_ESCAPES%2CSIMULTANEOUS_ASSIGNMENT%27"
+
+// TestConformance runs the whole specification, and that of consoles, at every isolation
+// level, in modes of SQL that change what a statement means, and with options of the driver
+// that do.
 func TestConformance(t *testing.T) {
-	dsn, admin, oracle := sqltest.StartMySQL(t)
-	settings := map[string]string{
-		"default":            "",
-		"interpolated":       "?interpolateParams=true&clientFoundRows=true",
-		"read committed":     "?tx_isolation=%27READ-COMMITTED%27",
-		"serializable":       "?tx_isolation=%27SERIALIZABLE%27&interpolateParams=true",
-		"snapshot isolation": "?innodb_snapshot_isolation=ON&interpolateParams=true",
-		"no mode":            "?sql_mode=%27%27&interpolateParams=true&time_zone=%27%2B09%3A00%27",
-		"ansi":               "?sql_mode=%27ANSI%2CTRADITIONAL%2CPIPES_AS_CONCAT%2CNO_BACKSLASH_ESCAPES%27&interpolateParams=true",
-		"simultaneous":       "?sql_mode=%27SIMULTANEOUS_ASSIGNMENT%27&interpolateParams=true&time_zone=%27-02%3A30%27",
-	}
-	if oracle { // which has another name for the level, and not all that MariaDB has
-		delete(settings, "snapshot isolation")
-		delete(settings, "simultaneous")
-	}
-	for name, params := range settings {
-		if oracle {
-			params = strings.ReplaceAll(params, "tx_isolation", "transaction_isolation")
-		}
+	for name, params := range map[string]string{
+		"default":                  "",
+		"read committed, found":    "?tx_isolation=%27READ-COMMITTED%27&clientFoundRows=true",
+		"serializable, no mode":    "?tx_isolation=%27SERIALIZABLE%27&sql_mode=%27%27&interpolateParams=true&time_zone=%27%2B09%3A00%27",
+		"snapshot isolation, ansi": "?innodb_snapshot_isolation=ON&clientFoundRows=true&" + ansi,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := mysqlhold.New(newDB(t, database(t, dsn, admin)+params), nil)
+			b := mysqlhold.New(newDB(t, database(t)+known(params)), nil)
 			drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 			sqltest.Prepared(t, b)
 			t.Run("Turns", func(t *testing.T) { rowstest.Turns(t, b) })
+			t.Run("Admin", func(t *testing.T) {
+				admintest.Suite{Open: func(*testing.T) admintest.Store { return b }}.Run(t)
+			})
 		})
 	}
 }
 
-// database makes a database of its own for t on the server, and returns its name for the
-// driver.
-func database(t *testing.T, dsn string, admin *sql.DB) string {
-	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_").Replace(t.Name()))
-	if _, err := admin.Exec("CREATE DATABASE " + name); err != nil {
-		t.Fatal(err)
+// oracle reports whether the server is MySQL.
+func oracle() bool { return os.Getenv(sqltest.MySQLEnv) != "" }
+
+// known returns the params that the server knows. MySQL has another name for the isolation
+// level, and not all that MariaDB has.
+func known(params string) string {
+	if !oracle() {
+		return params
 	}
+	return strings.NewReplacer("?tx_", "?transaction_", "innodb_snapshot_isolation=ON&", "", "%2CSIMULTANEOUS_ASSIGNMENT", "").Replace(params)
+}
+
+// start returns the name for the driver of the first database of the common server, and a
+// pool of connections to it.
+func start(t *testing.T) (dsn string, admin *sql.DB) {
+	t.Helper()
+	server, admin := shared.Use(t)
+	return server.Name, admin
+}
+
+// database makes a database of its own for t on the common server, and returns its name for
+// the driver.
+func database(t *testing.T) string {
+	t.Helper()
+	dsn, admin := start(t)
+	name := strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_", ",", "").Replace(t.Name()))
+	execute(t, admin, "DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name) // for the next run, too
 	return strings.TrimSuffix(dsn, "test") + name
 }
 

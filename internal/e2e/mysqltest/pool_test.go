@@ -11,8 +11,7 @@ import (
 
 // TestExhaustedPool has a lock lost for want of a connection.
 func TestExhaustedPool(t *testing.T) {
-	dsn, admin, _ := sqltest.StartMySQL(t)
-	db := newDB(t, database(t, dsn, admin))
+	db := newDB(t, database(t))
 	db.SetMaxOpenConns(2)
 	sqltest.Exhausted(t, holdfast.New(sqltest.Prepared(t, mysqlhold.New(db, nil)), &holdfast.Options{TTL: time.Second}), db)
 }

@@ -15,7 +15,7 @@ import (
 // one reads the holders.
 func TestManyLocksAreRenewedTogether(t *testing.T) {
 	const ttl = 6 * time.Second
-	dsn, admin, _ := sqltest.StartMySQL(t)
+	dsn, admin := start(t)
 	b := sqltest.Prepared(t, mysqlhold.New(newDB(t, dsn+"?interpolateParams=true"), nil))
 	asked := 0
 	l := holdfast.New(b, &holdfast.Options{TTL: ttl})

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
-	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
@@ -22,8 +21,7 @@ import (
 // server lists: the other of on and off, 0 and 1 in place of another number. They work, or
 // are refused; where they look like a server that is read-only, they wait.
 func TestSettings(t *testing.T) {
-	dsn, admin, oracle := sqltest.StartMySQL(t)
-	dsn = database(t, dsn, admin)
+	dsn := database(t)
 	if err := mysqlhold.New(newDB(t, dsn), nil).CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +44,7 @@ func TestSettings(t *testing.T) {
 	slices.Sort(refused)
 	wantRefused := []string{"autocommit=OFF", "max_join_size=0", "max_join_size=1", "sql_mode=EMPTY_STRING_IS_NULL", "tmp_disk_table_size=0", "tmp_disk_table_size=1"}
 	wantWaits := []string{"max_session_mem_used=0", "max_session_mem_used=1", "tx_read_only=ON"}
-	if oracle {
+	if oracle() {
 		wantRefused, wantWaits = []string{"autocommit=OFF", "max_join_size=0", "max_join_size=1", "require_row_format=ON"}, []string{"transaction_read_only=ON"}
 	}
 	t.Logf("%d settings work", works)

@@ -16,7 +16,7 @@ import (
 // makes it, and of one that keeps many idle connections.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
-	server := sqltest.Start(t, sqltest.RunMySQL)
+	server, _ := shared.Use(t)
 	for _, idle := range []int{0, 12} {
 		t.Run(fmt.Sprintf("%d idle", idle), func(t *testing.T) {
 			t.Parallel()

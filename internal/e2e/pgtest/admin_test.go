@@ -7,51 +7,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
-	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/pghold"
 )
-
-func TestAdmin(t *testing.T) {
-	server, db := start(t)
-	for name, open := range map[string]func(t *testing.T, url string) *pghold.Backend{
-		"listening": func(t *testing.T, url string) *pghold.Backend { return pghold.New(newPool(t, url), listening(t, url)) },
-		"polling":   func(t *testing.T, url string) *pghold.Backend { return pghold.NewDB(newDB(t, url), nil) },
-		"serializable": func(t *testing.T, url string) *pghold.Backend {
-			return pghold.New(newPool(t, url+"&default_transaction_isolation=serializable"), nil)
-		},
-		"pooler": func(t *testing.T, url string) *pghold.Backend {
-			return pghold.New(newPool(t, sqltest.PgBouncer(t, url)), nil)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := open(t, database(t, server, db))
-			admintest.Suite{Open: func(*testing.T) admintest.Store { return b }}.Run(t)
-			sqltest.Prepared(t, b)
-		})
-	}
-}
 
 // A list has the names that are taken, whatever bytes they have, in the order in which
 // the index keeps them, and not those of transactions.
 func TestList(t *testing.T) {
-	server, db := start(t)
-	url := database(t, server, db)
+	url := database(t)
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url), nil))
 	var want []string
 	batch := make([]driver.Claim, 0, 1200)
 	for i := range cap(batch) {
-		batch = append(batch, claim(fmt.Sprintf("job %04d", i), uint64(i+1)))
+		batch = append(batch, sqltest.Claim(fmt.Sprintf("job %04d", i), uint64(i+1)))
 	}
 	for i, a := range b.TryAll(t.Context(), batch) {
 		if a.Err != nil || !a.Outcome.Granted {
@@ -69,7 +43,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	for i, name := range []string{"Job", "jobs", `job \ 1`, "job é", "job \xc3", "zé\x00"} {
-		if out, err := b.Try(t.Context(), claim(name, uint64(2000+i))); err != nil || !out.Granted {
+		if out, err := b.Try(t.Context(), sqltest.Claim(name, uint64(2000+i))); err != nil || !out.Granted {
 			t.Fatalf("Try of %q: got %+v and error %v", name, out, err)
 		}
 		want = append(want, name)
@@ -106,47 +80,6 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A waiter goes on as soon as the hold is ended by force, and the holder hears
-// why at its next renewal.
-func TestForceUnlock(t *testing.T) {
-	server, db := start(t)
-	url := database(t, server, db)
-	b := sqltest.Prepared(t, pghold.New(newPool(t, url), listening(t, url)))
-	holder, waiter := holdfast.New(b, &holdfast.Options{TTL: 3 * time.Second}), holdfast.New(b, nil)
-	lock := must.Lock(t, holder, "job")
-	got := passes(t, waiter)
-	await.Until(t, 5*time.Second, "a client listens", func() bool {
-		var n int
-		_ = db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ear' AND query LIKE 'LISTEN%'").Scan(&n)
-		return n == 1
-	})
-	time.Sleep(300 * time.Millisecond) // it asks once more, and then sleeps
-	c := admin.New(b)
-	records, err := c.Get(t.Context(), "job")
-	if err != nil || records[0].Holders != 1 || records[0].Holds[0].Token != lock.Token() {
-		t.Fatalf("got %+v and error %v, want the hold with token %d", records, err, lock.Token())
-	}
-	began := await.NewWatch(t)
-	if err := c.ForceUnlock(t.Context(), "job", records[0].Holds[0].Holder, "the runner is gone"); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
-	if took := began.Took(); took > 300*time.Millisecond { // it would ask by itself after 450 ms at least
-		t.Errorf("the next one had the lock after %v", took)
-	}
-	select {
-	case <-lock.Context(t.Context()).Done():
-	case <-time.After(5 * time.Second):
-		t.Fatal("the holder has not heard of it within its lease")
-	}
-	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
-		t.Errorf("got error %v, want that it was forced, and why", err)
-	}
-}
-
 // before calls do before each statement that ends a hold by force.
 type before struct{ do func() }
 
@@ -161,10 +94,9 @@ func (before) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 
 // A hold that the owner has again, after the look and before the statement, stays.
 func TestForceUnlockOfAChangingHold(t *testing.T) {
-	server, db := start(t)
-	url := database(t, server, db)
+	url := database(t)
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url), nil))
-	c := claim("job", 1)
+	c := sqltest.Claim("job", 1)
 	grant := func() {
 		if out, err := b.Try(t.Context(), c); err != nil || !out.Granted {
 			t.Errorf("Try: got %+v and error %v", out, err)
@@ -189,14 +121,13 @@ func TestForceUnlockOfAChangingHold(t *testing.T) {
 
 // Readers of the table see what is locked, and end nothing.
 func TestAdminWithFewRights(t *testing.T) {
-	server, db := start(t)
-	url := database(t, server, db)
+	url := database(t)
 	own := newDB(t, url)
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url), nil))
-	if _, err := own.Exec("CREATE ROLE reader LOGIN; GRANT SELECT ON holdfast_locks TO reader"); err != nil {
+	if _, err := own.Exec("DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN; GRANT SELECT ON holdfast_locks TO reader"); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := b.Try(t.Context(), claim("job", 1)); err != nil || !out.Granted {
+	if out, err := b.Try(t.Context(), sqltest.Claim("job", 1)); err != nil || !out.Granted {
 		t.Fatalf("Try: got %+v and error %v", out, err)
 	}
 	reader := admin.New(pghold.New(newPool(t, strings.Replace(url, "test@", "reader@", 1)), nil))

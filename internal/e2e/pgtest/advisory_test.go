@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
@@ -52,65 +51,25 @@ func mortal(t *testing.T, url string) (config *pgx.ConnConfig, die func()) {
 	return config, func() { _ = (*only.Load()).Close() }
 }
 
-func lockAdvisory(t *testing.T, config *pgx.ConnConfig) *pghold.AdvisoryLock {
-	t.Helper()
-	lock, err := pghold.LockAdvisory(await.Context(t, 20*time.Second), config, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
-}
-
-// queue waits for the lock, and sends what came of it.
-func queue(ctx context.Context, config *pgx.ConnConfig) <-chan result {
-	got := make(chan result, 1)
-	go func() {
-		lock, err := pghold.LockAdvisory(ctx, config, id)
-		got <- result{lock, err}
-	}()
-	return got
-}
-
-type result struct {
-	lock *pghold.AdvisoryLock
-	err  error
-}
-
-func (r result) mustUnlock(t *testing.T) {
-	t.Helper()
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	if err := r.lock.Unlock(); err != nil {
-		t.Error(err)
-	}
-}
-
-// awaitAdvisory waits until so many sessions hold an advisory lock and so many wait.
-func awaitAdvisory(t *testing.T, admin *sql.DB, held, waiting int) {
-	t.Helper()
-	await.Until(t, 5*time.Second, "the server has that many holders and waiters", func() bool {
-		var n int
-		err := admin.QueryRow("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted").Scan(&n)
-		return err == nil && n == held && waiters(t, admin) == waiting
-	})
-}
-
-// waiters counts the sessions that wait. In pg_locks they are missing for a moment
-// whenever their wait begins again.
-func waiters(t *testing.T, admin *sql.DB) (n int) {
-	t.Helper()
-	if err := admin.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%PERFORM pg_advisory_lock%' AND pid <> pg_backend_pid()").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-// mustBeBusy requires that the lock is held by another.
-func mustBeBusy(t *testing.T, config *pgx.ConnConfig) {
-	t.Helper()
-	if _, err := pghold.TryAdvisory(await.Context(t, 10*time.Second), config, id); !errors.Is(err, holdfast.ErrBusy) {
-		t.Errorf("TryAdvisory beside a holder: got %v, want ErrBusy", err)
+// advisory is the lock id, by the sessions of config.
+func advisory(admin *sql.DB, config *pgx.ConnConfig) sqltest.Advisory {
+	return sqltest.Advisory{
+		Try: func(ctx context.Context) (sqltest.AdvisoryLock, error) {
+			return sqltest.Taken(pghold.TryAdvisory(ctx, config, id))
+		},
+		Lock: func(ctx context.Context) (sqltest.AdvisoryLock, error) {
+			return sqltest.Taken(pghold.LockAdvisory(ctx, config, id))
+		},
+		// In pg_locks waiters are missing for a moment whenever their wait begins again.
+		Sessions: func(t *testing.T) (held, waiting int) {
+			t.Helper()
+			const query = "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted), (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%PERFORM pg_advisory_lock%' AND pid <> pg_backend_pid())"
+			if err := admin.QueryRow(query).Scan(&held, &waiting); err != nil {
+				t.Fatal(err)
+			}
+			return held, waiting
+		},
+		Late: 5 * time.Second,
 	}
 }
 
@@ -124,13 +83,13 @@ func terminate(t *testing.T, admin *sql.DB) {
 
 func TestAdvisory(t *testing.T) {
 	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	config := settings(t, url)
+	a := advisory(admin, config)
+	a.Test(t)
 
-	t.Run("excludes", func(t *testing.T) {
-		lock := lockAdvisory(t, config)
-		mustBeBusy(t, config)
-		ctx := await.Context(t, 10*time.Second)
+	t.Run("ids", func(t *testing.T) {
+		lock, ctx := a.Take(t), await.Context(t, 10*time.Second)
 		for what, take := range map[string]func() (*pghold.AdvisoryLock, error){
 			"another id":       func() (*pghold.AdvisoryLock, error) { return pghold.TryAdvisory(ctx, config, id+1) },
 			"another database": func() (*pghold.AdvisoryLock, error) { return pghold.TryAdvisory(ctx, settings(t, server), id) },
@@ -146,74 +105,20 @@ func TestAdvisory(t *testing.T) {
 		if err := lock.Unlock(); err != nil {
 			t.Error(err)
 		}
-		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
-			t.Errorf("second Unlock: got %v, want ErrUnlocked", err)
-		}
-		next, err := pghold.TryAdvisory(ctx, config, id)
-		result{next, err}.mustUnlock(t)
-		awaitAdvisory(t, admin, 0, 0)
-	})
-
-	t.Run("waits", func(t *testing.T) {
-		lock := lockAdvisory(t, config)
-		got := queue(t.Context(), config)
-		awaitAdvisory(t, admin, 1, 1)
-		began := await.NewWatch(t)
-		if err := lock.Unlock(); err != nil {
-			t.Fatal(err)
-		}
-		next := <-got
-		if took := began.Took(); took > 500*time.Millisecond {
-			t.Errorf("granted %v after the release", took)
-		}
-		next.mustUnlock(t)
-	})
-
-	t.Run("cancelled", func(t *testing.T) {
-		lock := lockAdvisory(t, config)
-		ctx, cancel := context.WithCancel(t.Context())
-		got := queue(ctx, config)
-		awaitAdvisory(t, admin, 1, 1)
-		cancel()
-		if r := <-got; !errors.Is(r.err, context.Canceled) {
-			t.Errorf("LockAdvisory: got %v, want context.Canceled", r.err)
-		}
-		if n := waiters(t, admin); n != 0 {
-			t.Errorf("%d are in the queue after the wait was cancelled", n)
-		}
-		if err := lock.Unlock(); err != nil {
-			t.Error(err)
-		}
-		awaitAdvisory(t, admin, 0, 0)
-	})
-
-	t.Run("cancelled at the grant", func(t *testing.T) {
-		for range 50 {
-			lock := lockAdvisory(t, config)
-			ctx, cancel := context.WithCancel(t.Context())
-			got := queue(ctx, config)
-			awaitAdvisory(t, admin, 1, 1)
-			go cancel()
-			if err := lock.Unlock(); err != nil {
-				t.Error(err)
-			}
-			if r := <-got; r.err == nil {
-				r.mustUnlock(t)
-			}
-			awaitAdvisory(t, admin, 0, 0)
-		}
 	})
 
 	t.Run("waiter dies", func(t *testing.T) {
-		lock := lockAdvisory(t, config)
+		lock := a.Take(t)
 		waiter, die := mortal(t, url)
-		got := queue(t.Context(), waiter)
-		awaitAdvisory(t, admin, 1, 1)
+		got := a.Queue(t.Context(), t, advisory(admin, waiter).Lock)
 		die()
-		if r := <-got; r.err == nil {
+		if o := <-got; o.Err == nil {
 			t.Error("granted over a connection that is closed")
 		}
-		awaitAdvisory(t, admin, 1, 0)
+		await.Until(t, 5*time.Second, "nobody waits", func() bool {
+			held, waiting := a.Sessions(t)
+			return held == 1 && waiting == 0
+		})
 		if err := lock.Unlock(); err != nil {
 			t.Error(err)
 		}
@@ -223,14 +128,13 @@ func TestAdvisory(t *testing.T) {
 		if _, err := admin.Exec("ALTER DATABASE testadvisory SET statement_timeout = 200; ALTER DATABASE testadvisory SET idle_session_timeout = 200; ALTER DATABASE testadvisory SET lock_timeout = 200"); err != nil {
 			t.Fatal(err)
 		}
-		lock := lockAdvisory(t, config)
-		got := queue(t.Context(), config)
-		awaitAdvisory(t, admin, 1, 1)
+		lock := a.Take(t)
+		got := a.Queue(t.Context(), t, a.Lock)
 		await.Never(t, 500*time.Millisecond, "the lock is lost, or the wait over", func() bool { return lock.Err() != nil || len(got) > 0 })
 		if err := lock.Unlock(); err != nil {
 			t.Error(err)
 		}
-		(<-got).mustUnlock(t)
+		(<-got).MustUnlock(t)
 	})
 }
 
@@ -244,20 +148,16 @@ func TestAdvisoryLost(t *testing.T) {
 			if what == "terminated" {
 				end = func() { terminate(t, admin) }
 			}
-			lock := lockAdvisory(t, config)
-			got := queue(t.Context(), settings(t, server))
-			awaitAdvisory(t, admin, 1, 1)
-			end()
-			sqltest.MustBeLost(t, lock, 3*time.Second, driver.ReasonClosed)
-			(<-got).mustUnlock(t)
+			a := advisory(admin, config)
+			a.Lost(t, a.Take(t), advisory(admin, settings(t, server)).Lock, end)
 		})
 	}
 }
 
 // TestAdvisoryUnreachable has the server stand still.
 func TestAdvisoryUnreachable(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunPostgreSQL)
-	lock := lockAdvisory(t, settings(t, server.Name))
+	server, _ := shared.Use(t)
+	lock := advisory(nil, settings(t, server.Name)).Take(t)
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -268,8 +168,7 @@ func TestAdvisoryUnreachable(t *testing.T) {
 // TestAdvisoryWaitOfTheUnreachable has a program wait that nobody can reach any more, and
 // that could not say so: the server does not wait for it for long.
 func TestAdvisoryWaitOfTheUnreachable(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunPostgreSQL)
-	admin := newDB(t, server.Name)
+	server, admin := shared.Use(t)
 	proxy, err := faultproxy.RunRaw(server.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -279,21 +178,29 @@ func TestAdvisoryWaitOfTheUnreachable(t *testing.T) {
 	far.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", proxy.Addr())
 	}
-	lock := lockAdvisory(t, settings(t, server.Name))
+	a := advisory(admin, settings(t, server.Name))
+	lock := a.Take(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	got := queue(ctx, far)
-	awaitAdvisory(t, admin, 1, 1)
+	got := a.Queue(ctx, t, advisory(admin, far).Lock)
 	proxy.Blackhole(true)
 	cancel()
-	if r := <-got; !errors.Is(r.err, context.Canceled) {
-		t.Errorf("the wait that was cancelled: got %v", r.err)
+	if o := <-got; !errors.Is(o.Err, context.Canceled) {
+		t.Errorf("the wait that was cancelled: got %v", o.Err)
 	}
-	await.Until(t, 20*time.Second, "the server does not wait any more", func() bool { return waiters(t, admin) == 0 })
+	await.Until(t, 20*time.Second, "the server does not wait any more", func() bool {
+		_, waiting := a.Sessions(t)
+		return waiting == 0
+	})
 	if err := lock.Unlock(); err != nil {
 		t.Error(err)
 	}
-	next, err := pghold.TryAdvisory(t.Context(), settings(t, server.Name), id)
-	result{next, err}.mustUnlock(t)
+	next, err := a.Try(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Unlock(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestAdvisoryRefuses is about servers whose advisory locks protect nothing: nothing is
@@ -315,7 +222,7 @@ func TestAdvisoryRefuses(t *testing.T) {
 			if _, err := pghold.LockAdvisory(await.Context(t, 10*time.Second), config, id); !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("LockAdvisory: got %v, want errors.ErrUnsupported", err)
 			}
-			awaitAdvisory(t, admin, 0, 0)
+			advisory(admin, config).Free(t)
 		})
 	}
 }
@@ -337,8 +244,8 @@ func TestAdvisoryAndConcurrentIndex(t *testing.T) {
 	if _, err := migration.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(id)); err != nil {
 		t.Fatal(err)
 	}
-	got := queue(ctx, settings(t, server))
-	awaitAdvisory(t, admin, 1, 1)
+	a := advisory(admin, settings(t, server))
+	got := a.Queue(ctx, t, a.Lock)
 	await.Never(t, 300*time.Millisecond, "the wait ends by itself", func() bool { return len(got) > 0 }) // more than deadlock_timeout
 	if _, err := migration.Exec(ctx, "CREATE INDEX CONCURRENTLY numbers_n ON numbers (n)"); err != nil {
 		t.Errorf("while another waits for the lock of the migration: %v", err)
@@ -346,5 +253,5 @@ func TestAdvisoryAndConcurrentIndex(t *testing.T) {
 	if _, err := migration.Exec(ctx, "SELECT pg_advisory_unlock($1)", int64(id)); err != nil {
 		t.Fatal(err)
 	}
-	(<-got).mustUnlock(t)
+	(<-got).MustUnlock(t)
 }

@@ -17,8 +17,8 @@ import (
 
 // The command line tool, built and run as users do.
 func TestCLI(t *testing.T) {
-	server, admin := start(t)
-	u, err := url.Parse(database(t, server, admin))
+	_, admin := start(t)
+	u, err := url.Parse(database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func makeApp(t *testing.T, admin *sql.DB, u *url.URL, rules string) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		"SET password_encryption = 'scram-sha-256'; CREATE ROLE app LOGIN PASSWORD 's3/cr@t'",
+		"DROP ROLE IF EXISTS app; SET password_encryption = 'scram-sha-256'; CREATE ROLE app LOGIN PASSWORD 's3/cr@t'",
 		"GRANT pg_read_all_data, pg_write_all_data TO app",
 		"SELECT pg_reload_conf()",
 	} {
@@ -96,8 +96,7 @@ func makeApp(t *testing.T, admin *sql.DB, u *url.URL, rules string) {
 
 // The table of ShedLock is the one that a parameter of the URL asks for.
 func TestCLIOverShedLock(t *testing.T) {
-	server, admin := start(t)
-	at := database(t, server, admin)
+	at := database(t)
 	u, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
@@ -147,8 +146,8 @@ func TestCLIOverTLS(t *testing.T) {
 
 // Behind a pooler waiters are woken by the server itself, which the URL names.
 func TestCLIBehindAPooler(t *testing.T) {
-	server, admin := start(t)
-	direct, err := url.Parse(database(t, server, admin))
+	_, admin := start(t)
+	direct, err := url.Parse(database(t))
 	if err != nil {
 		t.Fatal(err)
 	}

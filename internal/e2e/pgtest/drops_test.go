@@ -13,7 +13,7 @@ import (
 // TestProxyDropsConnections has something between client and server that breaks all
 // connections ten times a second, or loses answers with them.
 func TestProxyDropsConnections(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunPostgreSQL)
+	server, _ := shared.Use(t)
 	const ttl = 3 * time.Second
 	b := sqltest.Prepared(t, pghold.New(newPool(t, server.Name), nil))
 	server.KeepsItsLockThroughDrops(t, 3*ttl, func(t *testing.T, addr string) *holdfast.Locker {
@@ -28,8 +28,7 @@ func TestProxyDropsConnections(t *testing.T) {
 
 // TestPoolerRestarts has a pooler that is killed and started again, once a second.
 func TestPoolerRestarts(t *testing.T) {
-	server, admin := start(t)
-	at := database(t, server, admin)
+	at := database(t)
 	pooler, pooled := sqltest.StartPgBouncer(t, at)
 	const ttl = 3 * time.Second
 	store := listening(t, at) // waiters are woken by the server itself
@@ -55,8 +54,8 @@ func TestPoolerRestarts(t *testing.T) {
 // TestServerClosesIdleConnections has the server close connections after half a second,
 // which is less than between two renewals.
 func TestServerClosesIdleConnections(t *testing.T) {
-	server, admin := sqltest.StartPostgreSQL(t, "log_min_messages=panic")
-	at := database(t, server, admin)
+	_, admin := start(t)
+	at := database(t)
 	if _, err := admin.Exec("ALTER DATABASE " + quoted(at) + " SET idle_session_timeout = '500ms'"); err != nil {
 		t.Fatal(err)
 	}

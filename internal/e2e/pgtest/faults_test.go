@@ -19,11 +19,10 @@ import (
 // TestLostAnswers has clients contend for a lock while a fifth of the answers is lost, at
 // every isolation level, behind a pooler, and in the table of ShedLock.
 func TestLostAnswers(t *testing.T) {
-	server, admin := start(t)
-	for _, isolation := range []string{"read committed", "repeatable read", "serializable", "pooler", "shedlock"} {
+	for _, isolation := range []string{"read committed", "repeatable read", "pooler", "shedlock"} {
 		t.Run(isolation, func(t *testing.T) {
 			t.Parallel()
-			url := database(t, server, admin)
+			url := database(t)
 			at, layout := url, pghold.LeaseRows
 			switch isolation {
 			case "pooler":
@@ -54,16 +53,15 @@ func TestLostAnswers(t *testing.T) {
 // TestLateTry has a try arrive at the server only after the release that followed it,
 // although the client had cut the connection and asked the server to cancel.
 func TestLateTry(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	db := newDB(t, url)
 	var late gate
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url, late.keep), nil))
-	c := driver.Claim{Name: "job", Client: "c", Seq: 1, Owner: "c:1", TTL: time.Minute, Count: 1, Tokens: 1}
+	c := sqltest.Claim("job", 1)
 	if err := b.Release(t.Context(), c); !errors.Is(err, driver.ErrGone) { // also looks at the table
 		t.Fatalf("Release before all: got %v, want ErrGone", err)
 	}
-	first := claim("another job", 2) // prepares the statement of a try, so that the next is one message
+	first := sqltest.Claim("another job", 2) // prepares the statement of a try, so that the next is one message
 	if out, err := b.Try(t.Context(), first); err != nil || !out.Granted {
 		t.Fatalf("Try of a free name: got %+v, %v", out, err)
 	}
@@ -89,7 +87,7 @@ func TestLateTry(t *testing.T) {
 
 // TestCutOff cuts holders off from the server.
 func TestCutOff(t *testing.T) {
-	server := sqltest.Start(t, sqltest.RunPostgreSQL, "log_min_messages=fatal", "log_min_error_statement=panic")
+	server, _ := shared.Use(t)
 	const ttl = 3 * time.Second
 	cutofftest.Store{Addr: server.Addr(), TTL: ttl, Open: func(t *testing.T, addr string) *holdfast.Locker {
 		at := strings.Replace(server.Name, server.Addr(), addr, 1)
@@ -101,8 +99,7 @@ func TestCutOff(t *testing.T) {
 // TestListenCut cuts the link on which a client learns of releases: it notices, looks at
 // rows meanwhile, and listens again.
 func TestListenCut(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	db := newDB(t, url)
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url), listening(t, url)))
 	ears := func() (n int) {

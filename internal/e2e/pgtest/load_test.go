@@ -18,11 +18,12 @@ import (
 // Waiters cost a server a bounded number of connections, statements and transaction ids,
 // however many they are: a hundred have a place in the queue.
 func TestBounds(t *testing.T) {
-	url, admin := sqltest.StartPostgreSQL(t, "max_connections=100")
+	server, _ := start(t)
+	admin := newDB(t, server)
 	admin.SetMaxOpenConns(1)
 	for what, each := range map[string]int{"polling": 2, "listening": 8} { // statements of four waiters
 		t.Run(what, func(t *testing.T) {
-			load := pgLoad(t, database(t, url, admin), admin, what)
+			load := pgLoad(t, database(t), admin, what)
 			load.Most = func(c manytest.Crowd) manytest.Bounds {
 				return manytest.Bounds{Requests: 200 + c.Waiters*each/4, Numbers: 20, Connections: 86}
 			}

@@ -42,7 +42,6 @@ func (*prepared) TracePrepareEnd(context.Context, *pgx.Conn, pgx.TracePrepareEnd
 // TestPrepared is about when statements are prepared: where the pool is made for it and
 // leads to the server itself, and until somebody discards them.
 func TestPrepared(t *testing.T) {
-	server, admin := start(t)
 	for name, test := range map[string]struct {
 		pooler, want bool
 		change       func(*pgxpool.Config)
@@ -59,7 +58,7 @@ func TestPrepared(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := database(t, server, admin)
+			url := database(t)
 			sqltest.Prepared(t, pghold.New(newPool(t, url), nil))
 			if test.pooler {
 				url = sqltest.PgBouncer(t, url)
@@ -91,8 +90,7 @@ func TestPrepared(t *testing.T) {
 // TestStatementsOfATurn has two processes take turns: each needs a release, a try that gets
 // a place in the queue, and a try that is granted.
 func TestStatementsOfATurn(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	var seen prepared
 	var turns atomic.Int64
 	ctx, stop := context.WithCancel(t.Context())
@@ -129,16 +127,15 @@ func TestStatementsOfATurn(t *testing.T) {
 // TestPlaceDoesNotWait has commits wait for a standby that is not there: a try that takes a
 // place in the queue does not wait for it, and one that would be granted does.
 func TestPlaceDoesNotWait(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url, admin := sqltest.StartPostgreSQL(t, quiet()...)
 	b := sqltest.Prepared(t, pghold.New(newPool(t, url), listening(t, url)))
-	if out, err := b.Try(t.Context(), claim("job", 1)); err != nil || !out.Granted {
+	if out, err := b.Try(t.Context(), sqltest.Claim("job", 1)); err != nil || !out.Granted {
 		t.Fatalf("Try of a free name: got %+v, %v", out, err)
 	}
-	if out, err := b.Try(t.Context(), claim("freed", 6)); err != nil || !out.Granted {
+	if out, err := b.Try(t.Context(), sqltest.Claim("freed", 6)); err != nil || !out.Granted {
 		t.Fatalf("Try of a free name: got %+v, %v", out, err)
 	}
-	if err := b.Release(t.Context(), claim("freed", 6)); err != nil {
+	if err := b.Release(t.Context(), sqltest.Claim("freed", 6)); err != nil {
 		t.Fatal(err)
 	}
 	standby := func(names string) {
@@ -162,16 +159,16 @@ func TestPlaceDoesNotWait(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	passing := claim("job", 3)
+	passing := sqltest.Claim("job", 3)
 	passing.NoQueue = true
-	for what, c := range map[string]driver.Claim{"a place": claim("job", 2), "no place": passing} {
+	for what, c := range map[string]driver.Claim{"a place": sqltest.Claim("job", 2), "no place": passing} {
 		for range 2 { // the second changes nothing
 			if out, err := b.Try(ctx, c); err != nil || out.Granted || out.Queued == c.NoQueue {
 				t.Errorf("Try of a held name: got %+v, %v, want %s in the queue", out, err, what)
 			}
 		}
 	}
-	for what, c := range map[string]driver.Claim{"a name": claim("other", 4), "a name that was held": claim("freed", 5), "the name that it holds": claim("job", 1)} {
+	for what, c := range map[string]driver.Claim{"a name": sqltest.Claim("other", 4), "a name that was held": sqltest.Claim("freed", 5), "the name that it holds": sqltest.Claim("job", 1)} {
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		if out, err := b.Try(short, c); err == nil {
 			t.Errorf("Try that gets %s: got %+v, want that it waits for the standby", what, out)

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -21,18 +22,28 @@ import (
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// start starts a server for t that keeps its log for itself.
+// shared is the server of all tests that do not harm it.
+var shared = &sqltest.Shared{Run: sqltest.RunPostgreSQL, Settings: append(quiet(), "deadlock_timeout=100ms", "max_connections=300")}
+
+// quiet has a server keep its log for itself.
+func quiet() []string { return []string{"log_min_messages=fatal", "log_min_error_statement=panic"} }
+
+// start returns the URL of the common server, and a pool of connections to it.
 func start(t *testing.T) (url string, admin *sql.DB) {
 	t.Helper()
-	return sqltest.StartPostgreSQL(t, "log_min_messages=fatal", "log_min_error_statement=panic", "deadlock_timeout=100ms")
+	server, admin := shared.Use(t)
+	return server.Name, admin
 }
 
-// database makes a database of its own for t on the server, and returns its URL.
-func database(t *testing.T, server string, admin *sql.DB) string {
+// database makes a database of its own for t on the common server, and returns its URL.
+func database(t *testing.T) string {
 	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_").Replace(t.Name()))
-	if _, err := admin.Exec("CREATE DATABASE " + pgx.Identifier{name}.Sanitize()); err != nil {
-		t.Fatal(err)
+	server, admin := start(t)
+	name := strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_", ",", "").Replace(t.Name()))
+	for _, statement := range []string{"DROP DATABASE IF EXISTS %s WITH (FORCE)", "CREATE DATABASE %s"} { // for the next run, too
+		if _, err := admin.Exec(fmt.Sprintf(statement, pgx.Identifier{name}.Sanitize())); err != nil {
+			t.Fatal(err)
+		}
 	}
 	u, err := url.Parse(server)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // lists: on and off, each of a few words, the least and the largest number. The lock works,
 // or is refused.
 func TestSettings(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	_, admin := start(t)
+	url := database(t)
 	rows, err := admin.Query(`SELECT name, unnest(CASE vartype WHEN 'bool' THEN '{on,off}' WHEN 'enum' THEN enumvals ELSE ARRAY[min_val, max_val] END)
 FROM pg_settings WHERE context IN ('user', 'superuser') AND vartype <> 'string' AND name !~ '^(log_|debug_print|trace_|transaction_|default_transaction_read_only)'`) // a read-only server may be a standby: a lock waits
 	if err != nil {

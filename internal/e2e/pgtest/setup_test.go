@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
@@ -37,8 +38,7 @@ func mustRefuse(t *testing.T, b *pghold.Backend, says ...string) {
 
 // TestSetup is about tables that are not there or not as they must be, and about rights.
 func TestSetup(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	pool, db := newPool(t, url), newDB(t, url)
 	exec := func(statement string) {
 		t.Helper()
@@ -85,7 +85,7 @@ func TestSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	exec(`CREATE ROLE poor LOGIN; GRANT USAGE ON SCHEMA ops TO poor; GRANT SELECT ON ops."Locks" TO poor`)
+	exec(`DROP ROLE IF EXISTS poor; CREATE ROLE poor LOGIN; GRANT USAGE ON SCHEMA ops TO poor; GRANT SELECT ON ops."Locks" TO poor`)
 	poor := pghold.New(newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.User = "poor" }), &pghold.Options{Table: "ops.Locks"})
 	mustRefuse(t, poor, "permission denied")
 	exec(`GRANT INSERT, UPDATE ON ops."Locks" TO poor`)
@@ -97,11 +97,11 @@ func TestSetup(t *testing.T) {
 		t.Error(err)
 	}
 	long := sqltest.Prepared(t, pghold.New(pool, &pghold.Options{Table: "ops." + strings.Repeat("long", 20)}))
-	if _, err := long.Try(t.Context(), claim("job", 1)); err != nil {
+	if _, err := long.Try(t.Context(), sqltest.Claim("job", 1)); err != nil {
 		t.Errorf("Try in a table with a long name: %v", err)
 	}
 	exec(`UPDATE ops."` + strings.Repeat("long", 20)[:63] + `" SET wanted = true`)
-	if err := long.Release(t.Context(), claim("job", 1)); err != nil {
+	if err := long.Release(t.Context(), sqltest.Claim("job", 1)); err != nil {
 		t.Errorf("Release, with a notification, in a table with a long name: %v", err)
 	}
 	stranger := pghold.New(newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.User = "nobody" }), nil)
@@ -123,24 +123,6 @@ func TestClosedPool(t *testing.T) {
 	}
 }
 
-// TestKinds is about what rows do not have: that is said before any I/O.
-func TestKinds(t *testing.T) {
-	server, _ := start(t)
-	pool := newPool(t, server)
-	pool.Close() // a call would fail otherwise
-	l := holdfast.New(pghold.New(pool, nil), nil)
-	ctx := context.Background()
-	_, permit := l.Semaphore("job", 2).Acquire(ctx)
-	_, fair := l.FairMutex("job").Lock(ctx)
-	_, read := l.RWMutex("job").Read.Lock(ctx)
-	_, count := l.CountDownLatch("job").Count(ctx)
-	for what, err := range map[string]error{"Semaphore": permit, "FairMutex": fair, "RWMutex": read, "CountDownLatch": count} {
-		if !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("%s: got %v, want errors.ErrUnsupported", what, err)
-		}
-	}
-}
-
 // mustWait tries a claim, which must be refused.
 func mustWait(t *testing.T, b *pghold.Backend, c driver.Claim) driver.Outcome {
 	t.Helper()
@@ -151,11 +133,13 @@ func mustWait(t *testing.T, b *pghold.Backend, c driver.Claim) driver.Outcome {
 	return out
 }
 
-// TestNotifiedNotPolled shows that a client that listens does not look at rows, and that a
-// lock for which nobody waits sends no notification.
+// TestNotifiedNotPolled shows that a client that listens does not look at rows, that a
+// release and a forced unlock wake it, and that a lock for which nobody waits sends no
+// notification.
 func TestNotifiedNotPolled(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	_, server := start(t)
+	url := database(t)
+	console := admin.New(pghold.New(newPool(t, url), nil))
 	var looks tracer
 	pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &looks })
 	b := sqltest.Prepared(t, pghold.New(pool, listening(t, url)))
@@ -191,7 +175,7 @@ func TestNotifiedNotPolled(t *testing.T) {
 		t.Errorf("a release for which nobody waits: got notifications %q, want none", names)
 	}
 	for i := range uint64(3) {
-		held, next := claim(`odd \ name`, 2*i+1), claim(`odd \ name`, 2*i+2)
+		held, next := sqltest.Claim(`odd \ name`, 2*i+1), sqltest.Claim(`odd \ name`, 2*i+2)
 		if out, err := b.Try(t.Context(), held); err != nil || !out.Granted {
 			t.Fatalf("got %+v, error %v, want a grant", out, err)
 		}
@@ -209,14 +193,20 @@ func TestNotifiedNotPolled(t *testing.T) {
 		}
 		await.Until(t, 5*time.Second, "a client listens, and the waiter sleeps", func() bool {
 			var n int
-			_ = admin.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ear' AND query LIKE 'LISTEN%'").Scan(&n)
+			_ = server.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ear' AND query LIKE 'LISTEN%'").Scan(&n)
 			return sleeps(300*time.Millisecond) && n == 1
 		})
 		before := looks.n.Load()
 		if !sleeps(300 * time.Millisecond) {
 			t.Error("a waiter woke up while nothing changed")
 		}
-		if err := b.Release(t.Context(), held); err != nil {
+		end := func() error { return b.Release(t.Context(), held) }
+		if i == 2 {
+			end = func() error {
+				return console.ForceUnlock(t.Context(), held.Name, admin.Holder{Owner: held.Owner}, "why")
+			}
+		}
+		if err := end(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Wait(await.Context(t, 5*time.Second), out); err != nil { // it asks by itself never
@@ -253,8 +243,7 @@ func TestNotifiedNotPolled(t *testing.T) {
 // TestListenThroughAPooler is about Options.Listen where it leads to a pooler: it hears
 // nothing, so rows are looked at, and the log says so once.
 func TestListenThroughAPooler(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	pooled := sqltest.PgBouncer(t, url)
 	var log bytes.Buffer
 	opts := listening(t, pooled)

@@ -18,7 +18,7 @@ import (
 // each as its library makes it, also where many connections are idle.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
-	server := sqltest.Start(t, sqltest.RunPostgreSQL, "log_min_messages=fatal", "log_min_error_statement=panic", "max_connections=300")
+	server, _ := shared.Use(t)
 	at := func(addr string) string { return strings.Replace(server.Name, server.Addr(), addr, 1) }
 	pools := map[string]func(t *testing.T, url string) *pghold.Backend{
 		"pgxpool": func(t *testing.T, url string) *pghold.Backend {

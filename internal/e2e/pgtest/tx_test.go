@@ -20,8 +20,7 @@ import (
 // TestLockTx has transactions read a number and write the next one, in two statements,
 // which loses updates unless they take turns.
 func TestLockTx(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	pool, db := newPool(t, url), newDB(t, url)
 	b := sqltest.Prepared(t, pghold.New(pool, nil))
 	const workers, rounds = 6, 20
@@ -108,8 +107,7 @@ func countSQL(ctx context.Context, b *pghold.Backend, db *sql.DB, level pgx.TxIs
 // TestLockTxEnds has a rollback, and the end of a connection, free the name; a lease of
 // the same name is another lock.
 func TestLockTxEnds(t *testing.T) {
-	server, admin := start(t)
-	url := database(t, server, admin)
+	url := database(t)
 	pool := newPool(t, url)
 	b := sqltest.Prepared(t, pghold.New(pool, nil))
 	ctx := await.Context(t, 20*time.Second)
