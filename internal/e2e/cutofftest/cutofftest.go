@@ -24,7 +24,7 @@ import (
 const RunsEnv = "HOLDFAST_CUTS"
 
 const (
-	usual  = 30 // runs, without RunsEnv
+	usual  = 12 // runs, without RunsEnv
 	atOnce = 10 // holders
 )
 

@@ -98,34 +98,9 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 
 func w2h(w admin.Waiter) admin.Holder { return admin.Holder{Owner: w.Owner, Holds: 1} }
 
-// A holder learns at once that its hold was ended, and why, once its lock is older than
-// two seconds; a waiter goes on.
 func TestForceUnlockIsNotified(t *testing.T) {
 	t.Parallel()
-	const ttl = 60 * time.Second // the next renewal is far away
-	c := console(t)
-	lock := must.Lock(t, locker(t, func(o *etcdhold.Options) { o.TTL = ttl }), name(t))
-	next := make(chan *holdfast.Lock, 1)
-	other := locker(t)
-	go func() { next <- must.Lock(t, other, name(t)) }()
-	waitsIn(t, name(t), 2)
-	time.Sleep(3 * time.Second) // until it listens
-	began := time.Now()
-	if err := c.ForceUnlock(within(t), name(t), get(t, c, name(t)).Holds[0].Holder, "the runner is gone"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-lock.Context(t.Context()).Done():
-	case <-time.After(5 * time.Second):
-		t.Fatal("the holder has not heard of it within 5 s")
-	}
-	took := time.Since(began)
-	var lost *holdfast.LostError
-	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
-		t.Errorf("got error %v, want that it was forced, and why", err)
-	}
-	t.Logf("heard of it after %v", took)
-	must.Unlock(t, <-next)
+	sessions().ForceUnlockIsNotified(t)
 }
 
 // A hold that changes after it was read, and before its key is deleted, stays: a Mutex of

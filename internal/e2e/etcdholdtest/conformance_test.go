@@ -70,14 +70,18 @@ func TestConformance(t *testing.T) {
 	}}.Run(t)
 }
 
-func TestFaults(t *testing.T) {
+// sessions is what sessiontest needs of the common server.
+func sessions() sessiontest.Store {
+	return sessiontest.Store{
+		TTL:  2 * shortest,
+		Open: func(t *testing.T, ttl time.Duration) sessiontest.Backend { return openOn(t, server, ttl) },
+		Left: left,
+	}
+}
+
+func TestWaitersGiveUp(t *testing.T) {
 	t.Parallel()
-	sessiontest.Store{
-		TTL:   2 * shortest,
-		Open:  func(t *testing.T, ttl time.Duration) driver.Backend { return openOn(t, server, ttl) },
-		Start: func(t *testing.T) sessiontest.Server { return own{etcdtest.Start(t)} },
-		Left:  left,
-	}.Run(t)
+	sessions().WaitersGiveUp(t)
 }
 
 // TestCutOff cuts holders off from the server.
@@ -97,12 +101,3 @@ func openOn(t *testing.T, s *etcdtest.Server, ttl time.Duration, opts ...grpc.Di
 	t.Helper()
 	return etcdhold.New(s.Client(t, opts...), &etcdhold.Options{TTL: ttl})
 }
-
-// own is the server of a single test.
-type own struct{ *etcdtest.Server }
-
-// Open returns a client of it.
-func (o own) Open(t *testing.T, ttl time.Duration) driver.Backend { return openOn(t, o.Server, ttl) }
-
-// Left returns how many keys there are below a name.
-func (o own) Left(t *testing.T, name string) int { return leftIn(t, o.Client(t), name) }

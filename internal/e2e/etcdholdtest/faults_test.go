@@ -126,38 +126,6 @@ func TestManyLocksAreRenewedTogether(t *testing.T) {
 	}
 }
 
-// A server that is too old is refused, with what to do.
-func TestOldServerIsRefused(t *testing.T) {
-	t.Parallel()
-	old := unary(func(_ string, reply any, call func() error) error {
-		err := call()
-		if r, ok := reply.(*etcdserverpb.StatusResponse); ok {
-			r.Version = "3.5.22"
-		}
-		return err
-	})
-	l := lockerOf(t, server.Client(t, old))
-	_, err := l.TryLock(within(t), name(t))
-	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "etcd 3.5.22 is too old for locks") || !strings.Contains(err.Error(), "3.5.23") {
-		t.Errorf("got error %v, want ErrRefused and the versions", err)
-	}
-}
-
-// A user who may not ask for the version is refused, with the versions that allow it.
-func TestVersionIsNotForThisUser(t *testing.T) {
-	t.Parallel()
-	denied := unary(func(_ string, reply any, call func() error) error {
-		if _, ok := reply.(*etcdserverpb.StatusResponse); ok {
-			return rpctypes.ErrGRPCPermissionDenied
-		}
-		return call()
-	})
-	_, err := lockerOf(t, server.Client(t, denied)).TryLock(within(t), name(t))
-	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "other than root") || !strings.Contains(err.Error(), "3.6.12") {
-		t.Errorf("got error %v, want ErrRefused and the version", err)
-	}
-}
-
 // When the disk quota is reached, held locks are renewed, released, and pass on to those who
 // wait already. A new lock is refused, with what to do, until an operator has freed space.
 func TestDiskQuota(t *testing.T) {
@@ -201,22 +169,51 @@ func TestKeyWithoutLease(t *testing.T) {
 	}
 }
 
-// What etcd refuses is not tried again, and a client that was closed is not asked.
+// What etcd refuses is not tried again, with what to do where there is a remedy: a server
+// that is too old, and a user who may not ask for the version, too. A client that was closed
+// is not asked.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	claim := driver.Claim{Name: name(t), Client: "refused", Seq: 1, Owner: "refused:1", TTL: 2 * shortest, Count: 1, Tokens: 1}
-	for want, refusal := range map[error]error{
-		driver.ErrRefused:     rpctypes.ErrGRPCPermissionDenied,
-		driver.ErrNotExecuted: rpctypes.ErrGRPCRequestTooManyRequests,
-	} {
-		b := etcdhold.New(server.Client(t, unary(func(method string, _ any, call func() error) error {
+	version := func(reply any) bool { _, ok := reply.(*etcdserverpb.StatusResponse); return ok }
+	txn := func(refusal error) func(string, any, func() error) error {
+		return func(method string, _ any, call func() error) error {
 			if strings.HasSuffix(method, "/Txn") {
 				return refusal
 			}
 			return call()
-		})), nil)
-		if _, err := b.Try(within(t), claim); !errors.Is(err, want) {
-			t.Errorf("%v: got error %v, want %v", refusal, err, want)
+		}
+	}
+	claim := driver.Claim{Name: name(t), Client: "refused", Seq: 1, Owner: "refused:1", TTL: 2 * shortest, Count: 1, Tokens: 1}
+	for what, r := range map[string]struct {
+		call func(method string, reply any, call func() error) error
+		want error
+		says []string
+	}{
+		"permission": {txn(rpctypes.ErrGRPCPermissionDenied), driver.ErrRefused, nil},
+		"too many":   {txn(rpctypes.ErrGRPCRequestTooManyRequests), driver.ErrNotExecuted, nil},
+		"old": {func(_ string, reply any, call func() error) error {
+			err := call()
+			if version(reply) {
+				reply.(*etcdserverpb.StatusResponse).Version = "3.5.22"
+			}
+			return err
+		}, driver.ErrRefused, []string{"etcd 3.5.22 is too old for locks", "3.5.23"}},
+		"version": {func(_ string, reply any, call func() error) error {
+			if version(reply) {
+				return rpctypes.ErrGRPCPermissionDenied
+			}
+			return call()
+		}, driver.ErrRefused, []string{"other than root", "3.6.12"}},
+	} {
+		_, err := etcdhold.New(server.Client(t, unary(r.call)), nil).Try(within(t), claim)
+		if !errors.Is(err, r.want) {
+			t.Errorf("%s: got error %v, want %v", what, err, r.want)
+			continue
+		}
+		for _, text := range r.says {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: got error %v, want %q in it", what, err, text)
+			}
 		}
 	}
 	client, err := server.Dial()

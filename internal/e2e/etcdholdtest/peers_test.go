@@ -231,36 +231,6 @@ func waitsOn(t *testing.T, client *clientv3.Client, name string, n int) {
 	await.Until(t, timeout, fmt.Sprintf("%d keys of %s", n, name), func() bool { return leftIn(t, client, name) == n })
 }
 
-// etcdctl lock and a lock keep each other out, and a killed etcdctl frees the name.
-func TestEtcdctl(t *testing.T) {
-	t.Parallel()
-	l := locker(t)
-	ctl := server.Control(t, "lock", "--ttl=2", name(t))
-	out := sessiontest.StartProgram(t, ctl)
-	if key, err := out.ReadString('\n'); err != nil || !strings.HasPrefix(key, name(t)+"/") {
-		t.Fatalf("etcdctl lock: got %q, %v", key, err)
-	}
-	if _, err := l.TryLock(within(t), name(t)); !errors.Is(err, holdfast.ErrBusy) {
-		t.Fatalf("TryLock while etcdctl holds: got error %v, want ErrBusy", err)
-	}
-	if err := ctl.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	lock := must.Lock(t, l, name(t))
-	ctl = server.Control(t, "lock", "--ttl=2", name(t), "echo", "it runs")
-	out = sessiontest.StartProgram(t, ctl)
-	waitsIn(t, name(t), 2)
-	var unlocked atomic.Bool
-	time.AfterFunc(100*time.Millisecond, func() {
-		unlocked.Store(true)
-		must.Unlock(t, lock)
-	})
-	said, err := out.ReadString('\n')
-	if err != nil || !strings.Contains(said, "it runs") || !unlocked.Load() {
-		t.Errorf("etcdctl lock: got %q, %v, want that it runs, after the Unlock: %v", said, err, unlocked.Load())
-	}
-}
-
 // A name and one that continues it are two locks, though to a Mutex they are one.
 func TestNestedNames(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
-// Package sessiontest is what locks of any store with sessions survive: servers that restart
-// or stand still, waiters that give up, programs that die. Each store runs it over real
-// servers.
+// Package sessiontest is what locks of any store with sessions survive: waiters that give
+// up, and holds that are ended by force. Each store runs it over a real server. Servers that
+// restart or stand still, and programs that die, are in package matrix.
 package sessiontest
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/must"
@@ -28,39 +29,15 @@ type Store struct {
 	Late time.Duration // how much later the server may end one
 
 	// Open returns a client, with sessions of ttl, which is closed when t ends.
-	Open func(t *testing.T, ttl time.Duration) driver.Backend
-	// Start starts a server for t alone.
-	Start func(t *testing.T) Server
+	Open func(t *testing.T, ttl time.Duration) Backend
 	// Left returns how many entries the common server keeps for a name.
 	Left func(t *testing.T, name string) int
 }
 
-// Server is a server that a test may end.
-type Server interface {
-	// Open returns a client, with sessions of ttl, which is closed when t ends.
-	Open(t *testing.T, ttl time.Duration) driver.Backend
-	// Left returns how many entries the server keeps for a name; negative if it does not
-	// answer.
-	Left(t *testing.T, name string) int
-	Kill()          // ends it at once
-	Restart() error // starts it again, with its data
-	Pause() error   // stops its process, until Resume
-	Resume() error  // lets it go on
-}
-
-// Run runs the tests, all at the same time.
-func (s Store) Run(t *testing.T) {
-	for name, test := range map[string]func(Store, *testing.T){
-		"ServerRestarts":    Store.serverRestarts,
-		"ServerStandsStill": Store.serverStandsStill,
-		"WaitersGiveUp":     Store.waitersGiveUp,
-		"ProgramDies":       Store.programDies,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(s, t)
-		})
-	}
+// Backend is a Backend whose holds can be seen, and ended by force.
+type Backend interface {
+	driver.Backend
+	admin.Source
 }
 
 // LockerOf returns a Locker over b, which is drained when t ends.
@@ -104,58 +81,39 @@ func (s *section) pass(t *testing.T, lock *holdfast.Lock) {
 	s.inside.Add(-1)
 }
 
-// A server that is killed and comes back before the session has ended costs no lock, and
-// no waiter is forgotten.
-func (s Store) serverRestarts(t *testing.T) {
-	server, long := s.Start(t), 10*s.TTL
-	l, other := LockerOf(t, server.Open(t, long)), LockerOf(t, server.Open(t, long))
-	lock := must.Lock(t, l, name(t))
-	waited := make(chan *holdfast.Lock, 1)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		waiting, err := other.Lock(within(t), name(t))
-		if err != nil {
-			t.Error(err)
-		}
-		waited <- waiting
-	})
-	await.Until(t, Timeout, "one waits", func() bool { return server.Left(t, name(t)) == 2 })
-	server.Kill()
-	if err := server.Restart(); err != nil {
+// ForceUnlockIsNotified ends a hold by force while the next renewal is far away: a holder
+// whose lock is older than two seconds learns at once that its hold was ended, and why. A
+// waiter goes on.
+func (s Store) ForceUnlockIsNotified(t *testing.T) {
+	c := admin.New(s.Open(t, s.TTL))
+	lock := must.Lock(t, LockerOf(t, s.Open(t, time.Minute)), name(t))
+	next := make(chan *holdfast.Lock, 1)
+	other := s.locker(t)
+	go func() { next <- must.Lock(t, other, name(t)) }()
+	await.Until(t, Timeout, "one waits", func() bool { return s.Left(t, name(t)) == 2 })
+	await.Never(t, 3*time.Second, "the lock is lost before it listens", func() bool { return lock.Err() != nil })
+	records, err := c.Get(within(t), name(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ForceUnlock(within(t), name(t), records[0].Holds[0].Holder, "the runner is gone"); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-waited:
-		t.Fatal("granted while the name is held")
-	case <-time.After(500 * time.Millisecond):
+	case <-lock.Context(t.Context()).Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the holder has not heard of it within 5 s")
 	}
-	must.Unlock(t, lock)
-	must.Unlock(t, <-waited)
+	var lost *holdfast.LostError
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {
+		t.Errorf("got error %v, want that it was forced, and why", err)
+	}
+	must.Unlock(t, <-next)
 }
 
-// A server that stands still does not answer renewals: the holder is notified before its
-// lease can have ended.
-func (s Store) serverStandsStill(t *testing.T) {
-	server := s.Start(t)
-	lock := must.Lock(t, LockerOf(t, server.Open(t, s.TTL)), name(t))
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	paused := time.Now()
-	<-lock.Context(within(t)).Done()
-	if took := time.Since(paused); took > s.TTL {
-		t.Errorf("told after %v, want less than the lease of %v", took, s.TTL)
-	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	_ = lock.Unlock()
-}
-
-// Waiters give up at random moments, as early as on their way into the queue. Nobody
+// WaitersGiveUp has waiters give up at random moments, as early as on their way into the queue. Nobody
 // holds beside another, nobody who is gone is waited for, and nothing is left.
-func (s Store) waitersGiveUp(t *testing.T) {
+func (s Store) WaitersGiveUp(t *testing.T) {
 	const rounds = 40
 	var in section
 	var gaveUp atomic.Int32
@@ -221,23 +179,4 @@ func lockOrGiveUp(t *testing.T, m *holdfast.Mutex) (*holdfast.Lock, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return m.Lock(ctx)
-}
-
-// A program that dies frees its name when its session ends.
-func (s Store) programDies(t *testing.T) {
-	process := StartHolder(t, Mutex, name(t))
-	l := s.locker(t)
-	if _, err := l.TryLock(within(t), name(t)); !errors.Is(err, holdfast.ErrBusy) {
-		t.Fatalf("TryLock: got error %v, want ErrBusy", err)
-	}
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	died := time.Now()
-	must.Unlock(t, must.Lock(t, l, name(t)))
-	took := time.Since(died)
-	t.Logf("free after %v", took)
-	if most := s.TTL + s.Late + time.Second; took > most {
-		t.Errorf("free after %v, want %v at most", took, most)
-	}
 }

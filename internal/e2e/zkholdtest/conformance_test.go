@@ -54,14 +54,18 @@ func openOn(t *testing.T, s *zktest.Server, opts *zkhold.Options) *zkhold.Backen
 	return b
 }
 
-func TestFaults(t *testing.T) {
-	t.Parallel()
-	sessiontest.Store{
+// sessions is what sessiontest needs of the common server.
+func sessions() sessiontest.Store {
+	return sessiontest.Store{
 		TTL: ttl, Late: zktest.Tick,
-		Open:  func(t *testing.T, ttl time.Duration) driver.Backend { return open(t, &zkhold.Options{TTL: ttl}) },
-		Start: func(t *testing.T) sessiontest.Server { return own{zktest.Start(t)} },
-		Left:  func(t *testing.T, name string) int { return len(nodes(t, name)) },
-	}.Run(t)
+		Open: func(t *testing.T, ttl time.Duration) sessiontest.Backend { return open(t, &zkhold.Options{TTL: ttl}) },
+		Left: func(t *testing.T, name string) int { return len(nodes(t, name)) },
+	}
+}
+
+func TestWaitersGiveUp(t *testing.T) {
+	t.Parallel()
+	sessions().WaitersGiveUp(t)
 }
 
 // TestCutOff cuts holders off from the server.
@@ -90,21 +94,4 @@ func loseAnswers(t *testing.T, s lossytest.Store) {
 	s.Open = func(t *testing.T) driver.Backend { return open(t, &zkhold.Options{TTL: ttl, Dial: loss.Dialer}) }
 	s.Lost, s.Heal = loss.Lost, loss.Heal
 	s.Run(t)
-}
-
-// own is the server of a single test.
-type own struct{ *zktest.Server }
-
-// Open returns a client of it.
-func (o own) Open(t *testing.T, ttl time.Duration) driver.Backend {
-	return openOn(t, o.Server, &zkhold.Options{TTL: ttl})
-}
-
-// Left returns how many nodes there are below a name.
-func (o own) Left(t *testing.T, name string) int {
-	children, _, err := o.Client(t).Children("/" + name)
-	if err != nil {
-		return -1
-	}
-	return len(children)
 }
