@@ -3,7 +3,6 @@ package storestest
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,11 +17,11 @@ type pair struct {
 	*testing.T
 	ours, theirs *holdfast.Locker
 	store        driver.Backend // of ours
-	most         int            // the longest name; 0 if there is no limit
 	waits        chan string    // the names for which theirs has begun to wait
 }
 
-// checks are what a program does with locks. Those that need a feature name it.
+// checks are what a program does with locks. Those that need a feature name it. What stores
+// promise of names, tokens, waiters and counts is in package drivertest.
 func checks() map[string]struct {
 	needs func(driver.Backend) bool
 	check func(*pair)
@@ -40,27 +39,17 @@ func checks() map[string]struct {
 		"fixed lease":           {nil, fixedLease},
 		"at most":               {inRedisOrEtcd, atMost},
 		"LockAll":               {nil, lockAll},
-		"names":                 {nil, names},
-		"rising tokens":         {hasTokens, risingTokens},
 		"fair":                  {hasFair, fairOrder},
-		"fair Do":               {hasFair, fairDo},
 		"read-write":            {hasReaders, readWrite},
-		"read-write waiting":    {hasReaders, readWriteWaiting},
-		"read-write Do":         {hasReaders, readWriteDo},
 		"reader beside its own": {hasReaders, readerBesideItsOwn},
 		"semaphore":             {hasPermits, semaphore},
-		"semaphore waiting":     {hasPermits, semaphoreWaiting},
 		"semaphore Do":          {hasPermits, semaphoreDo},
-		"resize":                {hasResize, resize},
-		"countdown latch":       {hasLatches, latch},
 	}
 }
 
-func hasTokens(b driver.Backend) bool  { return b.Info().Caps.Fencing }
 func hasFair(b driver.Backend) bool    { return b.Info().Caps.Fair }
 func hasReaders(b driver.Backend) bool { return b.Info().Caps.Shared }
 func hasPermits(b driver.Backend) bool { return b.Info().Caps.Permits }
-func hasLatches(b driver.Backend) bool { return b.Info().Caps.Latches }
 
 // inRedisOrEtcd chooses a store whose leases end by themselves, and one with sessions: the check
 // takes seconds.
@@ -69,18 +58,13 @@ func inRedisOrEtcd(b driver.Backend) bool {
 	return info.Name == "redis" && info.Layout == "" || info.Name == "etcd"
 }
 
-func hasResize(b driver.Backend) bool {
-	_, ok := b.(driver.Resizer)
-	return ok && hasPermits(b)
-}
-
 func TestSameProgramOnEveryStore(t *testing.T) {
 	for name, start := range stores() {
 		t.Run(name, func(t *testing.T) {
 			open := start(t)
 			p := pair{waits: make(chan string, 100)}
 			ours, theirs := open(t), open(t)
-			p.store, p.most = ours, ours.Info().MaxName
+			p.store = ours
 			p.ours = holdfast.New(ours, nil)
 			p.theirs = holdfast.New(theirs, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
 				if e.Type == holdfast.EventWait {
@@ -327,48 +311,5 @@ func lockAll(p *pair) {
 	}
 	if !errors.Is(locks.Err(), holdfast.ErrUnlocked) || !errors.Is(context.Cause(held), holdfast.ErrUnlocked) {
 		p.Errorf("after Unlock of all: got %v and %v, want ErrUnlocked", locks.Err(), context.Cause(held))
-	}
-}
-
-// Names that look alike are different locks, and one that is too long is refused.
-func names(p *pair) {
-	var locks []*holdfast.Lock
-	for _, name := range []string{"job", "Job", "JOB", "job ", " job", "job/1", "job/", "/job", "j", "jöb", "jo\u0308b", "作业", "a\tb", "a%b", "a_b", "a'b", `a\b`, "job-1", "job:1"} {
-		k, err := p.ours.TryLock(p.Context(), name)
-		if err != nil {
-			p.Errorf("TryLock(%q) beside others: got error %v", name, err)
-			continue
-		}
-		locks = append(locks, k)
-	}
-	for _, k := range locks {
-		if _, err := p.theirs.TryLock(p.Context(), k.Name()); !errors.Is(err, holdfast.ErrBusy) {
-			p.Errorf("TryLock(%q) of another client: got error %v, want ErrBusy", k.Name(), err)
-		}
-	}
-	for _, k := range locks {
-		must.Unlock(p, k)
-	}
-	if p.most == 0 {
-		return
-	}
-	k, err := p.ours.TryLock(p.Context(), strings.Repeat("n", p.most))
-	p.got("TryLock of the longest name", k, err)
-	if _, err := p.ours.TryLock(p.Context(), strings.Repeat("n", p.most+1)); err == nil || errors.Is(err, holdfast.ErrBusy) {
-		p.Errorf("TryLock of a longer name: got error %v, want one that says so", err)
-	}
-}
-
-func risingTokens(p *pair) {
-	last := uint64(0)
-	for range 5 {
-		for _, l := range []*holdfast.Locker{p.ours, p.theirs} {
-			k := must.Lock(p, l, "token")
-			if k.Token() <= last {
-				p.Errorf("got token %d after %d", k.Token(), last)
-			}
-			last = k.Token()
-			must.Unlock(p, k)
-		}
 	}
 }

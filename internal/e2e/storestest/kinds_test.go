@@ -3,10 +3,8 @@ package storestest
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -32,10 +30,6 @@ func fairOrder(p *pair) {
 		}
 		must.Unlock(p, ends[i]())
 	}
-}
-
-func fairDo(p *pair) {
-	p.does("fair mutex", p.ours.FairMutex("fair do"), p.theirs.FairMutex("fair do").TryLock)
 }
 
 func readWrite(p *pair) {
@@ -64,29 +58,6 @@ func readWrite(p *pair) {
 	must.Unlock(p, writer)
 	k, err := theirs.Read.TryLock(ctx)
 	p.got("a reader after the writer", k, err)
-}
-
-func readWriteWaiting(p *pair) {
-	ours, theirs := p.ours.RWMutex("rw wait"), p.theirs.RWMutex("rw wait")
-	for _, side := range []struct{ first, next *holdfast.Mutex }{
-		{ours.Read, theirs.Write},
-		{ours.Write, theirs.Read},
-		{ours.Write, theirs.Write},
-	} {
-		first, err := side.first.Lock(p.Context())
-		if err != nil {
-			p.Fatal(err)
-		}
-		end := p.begin("rw wait", func(ctx context.Context) (*holdfast.Lock, error) { return side.next.Lock(ctx) })
-		must.Unlock(p, first)
-		must.Unlock(p, end())
-	}
-}
-
-func readWriteDo(p *pair) {
-	ours, theirs := p.ours.RWMutex("rw do"), p.theirs.RWMutex("rw do")
-	p.does("reader", ours.Read, theirs.Write.TryLock)
-	p.does("writer", ours.Write, theirs.Read.TryLock)
 }
 
 // A writer may read as well, and keeps what it reads when it writes no more. A reader may
@@ -136,84 +107,6 @@ func semaphore(p *pair) {
 	must.Unlock(p, two)
 }
 
-func semaphoreWaiting(p *pair) {
-	ours, theirs := p.ours.Semaphore("permits wait", 1), p.theirs.Semaphore("permits wait", 1)
-	first, err := ours.Acquire(p.Context())
-	if err != nil {
-		p.Fatal(err)
-	}
-	end := p.begin("permits wait", func(ctx context.Context) (*holdfast.Lock, error) { return theirs.Acquire(ctx) })
-	must.Unlock(p, first)
-	must.Unlock(p, end())
-}
-
 func semaphoreDo(p *pair) {
 	p.does("semaphore", p.ours.Semaphore("permits do", 1), p.theirs.Semaphore("permits do", 1).TryAcquire)
-}
-
-// A client may change the number of permits, which all clients count.
-func resize(p *pair) {
-	ctx := p.Context()
-	ours, theirs := p.ours.Semaphore("resize", 1), p.theirs.Semaphore("resize", 1)
-	counted := func(what string, wantAll, wantFree int) {
-		p.Helper()
-		if all, free, err := theirs.Permits(ctx); err != nil || all != wantAll || free != wantFree {
-			p.Errorf("Permits %s: got %d, %d free, error %v, want %d, %d free", what, all, free, err, wantAll, wantFree)
-		}
-	}
-	to := func(permits int) {
-		p.Helper()
-		if err := ours.Resize(ctx, permits); err != nil {
-			p.Fatalf("Resize to %d: %v", permits, err)
-		}
-	}
-	counted("of a new name", 0, 0)
-	one, err := ours.TryAcquire(ctx)
-	if err != nil {
-		p.Fatal(err)
-	}
-	counted("while one is held", 1, 0)
-	end := p.begin("resize", func(ctx context.Context) (*holdfast.Lock, error) { return theirs.Acquire(ctx) })
-	to(2)
-	two := end()
-	to(1)
-	counted("of fewer than are held", 1, -1)
-	must.Unlock(p, one)
-	_, err = ours.TryAcquire(ctx)
-	p.busy("a second of one permit", nil, err)
-	must.Unlock(p, two)
-	counted("after all", 1, 1)
-}
-
-func latch(p *pair) {
-	ctx := await.Context(p, 20*time.Second)
-	ours, theirs := p.ours.CountDownLatch("latch"), p.theirs.CountDownLatch("latch")
-	counted := func(want int64) {
-		p.Helper()
-		if n, err := theirs.Count(ctx); err != nil || n != want {
-			p.Errorf("Count: got %d, error %v, want %d", n, err, want)
-		}
-	}
-	if got := ours.Name(); got != "latch" {
-		p.Errorf("Name: got %q", got)
-	}
-	counted(0)
-	if set, err := ours.TrySet(ctx, 2); err != nil || !set {
-		p.Fatalf("TrySet: got %v, error %v", set, err)
-	}
-	if set, err := theirs.TrySet(ctx, 5); err != nil || set {
-		p.Errorf("TrySet of what is set: got %v, error %v, want that it changes nothing", set, err)
-	}
-	counted(2)
-	opened := make(chan error, 1)
-	go func() { opened <- theirs.Wait(ctx) }()
-	for left := range 2 {
-		if err := ours.CountDown(ctx); err != nil {
-			p.Fatal(err)
-		}
-		counted(int64(1 - left))
-	}
-	if err := <-opened; err != nil {
-		p.Errorf("Wait: %v", err)
-	}
 }
