@@ -168,7 +168,8 @@ func TestAdvisoryUnreachable(t *testing.T) {
 // TestAdvisoryWaitOfTheUnreachable has a program wait that nobody can reach any more, and
 // that could not say so: the server does not wait for it for long.
 func TestAdvisoryWaitOfTheUnreachable(t *testing.T) {
-	server, admin := shared.Use(t)
+	server := sqltest.Start(t, sqltest.RunPostgreSQL) // with the usual deadlock_timeout, which bounds a wait
+	admin := newDB(t, server.Name)
 	proxy, err := faultproxy.RunRaw(server.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -231,12 +232,13 @@ func TestAdvisoryRefuses(t *testing.T) {
 // migrations do, while another waits for its lock. The server must not find that they wait
 // for each other.
 func TestAdvisoryAndConcurrentIndex(t *testing.T) {
-	server, admin := start(t)
+	url := database(t)
+	admin := newDB(t, url)
 	if _, err := admin.Exec("CREATE TABLE numbers (n int)"); err != nil {
 		t.Fatal(err)
 	}
 	ctx := await.Context(t, 20*time.Second)
-	migration, err := pgx.Connect(ctx, server)
+	migration, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +246,7 @@ func TestAdvisoryAndConcurrentIndex(t *testing.T) {
 	if _, err := migration.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(id)); err != nil {
 		t.Fatal(err)
 	}
-	a := advisory(admin, settings(t, server))
+	a := advisory(admin, settings(t, url))
 	got := a.Queue(ctx, t, a.Lock)
 	await.Never(t, 300*time.Millisecond, "the wait ends by itself", func() bool { return len(got) > 0 }) // more than deadlock_timeout
 	if _, err := migration.Exec(ctx, "CREATE INDEX CONCURRENTLY numbers_n ON numbers (n)"); err != nil {
