@@ -26,7 +26,8 @@ func (s *Server) Standby(t testing.TB, through string) *Server {
 	if err := standby.run(filepath.Join(filepath.Dir(s.program), "pg_basebackup"), "-D", standby.data(), "-R", "-X", "stream", "--no-sync", "-c", "fast", "-d", from); err != nil {
 		t.Fatal(err)
 	}
-	if err := standby.servePostgreSQL(nil); err != nil {
+	// With the usual interval a promotion may come five seconds late, after the lease of a test.
+	if err := standby.servePostgreSQL([]string{"wal_retrieve_retry_interval=100ms"}); err != nil {
 		t.Fatal(err)
 	}
 	db := connect(t, s.Driver, s.Name)
