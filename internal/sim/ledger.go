@@ -105,7 +105,7 @@ func (s *simulation) checkAlone(h *hold, others []*hold, excused bool) {
 		}
 		n++
 		conflict := h.side != permit && (h.side == exclusive || o.side == exclusive)
-		if conflict && !excused && (o.lease == 0 || !s.excused(h.name, time.Since(o.since))) { // it is checked each third of the TTL only
+		if conflict && !excused && (o.lease == 0 || !s.excused(h.name, time.Since(o.since)+s.ttl)) { // it is checked each third of the TTL only
 			s.violate("two holders of %s: p%d w%d %c since %v, Err %v, context %v; p%d w%d %c", h.name,
 				o.by.process.id, o.by.id, o.side, time.Since(o.since), o.lock.Err(), o.ctx.Err(), h.by.process.id, h.by.id, h.side)
 		}
