@@ -63,16 +63,16 @@ func (l *Link) send(back bool) (f fate) {
 	return f
 }
 
-// mayCall allows the process some calls, for what one of its workers does.
-func (l *Link) mayCall(n int) {
+// allow gives the process some calls, for what one of its workers does.
+func (l *Link) allow(n int) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.calls += float64(n)
 }
 
-// counts counts a call, of which a process makes few in a second by itself: to renew, to wait
-// and to try again. It returns false if there are more.
-func (l *Link) counts() bool {
+// spend takes one call, of which a process has few in a second of its own: to renew, to wait
+// and to try again. It returns false if there is none.
+func (l *Link) spend() bool {
 	s := l.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 	if err := ctx.Err(); err != nil {
 		return v, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
 	}
-	if !l.counts() {
+	if !l.spend() {
 		l.s.violate("p%d makes too many calls", l.id)
 	}
 	type answer struct {

@@ -54,7 +54,7 @@ func (p *process) holdMany() {
 	for i := range p.s.many {
 		all = append(all, p.locker.Mutex(fmt.Sprint("many ", p.id, " ", i)))
 	}
-	p.link.mayCall(6 * len(all))
+	p.link.allow(6 * len(all))
 	locks, err := holdfast.LockAll(p.ctx, all)
 	if err == nil {
 		p.s.mu.Lock()

@@ -111,7 +111,7 @@ func longestAtLeast(ttl time.Duration) time.Duration { return ttl * 3 / 2 }
 // lock asks for the lock of a request.
 func (w *worker) lock(r request) (lock *holdfast.Lock, as side, err error) {
 	l := w.process.locker
-	w.process.link.mayCall(6)
+	w.process.link.allow(6)
 	m, as := l.Mutex(r.name), exclusive
 	switch r.kind {
 	case fair:
@@ -237,7 +237,7 @@ func (w *worker) takeSeveral(ctx context.Context) {
 		r.wait = w.below(s.ttl)
 		r.opts = append(r.opts, holdfast.Wait(r.wait))
 	}
-	w.process.link.mayCall(6 * len(mutexes))
+	w.process.link.allow(6 * len(mutexes))
 	locks, err := holdfast.LockAll(ctx, mutexes, r.opts...)
 	if err != nil {
 		if !errors.Is(err, holdfast.ErrLost) { // of one, while another was waited for

@@ -56,18 +56,20 @@ func run(args []string, record string, out io.Writer) int {
 
 // second runs the packages that failed once more, and returns the status of all of it.
 func second(args []string, failed []failure, record string, out, says io.Writer) int {
-	status, result := 0, "passed at the second run"
 	for _, f := range failed {
 		fmt.Fprintf(says, "again: %s runs once more, alone: %s\n", f.pkg, strings.Join(f.tests, ", "))
 		var text bytes.Buffer
-		if status = goCommand(alone(args, f), io.MultiWriter(out, &text)); status != 0 {
-			result = "failed at both runs"
+		status, result := goCommand(alone(args, f), io.MultiWriter(out, &text)), "passed at the second run"
+		ends := []failure{f}
+		if status != 0 {
 			twice, _ := failures(text.String())
-			failed = append(failed, twice...)
-			break
+			ends, result = append(ends, twice...), "failed at both runs"
+		}
+		if status = max(status, note(record, result, ends, says)); status != 0 {
+			return status
 		}
 	}
-	return max(status, note(record, result, failed, says))
+	return 0
 }
 
 // goCommand runs the go command with out in place of its standard output, and returns its

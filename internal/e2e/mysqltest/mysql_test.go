@@ -78,7 +78,7 @@ func start(t *testing.T) (dsn string, admin *sql.DB) {
 func database(t *testing.T) string {
 	t.Helper()
 	dsn, admin := start(t)
-	name := strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_", ",", "").Replace(t.Name()))
+	name := sqltest.DatabaseName(t)
 	execute(t, admin, "DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name) // for the next run, too
 	return strings.TrimSuffix(dsn, "test") + name
 }

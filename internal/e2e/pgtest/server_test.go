@@ -39,7 +39,7 @@ func start(t *testing.T) (url string, admin *sql.DB) {
 func database(t *testing.T) string {
 	t.Helper()
 	server, admin := start(t)
-	name := strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_", ",", "").Replace(t.Name()))
+	name := sqltest.DatabaseName(t)
 	for _, statement := range []string{"DROP DATABASE IF EXISTS %s WITH (FORCE)", "CREATE DATABASE %s"} { // for the next run, too
 		if _, err := admin.Exec(fmt.Sprintf(statement, pgx.Identifier{name}.Sanitize())); err != nil {
 			t.Fatal(err)

@@ -106,8 +106,8 @@ func (b *bench) wantHeard(heard *redistest.Listener, k kind) {
 	}
 }
 
-// told is the reply of a script that ended a hold: one more than the receivers.
-func (k kind) told() any { return n(int64(1 + len(k.heard))) }
+// ended is the reply of a script that ended a hold: one more than the receivers of its message.
+func (k kind) ended() any { return n(int64(1 + len(k.heard))) }
 
 func TestAcquireAgainIsTheSameGrant(t *testing.T) {
 	eachKind(t, func(b *bench, k kind) {
@@ -198,7 +198,7 @@ func TestRelease(t *testing.T) {
 		b.wantCall(n(0), k.release("a:1"))
 		b.wantKeys()
 		b.call(k.acquire("a:1", 20000, 2))
-		b.wantCall(k.told(), k.release("a:1"))
+		b.wantCall(k.ended(), k.release("a:1"))
 		b.wantCall(n(0), k.release("a:1"))
 		b.wantKeys(slices.Clone(k.stays)...)
 		b.wantHeard(heard, k)
@@ -223,7 +223,7 @@ func TestAbandon(t *testing.T) {
 		late()
 		b.Int("DEL", k.mark("a:1"))
 		b.call(k.acquire("a:1", 20000, 1))
-		b.wantCall(k.told(), k.abandon("a:1"))
+		b.wantCall(k.ended(), k.abandon("a:1"))
 		b.wantCall(n(0), k.abandon("a:1"))
 		late()
 		b.wantKeys(append(slices.Clone(k.stays), k.mark("a:1"))...)
@@ -245,7 +245,7 @@ func TestBreak(t *testing.T) {
 			b.wantCall(n(0), k.force("a:1", 1))
 			b.wantStored(before)
 		}
-		b.wantCall(k.told(), k.force("a:1", 2))
+		b.wantCall(k.ended(), k.force("a:1", 2))
 		b.wantCall(n(0), k.force("a:1", 2))
 		b.wantTTL(k.mark("a:1"), 20000)
 		b.wantCall(list(n(-2), "forced: ops"), k.acquire("a:1", 20000, 1))

@@ -205,13 +205,13 @@ func (t *turn) mutex() {
 // be the next.
 func (t *turn) chained() {
 	name := t.name(chains, 1)
-	ctx, cancel := t.patience()
+	ctx, cancel := t.timeout()
 	defer cancel()
 	t.hold(ctx, t.request(name, judge.Exclusive, bare(t.shared.Mutex(name))), t.keep())
 }
 
-// patience returns a context that ends within 100 ms, one time of five.
-func (t *turn) patience() (context.Context, context.CancelFunc) {
+// timeout returns a context that ends within 100 ms, one time of five.
+func (t *turn) timeout() (context.Context, context.CancelFunc) {
 	if t.random.IntN(5) == 0 {
 		return context.WithTimeout(context.Background(), time.Duration(t.random.Int64N(int64(100*time.Millisecond))))
 	}
@@ -265,7 +265,7 @@ func (t *turn) fair() {
 	name := t.name(fairs, 1)
 	m := t.shared.FairMutex(name)
 	r := t.request(name, judge.Exclusive, bare(m))
-	ctx, cancel := t.patience()
+	ctx, cancel := t.timeout()
 	defer cancel()
 	t.hold(ctx, r, t.keep())
 }
@@ -302,7 +302,7 @@ func (t *turn) lockAll() {
 		r.Try = true // some of them are held by a waiter for the others
 		ops[m.Name()] = t.log.Called(r)
 	}
-	ctx, cancel := t.patience()
+	ctx, cancel := t.timeout()
 	defer cancel()
 	locks, err := holdfast.LockAll(ctx, ms)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -46,6 +47,11 @@ func (s SharedTests) Run() int {
 		}
 	}
 	return status
+}
+
+// DatabaseName is a name for a database of t alone.
+func DatabaseName(t testing.TB) string {
+	return strings.ToLower(strings.NewReplacer("/", "_", " ", "_", "#", "_", ",", "").Replace(t.Name()))
 }
 
 // Use returns the server, and a pool of connections to its first database.
