@@ -67,19 +67,25 @@ func (m *move) unlockedAfter(name string) {
 	javaWaits, goWaits := j.Begin(lockOf("lock", name, 0)), passing(m.t, m.waiter, name)
 	j.AwaitSleep()
 	m.goSleeps(name, 2)
+	before := map[string]int64{} // listeners, by node
+	for _, s := range m.b.Deployment.Servers() {
+		before[s.Addr()] = redisson.Listeners(s.Admin, channel(name))
+	}
 	must(m.t, m.begin(name).Finish())
 	if err := lock.Err(); err != nil {
 		m.t.Fatalf("the hold while its slot moved: %v", err)
 	}
-	// Redisson takes up to 500 ms to see that a slot moved. The older one subscribes anew then,
-	// and hears no message in between.
-	time.Sleep(2 * time.Second)
 	if m.sharded() {
+		time.Sleep(2 * time.Second) // four times as long as Redisson takes to see that a slot moved
 		if n := m.listeners(name); n != 1 {
 			m.t.Errorf("%d clients listen at the new node, want Go alone: what was observed is no longer so", n)
 		}
 	} else {
-		redisson.Await(m.t, "Java and Go listen", func() bool { return m.listeners(name) == 2 })
+		// Java subscribes at the new node then, and hears no message in between; Go stays.
+		to := m.b.Deployment.Master(name)
+		redisson.Await(m.t, "Java listens at the new node, and Go still", func() bool {
+			return redisson.Listeners(to.Admin, channel(name)) == before[to.Addr()]+1 && m.listeners(name) == 2
+		})
 	}
 	began := time.Now()
 	must(m.t, lock.Unlock())
