@@ -15,7 +15,7 @@ ALONE   := internal/e2e/(matrix|soak)$$
 # Packages that need programs in other languages, and where those are kept.
 FOREIGN := internal/e2e/interop/(redisson/.*|plaintest)$$
 # Packages that need other stores: make stores and make stores-sql.
-STORES  := internal/e2e/(etcdholdtest|zkholdtest|interop/zkpeertest|interop/shedlocktest|interop/migratetest|pgtest|mysqltest|storestest|jobtest)$$
+STORES  := internal/e2e/(etcdholdtest|zkholdtest|interop/zkpeertest|interop/shedlocktest|pgtest|mysqltest|storestest|jobtest)$$
 INTEROP ?= $(or $(HOLDFAST_INTEROP),$(HOME)/.cache/holdfast-interop)
 # The server that tests run on, where it is not the redis-server that is installed:
 # redis6, redis8, valkey8 or valkey9.
@@ -94,7 +94,7 @@ stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetch
 	@HOLDFAST_SERVERS="$(SERVERS)" HOLDFAST_INTEROP="$(INTEROP)" ONLY="$(ONLY)" GO="$(GO)" sh .ci/stores $(FLAGS)
 
 .PHONY: stores-sql
-stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind PgBouncer, MariaDB and MySQL, and beside ShedLock, golang-migrate and goose
+stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind PgBouncer, MariaDB and MySQL, and beside ShedLock
 	@HOLDFAST_SERVERS="$(SERVERS)" HOLDFAST_INTEROP="$(INTEROP)" GO="$(GO)" sh .ci/stores-sql $(FLAGS)
 
 .PHONY: soak

@@ -65,7 +65,6 @@ func arrows() []arrow {
 		{".", []string{"driver", "internal/background", "internal/clock", "internal/deadline", "internal/queue", "internal/renew", "internal/retry", "internal/uuid"}},
 		{"internal/must", []string{"."}},
 		{"internal/sim", []string{".", "admin", "driver"}},
-		{"internal/advisory", []string{".", "driver"}},
 		{"internal/meter", []string{".", "driver"}},
 		{"job", []string{"."}},
 		{"audit", []string{".", "admin", "driver", "internal/background"}},

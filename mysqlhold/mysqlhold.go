@@ -28,9 +28,6 @@
 // A lease is as durable as the data: after the promotion of a replica that had not
 // received the last commits, a lock may have two holders. If the lock protects rows of
 // the same database, Backend.LockTx is safe even then.
-//
-// LockAdvisory is independent of the table: it waits for, and holds, the session locks of
-// migration tools.
 package mysqlhold
 
 import (

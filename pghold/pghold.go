@@ -26,9 +26,6 @@
 // received the last commits, a lock may have two holders. With synchronous_commit and a
 // synchronous standby this cannot happen. If the lock protects rows of the same database,
 // Backend.LockTx is safe even then.
-//
-// LockAdvisory is independent of the table: it waits for, and holds, the session locks of
-// migration tools.
 package pghold
 
 import (

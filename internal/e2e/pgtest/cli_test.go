@@ -179,7 +179,7 @@ func TestCLIBehindAPooler(t *testing.T) {
 				says = append(says, "leads to a pooler")
 			}
 			waiting.Want(0, says...)
-			finds := []string{"note     pooler\n         the connection leads to a pooler\n", "advisory locks through it are refused", "ok       clock: its clock is "}
+			finds := []string{"note     pooler\n         the connection leads to a pooler\n", "a pooler passes on no notifications", "ok       clock: its clock is "}
 			tool.Start("doctor", "-v", "--fail-on", "never").Want(0, append(finds, map[string]string{
 				"named": "ok       notifications: notifications are received", "off": "note     notifications\n         notifications are off", "not named": "note     notifications\n         notifications do not come",
 			}[name])...)

@@ -119,12 +119,12 @@ func (s *postgresSettings) pooler(layout *pghold.Options) doctor.Finding {
 	if !s.Pooled {
 		return saw(id, doctor.OK, "the connection leads to the server itself")
 	}
-	remedy := "listen=HOST:PORT of the server itself; for advisory locks a connection to the server itself"
+	remedy := "listen=HOST:PORT of the server itself"
 	if layout.Layout == pghold.ShedLock || layout.Listen != nil && !s.Behind {
-		remedy = "nothing for these locks; for advisory locks a connection to the server itself"
+		remedy = "nothing for these locks"
 	}
 	return because(saw(id, doctor.Note, "the connection leads to a pooler"),
-		"a pooler passes on no notifications, so listen must name the server itself; advisory locks through it are refused", remedy)
+		"a pooler passes on no notifications, so listen must name the server itself", remedy)
 }
 
 func (s *postgresSettings) writes() doctor.Finding {
