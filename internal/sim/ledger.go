@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"runtime"
 	"slices"
 	"time"
 	"unsafe"
@@ -46,10 +47,6 @@ type ledger struct {
 	granted   map[string]time.Time // the last time
 	keptUntil map[string]time.Time // by AtLeast
 
-	// locks keeps those of processes that crashed from the garbage collector, which would
-	// report them as dropped, and not in the bubble.
-	locks []*holdfast.Lock
-
 	// takenAway is when the store forgot a name, or a person forced it: holders learn of that
 	// later, see "forced unlock" and "data loss" in docs/guarantees.md.
 	takenAway map[string]time.Time
@@ -79,13 +76,13 @@ func (s *simulation) takeAway(name string) {
 func (s *simulation) begin(h *hold) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.ctx, h.cancel, h.since = h.lock.Context(ctx), cancel, time.Now()
+	keep(h.lock)
 	s.note("p%d w%d has %s %c, token %d", h.by.process.id, h.by.id, h.name, h.side, h.lock.Token())
 	s.mu.Lock()
 	others := slices.Clone(s.holds[h.name])
 	s.holds[h.name] = append(others[:len(others):len(others)], h)
 	kept := s.keptUntil[h.name]
 	s.granted[h.name] = h.since
-	s.locks = append(s.locks, h.lock)
 	s.counts["grants"]++
 	s.mu.Unlock()
 	excused := s.excused(h.name, s.ttl)
@@ -158,8 +155,12 @@ func (s *simulation) unlock(h *hold, unlock func() error) {
 	s.checkUnlock(h, state, err, left, time.Since(began))
 }
 
-// drop ends a hold as the garbage collector does where nothing has the Lock any more: its
-// clean-up would not run in the bubble.
+// keep has the garbage collector forget a Lock: its clean-up would not run in the bubble.
+func keep(lock *holdfast.Lock) {
+	(*runtime.Cleanup)(reflect.ValueOf(lock).Elem().FieldByName("net").Addr().UnsafePointer()).Stop()
+}
+
+// drop ends a hold as the garbage collector does where nothing has the Lock any more.
 func (s *simulation) drop(h *hold) {
 	s.end(h)
 	h.cancel()
@@ -174,9 +175,9 @@ func (s *simulation) drop(h *hold) {
 //go:linkname dropped github.com/holdfast-go/holdfast.(*hold).dropped
 func dropped(unsafe.Pointer)
 
-// keep records until when a name is kept that was unlocked, by a clock of the store that may
-// be faster. It may have been granted already.
-func (s *simulation) keep(h *hold) {
+// keepName records until when a name is kept that was unlocked, by a clock of the store that
+// may be faster. It may have been granted already.
+func (s *simulation) keepName(h *hold) {
 	until := h.since.Add(h.atLeast - time.Duration(float64(h.atLeast)*s.drift))
 	if s.excused(h.name, time.Since(h.since)+s.ttl) { // the store may have forgotten the hold, or its Unlock
 		return
@@ -197,7 +198,7 @@ func (s *simulation) keep(h *hold) {
 func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Duration) {
 	excused := s.excused(h.name, s.ttl+took) || h.lease > 0 && s.excused(h.name, time.Since(h.since))
 	if err == nil && h.atLeast > 0 { // else it is not certain that the store knows of it
-		s.keep(h)
+		s.keepName(h)
 	}
 	switch {
 	case err == nil && state != nil:

@@ -110,30 +110,33 @@ func longestAtLeast(ttl time.Duration) time.Duration { return ttl * 3 / 2 }
 
 // lock asks for the lock of a request.
 func (w *worker) lock(r request) (lock *holdfast.Lock, as side, err error) {
-	l := w.process.locker
 	w.process.link.allow(6)
-	m, as := l.Mutex(r.name), exclusive
-	switch r.kind {
-	case fair:
-		m = l.FairMutex(r.name)
-	case readWrite:
-		if m = l.RWMutex(r.name).Write; w.random.IntN(3) > 0 {
-			m, as = l.RWMutex(r.name).Read, reader
-		}
-	case semaphore:
-		acquire := l.Semaphore(r.name, r.permits).Acquire
-		if r.try {
-			acquire = l.Semaphore(r.name, r.permits).TryAcquire
-		}
-		lock, err = acquire(r.ctx, r.opts...)
-		return lock, permit, err
+	m, s, as := w.mutex(r.target), w.process.locker.Semaphore(r.name, r.permits), exclusive
+	acquire, try := m.Lock, m.TryLock
+	switch {
+	case r.kind == semaphore:
+		acquire, try, as = s.Acquire, s.TryAcquire, permit
+	case r.kind == readWrite && w.random.IntN(3) > 0:
+		read := w.process.locker.RWMutex(r.name).Read
+		acquire, try, as = read.Lock, read.TryLock, reader
 	}
-	acquire := m.Lock
 	if r.try {
-		acquire = m.TryLock
+		acquire = try
 	}
 	lock, err = acquire(r.ctx, r.opts...)
 	return lock, as, err
+}
+
+// mutex returns a target as what one worker at a time holds.
+func (w *worker) mutex(t target) *holdfast.Mutex {
+	switch l := w.process.locker; t.kind {
+	case fair:
+		return l.FairMutex(t.name)
+	case readWrite:
+		return l.RWMutex(t.name).Write
+	default:
+		return l.Mutex(t.name)
+	}
 }
 
 // take takes one lock, keeps it for a while and releases it.
@@ -190,9 +193,9 @@ func (w *worker) takeTwice(ctx context.Context) {
 	s.begin(h)
 	r.try = w.random.IntN(2) == 0
 	again, _, _ := w.lock(r)
-	s.mu.Lock()
-	s.locks = append(s.locks, again)
-	s.mu.Unlock()
+	if again != nil {
+		keep(again)
+	}
 	w.work(h)
 	switch again {
 	case nil:
@@ -216,17 +219,11 @@ func (w *worker) takeTwice(ctx context.Context) {
 
 // takeSeveral takes several locks at once.
 func (w *worker) takeSeveral(ctx context.Context) {
-	s, l := w.process.s, w.process.locker
+	s := w.process.s
 	var mutexes []*holdfast.Mutex
 	for _, t := range s.names {
-		switch {
-		case w.random.IntN(2) == 0:
-		case t.kind == mutex:
-			mutexes = append(mutexes, l.Mutex(t.name))
-		case t.kind == readWrite:
-			mutexes = append(mutexes, l.RWMutex(t.name).Write)
-		case t.kind == fair:
-			mutexes = append(mutexes, l.FairMutex(t.name))
+		if w.random.IntN(2) > 0 && t.kind != semaphore {
+			mutexes = append(mutexes, w.mutex(t))
 		}
 	}
 	if len(mutexes) == 0 {
