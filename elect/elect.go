@@ -1,0 +1,89 @@
+// Package elect chooses one leader among processes. They campaign for the same lock, and who
+// holds it leads.
+//
+//	e := elect.New(locker.Mutex("leader/billing"))
+//	err := e.Run(ctx, func(term context.Context, lock *holdfast.Lock) error {
+//		return bill(term, lock.Token()) // until term is done
+//	})
+//
+// Each process has an Election of its own. Who leads elsewhere is what admin.Console.Get
+// says of the lock: its holder, with the text of holdfast.Options.Note.
+//
+// There is at most one leader under the conditions of package holdfast. The term of a leader
+// that cannot reach the store is over before the next one begins. A leader that was paused
+// by the system does not notice that before it runs again, and after a forced unlock it
+// learns of its loss with the next renewal, as docs/guarantees.md says. So let it send
+// lock.Token with each write, and have the resource refuse smaller ones: see package fence.
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// ErrNotLeading is the answer of Leading where this process has no term.
+var ErrNotLeading = errors.New("not the leader")
+
+// Election is the candidacy of a process.
+type Election struct {
+	mutex   *holdfast.Mutex
+	opts    []holdfast.Option
+	running atomic.Bool
+	term    atomic.Pointer[holdfast.Lock] // nil without a term
+}
+
+// New returns a candidacy for the lock m. It does no I/O. The options are those of each
+// campaign: with AtMost a term ends after that time, and Run campaigns again.
+func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
+	return &Election{mutex: m, opts: opts}
+}
+
+// Run campaigns, and calls lead with each term that this process wins. The context of a term
+// ends with ctx, and when the lock is lost: lead must return then, as soon as it can.
+//
+// When lead returns after a loss, Run campaigns again, whatever lead returned. A new term
+// never begins before lead has returned from the old one.
+//
+// When lead returns earlier, or because ctx has ended, this process resigns: Run releases the
+// lock, so that another one leads at once, and returns lead's error, joined with that of the
+// release if there is one. It releases the lock also if lead panics.
+//
+// Without a term Run returns what Lock returns: after the end of ctx its error, with the
+// option Wait ErrBusy, and what no repetition can mend, such as a store that refuses the
+// client. Run is an error where another Run of the same Election has not returned.
+func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
+	if !e.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("election %q: another Run of this Election has not returned", e.mutex.Name())
+	}
+	defer e.running.Store(false)
+	for {
+		lost := false
+		err := e.mutex.Do(ctx, func(term context.Context, lock *holdfast.Lock) error {
+			e.term.Store(lock)
+			defer e.term.Store(nil)
+			err := lead(term, lock)
+			lost = errors.Is(lock.Err(), holdfast.ErrLost)
+			return err
+		}, e.opts...)
+		if !lost {
+			return err
+		}
+	}
+}
+
+// Leading returns nil while this process leads, and otherwise why not: ErrNotLeading, or the
+// loss of a term that lead has not noticed yet, which is ErrLost. It does no I/O, and is
+// cheap enough for each request.
+func (e *Election) Leading() error {
+	if term := e.term.Load(); term != nil {
+		return term.Err()
+	}
+	return fmt.Errorf("election %q: %w", e.mutex.Name(), ErrNotLeading)
+}
+
+// IsLeader is Leading, for hosts that ask for such a method: the Elector of gocron.
+func (e *Election) IsLeader(context.Context) error { return e.Leading() }
