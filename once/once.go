@@ -1,0 +1,71 @@
+// Package once has a missing value made once, however many callers of however many processes
+// ask for it: what a cache needs that many ask at the same time for a key that has expired.
+//
+// The package has no cache of its own. Where values are kept, and when one is stale, is up to
+// the caller.
+package once
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// State is what a cache says of a value.
+type State int
+
+// The states of a value.
+const (
+	Missing State = iota // there is none: callers wait for it
+	Stale                // there is one to return now, and somebody should make a new one
+	Fresh                // there is one, and nothing to do
+)
+
+// Do returns the value that get finds. Where that is missing, one caller among all processes
+// holds m and runs fill, while the others wait; each of them runs get again, and returns what it
+// finds. Where the value is stale, one caller runs fill, and the others return the stale value
+// at once.
+//
+// Fill makes the value, keeps it where get finds it, and returns it. Its context ends with ctx,
+// and when the lock is lost. A process that was paused may come back after others have filled:
+// to refuse what it writes then, keep lock.Token beside the value, and let a smaller one change
+// nothing.
+//
+// An error of fill is that of its caller alone: the next caller who waits runs fill again. If
+// there is a stale value, Do returns that in place of any error of the lock or of fill, which
+// may log its own; those of the store are reported by Options.Observe. A fill whose lock was lost
+// meanwhile is an error that is holdfast.ErrLost. An error of the first get is returned at once.
+//
+// The options are those of the lock. With Wait, Do returns ErrBusy where the value is missing
+// and the wait is over.
+func Do[T any](ctx context.Context, m *holdfast.Mutex,
+	get func(context.Context) (T, State, error),
+	fill func(context.Context, *holdfast.Lock) (T, error),
+	opts ...holdfast.Option,
+) (T, error) {
+	value, state, err := get(ctx)
+	if err != nil || state == Fresh {
+		return value, err
+	}
+	if state == Stale {
+		opts = slices.Concat(opts, []holdfast.Option{holdfast.Wait(0)})
+	}
+	made := value
+	err = m.Do(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
+		now, found, err := get(ctx) // somebody else may have made it
+		if err != nil {
+			return err
+		}
+		if value, state = now, found; state == Fresh {
+			made = value
+			return nil
+		}
+		made, err = fill(ctx, lock)
+		return err
+	}, opts...)
+	if err != nil && state == Stale {
+		return value, nil
+	}
+	return made, err
+}
