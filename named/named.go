@@ -1,0 +1,149 @@
+// Package named has locks for programs that name a lock when they unlock it, where Holdfast has
+// a Lock to unlock. They ask for an interface, and each type here has the methods of one:
+//
+//	Locks    certmagic and Caddy: Locker, TryLocker, LockLeaseRenewer of a Storage
+//	Keys     fiber: Locker of the middleware idempotency
+//	DB       goose v3: lock.Locker
+//	Session  goose v3: lock.SessionLocker
+//	One      golang-migrate v4: Lock and Unlock of a database.Driver
+//
+// Each Lock needs its Unlock. Nothing says whose Unlock it is: where a process has several holds
+// of a name, it ends the oldest. It has several only after a loss, as none of these programs
+// notices one while it works: what was lost stays the oldest until its Unlock, which returns
+// ErrLost. If that Unlock never comes, the hold after it would be renewed for ever, in wait for
+// an Unlock that has come already; so the Unlock of a lost hold ends the renewal of the next
+// one, which is released at the end of its lease.
+//
+// The options of each type are those of each Lock. Without holdfast.Wait a Lock without a
+// context waits for ever. None of these programs learns of a loss before Unlock: what they
+// write needs a check of its own, such as the one that migrations have in their table.
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Locks are locks by name.
+type Locks struct {
+	mutex func(name string) *holdfast.Mutex
+	opts  []holdfast.Option
+
+	mu    sync.Mutex
+	holds map[string][]*hold // by name, the oldest first
+}
+
+// hold is one Lock without its Unlock yet.
+type hold struct {
+	lock *holdfast.Lock
+	end  *time.Timer // releases it; nil for a hold that is renewed until its Unlock
+}
+
+// New returns Locks that are called prefix + name in the store.
+func New(l *holdfast.Locker, prefix string, opts ...holdfast.Option) *Locks {
+	return newLocks(func(name string) *holdfast.Mutex { return l.Mutex(prefix + name) }, opts)
+}
+
+func newLocks(mutex func(string) *holdfast.Mutex, opts []holdfast.Option) *Locks {
+	return &Locks{mutex: mutex, opts: opts, holds: map[string][]*hold{}}
+}
+
+// Lock waits for the lock of that name until ctx ends, whose error it returns then.
+func (t *Locks) Lock(ctx context.Context, name string) error {
+	lock, err := t.mutex(name).Lock(ctx, t.opts...)
+	if err == nil {
+		t.add(name, lock)
+	}
+	return err
+}
+
+// TryLock takes the lock of that name. It returns false where another holds it.
+func (t *Locks) TryLock(ctx context.Context, name string) (bool, error) {
+	lock, err := t.mutex(name).TryLock(ctx, t.opts...)
+	if errors.Is(err, holdfast.ErrBusy) {
+		return false, nil
+	}
+	if err == nil {
+		t.add(name, lock)
+	}
+	return err == nil, err
+}
+
+// Unlock releases the oldest hold of that name. It returns ErrLost if that was lost, and an
+// error if there is none. It ignores ctx, which has often ended: Lock.Unlock has a bound of
+// its own.
+func (t *Locks) Unlock(_ context.Context, name string) error {
+	t.mu.Lock()
+	holds := t.holds[name]
+	if len(holds) == 0 {
+		t.mu.Unlock()
+		return t.notHeld(name)
+	}
+	h := holds[0]
+	t.remove(name, h)
+	if errors.Is(h.lock.Err(), holdfast.ErrLost) {
+		t.endLast(name)
+	}
+	t.mu.Unlock()
+	return h.lock.Unlock()
+}
+
+// RenewLockLease returns nil while the oldest hold of that name goes on. It renews nothing: the
+// Locker does so until Unlock, however long a lease certmagic asks for.
+func (t *Locks) RenewLockLease(_ context.Context, name string, _ time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if holds := t.holds[name]; len(holds) > 0 {
+		return holds[0].lock.Err()
+	}
+	return t.notHeld(name)
+}
+
+func (t *Locks) notHeld(name string) error {
+	return fmt.Errorf("lock %q: this process does not hold it", t.mutex(name).Name())
+}
+
+func (t *Locks) add(name string, lock *holdfast.Lock) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.holds[name] = append(t.holds[name], &hold{lock: lock})
+}
+
+// remove takes a hold out. It returns false if that has been done. The mutex is held.
+func (t *Locks) remove(name string, h *hold) bool {
+	i := slices.Index(t.holds[name], h)
+	if i < 0 {
+		return false
+	}
+	if h.end != nil {
+		h.end.Stop()
+	}
+	if t.holds[name] = slices.Delete(t.holds[name], i, i+1); len(t.holds[name]) == 0 {
+		delete(t.holds, name)
+	}
+	return true
+}
+
+// endLast has the last hold of a name, which alone can be one that goes on, end with the lease
+// that it has now, unless its Unlock comes before. The mutex is held.
+func (t *Locks) endLast(name string) {
+	holds := t.holds[name]
+	if len(holds) == 0 || holds[len(holds)-1].end != nil {
+		return
+	}
+	h := holds[len(holds)-1]
+	h.end = time.AfterFunc(h.lock.Remaining(), func() {
+		t.mu.Lock()
+		removed := t.remove(name, h)
+		t.mu.Unlock()
+		if removed {
+			_ = h.lock.Unlock()
+		}
+	})
+}
