@@ -70,7 +70,13 @@ func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) e
 	}
 	switch d {
 	case PostgreSQL:
-		return checkPostgreSQL(ctx, tx, name, int64(token))
+		return CheckPostgreSQL(ctx, func(ctx context.Context, statement string, args ...any) (int64, error) {
+			result, err := tx.ExecContext(ctx, statement, args...)
+			if err != nil {
+				return 0, err
+			}
+			return result.RowsAffected()
+		}, name, token)
 	case MySQL:
 		return checkMySQL(ctx, tx, name, int64(token))
 	default:
@@ -78,21 +84,24 @@ func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) e
 	}
 }
 
-// checkPostgreSQL counts on ON CONFLICT to lock the row and to look at its
-// latest version.
-func checkPostgreSQL(ctx context.Context, tx *sql.Tx, name string, token int64) error {
-	result, err := tx.ExecContext(ctx, `INSERT INTO fence (name, token) VALUES ($1, $2)
+// CheckPostgreSQL is PostgreSQL.Check for a client other than database/sql. exec executes a
+// statement in the transaction of the protected write, and returns how many rows it affected.
+// For pgx there is pghold.CheckFence.
+func CheckPostgreSQL(ctx context.Context, exec func(ctx context.Context, statement string, args ...any) (int64, error),
+	name string, token uint64,
+) error {
+	if err := valid(name, token); err != nil {
+		return err
+	}
+	// ON CONFLICT locks the row, and looks at its latest version.
+	affected, err := exec(ctx, `INSERT INTO fence (name, token) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET token = EXCLUDED.token
-WHERE fence.token <= EXCLUDED.token`, name, token)
+WHERE fence.token <= EXCLUDED.token`, name, int64(token))
 	if err != nil {
 		return fmt.Errorf("fence: record token of %q: %w", name, err)
 	}
-	rows, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("fence: record token of %q: %w", name, err)
-	}
-	if rows == 0 {
-		return stale(name, uint64(token), 0)
+	if affected == 0 {
+		return stale(name, token, 0)
 	}
 	return nil
 }

@@ -11,36 +11,63 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/pghold"
 )
 
 // Package fence on real databases.
 
 // fenced is a value in a database, and the fence before it.
 type fenced struct {
-	db      *sql.DB
-	dialect fence.SQL
-	update  string // the protected write: token, name
+	db    *sql.DB
+	table string
+	write func(ctx context.Context, db *sql.DB, name string, token uint64, end error) error
 }
 
-// write sets the value to token in one transaction with the check.
-func (f fenced) write(ctx context.Context, name string, token uint64) error {
-	tx, err := f.db.BeginTx(ctx, nil)
+// writeSQL sets the value to token in one transaction with the check, unless it ends with an
+// error.
+func writeSQL(dialect fence.SQL, update string) func(context.Context, *sql.DB, string, uint64, error) error {
+	return func(ctx context.Context, db *sql.DB, name string, token uint64, end error) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		if err := dialect.Check(ctx, tx, name, token); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, update, int64(token), name); err != nil || end != nil {
+			return errors.Join(err, end)
+		}
+		return tx.Commit()
+	}
+}
+
+// writePgx is the same with pgx.
+func writePgx(ctx context.Context, db *sql.DB, name string, token uint64, end error) error {
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }()
-	if err := f.dialect.Check(ctx, tx, name, token); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, f.update, int64(token), name); err != nil {
-		return err
-	}
-	return tx.Commit()
+	defer func() { _ = conn.Close() }()
+	return conn.Raw(func(c any) error {
+		return pgx.BeginFunc(ctx, c.(*stdlib.Conn).Conn(), func(tx pgx.Tx) error {
+			if err := pghold.CheckFence(ctx, tx, name, token); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, updatePostgreSQL, int64(token), name)
+			return errors.Join(err, end)
+		})
+	})
 }
+
+const updatePostgreSQL = "UPDATE data SET value = $1, writes = writes + 1 WHERE name = $2"
 
 func (f fenced) value(t *testing.T, name string) (value uint64, writes int) {
 	t.Helper()
@@ -53,28 +80,24 @@ func (f fenced) value(t *testing.T, name string) (value uint64, writes int) {
 func TestFenceInSQL(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) fenced{
 		"PostgreSQL": func(t *testing.T) fenced {
-			return fenced{
-				sqltest.PostgreSQL(t), fence.PostgreSQL,
-				"UPDATE data SET value = $1, writes = writes + 1 WHERE name = $2",
-			}
+			return fenced{sqltest.PostgreSQL(t), fence.PostgreSQLTable, writeSQL(fence.PostgreSQL, updatePostgreSQL)}
+		},
+		"PostgreSQL by pgx": func(t *testing.T) fenced {
+			return fenced{sqltest.PostgreSQL(t), fence.PostgreSQLTable, writePgx}
 		},
 		"MariaDB": func(t *testing.T) fenced {
 			return fenced{
-				sqltest.MariaDB(t), fence.MySQL,
-				"UPDATE data SET value = ?, writes = writes + 1 WHERE name = ?",
+				sqltest.MariaDB(t), fence.MySQLTable,
+				writeSQL(fence.MySQL, "UPDATE data SET value = ?, writes = writes + 1 WHERE name = ?"),
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t)
 			f.db.SetMaxOpenConns(100)
-			table := fence.PostgreSQLTable
-			if f.dialect == fence.MySQL {
-				table = fence.MySQLTable
-			}
 			for _, statement := range []string{
-				table,
-				table, // creating it again is no error
+				f.table,
+				f.table, // creating it again is no error
 				"CREATE TABLE data (name varchar(100) PRIMARY KEY, value bigint, writes bigint)",
 				"INSERT INTO data VALUES ('crowd', 0, 0), ('one', 0, 0)",
 			} {
@@ -82,7 +105,7 @@ func TestFenceInSQL(t *testing.T) {
 					t.Fatalf("%s: %v", statement, err)
 				}
 			}
-			t.Run("CreatedAtOnce", func(t *testing.T) { createdAtOnce(t, f, table) })
+			t.Run("CreatedAtOnce", func(t *testing.T) { createdAtOnce(t, f) })
 			t.Run("OneByOne", func(t *testing.T) { oneByOne(t, f) })
 			t.Run("Crowd", func(t *testing.T) { crowd(t, f) })
 		})
@@ -90,7 +113,7 @@ func TestFenceInSQL(t *testing.T) {
 }
 
 // createdAtOnce has several instances of a program begin at the same time.
-func createdAtOnce(t *testing.T, f fenced, table string) {
+func createdAtOnce(t *testing.T, f fenced) {
 	for range 10 {
 		if _, err := f.db.Exec("DROP TABLE fence"); err != nil {
 			t.Fatal(err)
@@ -98,7 +121,7 @@ func createdAtOnce(t *testing.T, f fenced, table string) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				if _, err := f.db.Exec(table); err != nil {
+				if _, err := f.db.Exec(f.table); err != nil {
 					t.Error(err)
 				}
 			})
@@ -124,7 +147,7 @@ func oneByOne(t *testing.T, f fenced) {
 		{"one", 1 << 50, fence.ErrStale},
 		{"one", 1<<50 + 1, nil},
 	} {
-		if err := f.write(await.Context(t, 10*time.Second), step.name, step.token); !errors.Is(err, step.want) || step.want == nil && err != nil {
+		if err := f.write(await.Context(t, 10*time.Second), f.db, step.name, step.token, nil); !errors.Is(err, step.want) || step.want == nil && err != nil {
 			t.Errorf("step %d, %q with %d: got %v, want %v", i, step.name, step.token, err, step.want)
 		}
 	}
@@ -133,17 +156,11 @@ func oneByOne(t *testing.T, f fenced) {
 	}
 
 	// What is rolled back has not been: neither the write nor its token.
-	tx, err := f.db.Begin()
-	if err != nil {
+	own := errors.New("rolled back")
+	if err := f.write(await.Context(t, 10*time.Second), f.db, "one", 1<<60, own); !errors.Is(err, own) {
 		t.Fatal(err)
 	}
-	if err := f.dialect.Check(await.Context(t, 10*time.Second), tx, "one", 1<<60); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.write(await.Context(t, 10*time.Second), "one", 1<<50+1); err != nil {
+	if err := f.write(await.Context(t, 10*time.Second), f.db, "one", 1<<50+1, nil); err != nil {
 		t.Errorf("after a roll-back: got %v, want nil", err)
 	}
 }
@@ -157,7 +174,7 @@ func crowd(t *testing.T, f fenced) {
 		token := uint64(i + 1)
 		wg.Go(func() {
 			for range 3 {
-				if err := f.write(ctx, "crowd", token); err != nil && (token == writers || !errors.Is(err, fence.ErrStale)) {
+				if err := f.write(ctx, f.db, "crowd", token, nil); err != nil && (token == writers || !errors.Is(err, fence.ErrStale)) {
 					t.Errorf("token %d: %v", token, err)
 				}
 			}
