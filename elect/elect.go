@@ -7,7 +7,8 @@
 //	})
 //
 // Each process has an Election of its own. Who leads elsewhere is what admin.Console.Get
-// says of the lock: its holder, with the text of holdfast.Options.Note.
+// says of the lock: its holder, with the text of holdfast.Options.Note. The metric leader of
+// packages promhold and otelhold follows the lock, if their Options.Elections have its name.
 //
 // There is at most one leader under the conditions of package holdfast. The term of a leader
 // that cannot reach the store is over before the next one begins. A leader that was paused

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/elect"
 )
 
 const electLong = `Elect is a candidate for the lock NAME, and runs CMD while it is the leader. When CMD
@@ -95,30 +96,17 @@ type candidate struct {
 
 // campaign returns when a signal ends it, or after one term with --once.
 func (c *candidate) campaign(ctx context.Context, locker *holdfast.Locker) error {
+	election := elect.New(c.mutex(locker), c.options()...)
 	pause := c.backoff
 	for {
-		waiting, done := interruptible(ctx, c.signals)
-		lock, err := c.acquire(waiting, locker, c.env, c.report)
-		if err != nil {
-			err = c.notAcquired(waiting, err) // before done, which ends the context
-		}
-		done()
-		if err != nil {
+		lasted, err := c.term(ctx, election)
+		if lasted == noTerm || c.once || c.ended || ctx.Err() != nil {
 			return err
 		}
-		if interrupt := interruptOf(waiting); interrupt != nil {
-			_ = c.unlock(lock)
-			return exit(interrupt.status())
-		}
-		begun := time.Now()
-		err = c.hold(ctx, lock)
-		if c.once || c.ended || ctx.Err() != nil {
-			return err
-		}
-		if fatal := c.account(err, time.Since(begun)); fatal != nil {
+		if fatal := c.account(err, lasted); fatal != nil {
 			return fatal
 		}
-		if time.Since(begun) >= longTerm {
+		if lasted >= longTerm {
 			pause = c.backoff
 		}
 		if err := c.rest(ctx, pause); err != nil {
@@ -126,6 +114,35 @@ func (c *candidate) campaign(ctx context.Context, locker *holdfast.Locker) error
 		}
 		pause = min(max(2*pause, c.backoff), maxBackoff)
 	}
+}
+
+// noTerm is how long a term lasted that did not begin.
+const noTerm = -1
+
+// term waits for a term, and runs the command in it. It returns how long that lasted. The
+// election does not campaign by itself after a loss, as the candidate rests before.
+func (c *candidate) term(ctx context.Context, election *elect.Election) (lasted time.Duration, err error) {
+	lasted = noTerm
+	waiting, done := interruptible(ctx, c.signals)
+	defer done()
+	failed := c.ask(waiting, c.env, c.report, func(candidacy context.Context, granted func()) error {
+		return election.Run(candidacy, func(_ context.Context, lock *holdfast.Lock) error {
+			granted()
+			done()
+			if interrupt := interruptOf(waiting); interrupt != nil {
+				err = exit(interrupt.status())
+				return c.unlock(lock)
+			}
+			begun := time.Now()
+			err = c.hold(ctx, lock)
+			lasted = time.Since(begun)
+			return nil
+		})
+	})
+	if lasted == noTerm && err == nil {
+		err = c.notAcquired(waiting, failed)
+	}
+	return lasted, err
 }
 
 // account says how a term ended. What would end the next one in the same way is

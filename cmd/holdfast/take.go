@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -128,60 +129,84 @@ func (o *lockOptions) warnOfPermits(report *reporter) observer {
 	}
 }
 
-// acquire takes the lock as the flags say. While it waits, people see for whom.
-func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env environment, report *reporter) (*holdfast.Lock, error) {
+// acquire takes the lock as the flags say.
+func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env environment, report *reporter) (lock *holdfast.Lock, err error) {
+	err = o.ask(ctx, env, report, func(ctx context.Context, _ func()) error {
+		lock, err = o.take(ctx, locker)
+		return err
+	})
+	return lock, err
+}
+
+// ask calls request, which asks for the lock. While it waits, people see for whom: until it
+// calls granted or returns.
+func (o *lockOptions) ask(ctx context.Context, env environment, report *reporter, request func(ctx context.Context, granted func()) error) error {
 	report.detail("asking for lock %q", o.name)
 	o.leaseEnd = time.Time{}
 	if o.nonblock {
-		return o.take(ctx, locker)
+		return request(ctx, func() {})
 	}
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	p := o.startProgress(ctx, giveUp, env, report)
-	lock, err := o.take(waiting, locker)
-	p.end(err == nil)
+	end := sync.OnceFunc(func() { p.end(true) })
+	err := request(waiting, end)
+	if err == nil {
+		end()
+	} else {
+		p.end(false)
+	}
 	var nested *nestedError
 	if err != nil && errors.As(context.Cause(waiting), &nested) {
 		err = nested
 	}
-	return lock, err
+	return err
 }
 
 func (o *lockOptions) take(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
-	var options []holdfast.Option
+	options := o.options()
+	if o.wait > 0 {
+		options = append(options, holdfast.Wait(o.wait))
+	}
+	try := o.nonblock || o.wait > 0
+	switch {
+	case o.permits > 0 && try:
+		return locker.Semaphore(o.name, o.permits).TryAcquire(ctx, options...)
+	case o.permits > 0:
+		return locker.Semaphore(o.name, o.permits).Acquire(ctx, options...)
+	case try:
+		return o.mutex(locker).TryLock(ctx, options...)
+	default:
+		return o.mutex(locker).Lock(ctx, options...)
+	}
+}
+
+// options are those of the lock, but for how long it is waited for.
+func (o *lockOptions) options() (options []holdfast.Option) {
 	switch {
 	case o.maxHold > 0: // with --no-renew it is less than --ttl, and so not renewed
 		options = append(options, holdfast.AtMost(o.maxHold))
 	case o.noRenew:
 		options = append(options, holdfast.Lease(o.ttl))
 	}
-	if o.wait > 0 {
-		options = append(options, holdfast.Wait(o.wait))
-	}
 	if o.keep > 0 {
 		options = append(options, holdfast.AtLeast(o.keep))
 	}
-	try := o.nonblock || o.wait > 0
-	if o.permits > 0 {
-		s := locker.Semaphore(o.name, o.permits)
-		if try {
-			return s.TryAcquire(ctx, options...)
-		}
-		return s.Acquire(ctx, options...)
-	}
-	m := locker.Mutex(o.name)
+	return options
+}
+
+// mutex is the lock, where it is not a semaphore.
+func (o *lockOptions) mutex(locker *holdfast.Locker) *holdfast.Mutex {
 	switch {
 	case o.fair:
-		m = locker.FairMutex(o.name)
+		return locker.FairMutex(o.name)
 	case o.shared:
-		m = locker.RWMutex(o.name).Read
+		return locker.RWMutex(o.name).Read
 	case o.exclusive:
-		m = locker.RWMutex(o.name).Write
+		return locker.RWMutex(o.name).Write
+	default:
+		return locker.Mutex(o.name)
 	}
-	if try {
-		return m.TryLock(ctx, options...)
-	}
-	return m.Lock(ctx, options...)
 }
 
 // notAcquired turns the error of an acquire into the end of the program.
