@@ -74,7 +74,7 @@ func (p *process) main() error {
 	p.out = json.NewEncoder(os.Stdout)
 	lockers := map[string]*holdfast.Locker{}
 	for store, addr := range p.Addrs {
-		b, err := open(store, addr)
+		b, _, err := open(store, addr)
 		if err != nil {
 			return err
 		}
@@ -97,18 +97,17 @@ func (p *process) main() error {
 	select {}
 }
 
-// open returns a store of the cells.
-func open(store, addr string) (driver.Backend, error) {
+// open returns a store of the cells, and how to close what is below it.
+func open(store, addr string) (b driver.Backend, shut func(), err error) {
 	layout, ok := map[string]redishold.Layout{"redisson": redishold.Redisson, "plain": redishold.Plain}[store]
 	if !ok {
-		b, _, err := anystore.Dial(store, addr, ttl)
-		return b, err
+		return anystore.Dial(store, addr, ttl)
 	}
-	conn, _, err := dial.Server(dial.Adapters()[0], addr, "", "")
+	conn, shut, err := dial.Server(dial.Adapters()[0], addr, "", "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return redishold.New(conn, &redishold.Options{Layout: layout}), nil
+	return redishold.New(conn, &redishold.Options{Layout: layout}), shut, nil
 }
 
 type calledKey struct{}

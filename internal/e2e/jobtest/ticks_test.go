@@ -28,6 +28,12 @@ import (
 const durationVar = "HOLDFAST_TICKS"
 
 func TestMain(m *testing.M) {
+	if text := os.Getenv(candidateVar); text != "" {
+		c := &candidate{}
+		err := json.Unmarshal([]byte(text), c)
+		fmt.Fprintln(os.Stderr, errors.Join(err, c.main()))
+		os.Exit(1)
+	}
 	if text := os.Getenv(processVar); text != "" {
 		p := &process{}
 		err := json.Unmarshal([]byte(text), p)
