@@ -24,27 +24,29 @@ func recipes() map[string]func(context.Context, *job.Job) error {
 	return map[string]func(context.Context, *job.Job) error{"cron": withCron, "gocron": withGocron, "loop": withLoop}
 }
 
-// The page has the functions of recipes_test.go, all of them, and each is short.
+// The page has the functions of these files, all of them, and each is short.
 func TestRecipesAreThoseOfThePage(t *testing.T) {
-	var texts [2]string
-	for i, name := range []string{"../../../docs/recipes.md", "recipes_test.go"} {
+	read := func(name string) string {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts[i] = string(text)
+		return string(text)
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(texts[0], -1)
+	code := read("recipes_test.go") + read("recipes_more_test.go")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1)
+	functions := 0
 	for _, b := range blocks {
-		if !strings.Contains(texts[1], b[1]) {
-			t.Errorf("recipes_test.go does not have this recipe:\n%s", b[1])
+		functions += strings.Count("\n"+b[1], "\nfunc ")
+		if !strings.Contains(code, b[1]) {
+			t.Errorf("no test has this recipe:\n%s", b[1])
 		}
 		if n := strings.Count(b[1], "\n"); n > 25 {
 			t.Errorf("a recipe has %d lines, want 25 at most:\n%s", n, b[1])
 		}
 	}
-	if want := strings.Count(texts[1], "\nfunc "); len(blocks) != want {
-		t.Errorf("the page has %d recipes, recipes_test.go %d", len(blocks), want)
+	if want := strings.Count(code, "\nfunc "); functions != want {
+		t.Errorf("the page has %d functions, the tests %d", functions, want)
 	}
 }
 
