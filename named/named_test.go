@@ -38,6 +38,7 @@ func TestExcludes(t *testing.T) {
 			for range 10 {
 				all.Go(func() {
 					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
 					if err := locks.Lock(ctx, "a.example"); err != nil {
 						t.Error(err)
 						return
