@@ -10,12 +10,12 @@
 // Each Lock needs its Unlock. Nothing says whose Unlock it is: where a process has several holds
 // of a name, it ends the oldest. It has several only after a loss, as none of these programs
 // notices one while it works: what was lost stays the oldest until its Unlock, which returns
-// ErrLost. If that Unlock never comes, the hold after it would be renewed for ever, in wait for
-// an Unlock that has come already; so the Unlock of a lost hold ends the renewal of the next
-// one, which is released at the end of its lease.
+// ErrLost. If that Unlock never comes, the next one is taken for it, and the hold after it has no
+// Unlock. So whenever a lost hold has its Unlock, the hold after it is not renewed any more: it is
+// released at the end of its lease, unless its own Unlock comes before.
 //
 // The options of each type are those of each Lock. Without holdfast.Wait a Lock without a
-// context waits for ever. None of these programs learns of a loss before Unlock: what they
+// context waits without limit. None of these programs learns of a loss before Unlock: what they
 // write needs a check of its own, such as the one that migrations have in their table.
 package named
 

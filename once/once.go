@@ -32,7 +32,7 @@ const (
 // to refuse what it writes then, keep lock.Token beside the value, and let a smaller one change
 // nothing.
 //
-// An error of fill is that of its caller alone: the next caller who waits runs fill again. If
+// An error of fill is that of its caller alone: the next waiter runs fill again. If
 // there is a stale value, Do returns that in place of any error of the lock or of fill, which
 // may log its own; those of the store are reported by Options.Observe. A fill whose lock was lost
 // meanwhile is an error that is holdfast.ErrLost. An error of the first get is returned at once.

@@ -210,7 +210,7 @@ func TestRecipeHandler(t *testing.T) {
 	})
 }
 
-// Transfers between the same accounts, in either direction, wait for each other and not for ever.
+// Transfers between the same accounts, in either direction, wait for each other, and all end.
 func TestRecipeTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, inside := memhold.New(), 0

@@ -33,7 +33,7 @@ func TestRecipesAreThoseOfThePage(t *testing.T) {
 		}
 		return string(text)
 	}
-	code := read("recipes_test.go") + read("recipes_more_test.go")
+	code := read("recipes_test.go") + read("recipes_more_test.go") + read("../../hosts/recipes_test.go")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1)
 	functions := 0
 	for _, b := range blocks {
