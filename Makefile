@@ -163,6 +163,7 @@ lint: ## formatting, vet, golangci-lint and known vulnerabilities
 .PHONY: tidy
 tidy: ## go mod tidy in every module, with the workspace's own modules
 	@sh .ci/tidy $(MODULES)
+	@cd internal/hosts && GOWORK=off $(GO) mod tidy
 
 .PHONY: dist
 dist: ## the command for six systems, with man pages, completions, licences and checksums, in dist/; the container where one can be built

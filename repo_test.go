@@ -53,6 +53,7 @@ type repository struct {
 	files   []string             // all of them
 	code    map[string]*ast.File // the Go files among them
 	modules map[string]module    // by folder
+	outside map[string]module    // those that the workspace does not have: internal/hosts
 }
 
 // module is what a go.mod says.
@@ -64,7 +65,7 @@ type module struct {
 
 func readRepository(t *testing.T) *repository {
 	t.Helper()
-	r := &repository{fset: token.NewFileSet(), code: map[string]*ast.File{}, modules: map[string]module{}}
+	r := &repository{fset: token.NewFileSet(), code: map[string]*ast.File{}, modules: map[string]module{}, outside: map[string]module{}}
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -79,7 +80,11 @@ func readRepository(t *testing.T) *repository {
 		case ".go":
 			r.code[name], err = parser.ParseFile(r.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		case ".mod":
-			r.modules[path.Dir(name)] = parseGoMod(read(t, name))
+			in := r.modules
+			if path.Dir(name) == "internal/hosts" {
+				in = r.outside
+			}
+			in[path.Dir(name)] = parseGoMod(read(t, name))
 		}
 		return err
 	})
@@ -132,7 +137,9 @@ func parseGoMod(text string) module {
 // moduleOf returns the folder of the module that a file belongs to.
 func (r *repository) moduleOf(name string) string {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
-		if _, ok := r.modules[dir]; ok || dir == "." {
+		_, within := r.modules[dir]
+		_, outside := r.outside[dir]
+		if within || outside || dir == "." {
 			return dir
 		}
 	}
