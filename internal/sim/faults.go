@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -18,7 +17,7 @@ func (s *simulation) makeFaults() {
 				end()
 			}
 			return
-		case <-time.After(draw(s, func(*rand.Rand) time.Duration { return s.below(2 * s.faultEvery) })):
+		case <-time.After(s.below(2 * s.faultEvery)):
 		}
 		d, end := s.fault()
 		if end == nil {
@@ -37,12 +36,9 @@ func (s *simulation) makeFaults() {
 
 // fault makes one. It returns how long it is to last and what ends it, or nil if there is none.
 func (s *simulation) fault() (d time.Duration, end func()) {
-	var p *process
-	kind := draw(s, func(r *rand.Rand) int {
-		p = s.processes[r.IntN(len(s.processes))]
-		d = s.below([]time.Duration{s.ttl / 2, s.ttl * 3 / 2, s.ttl * 5 / 2}[r.IntN(3)])
-		return r.IntN(14)
-	})
+	p := s.processes[s.random.IntN(len(s.processes))] // only faults change them
+	d = s.below([]time.Duration{s.ttl / 2, s.ttl * 3 / 2, s.ttl * 5 / 2}[s.random.IntN(3)])
+	kind := s.random.IntN(14)
 	if s.onlyForces {
 		kind = 12
 	}
@@ -63,12 +59,12 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 	case kind == 10 && s.forgets:
 		s.note("the store forgets")
 		s.takeAway("")
-		s.store.Forget(func() bool { return draw(s, func(r *rand.Rand) bool { return r.IntN(2) == 0 }) })
+		s.store.Forget(func() bool { return s.random.IntN(2) == 0 })
 		return 0, func() {}
 	case kind == 11 && s.forgets:
 		return d / 4, s.goBack(d / 4)
 	case kind == 12 && s.forces:
-		s.force(draw(s, func(r *rand.Rand) target { return s.names[r.IntN(len(s.names))] }))
+		s.force(s.names[s.random.IntN(len(s.names))])
 	case kind == 13 && s.leaves && s.replace(p):
 		go s.leave(p)
 	}
@@ -93,7 +89,7 @@ func (s *simulation) goBack(d time.Duration) (end func()) {
 // notified of a loss" in docs/guarantees.md.
 func (s *simulation) force(t target) {
 	s.takeAway(t.name)
-	holds := draw(s, func(*rand.Rand) []*hold { return s.holds[t.name] })
+	holds := s.holdsOf(t.name)
 	forced := s.store.Force(t.name)
 	s.note("%s is forced: %v", t.name, forced)
 	if !forced || len(holds) != 1 || holds[0].side != exclusive {
@@ -104,8 +100,7 @@ func (s *simulation) force(t target) {
 		within = max(within, 2*time.Second+s.ttl/6-time.Since(h.since))
 	}
 	time.AfterFunc(within, func() {
-		held := draw(s, func(*rand.Rand) bool { return slices.Contains(s.holds[t.name], h) })
-		if held && h.goesOn() && s.calm() && s.quick() {
+		if slices.Contains(s.holdsOf(t.name), h) && h.goesOn() && s.calm() && s.quick() {
 			s.violate("%s was forced %v ago, and Err is nil", t.name, within)
 		}
 	})
@@ -118,13 +113,13 @@ func (s *simulation) network(l *Link, kind int, d time.Duration) (end func()) {
 	switch {
 	case kind < 4:
 		l.cutThere, l.cutBack, l.resets = kind != 1, kind != 0, s.random.IntN(5) < 2
-		s.addNote("p%d is cut off for %v: there %v, back %v, with errors %v", l.id, d, l.cutThere, l.cutBack, l.resets)
+		s.note("p%d is cut off for %v: there %v, back %v, with errors %v", l.id, d, l.cutThere, l.cutBack, l.resets)
 	case kind == 4:
 		l.loss = 0.2 + s.random.Float64()*0.4
-		s.addNote("p%d loses messages for %v", l.id, d)
+		s.note("p%d loses messages for %v", l.id, d)
 	default:
 		l.slow = s.below(s.ttl / 2)
-		s.addNote("p%d is slower by up to %v for %v", l.id, l.slow, d)
+		s.note("p%d is slower by up to %v for %v", l.id, l.slow, d)
 	}
 	return func() {
 		s.mu.Lock()
@@ -143,7 +138,7 @@ func (s *simulation) standStill(who string, gate *chan struct{}, d time.Duration
 	}
 	closed := make(chan struct{})
 	*gate = closed
-	s.addNote("%s stands still for %v", who, d)
+	s.note("%s stands still for %v", who, d)
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		*gate = nil

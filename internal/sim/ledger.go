@@ -52,6 +52,13 @@ type ledger struct {
 	takenAway map[string]time.Time
 }
 
+// holdsOf returns the holds of a name.
+func (s *simulation) holdsOf(name string) []*hold {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds[name]
+}
+
 // excused says that a name was taken away within d.
 func (s *simulation) excused(name string, d time.Duration) bool {
 	s.mu.Lock()

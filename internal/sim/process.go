@@ -30,11 +30,11 @@ type process struct {
 
 func (s *simulation) newProcess(id int) *process {
 	p := &process{s: s, id: id, link: &Link{s: s, id: id}, note: fmt.Sprintf("p%d since %v", id, time.Since(s.began))}
-	p.link.drift = draw(s, func(r *rand.Rand) float64 { return (r.Float64()*2 - 1) * s.drift })
+	p.link.drift = (s.random.Float64()*2 - 1) * s.drift
 	p.locker = holdfast.New(s.store.Client(p.link), &holdfast.Options{TTL: s.ttl, Margin: s.margin, Handoff: s.handoff, Note: p.note})
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.calls, p.stop = context.WithCancel(p.ctx)
-	waits := draw(s, func(r *rand.Rand) bool { return s.plan.processes > 1 && r.IntN(6) == 0 }) // it does little else
+	waits := s.plan.processes > 1 && s.random.IntN(6) == 0 // it does little else
 	if s.many > 0 {
 		p.work.Go(p.holdMany)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -62,27 +63,30 @@ type simulation struct {
 	began      time.Time
 	workIsOver chan struct{}
 
+	random   *rand.Rand
+	inFlight atomic.Int64 // calls of which a message is under way
+
 	mu           sync.Mutex
-	random       *rand.Rand
 	processes    []*process
 	cost         time.Duration // what a call takes of the store's time
 	busyUntil    time.Time     // with calls that came before
 	stopped      chan struct{} // the store stands still until it is closed; nil if it runs
-	inFlight     int           // calls of which a message is under way
 	troubleUntil time.Time     // the last fault ends
 	ledger
+	counts    map[string]int // of what has happened
+	simulated time.Duration
+
+	notes      sync.Mutex // of what follows
 	history    []string
 	violations []string
-	broken     string         // the format of the first violation
-	counts     map[string]int // of what has happened
-	simulated  time.Duration
+	broken     string // the format of the first violation
 }
 
 // run simulates a plan. The caller is in a bubble of testing/synctest.
 func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	s := &simulation{
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
-		random: rand.New(rand.NewPCG(p.seed, 's')), counts: map[string]int{}, //nolint:gosec // repeatable
+		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, //nolint:gosec // repeatable
 	}
 	s.holds, s.tokens = map[string][]*hold{}, map[string]uint64{}
 	s.granted, s.keptUntil, s.takenAway = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
@@ -140,7 +144,7 @@ func (s *simulation) finish() {
 		}
 		cancel()
 	}
-	for draw(s, func(*rand.Rand) bool { return s.inFlight > 0 }) {
+	for s.inFlight.Load() > 0 {
 		time.Sleep(s.ttl / 10)
 	}
 	time.Sleep(s.ttl + s.longest() + longestAtLeast(s.ttl))
@@ -155,22 +159,18 @@ func (s *simulation) longest() time.Duration { return max(s.info.PlaceTTL, s.inf
 
 // inTurn is how long a call waits for those before it, and for what it takes of the store.
 func (s *simulation) inTurn() time.Duration {
-	return draw(s, func(*rand.Rand) time.Duration {
-		s.busyUntil = s.busyUntil.Add(max(0, time.Since(s.busyUntil))).Add(s.cost)
-		return time.Until(s.busyUntil)
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busyUntil = s.busyUntil.Add(max(0, time.Since(s.busyUntil))).Add(s.cost)
+	return time.Until(s.busyUntil)
 }
 
 // goFly runs a call whose messages are under way.
 func (s *simulation) goFly(fn func()) {
-	s.mu.Lock()
-	s.inFlight++
-	s.mu.Unlock()
+	s.inFlight.Add(1)
 	go func() {
 		fn()
-		s.mu.Lock()
-		s.inFlight--
-		s.mu.Unlock()
+		s.inFlight.Add(-1)
 	}()
 }
 
@@ -191,16 +191,21 @@ func (s *simulation) open(ctx context.Context, gate func() chan struct{}) bool {
 	}
 }
 
-// below is a random duration of less than d. The mutex is held.
-func (s *simulation) below(d time.Duration) time.Duration {
-	return time.Duration(s.random.Int64N(int64(max(d, 1))))
+// source is a source of random numbers for all goroutines.
+type source struct {
+	mu sync.Mutex
+	rand.Source
 }
 
-// draw calls fn, which may use random numbers.
-func draw[T any](s *simulation, fn func(*rand.Rand) T) T {
+func (s *source) Uint64() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fn(s.random)
+	return s.Source.Uint64()
+}
+
+// below is a random duration of less than d.
+func (s *simulation) below(d time.Duration) time.Duration {
+	return time.Duration(s.random.Int64N(int64(max(d, 1))))
 }
 
 // onGrid has half of the simulations act at common instants, so that things happen at once.
@@ -232,13 +237,8 @@ const (
 
 // note adds a line to the history.
 func (s *simulation) note(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.addNote(format, args...)
-}
-
-// addNote is note for callers that hold the mutex.
-func (s *simulation) addNote(format string, args ...any) {
+	s.notes.Lock()
+	defer s.notes.Unlock()
 	line := fmt.Sprintf("%11.6f ", time.Since(s.began).Seconds()) + fmt.Sprintf(format, args...)
 	if s.history = append(s.history, line); len(s.history) > historyKept {
 		s.history = append(s.history[:0], s.history[historyKept/2:]...)
@@ -249,8 +249,8 @@ func (s *simulation) addNote(format string, args ...any) {
 func (s *simulation) violate(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	s.note("VIOLATION: %s", line)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.notes.Lock()
+	defer s.notes.Unlock()
 	s.broken = cmp.Or(s.broken, format)
 	if len(s.violations) < 5 {
 		s.violations = append(s.violations, line+"\n\t"+strings.Join(s.history[max(0, len(s.history)-historyShown):], "\n\t"))
