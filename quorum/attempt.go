@@ -124,8 +124,7 @@ func (b *Backend) sweep(now time.Time) {
 	}
 	b.calls = 0
 	for id, a := range b.open {
-		// A session may have kept what was not released.
-		if a.lapsed(now) && (b.info.SessionTTL == 0 || a.isClosed()) {
+		if a.lapsed(now) {
 			delete(b.open, id)
 		}
 	}

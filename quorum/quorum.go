@@ -25,8 +25,8 @@
 //
 // All programs must use the same nodes, in any order.
 //
-// Nodes may be different stores. If one keeps the locks of a process in a session, as etcd
-// and ZooKeeper do, the TTL of all locks is that of the session.
+// Nodes may be different stores. etcd and ZooKeeper are refused: their servers are a majority
+// already, and their sessions keep a lock for longer than its lease.
 //
 // # Background work
 //
@@ -103,9 +103,9 @@ func Of(backends ...driver.Backend) (*Backend, error) { return New(backends, nil
 
 // New returns a Backend over backends, which the caller still owns. Their number must be
 // odd, they must be different, and their locks must expire. Members that keep the locks of
-// a client in a session, such as etcd, must all have sessions of one length, which is the
-// TTL of all locks then. New does no I/O. If the members are Incarnators, the first lock
-// returns an error if two of them are the same server. opts may be nil.
+// a client in a session, such as etcd, are refused. New does no I/O. If the members are
+// Incarnators, the first lock returns an error if two of them are the same server. opts may
+// be nil.
 func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -130,9 +130,6 @@ func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 		b.nodes = append(b.nodes, newNode(member, i+1, len(backends)))
 	}
 	b.info = combine(b.nodes, opts.MaxTTL)
-	if err := b.sessions(); err != nil {
-		return nil, fmt.Errorf("quorum: %w", err)
-	}
 	return b, nil
 }
 
@@ -151,8 +148,11 @@ func usable(backends []driver.Backend) error {
 				return fmt.Errorf("backends %d and %d are the same", j+1, i+1)
 			}
 		}
-		if info := b.Info(); !info.Caps.ExpiresAlone {
+		switch info := b.Info(); {
+		case !info.Caps.ExpiresAlone:
 			return fmt.Errorf("backend %d (%s) does not end a lock whose holder is gone", i+1, info.Name)
+		case info.SessionTTL > 0:
+			return fmt.Errorf("backend %d (%s) keeps locks in sessions: its servers are a quorum already, so use it alone", i+1, info.Name)
 		}
 	}
 	if len(backends)%2 == 0 {
@@ -178,9 +178,6 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 		all.Caps.Tombstones = all.Caps.Tombstones && info.Caps.Tombstones
 		all.MinTTL = max(all.MinTTL, info.MinTTL)
 		all.TTLStep = max(all.TTLStep, info.TTLStep)
-		if all.SessionTTL == 0 { // that of the others is the same, see sessions
-			all.SessionTTL, all.SessionOption = info.SessionTTL, info.SessionOption
-		}
 		if info.MaxTTL > 0 {
 			all.MaxTTL = min(all.MaxTTL, info.MaxTTL)
 		}
@@ -193,7 +190,7 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 
 // Info describes the store: the features of all members, without fencing, read-write
 // locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or of a
-// member if that is smaller. SessionTTL is that of the members with sessions.
+// member if that is smaller.
 func (b *Backend) Info() driver.Info { return b.info }
 
 // Drain waits until the background work has ended, also that of the members, and returns

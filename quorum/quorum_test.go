@@ -43,6 +43,7 @@ func TestNewRefuses(t *testing.T) {
 		"backend 3 is nil":            {a, b, none},
 		"backends 1 and 3 are the":    {a, b, a},
 		"does not end a lock":         {a, b, eternal{memhold.New()}},
+		"keeps locks in sessions":     {a, b, bounds{memhold.New(), driver.Info{Caps: driver.Caps{ExpiresAlone: true}, SessionTTL: time.Minute}}},
 		"4 backends: an even number ": {a, b, memhold.New(), memhold.New()},
 	} {
 		if _, err := Of(backends...); err == nil || !strings.Contains(err.Error(), want) {

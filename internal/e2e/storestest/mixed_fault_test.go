@@ -27,7 +27,7 @@ func outages() []outage {
 }
 
 // faults holds a lock while one member after the other is killed or paused: locking,
-// renewal and release go on. Then all members but etcd are killed.
+// renewal and release go on. Then all members but one are killed.
 func (m *mixed) faults() {
 	m.Helper()
 	r := newExtended()
@@ -99,9 +99,8 @@ func (m *mixed) must(err error) {
 	}
 }
 
-// withoutTwo kills all members but etcd. No lock can be taken, and the holder is notified
-// before its lease ends. When they are back, nothing is left of the lost lock, although the
-// program keeps its session.
+// withoutTwo kills all members but one. No lock can be taken, and the holder is notified
+// before its lease ends. When they are back, nothing is left of the lost lock.
 func (m *mixed) withoutTwo(r *extended, ours, theirs *holdfast.Locker) {
 	m.Helper()
 	watch := await.NewWatch(m)
@@ -121,11 +120,8 @@ func (m *mixed) withoutTwo(r *extended, ours, theirs *holdfast.Locker) {
 	}
 	m.must(m.members[0].Restart())
 	m.must(m.members[2].Restart())
-	next := must.Lock(m, ours, "next") // keeps the session
 	m.nothingLeft("lost")
 	must.Unlock(m, must.Lock(m, theirs, "lost"))
-	must.Unlock(m, next)
-	m.nothingLeft("next")
 }
 
 // noMajority wants an error that names the members that are down.
