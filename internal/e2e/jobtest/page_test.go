@@ -35,6 +35,12 @@ func TestRecipesAreThoseOfThePage(t *testing.T) {
 	}
 	code := read("recipes_test.go") + read("recipes_more_test.go") + read("../../hosts/recipes_test.go")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1)
+	java := read("../interop/java/src/main/java/holdfast/peer/Recipe.java")
+	for _, b := range regexp.MustCompile("(?s)```java\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1) {
+		if indented := regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSpace(b[1]), "    "); !strings.Contains(java, indented) {
+			t.Errorf("Recipe.java does not have this recipe:\n%s", b[1])
+		}
+	}
 	functions := 0
 	for _, b := range blocks {
 		functions += strings.Count("\n"+b[1], "\nfunc ")

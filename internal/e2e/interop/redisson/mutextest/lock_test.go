@@ -131,6 +131,13 @@ func javaWaits(t *testing.T, b *redisson.Bench) {
 			wakeUps.measure(op, func() { must.Unlock(t, lock) }, q.got)
 			j.unlock()
 		}
+		lock, recipe := held(t, l, "stock:42"), j.at("stock:42").begin("recipe", 0, 0)
+		recipe.asleep()
+		recipe.wantWaiting()
+		must.Unlock(t, lock)
+		if !recipe.answer.Wait().Bool() {
+			t.Error("the recipe has not shipped")
+		}
 	})
 	wakeUps.report()
 }

@@ -26,6 +26,9 @@ final class Operations {
     if (c.getString("op").equals("stress")) {
       return new Stress(client, this, c).run();
     }
+    if (c.getString("op").equals("recipe")) {
+      return new Recipe(client).shipped();
+    }
     String kind = c.optString("kind", "lock");
     switch (kind) {
       case "semaphore":
