@@ -31,9 +31,10 @@ func (e *Engine) current() session {
 	return e.session
 }
 
-// ready returns a session that lives for as long as a claim needs: half of its time,
-// or all of ttl where that is shorter than the time of a session, since such a claim is
-// not renewed. One that was idle is extended, or replaced if it has ended.
+// ready returns a session that lives for as long as a claim needs: two thirds of its time,
+// as the core renews a claim after a third, or all of ttl where that is shorter than the time
+// of a session, since such a claim is not renewed. One that was idle is extended, or replaced
+// if it has ended. With less a claim would begin near its end: a margin may take half of it.
 func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) {
 	if s := e.current(); e.enough(s, ttl) {
 		return s, nil
@@ -62,10 +63,11 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 
 // need is how long the session must live for a claim with that TTL.
 func (s session) need(ttl time.Duration) time.Duration {
+	least := s.ttl - s.ttl/3
 	if ttl < s.ttl {
-		return max(s.ttl/2, ttl)
+		return max(least, ttl)
 	}
-	return s.ttl / 2
+	return least
 }
 
 // enough says that s lives for as long as a claim with that TTL needs.

@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A session that is idle is extended before it is used, and replaced if it has ended.
+// A session that is idle is extended before it is used, and replaced if it has ended. A claim
+// that began with half of the session's time, of which a margin takes a third, was lost before
+// its first renewal was answered, where a call takes a fiftieth of that time.
 func TestIdleSessionIsProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -20,12 +22,12 @@ func TestIdleSessionIsProven(t *testing.T) {
 		for _, step := range []struct {
 			idle            time.Duration
 			opened, extends int
-		}{{0, 1, 0}, {ttl / 3, 1, 0}, {ttl / 3, 1, 1}, {ttl * 2, 2, 2}} {
+		}{{0, 1, 0}, {ttl / 4, 1, 0}, {ttl / 5, 1, 1}, {ttl * 2, 2, 2}} {
 			time.Sleep(step.idle)
 			c := p.claim()
 			out := p.granted(c, true)
-			if out.ValidFor < ttl/2 || out.ValidFor > ttl {
-				t.Errorf("after %v: valid for %v, want at least the half of %v", step.idle, out.ValidFor, ttl)
+			if out.ValidFor < ttl*2/3 || out.ValidFor > ttl {
+				t.Errorf("after %v: valid for %v, want at least two thirds of %v", step.idle, out.ValidFor, ttl)
 			}
 			p.release(c)
 			if opened, extends := m.count("open"), m.count("extend"); opened != step.opened || extends != step.extends {

@@ -17,7 +17,8 @@ import (
 type hold struct {
 	name    string
 	side    side
-	permits int // of the semaphore
+	first   time.Time // when the store granted what a process has passed on since
+	permits int       // of the semaphore
 	by      *worker
 	lock    *holdfast.Lock
 	ctx     context.Context
@@ -45,6 +46,7 @@ type ledger struct {
 	holds     map[string][]*hold
 	tokens    map[string]uint64    // the highest, by name and side
 	granted   map[string]time.Time // the last time
+	ended     map[string]*hold     // the last one
 	keptUntil map[string]time.Time // by AtLeast
 
 	// takenAway is when the store forgot a name, or a person forced it: holders learn of that
@@ -90,6 +92,10 @@ func (s *simulation) begin(h *hold) {
 	s.holds[h.name] = append(others[:len(others):len(others)], h)
 	kept := s.keptUntil[h.name]
 	s.granted[h.name] = h.since
+	h.first = h.since
+	if last := s.ended[h.name]; last != nil && last.by.process == h.by.process && last.lock.Token()+1 == h.lock.Token() {
+		h.first = last.first
+	}
 	s.counts["grants"]++
 	s.mu.Unlock()
 	excused := s.excused(h.name, s.ttl)
@@ -97,7 +103,7 @@ func (s *simulation) begin(h *hold) {
 		s.violate("%s is granted %v before the end of AtLeast", h.name, early)
 	}
 	s.checkAlone(h, others, excused)
-	s.checkToken(h, excused)
+	s.checkToken(h, excused || s.excused(h.name, time.Since(h.first)))
 }
 
 // checkAlone compares a hold with others of its name.
@@ -138,6 +144,7 @@ func (s *simulation) checkToken(h *hold, excused bool) {
 func (s *simulation) end(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended[h.name] = h
 	s.holds[h.name] = slices.DeleteFunc(slices.Clone(s.holds[h.name]), func(o *hold) bool { return o == h })
 }
 

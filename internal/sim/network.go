@@ -70,13 +70,20 @@ func (l *Link) allow(n int) {
 	l.calls += float64(n)
 }
 
+// cleaning is how many calls a second a process makes for claims that were given up: 32 at a
+// time are released, each about five times, and a table releases them once more by itself.
+const cleaning = 2 * 32 * 5
+
 // spend takes one call, of which a process has few in a second of its own: to renew, to wait
 // and to try again. It returns false if there is none.
 func (l *Link) spend() bool {
 	s := l.s
+	second := float64(20 + 40*s.workers + s.many)
+	if !s.calm() {
+		second += cleaning
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	second := float64(20 + 20*s.workers + s.many)
 	l.calls, l.called = min(l.calls+second*time.Since(l.called).Seconds(), 2*second)-1, time.Now()
 	return l.calls >= 0
 }

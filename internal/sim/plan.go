@@ -61,7 +61,7 @@ func newPlan(seed uint64) plan {
 	case 1:
 		p.handoff = holdfast.Handoff{Max: 1 + r.IntN(6), For: oneOf(time.Millisecond, 50*time.Millisecond, p.ttl, 4*p.ttl)}
 	}
-	if r.IntN(4) == 0 {
+	if r.IntN(4) == 0 && p.many == 0 { // many leases at once need their time
 		p.margin = p.ttl / time.Duration(3+r.IntN(30))
 	}
 	return p

@@ -88,7 +88,7 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
 		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, //nolint:gosec // repeatable
 	}
-	s.holds, s.tokens = map[string][]*hold{}, map[string]uint64{}
+	s.holds, s.tokens, s.ended = map[string][]*hold{}, map[string]uint64{}, map[string]*hold{}
 	s.granted, s.keptUntil, s.takenAway = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	s.info = s.store.Client(&Link{s: s}).Info()
 	s.names = targets(s.random, s.info.Caps)
