@@ -96,6 +96,59 @@ func TestInfoIsWhatAllMembersCan(t *testing.T) {
 	}
 }
 
+// texts is a store that has a text of its own for each holder.
+type texts struct {
+	*memhold.Backend
+	name, text string
+}
+
+func (s texts) Info() driver.Info {
+	info := s.Backend.Info()
+	info.Name = s.name
+	return info
+}
+
+func (s texts) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	o, err := s.Backend.Try(ctx, c)
+	if !o.Granted {
+		o.Holder = s.text
+	}
+	return o, err
+}
+
+// A waiter sleeps where one claim has a majority, also if the members call it by other names or
+// by none: it would ask all of them a hundred times a second otherwise.
+func TestHolderOfManyNames(t *testing.T) {
+	for name, members := range map[string][3]texts{
+		"no names":           {{name: "rows"}, {name: "rows"}, {name: "rows"}},
+		"one has names":      {{name: "rows"}, {name: "rows"}, {name: "redis", text: "a"}},
+		"names of their own": {{name: "rows", text: "p1"}, {name: "other", text: "a:1"}, {name: "redis", text: "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var backends []driver.Backend
+				for _, m := range members {
+					m.Backend = memhold.New()
+					backends = append(backends, m)
+				}
+				b := must(t, backends, nil)
+				a := driver.Claim{Name: "job", Client: "a", Owner: "a:1", Seq: 1, TTL: ttl, Count: 1, Tokens: 1}
+				c := driver.Claim{Name: "job", Client: "c", Owner: "c:1", Seq: 1, TTL: ttl, Count: 1, Tokens: 1}
+				if out, err := b.Try(t.Context(), a); err != nil || !out.Granted {
+					t.Fatalf("%+v, %v", out, err)
+				}
+				synctest.Wait()
+				if out, err := b.Try(t.Context(), c); err != nil || out.Granted || out.RetryAfter != ttl {
+					t.Errorf("got %+v, %v, want a refusal until the lease ends", out, err)
+				}
+				if err := b.Drain(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestExclusionWithAMinorityDown(t *testing.T) {
 	for name, fault := range map[string]func(*member){
 		"black hole": hole, "replies lost": deaf, "panics": panics, "slow": slow,

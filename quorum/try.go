@@ -213,27 +213,22 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 // refusal is the answer to a claim that others keep from a majority.
 func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	seen := view{outcomes: make([]*driver.Outcome, len(b.nodes))}
-	holders, held := map[string]int{}, map[string]time.Duration{}
+	holders := tally{}
 	var remaining []time.Duration
 	for i, v := range n.votes {
 		if v == nil || v.err != nil || v.out.Granted {
 			continue
 		}
 		seen.outcomes[i] = &v.out
-		holders[v.out.Holder]++
-		held[v.out.Holder] = max(held[v.out.Holder], v.out.HeldFor) // a node may have joined later
+		holders.count(b.nodes[i].member.Info().Name, v.out)
 		remaining = append(remaining, v.out.RetryAfter)
 	}
 	out := driver.Outcome{Ahead: &seen}
 	for _, o := range seen.outcomes {
 		out.Queued = out.Queued || o != nil && o.Queued
 	}
-	most := 0
-	for holder, votes := range holders {
-		if votes > most {
-			out.Holder, out.HeldFor, most = holder, held[holder], votes
-		}
-	}
+	var most int
+	out.Holder, out.HeldFor, most = holders.most()
 	// Nobody has a majority, so nobody will release one: the claim that tries again at
 	// another moment than the rest will get it.
 	spread := min(max(10*took, 10*time.Millisecond), 250*time.Millisecond)
@@ -251,4 +246,50 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	needed := max(len(remaining)-(len(b.nodes)-b.majority), 1)
 	out.RetryAfter = remaining[needed-1]
 	return out
+}
+
+// tally is what nodes say of the holder, by the kind of store: each has a text of its own for
+// the same claim, and some have none.
+type tally map[string]map[string]*votesOf
+
+// votesOf is the nodes that name the same holder.
+type votesOf struct {
+	nodes int
+	held  time.Duration // a node may have joined later
+}
+
+func (t tally) count(store string, o driver.Outcome) {
+	if t[store] == nil {
+		t[store] = map[string]*votesOf{}
+	}
+	v := t[store][o.Holder]
+	if v == nil {
+		v = &votesOf{}
+		t[store][o.Holder] = v
+	}
+	v.nodes, v.held = v.nodes+1, max(v.held, o.HeldFor)
+}
+
+// most returns the holder that most nodes name, and how many nodes one claim may have.
+func (t tally) most() (holder string, held time.Duration, nodes int) {
+	best, unnamed := votesOf{}, votesOf{}
+	for _, store := range t {
+		largest := 0
+		for text, v := range store {
+			if text == "" {
+				unnamed.held = max(unnamed.held, v.held)
+				nodes += v.nodes
+				continue
+			}
+			largest = max(largest, v.nodes)
+			if v.nodes > best.nodes {
+				holder, best = text, *v
+			}
+		}
+		nodes += largest
+	}
+	if holder == "" {
+		best = unnamed
+	}
+	return holder, best.held, nodes
 }

@@ -37,7 +37,7 @@ func TestMixedQuorum(t *testing.T) {
 // TestMixedQuorumConformance runs the specification, as far as a quorum declares that it
 // keeps it.
 func TestMixedQuorumConformance(t *testing.T) {
-	m := startMixedServers(t, 2*time.Second, []string{anystore.PostgreSQL, anystore.MariaDB, inRedis})
+	m := startMixedServers(t, 2*time.Second, []string{inRedis, anystore.PostgreSQL, inRedis})
 	shared := m.open(t)
 	var known sync.Map                  // subtests that have it
 	t.Run("Suite", func(t *testing.T) { // its subtests are parallel, and done before the servers stop
