@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,7 +14,7 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// mod is a module of the workspace.
+// mod is a module of the tree.
 type mod struct {
 	dir  string // in the tree, "." for the root
 	file *modfile.File
@@ -37,10 +39,14 @@ func (m *mod) tag(version string) string {
 type tree struct {
 	dir  string
 	work *modfile.WorkFile
-	mods []*mod // each after those that it requires
+	mods []*mod // of the workspace, each after those that it requires
+
+	// apart are those below internal that are not in the workspace: their go.mod replaces
+	// those that they require, and must name the versions that these require of each other.
+	apart []*mod
 }
 
-// readTree reads go.work and each go.mod that it names.
+// readTree reads go.work, each go.mod that it names, and those of the modules apart.
 func readTree(dir string) (*tree, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "go.work"))
 	if err != nil {
@@ -51,20 +57,50 @@ func readTree(dir string) (*tree, error) {
 		return nil, err
 	}
 	for _, use := range t.work.Use {
-		m := &mod{dir: path.Clean(use.Path)}
-		name := path.Join(m.dir, "go.mod")
-		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+		m, err := readMod(dir, path.Clean(use.Path))
+		if err != nil {
 			return nil, err
-		}
-		if m.file, err = modfile.Parse(name, data, nil); err != nil {
-			return nil, err
-		}
-		if m.file.Module == nil {
-			return nil, fmt.Errorf("%s has no module line", name)
 		}
 		t.mods = append(t.mods, m)
 	}
-	return t, t.sort()
+	return t, errors.Join(t.readApart(), t.sort())
+}
+
+// readApart reads the modules that go.work does not name.
+func (t *tree) readApart() error {
+	found, err := fs.Glob(os.DirFS(t.dir), "internal/*/go.mod")
+	if err != nil {
+		return err
+	}
+	for _, name := range found {
+		dir := path.Dir(name)
+		if slices.ContainsFunc(t.mods, func(m *mod) bool { return m.dir == dir }) {
+			continue
+		}
+		m, err := readMod(t.dir, dir)
+		if err != nil {
+			return err
+		}
+		t.apart = append(t.apart, m)
+	}
+	return nil
+}
+
+// readMod reads the go.mod in a folder of the tree.
+func readMod(tree, dir string) (*mod, error) {
+	name := path.Join(dir, "go.mod")
+	data, err := os.ReadFile(filepath.Join(tree, name))
+	if err != nil {
+		return nil, err
+	}
+	m := &mod{dir: dir}
+	if m.file, err = modfile.Parse(name, data, nil); err != nil {
+		return nil, err
+	}
+	if m.file.Module == nil {
+		return nil, fmt.Errorf("%s has no module line", name)
+	}
+	return m, nil
 }
 
 // sort puts each module after those that it requires.
@@ -121,7 +157,7 @@ func (t *tree) published() (found []*mod) {
 // setVersion writes the requirements on published modules, and go.work's replacements of
 // them.
 func (t *tree) setVersion(version string) error {
-	for _, m := range t.mods {
+	for _, m := range slices.Concat(t.mods, t.apart) {
 		for _, s := range t.siblings(m) {
 			if !s.published() {
 				continue

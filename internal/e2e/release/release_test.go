@@ -63,9 +63,12 @@ func TestRelease(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"cmd/tool/go.mod": {prefix + " v0.1.0", prefix + "/store v0.1.0"},
 		"bench/go.mod":    {prefix + " v0.1.0", prefix + "/store v0.1.0"},
-		"go.work":         {prefix + " v0.1.0 => ./\n", prefix + "/store v0.1.0 => ./store\n", prefix + "/bench v0.0.0 => ./bench\n"},
-		"CHANGELOG.md":    {"## Unreleased\n\n## v0.1.0, 26 November 2026\n\n- A line.\n"},
-		beforeFile:        {"v0.1.0\n"},
+		"internal/hosts/go.mod": {
+			prefix + " v0.1.0", prefix + "/bench v0.0.0", prefix + " => ../..\n",
+		},
+		"go.work":      {prefix + " v0.1.0 => ./\n", prefix + "/store v0.1.0 => ./store\n", prefix + "/bench v0.0.0 => ./bench\n"},
+		"CHANGELOG.md": {"## Unreleased\n\n## v0.1.0, 26 November 2026\n\n- A line.\n"},
+		beforeFile:     {"v0.1.0\n"},
 	} {
 		for _, want := range wants {
 			if got := read(t, r, name); !strings.Contains(got, want) {

@@ -46,6 +46,8 @@ func files() map[string]string {
 		"cmd/tool/go.mod": gomod("cmd/tool", "store", ""), "cmd/tool/main.go": program("store", ""),
 		"cmd/tool/LICENSE": "its own\n",
 		"bench/go.mod":     gomod("bench", "", "store"), "bench/main.go": program("", "store"),
+		// a module that is not in the workspace
+		"internal/hosts/go.mod": gomod("internal/hosts", "", "bench") + "\nreplace " + prefix + " => ../..\n",
 		"go.work": "go 1.25.0\n\nuse (\n\t./cmd/tool\n\t.\n\t./store\n\t./bench\n)\n\nreplace (\n\t" +
 			prefix + " v0.0.0 => ./\n\t" + prefix + "/store v0.0.0 => ./store\n\t" + prefix + "/bench v0.0.0 => ./bench\n)\n",
 		"CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- A line.\n",
