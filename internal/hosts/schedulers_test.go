@@ -2,75 +2,71 @@ package hosts
 
 import (
 	"context"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"github.com/hibiken/asynq"
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/elect"
-	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/job"
 )
 
-const (
-	period = time.Second
-	least  = 750 * time.Millisecond
-)
-
-// run is what a job did: which scheduler had it, and when it began.
-type run struct {
-	scheduler int
-	token     uint64
-	at        time.Time
-}
-
-// Three schedulers that have the same job do not run it twice within AtLeast.
+// Three schedulers that have the same job run it once in each tick.
 func TestJobs(t *testing.T) {
 	t.Parallel()
-	for host, start := range map[string]func(*testing.T, *job.Job){"gocron": withGocron, "cron": withCron} {
+	for host, start := range map[string]func(t *testing.T, j *job.Job, called func()){"gocron": withGocron, "cron": withCron} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
 			onStores(t, func(t *testing.T, newLocker func() *holdfast.Locker) {
-				var runs lines[run]
-				for i := range 3 {
-					start(t, job.New(newLocker().Mutex("report"), func(_ context.Context, lock *holdfast.Lock) error {
-						runs.add(run{i, lock.Token(), time.Now()})
-						return nil
-					}, holdfast.AtLeast(least)))
+				k := newTicks()
+				for i := range instances {
+					start(t, k.job(t, i, newLocker()), func() { k.call(i) })
 				}
-				all := runs.until(t, 5)
-				slices.SortFunc(all, func(a, b run) int { return a.at.Compare(b.at) })
-				for i, this := range all[1:] {
-					// The store counts from its grant, of which a run learns later: the one before may have
-					// learned late.
-					if gap := this.at.Sub(all[i].at); gap < least/2 {
-						t.Errorf("a run %v after the one before", gap)
-					}
-				}
+				k.judge(t)
 			})
 		})
 	}
 }
 
-func withGocron(t *testing.T, j *job.Job) {
-	s, err := gocron.NewScheduler()
+// withGocron runs a job, one run after the other.
+func withGocron(t *testing.T, j *job.Job, called func()) {
+	startGocron(t, gocron.NewTask(j.RunContext), called)
+}
+
+func startGocron(t *testing.T, task gocron.Task, called func(), opts ...gocron.SchedulerOption) {
+	t.Helper()
+	s, err := gocron.NewScheduler(opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.NewJob(gocron.DurationJob(period), gocron.NewTask(j.RunContext)); err != nil {
+	t.Cleanup(func() {
+		if err := s.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = s.NewJob(gocron.DurationJob(period), task,
+		gocron.WithSingletonMode(gocron.LimitModeReschedule),
+		gocron.WithEventListeners(gocron.BeforeJobRuns(func(uuid.UUID, string) { called() })))
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.Start()
-	t.Cleanup(func() { _ = s.Shutdown() })
 }
 
-func withCron(t *testing.T, j *job.Job) {
-	c := cron.New()
-	if _, err := c.AddJob("@every 1s", j); err != nil {
+// withCron runs a job, one run after the other.
+func withCron(t *testing.T, j *job.Job, called func()) {
+	t.Helper()
+	calls := func(j cron.Job) cron.Job {
+		return cron.FuncJob(func() {
+			called()
+			j.Run()
+		})
+	}
+	c := cron.New(cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger), calls))
+	if _, err := c.AddJob("@every "+period.String(), j); err != nil {
 		t.Fatal(err)
 	}
 	c.Start()
@@ -81,50 +77,19 @@ func withCron(t *testing.T, j *job.Job) {
 func TestGocronElector(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, newLocker func() *holdfast.Locker) {
-		ctx, running := untilEnd(t)
-		var runs lines[run]
-		resign := make([]chan struct{}, 3)
-		for i := range resign {
-			resign[i] = make(chan struct{})
+		worked, resign := make(chan int, 1000), make([]func(), instances)
+		for i := range instances {
 			e := elect.New(newLocker().Mutex("leader"))
-			running.Go(func() {
-				_ = e.Run(ctx, func(term context.Context, _ *holdfast.Lock) error {
-					select {
-					case <-term.Done():
-					case <-resign[i]: // for good
-					}
+			resign[i] = campaign(t, func(ctx context.Context) error {
+				return e.Run(ctx, func(term context.Context, _ *holdfast.Lock) error {
+					<-term.Done()
 					return nil
 				})
 			})
-			s, err := gocron.NewScheduler(gocron.WithDistributedElector(e))
-			if err != nil {
-				t.Fatal(err)
-			}
-			task := gocron.NewTask(func() { runs.add(run{scheduler: i}) })
-			if _, err := s.NewJob(gocron.DurationJob(100*time.Millisecond), task); err != nil {
-				t.Fatal(err)
-			}
-			s.Start()
-			t.Cleanup(func() { _ = s.Shutdown() })
+			startGocron(t, gocron.NewTask(func() { worked <- i }), func() {}, gocron.WithDistributedElector(e))
 		}
-		first := leaderOf(t, runs.until(t, 5))
-		close(resign[first])
-		before := len(runs.get())
-		if second := leaderOf(t, runs.until(t, before+5)[before+1:]); second == first { // a run may have been under way
-			t.Errorf("scheduler %d runs the job, and has resigned", second)
-		}
+		succeed(t, worked, resign, 1) // gocron asks before it runs a job
 	})
-}
-
-// leaderOf returns the scheduler that had all runs.
-func leaderOf(t *testing.T, runs []run) int {
-	t.Helper()
-	for _, r := range runs {
-		if r.scheduler != runs[0].scheduler {
-			t.Errorf("schedulers %d and %d run the job", r.scheduler, runs[0].scheduler)
-		}
-	}
-	return runs[0].scheduler
 }
 
 // Of three schedulers of asynq one enqueues, and another goes on when its process resigns.
@@ -132,49 +97,25 @@ func TestAsynq(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, newLocker func() *holdfast.Locker) {
 		redis := asynq.RedisClientOpt{Addr: startRedis(t)}
-		ctx, running := untilEnd(t)
-		stop := make([]context.CancelFunc, 3)
-		for i := range stop {
-			var own context.Context
-			own, stop[i] = context.WithCancel(ctx)
+		worked, resign := make(chan int, 1000), make([]func(), instances)
+		for i := range instances {
 			e := elect.New(newLocker().Mutex("scheduler"))
-			running.Go(func() {
-				_ = schedule(own, e, redis, func(s *asynq.Scheduler) error {
+			resign[i] = campaign(t, func(ctx context.Context) error {
+				return schedule(ctx, e, redis, func(s *asynq.Scheduler) error {
 					_, err := s.Register("@every 1s", asynq.NewTask("tick", []byte{byte(i)}))
 					return err
 				})
 			})
 		}
-		inspector := asynq.NewInspector(redis)
-		t.Cleanup(func() { _ = inspector.Close() })
-		enqueued := func() (by [3]int) {
-			tasks, _ := inspector.ListPendingTasks("default", asynq.PageSize(1000)) // there is no queue before the first task
-			for _, task := range tasks {
-				by[task.Payload[0]]++
-			}
-			return by
+		server := asynq.NewServer(redis, asynq.Config{Concurrency: 1, LogLevel: asynq.ErrorLevel})
+		handler := func(_ context.Context, task *asynq.Task) error {
+			worked <- int(task.Payload()[0])
+			return nil
 		}
-		first := -1
-		await.Until(t, time.Minute, "a scheduler enqueues", func() bool {
-			by := enqueued()
-			first = slices.IndexFunc(by[:], func(n int) bool { return n >= 2 })
-			return first >= 0
-		})
-		if by := enqueued(); by[0]+by[1]+by[2] != by[first] {
-			t.Errorf("two schedulers enqueue: %v", by)
+		if err := server.Start(asynq.HandlerFunc(handler)); err != nil {
+			t.Fatal(err)
 		}
-		stop[first]()
-		before := enqueued()[first]
-		await.Until(t, time.Minute, "another scheduler enqueues", func() bool {
-			by := enqueued()
-			return by[0]+by[1]+by[2]-by[first] >= 2
-		})
-		by := enqueued()
-		if by[first] > before+1 { // one may have been under way
-			t.Errorf("the scheduler that resigned enqueues: %d tasks, then %d", before, by[first])
-		}
-		if slices.Min(by[:]) > 0 {
-			t.Errorf("all schedulers enqueue: %v", by)
-		}
+		t.Cleanup(server.Shutdown)
+		succeed(t, worked, resign, 0) // the queue keeps the order
 	})
 }

@@ -1,12 +1,10 @@
 package hosts
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
@@ -92,41 +90,4 @@ func startRedis(t *testing.T) string {
 		return true
 	})
 	return addr.String()
-}
-
-// lines collects what several goroutines do, in its order.
-type lines[T any] struct {
-	mu  sync.Mutex
-	all []T
-}
-
-func (l *lines[T]) add(v T) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, v)
-}
-
-func (l *lines[T]) get() []T {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]T(nil), l.all...)
-}
-
-// until waits for n of them.
-func (l *lines[T]) until(t *testing.T, n int) []T {
-	t.Helper()
-	await.Until(t, time.Minute, fmt.Sprint(n, " of them"), func() bool { return len(l.get()) >= n })
-	return l.get()
-}
-
-// untilEnd returns a context that ends with the test, which then waits for what fn starts.
-func untilEnd(t *testing.T) (ctx context.Context, running *sync.WaitGroup) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	running = new(sync.WaitGroup)
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	return ctx, running
 }
