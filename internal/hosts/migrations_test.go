@@ -1,13 +1,9 @@
 package hosts
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -24,13 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/named"
-	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
-
-// migratorVar is the environment of a process that migrates: a URL of Redis whose query names the
-// file of SQLite.
-const migratorVar = "HOLDFAST_TEST_MIGRATOR"
 
 func openSQLite(t *testing.T, file string) *sql.DB {
 	t.Helper()
@@ -117,57 +107,4 @@ func TestGolangMigrate(t *testing.T) {
 			})
 		}
 	})
-}
-
-// Five processes migrate one database, and each finds it whole. Without the lock some of them
-// find it "dirty", in most runs.
-func TestProcessesMigrate(t *testing.T) {
-	t.Parallel()
-	addr, file := startRedis(t), filepath.Join(t.TempDir(), "one.db")
-	at := url.URL{Scheme: "redis", Host: addr, RawQuery: url.Values{"file": {file}}.Encode()}
-	var all sync.WaitGroup
-	for range 5 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), migratorVar+"="+at.String())
-		all.Go(func() {
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
-		})
-	}
-	all.Wait()
-	var tables int
-	if err := openSQLite(t, file).QueryRow("SELECT count(*) FROM sqlite_master WHERE name LIKE 't_'").Scan(&tables); err != nil || tables != 5 {
-		t.Errorf("%d tables, %v, want 5", tables, err)
-	}
-}
-
-// migrateAsProcess is what such a process does.
-func migrateAsProcess(at string) error {
-	u, err := url.Parse(at)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	conn, err := rueidisconn.Open(ctx, "redis://"+u.Host, nil)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	files := fstest.MapFS{}
-	for i := range 5 {
-		text := fmt.Sprintf("CREATE TABLE t%d (a int)", i)
-		files[fmt.Sprintf("%d_t.up.sql", i+1)] = &fstest.MapFile{Data: []byte(text)}
-	}
-	db, err := sql.Open("sqlite", u.Query().Get("file")+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	d, err := sqlite.WithInstance(db, &sqlite.Config{})
-	if err != nil {
-		return err
-	}
-	return migrateWithGolangMigrate(holdfast.New(redishold.New(conn, nil), nil), d, files)
 }

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -19,9 +20,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(migratorVar); url != "" {
-		if err := migrateAsProcess(url); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+	if text := os.Getenv(migratorVar); text != "" {
+		p := &migrator{}
+		err := json.Unmarshal([]byte(text), p)
+		if err == nil {
+			err = p.main()
+		}
+		if err != nil {
+			fmt.Println(err)
 			os.Exit(1)
 		}
 		return
