@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"math/big"
 	"sync"
 	"sync/atomic"
@@ -25,41 +27,75 @@ var _ interface {
 	certmagic.LockLeaseRenewer
 } = lockedStorage{}
 
-// What certmagic asks of a Locker, of two servers.
+// What suites for a Storage ask of its locks, of two servers.
 func TestCertmagicLocker(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, newLocker func() *holdfast.Locker) {
 		files := &certmagic.FileStorage{Path: t.TempDir()}
 		one, two := withLocks(newLocker(), files), withLocks(newLocker(), files)
+		ctx := t.Context()
 		const name = "issue_cert_a.example"
-		if err := one.Lock(t.Context(), name); err != nil {
-			t.Fatal(err)
+		if err := one.Unlock(ctx, name); err == nil {
+			t.Error("Unlock of a name that is not locked returned nil")
 		}
-		if err := one.(certmagic.LockLeaseRenewer).RenewLockLease(t.Context(), name, time.Hour); err != nil {
+		if ok, err := one.(certmagic.TryLocker).TryLock(ctx, name); !ok || err != nil {
+			t.Fatalf("a free name: %v, %v", ok, err)
+		}
+		if err := one.(certmagic.LockLeaseRenewer).RenewLockLease(ctx, name, time.Hour); err != nil {
 			t.Error(err)
 		}
-		if ok, err := two.(certmagic.TryLocker).TryLock(t.Context(), name); ok || err != nil {
+		if ok, err := two.(certmagic.TryLocker).TryLock(ctx, name); ok || err != nil {
 			t.Errorf("another server got the lock: %v, %v", ok, err)
 		}
-		got := make(chan error)
-		go func() { got <- two.Lock(context.Background(), name) }()
-		select {
-		case err := <-got:
-			t.Fatalf("another server got the lock: %v", err)
-		case <-time.After(200 * time.Millisecond):
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		if err := two.Lock(short, name); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another server waits: %v, want the end of its context", err)
 		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := one.Unlock(ended, name); err != nil {
-			t.Error(err)
+		if err := one.Unlock(short, name); err != nil {
+			t.Errorf("Unlock after the end of the context: %v", err)
 		}
-		if err := <-got; err != nil {
-			t.Fatal(err)
-		}
-		if err := two.Unlock(t.Context(), name); err != nil {
-			t.Error(err)
-		}
+		contend(t, one, two)
 	})
+}
+
+// contend has servers lock and unlock several names at the same time.
+func contend(t *testing.T, servers ...certmagic.Storage) {
+	t.Helper()
+	var all sync.WaitGroup
+	for n := range 5 {
+		var inside atomic.Int32
+		name := fmt.Sprint("name ", n)
+		for _, s := range servers {
+			all.Go(func() {
+				for range 5 {
+					if err := s.Lock(t.Context(), name); err != nil {
+						t.Error(err)
+						return
+					}
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%s: %d servers hold it", name, n)
+					}
+					inside.Add(-1)
+					if err := s.Unlock(t.Context(), name); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// askedStorage counts who has asked for a lock.
+type askedStorage struct {
+	certmagic.Storage
+	asked *sync.WaitGroup
+}
+
+func (s askedStorage) Lock(ctx context.Context, name string) error {
+	s.asked.Done()
+	return s.Storage.Lock(ctx, name)
 }
 
 // Two servers that need the same certificate at the same time order one.
@@ -70,17 +106,12 @@ func TestCertmagicIssuesOnce(t *testing.T) {
 		var servers sync.WaitGroup
 		ca.asked.Add(2)
 		for range 2 {
-			cache := certmagic.NewCache(certmagic.CacheOptions{
-				GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return &certmagic.Config{}, nil },
-				Logger:           zap.NewNop(),
-			})
-			t.Cleanup(cache.Stop)
-			config := certmagic.New(cache, certmagic.Config{
-				Storage: withLocks(newLocker(), files), Issuers: []certmagic.Issuer{ca}, Logger: zap.NewNop(),
+			config := newConfig(t, certmagic.Config{
+				Storage: askedStorage{withLocks(newLocker(), files), &ca.asked},
+				Issuers: []certmagic.Issuer{ca}, Logger: zap.NewNop(),
 			})
 			servers.Go(func() {
-				ca.asked.Done()
-				if err := config.ObtainCertSync(t.Context(), "a.example"); err != nil {
+				if err := config.ManageSync(t.Context(), []string{"a.example"}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -92,11 +123,22 @@ func TestCertmagicIssuesOnce(t *testing.T) {
 	})
 }
 
+// newConfig returns a Config with a cache of its own, which ends with t.
+func newConfig(t *testing.T, c certmagic.Config) (config *certmagic.Config) {
+	cache := certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return config, nil },
+		Logger:           c.Logger,
+	})
+	t.Cleanup(cache.Stop)
+	config = certmagic.New(cache, c)
+	return config
+}
+
 // issuer signs with a key of its own.
 type issuer struct {
 	key    *ecdsa.PrivateKey
 	issued atomic.Int64
-	asked  sync.WaitGroup // until all servers want a certificate
+	asked  sync.WaitGroup // until all servers have asked for the lock
 }
 
 func newIssuer(t *testing.T) *issuer {

@@ -29,19 +29,19 @@ func TestFiberIdempotency(t *testing.T) {
 		for range 2 {
 			app := fiber.New()
 			app.Use(idempotency.New(idempotency.Config{
-				Lock: named.NewKeys(newLocker(), "idempotency/", holdfast.Wait(10*time.Second)), Storage: &storage,
+				Lock:    askedKeys{named.NewKeys(newLocker(), "idempotency/", holdfast.Wait(time.Minute)), &asked},
+				Storage: &storage,
 			}))
 			app.Post("/", func(c fiber.Ctx) error {
 				orders.Add(1)
-				asked.Wait() // all clients ask meanwhile
+				asked.Wait() // until all clients have asked for the lock
 				return c.SendString("order 1")
 			})
 			for range 3 {
 				clients.Go(func() {
 					r := httptest.NewRequest(http.MethodPost, "/", nil)
 					r.Header.Set("X-Idempotency-Key", strings.Repeat("a", 36))
-					asked.Done()
-					answer, err := app.Test(r, fiber.TestConfig{Timeout: time.Minute})
+					answer, err := app.Test(r, fiber.TestConfig{}) // without a limit
 					if err != nil {
 						t.Error(err)
 						return
@@ -58,6 +58,17 @@ func TestFiberIdempotency(t *testing.T) {
 			t.Errorf("%d orders", n)
 		}
 	})
+}
+
+// askedKeys counts who has asked for a lock.
+type askedKeys struct {
+	idempotency.Locker
+	asked *sync.WaitGroup
+}
+
+func (k askedKeys) Lock(key string) error {
+	k.asked.Done()
+	return k.Locker.Lock(key)
 }
 
 // responses is a fiber.Storage that both servers have.
