@@ -97,10 +97,9 @@ stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetch
 stores-sql: ## locks in databases, over real servers: PostgreSQL, also behind PgBouncer, MariaDB and MySQL, and beside ShedLock
 	@HOLDFAST_SERVERS="$(SERVERS)" HOLDFAST_INTEROP="$(INTEROP)" GO="$(GO)" sh .ci/stores-sql $(FLAGS)
 
-# -mod=mod, as a release raises what the libraries require of each other.
 .PHONY: hosts
 hosts: redis ## locks in the programs that they are made for: gocron, cron, goose, golang-migrate, certmagic, asynq, fiber
-	cd internal/hosts && GOWORK=off $(GO) test -mod=mod -race -count=1 $(FLAGS) ./...
+	cd internal/hosts && GOWORK=off $(GO) test -race -count=1 -parallel 8 $(FLAGS) ./...
 
 .PHONY: soak
 soak: redis ## faults for DURATION=10m; DEPLOYMENT=cluster, etcd, zookeeper, postgresql, mariadb, mysql, … for one, SEED=… to replay
@@ -159,7 +158,7 @@ release-check: redis databases ## release into a temporary folder, and use that 
 
 .PHONY: lint
 lint: ## formatting, vet, golangci-lint and known vulnerabilities
-	@sh .ci/lint $(MODULES)
+	@sh .ci/lint $(MODULES) internal/hosts
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module, with the workspace's own modules
