@@ -2,9 +2,17 @@ module github.com/holdfast-go/holdfast/internal/hosts
 
 go 1.26.0
 
+// internal/e2e, which starts the servers, requires the stores.
 replace (
 	github.com/holdfast-go/holdfast => ../..
+	github.com/holdfast-go/holdfast/etcdhold => ../../etcdhold
+	github.com/holdfast-go/holdfast/internal/e2e => ../../internal/e2e
+	github.com/holdfast-go/holdfast/mysqlhold => ../../mysqlhold
+	github.com/holdfast-go/holdfast/pghold => ../../pghold
+	github.com/holdfast-go/holdfast/redishold/goredisconn => ../../redishold/goredisconn
+	github.com/holdfast-go/holdfast/redishold/importconf => ../../redishold/importconf
 	github.com/holdfast-go/holdfast/redishold/rueidisconn => ../../redishold/rueidisconn
+	github.com/holdfast-go/holdfast/zkhold => ../../zkhold
 )
 
 require (
@@ -15,6 +23,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/hibiken/asynq v0.26.0
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/internal/e2e v0.0.0
 	github.com/holdfast-go/holdfast/redishold/rueidisconn v0.0.0
 	github.com/pressly/goose/v3 v3.30.0
 	github.com/robfig/cron/v3 v3.0.1
@@ -23,10 +32,10 @@ require (
 )
 
 require (
+	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
 	github.com/andybalholm/brotli v1.3.0 // indirect
 	github.com/caddyserver/zerossl v0.1.6 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/gofiber/schema v1.8.3 // indirect
 	github.com/gofiber/utils/v2 v2.4.1 // indirect
@@ -41,7 +50,7 @@ require (
 	github.com/miekg/dns v1.1.73 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/philhofer/fwd v1.2.0 // indirect
-	github.com/redis/go-redis/v9 v9.14.1 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/sethvargo/go-retry v0.5.0 // indirect
@@ -51,6 +60,7 @@ require (
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	github.com/valyala/fasthttp v1.73.0 // indirect
 	github.com/zeebo/blake3 v0.2.4 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap/exp v0.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect

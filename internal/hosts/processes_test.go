@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,6 +21,8 @@ import (
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -103,22 +104,7 @@ func (m *migrator) start(t *testing.T) (in io.Closer, out *bufio.Reader) {
 	if in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	r, w := io.Pipe()
-	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = w.CloseWithError(errors.Join(io.EOF, cmd.Wait()))
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = r.Close()
-		<-ended
-	})
-	return in, bufio.NewReader(r)
+	return in, sessiontest.StartProgram(t, cmd)
 }
 
 // mustSay reads a line.
@@ -134,7 +120,7 @@ func mustSay(t *testing.T, out *bufio.Reader, want string) {
 // and want it repaired by hand.
 func TestProcessesMigrate(t *testing.T) {
 	t.Parallel()
-	addr := startRedis(t)
+	addr := redistest.Start(t).Addr()
 	for name, test := range map[string]struct{ redis, want string }{
 		"alone":    {"", "Dirty database version 1"},
 		"with One": {addr, "done"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/elect"
+	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/job"
 )
 
@@ -96,7 +97,7 @@ func TestGocronElector(t *testing.T) {
 func TestAsynq(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, newLocker func() *holdfast.Locker) {
-		redis := asynq.RedisClientOpt{Addr: startRedis(t)}
+		redis := asynq.RedisClientOpt{Addr: redistest.Start(t).Addr()}
 		worked, resign := make(chan int, 1000), make([]func(), instances)
 		for i := range instances {
 			e := elect.New(newLocker().Mutex("scheduler"))
