@@ -388,6 +388,16 @@ func section(header, word string) string {
 	return text.String()
 }
 
+// addVersions adds the versions that a module requires of those below root that are released:
+// the others stay at v0.0.0.
+func (m module) addVersions(versions map[string]string, dir, root string) {
+	for required, version := range m.requires {
+		if of, ours := within(required, root); ours && !strings.HasPrefix(of, "internal/") {
+			versions[version] = dir + " requires " + required
+		}
+	}
+}
+
 func workspaceIsWhole(t *testing.T, r *repository) {
 	var used []string
 	for _, line := range regexp.MustCompile(`(?m)^\s+(\.\S*)$`).FindAllStringSubmatch(read(t, "go.work"), -1) {
@@ -406,11 +416,10 @@ func workspaceIsWhole(t *testing.T, r *repository) {
 		if m.replaces {
 			t.Errorf("%s/go.mod has a replace directive: go.work is the place", dir)
 		}
-		for required, version := range m.requires {
-			if required == root || strings.HasPrefix(required, root+"/") {
-				versions[version] = dir + " requires " + required
-			}
-		}
+		m.addVersions(versions, dir, root)
+	}
+	for dir, m := range r.outside {
+		m.addVersions(versions, dir, root)
 	}
 	if len(versions) != 1 {
 		t.Errorf("modules of this repository are required in versions %v, want one version", versions)
