@@ -39,8 +39,9 @@ func New(m *holdfast.Mutex, work func(context.Context, *holdfast.Lock) error, op
 // The context of the work ends with ctx, and when the lock is lost. If the name is held, the
 // run is skipped: RunContext returns nil. It logs and returns every other error: that of the
 // work, ErrLost, a release that is not confirmed, or that of the store, which may also stop
-// responding during a Wait. It does not repeat work that failed, and with AtLeast the name
-// stays taken then, too.
+// responding during a Wait. If ctx ends before the work begins, as where a scheduler shuts
+// down, the error is logged as a debug line. RunContext does not repeat work that failed, and
+// with AtLeast the name stays taken then, too.
 func (j *Job) RunContext(ctx context.Context) error {
 	log := cmp.Or(j.Logger, slog.Default())
 	began := false
@@ -48,13 +49,17 @@ func (j *Job) RunContext(ctx context.Context) error {
 		began = true
 		return j.work(ctx, lock)
 	}, j.opts...)
-	if !began && errors.Is(err, holdfast.ErrBusy) {
+	switch {
+	case err == nil:
+		return nil
+	case !began && errors.Is(err, holdfast.ErrBusy):
 		log.DebugContext(ctx, "job skipped", "job", j.mutex.Name(), "reason", err)
 		return nil
+	case !began && ctx.Err() != nil: // a scheduler that shuts down
+		log.DebugContext(ctx, "job not begun", "job", j.mutex.Name(), "reason", err)
+		return err
 	}
-	if err != nil {
-		log.ErrorContext(ctx, "job failed", "job", j.mutex.Name(), "error", err)
-	}
+	log.ErrorContext(ctx, "job failed", "job", j.mutex.Name(), "error", err)
 	return err
 }
 

@@ -184,6 +184,21 @@ func TestContextOfTheWork(t *testing.T) {
 	})
 }
 
+// A run that the scheduler ends before its work begins is no error in the log.
+func TestEndedBeforeTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		lock := must.Lock(t, holdfast.New(store, nil), "report")
+		j, log := logged(holdfast.New(store, nil), nothing, holdfast.Wait(time.Minute))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := j.RunContext(ctx); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(log.String(), "level=ERROR") {
+			t.Errorf("got %v and the log %q", err, log)
+		}
+		must.Unlock(t, lock)
+	})
+}
+
 // Work that panics releases the lock, and the panic reaches the scheduler.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
