@@ -6,9 +6,16 @@
 //		return bill(term, lock.Token()) // until term is done
 //	})
 //
-// Each process has an Election of its own. Who leads elsewhere is what admin.Console.Get
-// says of the lock: its holder, with the text of holdfast.Options.Note. The metric leader of
-// packages promhold and otelhold follows the lock, if their Options.Elections have its name.
+// Each process has an Election of its own. Any process can ask who leads, by the text that
+// each has in holdfast.Options.Note:
+//
+//	records, err := admin.New(store).Get(ctx, "leader/billing")
+//	if err == nil && records[0].Holders > 0 { // else nobody leads
+//		leader = records[0].Holds[0].Note
+//	}
+//
+// The metric leader of packages promhold and otelhold follows the lock, if their
+// Options.Elections have its name.
 //
 // There is at most one leader under the conditions of package holdfast. The term of a leader
 // that cannot reach the store is over before the next one begins. A leader that was paused
@@ -50,12 +57,13 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 // never begins before lead has returned from the old one.
 //
 // When lead returns earlier, or because ctx has ended, this process resigns: Run releases the
-// lock, so that another one leads at once, and returns lead's error, joined with that of the
-// release if there is one. It releases the lock also if lead panics.
+// lock, so that another process leads at once, and returns lead's error, joined with that of
+// the release if there is one. To campaign once more, call Run again. Run releases the lock
+// also if lead panics.
 //
 // Without a term Run returns what Lock returns: after the end of ctx its error, with the
 // option Wait ErrBusy, and what no repetition can mend, such as a store that refuses the
-// client. Run is an error where another Run of the same Election has not returned.
+// client. It returns an error at once while another Run of the same Election goes on.
 func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("election %q: another Run of this Election has not returned", e.mutex.Name())
@@ -77,8 +85,8 @@ func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock
 }
 
 // Leading returns nil while this process leads, and otherwise why not: ErrNotLeading, or the
-// loss of a term that lead has not noticed yet, which is ErrLost. It does no I/O, and is
-// cheap enough for each request.
+// loss of a term that lead has not noticed yet, which is ErrLost. A process leads until lead
+// returns, also after ctx has ended. Leading does no I/O, and is cheap enough for each request.
 func (e *Election) Leading() error {
 	if term := e.term.Load(); term != nil {
 		return term.Err()

@@ -3,9 +3,11 @@
 //
 //	Locks    certmagic and Caddy: Locker, TryLocker, LockLeaseRenewer of a Storage
 //	Keys     fiber: Locker of the middleware idempotency
-//	DB       goose v3: lock.Locker
-//	Session  goose v3: lock.SessionLocker
+//	DB       goose v3: goose.WithLocker(named.NewDB(locker.Mutex("migrations")))
+//	Session  goose v3: goose.WithSessionLocker, which keeps a connection while it waits
 //	One      golang-migrate v4: Lock and Unlock of a database.Driver
+//
+// Any number of goroutines may use a value of these types. See docs/recipes.md.
 //
 // Each Lock needs its Unlock. Nothing says whose Unlock it is: where a process has several holds
 // of a name, it ends the oldest. It has several only after a loss, as none of these programs
@@ -14,9 +16,9 @@
 // Unlock. So whenever a lost hold has its Unlock, the hold after it is not renewed any more: it is
 // released at the end of its lease, unless its own Unlock comes before.
 //
-// The options of each type are those of each Lock. Without holdfast.Wait a Lock without a
-// context waits without limit. None of these programs learns of a loss before Unlock: what they
-// write needs a check of its own, such as the one that migrations have in their table.
+// The options of each type are those of each Lock. With holdfast.Wait a Lock returns ErrBusy
+// when the wait is over; without it a Lock without a context waits without limit. None of these
+// programs learns of a loss before Unlock.
 package named
 
 import (
@@ -54,7 +56,8 @@ func newLocks(mutex func(string) *holdfast.Mutex, opts []holdfast.Option) *Locks
 	return &Locks{mutex: mutex, opts: opts, holds: map[string][]*hold{}}
 }
 
-// Lock waits for the lock of that name until ctx ends, whose error it returns then.
+// Lock waits for the lock of that name until ctx ends, whose error it returns then, or until the
+// option Wait is over, when it returns ErrBusy.
 func (t *Locks) Lock(ctx context.Context, name string) error {
 	lock, err := t.mutex(name).Lock(ctx, t.opts...)
 	if err == nil {

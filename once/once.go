@@ -2,7 +2,11 @@
 // ask for it: what a cache needs that many ask at the same time for a key that has expired.
 //
 // The package has no cache of its own. Where values are kept, and when one is stale, is up to
-// the caller.
+// the caller:
+//
+//	price, err := once.Do(ctx, locker.Mutex("price/"+sku), get, fill)
+//	// get:  func(context.Context) (int, once.State, error)
+//	// fill: func(context.Context, *holdfast.Lock) (int, error)
 package once
 
 import (
@@ -32,10 +36,13 @@ const (
 // to refuse what it writes then, keep lock.Token beside the value, and let a smaller one change
 // nothing.
 //
-// An error of fill is that of its caller alone: the next waiter runs fill again. If
-// there is a stale value, Do returns that in place of any error of the lock or of fill, which
-// may log its own; those of the store are reported by Options.Observe. A fill whose lock was lost
-// meanwhile is an error that is holdfast.ErrLost. An error of the first get is returned at once.
+// If fill fails, its caller gets the error, and the next waiter runs fill again. Where each fill
+// fails, a hundred waiters run it one after the other: let fill keep the failure for a moment, as
+// a value of its own, or give the option Wait.
+//
+// If there is a stale value, Do returns it in place of an error of fill, of the lock or of ctx.
+// Let fill log its errors; Options.Observe of the Locker reports those of the store. If the lock
+// was lost while fill ran, the error is holdfast.ErrLost. An error of get is returned.
 //
 // The options are those of the lock. With Wait, Do returns ErrBusy where the value is missing
 // and the wait is over.
