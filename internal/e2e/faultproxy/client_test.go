@@ -1,10 +1,12 @@
 package faultproxy_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,18 @@ func dial(t *testing.T, p *faultproxy.Proxy) *client {
 func (c *client) send(cmd ...string) {
 	c.t.Helper()
 	if err := proto.Write(c, cmd); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// pipeline sends commands at once: a fault on one of them leaves no time for the next.
+func (c *client) pipeline(cmds []string) {
+	c.t.Helper()
+	var all bytes.Buffer
+	for _, cmd := range cmds {
+		_ = proto.Write(&all, strings.Fields(cmd))
+	}
+	if _, err := c.Write(all.Bytes()); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -11,36 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// meshed is two servers, a mesh in front of them and a client of each.
-func meshed(t *testing.T) (m *faultproxy.Mesh, addrs []string, clients []*client) {
-	t.Helper()
-	addrs = []string{redistest.Start(t).Addr(), redistest.Start(t).Addr()}
-	m = faultproxy.StartMesh(t, addrs)
-	for _, addr := range addrs {
-		clients = append(clients, dial(t, m.Proxy(addr)))
-	}
-	return m, addrs, clients
-}
-
-func TestMeshRoutesEachAddress(t *testing.T) {
-	m, addrs, clients := meshed(t)
-	clients[0].send("SET", "k", "first")
-	clients[0].want("+OK\r\n")
-	clients[1].send("GET", "k")
-	clients[1].want("$-1\r\n")
-	routes := m.Routes()
-	for _, addr := range addrs {
-		if routes[addr] != m.Proxy(addr).Addr() {
-			t.Errorf("got the route %q from %s, want %s", routes[addr], addr, m.Proxy(addr).Addr())
-		}
-	}
-	if len(routes) != 2 || len(m.Proxies()) != 2 || m.Proxy("127.0.0.1:1") != nil {
-		t.Errorf("got routes %v and %d proxies, want two of each", routes, len(m.Proxies()))
-	}
-}
-
+// What a mesh does it does to all servers.
 func TestMeshFaultsMeetAllServers(t *testing.T) {
-	m, addrs, clients := meshed(t)
+	addrs := []string{redistest.Start(t).Addr(), redistest.Start(t).Addr()}
+	m := faultproxy.StartMesh(t, addrs)
+	clients := []*client{dial(t, m.Proxy(addrs[0])), dial(t, m.Proxy(addrs[1]))}
 	m.Latency(quiet)
 	begin := time.Now()
 	for _, c := range clients {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,28 +18,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
-
-func TestRefuseNewAndAccept(t *testing.T) {
-	_, p := setUp(t)
-	c := dial(t, p)
-	c.send("INCR", "k")
-	c.want(":1\r\n")
-	p.RefuseNew()
-	p.RefuseNew()
-	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Fatalf("got %v, want refused", err)
-	}
-	c.send("INCR", "k")
-	c.want(":2\r\n")
-	for range 2 {
-		if err := p.Accept(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c = dial(t, p)
-	c.send("INCR", "k")
-	c.want(":3\r\n")
-}
 
 func TestBlackholeLosesNothing(t *testing.T) {
 	s, p := setUp(t)

@@ -52,66 +52,62 @@ func TestRaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", p.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
-	}
-	conn := dial()
-	send := func(b byte) {
-		if _, err := conn.Write([]byte{b}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	answer := func(limit time.Duration) ([]byte, error) {
-		_ = conn.SetReadDeadline(time.Now().Add(limit))
-		buf := make([]byte, 10)
-		n, err := conn.Read(buf)
-		return buf[:n], err
-	}
-	send(0)
-	if got, err := answer(5 * time.Second); err != nil || !bytes.Equal(got, []byte{0}) || <-heard != 0 {
-		t.Fatalf("got %v, %v, want the byte that was sent", got, err)
-	}
-	p.Blackhole(true)
-	send(1)
-	if got, err := answer(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) || len(heard) > 0 {
-		t.Errorf("got %v, %v in a black hole, and the server heard %d", got, err, len(heard))
-	}
-	p.Blackhole(false)
-	if got, err := answer(5 * time.Second); err != nil || !bytes.Equal(got, []byte{1}) || <-heard != 1 {
-		t.Errorf("got %v, %v after it, want the byte that was sent", got, err)
-	}
-	p.BlackholeRequests(true)
-	send(4)
-	if got, err := answer(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) || len(heard) > 0 {
-		t.Errorf("got %v, %v while requests do not arrive, and the server heard %d", got, err, len(heard))
-	}
-	p.BlackholeRequests(false)
-	if got, err := answer(5 * time.Second); err != nil || !bytes.Equal(got, []byte{4}) || <-heard != 4 {
-		t.Errorf("got %v, %v after it, want the byte that was sent", got, err)
-	}
-	p.BlackholeReplies(true)
-	send(5)
-	if got, err := answer(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) || <-heard != 5 {
-		t.Errorf("got %v, %v while answers do not arrive, want that the server hears the byte", got, err)
-	}
-	p.BlackholeReplies(false)
-	if got, err := answer(5 * time.Second); err != nil || !bytes.Equal(got, []byte{5}) {
-		t.Errorf("got %v, %v after it, want the byte that was sent", got, err)
-	}
-	p.LoseReplies(true)
-	send(2)
-	if got, err := answer(5 * time.Second); !errors.Is(err, io.EOF) || <-heard != 2 {
-		t.Errorf("got %v, %v, want the end of the connection", got, err)
-	}
-	p.LoseReplies(false)
-	conn = dial()
-	send(3)
-	if got, err := answer(5 * time.Second); err != nil || !bytes.Equal(got, []byte{3}) {
-		t.Errorf("got %v, %v on a new connection, want the byte that was sent", got, err)
+	for i, test := range []struct {
+		name  string
+		fault func(on bool)
+		heard bool  // while it is on
+		err   error // of an answer meanwhile
+		later bool  // the answer comes after it
+	}{
+		{"nothing", func(bool) {}, true, nil, false},
+		{"black hole", p.Blackhole, false, os.ErrDeadlineExceeded, true},
+		{"requests do not arrive", p.BlackholeRequests, false, os.ErrDeadlineExceeded, true},
+		{"answers do not arrive", p.BlackholeReplies, true, os.ErrDeadlineExceeded, true},
+		{"answers are lost", p.LoseReplies, true, io.EOF, false},
+		{"nothing again", func(bool) {}, true, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", p.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			sent := byte(i)
+			answer := func(limit time.Duration, want error) {
+				t.Helper()
+				_ = conn.SetReadDeadline(time.Now().Add(limit))
+				buf := make([]byte, 10)
+				if n, err := conn.Read(buf); !errors.Is(err, want) || want == nil && !bytes.Equal(buf[:n], []byte{sent}) {
+					t.Fatalf("got %v, %v, want the byte that was sent, or %v", buf[:n], err, want)
+				}
+			}
+			hears := func() {
+				t.Helper()
+				if got := <-heard; got != sent {
+					t.Fatalf("the server heard %d, want %d", got, sent)
+				}
+			}
+			test.fault(true)
+			if _, err := conn.Write([]byte{sent}); err != nil {
+				t.Fatal(err)
+			}
+			patience := 5 * time.Second
+			if errors.Is(test.err, os.ErrDeadlineExceeded) {
+				patience = 100 * time.Millisecond
+			}
+			answer(patience, test.err)
+			if test.heard {
+				hears()
+			} else if len(heard) > 0 {
+				t.Fatal("the server heard the byte")
+			}
+			test.fault(false)
+			if test.later {
+				answer(5*time.Second, nil)
+			}
+			if !test.heard {
+				hears()
+			}
+		})
 	}
 }

@@ -122,9 +122,6 @@ func Rewrite(f func(reply string) string) Action { return Action{kind: rewrite, 
 // first.
 type When func(*Rule)
 
-// Nth makes a rule fire on the n-th matching request, counted from 1.
-func Nth(n int) When { return func(r *Rule) { r.skip = n - 1 } }
-
 // Times makes a rule fire on k matching requests in a row.
 func Times(k int) When { return func(r *Rule) { r.left = k } }
 
@@ -141,7 +138,6 @@ type Rule struct {
 	first    chan struct{} // closed when it has fired
 
 	mu       sync.Mutex
-	skip     int // matches to let pass before the first to fire on
 	left     int // matches still to fire on
 	fired    int
 	answered int
@@ -216,16 +212,11 @@ func (r *Rule) claim(cmd []string) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.over || r.left == 0:
+	if r.over || r.left == 0 {
 		return false
-	case r.skip > 0:
-		r.skip--
-		return false
-	default:
-		r.left--
-		return true
 	}
+	r.left--
+	return true
 }
 
 // giveBack undoes a claim.
